@@ -85,9 +85,9 @@ function meterLocks(store: LockStore, namespace: string, waits: LockWaits): Lock
       return answer
     },
     async inspect(key, limit) {
-      const line = await store.inspect(key, limit)
-      if (line) waits.heldBy(keyOf(key), line.holder?.node ?? null)
-      return line
+      const queue = await store.inspect(key, limit)
+      if (queue) waits.heldBy(keyOf(key), queue.holder?.node ?? null)
+      return queue
     },
     fail: (key, who, value, times) => store.fail(key, who, value, times),
     renew: (key, who, terms, times) => store.renew(key, who, terms, times),

@@ -5,10 +5,10 @@ import type { LockKey, LockStore, WaitingHolder } from './lock-store.ts'
 import type { LocksParts } from './locks.ts'
 import { locksDefaults, resolveLocksOptions } from './locks-options.ts'
 
-const line = (operation: string): LockKey => ({ operation, resource: 'r' })
+const queue = (operation: string): LockKey => ({ operation, resource: 'r' })
 
 function holder(node: string, holds: string, waitsFor: string, seq: number, token = 1): WaitingHolder {
-  return { who: { node, requestId: 'q' }, holds: line(holds), token, waitsFor: line(waitsFor), seq }
+  return { who: { node, requestId: 'q' }, holds: queue(holds), token, waitsFor: queue(waitsFor), seq }
 }
 
 /** A store that answers from what it is told at each look, and notes what was asked and ended. */
@@ -35,9 +35,9 @@ function createStage(looks: readonly (readonly WaitingHolder[])[], options = {})
 
 const circle = [holder('A', 'a', 'b', 5), holder('B', 'b', 'a', 7)]
 
-test('a circle is followed from a noted line, and its youngest wait ends once it was seen twice', async () => {
+test('a circle is followed from a noted wait queue, and its youngest wait ends once it was seen twice', async () => {
   const { detector, asked, ended } = createStage([circle])
-  detector.suspect(line('a'))
+  detector.suspect(queue('a'))
   await detector.look()
   assert.deepEqual(asked, [['a'], ['b'], ['a'], ['b']])
   assert.deepEqual(ended, ['B for a at 7: deadlock'])
@@ -47,8 +47,8 @@ test('what was noted is looked at once, and with nothing noted nobody is asked',
   const { detector, asked } = createStage([[]])
   await detector.look()
   assert.deepEqual(asked, [])
-  detector.suspect(line('a'))
-  detector.suspect(line('a'))
+  detector.suspect(queue('a'))
+  detector.suspect(queue('a'))
   await detector.look()
   await detector.look()
   assert.deepEqual(asked, [['a']], 'a holder that waits nowhere costs one look')
@@ -65,21 +65,21 @@ test('a circle of different moments is none', async () => {
       [a, b],
       [changed, b],
     ])
-    detector.suspect(line('a'))
+    detector.suspect(queue('a'))
     await detector.look()
     assert.deepEqual(ended, [])
   }
   const { detector, ended } = createStage([[a, b], [a, b], [b]])
-  detector.suspect(line('a'))
+  detector.suspect(queue('a'))
   await detector.look()
   assert.deepEqual(ended, [])
 })
 
-test('lines that exclude each other are looked at together', async () => {
+test('queues that exclude each other are looked at together', async () => {
   const { detector, asked, ended } = createStage([[holder('A', 'pull', 'delete', 5)]], {
     conflicts: [['pull', 'delete']],
   })
-  detector.suspect(line('delete'))
+  detector.suspect(queue('delete'))
   await detector.look()
   assert.deepEqual(asked[0], ['delete', 'pull'])
   assert.deepEqual(ended, ['A for delete at 5: deadlock'])
@@ -98,7 +98,7 @@ test('a chain without end is followed only so far', async () => {
     { store, notifier, remoteWakeUps: true },
     resolveLocksOptions(locksDefaults),
   )
-  detector.suspect(line('start'))
+  detector.suspect(queue('start'))
   await detector.look()
   assert.ok(links <= 100, `${links} looks`)
 })

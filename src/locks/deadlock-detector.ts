@@ -2,26 +2,26 @@ import { describe } from './decode-lock.ts'
 import type { LockKey, WaitingHolder } from './lock-store.ts'
 import { wakeForStep } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
-import { excludedBy, type LineTimes } from './rules/index.ts'
-import { type Blocking, findVictims, nameOfLine } from './wait-graph.ts'
+import { excludedBy, type LockTimes } from './rules/index.ts'
+import { type Blocking, findVictims, nameOfQueue } from './wait-graph.ts'
 
 /**
  * Looks for deadlocks where one may have come about, and ends the youngest wait of each.
  *
- * A circle is closed by a step: somebody joins a line, or a line is handed to somebody who waits elsewhere. So whoever
- * takes such a step notes the line, and only from noted lines is it asked whether the holder waits, and for whom. Those
- * who wait ask again all the time, which notes their lines again: also when the process that noted them first is gone.
- * Lines whose holder waits nowhere are looked at once and no further.
+ * A circle is closed by a step: somebody joins a wait queue, or a wait queue is handed to somebody who waits elsewhere. So whoever
+ * takes such a step notes the wait queue, and only from noted wait queues is it asked whether the holder waits, and for whom. Those
+ * who wait ask again all the time, which notes their wait queues again: also when the process that noted them first is gone.
+ * Wait queues whose holder waits nowhere are looked at once and no further.
  */
 export interface DeadlockDetector {
-  /** Somebody waits in this line, as far as is known. */
+  /** Somebody waits in this wait queue, as far as is known. */
   suspect(key: LockKey): void
   /** Looks, unless it did so a moment ago or nothing was noted. */
   look(): Promise<void>
 }
 
 const pauseMs = 400
-/** How many noted lines are begun with at once. */
+/** How many noted wait queues are begun with at once. */
 const batch = 200
 /** More than that are not noted: they come again. */
 const mostNoted = 10_000
@@ -29,20 +29,20 @@ const mostNoted = 10_000
 const mostRounds = 32
 const maxWaitingHolders = 2_000
 
-export function createDeadlockDetector({ store, notifier }: LocksParts, times: LineTimes): DeadlockDetector {
+export function createDeadlockDetector({ store, notifier }: LocksParts, times: LockTimes): DeadlockDetector {
   const { conflicts = [] } = times
   const blocking: Blocking = ({ operation, resource }) =>
     [operation, ...excludedBy(conflicts, operation)].map((one) => ({ operation: one, resource }))
   const noted = new Map<string, LockKey>()
   let lookedAt = Number.NEGATIVE_INFINITY
 
-  /** All waiting holders that can be reached from these lines. */
+  /** All waiting holders that can be reached from these wait queues. */
   async function gather(keys: readonly LockKey[]): Promise<readonly WaitingHolder[]> {
     const holders: WaitingHolder[] = []
     const seen = new Set<string>()
     const unseen = (more: readonly LockKey[]) =>
       more.flatMap(blocking).filter((key) => {
-        const name = nameOfLine(key)
+        const name = nameOfQueue(key)
         return !seen.has(name) && seen.add(name)
       })
     let next = unseen(keys)
@@ -68,7 +68,7 @@ export function createDeadlockDetector({ store, notifier }: LocksParts, times: L
 
   return {
     suspect(key) {
-      if (noted.size < mostNoted) noted.set(nameOfLine(key), key)
+      if (noted.size < mostNoted) noted.set(nameOfQueue(key), key)
     },
 
     async look() {
@@ -88,5 +88,5 @@ export function createDeadlockDetector({ store, notifier }: LocksParts, times: L
 }
 
 function nameOfWait({ who, holds, token, waitsFor, seq }: WaitingHolder): string {
-  return JSON.stringify([who.node, who.requestId, nameOfLine(holds), token, nameOfLine(waitsFor), seq])
+  return JSON.stringify([who.node, who.requestId, nameOfQueue(holds), token, nameOfQueue(waitsFor), seq])
 }

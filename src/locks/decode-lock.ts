@@ -1,7 +1,7 @@
 import type { Failure } from '../core/describe-error.ts'
 import { SignalboxError } from '../core/errors.ts'
-import type { AcquireAnswer, LockHolder, LockLine, LockOutcome } from './lock.ts'
-import type { LineView, LockKey } from './lock-store.ts'
+import type { AcquireAnswer, LockHolder, LockOutcome, LockQueue } from './lock.ts'
+import type { LockKey, WaitQueueView } from './lock-store.ts'
 import type { HolderView, LastOutcome, OutcomeKind, Standing } from './rules/index.ts'
 
 /** Records become answers here: texts are parsed, and the ends of a wait get their words. */
@@ -29,25 +29,25 @@ function decodeEnd(kind: OutcomeKind, value: string | null): AcquireAnswer {
   return { status: 'failed', error: kind === 'failed' ? failureOf(value) : endings[kind] }
 }
 
-/** How a wait ended that the line itself did not end. */
+/** How a wait ended that the wait queue itself did not end. */
 export const endings: Readonly<Record<Exclude<OutcomeKind, 'completed' | 'failed'>, Failure>> = {
   timeout: { code: 'timeout', message: 'The deadline came before the turn did.' },
-  evicted: { code: 'evicted', message: 'An operator removed this request from the line.' },
-  lost: { code: 'lease_lost', message: 'The place in line, or the grant, ran out.' },
+  evicted: { code: 'evicted', message: 'An operator removed this request from the wait queue.' },
+  lost: { code: 'lease_lost', message: 'The position in the wait queue, or the grant, ran out.' },
 }
 
 export function decodeHolder(holder: HolderView | null): LockHolder | null {
   return holder && { ...holder, progress: parse(holder.progress) }
 }
 
-export function decodeLine({
+export function decodeQueue({
   operation,
   resource,
   holder,
   waiters,
   waiterCount,
   lastOutcome,
-}: LineView): LockLine {
+}: WaitQueueView): LockQueue {
   return {
     operation,
     resource,

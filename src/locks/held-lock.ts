@@ -59,7 +59,7 @@ export interface HoldOptions {
 export type NestedHoldOptions = Omit<HoldOptions, 'node' | 'requestId'>
 
 /** Where a lock is taken and kept: in this process, or over the wire. */
-export type LocksPlace = Pick<Locks, 'watch' | 'renew' | 'release' | 'leave'> & {
+export type LockCalls = Pick<Locks, 'watch' | 'renew' | 'release' | 'leave'> & {
   /** Over the wire, `limits` say how long to try. */
   acquire(options: AcquireOptions, limits?: AcquireLimits): Promise<AcquireAnswer>
   readonly waits: Waits
@@ -75,7 +75,7 @@ const holdKeys = ['node', 'requestId', 'ttlMs', 'deadlineMs', 'wait', 'signal']
 
 /** Waits for a turn and gives it as a thing with a life. */
 export async function holdLock(
-  locks: LocksPlace,
+  locks: LockCalls,
   operation: string,
   resource: string,
   options: HoldOptions,
@@ -85,7 +85,7 @@ export async function holdLock(
 }
 
 async function holdOne(
-  locks: LocksPlace,
+  locks: LockCalls,
   operation: string,
   resource: string,
   options: HoldOptions,
@@ -119,13 +119,13 @@ interface TurnOptions extends HoldOptions {
   readonly requestId: string
   /** Nobody has asked with this requestId before, so a grant at once is as old as the asking. */
   readonly isNew: boolean
-  /** The lines that this request holds. */
+  /** The wait queues that this request holds. */
   readonly inHand?: Set<string>
 }
 
-/** Asks, and waits where it must; leaves the line when the signal aborts, or the locks are closed. */
+/** Asks, and waits where it must; leaves the wait queue when the signal aborts, or the locks are closed. */
 export function awaitTurn(
-  locks: LocksPlace,
+  locks: LockCalls,
   operation: string,
   resource: string,
   options: TurnOptions,
@@ -135,7 +135,7 @@ export function awaitTurn(
 }
 
 async function askForTurn(
-  locks: LocksPlace,
+  locks: LockCalls,
   operation: string,
   resource: string,
   options: TurnOptions,
@@ -167,7 +167,7 @@ const leastAskMs = 1_000
 const lateTurn = new Error('The wait ended: timeout.')
 
 async function askUntil(
-  locks: LocksPlace,
+  locks: LockCalls,
   who: Asking,
   { ttlMs = defaultTtlMs, wait, isNew, inHand = new Set() }: TurnOptions,
   want: 'result' | 'turn',
@@ -177,7 +177,7 @@ async function askUntil(
   const askedAt = performance.now()
   for (let isFirst = true; ; isFirst = false) {
     const sentAt = performance.now()
-    // Who gets in line again has waited for a while already.
+    // Who joins the wait queue again has waited for a while already.
     const leftMs = deadline === null ? null : Math.max(0, Math.round(deadline - (sentAt - askedAt)))
     const timeoutMs = leftMs === null ? undefined : Math.max(leastAskMs, leftMs)
     const asking = locks.acquire(
@@ -207,8 +207,8 @@ async function askUntil(
         throw waitClosed(who)
       }
       if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
-      // Its grant, or its place, ran out while somebody stood still: whoever wants a turn gets in line again. For one who
-      // wants a result there may be one by now; and where others know the requestId, one of them may have left the line.
+      // Its grant, or its position, ran out while somebody stood still: whoever wants a turn joins the wait queue again. For one who
+      // wants a result there may be one by now; and where others know the requestId, one of them may have left the wait queue.
       else if (event && !(event.type === 'lost' && want === 'turn' && isNew)) return endOf(event)
     }
     const held = grant && (await takeUp(locks, who, grant, ttl, inHand))
@@ -217,7 +217,7 @@ async function askUntil(
 }
 
 /** Leaves the wait queue. It does not wait long for a store that is away: the position expires there by itself. */
-async function leaveSoon(locks: LocksPlace, who: Asking): Promise<void> {
+async function leaveSoon(locks: LockCalls, who: Asking): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, leaveMs)
   await Promise.race([locks.leave(who).catch(() => undefined), late])
@@ -243,7 +243,7 @@ interface Grant {
  * the time at which it counts as lost here is never later than the store's. Undefined when it has gone to another.
  */
 async function takeUp(
-  locks: LocksPlace,
+  locks: LockCalls,
   who: Asking,
   grant: Grant,
   ttlMs: number,
@@ -268,7 +268,7 @@ interface Asking {
 
 /** Watches until the wait is over; undefined when the stream ended without saying so. */
 async function lastEvent(
-  locks: LocksPlace,
+  locks: LockCalls,
   who: Asking,
   signal: AbortSignal | undefined,
 ): Promise<LockEvent | undefined> {
@@ -296,7 +296,7 @@ function endOf(event: LockEvent): Turn {
 }
 
 class HeldLock implements Held {
-  readonly #locks: LocksPlace
+  readonly #locks: LockCalls
   readonly operation: string
   readonly resource: string
   readonly node: string
@@ -312,7 +312,7 @@ class HeldLock implements Held {
   #deadline: ReturnType<typeof setTimeout> | undefined
 
   constructor(
-    locks: LocksPlace,
+    locks: LockCalls,
     who: Asking,
     { token, attempt }: Grant,
     ttlMs: number,
@@ -437,7 +437,7 @@ class HeldLock implements Held {
   }
 }
 
-/** No two lines have the same. */
+/** No two wait queues have the same. */
 function nameOf({ operation, resource }: { readonly operation: string; readonly resource: string }): string {
   return JSON.stringify([operation, resource])
 }

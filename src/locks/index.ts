@@ -1,11 +1,11 @@
-/** Locks that form a fair line: leased, fenced, and they know success from failure. */
+/** Locks that form a fair queue: leased, fenced, and they know success from failure. */
 
 export {
   type Held,
   type HeldEnd,
   type HoldOptions,
   holdLock,
-  type LocksPlace,
+  type LockCalls,
   type NestedHoldOptions,
 } from './held-lock.ts'
 export { Waits } from './local-waits.ts'

@@ -1,7 +1,7 @@
 import { SignalboxError } from '../core/errors.ts'
 
 /**
- * Who waits for a turn here. When the locks are closed all of them leave their lines first: one that stayed would be
+ * Who waits for a turn here. When the locks are closed all of them leave their wait queues first: one that stayed would be
  * granted in its time, and everybody behind it would wait until it is clear that nobody takes that up.
  */
 export class Waits {
@@ -39,7 +39,7 @@ const leaveWithinMs = 2_000
 export function waitClosed({ operation, resource }: Waited): SignalboxError {
   return new SignalboxError(
     'closed',
-    `The box was closed while its turn for ${operation} of ${JSON.stringify(resource)} was waited for; it has left the line.`,
+    `The box was closed while its turn for ${operation} of ${JSON.stringify(resource)} was waited for; it has left the wait queue.`,
   )
 }
 

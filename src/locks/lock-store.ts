@@ -2,7 +2,7 @@ import type {
   AcquireAsk,
   HolderView,
   LastOutcome,
-  LineTimes,
+  LockTimes,
   RenewTerms,
   Requester,
   Ruled,
@@ -12,14 +12,14 @@ import type {
 } from './rules/index.ts'
 
 /**
- * What locks ask of a backend: lines, and each step on one of them atomic, durable when it is answered, and judged by
+ * What locks ask of a backend: wait queues, and each step on one of them atomic, durable when it is answered, and judged by
  * the store's own clock. What a step does is said once, in src/locks/rules/rules.ts; a store that cannot run those (Redis has
  * its scripts) does the same, and the conformance suite and a random walk hold it to that.
  *
  * Every answer says who is to be told; telling them is the caller's affair, by the notifier and after the commit.
  */
 export interface LockStore {
-  acquire(key: LockKey, ask: AcquireAsk, times: LineTimes): Promise<Ruled<{ readonly standing: Standing }>>
+  acquire(key: LockKey, ask: AcquireAsk, times: LockTimes): Promise<Ruled<{ readonly standing: Standing }>>
   release(
     key: LockKey,
     who: Requester & { readonly token: number },
@@ -28,78 +28,78 @@ export interface LockStore {
       readonly value: string | null
       readonly terminal: boolean
     },
-    times: LineTimes,
+    times: LockTimes,
   ): Promise<Ruled<{ readonly released: { readonly next: Requester | null } | undefined }>>
   renew(
     key: LockKey,
     who: Requester & { readonly token: number },
     terms: RenewTerms,
-    times: LineTimes,
+    times: LockTimes,
   ): Promise<Ruled<{ readonly expiresAt: number | undefined }>>
   shorten(
     key: LockKey,
     who: Requester & { readonly token: number },
     toMs: number,
-    times: LineTimes,
+    times: LockTimes,
   ): Promise<Ruled<{ readonly shortened: boolean }>>
   leave(
     key: LockKey,
     who: Requester,
-    times: LineTimes,
+    times: LockTimes,
   ): Promise<Ruled<{ readonly left: boolean | 'holding' }>>
-  evict(key: LockKey, who: Requester, times: LineTimes): Promise<Ruled<{ readonly evicted: boolean }>>
+  evict(key: LockKey, who: Requester, times: LockTimes): Promise<Ruled<{ readonly evicted: boolean }>>
   keep(
     key: LockKey,
     who: Requester,
     options: { readonly isStreamed: boolean },
-    times: LineTimes,
+    times: LockTimes,
   ): Promise<Ruled<{ readonly standing: Standing | undefined }>>
 
-  /** Ends one wait as failed with this error, if it is still at that place: whoever waited is told as of any end. */
+  /** Ends one wait as failed with this error, if it is still at that position: whoever waited is told as of any end. */
   fail(
     key: LockKey,
     who: Requester & { readonly seq: number },
     value: string,
-    times: LineTimes,
+    times: LockTimes,
   ): Promise<Ruled<{ readonly failed: boolean }>>
 
-  /** A line as it is now, with up to `limit` of those who wait; a lease that ran out shows as nobody holding. */
-  inspect(key: LockKey, limit: number): Promise<LineView | undefined>
-  /** Lines that are held or waited for, by operation and then resource. `after` is the last key of the page before. */
-  list(query: LineQuery): Promise<readonly LineSummary[]>
+  /** A wait queue as it is now, with up to `limit` of those who wait; a lease that ran out shows as nobody holding. */
+  inspect(key: LockKey, limit: number): Promise<WaitQueueView | undefined>
+  /** Wait queues that are held or waited for, by operation and then resource. `after` is the last key of the page before. */
+  list(query: WaitQueueQuery): Promise<readonly WaitQueueSummary[]>
 
   /**
-   * Where those who hold these lines wait, up to 1,000 such waits. A line whose holder waits nowhere, as nearly always,
-   * costs one look-up, and lines that are not asked about cost nothing.
+   * Where those who hold these wait queues wait, up to 1,000 such waits. A wait queue whose holder waits nowhere, as nearly always,
+   * costs one look-up, and wait queues that are not asked about cost nothing.
    */
   findWaitingHolders(keys: readonly LockKey[]): Promise<readonly WaitingHolder[]>
 
   /**
-   * Brings up to `limit` lines to the present whose time has come (a lease, a take-up, a delay, a deadline), and forgets
-   * what is over: lines that nobody holds or waits for and outcomes past their time. Answers who is to be told.
+   * Brings up to `limit` wait queues to the present whose time has come (a lease, a take-up, a delay, a deadline), and forgets
+   * what is over: wait queues that nobody holds or waits for and outcomes past their time. Answers who is to be told.
    */
-  sweep(limit: number, times: LineTimes): Promise<readonly { readonly key: LockKey; readonly told: Told }[]>
+  sweep(limit: number, times: LockTimes): Promise<readonly { readonly key: LockKey; readonly told: Told }[]>
 }
 
-/** One line: an operation on a resource. */
+/** One queue: an operation on a resource. */
 export interface LockKey {
   readonly operation: string
   readonly resource: string
 }
 
-/** Somebody who holds one line and waits in another. */
+/** Somebody who holds one wait queue and waits in another. */
 export interface WaitingHolder {
   readonly who: Requester
   readonly holds: LockKey
   /** Of the grant it holds. */
   readonly token: number
   readonly waitsFor: LockKey
-  /** Its place there. */
+  /** Its position there. */
   readonly seq: number
 }
 
-/** A line as people see it; no tokens. */
-export interface LineView extends LockKey {
+/** A wait queue as people see it; no tokens. */
+export interface WaitQueueView extends LockKey {
   readonly revision: number
   readonly holder: HolderView | null
   readonly waiters: readonly WaiterView[]
@@ -113,12 +113,12 @@ export interface WaiterView extends Requester {
   readonly want: Want
 }
 
-export interface LineSummary extends LockKey {
+export interface WaitQueueSummary extends LockKey {
   readonly holder: HolderView | null
   readonly waiterCount: number
 }
 
-export interface LineQuery {
+export interface WaitQueueQuery {
   readonly operation?: string
   /** Only resources that contain this text. */
   readonly search?: string

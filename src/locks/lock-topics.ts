@@ -2,7 +2,7 @@ import type { LockKey } from './lock-store.ts'
 import type { Requester, Ruled, Told } from './rules/index.ts'
 
 /**
- * Who is woken for what. One who waits hears its own topic and the end of the line; one who looks on hears the line. So a
+ * Who is woken for what. One who waits hears its own topic and the end of the wait queue; one who looks on hears the wait queue. So a
  * hand-over wakes one waiter, however many wait behind it.
  */
 
@@ -22,13 +22,13 @@ export function endTopic(key: LockKey): string {
   return topic('e', key.operation, key.resource)
 }
 
-/** Something changed in the line. Written out, for it is made at every step. */
-export function lineTopic({ operation, resource }: LockKey): string {
+/** Something changed in the wait queue. Written out, for it is made at every step. */
+export function queueTopic({ operation, resource }: LockKey): string {
   return `locks.l:${operation.length}:${operation}:${resource.length}:${resource}`
 }
 
-/** Whether a topic is that of a line. */
-export function isLineTopic(name: string): boolean {
+/** Whether a topic is that of a wait queue. */
+export function isQueueTopic(name: string): boolean {
   return name.startsWith('locks.l:')
 }
 
@@ -43,10 +43,10 @@ export function wakeFor(
       notifier.wake(requesterTopic(key, who))
   }
   if (everyone) notifier.wake(endTopic(key))
-  if (changed) notifier.wake(lineTopic(key))
+  if (changed) notifier.wake(queueTopic(key))
 }
 
-/** Wakes those whom a step concerns, also in the lines that its operation excludes. */
+/** Wakes those whom a step concerns, also in the wait queues that its operation excludes. */
 export function wakeForStep(
   notifier: LocksNotifier,
   key: LockKey,

@@ -12,13 +12,13 @@ export interface LockRequest extends LockKey {
 }
 
 export interface AcquireOptions extends LockRequest {
-  /** Stand in line when it is busy; false: be refused. @default true */
+  /** Wait in the queue when it is busy; false: be refused. @default true */
   readonly wait?: boolean | undefined
   /** `result`: leave when somebody has succeeded. `turn`: have a turn all the same. @default 'result' */
   readonly want?: Want | undefined
   /** How long a grant lasts without renewal: 100 ms to 24 h. @default 30_000 */
   readonly ttlMs?: Duration | undefined
-  /** How long to stand in line at most. @default no limit */
+  /** How long to wait in the queue at most. @default no limit */
   readonly deadlineMs?: Duration | null | undefined
 }
 
@@ -57,8 +57,8 @@ export interface LockWaiter {
   readonly want: Want
 }
 
-/** A line as people see it. */
-export interface LockLine extends LockKey {
+/** A wait queue as people see it. */
+export interface LockQueue extends LockKey {
   readonly holder: LockHolder | null
   readonly waiters: readonly LockWaiter[]
   readonly waiterCount: number
@@ -74,7 +74,7 @@ export interface LockOutcome {
   readonly error?: Failure
 }
 
-/** What happens in a line, for one who waits in it or only looks on. `id` rises strictly. */
+/** What happens in a wait queue, for one who waits in it or only looks on. `id` rises strictly. */
 export type LockEvent = { readonly id: number } & (
   | { readonly type: 'queued'; readonly position: number }
   | {
@@ -91,6 +91,6 @@ export type LockEvent = { readonly id: number } & (
   | { readonly type: 'timeout' }
   | { readonly type: 'evicted' }
   | { readonly type: 'lost' }
-  /** What went before is not known any more, or this is the beginning for one who looks on: the line as it is. */
-  | ({ readonly type: 'reset' } & LockLine)
+  /** What went before is not known any more, or this is the beginning for one who looks on: the wait queue as it is. */
+  | ({ readonly type: 'reset' } & LockQueue)
 )

@@ -11,7 +11,7 @@ export interface JobAsk {
   readonly askNo: number
 }
 
-/** How jobs stand in lines: the verbs that they ask of locks, in their words. */
+/** How jobs stand in wait queues: the verbs that they ask of locks, in their words. */
 export interface LocksForJobs {
   ask(ask: JobAsk): Promise<{ readonly fence: number } | 'waits' | 'over'>
   renew(ask: JobAsk, fence: number): Promise<boolean>

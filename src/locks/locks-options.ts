@@ -3,16 +3,16 @@ import { SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole, withDefaults } from '../core/options.ts'
 import type { AcquireOptions, LockRequest } from './lock.ts'
-import type { LineQuery, LockKey } from './lock-store.ts'
+import type { LockKey, WaitQueueQuery } from './lock-store.ts'
 import {
   type AcquireAsk,
   type Conflicts,
   defaultTtlMs,
-  type LineTimes,
+  type LockTimes,
   type Requester,
 } from './rules/index.ts'
 
-/** How long things last in a box's lines, and how long a line may be. */
+/** How long things last in a box's wait queues, and how long a wait queue may be. */
 export interface LocksOptions {
   /** A waiter that neither asks nor has an open stream is passed over after so long. @default 30_000 */
   readonly waiterLeaseMs?: number | undefined
@@ -24,7 +24,7 @@ export interface LocksOptions {
   readonly keepMs?: number | undefined
   /** After a lease that ran out nobody is granted for so long. @default 0 */
   readonly lockDelayMs?: number | undefined
-  /** The most who may wait in one line. @default 10_000 */
+  /** The most who may wait in one wait queue. @default 10_000 */
   readonly maxWaiters?: number | undefined
   /** False makes `wait: false` the default of every acquire. @default true */
   readonly multiNode?: boolean | undefined
@@ -48,13 +48,13 @@ export const locksDefaults: Required<{
   conflicts: [],
 }
 
-export type ResolvedLocksOptions = LineTimes & { readonly multiNode: boolean }
+export type ResolvedLocksOptions = LockTimes & { readonly multiNode: boolean }
 
 const day = 86_400_000
 
 export function resolveLocksOptions(options: LocksOptions = {}): ResolvedLocksOptions {
   const given = withDefaults('locks', options, locksDefaults)
-  const span = (name: Exclude<keyof LineTimes, 'conflicts'>, min: number) =>
+  const span = (name: Exclude<keyof LockTimes, 'conflicts'>, min: number) =>
     duration(`locks.${name}`, given[name], { min, max: day })
   const conflicts = resolveConflicts('locks.conflicts', given.conflicts)
   return Object.freeze({
@@ -197,7 +197,7 @@ export interface ListLocksOptions {
   readonly cursor?: string | null | undefined
 }
 
-export function resolveListLocks(options: ListLocksOptions): LineQuery {
+export function resolveListLocks(options: ListLocksOptions): WaitQueueQuery {
   onlyKeys('list', options, ['operation', 'search', 'limit', 'cursor'])
   const { operation, search, limit = 50, cursor } = options
   return {

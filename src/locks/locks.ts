@@ -2,10 +2,10 @@ import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
 import { onlyKeys } from '../core/options.ts'
-import { decodeHolder, decodeLine, decodeStanding, describe } from './decode-lock.ts'
-import { type Held, type HoldOptions, holdLock, type LocksPlace } from './held-lock.ts'
+import { decodeHolder, decodeQueue, decodeStanding, describe } from './decode-lock.ts'
+import { type Held, type HoldOptions, holdLock, type LockCalls } from './held-lock.ts'
 import { Waits } from './local-waits.ts'
-import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockLine, LockRequest } from './lock.ts'
+import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockQueue, LockRequest } from './lock.ts'
 import type { LockKey, LockStore } from './lock-store.ts'
 import { type LocksNotifier, wakeForStep } from './lock-topics.ts'
 import {
@@ -30,7 +30,7 @@ import { createWaitQueueNotifier } from './wait-queue-notifier.ts'
 import { createWatcher, type WatchOptions } from './watch-lock.ts'
 
 /**
- * The verbs of the module: what users, the server and the command line say to locks. Options become plain records here,
+ * The verbs of the module: what users, the server and the command wait queue say to locks. Options become plain records here,
  * the store takes the step, the notifier wakes those it concerns.
  */
 export interface Locks extends AsyncDisposable {
@@ -40,14 +40,14 @@ export interface Locks extends AsyncDisposable {
   release(options: ReleaseOptions): Promise<{ readonly next: string | null }>
   /** Keeps the grant for another `ttlMs`, or the last `ttlMs` when none is given, and shows its progress to waiters. Throws `lease_lost`. */
   renew(options: RenewOptions): Promise<{ readonly expiresAt: number }>
-  /** Leaves the line, or declines a grant that was not taken up yet. Throws `conflict` for a turn that has begun. */
+  /** Leaves the wait queue, or declines a grant that was not taken up yet. Throws `conflict` for a turn that has begun. */
   leave(options: LockRequest): Promise<{ readonly left: boolean }>
-  inspect(key: LockKey): Promise<LockLine>
-  /** Lines that are held or waited for. `cursor` is null at the end. */
+  inspect(key: LockKey): Promise<LockQueue>
+  /** Wait queues that are held or waited for. `cursor` is null at the end. */
   list(options?: ListLocksOptions): Promise<{ items: readonly LockSummary[]; cursor: string | null }>
   /** For operators: removes a holder or a waiter. A holder's turn ends as a failure. Throws `not_found`. */
   evict(options: LockRequest): Promise<{ readonly evicted: true }>
-  /** What happens in a line: to `node` where one is named, else to all. A waiter keeps its place while it watches. */
+  /** What happens in a wait queue: to `node` where one is named, else to all. A waiter keeps its position while it watches. */
   watch(options: WatchOptions): AsyncIterable<LockEvent>
   /**
    * The whole loop: look whether it is there, ask for the lock, wait, look again, and do it only when nobody else has.
@@ -166,13 +166,13 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       onlyKeys('inspect', options, ['operation', 'resource'])
       const key = resolveKey('inspect', options)
       const view = await store.inspect(key, shownWaiters)
-      return decodeLine(view ?? { ...key, ...untouched })
+      return decodeQueue(view ?? { ...key, ...untouched })
     },
 
     async list(options = {}) {
       const query = resolveListLocks(options)
-      const lines = await store.list(query)
-      const items = lines.map((line) => ({ ...line, holder: decodeHolder(line.holder) }))
+      const queues = await store.list(query)
+      const items = queues.map((queue) => ({ ...queue, holder: decodeHolder(queue.holder) }))
       return { items, cursor: items.length === query.limit ? encodeCursor(items.at(-1)!) : null }
     },
 
@@ -189,8 +189,8 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
     },
 
     watch: (options) => watcher.watch(options),
-    singleFlight: (operation, resource, options) => createFlight(place, operation, resource, options),
-    hold: (operation, resource, options) => holdLock(place, operation, resource, options),
+    singleFlight: (operation, resource, options) => createFlight(calls, operation, resource, options),
+    hold: (operation, resource, options) => holdLock(calls, operation, resource, options),
 
     async [Symbol.asyncDispose]() {
       const left = waits.end()
@@ -200,7 +200,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       notifier.close()
     },
   }
-  const place: LocksPlace = { ...locks, waits }
+  const calls: LockCalls = { ...locks, waits }
   return locks
 }
 

@@ -1,24 +1,24 @@
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { callable, onlyKeys } from '../core/options.ts'
-import { awaitTurn, type Held, type HoldOptions, type LocksPlace } from './held-lock.ts'
+import { awaitTurn, type Held, type HoldOptions, type LockCalls } from './held-lock.ts'
 
 /**
  * One does the work, the others wait and look again.
  *
  *     check ── there ─────────────────────────────▶ its value
  *       ▲  └── not there ──▶ ask ── granted ──▶ check once more ──▶ run ──▶ success: everybody is told
- *       └──── completed ◀──── wait ◀── queued        failure: the next in line is granted
+ *       └──── completed ◀──── wait ◀── queued        failure: the next waiter is granted
  */
 export interface FlightOptions<Value> extends Omit<HoldOptions, 'requestId' | 'wait'> {
   /** Whether the work is done already: its value, or undefined. Called before asking and after every change. */
   readonly check: () => Promise<Value | undefined> | Value | undefined
-  /** Does the work. When it throws, the next in line tries; an error with `terminal: true` ends it for everybody. */
+  /** Does the work. When it throws, the next waiter tries; an error with `terminal: true` ends it for everybody. */
   readonly run: (held: Held) => Promise<Value> | Value
 }
 
 export async function createFlight<Value>(
-  locks: LocksPlace,
+  locks: LockCalls,
   operation: string,
   resource: string,
   options: FlightOptions<Value>,
@@ -27,7 +27,7 @@ export async function createFlight<Value>(
   const { check, run, ...rest } = options
   callable('singleFlight.check', check)
   callable('singleFlight.run', run)
-  // The same request all the way: whoever finds nothing after a success asks again from its old place.
+  // The same request all the way: whoever finds nothing after a success asks again from its old position.
   const requestId = createId()
   for (let isNew = true; ; isNew = false) {
     const present = await check()

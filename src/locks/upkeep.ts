@@ -4,17 +4,17 @@ import { createDeadlockDetector } from './deadlock-detector.ts'
 import type { LockKey } from './lock-store.ts'
 import { wakeFor } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
-import type { LineTimes } from './rules/index.ts'
+import type { LockTimes } from './rules/index.ts'
 
 /**
- * Ends dead leases and calls the next in line, for lines that nobody asks about meanwhile; and ends deadlocks. Safe anywhere and any number
+ * Ends dead leases and calls the next waiter, for wait queues that nobody asks about meanwhile; and ends deadlocks. Safe anywhere and any number
  * of times: every step is conditional on what it finds. It begins with the first use and rests when nothing was used for
  * a while, so a box that only once took a lock does not go on asking its store.
  */
 export interface Sweeper extends AsyncDisposable {
   /** There may be something to sweep from now on. */
   wake(): void
-  /** Somebody waits in this line, so that it may be part of a deadlock. */
+  /** Somebody waits in this wait queue, so that it may be part of a deadlock. */
   suspect(key: LockKey): void
   /** Undefined while it rests. */
   readonly loop: Loop | undefined
@@ -25,7 +25,7 @@ const batch = 200
 /** Longer than anything that was asked for is likely to take; whoever asks again wakes it. */
 const restAfterMs = 120_000
 
-export function createSweeper(parts: LocksParts, times: LineTimes): Sweeper {
+export function createSweeper(parts: LocksParts, times: LockTimes): Sweeper {
   const { store, notifier } = parts
   const detector = createDeadlockDetector(parts, times)
   let loop: Loop | undefined

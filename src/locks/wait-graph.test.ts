@@ -3,17 +3,17 @@ import { test } from 'vitest'
 import type { LockKey, WaitingHolder } from './lock-store.ts'
 import { findVictims } from './wait-graph.ts'
 
-const line = (operation: string): LockKey => ({ operation, resource: 'r' })
+const queue = (operation: string): LockKey => ({ operation, resource: 'r' })
 const alone = (key: LockKey) => [key]
 
-/** `A:a>b@5` is A, who holds a and waits for b at place 5. */
+/** `A:a>b@5` is A, who holds a and waits for b at position 5. */
 function holder(text: string): WaitingHolder {
   const [, node, holds, waitsFor, seq] = /^(\w+):(\w+)>(\w+)@(\d+)$/.exec(text)!
   return {
     who: { node: node!, requestId: 'q' },
-    holds: line(holds!),
+    holds: queue(holds!),
     token: 1,
-    waitsFor: line(waitsFor!),
+    waitsFor: queue(waitsFor!),
     seq: Number(seq),
   }
 }
@@ -48,7 +48,7 @@ test('circles that share a wait are both broken by ending it when it is the youn
   assert.deepEqual(victims(['A:a>b@1', 'B:b>c@9', 'C:c>a@2', 'C:c>b@3']), ['B for c'])
 })
 
-test('a holder of several lines is one, and its wait ends once', () => {
+test('a holder of several wait queues is one, and its wait ends once', () => {
   assert.deepEqual(victims(['A:a>b@9', 'A:a2>b@9', 'B:b>a@1', 'B:b>a2@2']), ['A for b'])
 })
 
@@ -56,11 +56,11 @@ test('the same node with another request is somebody else', () => {
   const [a, b] = ['A:a>b@5', 'B:b>a@7'].map(holder) as [WaitingHolder, WaitingHolder]
   const other = { ...b, who: { node: 'A', requestId: 'other' } }
   assert.equal(findVictims([a, other], alone).length, 1)
-  assert.equal(findVictims([a, { ...other, holds: line('z') }], alone).length, 0)
+  assert.equal(findVictims([a, { ...other, holds: queue('z') }], alone).length, 0)
 })
 
-test('a line that excludes another blocks it too, also for one who holds it itself', () => {
-  const excluding = (key: LockKey) => [key, line(key.operation === 'pull' ? 'delete' : 'pull')]
+test('a wait queue that excludes another blocks it too, also for one who holds it itself', () => {
+  const excluding = (key: LockKey) => [key, queue(key.operation === 'pull' ? 'delete' : 'pull')]
   assert.deepEqual(victims(['A:pull>delete@5'], excluding), ['A for delete'])
   assert.deepEqual(victims(['A:pull>delete@5']), [])
 })

@@ -2,18 +2,18 @@ import type { LockKey, WaitingHolder } from './lock-store.ts'
 import type { Requester } from './rules/index.ts'
 
 /**
- * Deadlocks, found in what is given. Whoever waits in a line waits for its holder; when that one waits as well, for
+ * Deadlocks, found in what is given. A waiter waits for the holder of its wait queue; when that one waits as well, for
  * somebody who waits, and so on back to the first, none of them will ever have its turn.
  *
  *     A holds deploy ──waits for──▶ backup, held by B ──waits for──▶ deploy
  */
 
-/** Which lines keep one who waits in this line from its turn: the line itself, and any that exclude it. */
+/** Which wait queues keep one who waits in this wait queue from its turn: the wait queue itself, and any that exclude it. */
 export type Blocking = (key: LockKey) => readonly LockKey[]
 
 /**
  * The waits that must end so that no circle is left: of each circle the youngest, which is the one with the highest
- * place. Whoever looks at the same circle chooses the same one.
+ * position. Whoever looks at the same circle chooses the same one.
  */
 export function findVictims(holders: readonly WaitingHolder[], blocking: Blocking): readonly WaitingHolder[] {
   const victims: WaitingHolder[] = []
@@ -31,7 +31,7 @@ function findCircle(
   holders: readonly WaitingHolder[],
   blocking: Blocking,
 ): readonly WaitingHolder[] | undefined {
-  const holderOf = new Map(holders.map(({ holds, who }) => [nameOfLine(holds), nameOfRequester(who)]))
+  const holderOf = new Map(holders.map(({ holds, who }) => [nameOfQueue(holds), nameOfRequester(who)]))
   const waits = Map.groupBy(holders, ({ who }) => nameOfRequester(who))
   const isDone = new Set<string>()
 
@@ -39,19 +39,19 @@ function findCircle(
     if (isDone.has(start)) continue
     // The way from the start to where we are, and at each step what is still to be tried.
     const path: Step[] = [{ who: start, by: undefined, rest: stepsFrom(start) }]
-    const places = new Map([[start, 0]])
+    const indexes = new Map([[start, 0]])
     while (path.length > 0) {
       const next = path.at(-1)!.rest.pop()
       if (next === undefined) {
         const { who } = path.pop()!
-        places.delete(who)
+        indexes.delete(who)
         isDone.add(who)
         continue
       }
-      const place = places.get(next.who)
-      if (place !== undefined) return [...path.slice(place + 1).map(({ by }) => by!), next.by]
+      const index = indexes.get(next.who)
+      if (index !== undefined) return [...path.slice(index + 1).map(({ by }) => by!), next.by]
       if (isDone.has(next.who)) continue
-      places.set(next.who, path.length)
+      indexes.set(next.who, path.length)
       path.push({ ...next, rest: stepsFrom(next.who) })
     }
   }
@@ -60,7 +60,7 @@ function findCircle(
   function stepsFrom(who: string): { readonly who: string; readonly by: WaitingHolder }[] {
     return (waits.get(who) ?? []).flatMap((by) =>
       blocking(by.waitsFor).flatMap((key) => {
-        const holder = holderOf.get(nameOfLine(key))
+        const holder = holderOf.get(nameOfQueue(key))
         return holder === undefined ? [] : [{ who: holder, by }]
       }),
     )
@@ -76,19 +76,19 @@ interface Step {
 
 function isYounger(a: WaitingHolder, b: WaitingHolder): boolean {
   if (a.seq !== b.seq) return a.seq > b.seq
-  return nameOfLine(a.waitsFor) + nameOfRequester(a.who) > nameOfLine(b.waitsFor) + nameOfRequester(b.who)
+  return nameOfQueue(a.waitsFor) + nameOfRequester(a.who) > nameOfQueue(b.waitsFor) + nameOfRequester(b.who)
 }
 
 function isSameWait(a: WaitingHolder, b: WaitingHolder): boolean {
   return (
     a.seq === b.seq &&
-    nameOfLine(a.waitsFor) === nameOfLine(b.waitsFor) &&
+    nameOfQueue(a.waitsFor) === nameOfQueue(b.waitsFor) &&
     nameOfRequester(a.who) === nameOfRequester(b.who)
   )
 }
 
-/** No two lines have the same. */
-export function nameOfLine({ operation, resource }: LockKey): string {
+/** No two wait queues have the same. */
+export function nameOfQueue({ operation, resource }: LockKey): string {
   return `${operation.length}:${operation}${resource}`
 }
 

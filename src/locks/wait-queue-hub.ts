@@ -1,38 +1,38 @@
-import type { LineView, LockKey } from './lock-store.ts'
-import { lineTopic } from './lock-topics.ts'
+import type { LockKey, WaitQueueView } from './lock-store.ts'
+import { queueTopic } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
 import type { Requester } from './rules/index.ts'
 import { wakeDelayMs } from './wait-queue-notifier.ts'
 
 /**
- * Looks at lines for all who look on: one reading of a line is shared by everybody, and made after a wake-up or when its
+ * Looks at wait queues for all who look on: one reading of a wait queue is shared by everybody, and made after a wake-up or when its
  * time has come, so the cost of a change does not grow with those who see it by more than telling them.
  */
-export interface LineHub {
-  /** Tells the line as it is now, and then whenever it changed, until the returned function is called. */
-  subscribe(key: LockKey, seen: (view: LineView | undefined) => void): () => void
+export interface WaitQueueHub {
+  /** Tells the wait queue as it is now, and then whenever it changed, until the returned function is called. */
+  subscribe(key: LockKey, seen: (view: WaitQueueView | undefined) => void): () => void
   close(): void
 }
 
 interface Watched {
   readonly key: LockKey
-  readonly subscribers: Set<(view: LineView | undefined) => void>
+  readonly subscribers: Set<(view: WaitQueueView | undefined) => void>
   readonly unlisten: () => void
-  view: LineView | undefined
+  view: WaitQueueView | undefined
   isRead: boolean
   isReading: boolean
   isWoken: boolean
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
-const places = new WeakMap<LineView, ReadonlyMap<string, number>>()
+const positions = new WeakMap<WaitQueueView, ReadonlyMap<string, number>>()
 
 /** Where those who are shown stand, by name; made once for all who look it up. */
-export function placesIn(view: LineView): ReadonlyMap<string, number> {
-  const known = places.get(view)
+export function positionsIn(view: WaitQueueView): ReadonlyMap<string, number> {
+  const known = positions.get(view)
   if (known) return known
   const made = new Map(view.waiters.map((waiter) => [nameOf(waiter), waiter.position]))
-  places.set(view, made)
+  positions.set(view, made)
   return made
 }
 
@@ -41,23 +41,23 @@ export function nameOf({ node, requestId }: Requester): string {
   return [node.length, node, requestId].join(':')
 }
 
-/** A line that changes all the time is shown ten times a second; its wake-up comes a moment late. */
+/** A wait queue that changes all the time is shown ten times a second; its wake-up comes a moment late. */
 const gapMs: number = 100 - wakeDelayMs
 const shownWaiters = 100
 
-export function createLineHub({ store, notifier, remoteWakeUps }: LocksParts): LineHub {
-  const lines = new Map<string, Watched>()
+export function createQueueHub({ store, notifier, remoteWakeUps }: LocksParts): WaitQueueHub {
+  const queues = new Map<string, Watched>()
   const pollMs = remoteWakeUps ? 5_000 : 1_000
 
   function open(key: LockKey): Watched {
-    const line: Watched = {
+    const queue: Watched = {
       key,
       subscribers: new Set(),
-      unlisten: notifier.listen([lineTopic(key)], () => {
+      unlisten: notifier.listen([queueTopic(key)], () => {
         // One reading answers all wake-ups before it; wake-ups that do not stop must not put it off for ever.
-        if (line.isWoken) return
-        line.isWoken = true
-        later(line, gapMs)
+        if (queue.isWoken) return
+        queue.isWoken = true
+        later(queue, gapMs)
       }),
       view: undefined,
       isRead: false,
@@ -65,54 +65,54 @@ export function createLineHub({ store, notifier, remoteWakeUps }: LocksParts): L
       isWoken: false,
       timer: undefined,
     }
-    void read(line)
-    return line
+    void read(queue)
+    return queue
   }
 
-  function later(line: Watched, ms: number): void {
-    if (line.isReading) return
-    clearTimeout(line.timer)
-    line.timer = setTimeout(() => void read(line), ms)
-    line.timer.unref?.()
+  function later(queue: Watched, ms: number): void {
+    if (queue.isReading) return
+    clearTimeout(queue.timer)
+    queue.timer = setTimeout(() => void read(queue), ms)
+    queue.timer.unref?.()
   }
 
-  async function read(line: Watched): Promise<void> {
-    line.isReading = true
-    line.isWoken = false
+  async function read(queue: Watched): Promise<void> {
+    queue.isReading = true
+    queue.isWoken = false
     try {
-      const view = await store.inspect(line.key, shownWaiters)
-      const isNews = !line.isRead || view?.revision !== line.view?.revision
-      line.view = view
-      line.isRead = true
-      if (isNews) for (const seen of [...line.subscribers]) seen(view)
+      const view = await store.inspect(queue.key, shownWaiters)
+      const isNews = !queue.isRead || view?.revision !== queue.view?.revision
+      queue.view = view
+      queue.isRead = true
+      if (isNews) for (const seen of [...queue.subscribers]) seen(view)
     } catch {
-      // The store is in trouble, or was closed: who waits in the line learns that by itself, and the next look follows.
+      // The store is in trouble, or was closed: who waits in the wait queue learns that by itself, and the next look follows.
     }
-    line.isReading = false
-    if (line.subscribers.size > 0) later(line, line.isWoken ? gapMs : pollMs * (0.75 + Math.random() / 2))
+    queue.isReading = false
+    if (queue.subscribers.size > 0) later(queue, queue.isWoken ? gapMs : pollMs * (0.75 + Math.random() / 2))
   }
 
   return {
     subscribe(key, seen) {
-      const name = lineTopic(key)
-      const line = lines.get(name) ?? open(key)
-      lines.set(name, line)
-      line.subscribers.add(seen)
-      if (line.isRead) seen(line.view)
+      const name = queueTopic(key)
+      const queue = queues.get(name) ?? open(key)
+      queues.set(name, queue)
+      queue.subscribers.add(seen)
+      if (queue.isRead) seen(queue.view)
       return () => {
-        line.subscribers.delete(seen)
-        if (line.subscribers.size > 0) return
-        clearTimeout(line.timer)
-        line.unlisten()
-        if (lines.get(name) === line) lines.delete(name)
+        queue.subscribers.delete(seen)
+        if (queue.subscribers.size > 0) return
+        clearTimeout(queue.timer)
+        queue.unlisten()
+        if (queues.get(name) === queue) queues.delete(name)
       }
     },
     close() {
-      for (const { timer, unlisten } of lines.values()) {
+      for (const { timer, unlisten } of queues.values()) {
         clearTimeout(timer)
         unlisten()
       }
-      lines.clear()
+      queues.clear()
     },
   }
 }

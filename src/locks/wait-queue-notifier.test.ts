@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { endTopic, type LocksNotifier, lineTopic, requesterTopic } from './lock-topics.ts'
+import { endTopic, type LocksNotifier, queueTopic, requesterTopic } from './lock-topics.ts'
 import { createWaitQueueNotifier, wakeDelayMs } from './wait-queue-notifier.ts'
 
 const key = { operation: 'pull', resource: 'app:1.2' }
-const line = lineTopic(key)
+const queue = queueTopic(key)
 
 /** Notes what is woken, and wakes whoever awaits the next. */
 function createNotes(): LocksNotifier & { readonly woken: string[]; next(): Promise<void> } {
@@ -24,12 +24,12 @@ function createNotes(): LocksNotifier & { readonly woken: string[]; next(): Prom
   }
 }
 
-test('whoever waits is woken at once, and a line once for all that happened in a moment', async () => {
+test('whoever waits is woken at once, and a wait queue once for all that happened in a moment', async () => {
   const notes = createNotes()
   const notifier = createWaitQueueNotifier(notes)
   const who = requesterTopic(key, { node: 'a', requestId: 'r' })
   const wokenAt = performance.now()
-  for (let change = 0; change < 5; change++) notifier.wake(line)
+  for (let change = 0; change < 5; change++) notifier.wake(queue)
   notifier.wake(who)
   notifier.wake(endTopic(key))
   assert.deepEqual(notes.woken, [who, endTopic(key)])
@@ -37,20 +37,20 @@ test('whoever waits is woken at once, and a line once for all that happened in a
   const alive = setTimeout(() => undefined, 5_000)
   await notes.next()
   clearTimeout(alive)
-  assert.deepEqual(notes.woken.slice(2), [line])
+  assert.deepEqual(notes.woken.slice(2), [queue])
   assert.ok(performance.now() - wokenAt >= wakeDelayMs - 2)
-  notifier.wake(line)
+  notifier.wake(queue)
   await notes.next()
-  assert.deepEqual(notes.woken.slice(2), [line, line])
+  assert.deepEqual(notes.woken.slice(2), [queue, queue])
 })
 
 test('what is left is woken when the notifier is closed, and a store that is closed by then is no error', () => {
   const notes = createNotes()
   const notifier = createWaitQueueNotifier(notes)
-  notifier.wake(line)
+  notifier.wake(queue)
   notifier.close()
   notifier.close()
-  assert.deepEqual(notes.woken, [line])
+  assert.deepEqual(notes.woken, [queue])
 
   const broken = createWaitQueueNotifier({
     wake() {
@@ -58,6 +58,6 @@ test('what is left is woken when the notifier is closed, and a store that is clo
     },
     listen: () => () => undefined,
   })
-  broken.wake(line)
+  broken.wake(queue)
   broken.close()
 })

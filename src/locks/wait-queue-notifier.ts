@@ -1,8 +1,8 @@
-import { isLineTopic, type LocksNotifier } from './lock-topics.ts'
+import { isQueueTopic, type LocksNotifier } from './lock-topics.ts'
 
 /**
- * A notifier that wakes lines a moment later, once for all that happened in them meanwhile. Whoever looks on looks after a
- * pause anyway (wait-queue-hub.ts), and a line that is taken and given back all the time would be woken for each. Those who wait are
+ * A notifier that wakes wait queues a moment later, once for all that happened in them meanwhile. Whoever looks on looks after a
+ * pause anyway (wait-queue-hub.ts), and a wait queue that is taken and given back all the time would be woken for each. Those who wait are
  * woken at once.
  */
 export interface WaitQueueNotifier extends LocksNotifier {
@@ -31,7 +31,7 @@ export function createWaitQueueNotifier(notifier: LocksNotifier): WaitQueueNotif
 
   return {
     wake(topic) {
-      if (!isLineTopic(topic)) return notifier.wake(topic)
+      if (!isQueueTopic(topic)) return notifier.wake(topic)
       changed.add(topic)
       if (timer !== undefined) return
       timer = setTimeout(wakeAll, wakeDelayMs)

@@ -1,19 +1,19 @@
 import { isSignalboxError } from '../core/errors.ts'
 import { createNotifier, type Notifier } from '../core/notifier.ts'
 import { flag, whole } from '../core/options.ts'
-import { decodeHolder, decodeLine, failureOf, parse } from './decode-lock.ts'
+import { decodeHolder, decodeQueue, failureOf, parse } from './decode-lock.ts'
 import type { LockEvent, LockRequest } from './lock.ts'
-import type { LineView, LockKey } from './lock-store.ts'
+import type { LockKey, WaitQueueView } from './lock-store.ts'
 import { endTopic, requesterTopic, wakeForStep } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
 import { onlyRequestKeys, requestKeysAnd, resolveKey, resolveRequester } from './locks-options.ts'
-import type { LineTimes, Requester, Standing } from './rules/index.ts'
+import type { LockTimes, Requester, Standing } from './rules/index.ts'
 import type { Sweeper } from './upkeep.ts'
-import { createLineHub, type LineHub, nameOf, placesIn } from './wait-queue-hub.ts'
+import { createQueueHub, nameOf, positionsIn, type WaitQueueHub } from './wait-queue-hub.ts'
 
 /**
- * A line's changes, as they happen. One who waits sees its own standing: where it is in line, that it was granted, how
- * the line ended; and keeps its place by looking. One who looks on sees the line. Wake-ups are hints: everybody looks by
+ * A wait queue's changes, as they happen. One who waits sees its own standing: where it is in the wait queue, that it was granted, how
+ * the wait queue ended; and keeps its position by looking. One who looks on sees the wait queue. Wake-ups are hints: everybody looks by
  * itself now and then, and what is told is always what the store says at that moment.
  */
 export interface WatchOptions extends Partial<Pick<LockRequest, 'node' | 'requestId'>>, LockKey {
@@ -40,8 +40,8 @@ const untouched = { revision: 0, holder: null, waiters: [], waiterCount: 0, last
 /** An event without its id. */
 type Happening = LockEvent extends infer Event ? (Event extends LockEvent ? Omit<Event, 'id'> : never) : never
 
-export function createWatcher(parts: LocksParts, times: LineTimes, sweeper: Sweeper): Watcher {
-  const hub = createLineHub(parts)
+export function createWatcher(parts: LocksParts, times: LockTimes, sweeper: Sweeper): Watcher {
+  const hub = createQueueHub(parts)
   const doors: Doors = { areClosed: false, notifiers: new Set() }
 
   return {
@@ -52,7 +52,7 @@ export function createWatcher(parts: LocksParts, times: LineTimes, sweeper: Swee
       const since = whole('watch.lastEventId', lastEventId)
       const isBound = flag('watch.bind', bind)
       sweeper.wake()
-      if (options.node === undefined) return watchLine(hub, doors, key, since, signal)
+      if (options.node === undefined) return watchQueue(hub, doors, key, since, signal)
       const who = resolveRequester('watch', options)
       return new WaiterWatch({ parts, times, hub, doors, sweeper, key, who, since, isBound, signal }).events()
     },
@@ -75,8 +75,8 @@ interface Doors {
 
 interface WaiterParts {
   readonly parts: LocksParts
-  readonly times: LineTimes
-  readonly hub: LineHub
+  readonly times: LockTimes
+  readonly hub: WaitQueueHub
   readonly doors: Doors
   readonly sweeper: Sweeper
   readonly key: LockKey
@@ -95,7 +95,7 @@ class WaiterWatch {
   #lastText = ''
   #lastProgress: string | null = null
   #standing: Standing | undefined
-  #view: LineView | undefined
+  #view: WaitQueueView | undefined
   #isWoken = true
   #resumes: boolean
 
@@ -146,7 +146,7 @@ class WaiterWatch {
     }
   }
 
-  /** Keeps the place and tells what is new about it. */
+  /** Keeps the position and tells what is new about it. */
   async #look(): Promise<readonly LockEvent[]> {
     const { parts, times, sweeper, key, who } = this.#own
     const had = this.#standing
@@ -155,7 +155,7 @@ class WaiterWatch {
     this.#standing = answer.standing
     if (answer.standing?.status === 'queued') sweeper.suspect(key)
     if (answer.standing === undefined) {
-      // A turn that was released is nobody's news; a place that is not there, or not any more, is.
+      // A turn that was released is nobody's news; a position that is not there, or not any more, is.
       return had?.status === 'granted' ? [] : [this.#number({ type: 'lost' }, answer.revision)]
     }
     const event = eventOf(answer.standing, who)
@@ -165,21 +165,21 @@ class WaiterWatch {
     if (!this.#resumes) return [this.#number(event, answer.revision)]
     this.#resumes = false
     if (isCurrent(this.#own.since, answer.revision)) return []
-    const line = await parts.store.inspect(key, shownAtReset)
-    const reset: Happening = { type: 'reset', ...decodeLine(line ?? { ...key, ...untouched }) }
+    const queue = await parts.store.inspect(key, shownAtReset)
+    const reset: Happening = { type: 'reset', ...decodeQueue(queue ?? { ...key, ...untouched }) }
     return [this.#number(reset, answer.revision - 1), this.#number(event, answer.revision)]
   }
 
   /**
-   * Whether what all who watch this line were shown makes it worth asking the store: the turn is this one's, the line
+   * Whether what all who watch this wait queue were shown makes it worth asking the store: the turn is this one's, the wait queue
    * has ended, or this one is not in it any more. Where wake-ups do not reach from other processes, this is what does.
    */
-  #isConcernedBy(before: LineView | undefined, now: LineView | undefined): boolean {
+  #isConcernedBy(before: WaitQueueView | undefined, now: WaitQueueView | undefined): boolean {
     if (this.#standing?.status !== 'queued' || now === undefined) return false
     if (now.holder && this.#isSelf(now.holder)) return true
     if (before === undefined) return false
     if (now.lastOutcome?.at !== before.lastOutcome?.at && now.waiterCount < before.waiterCount) return true
-    return placesIn(before).has(this.#name) && !placesIn(now).has(this.#name)
+    return positionsIn(before).has(this.#name) && !positionsIn(now).has(this.#name)
   }
 
   #isSelf({ node, requestId }: Requester): boolean {
@@ -187,14 +187,14 @@ class WaiterWatch {
   }
 
   #hasMoved(): boolean {
-    const place = this.#view && placesIn(this.#view).get(this.#name)
-    return place !== undefined && this.#standing?.status === 'queued' && place < this.#standing.position
+    const position = this.#view && positionsIn(this.#view).get(this.#name)
+    return position !== undefined && this.#standing?.status === 'queued' && position < this.#standing.position
   }
 
-  /** A place further ahead that the shared view of the line shows; the store is not asked for it. */
+  /** A position further ahead that the shared view of the wait queue shows; the store is not asked for it. */
   #moved(): LockEvent | undefined {
     if (!this.#hasMoved()) return undefined
-    const position = placesIn(this.#view!).get(this.#name)!
+    const position = positionsIn(this.#view!).get(this.#name)!
     this.#standing = { status: 'queued', position }
     const event: Happening = { type: 'queued', position }
     this.#lastText = JSON.stringify(event)
@@ -221,8 +221,8 @@ class WaiterWatch {
   }
 
   /**
-   * A place in line is kept by looking, and a look is a write: so as seldom as the lease allows. News of others'
-   * steps come by the notifier, and where that does not reach, by the view of the line that all who watch it share.
+   * A position in the wait queue is kept by looking, and a look is a write: so as seldom as the lease allows. News of others'
+   * steps come by the notifier, and where that does not reach, by the view of the wait queue that all who watch it share.
    */
   #pauseMs(): number {
     const { times } = this.#own
@@ -259,14 +259,14 @@ function eventOf(standing: Standing, { node }: Requester): Happening {
       if (standing.kind === 'failed') return { type: 'failed', error: failureOf(standing.value) }
       return { type: standing.kind }
     default:
-      // Neither is an answer to one who has a place already.
+      // Neither is an answer to one who has a position already.
       return { type: 'lost' }
   }
 }
 
 /** One who looks on. */
-async function* watchLine(
-  hub: LineHub,
+async function* watchQueue(
+  hub: WaitQueueHub,
   doors: Doors,
   key: LockKey,
   since: number,
@@ -274,7 +274,7 @@ async function* watchLine(
 ): AsyncGenerator<LockEvent> {
   const notifier = createNotifier()
   doors.notifiers.add(notifier)
-  let latest: LineView | undefined
+  let latest: WaitQueueView | undefined
   let isSeen = false
   const unsubscribe = hub.subscribe(key, (view) => {
     latest = view
@@ -282,7 +282,7 @@ async function* watchLine(
     notifier.wake()
   })
   let lastId = since
-  let shown: LineView | undefined
+  let shown: WaitQueueView | undefined
   let isFirst = true
   try {
     while (!isOver(doors, signal)) {
@@ -310,19 +310,19 @@ function isOver({ areClosed }: Doors, signal: AbortSignal | undefined): boolean 
   return areClosed || signal?.aborted === true
 }
 
-function beginning(view: LineView, since: number): readonly Happening[] {
-  return since > 0 && isCurrent(since, view.revision) ? [] : [{ type: 'reset', ...decodeLine(view) }]
+function beginning(view: WaitQueueView, since: number): readonly Happening[] {
+  return since > 0 && isCurrent(since, view.revision) ? [] : [{ type: 'reset', ...decodeQueue(view) }]
 }
 
 /**
- * Whether nothing has happened since that event. Ids may run a little ahead of the line's revision, one for each of
- * several events; one that is far ahead is not of this line as it is now: the line was cleared away, or is another's.
+ * Whether nothing has happened since that event. Ids may run a little ahead of the wait queue's revision, one for each of
+ * several events; one that is far ahead is not of this wait queue as it is now: the wait queue was cleared away, or is another's.
  */
 function isCurrent(since: number, revision: number): boolean {
   return revision <= since && since - revision <= 1_000
 }
 
-function changesBetween(before: LineView, now: LineView): readonly Happening[] {
+function changesBetween(before: WaitQueueView, now: WaitQueueView): readonly Happening[] {
   const changes: Happening[] = []
   const { lastOutcome } = now
   if (lastOutcome && lastOutcome.at !== before.lastOutcome?.at) {

@@ -1,6 +1,6 @@
 import type { Cell, CopyColumn, CopyNumbers, CopyRow, CopyTable } from './copy-tables.ts'
 import { hashFleetKey } from './sql/fleet-key.ts'
-import { nameLine } from './sql/wait-queue-key.ts'
+import { nameWaitQueue } from './sql/wait-queue-key.ts'
 
 /**
  * How an engine keeps the rows of one table of a copy. What is not said is as the table itself has it: a table of that
@@ -110,13 +110,13 @@ export function keyOf(table: CopyTable): (row: CopyRow) => readonly string[] {
 }
 
 /** The columns that are written nowhere else: what engines with lines by hash share. */
-export const lineKeyCell = (cell: CellOf): Cell =>
-  nameLine(cell('namespace')!, { operation: cell('operation')!, resource: cell('resource')! }).lineKey
+export const queueKeyCell = (cell: CellOf): Cell =>
+  nameWaitQueue(cell('namespace')!, { operation: cell('operation')!, resource: cell('resource')! }).queueKey
 
 export const fleetKeyCell = (cell: CellOf): Cell => hashFleetKey(cell('row_key')!)
 
 /** A row of `lock_result`, which ends that were told to many share. */
-export const lineResult: AlsoWritten = {
+export const queueResult: AlsoWritten = {
   table: 'lock_result',
   columns: [
     { name: 'queue_key', type: 'text', isCompared: false },
@@ -128,5 +128,5 @@ export const lineResult: AlsoWritten = {
   row: (cell) =>
     cell('value') === null
       ? null
-      : [lineKeyCell(cell), cell('revision'), cell('namespace'), cell('value'), '0'],
+      : [queueKeyCell(cell), cell('revision'), cell('namespace'), cell('value'), '0'],
 }

@@ -206,5 +206,5 @@ export const leftColumns: Readonly<Record<string, Readonly<Record<string, string
     fleet_row: 'is a number of the table’s own',
     removed_at: 'is of rows that were removed, which are not carried',
   },
-  lock_queue: { line: 'is a number of the table’s own' },
+  lock_queue: { queue_id: 'is a number of the table’s own' },
 }

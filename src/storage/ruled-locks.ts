@@ -5,7 +5,7 @@ import {
   fail,
   groupOf,
   keep,
-  type LineTimes,
+  type LockTimes,
   leave,
   type Requester,
   type Rule,
@@ -14,14 +14,14 @@ import {
   shorten,
 } from '../locks/rules/index.ts'
 
-/** The part of a LockStore that is a rule on one line. */
+/** The part of a LockStore that is a rule on one wait queue. */
 export type RuledLocks = Pick<
   LockStore,
   'acquire' | 'release' | 'renew' | 'shorten' | 'leave' | 'evict' | 'keep' | 'fail'
 >
 
 /**
- * What an engine has to say: how a rule is run on the rows of a line, atomically. Where its operation excludes others
+ * What an engine has to say: how a rule is run on the rows of a wait queue, atomically. Where its operation excludes others
  * the rule may ask for the rows of all of the `group`, operations of the same resource with its own among them.
  */
 export type RunRule = <Answer>(
@@ -30,9 +30,9 @@ export type RunRule = <Answer>(
   group?: readonly string[] | undefined,
 ) => Promise<Answer>
 
-/** The steps on a line for an engine that keeps rows. A rule is made anew for every try. */
+/** The steps on a wait queue for an engine that keeps rows. A rule is made anew for every try. */
 export function ruledLocks(runRule: RunRule): RuledLocks {
-  const run = <Answer>(key: LockKey, rule: () => Rule<Answer>, { conflicts }: LineTimes) =>
+  const run = <Answer>(key: LockKey, rule: () => Rule<Answer>, { conflicts }: LockTimes) =>
     runRule(key, rule, groupOf(conflicts, key.operation))
   return {
     acquire: (key, ask, times) => run(key, () => acquire(ask, times), times),

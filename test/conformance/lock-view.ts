@@ -1,6 +1,6 @@
-/** Answers about lines as the walk compares them: instants only as far as two clocks can agree on them. */
+/** Answers about wait queues as the walk compares them: instants only as far as two clocks can agree on them. */
 
-import type { LineSummary, LineView } from '../../src/locks/index.ts'
+import type { WaitQueueSummary, WaitQueueView } from '../../src/locks/index.ts'
 import type { HolderView, Standing, Told } from '../../src/locks/rules/index.ts'
 
 /** Much longer than a walk takes, much shorter than what is far. */
@@ -28,16 +28,19 @@ export function standingView(standing: Standing | undefined, now: number): unkno
   }
 }
 
-export function summaryView({ operation, resource, holder, waiterCount }: LineSummary, now: number): unknown {
+export function summaryView(
+  { operation, resource, holder, waiterCount }: WaitQueueSummary,
+  now: number,
+): unknown {
   return { operation, resource, holder: holderView(holder, now), waiterCount }
 }
 
 /**
- * A line that nobody touched may be known or not, as long as nobody holds it or waits. How it last ended is compared
+ * A wait queue that nobody touched may be known or not, as long as nobody holds it or waits. How it last ended is compared
  * while it must be kept.
  */
-export function lineView(
-  view: LineView | undefined,
+export function queueView(
+  view: WaitQueueView | undefined,
   { now, comparesEnd }: { readonly now: number; readonly comparesEnd: boolean },
 ): unknown {
   const { holder = null, waiters = [], waiterCount = 0, lastOutcome = null } = view ?? {}

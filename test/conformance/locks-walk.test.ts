@@ -14,7 +14,7 @@ const budgetMs = Number(WALK_MS ?? 500)
 
 for (const { title, open } of [...candidates(), ...threadedCandidates(), ...redisCandidates()]) {
   const length = title === 'memory' || title === 'sqlite in a thread' ? fewSteps : steps
-  test(`${title} keeps lines as the memory model does, wherever a random walk goes`, async () => {
+  test(`${title} keeps wait queues as the memory model does, wherever a random walk goes`, async () => {
     const first = WALK_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(WALK_SEED)
     const began = Date.now()
     let [walks, total] = [0, 0]
@@ -25,7 +25,7 @@ for (const { title, open } of [...candidates(), ...threadedCandidates(), ...redi
       // Two at least: operations exclude each other in every other one.
     } while (WALK_SEED === undefined && (walks < 2 || Date.now() - began < budgetMs))
     console.log(
-      `[walk] ${title}: ${walks} walks of ${length} steps from seed ${first}, ${total} steps on lines`,
+      `[walk] ${title}: ${walks} walks of ${length} steps from seed ${first}, ${total} steps on wait queues`,
     )
   }, 60_000)
 }

@@ -1,25 +1,25 @@
 /**
- * A seeded random walk over lines: the same steps on the memory model and on an engine, whose answers and whose visible
+ * A seeded random walk over wait queues: the same steps on the memory model and on an engine, whose answers and whose visible
  * state must agree after every one.
  *
  * The two have clocks of their own, so nothing here depends on an exact instant: a span is far from its end, or so short
  * that the walk waits for it to be surely over before the next step. How long outcomes are kept is one or the other for
- * a whole walk, because when a line that is over is forgotten within that time is the engine's own affair. In every
+ * a whole walk, because when a wait queue that is over is forgotten within that time is the engine's own affair. In every
  * other walk operations of a resource exclude each other.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LineQuery, LockKey, LockStore, WaitingHolder } from '../../src/locks/index.ts'
+import type { LockKey, LockStore, WaitingHolder, WaitQueueQuery } from '../../src/locks/index.ts'
 import type {
   AcquireAsk,
   Conflicts,
-  LineTimes,
+  LockTimes,
   Requester,
   Ruled,
   Standing,
 } from '../../src/locks/rules/index.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
-import { lineView, standingView, summaryView, toldView } from './lock-view.ts'
+import { queueView, standingView, summaryView, toldView } from './lock-view.ts'
 import type { LocksBackend } from './locks/opening.ts'
 import { Random } from './random.ts'
 import { walkOn } from './walking.ts'
@@ -119,8 +119,8 @@ class LocksWalk {
 
   /** Waits until whatever is over soon is over. */
   async #settle(): Promise<void> {
-    const lines = await this.#stores.model.list({ limit: 100 })
-    const runsOut = lines.some(({ holder }) => holder !== null && holder.expiresAt < this.#now + farMs / 2)
+    const queues = await this.#stores.model.list({ limit: 100 })
+    const runsOut = queues.some(({ holder }) => holder !== null && holder.expiresAt < this.#now + farMs / 2)
     await this.#pass(this.#isShort || runsOut ? shortMs + 5 : 3)
     this.#isShort = false
   }
@@ -147,7 +147,7 @@ class LocksWalk {
     return shortMs
   }
 
-  #times(): LineTimes {
+  #times(): LockTimes {
     if (this.#keepMs === shortMs) this.#isShort = true
     return {
       waiterLeaseMs: this.#span(),
@@ -178,7 +178,7 @@ class LocksWalk {
     return { model, engine }
   }
 
-  /** A step on one line: also who is told, and whether the engine's revision rose, must be as in the model. */
+  /** A step on one queue: also who is told, and whether the engine's revision rose, must be as in the model. */
   async #rule<Answer extends Ruled<object>>(
     key: LockKey,
     call: (store: LockStore, side: Side) => Promise<Answer>,
@@ -328,7 +328,7 @@ class LocksWalk {
     )
   }
 
-  /** The wait of somebody who holds another line; now and then at a place it has not. */
+  /** The wait of somebody who holds another wait queue; now and then at a position it has not. */
   async #fail(): Promise<void> {
     const times = this.#times()
     const [model, engine] = await Promise.all([
@@ -338,7 +338,7 @@ class LocksWalk {
     const [holder] = this.#random.draw(model, 1)
     const twin = holder && engine.find((other) => waitingHolderView(other) === waitingHolderView(holder))
     if (!holder || !twin) return
-    const key = keys.find((one) => sameLine(one, holder.waitsFor))
+    const key = keys.find((one) => sameQueue(one, holder.waitsFor))
     if (!key) return
     const off = this.#random.chance(0.2) ? 1 : 0
     const seq = { model: holder.seq + off, engine: twin.seq + off }
@@ -376,22 +376,22 @@ class LocksWalk {
     await this.#both(
       (store) => store.sweep(1_000, times),
       (swept) => {
-        const byLine = Map.groupBy(swept, ({ key }) => JSON.stringify([key.operation, key.resource]))
-        return [...byLine]
-          .map(([line, lines]) => ({
-            line,
-            // A line may be told of in one answer or in several.
-            told: lines.flatMap(({ told }) => toldView(told).requesters).toSorted(),
-            lapses: lines.filter(({ told }) => told.lapsed).length,
+        const byQueue = Map.groupBy(swept, ({ key }) => JSON.stringify([key.operation, key.resource]))
+        return [...byQueue]
+          .map(([queue, queues]) => ({
+            queue,
+            // A wait queue may be told of in one answer or in several.
+            told: queues.flatMap(({ told }) => toldView(told).requesters).toSorted(),
+            lapses: queues.filter(({ told }) => told.lapsed).length,
           }))
-          .toSorted((a, b) => (a.line < b.line ? -1 : 1))
+          .toSorted((a, b) => (a.queue < b.queue ? -1 : 1))
       },
     )
   }
 
   async #list(): Promise<void> {
     const random = this.#random
-    const query: LineQuery = {
+    const query: WaitQueueQuery = {
       ...(random.chance(0.4) && { operation: random.pick(['pull', 'update', 'Pull']) }),
       ...(random.chance(0.3) && { search: random.pick(['r', 'r ', 'R', '%']) }),
       ...(random.chance(0.3) && { after: random.pick(keys) }),
@@ -400,7 +400,7 @@ class LocksWalk {
     this.#note(query)
     await this.#both(
       (store) => store.list(query),
-      (lines, now) => lines.filter(isBusy).map((line) => summaryView(line, now)),
+      (queues, now) => queues.filter(isBusy).map((queue) => summaryView(queue, now)),
     )
   }
 
@@ -409,11 +409,11 @@ class LocksWalk {
     this.#note([key, limit])
     await this.#both(
       (store) => store.inspect(key, limit),
-      (view, now) => lineView(view, { now, comparesEnd: this.#keepMs === farMs }),
+      (view, now) => queueView(view, { now, comparesEnd: this.#keepMs === farMs }),
     )
   }
 
-  /** A line apart, on which a lost lease is followed by a delay without end. */
+  /** A wait queue apart, on which a lost lease is followed by a delay without end. */
   async #delay(): Promise<void> {
     const key = { operation: 'delayed', resource: `${this.#delays++}` }
     await this.#ask(key, this.#who(), { wait: true, ttlMs: shortMs })
@@ -433,8 +433,8 @@ class LocksWalk {
 
   /** Operations that exclude each other are not held at the same time. */
   async #checkExclusion(): Promise<void> {
-    const lines = await this.#stores.engine.list({ limit: 1_000 })
-    const held = lines.filter(({ holder }) => holder !== null)
+    const queues = await this.#stores.engine.list({ limit: 1_000 })
+    const held = queues.filter(({ holder }) => holder !== null)
     for (const [one, other] of this.#conflicts ?? []) {
       const both = held.filter(({ operation }) => operation === one || operation === other)
       const resources = both.map(({ resource }) => resource)
@@ -446,13 +446,13 @@ class LocksWalk {
     const [model, engine] = [this.#stores.model, this.#stores.engine]
     const comparesEnd = this.#keepMs === farMs
     for (const key of keys) {
-      const expected = lineView(await model.inspect(key, 100), { now: this.#now, comparesEnd })
-      const line = await engine.inspect(key, 100)
-      const actual = lineView(line, { now: Date.now(), comparesEnd })
+      const expected = queueView(await model.inspect(key, 100), { now: this.#now, comparesEnd })
+      const queue = await engine.inspect(key, 100)
+      const actual = queueView(queue, { now: Date.now(), comparesEnd })
       assert.deepEqual(actual, expected, `${key.operation} of "${key.resource}" as it shows`)
-      // Sweeping raises it too, and tells nobody by how much; a line that was forgotten has none.
+      // Sweeping raises it too, and tells nobody by how much; a wait queue that was forgotten has none.
       const before = this.#revisions.get(key) ?? 0
-      const revision = line?.revision || before
+      const revision = queue?.revision || before
       assert.ok(revision >= before, `revision ${revision} after ${before}`)
       this.#revisions.set(key, revision)
     }
@@ -460,14 +460,14 @@ class LocksWalk {
     const expected = (await model.list({ limit: 1_000 })).filter(isBusy)
     const actual = (await engine.list({ limit: 1_000 })).filter(isBusy)
     assert.deepEqual(
-      actual.map((line) => summaryView(line, Date.now())),
-      expected.map((line) => summaryView(line, this.#now)),
+      actual.map((queue) => summaryView(queue, Date.now())),
+      expected.map((queue) => summaryView(queue, this.#now)),
       'the lists',
     )
   }
 }
 
-/** Whether a line is listed on whose holder's end nobody has acted yet is the engine's choice. */
+/** Whether a wait queue is listed on whose holder's end nobody has acted yet is the engine's choice. */
 function isBusy({
   holder,
   waiterCount,
@@ -482,6 +482,6 @@ function waitingHolderView({ who, holds, waitsFor }: WaitingHolder): string {
   return JSON.stringify([who.node, who.requestId, holds, waitsFor])
 }
 
-function sameLine(a: LockKey, b: LockKey): boolean {
+function sameQueue(a: LockKey, b: LockKey): boolean {
   return a.operation === b.operation && a.resource === b.resource
 }

@@ -21,11 +21,11 @@ test('a copy carries every table and column that SQLite has, or says why not', (
       rows.map(({ column }) => column),
     ]),
   )
-  // The line that a row belongs to is found by its names.
-  assert.deepEqual(findUncopied(tables, sqliteShapes, ['line']), [])
+  // The wait queue that a row belongs to is found by its names.
+  assert.deepEqual(findUncopied(tables, sqliteShapes, ['queue_id']), [])
   tables.set('job_dream', ['id'])
   tables.set('job_dependency', [...tables.get('job_dependency')!, 'mood'])
-  assert.deepEqual(findUncopied(tables, sqliteShapes, ['line']), [
+  assert.deepEqual(findUncopied(tables, sqliteShapes, ['queue_id']), [
     'job_dependency.mood is neither copied nor left behind',
     'job_dream is neither copied nor left behind',
   ])

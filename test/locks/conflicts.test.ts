@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { type Conflicts, excludedBy, groupOf, type LineTimes } from '../../src/locks/rules/index.ts'
+import { type Conflicts, excludedBy, groupOf, type LockTimes } from '../../src/locks/rules/index.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 import { Random } from '../conformance/random.ts'
 
@@ -34,7 +34,7 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
     const random = new Random(seed)
     let now = Date.now()
     const store = createMemoryLocks(() => now)
-    const times: LineTimes = {
+    const times: LockTimes = {
       waiterLeaseMs: 1_000_000_000,
       streamedTakeUpMs: 1_000_000_000,
       takeUpMs: 1_000_000_000,
@@ -86,23 +86,23 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
     assert.ok(granted.atOnce > 5 && granted.later > 20, JSON.stringify(granted))
 
     async function look() {
-      const lines = new Map<string, { holder: string | undefined; waiters: readonly string[] }>()
+      const queues = new Map<string, { holder: string | undefined; waiters: readonly string[] }>()
       for (const operation of operations) {
         const view = await store.inspect({ operation, resource: 'r' }, 100)
         const waiters = view?.waiters.map((waiter) => waiter.node) ?? []
-        lines.set(operation, { holder: view?.holder?.node, waiters })
+        queues.set(operation, { holder: view?.holder?.node, waiters })
       }
-      return lines
+      return queues
     }
 
     function check(after: Awaited<ReturnType<typeof look>>): void {
       for (const operation of operations) {
         const { holder, waiters } = after.get(operation)!
         const excluded = excludedBy(conflicts, operation)
-        const places = waiters.map((node) => arrivals.get(`${operation} ${node}`)!)
+        const positions = waiters.map((node) => arrivals.get(`${operation} ${node}`)!)
         assert.deepEqual(
-          places,
-          places.toSorted((a, b) => a - b),
+          positions,
+          positions.toSorted((a, b) => a - b),
           `${operation}: in order of arrival`,
         )
         if (holder !== undefined) {
@@ -111,10 +111,10 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
           if (before.get(operation)!.holder !== holder) checkGrant(operation, holder, after)
         } else if (waiters.length > 0) {
           const isKept = excluded.some((other) => {
-            const line = after.get(other)!
+            const queue = after.get(other)!
             return (
-              line.holder !== undefined ||
-              line.waiters.some((node) => arrivals.get(`${other} ${node}`)! < places[0]!)
+              queue.holder !== undefined ||
+              queue.waiters.some((node) => arrivals.get(`${other} ${node}`)! < positions[0]!)
             )
           })
           assert.ok(isKept, `${waiters[0]} waits for ${operation} and nothing keeps it`)
@@ -133,7 +133,7 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
       for (const other of [operation, ...excludedBy(conflicts, operation)])
         for (const waiter of after.get(other)!.waiters) {
           const earlier = arrivals.get(`${other} ${waiter}`)!
-          // Its own line may have been joined after the grant, by the same step.
+          // Its own wait queue may have been joined after the grant, by the same step.
           assert.ok(
             earlier > arrival || earlier === came,
             `${node} was granted ${operation} before ${waiter} of ${other}`,

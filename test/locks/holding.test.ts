@@ -133,7 +133,7 @@ test('a lock that is taken away aborts its signal', async () => {
   })
 }, 60_000)
 
-test('a wait can be given up, and the place in line is then free', async () => {
+test('a wait can be given up, and the position in the wait queue is then free', async () => {
   await using locks = openLocks()
   await using _held = await locks.hold('deploy', 'eu-1', { node: 'a' })
   const giveUp = new AbortController()
@@ -145,7 +145,7 @@ test('a wait can be given up, and the place in line is then free', async () => {
   assert.equal((await locks.inspect({ operation: 'deploy', resource: 'eu-1' })).waiterCount, 0)
 })
 
-test('a waiter that stood still while its grant ran out gets in line again', async () => {
+test('a waiter that stood still while its grant ran out joins the wait queue again', async () => {
   const store = createMemoryLocks(() => Date.now())
   const awake = Promise.withResolvers<void>()
   let isAsleep = false
@@ -192,7 +192,7 @@ test('a deadline ends a wait with a time-out', async () => {
   await assert.rejects(locks.hold('deploy', 'eu-1', { node: 'b', deadlineMs: 50 }), { code: 'timeout' })
 })
 
-test('one who looks on sees the line move, with ids that rise', async () => {
+test('one who looks on sees the wait queue move, with ids that rise', async () => {
   await using locks = openLocks()
   const over = new AbortController()
   const seen: LockEvent[] = []

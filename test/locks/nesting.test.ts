@@ -65,8 +65,8 @@ test('a wait within a lock ends when that lock is lost', async () => {
     const waiting = outer.hold('deploy', 'eu-2')
     await locks.evict({ operation: 'deploy', resource: 'eu-1', node: 'A', requestId: outer.requestId })
     await assert.rejects(waiting, { code: 'lease_lost' })
-    const line = { operation: 'deploy', resource: 'eu-2' }
-    assert.equal((await locks.inspect(line)).waiterCount, 0, 'it left the line')
+    const queue = { operation: 'deploy', resource: 'eu-2' }
+    assert.equal((await locks.inspect(queue)).waiterCount, 0, 'it left the wait queue')
   })
 }, 60_000)
 

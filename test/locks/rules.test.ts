@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { type LockKey, type LockStore, resolveLocksOptions } from '../../src/locks/index.ts'
-import type { AcquireAsk, LineTimes, Standing } from '../../src/locks/rules/index.ts'
+import type { AcquireAsk, LockTimes, Standing } from '../../src/locks/rules/index.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 
-// The rules of a line, told on the memory store with a clock that is moved by hand.
+// The rules of a wait queue, told on the memory store with a clock that is moved by hand.
 
-const times: LineTimes = resolveLocksOptions({ maxWaiters: 5 })
+const times: LockTimes = resolveLocksOptions({ maxWaiters: 5 })
 
 class Stage {
   now = 1_000_000
   readonly store: LockStore = createMemoryLocks(() => this.now)
-  readonly times: LineTimes
+  readonly times: LockTimes
 
-  constructor(changed: Partial<LineTimes> = {}) {
+  constructor(changed: Partial<LockTimes> = {}) {
     this.times = { ...times, ...changed }
   }
 
@@ -49,7 +49,7 @@ class Stage {
     )
   }
 
-  async line(operation: string): Promise<readonly string[]> {
+  async queue(operation: string): Promise<readonly string[]> {
     return (await this.store.inspect(keyOf(operation), 100))!.waiters.map(({ node }) => node)
   }
 }
@@ -66,10 +66,10 @@ test('scenario 1: nodes of one operation wait in order, and each failure hands t
   assert.deepEqual((await stage.end('pull', 'A', a, 'failure')).released, {
     next: { node: 'B', requestId: 'B' },
   })
-  assert.deepEqual(await stage.line('pull'), ['C'])
+  assert.deepEqual(await stage.queue('pull'), ['C'])
   const b = await stage.granted('pull', 'B')
   assert.deepEqual((await stage.end('pull', 'B', b, 'failure')).released?.next?.node, 'C')
-  assert.deepEqual(await stage.line('pull'), [])
+  assert.deepEqual(await stage.queue('pull'), [])
   assert.ok(b > a && (await stage.granted('pull', 'C')) > b, 'tokens rise')
 })
 
@@ -91,7 +91,7 @@ test('scenario 3: a success tells everybody who waits, once, and nobody is grant
   await stage.ask('pull', 'C')
   const { released, told } = await stage.end('pull', 'A', a, 'success')
   assert.deepEqual([released, told.everyone], [{ next: null }, true])
-  assert.deepEqual(await stage.line('pull'), [], 'no ghosts')
+  assert.deepEqual(await stage.queue('pull'), [], 'no ghosts')
   assert.deepEqual(await stage.ask('pull', 'B'), { status: 'ended', kind: 'completed', value: '"success"' })
   const again = await stage.ask('pull', 'B')
   assert.equal(again.status, 'granted', 'the next ask is a new request')
@@ -116,10 +116,10 @@ test('a node that asks again has the same answer, and holding is not extended by
   assert.deepEqual(await stage.ask('pull', 'A'), first)
   await stage.ask('pull', 'B')
   assert.deepEqual(await stage.ask('pull', 'B'), { status: 'queued', position: 1 })
-  assert.deepEqual(await stage.line('pull'), ['B'])
+  assert.deepEqual(await stage.queue('pull'), ['B'])
 })
 
-test('another request of the same node stands in line like anybody', async () => {
+test('another request of the same node waits in the queue like anybody', async () => {
   const stage = new Stage()
   await stage.granted('pull', 'A')
   assert.equal((await stage.ask('pull', 'A', { requestId: 'second' })).status, 'queued')
@@ -131,7 +131,7 @@ test('who does not wait is refused, told who holds, and not queued', async () =>
   const standing = await stage.ask('pull', 'B', { wait: false })
   assert.equal(standing.status, 'refused')
   assert.equal((standing as { holder: { node: string } }).holder.node, 'A')
-  assert.deepEqual(await stage.line('pull'), [])
+  assert.deepEqual(await stage.queue('pull'), [])
 })
 
 test('a lease that ran out hands to the head; the late holder can do nothing more', async () => {
@@ -193,19 +193,19 @@ test('a terminal failure is told to everybody, also to those who want a turn', a
     assert.deepEqual(await stage.ask('pull', node), { status: 'ended', kind: 'failed', value: '"failure"' })
 })
 
-test('after a success the first who wants a turn is granted, and other turns keep their places', async () => {
+test('after a success the first who wants a turn is granted, and other turns keep their positions', async () => {
   const stage = new Stage()
   const a = await stage.granted('deploy', 'A')
   await stage.ask('deploy', 'B')
   await stage.ask('deploy', 'C', { want: 'turn' })
   await stage.ask('deploy', 'D', { want: 'turn' })
   assert.equal((await stage.end('deploy', 'A', a, 'success')).released?.next?.node, 'C')
-  assert.deepEqual(await stage.line('deploy'), ['D'])
+  assert.deepEqual(await stage.queue('deploy'), ['D'])
   const standing = await stage.ask('deploy', 'C')
   assert.equal((standing as { attempt: number }).attempt, 1, 'a new flight')
 })
 
-test('who was told the end and asks again within the time keeps its old place', async () => {
+test('who was told the end and asks again within the time keeps its old position', async () => {
   const stage = new Stage()
   const a = await stage.granted('pull', 'A')
   await stage.ask('pull', 'B')
@@ -214,10 +214,10 @@ test('who was told the end and asks again within the time keeps its old place', 
   await stage.granted('pull', 'X')
   await stage.ask('pull', 'Y')
   assert.deepEqual(await stage.ask('pull', 'B'), { status: 'queued', position: 1 })
-  assert.deepEqual(await stage.line('pull'), ['B', 'Y'])
+  assert.deepEqual(await stage.queue('pull'), ['B', 'Y'])
 })
 
-test('a deadline ends the wait, and a place can be left', async () => {
+test('a deadline ends the wait, and a position can be left', async () => {
   const stage = new Stage()
   await stage.granted('pull', 'A')
   await stage.ask('pull', 'B', { deadlineMs: 1_000 })
@@ -229,10 +229,10 @@ test('a deadline ends the wait, and a place can be left', async () => {
   assert.equal((await stage.store.leave(keyOf('pull'), who, stage.times)).left, false)
   const holder = { node: 'A', requestId: 'A' }
   assert.equal((await stage.store.leave(keyOf('pull'), holder, stage.times)).left, 'holding')
-  assert.deepEqual(await stage.line('pull'), [])
+  assert.deepEqual(await stage.queue('pull'), [])
 })
 
-test('a line takes so many and no more', async () => {
+test('a wait queue takes so many and no more', async () => {
   const stage = new Stage()
   await stage.granted('pull', 'A')
   for (const node of ['1', '2', '3', '4', '5']) await stage.ask('pull', node)

@@ -31,7 +31,7 @@ async function granted(locks: Locks, node: string): Promise<number> {
   return answer.token
 }
 
-test('a place in line is kept by few writes: one in a third of its lease', async () => {
+test('a position in the wait queue is kept by few writes: one in a third of its lease', async () => {
   const { locks, counts } = openLocks({ waiterLeaseMs: 3_000 })
   await using _locks = locks
   await granted(locks, 'a')
@@ -63,7 +63,7 @@ test('a hand-over takes one look, however many wait behind it', async () => {
   const before = counts.keep ?? 0
   await locks.release({ ...key, node: 'a', token, outcome: 'failure' })
   assert.equal((await next[0]!).value.type, 'granted')
-  // Those behind hear of their new place from the line they all look at, if it shows them.
+  // Those behind hear of their new position from the wait queue they all look at, if it shows them.
   assert.deepEqual((await next[1]!).value.type, 'queued')
   assert.deepEqual((await next[1]!).value.position, 1)
   assert.ok((counts.keep ?? 0) - before <= 3, `${(counts.keep ?? 0) - before} looks`)

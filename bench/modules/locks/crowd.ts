@@ -1,8 +1,8 @@
-/** Those who wait in one line of a server, each with a stream of its own: plain sockets and the least parsing. */
+/** Those who wait in one wait queue of a server, each with a stream of its own: plain sockets and the least parsing. */
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
-const line = { operation: 'bench', resource: 'contended' }
+const queue = { operation: 'bench', resource: 'contended' }
 const ttlMs = 600_000
 
 /** One whose wait has come to something. */
@@ -16,7 +16,7 @@ export interface Called {
 export interface Crowd extends Disposable {
   /** Takes the lock while nobody else has it. */
   take(node: string): Promise<number>
-  /** So many more stand in line, and each has an open stream. */
+  /** So many more wait in the queue, and each has an open stream. */
   join(many: number, want: 'turn' | 'result'): Promise<void>
   /** Takes up a turn that was granted. */
   begin(node: string, token: number): Promise<void>
@@ -32,7 +32,7 @@ export function createCrowd(port: number): Crowd {
   let heard: (called: Called) => void = () => undefined
 
   async function acquire(node: string, want: 'turn' | 'result'): Promise<{ status: string; token: number }> {
-    return JSON.parse(await ask(agent, port, '/v1/locks/acquire', { ...line, node, want, ttlMs }))
+    return JSON.parse(await ask(agent, port, '/v1/locks/acquire', { ...queue, node, want, ttlMs }))
   }
 
   /** Open once its place has been told. */
@@ -78,10 +78,10 @@ export function createCrowd(port: number): Crowd {
       }
     },
     async begin(node, token) {
-      await ask(agent, port, '/v1/locks/renew', { ...line, node, token, ttlMs })
+      await ask(agent, port, '/v1/locks/renew', { ...queue, node, token, ttlMs })
     },
     async release(node, token) {
-      await ask(agent, port, '/v1/locks/release', { ...line, node, token, outcome: 'success' })
+      await ask(agent, port, '/v1/locks/release', { ...queue, node, token, outcome: 'success' })
     },
     called(many) {
       return new Promise((resolve) => {

@@ -12,12 +12,12 @@ import { locksWords } from '../../words/locks.ts'
 import type { Evicted } from './evict-dialog.tsx'
 import { readProgress } from './progress.ts'
 
-export type LockLine = Awaited<ReturnType<LocksClient['inspect']>>
-type Holder = NonNullable<LockLine['holder']>
-type Waiter = LockLine['waiters'][number]
+export type LockQueue = Awaited<ReturnType<LocksClient['inspect']>>
+type Holder = NonNullable<LockQueue['holder']>
+type Waiter = LockQueue['waiters'][number]
 
 export interface DrawingProps {
-  readonly line: Pick<LockLine, 'operation' | 'resource' | 'holder' | 'waiters' | 'waiterCount'>
+  readonly line: Pick<LockQueue, 'operation' | 'resource' | 'holder' | 'waiters' | 'waiterCount'>
   /** Those who wait can be evicted, by asking this. */
   readonly onEvict?: (evicted: Evicted) => void
 }

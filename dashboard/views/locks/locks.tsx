@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import { usePlace } from '../../shell/router.tsx'
-import { LineView } from './wait-queue.tsx'
+import { WaitQueueView } from './wait-queue.tsx'
 import { LinesView } from './wait-queues.tsx'
 import './locks.css'
 
@@ -8,5 +8,7 @@ import './locks.css'
 export default function LocksView(): ReactNode {
   const { operation, resource } = usePlace().query
   if (operation === undefined || resource === undefined) return <LinesView />
-  return <LineView key={JSON.stringify([operation, resource])} operation={operation} resource={resource} />
+  return (
+    <WaitQueueView key={JSON.stringify([operation, resource])} operation={operation} resource={resource} />
+  )
 }

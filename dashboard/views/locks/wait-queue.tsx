@@ -12,7 +12,7 @@ import { Link } from '../../shell/router.tsx'
 import { useClient } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { locksWords } from '../../words/locks.ts'
-import { Drawing, type LockLine } from './drawing.tsx'
+import { Drawing, type LockQueue } from './drawing.tsx'
 import { Events } from './events.tsx'
 import { type Evicted, Evicting } from './evict-dialog.tsx'
 
@@ -22,7 +22,7 @@ export interface LineViewProps {
 }
 
 /** One line: who holds it, everybody who waits, how the last turn ended, and what happens while one looks. */
-export function LineView({ operation, resource }: LineViewProps): ReactNode {
+export function WaitQueueView({ operation, resource }: LineViewProps): ReactNode {
   const say = useWords(locksWords)
   const client = useClient()
   const [evicted, evict] = useState<Evicted>()
@@ -70,7 +70,7 @@ export function LineView({ operation, resource }: LineViewProps): ReactNode {
   )
 }
 
-function LastOutcome({ outcome }: { readonly outcome: LockLine['lastOutcome'] }): ReactNode {
+function LastOutcome({ outcome }: { readonly outcome: LockQueue['lastOutcome'] }): ReactNode {
   const say = useWords(locksWords)
   return (
     <Section title={say('lastOutcome')}>

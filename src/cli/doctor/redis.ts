@@ -98,7 +98,7 @@ export function judgeRedis(
       warning(
         'durability',
         name,
-        'It keeps no append-only file (appendonly no): a restart loses all locks and places in line.',
+        'It keeps no append-only file (appendonly no): a restart loses all locks and positions in wait queues.',
         'Set appendonly to yes.',
       ),
     )

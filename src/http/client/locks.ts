@@ -28,10 +28,10 @@ import type { StreamEvent } from './stream-connection.ts'
 
 /** How asking for a lock went. */
 export type WireAcquired = ShapeOf<typeof acquireLock>['reply']
-/** A line as the server shows it. */
-export type WireLockLine = ShapeOf<typeof lockState>['reply']
+/** A wait queue as the server shows it. */
+export type WireLockQueue = ShapeOf<typeof lockState>['reply']
 
-/** What happened in a line. */
+/** What happened in a wait queue. */
 export interface WireLockEvent {
   readonly id: number
   readonly type: string
@@ -39,7 +39,7 @@ export interface WireLockEvent {
 }
 
 export interface WatchLockOptions extends LockEventsQuery {
-  /** The last event that was seen of the line. */
+  /** The last event that was seen of the wait queue. */
   readonly lastEventId?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -61,8 +61,8 @@ export interface LocksClient {
   leave(request: LockRequestBody): Promise<{ readonly left: boolean }>
   evict(request: LockRequestBody): Promise<{ readonly evicted: true }>
   list(query?: ListLocksQuery): Promise<ShapeOf<typeof listLocks>['reply']>
-  inspect(key: LockKeyQuery): Promise<WireLockLine>
-  /** Reads what happens in a line; connects again where it left off. Resolves after the last event there can be. */
+  inspect(key: LockKeyQuery): Promise<WireLockQueue>
+  /** Reads what happens in a wait queue; connects again where it left off. Resolves after the last event there can be. */
   watch(options: WatchLockOptions, seen: (event: WireLockEvent) => void): Promise<void>
 }
 
@@ -101,7 +101,7 @@ export function createLocksClient(
 /** After one of these nothing more happens to one who waited. */
 const lastTypes: ReadonlySet<string> = new Set(['completed', 'failed', 'timeout', 'evicted', 'lost'])
 
-/** The most that a page of 500 lines can take: progress of 256 KiB each is not to be expected of all. */
+/** The most that a page of 500 wait queues can take: progress of 256 KiB each is not to be expected of all. */
 const listBytes = 64 * 1_048_576
 
 function decodeEvent({ id, type, data }: StreamEvent): WireLockEvent | undefined {
@@ -111,7 +111,7 @@ function decodeEvent({ id, type, data }: StreamEvent): WireLockEvent | undefined
 }
 
 /**
- * Said again until it is heard, for the line stands still meanwhile. But a turn ends once: where a try was not heard
+ * Said again until it is heard, for the wait queue stands still meanwhile. But a turn ends once: where a try was not heard
  * of and the next one says that there is no such turn, nobody here can know which of the two ended it.
  */
 async function release(
@@ -151,7 +151,7 @@ function unknown({ operation, resource, node }: ReleaseBody, cause: unknown): Si
   return new SignalboxError(
     'commit_unknown',
     `${node} does not hold ${operation} of ${JSON.stringify(resource)} any more, and the answer to its release was lost: ` +
-      'it was released then, or its lease had run out. Ask for the line’s state to see how it ended.',
+      'it was released then, or its lease had run out. Ask for the wait queue’s state to see how it ended.',
     { cause },
   )
 }

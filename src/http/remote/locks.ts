@@ -5,9 +5,9 @@ import {
   createFlight,
   holdLock,
   type ListLocksOptions,
+  type LockCalls,
   type LockEvent,
   type Locks,
-  type LocksPlace,
   Waits,
   type WatchOptions,
 } from '../../locks/index.ts'
@@ -40,7 +40,7 @@ export function createRemoteLocks(client: Client): Locks {
       await left
     },
   }
-  const place: LocksPlace = {
+  const place: LockCalls = {
     ...locks,
     acquire: async (options, limits) => wire.acquire(withoutUndefined(options), limits),
     waits,
@@ -98,7 +98,7 @@ async function* watch(
 function tooSlow(): SignalboxError {
   return new SignalboxError(
     'too_many',
-    `${maxWaiting} events of a line wait to be read. Read faster, or watch again from the last event seen.`,
+    `${maxWaiting} events of a wait queue wait to be read. Read faster, or watch again from the last event seen.`,
   )
 }
 

@@ -10,7 +10,7 @@ export function excludedBy(conflicts: Conflicts, operation: string): readonly st
 }
 
 /**
- * All operations whose lines are judged together: those that this one excludes, those that they exclude, and so on, in
+ * All operations whose wait queues are judged together: those that this one excludes, those that they exclude, and so on, in
  * one order and with itself. Undefined when no rule names it.
  */
 export function groupOf(conflicts: Conflicts | undefined, operation: string): readonly string[] | undefined {

@@ -1,4 +1,4 @@
-/** The rules of a fair line, for whoever keeps its rows. */
+/** The rules of a fair wait queue, for whoever keeps its rows. */
 export * from './conflicts.ts'
 export * from './rule.ts'
 export * from './rules.ts'

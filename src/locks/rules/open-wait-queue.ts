@@ -1,32 +1,32 @@
 import { groupOf } from './conflicts.ts'
-import type { AcquireAsk, Ask, Given, HolderView, LineTimes, Ruled, Standing, Told } from './rule.ts'
+import type { AcquireAsk, Ask, Given, HolderView, LockTimes, Ruled, Standing, Told } from './rule.ts'
 import type {
   Holder,
   LastOutcome,
-  LineRow,
-  LineRows,
   Outcome,
   OutcomeKind,
   Requester,
   Waiter,
+  WaitQueueRow,
+  WaitQueueRows,
 } from './wait-queue.ts'
-import { LineGroup } from './wait-queue-group.ts'
+import { WaitQueueGroup } from './wait-queue-group.ts'
 
-/** A line in the hands of one rule: what has changed is written when the rule closes it. */
-export class OpenLine {
-  #row: LineRow
+/** A wait queue in the hands of one rule: what has changed is written when the rule closes it. */
+export class OpenWaitQueue {
+  #row: WaitQueueRow
   readonly #now: number
   readonly #wall: number
   readonly #aheadMs: number
-  readonly #times: LineTimes
+  readonly #times: LockTimes
   #changed = false
   #everyone = false
   #lapsed = false
   /** Undefined unless its operation excludes others: then they are judged together. */
-  #group: LineGroup | undefined
+  #group: WaitQueueGroup | undefined
   readonly #requesters: Requester[] = []
 
-  constructor(row: LineRow, clock: ReturnType<LineRows['clock']>, times: LineTimes) {
+  constructor(row: WaitQueueRow, clock: ReturnType<WaitQueueRows['clock']>, times: LockTimes) {
     const { now, wall, aheadMs = wall - now } = clock
     this.#row = row
     this.#now = now
@@ -35,11 +35,11 @@ export class OpenLine {
     this.#times = times
   }
 
-  joinGroup(group: LineGroup): void {
+  joinGroup(group: WaitQueueGroup): void {
     this.#group = group
   }
 
-  /** Ends what has run out by now and grants the head of the line, until nothing more follows. */
+  /** Ends what has run out by now and grants the head of the wait queue, until nothing more follows. */
   *advance(): Generator<Ask, void, Given> {
     if (this.#group) return yield* this.#group.settle()
     yield* this.lapseIfOver()
@@ -151,7 +151,7 @@ export class OpenLine {
     }
 
     const seq = outcome?.seq ?? this.#nextRevision()
-    // After `advance` a line alone that nobody holds and that is not delayed has nobody waiting.
+    // After `advance` a wait queue alone that nobody holds and that is not delayed has nobody waiting.
     const isFree = this.#group ? yield* this.#group.isFreeFor(seq) : !this.isTaken
     if (!isFree && !ask.wait)
       return { status: 'refused', holder: this.holderView() ?? this.#group?.otherHolder() ?? null }
@@ -194,13 +194,13 @@ export class OpenLine {
       yield* this.#conclude(waiter, 'timeout', null, true)
       return { status: 'ended', kind: 'timeout', value: null }
     }
-    // One whose lease ran out while nobody looked has still its place: it is here.
+    // One whose lease ran out while nobody looked has still its position: it is here.
     const leaseEndsAt = this.#now + this.#times.waiterLeaseMs
     yield ['saveWaiter', { ...waiter, leaseEndsAt, isStreamed }]
     return yield* this.#queued(waiter.seq)
   }
 
-  *keepPlace(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
+  *keepPosition(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
     const { holder } = this.#row
     if (holder && isSame(holder, who)) return this.#granted(holder)
     const kept = yield* this.#stillWaiting(who, isStreamed)
@@ -320,7 +320,7 @@ export class OpenLine {
       yield* this.save()
       return { ...answer, told: this.told, revision: this.#row.revision }
     }
-    // A place that was left may have kept others waiting.
+    // A position that was left may have kept others waiting.
     if (this.#changed) yield* this.#group.settle()
     yield* this.save()
     const elsewhere = yield* this.#group.closeOthers()
@@ -329,7 +329,7 @@ export class OpenLine {
   }
 
   *save(): Generator<Ask, void, Given> {
-    if (this.#changed) yield ['saveLine', this.#row, this.#dueAt()]
+    if (this.#changed) yield ['saveQueue', this.#row, this.#dueAt()]
   }
 
   get told(): Told {
@@ -337,7 +337,7 @@ export class OpenLine {
     return this.#lapsed ? { ...told, lapsed: true } : told
   }
 
-  /** When the line changes without anybody asking: the holder's time is over, or the delay is. */
+  /** When the wait queue changes without anybody asking: the holder's time is over, or the delay is. */
   #dueAt(): number | null {
     const { holder, grantFrom } = this.#row
     if (holder) return endOf(holder)
@@ -379,7 +379,7 @@ export class OpenLine {
     return leaseInstant + this.#aheadMs
   }
 
-  #change(changes: Partial<LineRow>): void {
+  #change(changes: Partial<WaitQueueRow>): void {
     this.#changed = true
     this.#row = { ...this.#row, ...changes, revision: this.#nextRevision() }
   }
@@ -405,25 +405,25 @@ const evictedByOperator: string = JSON.stringify({
   message: 'An operator ended the holder’s turn.',
 })
 
-/** Reads a line for one rule. */
-export function* openLine(times: LineTimes): Generator<Ask, OpenLine, Given> {
-  const clock: ReturnType<LineRows['clock']> = yield ['clock']
-  const row: LineRow | undefined = yield ['line']
-  const line = new OpenLine(row ?? empty, clock, times)
+/** Reads a wait queue for one rule. */
+export function* openQueue(times: LockTimes): Generator<Ask, OpenWaitQueue, Given> {
+  const clock: ReturnType<WaitQueueRows['clock']> = yield ['clock']
+  const row: WaitQueueRow | undefined = yield ['queue']
+  const queue = new OpenWaitQueue(row ?? empty, clock, times)
   const { conflicts } = times
-  if (conflicts === undefined) return line
+  if (conflicts === undefined) return queue
   const own: string = yield ['operation']
   const group = groupOf(conflicts, own)
-  if (group === undefined) return line
-  const lines = new Map([[own, line]])
+  if (group === undefined) return queue
+  const queues = new Map([[own, queue]])
   for (const operation of group) {
     if (operation === own) continue
-    const other: LineRow | undefined = yield ['of', operation, ['line']]
-    lines.set(operation, new OpenLine(other ?? empty, clock, times))
+    const other: WaitQueueRow | undefined = yield ['of', operation, ['queue']]
+    queues.set(operation, new OpenWaitQueue(other ?? empty, clock, times))
   }
-  const together = new LineGroup(conflicts, own, lines)
-  for (const one of lines.values()) one.joinGroup(together)
-  return line
+  const together = new WaitQueueGroup(conflicts, own, queues)
+  for (const one of queues.values()) one.joinGroup(together)
+  return queue
 }
 
-const empty: LineRow = { holder: null, attempt: 0, grantFrom: 0, revision: 0, lastOutcome: null }
+const empty: WaitQueueRow = { holder: null, attempt: 0, grantFrom: 0, revision: 0, lastOutcome: null }

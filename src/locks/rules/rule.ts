@@ -1,5 +1,5 @@
 import type { Conflicts } from './conflicts.ts'
-import type { LineRows, OutcomeKind, Requester, Want } from './wait-queue.ts'
+import type { OutcomeKind, Requester, WaitQueueRows, Want } from './wait-queue.ts'
 
 /**
  * What a rule is, what it is asked with and what it answers. A rule is a generator: it asks for rows by yielding and is
@@ -10,16 +10,16 @@ export type Rule<Answer> = Generator<Ask, Answer, Given>
 // biome-ignore lint/suspicious/noExplicitAny: what a yield is given has the type of the method it asked for.
 export type Given = any
 
-/** A question to the rows of the rule's line: the method, and what it is asked with. */
+/** A question to the rows of the rule's queue: the method, and what it is asked with. */
 export type OwnAsk = {
-  [Name in keyof LineRows]: readonly [Name, ...Parameters<LineRows[Name]>]
-}[keyof LineRows]
+  [Name in keyof WaitQueueRows]: readonly [Name, ...Parameters<WaitQueueRows[Name]>]
+}[keyof WaitQueueRows]
 
 /** A question to those, or to the rows of another operation of the same resource. */
 export type Ask = OwnAsk | readonly ['of', operation: string, ask: Ask]
 
 /** How long things last, in milliseconds; and what excludes what. */
-export interface LineTimes {
+export interface LockTimes {
   /** A waiter that neither asks nor has a stream. @default 30_000 */
   readonly waiterLeaseMs: number
   /** To take up a grant, with an open stream. @default 2_000 */
@@ -42,7 +42,7 @@ export interface Told {
   readonly requesters: readonly Requester[]
   /** Everybody who waited was told the end. */
   readonly everyone: boolean
-  /** Whether the line changed at all, for those who only look on. */
+  /** Whether the wait queue changed at all, for those who only look on. */
   readonly changed: boolean
   /** A turn that had begun was over because its lease ran out: for whoever counts. @default it was not */
   readonly lapsed?: true
@@ -50,9 +50,9 @@ export interface Told {
 
 export type Ruled<Answer> = Answer & {
   readonly told: Told
-  /** The line's, after this step; 0 when it has never been touched. */
+  /** The wait queue's, after this step; 0 when it has never been touched. */
   readonly revision: number
-  /** What it changed in lines of the same resource whose operations exclude this one. */
+  /** What it changed in wait queues of the same resource whose operations exclude this one. */
   readonly elsewhere?: readonly { readonly operation: string; readonly told: Told }[]
 }
 

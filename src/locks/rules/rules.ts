@@ -1,10 +1,10 @@
-import { openLine } from './open-wait-queue.ts'
-import type { AcquireAsk, LineTimes, RenewTerms, Rule, Ruled, Standing } from './rule.ts'
+import { openQueue } from './open-wait-queue.ts'
+import type { AcquireAsk, LockTimes, RenewTerms, Rule, Ruled, Standing } from './rule.ts'
 import type { Requester } from './wait-queue.ts'
 
 /**
- * The rules of a fair line, once for every store that keeps rows. A rule knows no clock but the one it is given and does
- * nothing by itself; what it changes is collected in an OpenLine and written when that is closed.
+ * The rules of a fair wait queue, once for every store that keeps rows. A rule knows no clock but the one it is given and does
+ * nothing by itself; what it changes is collected in an OpenWaitQueue and written when that is closed.
  *
  *     acquire ──▶ free ─────────────────────────▶ granted ──release success──▶ waiters for the result: completed
  *         │                                        │  ▲                         first who wants a turn: granted
@@ -13,104 +13,104 @@ import type { Requester } from './wait-queue.ts'
  *                          └── leave, deadline,    └──release terminal──▶ everybody: failed
  *                              lease ran out
  *
- * Every rule first brings the line to the present (`advance`), so nothing depends on when a sweeper came by.
+ * Every rule first brings the wait queue to the present (`advance`), so nothing depends on when a sweeper came by.
  */
 
 /** Asks for the key, or how it stands with an earlier ask. */
-export function* acquire(ask: AcquireAsk, times: LineTimes): Rule<Ruled<{ readonly standing: Standing }>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  const standing = yield* line.stand(ask)
-  return yield* line.close({ standing })
+export function* acquire(ask: AcquireAsk, times: LockTimes): Rule<Ruled<{ readonly standing: Standing }>> {
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  const standing = yield* queue.stand(ask)
+  return yield* queue.close({ standing })
 }
 
 /** Ends the holder's turn; undefined when it is not the holder's any more. */
 export function* release(
   who: Requester & { readonly token: number },
   end: { readonly outcome: 'success' | 'failure'; readonly value: string | null; readonly terminal: boolean },
-  times: LineTimes,
+  times: LockTimes,
 ): Rule<Ruled<{ readonly released: { readonly next: Requester | null } | undefined }>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  if (!line.isHeldBy(who, who.token)) return yield* line.close({ released: undefined })
-  yield* line.end(end.outcome, end.value, end.terminal)
-  return yield* line.close({ released: { next: line.holderName() } })
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  if (!queue.isHeldBy(who, who.token)) return yield* queue.close({ released: undefined })
+  yield* queue.end(end.outcome, end.value, end.terminal)
+  return yield* queue.close({ released: { next: queue.holderName() } })
 }
 
 /** Keeps the lease, and tells how far the work is; undefined when it is not the holder's any more. */
 export function* renew(
   who: Requester & { readonly token: number },
   { ttlMs, progress }: RenewTerms,
-  times: LineTimes,
+  times: LockTimes,
 ): Rule<Ruled<{ readonly expiresAt: number | undefined }>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  if (!line.isHeldBy(who, who.token)) return yield* line.close({ expiresAt: undefined })
-  return yield* line.close({ expiresAt: line.extend(ttlMs, progress) })
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  if (!queue.isHeldBy(who, who.token)) return yield* queue.close({ expiresAt: undefined })
+  return yield* queue.close({ expiresAt: queue.extend(ttlMs, progress) })
 }
 
 /** Shortens the holder's lease to at most so long from now: its stream was bound to it and has dropped. */
 export function* shorten(
   who: Requester & { readonly token: number },
   toMs: number,
-  times: LineTimes,
+  times: LockTimes,
 ): Rule<Ruled<{ readonly shortened: boolean }>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  if (!line.isHeldBy(who, who.token)) return yield* line.close({ shortened: false })
-  line.shorten(toMs)
-  return yield* line.close({ shortened: true })
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  if (!queue.isHeldBy(who, who.token)) return yield* queue.close({ shortened: false })
+  queue.shorten(toMs)
+  return yield* queue.close({ shortened: true })
 }
 
-/** Leaves the line, or declines a grant that was not taken up. `holding`: a turn is ended by `release`. */
+/** Leaves the wait queue, or declines a grant that was not taken up. `holding`: a turn is ended by `release`. */
 export function* leave(
   who: Requester,
-  times: LineTimes,
+  times: LockTimes,
 ): Rule<Ruled<{ readonly left: boolean | 'holding' }>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  return yield* line.close({ left: yield* line.leave(who) })
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  return yield* queue.close({ left: yield* queue.leave(who) })
 }
 
 /** An operator removes somebody; a holder's turn then ends as a failure. */
-export function* evict(who: Requester, times: LineTimes): Rule<Ruled<{ readonly evicted: boolean }>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  return yield* line.close({ evicted: yield* line.evict(who) })
+export function* evict(who: Requester, times: LockTimes): Rule<Ruled<{ readonly evicted: boolean }>> {
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  return yield* queue.close({ evicted: yield* queue.evict(who) })
 }
 
-/** Ends one wait as failed, if it is still at that place; else nothing. */
+/** Ends one wait as failed, if it is still at that position; else nothing. */
 export function* fail(
   { seq, ...who }: Requester & { readonly seq: number },
   value: string,
-  times: LineTimes,
+  times: LockTimes,
 ): Rule<Ruled<{ readonly failed: boolean }>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  return yield* line.close({ failed: yield* line.fail(who, seq, value) })
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  return yield* queue.close({ failed: yield* queue.fail(who, seq, value) })
 }
 
-/** Keeps a waiter's place: its stream is open. Answers how it stands; `ended` when it is in the line no more. */
+/** Keeps a waiter's position: its stream is open. Answers how it stands; `ended` when it is in the wait queue no more. */
 export function* keep(
   who: Requester,
   { isStreamed }: { readonly isStreamed: boolean },
-  times: LineTimes,
+  times: LockTimes,
 ): Rule<Ruled<{ readonly standing: Standing | undefined }>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  return yield* line.close({ standing: yield* line.keepPlace(who, isStreamed) })
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  return yield* queue.close({ standing: yield* queue.keepPosition(who, isStreamed) })
 }
 
-/** Ends the wait of somebody whose deadline came or whose lease ran out, wherever in the line; else nothing. */
-export function* expire(who: Requester, times: LineTimes): Rule<Ruled<{ readonly expired: boolean }>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  return yield* line.close({ expired: yield* line.expire(who) })
+/** Ends the wait of somebody whose deadline came or whose lease ran out, wherever in the wait queue; else nothing. */
+export function* expire(who: Requester, times: LockTimes): Rule<Ruled<{ readonly expired: boolean }>> {
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  return yield* queue.close({ expired: yield* queue.expire(who) })
 }
 
-/** Brings the line to the present and nothing else. */
-export function* sweep(times: LineTimes): Rule<Ruled<object>> {
-  const line = yield* openLine(times)
-  yield* line.advance()
-  return yield* line.close({})
+/** Brings the wait queue to the present and nothing else. */
+export function* sweep(times: LockTimes): Rule<Ruled<object>> {
+  const queue = yield* openQueue(times)
+  yield* queue.advance()
+  return yield* queue.close({})
 }

@@ -1,18 +1,22 @@
 import type { Ask, Rule } from './rule.ts'
-import type { LineRows } from './wait-queue.ts'
+import type { WaitQueueRows } from './wait-queue.ts'
 
 /** Rows that answer in time, over a connection. */
 export type LaterRows = {
-  readonly [Name in keyof LineRows]: (
-    ...args: Parameters<LineRows[Name]>
-  ) => ReturnType<LineRows[Name]> | Promise<ReturnType<LineRows[Name]>>
+  readonly [Name in keyof WaitQueueRows]: (
+    ...args: Parameters<WaitQueueRows[Name]>
+  ) => ReturnType<WaitQueueRows[Name]> | Promise<ReturnType<WaitQueueRows[Name]>>
 }
 
 /** The rows of another operation of the same resource. */
 export type Others<Rows> = (operation: string) => Rows
 
 /** Runs a rule on rows that answer at once. `others` is asked only where operations exclude each other. */
-export function runNow<Answer>(rule: Rule<Answer>, rows: LineRows, others: Others<LineRows> = alone): Answer {
+export function runNow<Answer>(
+  rule: Rule<Answer>,
+  rows: WaitQueueRows,
+  others: Others<WaitQueueRows> = alone,
+): Answer {
   let step = rule.next()
   while (!step.done) {
     let target = rows
@@ -41,5 +45,5 @@ export async function runLater<Answer>(
 }
 
 function alone(operation: string): never {
-  throw new Error(`The line of ${operation} was asked for by a rule that was given one line.`)
+  throw new Error(`The wait queue of ${operation} was asked for by a rule that was given one wait queue.`)
 }

@@ -1,11 +1,11 @@
 /**
- * One fair line: who holds a key, who waits for it in which order, and how it ended for those who left. These are the
+ * One fair queue: who holds a key, who waits for it in which order, and how it ended for those who left. These are the
  * records as a store keeps them; rules.ts says how they change.
  *
  * Leases are instants of the store's lease clock, which may be another than the clock on the wall (SQLite's is the
  * host's monotonic one, which no change of the time moves). Results, errors and progress are JSON text.
  */
-export interface LineRow {
+export interface WaitQueueRow {
   readonly holder: Holder | null
   /** The number of the attempt in hand; when nobody holds, of the last one that failed. 0 after a success. */
   readonly attempt: number
@@ -26,7 +26,7 @@ export interface Holder extends Requester {
   readonly leaseEndsAt: number
   /** Until when the grant must be taken up; null once it was. */
   readonly takeUpBy: number | null
-  /** The place in line it had, which it keeps when it asks again. */
+  /** The position in the wait queue it had, which it keeps when it asks again. */
   readonly seq: number
   readonly progress: string | null
 }
@@ -53,7 +53,7 @@ export interface Waiter extends Requester {
 
 export type Want = 'result' | 'turn'
 
-/** How it ended for somebody who was in the line. */
+/** How it ended for somebody who was in the wait queue. */
 export interface Outcome extends Requester {
   readonly kind: OutcomeKind
   /** The result, or the error. */
@@ -66,7 +66,7 @@ export interface Outcome extends Requester {
 }
 
 /**
- * `completed`, `failed`: the line's end was told. `timeout`: its deadline came. `evicted`: an operator removed it.
+ * `completed`, `failed`: the wait queue's end was told. `timeout`: its deadline came. `evicted`: an operator removed it.
  * `lost`: its lease, or the time to take up its grant, ran out.
  */
 export type OutcomeKind = 'completed' | 'failed' | 'timeout' | 'evicted' | 'lost'
@@ -82,25 +82,25 @@ export interface LastOutcome {
 }
 
 /**
- * The rows of one line, inside a transaction that keeps everybody else out of that line. A store answers each of these
+ * The rows of one wait queue, inside a transaction that keeps everybody else out of that wait queue. A store answers each of these
  * at once or in time; rules.ts does not know which.
  */
-export interface LineRows {
-  /** Whose line it is; asked where operations exclude each other. */
+export interface WaitQueueRows {
+  /** Whose wait queue it is; asked where operations exclude each other. */
   operation(): string
   /**
    * The lease clock, and the wall clock, at the beginning of the transaction. `aheadMs` is by how much the wall clock is
    * ahead, where the difference of the two readings would not show one lease as the same instant each time.
    */
   clock(): { readonly now: number; readonly wall: number; readonly aheadMs?: number }
-  line(): LineRow | undefined
+  queue(): WaitQueueRow | undefined
   /** Writes the row, and when it next falls due (the lease clock; null: never by itself). */
-  saveLine(row: LineRow, dueAt: number | null): void
+  saveQueue(row: WaitQueueRow, dueAt: number | null): void
   /** Above every token of the key before it, for ever, and no less than the wall clock in microseconds. */
   mintToken(): number
   waiter(who: Requester): Waiter | undefined
   firstWaiter(): Waiter | undefined
-  /** How many stand before this place; without one, how many there are. */
+  /** How many stand before this position; without one, how many there are. */
   countWaiters(beforeSeq?: number): number
   saveWaiter(waiter: Waiter): void
   removeWaiter(who: Requester): void

@@ -10,12 +10,12 @@ import { now } from './monitor/monitor-rows.ts'
 
 /** What the board works with; writers wait for each other on connections where nothing else does. */
 export interface FleetParts extends Pick<Store, 'namespace' | 'tables' | 'calls' | 'packetBytes'> {
-  readonly lineCalls: Calls
+  readonly waitingCalls: Calls
 }
 
 /** The fleet's board on MariaDB: migrations/baseline-server.ts says how writers follow each other. */
 export function createMariadbFleet(parts: FleetParts): FleetStore {
-  const { namespace, tables, calls, lineCalls } = parts
+  const { namespace, tables, calls, waitingCalls } = parts
   return {
     read: (since, limit) => (since > 0 ? readOn(parts, since, limit) : readAnew(parts, limit, false)),
     find: (kind, key) =>
@@ -29,7 +29,7 @@ export function createMariadbFleet(parts: FleetParts): FleetStore {
       }),
     write: (writes) => write(parts, writes),
     prune: (limit, olderThanMs) =>
-      lineCalls.run('prune the board', async (call) => {
+      waitingCalls.run('prune the board', async (call) => {
         const steps = [...lockBoard(parts), ...encodePrune(parts, limit, olderThanMs)]
         return rowCount((await call.packet([begin, ...steps, commit])).at(-2))
       }),
@@ -55,10 +55,10 @@ export function listDispatched(
 }
 
 async function write(parts: FleetParts, writes: readonly FleetWrite[]): Promise<readonly (number | null)[]> {
-  const { lineCalls, packetBytes } = parts
+  const { waitingCalls, packetBytes } = parts
   const lock = [begin, ...lockBoard(parts)]
   const steps = writes.map((one) => encodeWrite(parts, one))
-  return lineCalls.run('write to the board', async (call) => {
+  return waitingCalls.run('write to the board', async (call) => {
     const all = [...lock, ...steps.flat(), noteVersion(parts), commit]
     const answers = await sendAll(call, all, packetBytes)
     const [board] = answers[lock.length - 1] as [{ version: number | string }]

@@ -17,11 +17,11 @@ import { PooledCalls } from './connection/calls.ts'
 import { nowMs } from './connection/clock.ts'
 import {
   callMs,
-  lineSession,
   ownSession,
   type Place,
   parsePlace,
   userSession,
+  waitingSession,
 } from './connection/connection.ts'
 import { MariadbDatabase } from './connection/database.ts'
 import { toStoreError } from './connection/failures.ts'
@@ -42,8 +42,8 @@ import { qualifyTables } from './tables.ts'
 
 /** Claims, verdicts, renewals and reads of one process; more connections would only contend. */
 const ownPoolSize = 8
-/** Transactions on lines of locks: they may wait for each other, and must not keep anything else waiting. */
-const linePoolSize = 6
+/** Transactions on wait queues of locks: they may wait for each other, and must not keep anything else waiting. */
+const waitingPoolSize = 6
 /** The same for guards, which a caller's transaction may keep for long, for the monitor, notes, schedules and gates. */
 const guardPoolSize = 6
 
@@ -57,17 +57,17 @@ export async function openMariadb(
   const ours = { ...place.options, multipleStatements: true }
   const metered = (name: string, size: number) => new PoolMeter(meter, `mariadb.${name}`, size)
   const own = new Pool(ours, ownSession, ownPoolSize, metered('core', ownPoolSize))
-  const lines = new Pool(ours, lineSession, linePoolSize, metered('lines', linePoolSize))
+  const waiting = new Pool(ours, waitingSession, waitingPoolSize, metered('lines', waitingPoolSize))
   const guarding = new Pool(ours, ownSession, guardPoolSize, metered('guards', guardPoolSize))
   const usersSession = userSession(facts.mode)
   const users = new Pool(place.options, usersSession, place.poolSize, metered('handlers', place.poolSize))
   const calls = new PooledCalls(own)
-  const lineCalls = new PooledCalls(lines)
+  const waitingCalls = new PooledCalls(waiting)
   const guardCalls = new PooledCalls(guarding)
   const tables = qualifyTables(place.database)
   const migrator = createMigrator(calls, own, tables, place.database)
   const close = async () =>
-    void (await Promise.all([own.close(), lines.close(), guarding.close(), users.close()]))
+    void (await Promise.all([own.close(), waiting.close(), guarding.close(), users.close()]))
 
   try {
     if (migrate) await migrator.up()
@@ -112,7 +112,7 @@ export async function openMariadb(
         namespace: name,
         tables: tables.locks,
         calls,
-        lineCalls,
+        waitingCalls,
         packetBytes,
       })
       const guarded = { ...store, calls: guardCalls }
@@ -126,7 +126,7 @@ export async function openMariadb(
         guards: createGuardStore(database, name, jobs),
         monitor: createMariadbMonitor(guarded, database),
         audit: createAuditStore(database, name),
-        fleet: createNotifyingFleet(createMariadbFleet({ ...store, lineCalls }), notifier),
+        fleet: createNotifyingFleet(createMariadbFleet({ ...store, waitingCalls }), notifier),
         notifier,
         keyed: (key) => ({ jobs: keyed(key) }),
       }

@@ -23,9 +23,9 @@ export interface Tables {
   readonly migration: string
 }
 
-/** The tables of lines. */
+/** The tables of wait queues. */
 export interface LockTables {
-  readonly line: string
+  readonly queue: string
   readonly waiter: string
   readonly outcome: string
   readonly result: string
@@ -66,7 +66,7 @@ export function qualifyTables(database: string): Tables {
     schedule: of('job_schedule'),
     requestKey: of('request_key'),
     locks: {
-      line: of('lock_queue'),
+      queue: of('lock_queue'),
       waiter: of('lock_waiter'),
       outcome: of('lock_outcome'),
       result: of('lock_result'),

@@ -1,9 +1,7 @@
-import type { LineSummary, LineView, LockKey, LockStore, WaitingHolder } from '../../locks/index.ts'
+import type { LockKey, LockStore, WaitingHolder, WaitQueueSummary, WaitQueueView } from '../../locks/index.ts'
 import {
   expire,
   type Holder,
-  type LineRow,
-  type LineRows,
   type Outcome,
   type Requester,
   type Rule,
@@ -12,17 +10,19 @@ import {
   sweep,
   type Told,
   type Waiter,
+  type WaitQueueRow,
+  type WaitQueueRows,
 } from '../../locks/rules/index.ts'
 import { ruledLocks } from '../ruled-locks.ts'
 import { maxWaitingHolders } from '../sql/wait-queue-key.ts'
 import { tellings } from '../sql/wait-queue-sweep.ts'
 
 /**
- * Lines in memory: the model. A line is a few plain collections, each call runs one rule from beginning to end before it
+ * Wait queues in memory: the model. A wait queue is a few plain collections, each call runs one rule from beginning to end before it
  * lets go of the thread, and looking something up is a search through all of it.
  */
 export function createMemoryLocks(now: () => number): LockStore {
-  const lines = new Map<string, MemoryLine>()
+  const queues = new Map<string, MemoryWaitQueue>()
   let lastToken = 0
 
   function mintToken(): number {
@@ -31,46 +31,46 @@ export function createMemoryLocks(now: () => number): LockStore {
   }
 
   function run<Answer>(key: LockKey, rule: Rule<Answer>): Answer {
-    return runNow(rule, lineOf(key), (operation) => lineOf({ ...key, operation }))
+    return runNow(rule, queueOf(key), (operation) => queueOf({ ...key, operation }))
   }
 
-  function lineOf(key: LockKey): MemoryLine {
+  function queueOf(key: LockKey): MemoryWaitQueue {
     const name = nameOf(key)
-    const line = lines.get(name) ?? new MemoryLine(key, now, mintToken)
-    lines.set(name, line)
-    return line
+    const queue = queues.get(name) ?? new MemoryWaitQueue(key, now, mintToken)
+    queues.set(name, queue)
+    return queue
   }
 
   return {
     ...ruledLocks(async (key, rule) => run(key, rule())),
 
     async inspect(key, limit) {
-      return lines.get(nameOf(key))?.view(limit)
+      return queues.get(nameOf(key))?.view(limit)
     },
 
     async list({ operation, search, limit, after }) {
-      return [...lines.values()]
+      return [...queues.values()]
         .filter(({ key }) => operation === undefined || key.operation === operation)
         .filter(({ key }) => search === undefined || key.resource.includes(search))
         .filter(({ key }) => after === undefined || compareKeys(key, after) > 0)
-        .filter((line) => line.isBusy)
+        .filter((queue) => queue.isBusy)
         .sort((a, b) => compareKeys(a.key, b.key))
         .slice(0, limit)
-        .map((line) => line.summary())
+        .map((queue) => queue.summary())
     },
 
     async findWaitingHolders(keys) {
       const holders: WaitingHolder[] = []
       for (const key of keys) {
-        const holder = lines.get(nameOf(key))?.liveHolder()
+        const holder = queues.get(nameOf(key))?.liveHolder()
         if (!holder) continue
         const { node, requestId, token } = holder
-        for (const line of lines.values()) {
-          const waiter = line.waiter(holder)
+        for (const queue of queues.values()) {
+          const waiter = queue.waiter(holder)
           if (!waiter) continue
           const { operation, resource } = key
           const holds = { operation, resource }
-          holders.push({ who: { node, requestId }, holds, token, waitsFor: line.key, seq: waiter.seq })
+          holders.push({ who: { node, requestId }, holds, token, waitsFor: queue.key, seq: waiter.seq })
         }
       }
       return holders.slice(0, maxWaitingHolders)
@@ -81,23 +81,23 @@ export function createMemoryLocks(now: () => number): LockStore {
       const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
         swept.push(...tellings(key, run(key, rule)))
       }
-      for (const [name, line] of [...lines]) {
+      for (const [name, queue] of [...queues]) {
         if (swept.length >= limit) break
-        if (line.isDue) step(line.key, sweep(times))
-        for (const who of line.gone()) step(line.key, expire(who, times))
-        line.forgetOutcomes()
-        if (line.isOver(times.keepMs)) lines.delete(name)
+        if (queue.isDue) step(queue.key, sweep(times))
+        for (const who of queue.gone()) step(queue.key, expire(who, times))
+        queue.forgetOutcomes()
+        if (queue.isOver(times.keepMs)) queues.delete(name)
       }
       return swept
     },
   }
 }
 
-class MemoryLine implements LineRows {
+class MemoryWaitQueue implements WaitQueueRows {
   readonly key: LockKey
   readonly #now: () => number
   readonly #mint: () => number
-  #row: LineRow | undefined
+  #row: WaitQueueRow | undefined
   #dueAt: number | null = null
   #waiters: Waiter[] = []
   #outcomes: Outcome[] = []
@@ -116,11 +116,11 @@ class MemoryLine implements LineRows {
     return { now: this.#now(), wall: this.#now() }
   }
 
-  line(): LineRow | undefined {
+  queue(): WaitQueueRow | undefined {
     return this.#row
   }
 
-  saveLine(row: LineRow, dueAt: number | null): void {
+  saveQueue(row: WaitQueueRow, dueAt: number | null): void {
     this.#row = row
     this.#dueAt = dueAt
   }
@@ -200,7 +200,7 @@ class MemoryLine implements LineRows {
     return grantFrom <= this.#now() && (lastOutcome === null || lastOutcome.at + keepMs <= this.#now())
   }
 
-  view(limit: number): LineView {
+  view(limit: number): WaitQueueView {
     const waiters = this.#waiters.slice(0, limit).map(({ node, requestId, since, want }, index) => ({
       node,
       requestId,
@@ -212,7 +212,7 @@ class MemoryLine implements LineRows {
     return { ...this.summary(), revision, waiters, lastOutcome }
   }
 
-  summary(): LineSummary {
+  summary(): WaitQueueSummary {
     return { ...this.key, holder: this.#holderView(), waiterCount: this.#waiters.length }
   }
 
@@ -222,7 +222,7 @@ class MemoryLine implements LineRows {
     return holder && holder.leaseEndsAt > this.#now() ? holder : null
   }
 
-  #holderView(): LineSummary['holder'] {
+  #holderView(): WaitQueueSummary['holder'] {
     const holder = this.liveHolder()
     if (!holder) return null
     const { node, requestId, attempt, since, leaseEndsAt, progress } = holder

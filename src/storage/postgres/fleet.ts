@@ -66,7 +66,7 @@ export class PostgresFleet implements FleetStore {
     statement: Statement,
     values: unknown[],
   ): Promise<readonly Row[]> {
-    const { rows } = await this.#connections.useLine((client) =>
+    const { rows } = await this.#connections.useWaiting((client) =>
       this.#connections.send<Row>(client, statement, values),
     )
     return rows

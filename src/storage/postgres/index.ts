@@ -21,7 +21,7 @@ import { createSpace, type Ground } from './jobs/namespace-memory.ts'
 import { listQueued } from './jobs/queued.ts'
 import { jobStatements } from './jobs/statements.ts'
 import { createPostgresLocks } from './locks/locks.ts'
-import { lineStatements } from './locks/wait-queue-statements.ts'
+import { waitQueueStatements } from './locks/wait-queue-statements.ts'
 import { createMigrator, withClient } from './migrator.ts'
 import { createPostgresMonitor } from './monitor/monitor.ts'
 import { reportStatements } from './monitor/monitor-statements.ts'
@@ -58,7 +58,7 @@ export async function openPostgres(
     const ground = await readGround(connections, quoted, watch)
     const database = new PostgresDatabase(connections, quoted, ground.storeId)
     const keys = new RequestKeys(connections, database, quoted)
-    const lines = lineStatements(quoted)
+    const waitQueues = waitQueueStatements(quoted)
     const reports = reportStatements(quoted)
     const boards = fleetStatements(quoted)
     const schedules = scheduleStatements(quoted)
@@ -72,7 +72,7 @@ export async function openPostgres(
         notes: createNoteStore(database, name),
         schedules: new PostgresSchedules(connections, space, schedules),
         gates: new PostgresGates(connections, space, gates),
-        locks: createPostgresLocks(connections, name, quoted, lines),
+        locks: createPostgresLocks(connections, name, quoted, waitQueues),
         guards: createGuardStore(database, name, jobs),
         monitor: createPostgresMonitor(connections, space, quoted, { reports, database }),
         audit: createAuditStore(database, name),

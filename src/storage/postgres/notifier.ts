@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { BackendNotifier } from '../backend.ts'
 import { requireTransaction } from './connection/caller-transaction.ts'
 import type { Connections, Statement } from './connection/connection.ts'
-import { Line } from './locks/connection-line.ts'
+import { ListeningConnection } from './listening-connection.ts'
 
 /**
  * Notifiers over LISTEN and NOTIFY, one for each namespace, whose wake-ups no other namespace hears. A wake-up is told in this
@@ -16,7 +16,7 @@ import { Line } from './locks/connection-line.ts'
 export class PostgresNotifiers {
   readonly #connections: Connections
   readonly #schema: string
-  readonly #line: Line
+  readonly #listening: ListeningConnection
   /** By channel and topic. */
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #channels = new Map<string, Channel>()
@@ -31,7 +31,7 @@ export class PostgresNotifiers {
   constructor(connections: Connections, schema: string, warnings: string[]) {
     this.#connections = connections
     this.#schema = schema
-    this.#line = new Line(connections.target.config, {
+    this.#listening = new ListeningConnection(connections.target.config, {
       heard: (channel, payload) => {
         const space = payload.indexOf(' ')
         if (payload.slice(0, space) !== this.#self) this.#tell(placeOf(channel, payload.slice(space + 1)))
@@ -62,7 +62,7 @@ export class PostgresNotifiers {
 
   close(): void {
     this.#closed = true
-    this.#line.close()
+    this.#listening.close()
     for (const { timer } of this.#recent.values()) clearTimeout(timer)
     for (const { timer } of this.#channels.values()) clearTimeout(timer)
     this.#recent.clear()
@@ -140,7 +140,7 @@ export class PostgresNotifiers {
     clearTimeout(open.timer)
     open.listeners++
     this.#channels.set(channel, open)
-    this.#line.want(channel)
+    this.#listening.want(channel)
   }
 
   #leave(channel: string): void {
@@ -148,7 +148,7 @@ export class PostgresNotifiers {
     if (open === undefined || --open.listeners > 0) return
     open.timer = setTimeout(() => {
       this.#channels.delete(channel)
-      this.#line.drop(channel)
+      this.#listening.drop(channel)
     }, lingerMs)
     open.timer.unref()
   }

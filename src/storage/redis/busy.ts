@@ -1,18 +1,18 @@
-import type { LineQuery, LockKey } from '../../locks/index.ts'
+import type { LockKey, WaitQueueQuery } from '../../locks/index.ts'
 import { decodeKey, encodeKey, type Keyring, operationRange, shardCount } from './keys.ts'
-import type { LinesParts } from './locks.ts'
+import type { RedisLockParts } from './locks.ts'
 import { lookForBusyScript } from './scripts/looks.ts'
 
-/** The lines that are held or waited for, by operation and then resource, out of all shards. */
-export interface BusyLines {
+/** The wait queues that are held or waited for, by operation and then resource, out of all shards. */
+export interface BusyQueues {
   /** Pages of keys in order, until there are no more. What is done with them meanwhile may change what follows. */
-  pages(query: LineQuery): AsyncGenerator<readonly LockKey[]>
+  pages(query: WaitQueueQuery): AsyncGenerator<readonly LockKey[]>
 }
 
 /** How many names are read of a shard at once: more when most of them may not be what is looked for. */
 const searchPage = 500
 
-export function createBusyLines({ connection, recovery }: LinesParts, keyring: Keyring): BusyLines {
+export function createBusyQueues({ connection, recovery }: RedisLockParts, keyring: Keyring): BusyQueues {
   const keys = Array.from({ length: shardCount }, (_, shard) => keyring.busy(shard))
 
   /** Names from each shard, in the order of bytes. */

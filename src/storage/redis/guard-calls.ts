@@ -87,7 +87,7 @@ export class GuardCalls {
   }
 }
 
-/** Where the answers to steps go, each to its place. */
+/** Where the answers to steps go, each to its position. */
 type StepAnswers = Pick<GuardCall<unknown>, 'nextPlace' | 'answered' | 'failed'>
 
 /** A call of the store's: one answer when all of its steps have theirs, also where one of them failed. */

@@ -46,7 +46,7 @@ test('no two lists of names have a key in common, whatever is in them', () => {
   for (let n = 0; n < 30_000; n++) {
     const names = [aName(), aName(), aName()] as const
     const [namespace, operation, resource] = names
-    const { key } = new Keyring(namespace).place({ operation, resource })
+    const { key } = new Keyring(namespace).locate({ operation, resource })
     const list = JSON.stringify(names)
     assert.equal(seen.get(key) ?? list, list, JSON.stringify(key))
     seen.set(key, list)
@@ -67,12 +67,12 @@ test('all keys of all operations of a resource have the same hash tag, which nam
   for (let n = 0; n < 2_000; n++) {
     const keyring = new Keyring(aName())
     const resource = aName()
-    const keys = ['pull', 'push', aName()].map((operation) => keyring.place({ operation, resource }).key)
+    const keys = ['pull', 'push', aName()].map((operation) => keyring.locate({ operation, resource }).key)
     const tags = keys.map((key) => /^signalbox:\{(sb:\d+)\}:/.exec(key)?.[1])
     assert.ok(tags[0] !== undefined)
     assert.equal(new Set(tags).size, 1)
     // Where scripts look for the kind of a key.
-    for (const key of keys) assert.match(key.slice(0, key.indexOf(':line:')), /^signalbox:\{sb:\d+\}$/)
+    for (const key of keys) assert.match(key.slice(0, key.indexOf(':queue:')), /^signalbox:\{sb:\d+\}$/)
   }
 })
 
@@ -80,17 +80,17 @@ test('resources are spread over all shards', () => {
   const keyring = new Keyring('default')
   const counts = new Map<number, number>()
   for (let n = 0; n < 64_000; n++) {
-    const { shard } = keyring.place({ operation: 'pull', resource: `app:${n}` })
+    const { shard } = keyring.locate({ operation: 'pull', resource: `app:${n}` })
     counts.set(shard, (counts.get(shard) ?? 0) + 1)
   }
   assert.equal(counts.size, 64)
   for (const count of counts.values()) assert.ok(count > 700 && count < 1_300, `${count}`)
 })
 
-test('where a line lies never changes', () => {
-  const { key, shard } = new Keyring('default').place({ operation: 'pull', resource: 'app:1.2' })
+test('where a wait queue lies never changes', () => {
+  const { key, shard } = new Keyring('default').locate({ operation: 'pull', resource: 'app:1.2' })
   assert.equal(shard, 7)
-  assert.equal(key, 'signalbox:{sb:7}:line:default\x1fpull\x1fapp:1.2')
+  assert.equal(key, 'signalbox:{sb:7}:queue:default\x1fpull\x1fapp:1.2')
 })
 
 test('encoded keys sort as the pairs do', () => {

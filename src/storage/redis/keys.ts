@@ -13,25 +13,25 @@ import type { Requester } from '../../locks/rules/index.ts'
 export const shardCount = 64
 
 /** How many are remembered of a namespace. */
-const mostPlaces = 1_000
+const maxCachedQueues = 1_000
 
 /** Lower than any character of an encoded name: what is shorter sorts first. */
 export const separator = '\x1f'
 
-/** Where a line is. */
-export interface LinePlace {
-  /** Of its row; scripts make the keys of what is beside it out of this one (scripts/line.ts). */
+/** Where a wait queue is. */
+export interface LocatedQueue {
+  /** Of its row; scripts make the keys of what is beside it out of this one (scripts/wait-queue.ts). */
   readonly key: string
   readonly shard: number
 }
 
-/** The keys that belong to all lines of a namespace in one shard. */
+/** The keys that belong to all wait queues of a namespace in one shard. */
 interface SpaceKeys {
-  /** Up to where the keys of its lines' rows are the same. */
+  /** Up to where the keys of its wait queues' rows are the same. */
   readonly row: string
-  /** When lines and those who wait in them fall due. */
+  /** When wait queues and those who wait in them fall due. */
   readonly due: string
-  /** The lines that are held or waited for. */
+  /** The wait queues that are held or waited for. */
   readonly busy: string
   /** Who waits in them, and where. */
   readonly waits: string
@@ -43,31 +43,31 @@ export class Keyring {
   readonly #prefix: string
   /** Made when they are first needed. */
   readonly #shards: (SpaceKeys | undefined)[] = []
-  /** Of lines that were asked for lately, by operation and resource: to find one anew costs as much as to send a step. */
-  readonly #places = new Map<string, Map<string, LinePlace>>()
-  #placeCount = 0
+  /** Of wait queues that were asked for lately, by operation and resource: to find one anew costs as much as to send a step. */
+  readonly #located = new Map<string, Map<string, LocatedQueue>>()
+  #locatedCount = 0
 
   constructor(namespace: string) {
     this.#namespace = encodeName(namespace)
     this.#prefix = this.#namespace + separator
   }
 
-  place({ operation, resource }: LockKey): LinePlace {
-    return this.#places.get(operation)?.get(resource) ?? this.#findPlace(operation, resource)
+  locate({ operation, resource }: LockKey): LocatedQueue {
+    return this.#located.get(operation)?.get(resource) ?? this.#find(operation, resource)
   }
 
-  #findPlace(operation: string, resource: string): LinePlace {
+  #find(operation: string, resource: string): LocatedQueue {
     const encoded = encodeName(resource)
-    // Never to be changed: a line would be looked for where it is not.
+    // Never to be changed: a wait queue would be looked for where it is not.
     const shard = crc32(this.#prefix + encoded) % shardCount
-    const place = { key: this.#in(shard).row + encodeName(operation) + separator + encoded, shard }
-    if (this.#placeCount++ === mostPlaces) {
-      this.#places.clear()
-      this.#placeCount = 1
+    const located = { key: this.#in(shard).row + encodeName(operation) + separator + encoded, shard }
+    if (this.#locatedCount++ === maxCachedQueues) {
+      this.#located.clear()
+      this.#locatedCount = 1
     }
-    const places = this.#places.get(operation) ?? new Map<string, LinePlace>()
-    this.#places.set(operation, places.set(resource, place))
-    return place
+    const ofOperation = this.#located.get(operation) ?? new Map<string, LocatedQueue>()
+    this.#located.set(operation, ofOperation.set(resource, located))
+    return located
   }
 
   due(shard: number): string {
@@ -87,7 +87,7 @@ export class Keyring {
     if (known) return known
     const key = (kind: string) => `signalbox:{sb:${shard}}:${kind}:${this.#namespace}`
     const keys = {
-      row: key('line') + separator,
+      row: key('queue') + separator,
       due: key('due'),
       busy: key('busy'),
       waits: key('waits'),
@@ -121,7 +121,7 @@ export function decodeKey(name: string): LockKey {
   return { operation, resource }
 }
 
-/** Something that falls due: a line, or somebody who waits in it. */
+/** Something that falls due: a wait queue, or somebody who waits in it. */
 export interface DueEntry {
   readonly key: LockKey
   readonly who: Requester | undefined
@@ -132,13 +132,13 @@ export function decodeDue(entry: string): DueEntry {
   return { key: { operation, resource }, who: node === undefined ? undefined : { node, requestId } }
 }
 
-/** Somebody's place in some line, as scripts note it to find it by who it is. */
+/** Somebody's position in some wait queue, as scripts note it to find it by who it is. */
 export function decodeWait(entry: string): { readonly key: LockKey; readonly seq: number } {
   const [, name = '', seq] = entry.split('\x1e')
   return { key: decodeKey(name), seq: Number(seq) }
 }
 
-/** From where to where the names of an operation's lines are. */
+/** From where to where the names of an operation's wait queues are. */
 export function operationRange(operation: string): { readonly from: string; readonly to: string } {
   const encoded = encodeName(operation)
   return { from: `[${encoded}${separator}`, to: `(${encoded}\x20` }

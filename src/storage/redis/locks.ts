@@ -1,11 +1,11 @@
-import type { LineSummary, LineView, LockKey, LockStore } from '../../locks/index.ts'
-import { groupOf, type LineTimes, type Requester, type Ruled, type Told } from '../../locks/rules/index.ts'
+import type { LockKey, LockStore, WaitQueueSummary, WaitQueueView } from '../../locks/index.ts'
+import { groupOf, type LockTimes, type Requester, type Ruled, type Told } from '../../locks/rules/index.ts'
 import { tellings } from '../sql/wait-queue-sweep.ts'
-import { createBusyLines } from './busy.ts'
+import { createBusyQueues } from './busy.ts'
 import type { ScriptRunner } from './connection.ts'
 import { decodeDue, decodeRequester, encodeRequester, Keyring, shardCount } from './keys.ts'
 import type { Recovery } from './recovery.ts'
-import { decodeLine, decodeRuled, decodeStanding, isBusy } from './replies.ts'
+import { decodeQueue, decodeRuled, decodeStanding, isBusy } from './replies.ts'
 import { lookForDueScript } from './scripts/looks.ts'
 import {
   anyTimes,
@@ -18,18 +18,18 @@ import {
 } from './stepper.ts'
 import { findWaitingHolders } from './wait-cycles.ts'
 
-/** What lines in Redis are made of; one set for all namespaces. */
-export interface LinesParts {
+/** What wait queues in Redis are made of; one set for all namespaces. */
+export interface RedisLockParts {
   readonly connection: ScriptRunner
   readonly stepper: Stepper
   readonly recovery: Recovery
 }
 
-/** The lines of one namespace. Every step is one in scripts/steps.ts; here its arguments are put in order. */
-export function createRedisLocks(parts: LinesParts, namespace: string): LockStore {
+/** The wait queues of one namespace. Every step is one in scripts/steps.ts; here its arguments are put in order. */
+export function createRedisLocks(parts: RedisLockParts, namespace: string): LockStore {
   const { connection, stepper, recovery } = parts
   const keyring = new Keyring(namespace)
-  const busyLines = createBusyLines(parts, keyring)
+  const busyQueues = createBusyQueues(parts, keyring)
   /** Another shard first each time, so that a full one does not hide those behind it. */
   let firstShard = 0
 
@@ -37,14 +37,14 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
     key: LockKey,
     name: StepName,
     args: readonly string[],
-    times: LineTimes,
+    times: LockTimes,
     reading: Reading<Answer> = asItIs as Reading<Answer>,
   ): Promise<Answer> {
-    return stepper.step(keyring.place(key), name, args, times, groupFor(key, times), reading)
+    return stepper.step(keyring.locate(key), name, args, times, groupFor(key, times), reading)
   }
 
-  /** The lines that a step has to see besides its own; nearly always none. */
-  function groupFor({ operation, resource }: LockKey, { conflicts }: LineTimes): StepGroup | undefined {
+  /** The wait queues that a step has to see besides its own; nearly always none. */
+  function groupFor({ operation, resource }: LockKey, { conflicts }: LockTimes): StepGroup | undefined {
     const group = groupOf(conflicts, operation)
     if (conflicts === undefined || group === undefined) return undefined
     const others = group.filter((other) => other !== operation)
@@ -53,7 +53,7 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
       numbers.has(one) ? [`${numbers.get(one)} ${numbers.get(other)}`] : [],
     )
     return {
-      others: others.map((other) => keyring.place({ operation: other, resource })),
+      others: others.map((other) => keyring.locate({ operation: other, resource })),
       pairs: pairs.join(','),
     }
   }
@@ -131,20 +131,20 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
     findWaitingHolders: (keys) => findWaitingHolders(parts, keyring, keys),
 
     async inspect(key, limit) {
-      return decodeLine(key, await look(key, limit), limit)
+      return decodeQueue(key, await look(key, limit), limit)
     },
 
     async list(query) {
-      const lines: LineSummary[] = []
-      for await (const page of busyLines.pages(query)) {
+      const queues: WaitQueueSummary[] = []
+      for await (const page of busyQueues.pages(query)) {
         const replies = await Promise.all(page.map((key) => look(key, 0)))
         for (const [index, reply] of replies.entries()) {
           // It may have ended since its name was read.
-          if (isBusy(reply)) lines.push(summaryOf(decodeLine(page[index]!, reply, 0)!))
-          if (lines.length === query.limit) return lines
+          if (isBusy(reply)) queues.push(summaryOf(decodeQueue(page[index]!, reply, 0)!))
+          if (queues.length === query.limit) return queues
         }
       }
-      return lines
+      return queues
     },
 
     async sweep(limit, times) {
@@ -167,7 +167,7 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
   }
 }
 
-/** Lines that were left on the list though nothing is due in them cost a look each, and must not hold up those in which there is. */
+/** Wait queues that were left on the list though nothing is due in them cost a look each, and must not hold up those in which there is. */
 const sweepRounds = 20
 
 const releaseReading: Reading<Ruled<{ readonly released: { readonly next: Requester | null } | undefined }>> =
@@ -189,6 +189,6 @@ function bit(value: boolean): '0' | '1' {
   return value ? '1' : '0'
 }
 
-function summaryOf({ operation, resource, holder, waiterCount }: LineView): LineSummary {
+function summaryOf({ operation, resource, holder, waiterCount }: WaitQueueView): WaitQueueSummary {
   return { operation, resource, holder, waiterCount }
 }

@@ -6,16 +6,16 @@ import type { Script } from './scripts/script.ts'
 import { judgeServer, readServer } from './server.ts'
 
 /**
- * The recovery grace. A Redis that starts again, or another that takes its place, may have lost the last writes, and
+ * The recovery grace. A Redis that starts again, or another that takes its position, may have lost the last writes, and
  * among them grants whose holders go on working. Every start has a run id of its own, and every shard remembers the one
  * it belongs to; whoever connects compares the two before it asks for anything. Where they differ, the shard gives no
  * new grant for as long as the longest lease that was given lately, anywhere or by this process. Meanwhile no lease
- * runs out, and a holder that renews with a token newer than any the line knows is the holder again. So:
+ * runs out, and a holder that renews with a token newer than any the wait queue knows is the holder again. So:
  *
  * - Promised: when the server comes back with its data but for the last moments (an append-only file, a replica), no key
  *   is granted to two holders at once, and tokens go on rising, because they are never below the time in microseconds.
  * - Promised: holders that renew during the grace keep their grants, also those that were lost.
- * - Not promised: places in line, outcomes and releases of the lost moments. Who waited asks again and stands behind
+ * - Not promised: positions in the wait queue, outcomes and releases of the lost moments. Who waited asks again and stands behind
  *   those who were kept; a release that was lost ends with the grace; some who waited are not told the end and look
  *   for themselves.
  * - Not promised: the whole lease of a lost grant that was longer than any other lately, until its own process is back.

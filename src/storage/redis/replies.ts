@@ -1,4 +1,4 @@
-import type { LineView, LockKey, WaiterView } from '../../locks/index.ts'
+import type { LockKey, WaiterView, WaitQueueView } from '../../locks/index.ts'
 import type { HolderView, LastOutcome, OutcomeKind, Ruled, Standing, Told } from '../../locks/rules/index.ts'
 import { decodeKey, decodeRequester } from './keys.ts'
 import type { StepReply } from './stepper.ts'
@@ -63,10 +63,10 @@ function decodeHolder(reply: HolderReply | null): HolderView | null {
 type WaiterReply = readonly [who: string, seq: number, since: number, wantsTurn: number]
 type LastReply = readonly [kind: number, who: string, attempt: number, at: number, value: string | null]
 
-/** A line as it is; undefined when there is none. */
-export function decodeLine(key: LockKey, reply: StepReply, limit: number): LineView | undefined {
+/** A wait queue as it is; undefined when there is none. */
+export function decodeQueue(key: LockKey, reply: StepReply, limit: number): WaitQueueView | undefined {
   const [, , revision, , [status, , holder, waiterCount, waiters, last]] = reply
-  if (status !== 'line') return undefined
+  if (status !== 'queue') return undefined
   return {
     operation: key.operation,
     resource: key.resource,
@@ -78,9 +78,9 @@ export function decodeLine(key: LockKey, reply: StepReply, limit: number): LineV
   }
 }
 
-/** Whether a line is held or waited for, be it by somebody whose lease has run out. */
+/** Whether a wait queue is held or waited for, be it by somebody whose lease has run out. */
 export function isBusy([, , , , [status, isBusy]]: StepReply): boolean {
-  return status === 'line' && isBusy === 1
+  return status === 'queue' && isBusy === 1
 }
 
 /** The first of those who want the result and of those who want a turn, in the one order they stand in. */

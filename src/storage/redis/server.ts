@@ -54,7 +54,7 @@ export async function judgeServer(
   if (isClustered) await refuseParts(client)
   if (hasAppendOnlyFile) return []
   return [
-    'Redis runs without an append-only file (appendonly no): a restart loses all locks, places in line, and pools, cordons and drains of nodes. Set appendonly to yes.',
+    'Redis runs without an append-only file (appendonly no): a restart loses all locks, positions in the wait queue, and pools, cordons and drains of nodes. Set appendonly to yes.',
   ]
 }
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { test } from 'vitest'
 import { resolveLocksOptions } from '../../locks/index.ts'
-import type { LineTimes } from '../../locks/rules/index.ts'
+import type { LockTimes } from '../../locks/rules/index.ts'
 import type { ScriptRunner } from './connection.ts'
 import { Stepper } from './stepper.ts'
 
-const times: LineTimes = resolveLocksOptions({ maxWaiters: 3 })
+const times: LockTimes = resolveLocksOptions({ maxWaiters: 3 })
 const reading = {
   whole: () => assert.fail('all of these are short'),
   quick: (revision: number) => revision,
@@ -15,13 +15,13 @@ const reading = {
 test('steps of one turn on the same terms say those once, in the order in which they were taken', async () => {
   const { stepper, calls } = openStepper()
   const taken = [
-    stepper.step(lineAt(1), 'acquire', ['a', '30000', '100'], times, undefined, reading),
-    stepper.step(lineAt(2), 'acquire', ['b', '30000', '100'], times, undefined, reading),
-    stepper.step(lineAt(3), 'acquire', ['c', '500', '100'], times, undefined, reading),
-    stepper.step(lineAt(4), 'release', ['d', '7', 's00'], times, undefined, reading),
-    stepper.step(lineAt(5), 'leave', ['e'], times, undefined, reading),
-    stepper.step(lineAt(6), 'release', ['f', '8', 's00'], times, undefined, reading),
-    stepper.step(lineAt(7), 'release', ['g', '9', 's00'], times, undefined, reading),
+    stepper.step(queueAt(1), 'acquire', ['a', '30000', '100'], times, undefined, reading),
+    stepper.step(queueAt(2), 'acquire', ['b', '30000', '100'], times, undefined, reading),
+    stepper.step(queueAt(3), 'acquire', ['c', '500', '100'], times, undefined, reading),
+    stepper.step(queueAt(4), 'release', ['d', '7', 's00'], times, undefined, reading),
+    stepper.step(queueAt(5), 'leave', ['e'], times, undefined, reading),
+    stepper.step(queueAt(6), 'release', ['f', '8', 's00'], times, undefined, reading),
+    stepper.step(queueAt(7), 'release', ['g', '9', 's00'], times, undefined, reading),
   ]
   await nextTurn()
   assert.equal(calls.length, 1)
@@ -52,9 +52,9 @@ test('what those ask next who were answered first is sent before others are answ
   const { stepper, calls } = openStepper()
   const told: string[] = []
   const pair = async (no: number) => {
-    await stepper.step(lineAt(no), 'release', [`${no}`, '7', 's00'], times, undefined, reading)
+    await stepper.step(queueAt(no), 'release', [`${no}`, '7', 's00'], times, undefined, reading)
     told.push(`answered ${no}, ${calls.length} calls`)
-    await stepper.step(lineAt(no), 'release', [`${no}`, '8', 's00'], times, undefined, reading)
+    await stepper.step(queueAt(no), 'release', [`${no}`, '8', 's00'], times, undefined, reading)
   }
   const asked = 40
   const pairs = Array.from({ length: asked }, (_, no) => pair(no))
@@ -84,6 +84,6 @@ function openStepper() {
   return { stepper: new Stepper({ run }, () => false), calls }
 }
 
-function lineAt(no: number) {
+function queueAt(no: number) {
   return { key: `${no}`, shard: 0 }
 }

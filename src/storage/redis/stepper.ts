@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { ErrorReply } from '@redis/client'
-import type { LineTimes } from '../../locks/rules/index.ts'
+import type { LockTimes } from '../../locks/rules/index.ts'
 import type { ScriptRunner } from './connection.ts'
 import { toStoreError } from './failures.ts'
-import type { LinePlace } from './keys.ts'
+import type { LocatedQueue } from './keys.ts'
 import type { Script } from './scripts/script.ts'
 import { groupStepsScript, stepsScript } from './scripts/steps.ts'
 
@@ -22,7 +22,7 @@ export type StepName =
   | 'fail'
   | 'holding'
 
-/** What the script answers to one step: whether the line changed, what ended in it, its revision, who is told, and what. */
+/** What the script answers to one step: whether the wait queue changed, what ended in it, its revision, who is told, and what. */
 export type StepReply = readonly [
   isChanged: number,
   /** 1: all were told the end. 2: a lease ran out. */
@@ -30,7 +30,7 @@ export type StepReply = readonly [
   revision: number,
   told: readonly string[],
   answer: readonly unknown[],
-  /** What changed in lines of the same resource that exclude it: their names, what ended there, and who is told. */
+  /** What changed in wait queues of the same resource that exclude it: their names, what ended there, and who is told. */
   elsewhere?: readonly (readonly [name: string, ended: number, told: readonly string[]])[],
 ]
 
@@ -44,10 +44,10 @@ export interface Reading<Answer> {
 /** For whoever reads the reply by itself. */
 export const asItIs: Reading<StepReply> = { whole: (reply) => reply }
 
-/** The lines whose operations exclude that of a step, or are excluded by such; its own is not among them. */
+/** The wait queues whose operations exclude that of a step, or are excluded by such; its own is not among them. */
 export interface StepGroup {
-  readonly others: readonly LinePlace[]
-  /** Which of them exclude each other, by number; the step's own line is 1. */
+  readonly others: readonly LocatedQueue[]
+  /** Which of them exclude each other, by number; the step's own wait queue is 1. */
   readonly pairs: string
 }
 
@@ -67,7 +67,7 @@ export class Stepper {
    * Those that take more steps, by how long things last, and on a cluster by shard: a script is told the one, and may
    * touch one of the other.
    */
-  readonly #open = new Map<LineTimes, Map<number, Batch>>()
+  readonly #open = new Map<LockTimes, Map<number, Batch>>()
   /** All that have not been sent yet, the oldest first. */
   readonly #unsent: Batch[] = []
   #isScheduled = false
@@ -77,7 +77,7 @@ export class Stepper {
   readonly #unanswered: { readonly pending: readonly Pending[]; readonly replies: readonly unknown[] }[] = []
   #calls = 0
   /** The words of settings, which are the same for nearly all calls. */
-  readonly #settings = new WeakMap<LineTimes, readonly string[]>()
+  readonly #settings = new WeakMap<LockTimes, readonly string[]>()
 
   /** `now` is for tests that move the clock by hand; without it the server's own counts. */
   constructor(connection: ScriptRunner, isClustered: () => boolean, now?: () => number) {
@@ -87,10 +87,10 @@ export class Stepper {
   }
 
   step<Answer>(
-    { key, shard }: LinePlace,
+    { key, shard }: LocatedQueue,
     step: StepName,
     args: readonly string[],
-    times: LineTimes,
+    times: LockTimes,
     group: StepGroup | undefined,
     reading: Reading<Answer>,
   ): Promise<Answer> {
@@ -113,7 +113,7 @@ export class Stepper {
   }
 
   /** What stands before the steps of a call. */
-  #head(times: LineTimes): string[] {
+  #head(times: LockTimes): string[] {
     let settings = this.#settings.get(times)
     if (settings === undefined) {
       const { waiterLeaseMs, streamedTakeUpMs, takeUpMs, keepMs, lockDelayMs, maxWaiters } = times
@@ -123,7 +123,7 @@ export class Stepper {
     return [this.clock, '0', self + (this.#calls++).toString(36), ...settings]
   }
 
-  #batchFor(times: LineTimes, shard: number, isGrouped: boolean): Batch {
+  #batchFor(times: LockTimes, shard: number, isGrouped: boolean): Batch {
     const batches = this.#open.get(times) ?? new Map<number, Batch>()
     this.#open.set(times, batches)
     const place = isGrouped ? -1 - shard : shard
@@ -289,7 +289,7 @@ const sentAgainAt = 1
 const self = randomBytes(6).toString('hex')
 
 /** Looking changes nothing, so nothing of this is used. */
-export const anyTimes: LineTimes = {
+export const anyTimes: LockTimes = {
   waiterLeaseMs: 0,
   streamedTakeUpMs: 0,
   takeUpMs: 0,

@@ -1,22 +1,22 @@
 import type { LockKey, WaitingHolder } from '../../locks/index.ts'
 import { maxWaitingHolders } from '../sql/wait-queue-key.ts'
 import { decodeRequester, decodeWait, type Keyring, shardCount } from './keys.ts'
-import type { LinesParts } from './locks.ts'
+import type { RedisLockParts } from './locks.ts'
 import { lookForWaitsScript } from './scripts/looks.ts'
 import { anyTimes, asItIs } from './stepper.ts'
 
 /** How many are looked up by one script: each is searched for in all shards, and others wait meanwhile. */
 const lookedUpTogether = 16
 
-/** Where those who hold these lines wait. */
+/** Where those who hold these wait queues wait. */
 export async function findWaitingHolders(
-  parts: LinesParts,
+  parts: RedisLockParts,
   keyring: Keyring,
   keys: readonly LockKey[],
 ): Promise<readonly WaitingHolder[]> {
   const { stepper } = parts
   const replies = await Promise.all(
-    keys.map((key) => stepper.step(keyring.place(key), 'holding', [], anyTimes, undefined, asItIs)),
+    keys.map((key) => stepper.step(keyring.locate(key), 'holding', [], anyTimes, undefined, asItIs)),
   )
   const held = replies.flatMap(([, , , , [status, holder, token]], index) => {
     if (status !== 'held') return []
@@ -43,7 +43,7 @@ export async function findWaitingHolders(
 
 /** The waits of each, out of all shards. */
 async function lookUp(
-  { connection, recovery }: LinesParts,
+  { connection, recovery }: RedisLockParts,
   keyring: Keyring,
   holders: readonly string[],
 ): Promise<readonly (readonly string[])[]> {

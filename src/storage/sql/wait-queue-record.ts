@@ -1,17 +1,17 @@
-import type { LineSummary, WaitingHolder } from '../../locks/index.ts'
+import type { WaitingHolder, WaitQueueSummary } from '../../locks/index.ts'
 import type {
   HolderView,
   LastOutcome,
-  LineRow,
   Outcome,
   OutcomeKind,
   Requester,
   Waiter,
+  WaitQueueRow,
   Want,
 } from '../../locks/rules/index.ts'
 
 /**
- * The rows of lines as SQL keeps them. Drivers give whole numbers as numbers or as text and truth as 0 and 1; here they
+ * The rows of wait queues as SQL keeps them. Drivers give whole numbers as numbers or as text and truth as 0 and 1; here they
  * become records, whatever they came as.
  */
 type Whole = number | string
@@ -29,7 +29,7 @@ export interface StoredHolder {
   readonly progress: string | null
 }
 
-export interface StoredLine extends StoredHolder {
+export interface StoredWaitQueue extends StoredHolder {
   readonly attempt: Whole
   readonly grant_from: Whole
   readonly revision: Whole
@@ -37,8 +37,8 @@ export interface StoredLine extends StoredHolder {
   readonly due_at: Whole | null
 }
 
-/** The columns of StoredLine. How it last ended is not among them: no rule looks at it, and it may be large. */
-export const lineColumns: readonly string[] = [
+/** The columns of StoredWaitQueue. How it last ended is not among them: no rule looks at it, and it may be large. */
+export const queueColumns: readonly string[] = [
   'attempt',
   'grant_from',
   'revision',
@@ -64,17 +64,17 @@ export const lastColumns: readonly string[] = [
   'last_value',
 ]
 
-/** What of a line is to be written. */
-export interface LineSave {
-  readonly row: LineRow
+/** What of a wait queue is to be written. */
+export interface WaitQueueSave {
+  readonly row: WaitQueueRow
   readonly dueAt: number | null
   readonly waiterCount: number
   /** False: the holder's progress is as it was, and need not be written again. */
   readonly writesProgress: boolean
 }
 
-/** A line as it was read: without how it last ended, which stays as it is unless a rule gives another. */
-export function decodeLine(stored: StoredLine): LineRow {
+/** A wait queue as it was read: without how it last ended, which stays as it is unless a rule gives another. */
+export function decodeQueue(stored: StoredWaitQueue): WaitQueueRow {
   return {
     holder:
       stored.holder_node === null
@@ -98,12 +98,12 @@ export function decodeLine(stored: StoredLine): LineRow {
   }
 }
 
-/** In the order of `lineColumns`. */
-export function lineValues({
+/** In the order of `queueColumns`. */
+export function queueValues({
   row: { holder, attempt, grantFrom, revision },
   dueAt,
   waiterCount,
-}: LineSave): unknown[] {
+}: WaitQueueSave): unknown[] {
   return [
     attempt,
     grantFrom,
@@ -124,7 +124,7 @@ export function lineValues({
 }
 
 /** In the order of `lastColumns`; nulls where it stays as it is. */
-export function lastValues({ row: { lastOutcome } }: LineSave): unknown[] {
+export function lastValues({ row: { lastOutcome } }: WaitQueueSave): unknown[] {
   if (lastOutcome === null) return lastColumns.map(() => null)
   const { outcome, node, attempt, at, value } = lastOutcome
   return [outcome, node, attempt, at, value]
@@ -221,12 +221,12 @@ export interface StoredSummary extends StoredHolder {
   readonly now: Whole
 }
 
-export function decodeSummary(stored: StoredSummary): LineSummary {
+export function decodeSummary(stored: StoredSummary): WaitQueueSummary {
   const { operation, resource } = stored
   return { operation, resource, holder: viewHolder(stored), waiterCount: Number(stored.waiter_count) }
 }
 
-/** Who holds a line and waits in another, as it was found. */
+/** Who holds a wait queue and waits in another, as it was found. */
 export interface StoredWaitingHolder {
   readonly operation: string
   readonly resource: string

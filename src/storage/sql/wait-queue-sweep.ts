@@ -1,7 +1,7 @@
 import type { LockKey } from '../../locks/index.ts'
 import {
   expire,
-  type LineTimes,
+  type LockTimes,
   type Requester,
   type Ruled,
   runLater,
@@ -9,38 +9,38 @@ import {
   type Told,
 } from '../../locks/rules/index.ts'
 import type { RunRule } from '../ruled-locks.ts'
-import type { LineBook } from './wait-queue-book.ts'
+import type { WaitQueueBuffer } from './wait-queue-buffer.ts'
 
-/** A line whose time has come, or the time of some who wait in it. */
-export interface DueLine extends LockKey {
+/** A wait queue whose time has come, or the time of some who wait in it. */
+export interface DueWaitQueue extends LockKey {
   /** Where they stand. */
   readonly seqs: readonly number[]
 }
 
-/** What sweeping a line came to, for whoever it concerns. */
-export interface SweptLine {
+/** What sweeping a wait queue came to, for whoever it concerns. */
+export interface SweptWaitQueue {
   readonly key: LockKey
   readonly told: Told
 }
 
-/** How many lines are swept side by side; each is a transaction of its own. */
+/** How many wait queues are swept side by side; each is a transaction of its own. */
 const sweptTogether = 4
 
 /**
- * Sweeps lines that are due, and then `forget`s what is over. What some of it did is told also when the rest failed: the
+ * Sweeps wait queues that are due, and then `forget`s what is over. What some of it did is told also when the rest failed: the
  * next sweep meets the same trouble again.
  */
-export async function sweepLines(
-  due: readonly DueLine[],
-  sweepOne: (line: DueLine) => Promise<readonly SweptLine[]>,
+export async function sweepQueues(
+  due: readonly DueWaitQueue[],
+  sweepOne: (queue: DueWaitQueue) => Promise<readonly SweptWaitQueue[]>,
   forget: () => Promise<void>,
-): Promise<readonly SweptLine[]> {
-  const swept: SweptLine[] = []
+): Promise<readonly SweptWaitQueue[]> {
+  const swept: SweptWaitQueue[] = []
   const rest = [...due]
   let failure: { readonly error: unknown } | undefined
   const take = async () => {
-    for (let line = rest.shift(); line !== undefined && !failure; line = rest.shift()) {
-      swept.push(...(await sweepOne(line)))
+    for (let queue = rest.shift(); queue !== undefined && !failure; queue = rest.shift()) {
+      swept.push(...(await sweepOne(queue)))
     }
   }
   const attempt = (work: () => Promise<void>) =>
@@ -53,30 +53,30 @@ export async function sweepLines(
   return swept
 }
 
-/** Brings a locked line to the present, and ends the waits of those among these whose time has come. */
+/** Brings a locked wait queue to the present, and ends the waits of those among these whose time has come. */
 export async function sweepBook(
   key: LockKey,
-  book: LineBook,
+  buffer: WaitQueueBuffer,
   waiters: readonly Requester[],
-  times: LineTimes,
-): Promise<readonly SweptLine[]> {
-  const changes: SweptLine[] = []
-  if (book.isDue) changes.push(...tellings(key, await runLater(sweep(times), book)))
-  for (const who of waiters) changes.push(...tellings(key, await runLater(expire(who, times), book)))
+  times: LockTimes,
+): Promise<readonly SweptWaitQueue[]> {
+  const changes: SweptWaitQueue[] = []
+  if (buffer.isDue) changes.push(...tellings(key, await runLater(sweep(times), buffer)))
+  for (const who of waiters) changes.push(...tellings(key, await runLater(expire(who, times), buffer)))
   return changes
 }
 
 /**
- * The same for a line whose operation excludes others: each step is taken as any other is, on all of their lines, and
+ * The same for a wait queue whose operation excludes others: each step is taken as any other is, on all of their wait queues, and
  * judged anew there.
  */
 export async function sweepGroup(
   key: LockKey,
   group: readonly string[],
   waiters: readonly Requester[],
-  times: LineTimes,
+  times: LockTimes,
   run: RunRule,
-): Promise<readonly SweptLine[]> {
+): Promise<readonly SweptWaitQueue[]> {
   const steps = [
     run(key, () => sweep(times), group),
     ...waiters.map((who) => run(key, () => expire(who, times), group)),
@@ -84,11 +84,11 @@ export async function sweepGroup(
   return (await Promise.all(steps)).flatMap((ruled) => tellings(key, ruled))
 }
 
-/** What a step changed, in its line and in those that its operation excludes. */
+/** What a step changed, in its wait queue and in those that its operation excludes. */
 export function tellings(
   { operation, resource }: LockKey,
   { told, elsewhere = [] }: Ruled<object>,
-): readonly SweptLine[] {
+): readonly SweptWaitQueue[] {
   const all = [{ operation, told }, ...elsewhere]
   return all.flatMap((one) =>
     one.told.changed ? [{ key: { operation: one.operation, resource }, told: one.told }] : [],

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import type { Rule } from '../../locks/rules/index.ts'
 import { type Perform, shareTurns } from './wait-queue-turns.ts'
 
-const line = { operation: 'pull', resource: 'a' }
+const queue = { operation: 'pull', resource: 'a' }
 
 /** A rule that asks for nothing. */
 function answering(value: unknown): () => Rule<unknown> {
@@ -17,8 +17,8 @@ function answering(value: unknown): () => Rule<unknown> {
 function createStore() {
   const turns: { readonly resources: string; readonly count: number; readonly deadline: number }[] = []
   const gates: PromiseWithResolvers<void>[] = []
-  const perform: Perform = async (lines, calls, deadline) => {
-    const resources = lines.map(({ operation, resource }) => `${operation} ${resource}`).join(', ')
+  const perform: Perform = async (queues, calls, deadline) => {
+    const resources = queues.map(({ operation, resource }) => `${operation} ${resource}`).join(', ')
     turns.push({ resources, count: calls.length, deadline })
     const gate = Promise.withResolvers<void>()
     gates.push(gate)
@@ -28,10 +28,10 @@ function createStore() {
   return { run: shareTurns('ns', perform), turns, gates }
 }
 
-test('calls that come while a line is busy share the next transaction, in their order', async () => {
+test('calls that come while a wait queue is busy share the next transaction, in their order', async () => {
   const { run, turns, gates } = createStore()
-  const first = run(line, answering(1))
-  const rest = [2, 3, 4].map((value) => run(line, answering(value)))
+  const first = run(queue, answering(1))
+  const rest = [2, 3, 4].map((value) => run(queue, answering(value)))
   assert.deepEqual(
     turns.map(({ count }) => count),
     [1],
@@ -48,7 +48,7 @@ test('calls that come while a line is busy share the next transaction, in their 
 
 test('a transaction takes on so many and no more', async () => {
   const { run, turns, gates } = createStore()
-  const answers = Array.from({ length: 200 }, (_, value) => run(line, answering(value)))
+  const answers = Array.from({ length: 200 }, (_, value) => run(queue, answering(value)))
   for (let nr = 0; nr < 5; nr++) {
     gates[nr]!.resolve()
     await new Promise(setImmediate)
@@ -63,10 +63,10 @@ test('a transaction takes on so many and no more', async () => {
   )
 })
 
-test('lines do not wait for each other', async () => {
+test('queues do not wait for each other', async () => {
   const { run, turns, gates } = createStore()
-  const blocked = run(line, answering('a'))
-  const other = run({ ...line, resource: 'b' }, answering('b'))
+  const blocked = run(queue, answering('a'))
+  const other = run({ ...queue, resource: 'b' }, answering('b'))
   assert.equal(turns.length, 2)
   gates[1]!.resolve()
   assert.equal(await other, 'b')
@@ -76,8 +76,8 @@ test('lines do not wait for each other', async () => {
 
 test('a transaction that fails fails those in it and no others', async () => {
   const { run, gates } = createStore()
-  const first = run(line, answering(1))
-  const second = run(line, answering(2))
+  const first = run(queue, answering(1))
+  const second = run(queue, answering(2))
   gates[0]!.reject(new Error('lost'))
   await assert.rejects(first, /lost/)
   gates[1]!.resolve()
@@ -87,8 +87,8 @@ test('a transaction that fails fails those in it and no others', async () => {
 test('whoever waited has so much less time left', async () => {
   const { run, turns, gates } = createStore()
   const before = performance.now()
-  const first = run(line, answering(1))
-  const second = run(line, answering(2))
+  const first = run(queue, answering(1))
+  const second = run(queue, answering(2))
   const after = performance.now()
   await new Promise((resolve) => setTimeout(resolve, 30))
   gates[0]!.resolve()

@@ -1,24 +1,24 @@
 import type { LockKey } from '../../locks/index.ts'
 import { type Rule, runLater } from '../../locks/rules/index.ts'
 import type { RunRule } from '../ruled-locks.ts'
-import type { LineBook } from './wait-queue-book.ts'
-import { type LineName, nameLine } from './wait-queue-key.ts'
+import type { WaitQueueBuffer } from './wait-queue-buffer.ts'
+import { nameWaitQueue, type WaitQueueName } from './wait-queue-key.ts'
 
 /**
- * Calls of this process on one line take turns before they come to the database, and those that came while a transaction
- * was under way share the next: one lock, one commit, in the order in which they came. So a line that everybody wants
+ * Calls of this process on one wait queue take turns before they come to the database, and those that came while a transaction
+ * was under way share the next: one lock, one commit, in the order in which they came. So a wait queue that everybody wants
  * occupies one connection and not all of them, and is the faster the more want it.
  *
- * Lines of a resource whose operations exclude each other are one in this: their calls take turns together.
+ * Wait queues of a resource whose operations exclude each other are one in this: their calls take turns together.
  */
 export function shareTurns(namespace: string, perform: Perform): RunRule {
   const turns = new Map<string, Waiting[]>()
 
-  async function work(lines: readonly LineName[], waiting: Waiting[]): Promise<void> {
+  async function work(queues: readonly WaitQueueName[], waiting: Waiting[]): Promise<void> {
     while (waiting.length > 0) {
       const batch = waiting.splice(0, mostTogether)
       try {
-        const answers = await perform(lines, batch, batch[0]!.deadline)
+        const answers = await perform(queues, batch, batch[0]!.deadline)
         batch.forEach(({ resolve }, index) => {
           resolve(answers[index])
         })
@@ -26,12 +26,12 @@ export function shareTurns(namespace: string, perform: Perform): RunRule {
         for (const { reject } of batch) reject(error)
       }
     }
-    turns.delete(lines[0]!.lineKey)
+    turns.delete(queues[0]!.queueKey)
   }
 
   return <Answer>(key: LockKey, rule: () => Rule<Answer>, group?: readonly string[]): Promise<Answer> => {
-    const lines = nameLines(namespace, key, group)
-    const [{ lineKey }] = lines
+    const queues = nameQueues(namespace, key, group)
+    const [{ queueKey }] = queues
     const { promise, resolve, reject } = Promise.withResolvers<Answer>()
     const call: Waiting = {
       operation: key.operation,
@@ -40,61 +40,63 @@ export function shareTurns(namespace: string, perform: Perform): RunRule {
       reject,
       deadline: performance.now() + callMs,
     }
-    const waiting = turns.get(lineKey)
+    const waiting = turns.get(queueKey)
     if (waiting) {
       waiting.push(call)
     } else {
       const own = [call]
-      turns.set(lineKey, own)
-      void work(lines, own)
+      turns.set(queueKey, own)
+      void work(queues, own)
     }
     return promise
   }
 }
 
-/** The lines that a call is about. Whoever locks several does it in this order, so that no two wait for each other. */
-function nameLines(
+/** The wait queues that a call is about. Whoever locks several does it in this order, so that no two wait for each other. */
+function nameQueues(
   namespace: string,
   key: LockKey,
   group: readonly string[] | undefined,
-): readonly [LineName, ...LineName[]] {
-  if (group === undefined) return [nameLine(namespace, key)]
-  const [first, ...others] = group.map((operation) => nameLine(namespace, { ...key, operation })).sort(byKey)
+): readonly [WaitQueueName, ...WaitQueueName[]] {
+  if (group === undefined) return [nameWaitQueue(namespace, key)]
+  const [first, ...others] = group
+    .map((operation) => nameWaitQueue(namespace, { ...key, operation }))
+    .sort(byKey)
   return [first!, ...others]
 }
 
-function byKey(a: LineName, b: LineName): number {
-  return a.lineKey < b.lineKey ? -1 : 1
+function byKey(a: WaitQueueName, b: WaitQueueName): number {
+  return a.queueKey < b.queueKey ? -1 : 1
 }
 
 /**
- * Runs the rules one after the other in one transaction on a line, or on several that it locks in the order given.
+ * Runs the rules one after the other in one transaction on a wait queue, or on several that it locks in the order given.
  * Conflicts are tried again, with rules made anew, until the deadline (of `performance.now()`).
  */
 export type Perform = (
-  lines: readonly LineName[],
-  calls: readonly LineCall[],
+  queues: readonly WaitQueueName[],
+  calls: readonly WaitQueueCall[],
   deadline: number,
 ) => Promise<readonly unknown[]>
 
-export interface LineCall {
-  /** Whose line the rule is about. */
+export interface WaitQueueCall {
+  /** Whose wait queue the rule is about. */
   readonly operation: string
   readonly rule: () => Rule<unknown>
 }
 
-/** Runs all of them on lines that were locked and read; each sees what those before it did. */
+/** Runs all of them on wait queues that were locked and read; each sees what those before it did. */
 export async function runCalls(
-  calls: readonly LineCall[],
-  books: ReadonlyMap<string, LineBook>,
+  calls: readonly WaitQueueCall[],
+  buffers: ReadonlyMap<string, WaitQueueBuffer>,
 ): Promise<readonly unknown[]> {
   const answers: unknown[] = []
-  const at = (operation: string) => books.get(operation)!
+  const at = (operation: string) => buffers.get(operation)!
   for (const { operation, rule } of calls) answers.push(await runLater(rule(), at(operation), at))
   return answers
 }
 
-interface Waiting extends LineCall {
+interface Waiting extends WaitQueueCall {
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: unknown) => void
   readonly deadline: number

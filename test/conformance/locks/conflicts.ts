@@ -141,13 +141,13 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.queued('pull', 'P', 1)
     await sweepUntil('pull', 'P')
     assert.equal((await stage.look('pull')).holder?.node, 'P')
-    assert.deepEqual(await stage.line('delete'), [])
+    assert.deepEqual(await stage.queue('delete'), [])
   })
 
   test('a grant that nobody takes up goes on in order of arrival, and any step sees it', async () => {
     await using backend = await open()
     const stage = new Play(backend)
-    await inGrowingSpans('the first in line was seen to have it', async (takeUpMs) => {
+    await inGrowingSpans('the first waiter was seen to have it', async (takeUpMs) => {
       const [pull, remove] = ['pull', 'delete'].map((operation) => ({ operation, resource: `${takeUpMs}` }))
       await stage.granted(pull!, 'A')
       await stage.queued(remove!, 'gone', 1)
@@ -176,7 +176,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     assert.equal((await stage.ask('update', 'U', ask)).status, 'queued')
   })
 
-  test('one who comes back within the time has its old place, also before those of another operation', async () => {
+  test('one who comes back within the time has its old position, also before those of another operation', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await stage.granted('pull', 'A')
@@ -264,10 +264,10 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
 class Play extends Stage {
   readonly #tokens = new Map<string, number>()
 
-  override async ask(...[line, node, options]: Parameters<Stage['ask']>): ReturnType<Stage['ask']> {
+  override async ask(...[queue, node, options]: Parameters<Stage['ask']>): ReturnType<Stage['ask']> {
     const whole: AskOptions = { want: 'turn', ...options, times: { conflicts, ...options?.times } }
-    const standing = await super.ask(line, node, whole)
-    if (standing.status === 'granted') this.#tokens.set(keyOf(line).operation, standing.token)
+    const standing = await super.ask(queue, node, whole)
+    if (standing.status === 'granted') this.#tokens.set(keyOf(queue).operation, standing.token)
     return standing
   }
 
@@ -276,9 +276,9 @@ class Play extends Stage {
   }
 
   /** Ends a turn under the rules. */
-  finish(line: string, node: string, outcome: 'success' | 'failure'): ReturnType<Stage['store']['release']> {
+  finish(queue: string, node: string, outcome: 'success' | 'failure'): ReturnType<Stage['store']['release']> {
     const end = { outcome, value: '1', terminal: false }
-    return this.store.release(keyOf(line), { ...named(node), token: this.tokenOf(line) }, end, times)
+    return this.store.release(keyOf(queue), { ...named(node), token: this.tokenOf(queue) }, end, times)
   }
 }
 

@@ -8,11 +8,11 @@ import { namesContract } from './names.ts'
 import { owningContract } from './owning.ts'
 import { sharingContract } from './sharing.ts'
 import { sweepingContract } from './sweeping.ts'
-import { linesContract } from './wait-queues.ts'
+import { waitingContract } from './wait-queues.ts'
 
 /** Everything that an engine promises of locks. */
 export function locksContract(candidate: LocksCandidate): void {
-  describe('lines', () => linesContract(candidate))
+  describe('waiting', () => waitingContract(candidate))
   describe('owning', () => owningContract(candidate))
   describe('names', () => namesContract(candidate))
   describe('looking', () => lookingContract(candidate))

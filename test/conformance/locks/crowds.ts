@@ -4,7 +4,7 @@ import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import { inHands, keyOf, longTimes, named, Stage } from './stage.ts'
 
 /**
- * Many at once. `LOCKS_CROWD=2000 npx vitest run test/conformance -t "come at once"` makes the drained line as long as
+ * Many at once. `LOCKS_CROWD=2000 npx vitest run test/conformance -t "come at once"` makes the drained wait queue as long as
  * it is promised to be.
  */
 const crowd = Number(process.env.LOCKS_CROWD ?? 300)
@@ -26,13 +26,13 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     for (const [n, standing] of standings.entries())
       if (standing.status === 'queued') byPosition.set(standing.position, nodes[n]!)
     const order = Array.from({ length: 199 }, (_, n) => byPosition.get(n + 1))
-    assert.deepEqual(await stages[0]!.line('pull'), order, 'everybody has the place it was told')
-    assert.deepEqual(await stages[1]!.line('pull'), order)
+    assert.deepEqual(await stages[0]!.queue('pull'), order, 'everybody has the position it was told')
+    assert.deepEqual(await stages[1]!.queue('pull'), order)
     const again = await Promise.all(nodes.map((node, n) => stages[(n + 1) % 2]!.ask('pull', node)))
     assert.deepEqual(again.map(placeOf), standings.map(placeOf), 'and keeps it when all ask again')
   })
 
-  test('a long line, whose members come at once, drains in order with no inversion', {
+  test('a long wait queue, whose members come at once, drains in order with no inversion', {
     timeout: crowdMs,
   }, async () => {
     await using backend = await open()
@@ -46,7 +46,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
       arrival.set(node, standing.position)
     })
     const order = nodes.toSorted((a, b) => arrival.get(a)! - arrival.get(b)!)
-    assert.deepEqual(await stage.line('pull'), order)
+    assert.deepEqual(await stage.queue('pull'), order)
     let holder = 'first'
     for (const [n, node] of order.entries()) {
       const { released, told } = await stage.end('pull', holder, token, n % 2 ? 'success' : 'failure')
@@ -60,7 +60,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual((await stage.end('pull', holder, token, 'success')).released, { next: null })
   })
 
-  test('a success dissolves a line of 2,000 in one step, and each of them is told once', {
+  test('a success dissolves a wait queue of 2,000 in one step, and each of them is told once', {
     timeout: crowdMs,
   }, async () => {
     await using backend = await open()
@@ -71,7 +71,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     assert.equal((await stage.look('pull')).waiterCount, 2_000)
     const { released, told } = await stage.end('pull', 'first', token, 'success')
     assert.deepEqual([released, told.everyone], [{ next: null }, true])
-    assert.deepEqual([await stage.line('pull'), (await stage.look('pull')).waiterCount], [[], 0])
+    assert.deepEqual([await stage.queue('pull'), (await stage.look('pull')).waiterCount], [[], 0])
     const hundred = nodes.filter((_, n) => n % 20 === 0)
     const ends: string[] = []
     await inHands(hundred, 20, async (node) => {
@@ -88,7 +88,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     ])
   })
 
-  test('a line takes so many and no more, however many come at once', async () => {
+  test('a wait queue takes so many and no more, however many come at once', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const times = { maxWaiters: 5 }
@@ -97,10 +97,10 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     const standings = await Promise.all(nodes.map((node) => stage.ask('pull', node, { times })))
     const full = standings.filter(({ status }) => status === 'full')
     assert.deepEqual(full, Array(15).fill({ status: 'full', waiters: 5 }))
-    const line = await stage.line('pull')
-    assert.equal(line.length, 5)
-    for (const [index, node] of line.entries()) await stage.queued('pull', node, index + 1, { times })
-    await stage.store.leave(keyOf('pull'), named(line[0]!), longTimes)
+    const queue = await stage.queue('pull')
+    assert.equal(queue.length, 5)
+    for (const [index, node] of queue.entries()) await stage.queued('pull', node, index + 1, { times })
+    await stage.store.leave(keyOf('pull'), named(queue[0]!), longTimes)
     await stage.queued('pull', 'late', 5, { times })
     assert.deepEqual(await stage.ask('pull', 'later', { times }), { status: 'full', waiters: 5 })
     assert.equal((await stage.ask('pull', 'never', { times, wait: false })).status, 'refused')
@@ -122,7 +122,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     assert.equal((await stage.granted('pull', 'B')).attempt, 2)
   })
 
-  test('lines of one resource or of many are granted side by side', async () => {
+  test('queues of one resource or of many are granted side by side', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const keys = Array.from({ length: 100 }, (_, n) => ({

@@ -53,7 +53,7 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await stage.store.findWaitingHolders([keyOf('c')]), [])
   })
 
-  test('a wait is ended as failed only at its place, and is told so once', async () => {
+  test('a wait is ended as failed only at its position, and is told so once', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     await stage.granted('a', 'A')
@@ -62,18 +62,18 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     const [holder] = await stage.store.findWaitingHolders([keyOf('a')])
     const { seq } = holder!
     const error = JSON.stringify({ code: 'deadlock', message: 'ä' })
-    const fail = (node: string, place: number) =>
-      stage.store.fail(keyOf('b'), { ...named(node), seq: place }, error, longTimes)
+    const fail = (node: string, position: number) =>
+      stage.store.fail(keyOf('b'), { ...named(node), seq: position }, error, longTimes)
 
     const before = await stage.look('b')
-    for (const [node, place] of [
+    for (const [node, position] of [
       ['A', seq + 1],
       ['C', seq],
       ['B', seq],
       ['nobody', seq],
     ] as const) {
-      const missed = await fail(node, place)
-      assert.deepEqual([missed.failed, missed.told.changed], [false, false], `${node} at ${place}`)
+      const missed = await fail(node, position)
+      assert.deepEqual([missed.failed, missed.told.changed], [false, false], `${node} at ${position}`)
     }
     const { revision: same, waiters } = await stage.look('b')
     assert.deepEqual([same, waiters], [before.revision, before.waiters])
@@ -83,9 +83,9 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(told, { requesters: [named('A')], everyone: false, changed: true })
     assert.ok(revision > before.revision)
     assert.equal((await fail('A', seq)).failed, false)
-    assert.deepEqual(await stage.line('b'), ['C'])
+    assert.deepEqual(await stage.queue('b'), ['C'])
     assert.deepEqual(await stage.ask('b', 'A'), { status: 'ended', kind: 'failed', value: error })
-    // Told, it is a new request, from its old place.
+    // Told, it is a new request, from its old position.
     await stage.queued('b', 'A', 1)
     await stage.queued('b', 'C', 2)
   })

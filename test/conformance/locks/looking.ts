@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { LineQuery, LineSummary, LockKey, LockStore } from '../../../src/locks/index.ts'
+import type { LockKey, LockStore, WaitQueueQuery, WaitQueueSummary } from '../../../src/locks/index.ts'
 import type { LocksCandidate } from '../candidates.ts'
 import { clockMs, keyOf, longMs, longTimes, named, Stage } from './stage.ts'
 
-/** Lines as people see them: the state of one, and lists in pages. */
+/** Wait queues as people see them: the state of one, and lists in pages. */
 export function lookingContract({ open }: LocksCandidate): void {
-  test('a line that nobody touched is not known', async () => {
+  test('a wait queue that nobody touched is not known', async () => {
     await using backend = await open()
     assert.equal(await backend.locks.inspect(keyOf('pull'), 10), undefined)
     assert.deepEqual(await backend.locks.list({ limit: 10 }), [])
   })
 
-  test('a line shows who holds and who waits, with their places and no tokens', async () => {
+  test('a wait queue shows who holds and who waits, with their positions and no tokens', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const began = Date.now()
@@ -128,7 +128,7 @@ export function lookingContract({ open }: LocksCandidate): void {
     }
   })
 
-  test('a list has the lines that are held or waited for, by operation and then resource', async () => {
+  test('a list has the wait queues that are held or waited for, by operation and then resource', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const keys = ['b/1', 'a/2', 'B/1', 'a/10', 'a/Z', 'a-/1'].map(keyNamed)
@@ -155,19 +155,19 @@ export function lookingContract({ open }: LocksCandidate): void {
     const seen: string[] = []
     let after: LockKey | undefined
     for (let page = 0; page < keys.length; page++) {
-      const lines = await stage.store.list({ limit: 17, ...(after && { after }) })
-      seen.push(...lines.map(nameOf))
-      after = lines.at(-1)
-      if (lines.length < 17) break
+      const queues = await stage.store.list({ limit: 17, ...(after && { after }) })
+      seen.push(...queues.map(nameOf))
+      after = queues.at(-1)
+      if (queues.length < 17) break
     }
     assert.equal(new Set(seen).size, seen.length, 'none twice')
     assert.deepEqual(seen.toSorted(), keys.map(nameOf).toSorted())
     const own: string[] = []
     for (let at: LockKey | undefined; own.length < parts.length; ) {
-      const lines = await stage.store.list({ operation: 'ä', limit: 2, ...(at && { after: at }) })
-      assert.ok(lines.length > 0, 'more is to come')
-      own.push(...lines.map(nameOf))
-      at = lines.at(-1)
+      const queues = await stage.store.list({ operation: 'ä', limit: 2, ...(at && { after: at }) })
+      assert.ok(queues.length > 0, 'more is to come')
+      own.push(...queues.map(nameOf))
+      at = queues.at(-1)
     }
     assert.deepEqual(own.toSorted(), parts.map((resource) => `ä/${resource}`).toSorted())
   })
@@ -198,8 +198,8 @@ export function lookingContract({ open }: LocksCandidate): void {
       ['x ', ...[]],
     ]
     for (const [search, ...expected] of found) {
-      const lines = await stage.store.list({ search, limit: 100 })
-      assert.deepEqual(lines.map(({ resource }) => resource).toSorted(), expected.toSorted(), search)
+      const queues = await stage.store.list({ search, limit: 100 })
+      assert.deepEqual(queues.map(({ resource }) => resource).toSorted(), expected.toSorted(), search)
     }
     const [first] = await stage.store.list({ search: '100', limit: 1 })
     const rest = await stage.store.list({ search: '100', limit: 10, after: first! })
@@ -218,6 +218,6 @@ function nameOf({ operation, resource }: LockKey): string {
   return `${operation}/${resource}`
 }
 
-async function names(store: LockStore, query: Partial<LineQuery>): Promise<readonly string[]> {
-  return (await store.list({ limit: 100, ...query })).map((line: LineSummary) => nameOf(line))
+async function names(store: LockStore, query: Partial<WaitQueueQuery>): Promise<readonly string[]> {
+  return (await store.list({ limit: 100, ...query })).map((queue: WaitQueueSummary) => nameOf(queue))
 }

@@ -6,7 +6,7 @@ import { keyOf, longTimes, named, Stage } from './stage.ts'
 
 /** Names are whatever text people choose; two that differ in anything are two, and none reaches into another. */
 export function namesContract({ open, isShared }: LocksCandidate): void {
-  test('lines whose names look alike are lines of their own', async () => {
+  test('queues whose names look alike are wait queues of their own', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     for (const [index, key] of keys.entries()) await stage.granted(key, `holder${index}`)
@@ -44,7 +44,7 @@ export function namesContract({ open, isShared }: LocksCandidate): void {
     )
     for (const who of others)
       assert.equal((await stage.store.leave(keyOf('pull'), who, longTimes)).left, true)
-    assert.deepEqual(await stage.line('pull'), [])
+    assert.deepEqual(await stage.queue('pull'), [])
   })
 
   test('the longest names are taken, and differ by their last character', async () => {
@@ -69,7 +69,7 @@ export function namesContract({ open, isShared }: LocksCandidate): void {
     }
   })
 
-  test('namespaces do not cross: neither lines, nor lists, nor sweeps, nor notifiers', async () => {
+  test('namespaces do not cross: neither wait queues, nor lists, nor sweeps, nor notifiers', async () => {
     await using backend = await open()
     const first = aNamespace()
     const names = [first, `${first}:a`, `${first}:A`]

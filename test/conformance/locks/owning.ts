@@ -141,28 +141,28 @@ export function owningContract({ open }: LocksCandidate): void {
   test('a grant is taken up by asking or renewing, and then its window is nothing to it', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
-    const asks = async (line: string) => (await stage.ask(line, 'B')).status === 'granted'
-    const renews = async (line: string, token: number) => {
+    const asks = async (queue: string) => (await stage.ask(queue, 'B')).status === 'granted'
+    const renews = async (queue: string, token: number) => {
       const who = { ...named('B'), token }
       const renewal = { ttlMs: longMs, progress: null }
-      return (await stage.store.renew(keyOf(line), who, renewal, longTimes)).expiresAt !== undefined
+      return (await stage.store.renew(keyOf(queue), who, renewal, longTimes)).expiresAt !== undefined
     }
     for (const takeUp of [asks, renews]) {
-      const { line, token, windowMs } = await takenUp(stage, takeUp)
+      const { queue, token, windowMs } = await takenUp(stage, takeUp)
       await stage.pass(windowMs)
-      assert.equal((await stage.granted(line, 'B')).token, token)
-      await stage.queued(line, 'C', 1)
+      assert.equal((await stage.granted(queue, 'B')).token, token)
+      await stage.queued(queue, 'C', 1)
     }
   })
 
   test('being kept takes nothing up: who only looks loses a grant when its window is over', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
-    const { line, windowMs } = await takenUp(stage, async () => true)
+    const { queue, windowMs } = await takenUp(stage, async () => true)
     await stage.pass(windowMs)
-    const { standing } = await stage.store.keep(keyOf(line), named('B'), { isStreamed: true }, longTimes)
+    const { standing } = await stage.store.keep(keyOf(queue), named('B'), { isStreamed: true }, longTimes)
     assert.deepEqual(standing, { status: 'ended', kind: 'lost', value: null })
-    await stage.granted(line, 'C')
+    await stage.granted(queue, 'C')
   })
 
   test('what the holder tells of its progress is seen, replaced, and kept when it says nothing', async () => {
@@ -188,27 +188,28 @@ export function owningContract({ open }: LocksCandidate): void {
     await using backend = await open()
     const stage = new Stage(backend)
     for (const [index, value] of texts.entries()) {
-      const line = `op${index}`
-      const { token } = await stage.granted(line, 'A')
-      for (const node of ['B', 'C']) await stage.ask(line, node)
+      const queue = `op${index}`
+      const { token } = await stage.granted(queue, 'A')
+      for (const node of ['B', 'C']) await stage.ask(queue, node)
       const who = { ...named('A'), token }
-      await stage.store.renew(keyOf(line), who, { ttlMs: longMs, progress: value }, longTimes)
-      const refused = await stage.ask(line, 'X', { wait: false })
+      await stage.store.renew(keyOf(queue), who, { ttlMs: longMs, progress: value }, longTimes)
+      const refused = await stage.ask(queue, 'X', { wait: false })
       assert.ok(refused.status === 'refused')
       assert.equal(refused.holder?.progress, value)
-      assert.equal((await stage.look(line)).holder?.progress, value)
+      assert.equal((await stage.look(queue)).holder?.progress, value)
       assert.equal(
-        (await stage.store.list({ operation: line, limit: 10 }))[0]?.holder?.progress,
+        (await stage.store.list({ operation: queue, limit: 10 }))[0]?.holder?.progress,
         value,
         'in the list',
       )
       const outcome = index % 2 === 0 ? 'success' : 'failure'
-      await stage.end(line, 'A', token, outcome, { value, terminal: outcome === 'failure' })
-      assert.equal((await stage.look(line)).lastOutcome?.value, value)
-      const asked = await stage.ask(line, 'B')
+      await stage.end(queue, 'A', token, outcome, { value, terminal: outcome === 'failure' })
+      assert.equal((await stage.look(queue)).lastOutcome?.value, value)
+      const asked = await stage.ask(queue, 'B')
       assert.ok(asked.status === 'ended')
       assert.equal(asked.value, value)
-      const kept = (await stage.store.keep(keyOf(line), named('C'), { isStreamed: true }, longTimes)).standing
+      const kept = (await stage.store.keep(keyOf(queue), named('C'), { isStreamed: true }, longTimes))
+        .standing
       assert.ok(kept?.status === 'ended')
       assert.equal(kept.value, value)
     }
@@ -229,21 +230,21 @@ export function owningContract({ open }: LocksCandidate): void {
   })
 }
 
-/** A line in which B was offered the lock for a short while and took it up in time; a slow machine gets more time. */
+/** A wait queue in which B was offered the lock for a short while and took it up in time; a slow machine gets more time. */
 async function takenUp(
   stage: Stage,
-  takeUp: (line: string, token: number) => Promise<boolean>,
-): Promise<{ readonly line: string; readonly token: number; readonly windowMs: number }> {
+  takeUp: (queue: string, token: number) => Promise<boolean>,
+): Promise<{ readonly queue: string; readonly token: number; readonly windowMs: number }> {
   for (const windowMs of [shortMs, 4 * shortMs, 16 * shortMs, 64 * shortMs]) {
-    const line = `${takeUp.name} within ${windowMs}`
-    const a = await stage.granted(line, 'A')
-    for (const node of ['B', 'C']) await stage.ask(line, node)
+    const queue = `${takeUp.name} within ${windowMs}`
+    const a = await stage.granted(queue, 'A')
+    for (const node of ['B', 'C']) await stage.ask(queue, node)
     const times = { ...longTimes, takeUpMs: windowMs, streamedTakeUpMs: windowMs }
     const end = { outcome: 'failure', value: null, terminal: false } as const
-    await stage.store.release(keyOf(line), { ...named('A'), token: a.token }, end, times)
-    const { standing } = await stage.store.keep(keyOf(line), named('B'), { isStreamed: false }, times)
-    if (standing?.status === 'granted' && (await takeUp(line, standing.token)))
-      return { line, token: standing.token, windowMs }
+    await stage.store.release(keyOf(queue), { ...named('A'), token: a.token }, end, times)
+    const { standing } = await stage.store.keep(keyOf(queue), named('B'), { isStreamed: false }, times)
+    if (standing?.status === 'granted' && (await takeUp(queue, standing.token)))
+      return { queue, token: standing.token, windowMs }
   }
   assert.fail('the lock was taken away from B within each of its windows')
 }

@@ -26,7 +26,7 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     const c = await here.granted('pull', 'C')
     assert.ok(a.token < b.token && b.token < c.token)
     assert.equal((await there.end('pull', 'C', c.token, 'success')).released?.next, null)
-    assert.deepEqual(await here.line('pull'), await there.line('pull'))
+    assert.deepEqual(await here.queue('pull'), await there.queue('pull'))
   })
 
   shared('a wake-up reaches the other backend where wake-ups do', async ({ skip }) => {
@@ -107,7 +107,7 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     await using backend = await open({ namespace })
     const stage = new Stage(backend)
     assert.equal((await stage.granted('pull', 'A')).token, token)
-    assert.deepEqual(await stage.line('pull'), ['B', 'C'])
+    assert.deepEqual(await stage.queue('pull'), ['B', 'C'])
     assert.deepEqual(await stage.ask('build', 'B'), {
       status: 'ended',
       kind: 'completed',

@@ -1,8 +1,8 @@
-/** One engine, and lines on it to tell stories of: in real time, with spans that are over soon or never. */
+/** One engine, and wait queues on it to tell stories of: in real time, with spans that are over soon or never. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LineView, LockKey, LockStore } from '../../../src/locks/index.ts'
-import type { AcquireAsk, LineTimes, Requester, Standing } from '../../../src/locks/rules/index.ts'
+import type { LockKey, LockStore, WaitQueueView } from '../../../src/locks/index.ts'
+import type { AcquireAsk, LockTimes, Requester, Standing } from '../../../src/locks/rules/index.ts'
 import type { LocksStores } from './opening.ts'
 
 /** Longer than any test. */
@@ -12,7 +12,7 @@ export const shortMs = 60
 /** By how much two readings of a clock may differ that should be the same: the wall clock and the lease clock are two. */
 export const clockMs = 15
 
-export const longTimes: LineTimes = {
+export const longTimes: LockTimes = {
   waiterLeaseMs: longMs,
   streamedTakeUpMs: longMs,
   takeUpMs: longMs,
@@ -22,12 +22,12 @@ export const longTimes: LineTimes = {
 }
 
 /** What a story may say of an ask; all else is long, and waits. */
-export type AskOptions = Partial<AcquireAsk> & { readonly times?: Partial<LineTimes> }
+export type AskOptions = Partial<AcquireAsk> & { readonly times?: Partial<LockTimes> }
 
 type Granted = Extract<Standing, { readonly status: 'granted' }>
 
-/** The line that a name stands for; two names are two operations on one resource. */
-export type LineName = string | LockKey
+/** The wait queue that a name stands for; two names are two operations on one resource. */
+export type WaitQueueName = string | LockKey
 
 export class Stage {
   readonly store: LockStore
@@ -38,7 +38,7 @@ export class Stage {
   }
 
   /** Asks, with a request of the node's own name unless told. */
-  async ask(line: LineName, node: string, options: AskOptions = {}): Promise<Standing> {
+  async ask(queue: WaitQueueName, node: string, options: AskOptions = {}): Promise<Standing> {
     const { times, ...ask } = options
     const whole: AcquireAsk = {
       node,
@@ -50,27 +50,27 @@ export class Stage {
       isStreamed: false,
       ...ask,
     }
-    const { standing } = await this.store.acquire(keyOf(line), whole, { ...longTimes, ...times })
+    const { standing } = await this.store.acquire(keyOf(queue), whole, { ...longTimes, ...times })
     return standing
   }
 
   /** Asks and is granted. */
-  async granted(line: LineName, node: string, options?: AskOptions): Promise<Granted> {
-    const standing = await this.ask(line, node, options)
-    assert.equal(standing.status, 'granted', `${node} has ${JSON.stringify(line)}`)
+  async granted(queue: WaitQueueName, node: string, options?: AskOptions): Promise<Granted> {
+    const standing = await this.ask(queue, node, options)
+    assert.equal(standing.status, 'granted', `${node} has ${JSON.stringify(queue)}`)
     return standing as Granted
   }
 
-  /** Asks, and is told the place in line. */
-  async queued(line: LineName, node: string, position: number, options?: AskOptions): Promise<void> {
-    assert.deepEqual(await this.ask(line, node, options), { status: 'queued', position }, `${node} waits`)
+  /** Asks, and is told the position in the wait queue. */
+  async queued(queue: WaitQueueName, node: string, position: number, options?: AskOptions): Promise<void> {
+    assert.deepEqual(await this.ask(queue, node, options), { status: 'queued', position }, `${node} waits`)
   }
 
   /** Asks until it is granted. */
-  async becomes(line: LineName, node: string, options?: AskOptions): Promise<Granted> {
+  async becomes(queue: WaitQueueName, node: string, options?: AskOptions): Promise<Granted> {
     let standing: Standing | undefined
     await until(`${node} is granted`, async () => {
-      standing = await this.ask(line, node, options)
+      standing = await this.ask(queue, node, options)
       return standing.status === 'granted'
     })
     return standing as Granted
@@ -78,7 +78,7 @@ export class Stage {
 
   /** Ends a turn; what it says is JSON of the outcome's name unless told. */
   async end(
-    line: LineName,
+    queue: WaitQueueName,
     node: string,
     token: number,
     outcome: 'success' | 'failure',
@@ -90,18 +90,18 @@ export class Stage {
   ): ReturnType<LockStore['release']> {
     const { terminal = false, value = JSON.stringify(outcome), requestId = node } = options
     const who = { node, requestId, token }
-    return this.store.release(keyOf(line), who, { outcome, value, terminal }, longTimes)
+    return this.store.release(keyOf(queue), who, { outcome, value, terminal }, longTimes)
   }
 
-  async look(line: LineName): Promise<LineView> {
-    const view = await this.store.inspect(keyOf(line), 10_000)
-    assert.ok(view, `${JSON.stringify(line)} is known`)
+  async look(queue: WaitQueueName): Promise<WaitQueueView> {
+    const view = await this.store.inspect(keyOf(queue), 10_000)
+    assert.ok(view, `${JSON.stringify(queue)} is known`)
     return view
   }
 
   /** Who waits, in order. */
-  async line(line: LineName): Promise<readonly string[]> {
-    return (await this.look(line)).waiters.map(({ node }) => node)
+  async queue(queue: WaitQueueName): Promise<readonly string[]> {
+    return (await this.look(queue)).waiters.map(({ node }) => node)
   }
 
   /** Waits until the store's own clock has moved on by so much: a lease taken now has run out. */
@@ -109,18 +109,18 @@ export class Stage {
     const probe = { operation: 'probe', resource: `${this.#probes++}` }
     await this.granted(probe, 'probe', { ttlMs: ms })
     await until(`the store's clock moves by ${ms} ms`, async () => !(await this.look(probe)).holder)
-    // Any step brings a line to the present; a probe that ran out is nothing for a sweep to find.
+    // Any step brings a wait queue to the present; a probe that ran out is nothing for a sweep to find.
     await this.store.leave(probe, named('probe'), longTimes)
   }
 
   /** Waits until the holder's lease has run out, as the store sees it. */
-  async lapsed(line: LineName): Promise<void> {
-    await until('the lease runs out', async () => !(await this.look(line)).holder)
+  async lapsed(queue: WaitQueueName): Promise<void> {
+    await until('the lease runs out', async () => !(await this.look(queue)).holder)
   }
 }
 
-export function keyOf(line: LineName): LockKey {
-  return typeof line === 'string' ? { operation: line, resource: 'resource123' } : line
+export function keyOf(queue: WaitQueueName): LockKey {
+  return typeof queue === 'string' ? { operation: queue, resource: 'resource123' } : queue
 }
 
 export function named(node: string): Requester {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { LockKey, LockStore } from '../../../src/locks/index.ts'
-import type { LineTimes } from '../../../src/locks/rules/index.ts'
+import type { LockTimes } from '../../../src/locks/rules/index.ts'
 import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import { keyOf, longTimes, named, Stage, shortMs, until } from './stage.ts'
 
-/** Long enough for all to stand in line before the first span of them runs out, also on a busy machine. */
+/** Long enough for all to wait in the queue before the first span of them runs out, also on a busy machine. */
 const spanMs = 2_000
 
 /** What nobody asks about is brought to the present all the same, by anybody and any number of times. */
@@ -20,7 +20,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await swept(stage.store, keyOf('pull')), [])
     await stage.pass(spanMs)
     assert.deepEqual((await swept(stage.store, keyOf('pull'))).toSorted(), ['B', 'D'])
-    assert.deepEqual(await stage.line('pull'), ['C'])
+    assert.deepEqual(await stage.queue('pull'), ['C'])
     assert.deepEqual(await swept(stage.store, keyOf('pull')), [], 'once')
 
     await stage.store.shorten(keyOf('pull'), { ...named('A'), token: a.token }, 0, longTimes)
@@ -125,14 +125,14 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
       const answer = await stage.store.release(keyOf('pull'), { ...named('A'), token }, end, soon)
       assert.ok(answer.revision > revision)
       revision = answer.revision
-      await until('the line is forgotten', async () => {
+      await until('the wait queue is forgotten', async () => {
         await stage.store.sweep(100, soon)
         return (await stage.store.inspect(keyOf('pull'), 1)) === undefined
       })
     }
   })
 
-  test('a sweep does so many lines and no more; the next goes on', async () => {
+  test('a sweep does so many wait queues and no more; the next goes on', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const keys = Array.from({ length: 7 }, (_, n) => ({ operation: 'pull', resource: `${n}` }))
@@ -140,9 +140,9 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     for (const key of keys) await stage.lapsed(key)
     const told: string[] = []
     await until('all are swept', async () => {
-      const lines = await stage.store.sweep(3, longTimes)
-      assert.ok(new Set(lines.map(({ key }) => key.resource)).size <= 3)
-      told.push(...lines.map(({ key }) => key.resource))
+      const queues = await stage.store.sweep(3, longTimes)
+      assert.ok(new Set(queues.map(({ key }) => key.resource)).size <= 3)
+      told.push(...queues.map(({ key }) => key.resource))
       return told.length >= keys.length
     })
     assert.deepEqual(told.toSorted(), keys.map(({ resource }) => resource).toSorted())
@@ -180,13 +180,13 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
   })
 }
 
-/** Sweeps once; answers who is to be told of this line, in the order of telling. */
+/** Sweeps once; answers who is to be told of this wait queue, in the order of telling. */
 async function swept(
   store: LockStore,
   { operation }: LockKey,
-  times: LineTimes = longTimes,
+  times: LockTimes = longTimes,
 ): Promise<readonly string[]> {
-  const lines = await store.sweep(100, times)
-  const own = lines.filter(({ key }) => key.operation === operation)
+  const queues = await store.sweep(100, times)
+  const own = queues.filter(({ key }) => key.operation === operation)
   return own.flatMap(({ told }) => told.requesters.map(({ node }) => node))
 }

@@ -5,8 +5,8 @@ import { inGrowingSpans } from '../../support/spans.ts'
 import type { LocksCandidate } from '../candidates.ts'
 import { clockMs, keyOf, longMs, longTimes, named, Stage, shortMs, until } from './stage.ts'
 
-/** The rules of a line: who is granted, who waits, and what those who waited are told. */
-export function linesContract({ open }: LocksCandidate): void {
+/** The rules of a queue: who is granted, who waits, and what those who waited are told. */
+export function waitingContract({ open }: LocksCandidate): void {
   test('scenario 1: nodes of one operation wait in order, and each failure hands to the next', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
@@ -14,10 +14,10 @@ export function linesContract({ open }: LocksCandidate): void {
     await stage.queued('pull', 'B', 1)
     await stage.queued('pull', 'C', 2)
     assert.deepEqual((await stage.end('pull', 'A', a.token, 'failure')).released, { next: named('B') })
-    assert.deepEqual(await stage.line('pull'), ['C'])
+    assert.deepEqual(await stage.queue('pull'), ['C'])
     const b = await stage.granted('pull', 'B')
     assert.deepEqual((await stage.end('pull', 'B', b.token, 'failure')).released, { next: named('C') })
-    assert.deepEqual(await stage.line('pull'), [])
+    assert.deepEqual(await stage.queue('pull'), [])
     const c = await stage.granted('pull', 'C')
     assert.ok(b.token > a.token && c.token > b.token, 'tokens rise')
     for (const { token } of [a, b, c]) assert.ok(Number.isSafeInteger(token))
@@ -44,7 +44,7 @@ export function linesContract({ open }: LocksCandidate): void {
     await stage.queued('pull', 'C', 2)
     const { released, told } = await stage.end('pull', 'A', a.token, 'success')
     assert.deepEqual([released, told.everyone], [{ next: null }, true])
-    assert.deepEqual(await stage.line('pull'), [], 'no ghosts')
+    assert.deepEqual(await stage.queue('pull'), [], 'no ghosts')
     assert.equal((await stage.look('pull')).holder, null)
     const completed = { status: 'ended', kind: 'completed', value: '"success"' }
     assert.deepEqual(await stage.ask('pull', 'B'), completed)
@@ -74,10 +74,10 @@ export function linesContract({ open }: LocksCandidate): void {
     await stage.queued('pull', 'B', 1)
     await stage.queued('pull', 'C', 2)
     await stage.queued('pull', 'B', 1)
-    assert.deepEqual(await stage.line('pull'), ['B', 'C'])
+    assert.deepEqual(await stage.queue('pull'), ['B', 'C'])
   })
 
-  test('another request of the same node stands in line like anybody', async () => {
+  test('another request of the same node waits in the queue like anybody', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -97,7 +97,7 @@ export function linesContract({ open }: LocksCandidate): void {
     const { node, requestId, attempt, progress } = standing.holder
     assert.deepEqual({ node, requestId, attempt, progress }, { ...named('A'), attempt: 1, progress: null })
     assert.ok(Math.abs(standing.holder.expiresAt - expiresAt) <= clockMs)
-    assert.deepEqual(await stage.line('pull'), [])
+    assert.deepEqual(await stage.queue('pull'), [])
     await stage.queued('pull', 'C', 1)
     assert.equal((await stage.ask('pull', 'B', { wait: false })).status, 'refused')
     await stage.queued('pull', 'C', 1, { wait: false })
@@ -107,11 +107,11 @@ export function linesContract({ open }: LocksCandidate): void {
     await using backend = await open()
     const stage = new Stage(backend)
     const { a, pull } = await inGrowingSpans('both came while A held', async (ttlMs) => {
-      const line = `pull ${ttlMs}`
-      const granted = await stage.granted(line, 'A', { ttlMs })
-      await stage.ask(line, 'B', { isStreamed: true })
-      await stage.ask(line, 'C')
-      return (await stage.look(line)).holder?.node === 'A' ? { a: granted, pull: line } : undefined
+      const queue = `pull ${ttlMs}`
+      const granted = await stage.granted(queue, 'A', { ttlMs })
+      await stage.ask(queue, 'B', { isStreamed: true })
+      await stage.ask(queue, 'C')
+      return (await stage.look(queue)).holder?.node === 'A' ? { a: granted, pull: queue } : undefined
     })
     const b = await stage.becomes(pull, 'B')
     assert.ok(b.token > a.token)
@@ -127,32 +127,32 @@ export function linesContract({ open }: LocksCandidate): void {
     assert.equal((await stage.store.renew(keyOf(pull), who, renewal, longTimes)).expiresAt, undefined)
     assert.equal((await stage.store.shorten(keyOf(pull), who, 0, longTimes)).shortened, false)
     assert.equal((await stage.granted(pull, 'B')).token, b.token, 'nothing changed')
-    assert.deepEqual(await stage.line(pull), ['C'])
+    assert.deepEqual(await stage.queue(pull), ['C'])
   })
 
   test('a grant that is not taken up goes to the next, and costs no attempt', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     for (const isStreamed of [true, false])
-      await inGrowingSpans('the first in line was seen to have it', async (spanMs) => {
-        const line = `${isStreamed ? 'streamed' : 'asking'} ${spanMs}`
-        const a = await stage.granted(line, 'A')
-        await stage.ask(line, 'dead', { isStreamed })
-        await stage.ask(line, 'B')
+      await inGrowingSpans('the first waiter was seen to have it', async (spanMs) => {
+        const queue = `${isStreamed ? 'streamed' : 'asking'} ${spanMs}`
+        const a = await stage.granted(queue, 'A')
+        await stage.ask(queue, 'dead', { isStreamed })
+        await stage.ask(queue, 'B')
         const end = { outcome: 'failure', value: null, terminal: false } as const
         const who = { ...named('A'), token: a.token }
         const times = { ...longTimes, takeUpMs: spanMs, streamedTakeUpMs: spanMs }
-        await stage.store.release(keyOf(line), who, end, times)
-        const { holder } = await stage.look(line)
+        await stage.store.release(keyOf(queue), who, end, times)
+        const { holder } = await stage.look(queue)
         if (holder?.node !== 'dead') return undefined
-        assert.equal((await stage.becomes(line, 'B')).attempt, 2)
-        const { since } = (await stage.look(line)).holder!
+        assert.equal((await stage.becomes(queue, 'B')).attempt, 2)
+        const { since } = (await stage.look(queue)).holder!
         assert.ok(since >= holder.since + spanMs - clockMs, 'not before the window was over')
         return true
       })
   })
 
-  test('who was granted and came too late has its old place when it asks again', async () => {
+  test('who was granted and came too late has its old position when it asks again', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -162,7 +162,7 @@ export function linesContract({ open }: LocksCandidate): void {
     await stage.store.release(keyOf('pull'), who, end, { ...longTimes, takeUpMs: shortMs })
     await stage.becomes('pull', 'B')
     await stage.queued('pull', 'late', 1)
-    assert.deepEqual(await stage.line('pull'), ['late', 'C'])
+    assert.deepEqual(await stage.queue('pull'), ['late', 'C'])
   })
 
   test('a waiter that neither asks nor listens is passed over', async () => {
@@ -177,7 +177,7 @@ export function linesContract({ open }: LocksCandidate): void {
     assert.deepEqual(nodes(told), ['B', 'silent'])
   })
 
-  test('a waiter keeps its place by asking, or by being kept, and being late costs nothing meanwhile', async () => {
+  test('a waiter keeps its position by asking, or by being kept, and being late costs nothing meanwhile', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -207,7 +207,7 @@ export function linesContract({ open }: LocksCandidate): void {
     assert.equal((await stage.granted('pull', 'B')).attempt, 1, 'a new flight')
   })
 
-  test('after a success the first who wants a turn is granted, and other turns keep their places', async () => {
+  test('after a success the first who wants a turn is granted, and other turns keep their positions', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('deploy', 'A')
@@ -217,12 +217,12 @@ export function linesContract({ open }: LocksCandidate): void {
     const { released, told } = await stage.end('deploy', 'A', a.token, 'success')
     assert.deepEqual(released, { next: named('C') })
     assert.deepEqual([nodes(told), told.everyone], [['C'], true])
-    assert.deepEqual(await stage.line('deploy'), ['D'])
+    assert.deepEqual(await stage.queue('deploy'), ['D'])
     assert.equal((await stage.granted('deploy', 'C')).attempt, 1, 'a new flight')
     assert.equal((await stage.ask('deploy', 'B')).status, 'ended')
   })
 
-  test('who was told the end and asks again within the time keeps its old place', async () => {
+  test('who was told the end and asks again within the time keeps its old position', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -232,7 +232,7 @@ export function linesContract({ open }: LocksCandidate): void {
     await stage.granted('pull', 'X')
     await stage.ask('pull', 'Y')
     await stage.queued('pull', 'B', 1)
-    assert.deepEqual(await stage.line('pull'), ['B', 'Y'])
+    assert.deepEqual(await stage.queue('pull'), ['B', 'Y'])
   })
 
   test('who asks again after that time is told nothing old, and stands at the end', async () => {
@@ -249,7 +249,7 @@ export function linesContract({ open }: LocksCandidate): void {
     await stage.queued('pull', 'B', 2)
   })
 
-  test('a deadline ends the wait, and a place can be left', async () => {
+  test('a deadline ends the wait, and a position can be left', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     await stage.granted('pull', 'A')
@@ -261,7 +261,7 @@ export function linesContract({ open }: LocksCandidate): void {
     assert.equal(await left('C'), true)
     assert.equal(await left('C'), false)
     assert.equal(await left('A'), 'holding')
-    assert.deepEqual(await stage.line('pull'), [])
+    assert.deepEqual(await stage.queue('pull'), [])
   })
 
   test('a grant that was not taken up can be declined: the next has it, and no attempt was made', async () => {
@@ -285,7 +285,7 @@ export function linesContract({ open }: LocksCandidate): void {
     const a = await stage.granted('pull', 'A')
     for (const node of ['B', 'C']) await stage.ask('pull', node)
     assert.equal(await evict('B'), true)
-    assert.deepEqual(await stage.line('pull'), ['C'])
+    assert.deepEqual(await stage.queue('pull'), ['C'])
     assert.equal(await evict('A'), true)
     assert.equal(await evict('stranger'), false)
     assert.equal((await stage.end('pull', 'A', a.token, 'success')).released, undefined)

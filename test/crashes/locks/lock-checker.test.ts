@@ -35,7 +35,7 @@ class Telling {
     for (const [index, [who, call, answer]] of calls.entries()) {
       const whole = { ...call, ...(call.step !== 'inspect' && { who }) } as LockCall
       const span = { from: sent[index]!, to: this.#event++, sentAt, endedAt: this.#now }
-      this.#operations.push({ client: who, line: 'pull', call: whole, answer, ...span })
+      this.#operations.push({ client: who, queue: 'pull', call: whole, answer, ...span })
     }
     return this
   }
@@ -73,7 +73,7 @@ const completed: LockAnswer = { is: 'ended', kind: 'completed', value: 'done' }
 const no: LockAnswer = { is: 'no' }
 
 /** A is granted, B and C wait. */
-function lineOfThree(): Telling {
+function queueOfThree(): Telling {
   const telling = new Telling()
   return telling
     .next('A', acquire(), granted(telling, 1))
@@ -96,19 +96,19 @@ function accepts(telling: Telling): void {
 /** Refused, at the last call that was told and not before. */
 function rejects(telling: Telling): void {
   const [complaint, ...others] = complaints(telling)
-  assert.ok(complaint !== undefined, 'a history that no line gives is refused')
+  assert.ok(complaint !== undefined, 'a history that no wait queue gives is refused')
   assert.deepEqual(others, [])
   const { from, to } = telling.history.at(-1)!
   assert.ok(complaint.includes(`(${from}–${to},`), `the last call is to blame, not: ${complaint}`)
 }
 
-describe('the checker of histories accepts what a line does', () => {
+describe('the checker of histories accepts what a wait queue does', () => {
   test('failures that hand on, a success that tells the rest, and a new turn', () => {
-    const telling = lineOfThree().next('A', end(1, 'failure'), released('B'))
+    const telling = queueOfThree().next('A', end(1, 'failure'), released('B'))
     telling
       .next('B', acquire(), granted(telling, 2, 2))
       .next('B', renew(2), { is: 'renewed', expiresAt: telling.expiresAt() })
-      .next('X', inspect, { is: 'line', holder: 'B', attempt: 2, waiters: ['C'] })
+      .next('X', inspect, { is: 'queue', holder: 'B', attempt: 2, waiters: ['C'] })
       .next('B', end(2, 'success'), released(null))
       .next('C', acquire(), completed)
       .next('C', acquire(), granted(telling, 3))
@@ -145,27 +145,27 @@ describe('the checker of histories accepts what a line does', () => {
   })
 
   test('a call without an answer took effect, or did not', () => {
-    const lost = lineOfThree().next('A', end(1, 'failure'))
+    const lost = queueOfThree().next('A', end(1, 'failure'))
     accepts(lost.next('C', acquire(), queued(1)))
-    accepts(lineOfThree().next('A', end(1, 'failure')).next('C', acquire(), queued(2)))
+    accepts(queueOfThree().next('A', end(1, 'failure')).next('C', acquire(), queued(2)))
     const asked = new Telling().next('A', acquire())
     accepts(asked.next('B', acquire(), granted(asked, 1)))
     accepts(new Telling().next('A', acquire()).next('B', acquire(), queued(1)))
   })
 
   test('leases and windows run out, in one step or in several', () => {
-    const late = lineOfThree().pass(ttlMs + 100)
+    const late = queueOfThree().pass(ttlMs + 100)
     accepts(late.next('C', acquire(), queued(1)))
-    const offered = lineOfThree().next('A', end(1, 'failure'), released('B')).pass(2_000)
+    const offered = queueOfThree().next('A', end(1, 'failure'), released('B')).pass(2_000)
     accepts(offered.next('C', acquire(), granted(offered, 3, 2)))
-    const swept = lineOfThree().pass(ttlMs + 1_500)
-    accepts(swept.next('X', inspect, { is: 'line', holder: 'C', attempt: 2, waiters: [] }))
-    const unseen = lineOfThree().pass(ttlMs + 1_500)
-    accepts(unseen.next('X', inspect, { is: 'line', holder: null, attempt: null, waiters: ['B', 'C'] }))
+    const swept = queueOfThree().pass(ttlMs + 1_500)
+    accepts(swept.next('X', inspect, { is: 'queue', holder: 'C', attempt: 2, waiters: [] }))
+    const unseen = queueOfThree().pass(ttlMs + 1_500)
+    accepts(unseen.next('X', inspect, { is: 'queue', holder: null, attempt: null, waiters: ['B', 'C'] }))
   })
 
-  test('who was passed over, or told, has its old place when it asks again', () => {
-    const telling = lineOfThree()
+  test('who was passed over, or told, has its old position when it asks again', () => {
+    const telling = queueOfThree()
       .next('D', acquire(), queued(3))
       .next('A', end(1, 'failure'), released('B'))
       .pass(2_000)
@@ -186,18 +186,18 @@ describe('the checker of histories accepts what a line does', () => {
   })
 })
 
-describe('the checker of histories refuses what no line does', () => {
+describe('the checker of histories refuses what no wait queue does', () => {
   test('two holders at once', () => {
-    const telling = lineOfThree()
+    const telling = queueOfThree()
     rejects(telling.next('B', acquire(), granted(telling, 2)))
     const twice = new Telling()
     rejects(twice.beside(['A', acquire(), granted(twice, 1)], ['B', acquire(), granted(twice, 2)]))
-    const early = lineOfThree().pass(ttlMs - 100)
+    const early = queueOfThree().pass(ttlMs - 100)
     rejects(early.next('B', acquire(), granted(early, 2, 2)))
   })
 
   test('a token that was used before', () => {
-    const telling = lineOfThree().next('A', end(1, 'failure'), released('B'))
+    const telling = queueOfThree().next('A', end(1, 'failure'), released('B'))
     rejects(telling.next('B', acquire(), granted(telling, 1, 2)))
   })
 
@@ -208,47 +208,49 @@ describe('the checker of histories refuses what no line does', () => {
   })
 
   test('two tokens for one grant', () => {
-    const telling = lineOfThree()
+    const telling = queueOfThree()
     rejects(telling.next('A', acquire(), granted(telling, 2)))
   })
 
   test('somebody who comes and passes one who waits', () => {
-    const telling = lineOfThree().next('A', end(1, 'failure'), released('B')).next('B', leave, { is: 'left' })
+    const telling = queueOfThree()
+      .next('A', end(1, 'failure'), released('B'))
+      .next('B', leave, { is: 'left' })
     rejects(telling.next('D', acquire({ wait: false }), granted(telling, 3, 2)))
-    rejects(lineOfThree().next('D', acquire(), queued(1)))
+    rejects(queueOfThree().next('D', acquire(), queued(1)))
   })
 
-  test('a hand-over to the second in line', () => {
-    rejects(lineOfThree().next('A', end(1, 'failure'), released('C')))
-    const lapsed = lineOfThree().pass(ttlMs + 100)
+  test('a hand-over to the second waiter', () => {
+    rejects(queueOfThree().next('A', end(1, 'failure'), released('C')))
+    const lapsed = queueOfThree().pass(ttlMs + 100)
     rejects(lapsed.next('C', acquire(), granted(lapsed, 2, 2)))
   })
 
-  test('places that change their order', () => {
-    rejects(lineOfThree().next('X', inspect, { is: 'line', holder: 'A', attempt: 1, waiters: ['C', 'B'] }))
-    rejects(lineOfThree().next('C', acquire(), queued(1)))
+  test('positions that change their order', () => {
+    rejects(queueOfThree().next('X', inspect, { is: 'queue', holder: 'A', attempt: 1, waiters: ['C', 'B'] }))
+    rejects(queueOfThree().next('C', acquire(), queued(1)))
   })
 
   test('a release, or a renewal, of somebody else that took', () => {
-    rejects(lineOfThree().next('B', end(1, 'failure'), released('B')))
-    rejects(lineOfThree().next('A', end(2, 'failure'), released('B')))
-    rejects(lineOfThree().next('B', renew(1), { is: 'renewed', expiresAt: clock + 2 * ttlMs }))
+    rejects(queueOfThree().next('B', end(1, 'failure'), released('B')))
+    rejects(queueOfThree().next('A', end(2, 'failure'), released('B')))
+    rejects(queueOfThree().next('B', renew(1), { is: 'renewed', expiresAt: clock + 2 * ttlMs }))
   })
 
   test('a release that was refused to the holder', () => {
-    rejects(lineOfThree().next('A', end(1, 'failure'), no))
+    rejects(queueOfThree().next('A', end(1, 'failure'), no))
   })
 
   test('a holder that acts when its lease is long over', () => {
     rejects(
-      lineOfThree()
+      queueOfThree()
         .pass(ttlMs + 100)
         .next('A', end(1, 'success'), released(null)),
     )
     const alone = new Telling()
     alone.next('A', acquire(), granted(alone, 1)).pass(ttlMs + 100)
     rejects(alone.next('A', renew(1), { is: 'renewed', expiresAt: alone.expiresAt() }))
-    const renewed = lineOfThree()
+    const renewed = queueOfThree()
     renewed.next('A', renew(1), { is: 'renewed', expiresAt: renewed.expiresAt() }).pass(ttlMs - 100)
     rejects(renewed.next('A', end(1, 'failure'), no))
   })
@@ -260,69 +262,71 @@ describe('the checker of histories refuses what no line does', () => {
   })
 
   test('a grant to one who left', () => {
-    const telling = lineOfThree().next('B', leave, { is: 'left' })
+    const telling = queueOfThree().next('B', leave, { is: 'left' })
     rejects(telling.next('A', end(1, 'failure'), released('B')))
   })
 
   test('somebody who is told twice', () => {
-    const telling = lineOfThree().next('A', end(1, 'success'), released(null)).next('B', acquire(), completed)
+    const telling = queueOfThree()
+      .next('A', end(1, 'success'), released(null))
+      .next('B', acquire(), completed)
     rejects(telling.next('B', acquire(), completed))
   })
 
   test('somebody who is told what never happened', () => {
-    rejects(lineOfThree().next('B', acquire(), completed))
-    const other = lineOfThree().next('A', end(1, 'success', { value: 'other' }), released(null))
+    rejects(queueOfThree().next('B', acquire(), completed))
+    const other = queueOfThree().next('A', end(1, 'success', { value: 'other' }), released(null))
     rejects(other.next('B', acquire(), completed))
-    const failed = lineOfThree().next('A', end(1, 'failure'), released('B'))
+    const failed = queueOfThree().next('A', end(1, 'failure'), released('B'))
     rejects(failed.next('C', acquire(), completed))
   })
 
   test('a success that leaves somebody unanswered', () => {
-    const waits = lineOfThree().next('A', end(1, 'success'), released(null))
+    const waits = queueOfThree().next('A', end(1, 'success'), released(null))
     rejects(waits.next('B', acquire(), queued(1)))
-    const granted2 = lineOfThree().next('A', end(1, 'success'), released(null))
+    const granted2 = queueOfThree().next('A', end(1, 'success'), released(null))
     rejects(granted2.next('C', acquire(), granted(granted2, 2)))
     rejects(
-      lineOfThree()
+      queueOfThree()
         .next('A', end(1, 'success'), released(null))
-        .next('X', inspect, { is: 'line', holder: null, attempt: null, waiters: ['C'] }),
+        .next('X', inspect, { is: 'queue', holder: null, attempt: null, waiters: ['C'] }),
     )
   })
 
   test('a success that hands on to somebody who wants the result', () => {
-    rejects(lineOfThree().next('A', end(1, 'success'), released('B')))
+    rejects(queueOfThree().next('A', end(1, 'success'), released('B')))
   })
 
   test('a failure that nobody takes over', () => {
-    rejects(lineOfThree().next('A', end(1, 'failure'), released(null)))
+    rejects(queueOfThree().next('A', end(1, 'failure'), released(null)))
   })
 
-  test('a place that is lost with the server that gave it', () => {
-    const telling = lineOfThree().next('A', keep)
+  test('a position that is lost with the server that gave it', () => {
+    const telling = queueOfThree().next('A', keep)
     rejects(telling.next('B', acquire(), queued(2)))
-    rejects(lineOfThree().next('B', keep, no))
+    rejects(queueOfThree().next('B', keep, no))
   })
 
   test('an attempt that is not counted, or counted twice', () => {
-    const telling = lineOfThree().next('A', end(1, 'failure'), released('B'))
+    const telling = queueOfThree().next('A', end(1, 'failure'), released('B'))
     rejects(telling.next('B', acquire(), granted(telling, 2, 1)))
-    const again = lineOfThree().next('A', end(1, 'failure'), released('B')).pass(2_000)
+    const again = queueOfThree().next('A', end(1, 'failure'), released('B')).pass(2_000)
     rejects(again.next('C', acquire(), granted(again, 3, 3)))
   })
 
   test('a deadline that comes too early, or never', () => {
-    const line = () => {
+    const queue = () => {
       const telling = new Telling()
       return telling
         .next('A', acquire(), granted(telling, 1))
         .next('B', acquire({ deadlineMs: 500 }), queued(1))
     }
-    rejects(line().pass(300).next('B', acquire(), { is: 'ended', kind: 'timeout', value: null }))
-    rejects(line().pass(700).next('B', acquire(), queued(1)))
+    rejects(queue().pass(300).next('B', acquire(), { is: 'ended', kind: 'timeout', value: null }))
+    rejects(queue().pass(700).next('B', acquire(), queued(1)))
   })
 
   test('a call without an answer that did more than it could', () => {
-    const telling = lineOfThree().next('A', end(1, 'failure'))
+    const telling = queueOfThree().next('A', end(1, 'failure'))
     rejects(telling.next('C', acquire(), granted(telling, 2, 2)))
   })
 })

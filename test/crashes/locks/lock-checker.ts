@@ -1,34 +1,34 @@
 /**
- * Decides whether a history of calls on lines is one that a single line could have given, one call at a time, each
+ * Decides whether a history of calls on wait queues is one that a single wait queue could have given, one call at a time, each
  * somewhere between its sending and its answer: whether it is linearizable against lock-model.ts. That is exclusion (L1),
  * rising tokens (L2), first come first served among those who stay (L4), owner only (L5), hand-over in the same step and
  * one outcome for everybody (L6), and the same answer for the same request (L7).
  *
- * Lines are judged one by one (linearizability is local). The search is Lowe's just-in-time form of Wing and Gong's:
- * events are taken in order; at every answer each line that is still possible is followed through every order of the
+ * Wait queues are judged one by one (linearizability is local). The search is Lowe's just-in-time form of Wing and Gong's:
+ * events are taken in order; at every answer each wait queue that is still possible is followed through every order of the
  * calls under way that ends with the one answered, and those in which it cannot have been answered so are dropped. What
- * is left is a set of possible lines, mostly one; when it is empty, no order explains the history. A call without an
- * answer may take effect or not, until its end. Lines that differ only in when something was granted, which is known
+ * is left is a set of possible wait queues, mostly one; when it is empty, no order explains the history. A call without an
+ * answer may take effect or not, until its end. Wait queues that differ only in when something was granted, which is known
  * within milliseconds anyway, are taken as one with wider bounds; in all else the search is exact. A pure function.
  */
 
 import { follow } from './lock-model.ts'
 import type { HistoryTimes, LockOperation } from './lock-operation.ts'
-import { covers, type ModelLine, merged, untouched } from './lock-queue.ts'
+import { covers, type ModelWaitQueue, merged, untouched } from './lock-queue.ts'
 
 export interface LockVerdict {
-  /** Empty when every line's history is explained. */
+  /** Empty when every wait queue's history is explained. */
   readonly complaints: readonly string[]
   readonly counts: {
     readonly operations: number
-    readonly lines: number
+    readonly queues: number
     /** Calls without an answer. */
     readonly unanswered: number
     /** Tokens that somebody saw. */
     readonly grants: number
-    /** The most lines that were possible at once. */
+    /** The most wait queues that were possible at once. */
     readonly possibilities: number
-    /** Lines whose history was explained up to a point, from which on there were too many orders to try. */
+    /** Wait queues whose history was explained up to a point, from which on there were too many orders to try. */
     readonly undecided: number
   }
 }
@@ -48,22 +48,22 @@ export function checkLocks(
   let undecided = 0
   // A look that was not answered tells nothing.
   const telling = history.filter(({ call, answer }) => call.step !== 'inspect' || answer !== undefined)
-  const byLine = Map.groupBy(telling, ({ line }) => line)
-  for (const [line, operations] of byLine) {
+  const byQueue = Map.groupBy(telling, ({ queue }) => queue)
+  for (const [queue, operations] of byQueue) {
     const search = new Search(operations, times, tries)
     const complaint = search.run()
     if (search.isGivenUp) undecided++
-    else if (complaint !== undefined) complaints.push(`line ${line}: ${complaint}`)
+    else if (complaint !== undefined) complaints.push(`queue ${queue}: ${complaint}`)
     possibilities = Math.max(possibilities, search.most)
   }
-  const tokens = history.flatMap(({ line, answer }) =>
-    answer?.is === 'granted' ? [`${line} ${answer.token}`] : [],
+  const tokens = history.flatMap(({ queue, answer }) =>
+    answer?.is === 'granted' ? [`${queue} ${answer.token}`] : [],
   )
   return {
     complaints,
     counts: {
       operations: history.length,
-      lines: byLine.size,
+      queues: byQueue.size,
       unanswered: history.filter(({ answer }) => answer === undefined).length,
       grants: new Set(tokens).size,
       possibilities,
@@ -72,9 +72,9 @@ export function checkLocks(
   }
 }
 
-/** A line that is possible by now, and the calls under way that have taken effect in it: those with an answer, those without. */
+/** A wait queue that is possible by now, and the calls under way that have taken effect in it: those with an answer, those without. */
 interface Possible {
-  readonly line: ModelLine
+  readonly queue: ModelWaitQueue
   readonly done: ReadonlySet<LockOperation>
   readonly unheard: ReadonlySet<LockOperation>
 }
@@ -86,7 +86,7 @@ class Search {
   readonly #underWay = new Set<LockOperation>()
   /** Those who have made their last call. */
   readonly #silent = new Set<string>()
-  #possible: readonly Possible[] = [{ line: untouched, done: new Set(), unheard: new Set() }]
+  #possible: readonly Possible[] = [{ queue: untouched, done: new Set(), unheard: new Set() }]
   most = 1
   #triesLeft: number
 
@@ -126,7 +126,7 @@ class Search {
       this.most = Math.max(this.most, this.#possible.length)
       if (this.#possible.length === 0) return explain(operation, before, this.#underWay)
       if (this.#possible.length > mostPossibilities)
-        return `${this.#possible.length} lines are possible after ${describe(operation)}: too many to go on`
+        return `${this.#possible.length} wait queues are possible after ${describe(operation)}: too many to go on`
     }
     return undefined
   }
@@ -151,8 +151,8 @@ class Search {
         if (--this.#triesLeft <= 0) return []
         const { call, answer, sentAt } = operation
         const clock = { min: sentAt, max: ended.endedAt }
-        for (const line of follow(each.line, call, answer, clock, this.#times)) {
-          const next = { ...each, line: this.#known(line) }
+        for (const queue of follow(each.queue, call, answer, clock, this.#times)) {
+          const next = { ...each, queue: this.#known(queue) }
           if (operation === ended) found.add(next)
           else {
             const further = looked.add(withDone(next, operation))
@@ -170,18 +170,18 @@ class Search {
     if (who === undefined || this.#lastOf.get(who) !== ended) return
     this.#silent.add(who)
     const found = new Possibilities()
-    for (const each of this.#possible) found.add({ ...each, line: this.#known(each.line) })
+    for (const each of this.#possible) found.add({ ...each, queue: this.#known(each.queue) })
     this.#possible = found.all()
   }
 
-  /** The line without what nobody will ask for. */
-  #known(line: ModelLine): ModelLine {
-    const outcomes = Object.entries(line.outcomes).filter(([who]) => !this.#silent.has(who))
-    return { ...line, outcomes: Object.fromEntries(outcomes) }
+  /** The wait queue without what nobody will ask for. */
+  #known(queue: ModelWaitQueue): ModelWaitQueue {
+    const outcomes = Object.entries(queue.outcomes).filter(([who]) => !this.#silent.has(who))
+    return { ...queue, outcomes: Object.fromEntries(outcomes) }
   }
 }
 
-/** Possible lines, without those whose every future is also another's. */
+/** Possible wait queues, without those whose every future is also another's. */
 class Possibilities {
   readonly #byName = new Map<string, readonly Possible[]>()
 
@@ -195,7 +195,7 @@ class Possibilities {
     const known = this.#byName.get(name) ?? []
     if (known.some((each) => includes(each, possible))) return undefined
     const like = known.find(({ unheard }) => isEqual(unheard, possible.unheard))
-    const added = like ? { ...possible, line: merged(like.line, possible.line) } : possible
+    const added = like ? { ...possible, queue: merged(like.queue, possible.queue) } : possible
     const others = known.filter((each) => each !== like && !includes(added, each))
     this.#byName.set(name, [...others, added])
     return added
@@ -204,7 +204,7 @@ class Possibilities {
 
 /** A call that nobody heard of can still be made where it was not, so fewer of them leave more open. */
 function includes(one: Possible, other: Possible): boolean {
-  return isWithin(one.unheard, other.unheard) && covers(one.line, other.line)
+  return isWithin(one.unheard, other.unheard) && covers(one.queue, other.queue)
 }
 
 function withDone(possible: Possible, operation: LockOperation): Possible {
@@ -214,20 +214,20 @@ function withDone(possible: Possible, operation: LockOperation): Possible {
 }
 
 /** Two that have the same name differ in their times, and in what was done unheard. Places count by their order alone. */
-function nameOf({ line, done }: Possible): string {
-  const { holder, attempt, waiters, outcomes, lastToken } = line
+function nameOf({ queue, done }: Possible): string {
+  const { holder, attempt, waiters, outcomes, lastToken } = queue
   const ended = Object.entries(outcomes).sort(([a], [b]) => (a < b ? -1 : 1))
-  const places = [
-    ...(holder ? [holder.place] : []),
-    ...waiters.map(({ place }) => place),
-    ...ended.map(([, { place }]) => place),
+  const positions = [
+    ...(holder ? [holder.position] : []),
+    ...waiters.map(({ position }) => position),
+    ...ended.map(([, { position }]) => position),
   ].sort((a, b) => a - b)
-  const rank = (place: number) => places.indexOf(place)
+  const rank = (position: number) => positions.indexOf(position)
   return JSON.stringify([
-    holder && [holder.who, holder.token, holder.attempt, rank(holder.place), holder.takeUp !== undefined],
+    holder && [holder.who, holder.token, holder.attempt, rank(holder.position), holder.takeUp !== undefined],
     attempt,
-    waiters.map(({ who, place, want, ttlMs, deadline }) => [who, rank(place), want, ttlMs, !deadline]),
-    ended.map(([who, outcome]) => [who, outcome.kind, outcome.value, outcome.isTold, rank(outcome.place)]),
+    waiters.map(({ who, position, want, ttlMs, deadline }) => [who, rank(position), want, ttlMs, !deadline]),
+    ended.map(([who, outcome]) => [who, outcome.kind, outcome.value, outcome.isTold, rank(outcome.position)]),
     lastToken,
     [...done].map(({ from }) => from).sort((a, b) => a - b),
   ])
@@ -256,11 +256,11 @@ function explain(
   before: readonly Possible[],
   underWay: ReadonlySet<LockOperation>,
 ): string {
-  const lines = before.slice(0, 3).map(({ line }) => show(line))
+  const queues = before.slice(0, 3).map(({ queue }) => show(queue))
   const others = [...underWay].filter((each) => each !== operation).map(describe)
   return [
     `no order explains ${describe(operation)}`,
-    `possible before: ${lines.join(' or ')}${before.length > 3 ? ` or ${before.length - 3} others` : ''}`,
+    `possible before: ${queues.join(' or ')}${before.length > 3 ? ` or ${before.length - 3} others` : ''}`,
     `under way: ${others.join('; ') || 'nothing else'}`,
   ].join('\n  ')
 }
@@ -270,6 +270,6 @@ function describe({ client, call, answer, sentAt, endedAt, from, to }: LockOpera
   return `${client}: ${JSON.stringify(call)} → ${answer ? JSON.stringify(answer) : 'no answer'} (${span})`
 }
 
-function show({ holder, attempt, waiters, outcomes, lastToken }: ModelLine): string {
+function show({ holder, attempt, waiters, outcomes, lastToken }: ModelWaitQueue): string {
   return JSON.stringify({ holder, attempt, waiters: waiters.map(({ who }) => who), outcomes, lastToken })
 }

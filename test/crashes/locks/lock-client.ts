@@ -1,5 +1,5 @@
 /**
- * A node that wants locks, as a history has them: it asks, waits, keeps its place or leaves, works, renews, ends its
+ * A node that wants locks, as a history has them: it asks, waits, keeps its position or leaves, works, renews, ends its
  * turn well or badly; and now and then it forgets what it has, ends what is not its own, or an operator throws somebody
  * out. When an answer does not come it asks again, as a client does, or goes on to something else.
  */
@@ -10,11 +10,11 @@ import type { LockDoor, LockRecorder } from './lock-recorder.ts'
 
 export interface LockClientOptions {
   readonly name: string
-  readonly lines: readonly string[]
+  readonly queues: readonly string[]
   readonly door: LockDoor
   readonly recorder: LockRecorder
   readonly random: Random
-  /** What anybody saw last of each line, for those who meddle. */
+  /** What anybody saw last of each wait queue, for those who meddle. */
   readonly seen: Map<string, { readonly who: string; readonly token: number }>
   /** Between calls, at most. */
   readonly pauseMs: number
@@ -38,19 +38,19 @@ export class LockClient {
     this.#isOver = true
   }
 
-  async #ask(line: string, call: LockCall): Promise<LockAnswer | undefined> {
+  async #ask(queue: string, call: LockCall): Promise<LockAnswer | undefined> {
     const { door, recorder, random, name, pauseMs, seen } = this.#own
     await sleep(random.whole(0, pauseMs))
-    const answer = await recorder.ask(door, name, line, call)
+    const answer = await recorder.ask(door, name, queue, call)
     if (answer?.is === 'granted' && call.step !== 'inspect')
-      seen.set(line, { who: call.who, token: answer.token })
+      seen.set(queue, { who: call.who, token: answer.token })
     return answer
   }
 
   /** Asks again until there is an answer, as a client with patience does. */
-  async #insist(line: string, call: LockCall): Promise<LockAnswer | undefined> {
+  async #insist(queue: string, call: LockCall): Promise<LockAnswer | undefined> {
     for (let tries = 0; tries < 5; tries++) {
-      const answer = await this.#ask(line, call)
+      const answer = await this.#ask(queue, call)
       if (answer !== undefined) return answer
       if (this.#own.random() < 0.2) return undefined
     }
@@ -58,9 +58,9 @@ export class LockClient {
   }
 
   async #want(): Promise<void> {
-    const { random, lines, name } = this.#own
-    const line = random.pick(lines)
-    if (random() < 0.12) return await this.#meddle(line)
+    const { random, queues, name } = this.#own
+    const queue = random.pick(queues)
+    if (random() < 0.12) return await this.#meddle(queue)
     const who = random() < 0.3 ? name : `${name}.${++this.#requests}`
     const acquire: LockCall = {
       step: 'acquire',
@@ -71,20 +71,20 @@ export class LockClient {
       deadlineMs: random() < 0.8 ? null : random.whole(50, 400),
       isStreamed: random() < 0.4,
     }
-    let answer = await this.#insist(line, acquire)
+    let answer = await this.#insist(queue, acquire)
     for (let looks = 0; answer?.is === 'queued' && looks < 200; looks++) {
       const chance = random()
       if (chance < 0.01) return
-      if (chance < 0.03) answer = await this.#insist(line, { step: 'leave', who })
+      if (chance < 0.03) answer = await this.#insist(queue, { step: 'leave', who })
       else if (chance < 0.4)
-        answer = await this.#insist(line, { step: 'keep', who, isStreamed: random() < 0.5 })
-      else answer = await this.#insist(line, acquire)
+        answer = await this.#insist(queue, { step: 'keep', who, isStreamed: random() < 0.5 })
+      else answer = await this.#insist(queue, acquire)
       if (!this.#isOver) await sleep(random.whole(0, 10 * this.#own.pauseMs))
     }
-    if (answer?.is === 'granted') await this.#work(line, who, answer.token)
+    if (answer?.is === 'granted') await this.#work(queue, who, answer.token)
   }
 
-  async #work(line: string, who: string, token: number): Promise<void> {
+  async #work(queue: string, who: string, token: number): Promise<void> {
     const { random, pauseMs } = this.#own
     // Forgotten: its lease, or the time to take it up, will run out.
     if (random() < 0.04) return
@@ -94,12 +94,13 @@ export class LockClient {
       await sleep(random.whole(0, 3 * pauseMs))
       const chance = random()
       if (chance < 0.7)
-        await this.#insist(line, { step: 'renew', who, token, ttlMs: random.pick([300, 900]) })
-      else if (chance < 0.8) await this.#ask(line, { step: 'shorten', who, token, toMs: random.whole(0, 80) })
-      else await this.#ask(line, { step: 'inspect' })
+        await this.#insist(queue, { step: 'renew', who, token, ttlMs: random.pick([300, 900]) })
+      else if (chance < 0.8)
+        await this.#ask(queue, { step: 'shorten', who, token, toMs: random.whole(0, 80) })
+      else await this.#ask(queue, { step: 'inspect' })
     }
     const outcome = random() < 0.4 ? 'success' : 'failure'
-    await this.#insist(line, {
+    await this.#insist(queue, {
       step: 'release',
       who,
       token,
@@ -110,10 +111,10 @@ export class LockClient {
   }
 
   /** Does what it should not, or what operators do. */
-  async #meddle(line: string): Promise<void> {
+  async #meddle(queue: string): Promise<void> {
     const { random, name, seen } = this.#own
-    const last = seen.get(line)
-    if (last === undefined || random() < 0.4) return void (await this.#ask(line, { step: 'inspect' }))
+    const last = seen.get(queue)
+    if (last === undefined || random() < 0.4) return void (await this.#ask(queue, { step: 'inspect' }))
     const { who, token } = last
     const release = { step: 'release', outcome: 'failure', terminal: false, value: '"meddler"' } as const
     const calls: readonly LockCall[] = [
@@ -125,6 +126,6 @@ export class LockClient {
       // The same release as the holder makes it: one of the two takes.
       { ...release, who, token },
     ]
-    await this.#ask(line, random.pick(calls))
+    await this.#ask(queue, random.pick(calls))
   }
 }

@@ -11,10 +11,10 @@ import { takeStep } from './lock-step.ts'
 /** A door to a store in this process, whose answers take a while, as over a wire. */
 function doorTo(store: LockStore): LockDoor {
   return {
-    async ask(line, call, sent) {
+    async ask(queue, call, sent) {
       sent()
       await sleep(Math.random() * 3)
-      const answer = await takeStep(store, line, call, historyTimes)
+      const answer = await takeStep(store, queue, call, historyTimes)
       await sleep(Math.random() * 3)
       return answer
     },
@@ -46,7 +46,9 @@ async function tells(seed: number, door: (client: string) => LockDoor, harm?: ()
   assert.fail('ten histories in a row were found good')
 }
 
-test('a history of the memory store is one that a line could have given', { timeout: 60_000 }, async () => {
+test('a history of the memory store is one that a wait queue could have given', {
+  timeout: 60_000,
+}, async () => {
   const store = createMemoryLocks(Date.now)
   using _ = sweeping(store)
   const counts = await checkedHistory({ ...options, seed: 1, door: () => doorTo(store) })
@@ -132,7 +134,7 @@ const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
     ...store,
     acquire: (key, ask, times) => store.acquire(key, { ...ask, ttlMs: ask.ttlMs / 2 }, times),
   }),
-  'shows places that are not': (store) => ({
+  'shows positions that are not': (store) => ({
     ...store,
     async inspect(key, limit) {
       const view = await store.inspect(key, limit)

@@ -1,10 +1,10 @@
 /**
  * Makes a history: ten clients want three locks of several servers, while servers are killed and connections cut. Then
- * everybody stops, the lines must come to rest by themselves, and the checker decides.
+ * everybody stops, the wait queues must come to rest by themselves, and the checker decides.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LineTimes } from '../../../src/locks/rules/index.ts'
+import type { LockTimes } from '../../../src/locks/rules/index.ts'
 import { createRandom, type Random } from '../random.ts'
 import type { Counts } from '../stage.ts'
 import { checkLocks } from './lock-checker.ts'
@@ -13,7 +13,7 @@ import type { LockOperation } from './lock-operation.ts'
 import { type LockDoor, LockRecorder } from './lock-recorder.ts'
 
 /** Windows are short, so that those who forget cost little; waiters and outcomes are kept longer than a history. */
-export const historyTimes: LineTimes = {
+export const historyTimes: LockTimes = {
   waiterLeaseMs: 600_000,
   streamedTakeUpMs: 80,
   takeUpMs: 160,
@@ -34,7 +34,7 @@ export interface HistoryOptions {
 }
 
 const names = Array.from({ length: 10 }, (_, index) => `c${index}`)
-const lines = ['pull', 'update', 'delete']
+const queues = ['pull', 'update', 'delete']
 /** Who has been granted and is gone costs a lease, who waits and is gone a window each. */
 const restMs = 30_000
 const lookMs = 15
@@ -48,7 +48,7 @@ export async function recordLocks(options: HistoryOptions): Promise<{
   const seen = new Map<string, { readonly who: string; readonly token: number }>()
   const clients = names.map((name, index) => {
     const random = createRandom(seed * 100 + index)
-    return new LockClient({ name, lines, door: door(name), recorder, random, seen, pauseMs })
+    return new LockClient({ name, queues, door: door(name), recorder, random, seen, pauseMs })
   })
   using watcher = new Watcher(recorder, door('watcher'))
   const running = Promise.all([...clients.map((client) => client.run()), watcher.run()])
@@ -63,7 +63,7 @@ export async function recordLocks(options: HistoryOptions): Promise<{
   return { history: await recorder.history(), counts }
 }
 
-/** Looks at every line all the time, which leaves little open about what became of calls without an answer. */
+/** Looks at every wait queue all the time, which leaves little open about what became of calls without an answer. */
 class Watcher implements Disposable {
   readonly #recorder: LockRecorder
   readonly #door: LockDoor
@@ -77,10 +77,10 @@ class Watcher implements Disposable {
 
   async run(): Promise<void> {
     while (!this.#isOver) {
-      for (const line of lines) {
-        const answer = await this.#recorder.ask(this.#door, 'watcher', line, { step: 'inspect' })
-        const isQuiet = answer?.is === 'line' && answer.holder === null && answer.waiters.length === 0
-        this.#quiet.set(line, isQuiet)
+      for (const queue of queues) {
+        const answer = await this.#recorder.ask(this.#door, 'watcher', queue, { step: 'inspect' })
+        const isQuiet = answer?.is === 'queue' && answer.holder === null && answer.waiters.length === 0
+        this.#quiet.set(queue, isQuiet)
       }
       await sleep(lookMs)
     }
@@ -89,9 +89,9 @@ class Watcher implements Disposable {
   /** Nobody asks any more: what is held runs out, who waits is called in turn and does not come, and that is all. */
   async rest(): Promise<void> {
     this.#quiet.clear()
-    const isAtRest = () => lines.every((line) => this.#quiet.get(line))
+    const isAtRest = () => queues.every((queue) => this.#quiet.get(queue))
     for (const deadline = Date.now() + restMs; !isAtRest(); await sleep(lookMs))
-      assert.ok(Date.now() < deadline, `all lines come to rest within ${restMs} ms`)
+      assert.ok(Date.now() < deadline, `all wait queues come to rest within ${restMs} ms`)
     this.#isOver = true
   }
 
@@ -107,8 +107,8 @@ export async function checkedHistory(options: HistoryOptions): Promise<Counts> {
   if (verdict.complaints.length > 0)
     throw new Error(`not linearizable (seed ${options.seed}):\n${verdict.complaints.join('\n')}`)
   const { operations, ...others } = verdict.counts
-  // One line with too many orders is bad luck; a history of which nothing is known shows nothing.
-  assert.ok(others.undecided < others.lines, `seed ${options.seed}: no line could be decided`)
+  // One wait queue with too many orders is bad luck; a history of which nothing is known shows nothing.
+  assert.ok(others.undecided < others.queues, `seed ${options.seed}: no wait queue could be decided`)
   const looks = history.filter(({ client }) => client === 'watcher').length
   return { ...counts, operations: operations - looks, looks, ...others, ...answersOf(history) }
 }

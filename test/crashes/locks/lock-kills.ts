@@ -14,7 +14,7 @@ export interface LockKillsOptions {
 
 /**
  * Ten clients, two servers on one store, which are killed with -9 and started again, and connections that are cut when a
- * call has just gone out. Every line's history must be one that a single line could have given.
+ * call has just gone out. Every wait queue's history must be one that a single wait queue could have given.
  */
 export async function killLockServers(
   { url, namespace }: { readonly url: string; readonly namespace: string },
@@ -30,7 +30,7 @@ export async function killLockServers(
   })
 
   async function harm(random: Random): Promise<Counts> {
-    // Until there are lines to speak of.
+    // Until there are wait queues to speak of.
     await sleep(500)
     for (let kill = 0; kill < kills; kill++) {
       await sleep(random.whole(50, 500))

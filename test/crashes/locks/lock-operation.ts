@@ -1,11 +1,11 @@
 /**
- * One call on a line and what came of it, as whoever made it saw it. `from` and `to` say in which order things were sent
+ * One call on a wait queue and what came of it, as whoever made it saw it. `from` and `to` say in which order things were sent
  * and answered; times are of the host's clock, which the stores' leases are counted by as well.
  */
 export interface LockOperation {
   readonly client: string
-  /** The line's name. */
-  readonly line: string
+  /** The wait queue's name. */
+  readonly queue: string
   readonly call: LockCall
   readonly from: number
   readonly to: number
@@ -58,10 +58,10 @@ export type LockAnswer =
   | { readonly is: 'left' }
   | { readonly is: 'holding' }
   | { readonly is: 'evicted' }
-  /** Not the holder's, not in line, not there: nothing was done. */
+  /** Not the holder's, not in the wait queue, not there: nothing was done. */
   | { readonly is: 'no' }
   | {
-      readonly is: 'line'
+      readonly is: 'queue'
       readonly holder: string | null
       readonly attempt: number | null
       readonly waiters: readonly string[]

@@ -1,5 +1,5 @@
 /**
- * A line as a history's checker imagines it: who holds it with which token, who waits in which order, and what those who
+ * A wait queue as a history's checker imagines it: who holds it with which token, who waits in which order, and what those who
  * left are still to be told. When things end is known only within bounds, so an instant is an interval.
  */
 
@@ -9,16 +9,16 @@ export interface Instant {
   readonly max: number
 }
 
-export interface ModelLine {
+export interface ModelWaitQueue {
   readonly holder: ModelHolder | undefined
   /** Of the turn in hand, or of the last one that failed. */
   readonly attempt: number
-  /** In order of place. */
+  /** In order of position. */
   readonly waiters: readonly ModelWaiter[]
   readonly outcomes: Readonly<Record<string, ModelOutcome>>
   /** The highest token that anybody saw. */
   readonly lastToken: number
-  readonly nextPlace: number
+  readonly nextPosition: number
 }
 
 export interface ModelHolder {
@@ -26,7 +26,7 @@ export interface ModelHolder {
   /** Undefined while nobody has seen it. */
   readonly token: number | undefined
   readonly attempt: number
-  readonly place: number
+  readonly position: number
   readonly lease: Instant
   /** Until when it must be taken up; undefined once it was. */
   readonly takeUp: Instant | undefined
@@ -34,7 +34,7 @@ export interface ModelHolder {
 
 export interface ModelWaiter {
   readonly who: string
-  readonly place: number
+  readonly position: number
   readonly want: 'result' | 'turn'
   readonly ttlMs: number
   readonly deadline: Instant | undefined
@@ -46,27 +46,27 @@ export interface ModelOutcome {
   readonly kind: string
   readonly value: string | null
   readonly isTold: boolean
-  readonly place: number
+  readonly position: number
 }
 
-export const untouched: ModelLine = {
+export const untouched: ModelWaitQueue = {
   holder: undefined,
   attempt: 0,
   waiters: [],
   outcomes: {},
   lastToken: 0,
-  nextPlace: 1,
+  nextPosition: 1,
 }
 
 /** By how much two readings of the host's clock may differ that should be the same. */
 const slackMs = 25
 
-/** Two lines that differ in their times alone, as one whose times are within the bounds of either. */
-export function merged(line: ModelLine, other: ModelLine): ModelLine {
-  const { holder } = line
+/** Two wait queues that differ in their times alone, as one whose times are within the bounds of either. */
+export function merged(queue: ModelWaitQueue, other: ModelWaitQueue): ModelWaitQueue {
+  const { holder } = queue
   const lease = holder && hull(holder.lease, other.holder!.lease)
   const takeUp = holder?.takeUp && hull(holder.takeUp, other.holder!.takeUp!)
-  const waiters = line.waiters.map((waiter, index) => {
+  const waiters = queue.waiters.map((waiter, index) => {
     const { deadline, windowMs } = other.waiters[index]!
     return {
       ...waiter,
@@ -74,16 +74,16 @@ export function merged(line: ModelLine, other: ModelLine): ModelLine {
       windowMs: hull(waiter.windowMs, windowMs),
     }
   })
-  return { ...line, waiters, holder: holder && { ...holder, lease: lease!, takeUp } }
+  return { ...queue, waiters, holder: holder && { ...holder, lease: lease!, takeUp } }
 }
 
 /** Whether the second, which differs in its times alone, adds nothing to the first. */
-export function covers(line: ModelLine, other: ModelLine): boolean {
-  const [bounds, others] = [boundsOf(line), boundsOf(other)]
+export function covers(queue: ModelWaitQueue, other: ModelWaitQueue): boolean {
+  const [bounds, others] = [boundsOf(queue), boundsOf(other)]
   return bounds.every((bound, index) => bound <= others[index]!)
 }
 
-function boundsOf({ holder, waiters }: ModelLine): readonly number[] {
+function boundsOf({ holder, waiters }: ModelWaitQueue): readonly number[] {
   const instants = [
     holder?.lease,
     holder?.takeUp,
@@ -92,26 +92,26 @@ function boundsOf({ holder, waiters }: ModelLine): readonly number[] {
   return instants.flatMap((instant) => (instant ? [instant.min, -instant.max] : []))
 }
 
-/** The same line with how it ended for somebody who was in it. A loss is told to whoever keeps asking, so it counts as told. */
+/** The same wait queue with how it ended for somebody who was in it. A loss is told to whoever keeps asking, so it counts as told. */
 export function concluded(
-  line: ModelLine,
-  { who, place }: { readonly who: string; readonly place: number },
+  queue: ModelWaitQueue,
+  { who, position }: { readonly who: string; readonly position: number },
   kind: string,
   isTold = false,
-): ModelLine {
-  const outcome = { kind, value: null, isTold: isTold || kind === 'lost', place }
-  return { ...line, outcomes: { ...line.outcomes, [who]: outcome } }
+): ModelWaitQueue {
+  const outcome = { kind, value: null, isTold: isTold || kind === 'lost', position }
+  return { ...queue, outcomes: { ...queue.outcomes, [who]: outcome } }
 }
 
-export function without(line: ModelLine, who: string): ModelLine {
-  return { ...line, waiters: line.waiters.filter((waiter) => waiter.who !== who) }
+export function without(queue: ModelWaitQueue, who: string): ModelWaitQueue {
+  return { ...queue, waiters: queue.waiters.filter((waiter) => waiter.who !== who) }
 }
 
-export function waiterOf({ waiters }: ModelLine, who: string): ModelWaiter | undefined {
+export function waiterOf({ waiters }: ModelWaitQueue, who: string): ModelWaiter | undefined {
   return waiters.find((waiter) => waiter.who === who)
 }
 
-export function positionOf({ waiters }: ModelLine, who: string): number {
+export function positionOf({ waiters }: ModelWaitQueue, who: string): number {
   return waiters.findIndex((waiter) => waiter.who === who) + 1
 }
 

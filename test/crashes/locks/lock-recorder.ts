@@ -6,7 +6,7 @@ export interface LockDoor {
    * Makes a call. `sent` is called when it goes out, and not if it cannot. Rejects with `Unanswered` when nobody knows
    * what became of it, and with anything else when it was not sent.
    */
-  ask(line: string, call: LockCall, sent: () => void): Promise<LockAnswer>
+  ask(queue: string, call: LockCall, sent: () => void): Promise<LockAnswer>
 }
 
 /** The answer will not come. */
@@ -34,15 +34,15 @@ export class LockRecorder {
   }
 
   /** Makes the call and records it; undefined when there was no answer. */
-  async ask(door: LockDoor, client: string, line: string, call: LockCall): Promise<LockAnswer | undefined> {
+  async ask(door: LockDoor, client: string, queue: string, call: LockCall): Promise<LockAnswer | undefined> {
     let [from, sentAt] = [0, 0]
     const ended = (answer: LockAnswer | undefined) => {
       const end = { to: this.#event++, endedAt: Date.now() + 1 }
-      this.#operations.push({ client, line, call, from, sentAt, ...end, answer })
+      this.#operations.push({ client, queue, call, from, sentAt, ...end, answer })
       this.#counts.set(client, (this.#counts.get(client) ?? 0) + 1)
     }
     try {
-      const answer = await door.ask(line, call, () => {
+      const answer = await door.ask(queue, call, () => {
         from = this.#event++
         sentAt = Date.now()
       })

@@ -1,6 +1,6 @@
 /**
  * A server of locks in a process of its own, made to be killed: it opens the store, sweeps it, and makes the calls that
- * come to it as lines of JSON. Started by lock-servers.ts with its options as JSON.
+ * come to it as wait queues of JSON. Started by lock-servers.ts with its options as JSON.
  */
 import { createServer, type Socket } from 'node:net'
 import { openLocks } from '../../conformance/locks/opening.ts'
@@ -16,9 +16,9 @@ export interface LockServerOptions {
   readonly namespace: string
 }
 
-/** The first line of a connection is its name; each that follows is one of these. */
+/** The first wait queue of a connection is its name; each that follows is one of these. */
 export type LockRequest = { readonly id: number } & (
-  | { readonly line: string; readonly call: LockCall }
+  | { readonly queue: string; readonly call: LockCall }
   /** Answered when that connection is closed and nothing that came on it is under way. */
   | { readonly settle: string }
 )
@@ -64,7 +64,7 @@ async function answer(request: LockRequest): Promise<Omit<LockReply, 'id'>> {
     return {}
   }
   try {
-    return { answer: await takeStep(locks, request.line, request.call, historyTimes) }
+    return { answer: await takeStep(locks, request.queue, request.call, historyTimes) }
   } catch (error) {
     return { error: describe(error) }
   }

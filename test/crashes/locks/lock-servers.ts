@@ -142,19 +142,19 @@ class Door implements LockDoor {
   }
 
   /** Sends the call to whichever server answers, each in its turn. */
-  async ask(line: string, call: LockCall, sent: () => void): Promise<LockAnswer> {
+  async ask(queue: string, call: LockCall, sent: () => void): Promise<LockAnswer> {
     const deadline = Date.now() + startMs
     while (true) {
       const server = this.#servers[this.#turn++ % this.#servers.length]!
       const wire = await this.#wire(server).catch(() => undefined)
-      if (wire) return await this.#through(wire, line, call, sent)
+      if (wire) return await this.#through(wire, queue, call, sent)
       if (Date.now() > deadline) throw new Error('no server of locks can be reached')
       await sleep(5)
     }
   }
 
-  async #through(wire: Wire, line: string, call: LockCall, sent: () => void): Promise<LockAnswer> {
-    const { answer, error } = await wire.ask(line, call, sent, this.#isCut())
+  async #through(wire: Wire, queue: string, call: LockCall, sent: () => void): Promise<LockAnswer> {
+    const { answer, error } = await wire.ask(queue, call, sent, this.#isCut())
     if (answer) return answer
     this.#failed(`${error}`)
     // The server answered that it does not know: whatever its store made of the call, it has been made.
@@ -209,9 +209,9 @@ class Wire {
     socket.write(`${name}\n`)
   }
 
-  async ask(line: string, call: LockCall, sent: () => void, isCut: boolean): Promise<LockReply> {
+  async ask(queue: string, call: LockCall, sent: () => void, isCut: boolean): Promise<LockReply> {
     sent()
-    const replying = this.#send({ line, call })
+    const replying = this.#send({ queue, call })
     if (isCut) setTimeout(() => this.#socket.destroy(), Math.random() * 3)
     try {
       return await replying
@@ -220,7 +220,7 @@ class Wire {
     }
   }
 
-  #send(request: { readonly line: string; readonly call: LockCall } | { readonly settle: string }) {
+  #send(request: { readonly queue: string; readonly call: LockCall } | { readonly settle: string }) {
     const id = this.#calls++
     const waiting = Promise.withResolvers<LockReply>()
     this.#waiting.set(id, waiting)

@@ -1,15 +1,15 @@
 import type { LockKey, LockStore } from '../../../src/locks/index.ts'
-import type { LineTimes, Requester, Standing } from '../../../src/locks/rules/index.ts'
+import type { LockTimes, Requester, Standing } from '../../../src/locks/rules/index.ts'
 import type { LockAnswer, LockCall } from './lock-operation.ts'
 
 /** Makes a call on a store; the answer is what a history has of it. */
 export async function takeStep(
   store: LockStore,
-  line: string,
+  queue: string,
   call: LockCall,
-  times: LineTimes,
+  times: LockTimes,
 ): Promise<LockAnswer> {
-  const key = keyOf(line)
+  const key = keyOf(queue)
   switch (call.step) {
     case 'acquire': {
       const { step: _, who, ...ask } = call
@@ -46,7 +46,7 @@ export async function takeStep(
       const view = await store.inspect(key, 1_000)
       const holder = view?.holder ?? null
       return {
-        is: 'line',
+        is: 'queue',
         holder: holder && nameOf(holder),
         attempt: holder?.attempt ?? null,
         waiters: (view?.waiters ?? []).map(nameOf),
@@ -72,12 +72,12 @@ function answerOf(standing: Standing | undefined): LockAnswer {
     case 'ended':
       return { is: 'ended', kind: standing.kind, value: standing.value }
     case 'full':
-      throw new Error(`a line of ${standing.waiters} is full: histories are made where none is`)
+      throw new Error(`a wait queue of ${standing.waiters} is full: histories are made where none is`)
   }
 }
 
-function keyOf(line: string): LockKey {
-  return { operation: line, resource: 'r' }
+function keyOf(queue: string): LockKey {
+  return { operation: queue, resource: 'r' }
 }
 
 function ownerOf({ who, token }: { readonly who: string; readonly token: number }) {

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import { describe, test } from 'vitest'
 import { type LockKey, type LockStore, resolveLocksOptions } from '../../../src/locks/index.ts'
-import type { AcquireAsk, LineTimes, Standing } from '../../../src/locks/rules/index.ts'
+import type { AcquireAsk, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
 import { openRedis } from '../../../src/storage/redis/index.ts'
 import { binaryFolders, findBinary } from '../../support/services/binary.ts'
 import { createFolder } from '../../support/services/folder.ts'
@@ -19,7 +19,7 @@ import { startOnFreePort } from '../../support/services/ready.ts'
 import { createRevivable } from '../../support/services/revivable.ts'
 
 const ttlMs = 1_500
-const times: LineTimes = resolveLocksOptions({ maxWaiters: 100 })
+const times: LockTimes = resolveLocksOptions({ maxWaiters: 100 })
 const key = { operation: 'pull', resource: 'app:1.2' }
 const other = { operation: 'pull', resource: 'app:2.0' }
 

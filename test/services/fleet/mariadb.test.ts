@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import type { FleetWrite } from '../../../src/dispatch/cluster/fleet-store.ts'
 import { PooledCalls } from '../../../src/storage/mariadb/connection/calls.ts'
-import { lineSession, parsePlace } from '../../../src/storage/mariadb/connection/connection.ts'
+import { parsePlace, waitingSession } from '../../../src/storage/mariadb/connection/connection.ts'
 import { Pool } from '../../../src/storage/mariadb/connection/pool.ts'
 import { createMariadbFleet } from '../../../src/storage/mariadb/fleet.ts'
 import { openMariadb } from '../../../src/storage/mariadb/index.ts'
@@ -15,12 +15,12 @@ describe.runIf(hasService('mariadb'))('a board on a MariaDB with small packets',
     await using database = await ownMariadb()
     await using backend = await openMariadb(database.url, { namespace: 'own', migrate: true })
     const place = parsePlace(database.url)
-    const pool = new Pool({ ...place.options, multipleStatements: true }, lineSession, 2)
+    const pool = new Pool({ ...place.options, multipleStatements: true }, waitingSession, 2)
     try {
       const calls = new PooledCalls(pool)
       const tables = qualifyTables(place.database)
       const fleet = createMariadbFleet({
-        ...{ namespace: 'own', tables, calls, lineCalls: calls, packetBytes: 65_536 },
+        ...{ namespace: 'own', tables, calls, waitingCalls: calls, packetBytes: 65_536 },
       })
       const texts = ['a', 'é', '汉', "'"].map((character) => JSON.stringify(character.repeat(20_000)))
       const versions = await fleet.write(texts.map((doc, n) => aWrite(`${n}`, doc)))

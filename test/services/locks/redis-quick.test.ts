@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import { type LockStore, resolveLocksOptions } from '../../../src/locks/index.ts'
-import type { LineTimes, Standing } from '../../../src/locks/rules/index.ts'
+import type { LockTimes, Standing } from '../../../src/locks/rules/index.ts'
 import { Connection, type ScriptRunner } from '../../../src/storage/redis/connection.ts'
 import { Keyring, shardCount, shardKey } from '../../../src/storage/redis/keys.ts'
 import { createRedisLocks } from '../../../src/storage/redis/locks.ts'
@@ -15,9 +15,9 @@ import { Stepper } from '../../../src/storage/redis/stepper.ts'
 import { startRedis } from '../../support/services/index.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
 
-const times: LineTimes = resolveLocksOptions({ maxWaiters: 3 })
+const times: LockTimes = resolveLocksOptions({ maxWaiters: 3 })
 const success = { outcome: 'success', value: null, terminal: false } as const
-const resources = ['a', 'b', '{c}%', ':line:']
+const resources = ['a', 'b', '{c}%', ':queue:']
 
 describe.runIf(hasService('redis'))('on Redis, the short way', () => {
   test('gives tokens and revisions that rise, also when the clock goes back, a little or a lot', async () => {
@@ -47,7 +47,7 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
     assert.ok(stage.shortWays > 4, `${stage.shortWays} calls began with a step that was short`)
   })
 
-  test('notes how high tokens are, so that they rise also when the line was cleared away and the clock goes back', async () => {
+  test('notes how high tokens are, so that they rise also when the wait queue was cleared away and the clock goes back', async () => {
     await using stage = await openStage()
     await stage.use(['a'])
     let last = 0
@@ -58,7 +58,10 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
       last = token
     }
     assert.ok(stage.shortWays > 4)
-    await stage.connection.send(['DEL', new Keyring('quick').place({ operation: 'pull', resource: 'a' }).key])
+    await stage.connection.send([
+      'DEL',
+      new Keyring('quick').locate({ operation: 'pull', resource: 'a' }).key,
+    ])
     stage.now -= 8_000
     const { token } = await stage.take('a')
     assert.ok(token > last, `${token} after ${last}`)
@@ -109,8 +112,8 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
     assert.equal(ended.released, undefined)
     // And it was written as it was told.
     for (const [resource, { revision }] of [['a', second] as const, ['b', other] as const]) {
-      const line = await stage.inspect(resource)
-      assert.deepEqual([line?.holder?.node, line?.revision], ['second', revision])
+      const queue = await stage.inspect(resource)
+      assert.deepEqual([queue?.holder?.node, queue?.revision], ['second', revision])
     }
   })
 
@@ -126,7 +129,7 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
       stage.take('a'),
       stage.take('b'),
       stage.ask('{c}%', 'another'),
-      stage.take(':line:'),
+      stage.take(':queue:'),
       stage.giveBack('{c}%', token + 1),
     ])
     assert.equal(stage.calls, calls + 1)
@@ -158,7 +161,7 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
   })
 })
 
-/** Lines in a database of their own, with a clock that is moved by hand: tokens far ahead of the time would be in its way. */
+/** Wait queues in a database of their own, with a clock that is moved by hand: tokens far ahead of the time would be in its way. */
 async function openStage(server: string = serviceFacts('redis').url) {
   const url = new URL(server)
   url.pathname = '/8'

@@ -6,8 +6,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'vitest'
-import type { LineView, LockKey, LockStore } from '../../../src/locks/index.ts'
-import type { LineTimes, Requester, Ruled, Standing, Told } from '../../../src/locks/rules/index.ts'
+import type { LockKey, LockStore, WaitQueueView } from '../../../src/locks/index.ts'
+import type { LockTimes, Requester, Ruled, Standing, Told } from '../../../src/locks/rules/index.ts'
 import { createMemoryLocks } from '../../../src/storage/memory/locks.ts'
 import { Connection, type ScriptRunner } from '../../../src/storage/redis/connection.ts'
 import { createRedisLocks } from '../../../src/storage/redis/locks.ts'
@@ -39,7 +39,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     [true, false],
     [true, true],
   ] as const) {
-    const how = `${isCalm ? ', through lines in which hardly anybody waits' : ''}${isLossy ? ', and answers that were lost are given again' : ''}`
+    const how = `${isCalm ? ', through wait queues in which hardly anybody waits' : ''}${isLossy ? ', and answers that were lost are given again' : ''}`
     test(`Redis does what the memory model does, wherever a random walk goes${how}`, async () => {
       const first = WALK_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(WALK_SEED)
       const began = Date.now()
@@ -154,7 +154,7 @@ class Walk implements AsyncDisposable {
   readonly #namespace: string
   readonly #connection: Connection
   readonly #stores: Pair
-  readonly #times: LineTimes
+  readonly #times: LockTimes
   /** Redis's token for each of the model's. */
   readonly #tokens = new Map<number, number>()
   /** The last token that each one was given for a key, as the model has it. */
@@ -162,7 +162,7 @@ class Walk implements AsyncDisposable {
   readonly #highest = new Map<string, number>()
   /** Whether the answer of the step in hand was lost once: what was told then is not told again. */
   #isLost = false
-  /** Hardly anybody waits, and lines are used again soon: what scripts/quick.ts is for. */
+  /** Hardly anybody waits, and wait queues are used again soon: what scripts/quick.ts is for. */
   readonly #isCalm: boolean
   #stepCount = 0
   /** Steps that were taken so. */
@@ -206,7 +206,7 @@ class Walk implements AsyncDisposable {
     if (this.#isLost) this.#now += 1
     this.#now += this.#random.pick(this.#isCalm && this.#random.chance(0.97) ? shortSteps : longSteps)
     this.#isLost = false
-    // What was ever waited for, or ran out, is never taken the short way again; so calm walks go on to other lines.
+    // What was ever waited for, or ran out, is never taken the short way again; so calm walks go on to other wait queues.
     const resource = this.#isCalm ? `app:${this.#stepCount++ >> 6}` : this.#random.pick(resources)
     const key = { operation: this.#random.pick(operations), resource }
     const who = this.#random.pick(this.#isCalm ? whos.slice(0, 2) : whos)
@@ -361,7 +361,7 @@ class Walk implements AsyncDisposable {
   }
 
   /** What is past its time may have been forgotten or not. Revisions are compared where they are made. */
-  #seen(view: LineView | undefined): unknown {
+  #seen(view: WaitQueueView | undefined): unknown {
     if (!view) return undefined
     const { revision: _, lastOutcome, ...rest } = view
     const isOver = lastOutcome === null || lastOutcome.at + this.#times.keepMs <= this.#now
@@ -412,7 +412,7 @@ class Walk implements AsyncDisposable {
     if (this.#isLost) delete expectedTold.lapsed
     assert.deepEqual(actual.told, expectedTold)
     if (!this.#isLost) assert.deepEqual(actual.elsewhere, expected.elsewhere)
-    // A line that was forgotten begins anew, and the model forgets at its own time.
+    // A wait queue that was forgotten begins anew, and the model forgets at its own time.
     if (expected.told.changed) assert.equal(actual.revision, expected.revision)
   }
 }
@@ -421,7 +421,7 @@ function placeOf({ operation, resource }: LockKey, { node, requestId }: Requeste
   return [operation, resource, node, requestId].join(' ')
 }
 
-/** Who is told of which line, whatever the order of the lines. */
+/** Who is told of which wait queue, whatever the order of the wait queues. */
 function tellings(swept: readonly { readonly key: LockKey; readonly told: Told }[]): readonly string[] {
   return swept
     .flatMap(({ key, told }) => [
@@ -430,6 +430,6 @@ function tellings(swept: readonly { readonly key: LockKey; readonly told: Told }
         ({ node, requestId }) => `${key.operation} ${key.resource} ${node} ${requestId}`,
       ),
     ])
-    .filter((line, index, all) => !line.endsWith('changed') || all.indexOf(line) === index)
+    .filter((queue, index, all) => !queue.endsWith('changed') || all.indexOf(queue) === index)
     .sort()
 }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import { describe, test } from 'vitest'
 import { createLocks, type LockKey, type LockStore, resolveLocksOptions } from '../../../src/locks/index.ts'
-import type { AcquireAsk, LineTimes, Standing } from '../../../src/locks/rules/index.ts'
+import type { AcquireAsk, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
 import type { GuardAsk } from '../../../src/once/guard-store.ts'
 import { GuardKeys } from '../../../src/storage/redis/guard-keys.ts'
 import { openRedis, type RedisBackend } from '../../../src/storage/redis/index.ts'
@@ -14,7 +14,7 @@ import { within } from '../../support/deadline.ts'
 import { startRedis } from '../../support/services/index.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
 
-const times: LineTimes = resolveLocksOptions({ maxWaiters: 100 })
+const times: LockTimes = resolveLocksOptions({ maxWaiters: 100 })
 const key = { operation: 'pull', resource: 'app:1.2' }
 
 describe.runIf(hasService('redis'))('on Redis', () => {
@@ -57,7 +57,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.equal((await redis.locks.list({ limit: 100 })).length, names.length + 1)
   })
 
-  test('a line is gone from Redis once its time is over, and its token still rises', async () => {
+  test('a wait queue is gone from Redis once its time is over, and its token still rises', async () => {
     await using redis = await open()
     const short = { ...times, keepMs: 50 }
     const first = await granted(redis.locks, 'A')
@@ -111,7 +111,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
       const held = await mine.hold('deploy', 'eu-1', { node: 'A' })
       const next = yours.hold('deploy', 'eu-1', { node: 'B' })
       await until('B waits', async () => (await mine.inspect(deploy)).waiterCount === 1)
-      // Its stream keeps its place within a moment of asking for it.
+      // Its stream keeps its position within a moment of asking for it.
       await sleep(100)
       const released = performance.now()
       await held.release()
@@ -126,9 +126,9 @@ describe.runIf(hasService('redis'))('on Redis', () => {
 
   test('a notifier whose connection broke is heard again, and what was woken meanwhile is made good', async () => {
     const namespace = aNamespace()
-    await using line = await openProxy()
+    await using queue = await openProxy()
     await using one = await open(namespace)
-    await using two = await openRedis(line.url, { namespace })
+    await using two = await openRedis(queue.url, { namespace })
     let wakeUps = 0
     const unlisten = two.notifier.listen(['topic', 'other'], () => void wakeUps++)
     await until('it listens', async () => wakeUps > 0)
@@ -137,7 +137,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     one.notifier.wake('topic')
     await until('it hears', async () => wakeUps > 0)
     wakeUps = 0
-    line.cut()
+    queue.cut()
     await until('everybody is called when it is back', async () => wakeUps > 0)
     await sleep(50)
     wakeUps = 0
@@ -152,40 +152,40 @@ describe.runIf(hasService('redis'))('on Redis', () => {
   })
 
   test('a call whose answer is lost with its connection is answered as it was', async () => {
-    await using line = await openProxy()
-    await using redis = await openRedis(line.url, { namespace: aNamespace() })
+    await using queue = await openProxy()
+    await using redis = await openRedis(queue.url, { namespace: aNamespace() })
     const token = await granted(redis.locks, 'A')
     await ask(redis.locks, 'B', { want: 'turn' })
     await ask(redis.locks, 'C')
-    line.loseNextAnswer()
+    queue.loseNextAnswer()
     const { released, told } = await end(redis.locks, 'A', token)
     assert.deepEqual([released?.next?.node, told.everyone], ['B', true], 'as if nothing had happened')
-    assert.equal(line.lost, 1)
+    assert.equal(queue.lost, 1)
     assert.equal(
       (await end(redis.locks, 'A', token)).released,
       undefined,
       'a second release is a second release',
     )
 
-    line.loseNextAnswer()
+    queue.loseNextAnswer()
     assert.deepEqual(await ask(redis.locks, 'C'), { status: 'ended', kind: 'completed', value: null })
     const b = await granted(redis.locks, 'B')
-    line.loseNextAnswer()
+    queue.loseNextAnswer()
     assert.equal(await granted(redis.locks, 'B'), b)
     await ask(redis.locks, 'D')
-    line.loseNextAnswer()
+    queue.loseNextAnswer()
     assert.equal((await redis.locks.leave(key, named('D'), times)).left, true)
-    line.loseNextAnswer()
+    queue.loseNextAnswer()
     assert.equal((await redis.locks.evict(key, named('B'), times)).evicted, true)
-    assert.equal(line.lost, 5)
+    assert.equal(queue.lost, 5)
   })
 
   // These two wait for the same five seconds.
   test.concurrent('a Redis that falls silent ends every call in a typed error by its deadline, and is used again when it is back', async () => {
-    await using line = await openProxy()
-    await using redis = await openRedis(line.url, { namespace: aNamespace() })
+    await using queue = await openProxy()
+    await using redis = await openRedis(queue.url, { namespace: aNamespace() })
     const token = await granted(redis.locks, 'A')
-    line.freeze()
+    queue.freeze()
     const began = performance.now()
     const calls = [
       ask(redis.locks, 'B'),
@@ -201,23 +201,23 @@ describe.runIf(hasService('redis'))('on Redis', () => {
       assert.equal((outcome as PromiseRejectedResult).reason.code, 'store_unavailable')
     }
     assert.ok(performance.now() - began >= 4_900)
-    line.thaw()
-    // Whether the release took is not known; that the line is in one of the two states is.
+    queue.thaw()
+    // Whether the release took is not known; that the wait queue is in one of the two states is.
     const status = (await ask(redis.locks, 'C', { wait: false })).status
     assert.ok(status === 'granted' || status === 'refused', status)
   })
 
   test.concurrent('a Redis that refuses connections ends calls in an error that says why, without its address', async () => {
-    await using line = await openProxy()
-    await using redis = await openRedis(line.url, { namespace: aNamespace() })
-    await line.stop()
+    await using queue = await openProxy()
+    await using redis = await openRedis(queue.url, { namespace: aNamespace() })
+    await queue.stop()
     const error: Error = await redis.ping().then(
       () => assert.fail('it answered'),
       (error) => error,
     )
     assert.equal((error as { code?: unknown }).code, 'store_unavailable')
     assert.match(String((error.cause as { code?: unknown })?.code), /ECONNREFUSED|ECONNRESET/)
-    assert.ok(!error.message.includes(new URL(line.url).port))
+    assert.ok(!error.message.includes(new URL(queue.url).port))
   })
 
   test('a closed backend refuses, and lets go of who listens', async () => {
@@ -361,7 +361,7 @@ async function command(words: readonly string[], url = serviceFacts('redis').url
   }
 }
 
-/** A line to Redis that can be cut and silenced. */
+/** A wait queue to Redis that can be cut and silenced. */
 interface Proxy extends AsyncDisposable {
   readonly url: string
   readonly lost: number

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import type { LockKey } from '../../../src/locks/index.ts'
-import type { AcquireAsk, LineTimes, Standing } from '../../../src/locks/rules/index.ts'
+import type { AcquireAsk, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
 import type { Backend } from '../../../src/storage/backend.ts'
-import { nameLine } from '../../../src/storage/sql/wait-queue-key.ts'
+import { nameWaitQueue } from '../../../src/storage/sql/wait-queue-key.ts'
 import { aNamespace, type Candidate, candidates } from '../../conformance/candidates.ts'
 import { createProxy, type Fate } from '../../crashes/proxy.ts'
 
-const times: LineTimes = {
+const times: LockTimes = {
   waiterLeaseMs: 60_000,
   streamedTakeUpMs: 60_000,
   takeUpMs: 60_000,
@@ -133,7 +133,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal((await both.straight.locks.inspect(pull, 1))?.holder?.node, 'B')
     })
 
-    test('a line that somebody has is waited for and passed over by sweeps; other lines go on', {
+    test('a wait queue that somebody has is waited for and passed over by sweeps; other wait queues go on', {
       concurrent: false,
     }, async () => {
       await using backend = await candidate.open()
@@ -144,10 +144,10 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal(held.standing.status, 'granted')
       await using caller = await candidate.sql!.connect()
       await caller.begin()
-      const { lineKey } = nameLine(namespace, pull)
+      const { queueKey } = nameWaitQueue(namespace, pull)
       await (candidate.name === 'postgres'
-        ? caller.exec('SELECT pg_advisory_xact_lock(hashtextextended(?, 0))', lineKey)
-        : caller.exec('SELECT 1 FROM lock_queue WHERE queue_key = ? FOR UPDATE', lineKey))
+        ? caller.exec('SELECT pg_advisory_xact_lock(hashtextextended(?, 0))', queueKey)
+        : caller.exec('SELECT 1 FROM lock_queue WHERE queue_key = ? FOR UPDATE', queueKey))
       let isThrough = false
       const asked = locks.acquire(pull, askOf('B'), times).finally(() => {
         isThrough = true
@@ -161,7 +161,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal((await asked).standing.status, 'granted')
     })
 
-    test('a text that ends a line is kept once, however many it is told to', {
+    test('a text that ends a wait queue is kept once, however many it is told to', {
       concurrent: false,
     }, async () => {
       await using backend = await candidate.open()

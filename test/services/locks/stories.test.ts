@@ -62,7 +62,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'scenario 2: operations go side by side, and a failure moves its own line only',
+      'scenario 2: operations go side by side, and a failure moves its own wait queue only',
       async (pair) => {
         const { one, other } = pair
         const a = await granted(one, 'A')
@@ -81,7 +81,7 @@ for (const stage of stages()) {
     )
 
     stage.story(
-      'scenario 3: a success is told to the line, which looks again and asks no more',
+      'scenario 3: a success is told to the wait queue, which looks again and asks no more',
       async (pair) => {
         const { one, other } = pair
         const a = await granted(one, 'A')
@@ -172,7 +172,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'a waiter that has only just got in line is called no later, time and again',
+      'a waiter that has only just joined the wait queue is called no later, time and again',
       async (pair) => {
         const { one, other } = pair
         for (let round = 0; round < 8; round++) {
@@ -190,23 +190,26 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story('a box that is closed leaves the lines it waits in, so nobody waits for it', async (pair) => {
-      const { one, other } = pair
-      const held = await one.hold(pull.operation, pull.resource, { node: 'a' })
-      const left = assert.rejects(other.hold(pull.operation, pull.resource, { node: 'b' }), {
-        code: 'closed',
-      })
-      await waitFor(one, pull, 1)
-      const next = one === other ? undefined : one.hold(pull.operation, pull.resource, { node: 'c' })
-      if (next) await waitFor(one, pull, 2)
-      await other[Symbol.asyncDispose]()
-      await left
-      assert.deepEqual(await waiting(one), next ? ['c'] : [])
-      const begunAt = performance.now()
-      await held.release({ outcome: 'failure' })
-      await using _turn = await next
-      assert.ok(performance.now() - begunAt < 2_500, `${performance.now() - begunAt} ms`)
-    })
+    stage.story(
+      'a box that is closed leaves the wait queues it waits in, so nobody waits for it',
+      async (pair) => {
+        const { one, other } = pair
+        const held = await one.hold(pull.operation, pull.resource, { node: 'a' })
+        const left = assert.rejects(other.hold(pull.operation, pull.resource, { node: 'b' }), {
+          code: 'closed',
+        })
+        await waitFor(one, pull, 1)
+        const next = one === other ? undefined : one.hold(pull.operation, pull.resource, { node: 'c' })
+        if (next) await waitFor(one, pull, 2)
+        await other[Symbol.asyncDispose]()
+        await left
+        assert.deepEqual(await waiting(one), next ? ['c'] : [])
+        const begunAt = performance.now()
+        await held.release({ outcome: 'failure' })
+        await using _turn = await next
+        assert.ok(performance.now() - begunAt < 2_500, `${performance.now() - begunAt} ms`)
+      },
+    )
 
     stage.story(
       'an operator who evicts the holder aborts its work and lets the next one in',

@@ -3,14 +3,14 @@ import { test } from 'vitest'
 import { open } from '../../../src/index.ts'
 import type { LockEvent } from '../../../src/locks/index.ts'
 
-const line = { operation: 'pull', resource: 'app:1.2' }
+const queue = { operation: 'pull', resource: 'app:1.2' }
 
-test('all who watch are done when the box is closed, whether they wait in the line or look on', async () => {
+test('all who watch are done when the box is closed, whether they wait in the wait queue or look on', async () => {
   const box = await open('memory:')
-  await box.locks.acquire({ ...line, node: 'a' })
-  await box.locks.acquire({ ...line, node: 'b' })
-  const waits = firstThenRest(box.locks.watch({ ...line, node: 'b' }))
-  const looksOn = firstThenRest(box.locks.watch(line))
+  await box.locks.acquire({ ...queue, node: 'a' })
+  await box.locks.acquire({ ...queue, node: 'b' })
+  const waits = firstThenRest(box.locks.watch({ ...queue, node: 'b' }))
+  const looksOn = firstThenRest(box.locks.watch(queue))
   assert.deepEqual([(await waits.first).type, (await looksOn.first).type], ['queued', 'reset'])
   await box.close()
   await Promise.all([waits.over, looksOn.over])
@@ -18,15 +18,15 @@ test('all who watch are done when the box is closed, whether they wait in the li
 
 test('one who watches is done when its signal says so, and others go on', async () => {
   await using box = await open('memory:')
-  const { token } = (await box.locks.acquire({ ...line, node: 'a' })) as { token: number }
-  await box.locks.acquire({ ...line, node: 'b' })
+  const { token } = (await box.locks.acquire({ ...queue, node: 'a' })) as { token: number }
+  await box.locks.acquire({ ...queue, node: 'b' })
   const leaving = new AbortController()
-  const left = firstThenRest(box.locks.watch({ ...line, node: 'b', signal: leaving.signal }))
-  const stays = firstThenRest(box.locks.watch({ ...line, node: 'b' }))
+  const left = firstThenRest(box.locks.watch({ ...queue, node: 'b', signal: leaving.signal }))
+  const stays = firstThenRest(box.locks.watch({ ...queue, node: 'b' }))
   await Promise.all([left.first, stays.first])
   leaving.abort()
   await left.over
-  await box.locks.release({ ...line, node: 'a', token, outcome: 'success' })
+  await box.locks.release({ ...queue, node: 'a', token, outcome: 'success' })
   assert.equal((await stays.over).at(-1)?.type, 'completed')
 })
 

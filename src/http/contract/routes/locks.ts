@@ -1,5 +1,5 @@
 import type { Duration } from '../../../core/duration.ts'
-import type { AcquireAnswer, LockEvent, LockLine, LockSummary } from '../../../locks/index.ts'
+import type { AcquireAnswer, LockEvent, LockQueue, LockSummary } from '../../../locks/index.ts'
 import { type Page, pageQuery } from '../page.ts'
 import type { Route } from '../route.ts'
 import { nameOptions, type Schema, schemaFor, strict, Type } from '../schema.ts'
@@ -37,7 +37,7 @@ const lastOutcome = Type.Object({
   result: Type.Optional(Type.Unknown()),
   error: Type.Optional(failure),
 })
-const lineFields = {
+const queueFields = {
   operation: Type.String(),
   resource: Type.String(),
   holder: holderOrNull,
@@ -46,8 +46,8 @@ const lineFields = {
   lastOutcome: Type.Union([lastOutcome, Type.Null()]),
 }
 
-/** A line: who holds the lock, who waits for it, how its last turn ended. */
-export const lockLineSchema: Schema<LockLine> = schemaFor<LockLine>()(Type.Object(lineFields))
+/** A queue: who holds the lock, who waits for it, how its last turn ended. */
+export const lockQueueSchema: Schema<LockQueue> = schemaFor<LockQueue>()(Type.Object(queueFields))
 
 const requestFields = {
   operation: name,
@@ -93,9 +93,9 @@ export const acquireLock: Route<{ body: AcquireBody; reply: AcquireAnswer }> = {
   module: 'locks',
   summary: 'Ask for a lock, or how it stands with an earlier ask.',
   description:
-    '200 `granted`: the `token` is the fence, and the lease lasts until `expiresAt`. 202 `queued`: a place in line, kept by asking ' +
+    '200 `granted`: the `token` is the fence, and the lease lasts until `expiresAt`. 202 `queued`: a position in the wait queue, kept by asking ' +
     'again or by an open stream. 409 `refused` (with `wait: false`): it is busy, which is an answer and not a problem. ' +
-    `200 \`completed\` or \`failed\`: how the line ended that you waited in.`,
+    `200 \`completed\` or \`failed\`: how the wait queue ended that you waited in.`,
   body: schemaFor<AcquireBody>()(
     Type.Object(
       {
@@ -139,7 +139,7 @@ export const releaseLock: Route<{ body: ReleaseBody; reply: Released }> = {
   summary: 'End a turn with its outcome.',
   description:
     '`success`: everybody who waits for the result is told `completed` with `result`, and the first who wants a turn is granted. ' +
-    '`failure`: the next in line is granted; with `terminal` everybody is told `failed` instead. `next` is the node whose turn it is now.',
+    '`failure`: the next waiter is granted; with `terminal` everybody is told `failed` instead. `next` is the node whose turn it is now.',
   body: schemaFor<ReleaseBody>()(
     Type.Object(
       {
@@ -204,7 +204,7 @@ export const leaveLock: Route<{ body: LockRequestBody; reply: { readonly left: b
   scope: 'work',
   relieves: true,
   module: 'locks',
-  summary: 'Leave the line, or decline a grant that was not taken up yet.',
+  summary: 'Leave the wait queue, or decline a grant that was not taken up yet.',
   description: `A turn that has begun is ended by release: 409 \`conflict\`.`,
   body: requestBody,
   replies: { 200: schemaFor<{ readonly left: boolean }>()(Type.Object({ left: Type.Boolean() })) },
@@ -219,7 +219,7 @@ export const evictLock: Route<{ body: LockRequestBody; reply: { readonly evicted
   scope: 'admin',
   module: 'locks',
   summary: 'For operators: remove a holder or a waiter.',
-  description: `A holder’s turn ends as a failure, and the next in line is granted.`,
+  description: `A holder’s turn ends as a failure, and the next waiter is granted.`,
   body: requestBody,
   replies: { 200: schemaFor<{ readonly evicted: true }>()(Type.Object({ evicted: Type.Literal(true) })) },
   mutates: true,
@@ -239,7 +239,7 @@ export const listLocks: Route<{ query: ListLocksQuery; reply: Page<LockSummary> 
   path: '/v1/locks',
   scope: 'read',
   module: 'locks',
-  summary: 'List the lines that are held or waited for.',
+  summary: 'List the wait queues that are held or waited for.',
   query: schemaFor<ListLocksQuery>()(
     Type.Object(
       {
@@ -273,15 +273,15 @@ export interface LockKeyQuery {
   readonly resource: string
 }
 
-export const lockState: Route<{ query: LockKeyQuery; reply: LockLine }> = {
+export const lockState: Route<{ query: LockKeyQuery; reply: LockQueue }> = {
   id: 'lockState',
   method: 'GET',
   path: '/v1/locks/state',
   scope: 'read',
   module: 'locks',
-  summary: 'Look at one line: who holds it, who waits in which order, how the last turn ended. No tokens.',
+  summary: 'Look at one queue: who holds it, who waits in which order, how the last turn ended. No tokens.',
   query: schemaFor<LockKeyQuery>()(Type.Object({ operation: name, resource }, strict)),
-  replies: { 200: lockLineSchema },
+  replies: { 200: lockQueueSchema },
   mutates: false,
 }
 
@@ -291,7 +291,7 @@ export interface LockEventsQuery extends LockKeyQuery {
   readonly bind?: boolean
 }
 
-/** What a stream of a line tells, by type. */
+/** What a stream of a wait queue tells, by type. */
 export type LockEvents = {
   readonly [Type in LockEvent['type']]: Omit<Extract<LockEvent, { type: Type }>, 'id' | 'type'>
 }
@@ -302,9 +302,9 @@ export const lockEvents: Route<{ query: LockEventsQuery }> = {
   path: '/v1/locks/events',
   scope: 'read',
   module: 'locks',
-  summary: 'A stream of what happens in a line: to `node`, where one is named, else to all.',
+  summary: 'A stream of what happens in a queue: to `node`, where one is named, else to all.',
   description:
-    'With a `node` it tells that request’s own standing, keeps its place in line while it is open, needs the scope `work`, and ends ' +
+    'With a `node` it tells that request’s own standing, keeps its position in the wait queue while it is open, needs the scope `work`, and ends ' +
     'after the last event: `completed`, `failed`, `timeout`, `evicted`, `lost`. `bind` (with a `node`): when the stream ends while the ' +
     'node holds the lock, the lease is shortened to 2 seconds. Without a node it only looks on. The present state comes first. ' +
     'A Last-Event-ID that is no event’s id is refused with 400.',
@@ -328,7 +328,7 @@ export const lockEvents: Route<{ query: LockEventsQuery }> = {
 
 /** The data of each type of event. */
 export const lockEventSchemas: { readonly [Name in keyof LockEvents]: Schema<LockEvents[Name]> } = {
-  reset: lockLineSchema,
+  reset: lockQueueSchema,
   queued: schemaFor<LockEvents['queued']>()(Type.Object({ position: Type.Integer() })),
   granted: schemaFor<LockEvents['granted']>()(
     Type.Object({

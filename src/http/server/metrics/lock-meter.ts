@@ -19,7 +19,7 @@ import {
  *     acquire ──▶ queued ──▶ granted (a wait ends, a hold begins) ──▶ released, lost (the hold ends)
  *                   └──────▶ completed, failed, gone
  *
- * People choose the names of operations, and a metric must not grow with them: up to 100 operations have lines of their
+ * People choose the names of operations, and a metric must not grow with them: up to 100 operations have series of their
  * own, the rest share those of `other`. Resources and nodes are never shown.
  */
 export interface LockMeter {
@@ -78,8 +78,8 @@ interface Holding {
   readonly since: number
 }
 
-/** One line of one namespace. */
-interface Line extends LockKey {
+/** One wait queue of one namespace. */
+interface WaitQueue extends LockKey {
   readonly namespace: string
 }
 
@@ -94,16 +94,17 @@ export function createLockMeter(clock: Clock): LockMeter {
   /** Oldest first. */
   const held = new Map<string, Holding>()
 
-  const cellsOf = ({ namespace, operation }: Line) => operations.find([namespace, operation], clock.now())
+  const cellsOf = ({ namespace, operation }: WaitQueue) =>
+    operations.find([namespace, operation], clock.now())
 
-  function waits(line: Line, who: Requester, leaseMs: number): void {
-    const name = nameOf(line, who)
+  function waits(queue: WaitQueue, who: Requester, leaseMs: number): void {
+    const name = nameOf(queue, who)
     const now = clock.now()
     const known = waiting.get(name)
     // Taken out first, so that it is the last.
     if (known !== undefined) waiting.delete(name)
     else if (waiting.size >= lockMeterLimits.waiting) forgetFirstWaiter()
-    const waiter = known ?? { cells: cellsOf(line), since: now, seenAt: now, goneAt: now }
+    const waiter = known ?? { cells: cellsOf(queue), since: now, seenAt: now, goneAt: now }
     if (known === undefined) waiter.cells.waiterCount++
     waiter.seenAt = now
     waiter.goneAt = now + leaseMs
@@ -129,8 +130,8 @@ export function createLockMeter(clock: Clock): LockMeter {
     return cells
   }
 
-  function grantedAtOnce(line: Line): Cells {
-    const cells = cellsOf(line)
+  function grantedAtOnce(queue: WaitQueue): Cells {
+    const cells = cellsOf(queue)
     observe(cells.waits, 'granted', 0)
     return cells
   }
@@ -158,31 +159,31 @@ export function createLockMeter(clock: Clock): LockMeter {
   }
 
   /** Who held it and is told of a step, was told that it does not any more; a grant is told to one who did not. */
-  function told(line: Line, { requesters, lapsed }: Told): void {
-    if (lapsed) cellsOf(line).expiredCount++
-    for (const who of requesters) holdEnded(nameOf(line, who), 'lost')
+  function told(queue: WaitQueue, { requesters, lapsed }: Told): void {
+    if (lapsed) cellsOf(queue).expiredCount++
+    for (const who of requesters) holdEnded(nameOf(queue, who), 'lost')
   }
 
-  function stepped<Answer extends Step>(line: Line, answer: Answer): Answer {
-    told(line, answer.told)
-    for (const other of answer.elsewhere ?? []) told({ ...line, operation: other.operation }, other.told)
+  function stepped<Answer extends Step>(queue: WaitQueue, answer: Answer): Answer {
+    told(queue, answer.told)
+    for (const other of answer.elsewhere ?? []) told({ ...queue, operation: other.operation }, other.told)
     return answer
   }
 
   /** How it stands with one who asked. */
   function stands(
-    line: Line,
+    queue: WaitQueue,
     who: Requester,
     { standing, told }: Step & { readonly standing: Standing },
     leaseMs: number,
   ): void {
-    const name = nameOf(line, who)
+    const name = nameOf(queue, who)
     if (standing?.status === 'queued') {
-      waits(line, who, leaseMs)
+      waits(queue, who, leaseMs)
     } else if (standing?.status === 'granted') {
       // One that neither waited nor was granted by this very step asked again for what it has.
       const isNew = told.requesters.some((one) => isSame(one, who))
-      const cells = waitEnded(name, 'granted') ?? (isNew ? grantedAtOnce(line) : undefined)
+      const cells = waitEnded(name, 'granted') ?? (isNew ? grantedAtOnce(queue) : undefined)
       if (cells) holds(name, cells)
     } else {
       held.delete(name)
@@ -197,53 +198,53 @@ export function createLockMeter(clock: Clock): LockMeter {
   }
 
   function countStore(namespace: string, store: LockStore): LockStore {
-    const lineOf = ({ operation, resource }: LockKey): Line => ({ namespace, operation, resource })
+    const queueOf = ({ operation, resource }: LockKey): WaitQueue => ({ namespace, operation, resource })
     return {
       // These without async: there is one of each for every turn, and each promise on its way adds to it.
       acquire: (key, ask, times) =>
         store.acquire(key, ask, times).then((answer) => {
-          const line = lineOf(key)
-          stands(line, ask, stepped(line, answer), times.waiterLeaseMs)
+          const queue = queueOf(key)
+          stands(queue, ask, stepped(queue, answer), times.waiterLeaseMs)
           return answer
         }),
       release: (key, who, end, times) =>
         store.release(key, who, end, times).then((answer) => {
-          const line = lineOf(key)
-          const { released } = stepped(line, answer)
-          const name = nameOf(line, who)
+          const queue = queueOf(key)
+          const { released } = stepped(queue, answer)
+          const name = nameOf(queue, who)
           if (released) holdEnded(name, end.outcome)
           else held.delete(name)
-          if (released?.next) calledNext(nameOf(line, released.next))
+          if (released?.next) calledNext(nameOf(queue, released.next))
           return answer
         }),
       renew: (key, who, terms, times) =>
-        store.renew(key, who, terms, times).then((answer) => stepped(lineOf(key), answer)),
+        store.renew(key, who, terms, times).then((answer) => stepped(queueOf(key), answer)),
       async keep(key, who, options, times) {
-        const line = lineOf(key)
-        const answer = stepped(line, await store.keep(key, who, options, times))
-        stands(line, who, answer, times.waiterLeaseMs)
+        const queue = queueOf(key)
+        const answer = stepped(queue, await store.keep(key, who, options, times))
+        stands(queue, who, answer, times.waiterLeaseMs)
         return answer
       },
       async leave(key, who, times) {
-        const line = lineOf(key)
-        const answer = stepped(line, await store.leave(key, who, times))
+        const queue = queueOf(key)
+        const answer = stepped(queue, await store.leave(key, who, times))
         if (answer.left !== true) return answer
-        waitEnded(nameOf(line, who), 'gone')
-        holdEnded(nameOf(line, who), 'lost')
+        waitEnded(nameOf(queue, who), 'gone')
+        holdEnded(nameOf(queue, who), 'lost')
         return answer
       },
       async evict(key, who, times) {
-        const line = lineOf(key)
-        const answer = stepped(line, await store.evict(key, who, times))
-        if (answer.evicted) waitEnded(nameOf(line, who), 'gone')
+        const queue = queueOf(key)
+        const answer = stepped(queue, await store.evict(key, who, times))
+        if (answer.evicted) waitEnded(nameOf(queue, who), 'gone')
         return answer
       },
       shorten: async (key, who, toMs, times) =>
-        stepped(lineOf(key), await store.shorten(key, who, toMs, times)),
-      fail: async (key, who, value, times) => stepped(lineOf(key), await store.fail(key, who, value, times)),
+        stepped(queueOf(key), await store.shorten(key, who, toMs, times)),
+      fail: async (key, who, value, times) => stepped(queueOf(key), await store.fail(key, who, value, times)),
       async sweep(limit, times) {
         const swept = await store.sweep(limit, times)
-        for (const one of swept) told(lineOf(one.key), one.told)
+        for (const one of swept) told(queueOf(one.key), one.told)
         return swept
       },
       inspect: (key, limit) => store.inspect(key, limit),
@@ -257,7 +258,7 @@ export function createLockMeter(clock: Clock): LockMeter {
     const shown = operations
       .all()
       .filter(({ labels }) => namespace === undefined || labels.namespace === namespace)
-    const lines = (count: (cells: Cells) => number): readonly Value[] =>
+    const seriesOf = (count: (cells: Cells) => number): readonly Value[] =>
       shown.map(({ labels, cells }) => ({ labels, value: count(cells) }))
     return [
       {
@@ -280,13 +281,13 @@ export function createLockMeter(clock: Clock): LockMeter {
         name: 'signalbox_lock_waiters',
         help: 'Who waits for locks and was lately heard of by this server; the store is not asked.',
         type: 'gauge',
-        values: lines(({ waiterCount }) => waiterCount),
+        values: seriesOf(({ waiterCount }) => waiterCount),
       },
       {
         name: 'signalbox_lock_expired_total',
         help: 'Turns that ended because their lease ran out, as this server found; each is found by one server.',
         type: 'counter',
-        values: lines(({ expiredCount }) => expiredCount),
+        values: seriesOf(({ expiredCount }) => expiredCount),
       },
     ]
   }
@@ -310,7 +311,7 @@ function timesOf<End extends string>(
 }
 
 /** No name has a control character in it. */
-function nameOf({ namespace, operation, resource }: Line, { node, requestId }: Requester): string {
+function nameOf({ namespace, operation, resource }: WaitQueue, { node, requestId }: Requester): string {
   return `${namespace}\n${operation}\n${resource}\n${node}\n${requestId}`
 }
 

@@ -88,10 +88,10 @@ export const ownSession: readonly string[] = [
 ]
 
 /**
- * Sessions for transactions on lines. One that a process which stands still has begun keeps others from its line; it is
+ * Sessions for transactions on wait queues. One that a process which stands still has begun keeps others from its wait queue; it is
  * ended before they give up.
  */
-export const lineSession: readonly string[] = [...ownSession, 'SET SESSION idle_transaction_timeout = 5']
+export const waitingSession: readonly string[] = [...ownSession, 'SET SESSION idle_transaction_timeout = 5']
 
 /**
  * Sessions for users' transactions. READ COMMITTED, because with REPEATABLE READ a server with

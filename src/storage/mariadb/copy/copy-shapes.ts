@@ -1,4 +1,4 @@
-import { type CopyShapes, fleetKeyCell, lineKeyCell, lineResult } from '../../copy-shape.ts'
+import { type CopyShapes, fleetKeyCell, queueKeyCell, queueResult } from '../../copy-shape.ts'
 import { durableFleet } from '../../copy-tables.ts'
 
 const line = {
@@ -43,7 +43,7 @@ export const mariadbShapes: CopyShapes = {
       is_called: '(t.take_up_by IS NOT NULL)',
     },
     more: {
-      queue_key: lineKeyCell,
+      queue_key: queueKeyCell,
       grant_from: () => '0',
       due_at: () => '0',
       lease_ends_at: (cell) => (cell('holder_node') === null ? null : '0'),
@@ -55,7 +55,7 @@ export const mariadbShapes: CopyShapes = {
     read: { ...line.read, has_deadline: '(t.deadline_at IS NOT NULL)' },
     names: { ...line.names, has_deadline: null },
     more: {
-      queue_key: lineKeyCell,
+      queue_key: queueKeyCell,
       lease_ends_at: () => '0',
       deadline_at: (cell) => (cell('has_deadline') === '1' ? '0' : null),
       due_at: () => '0',
@@ -66,7 +66,7 @@ export const mariadbShapes: CopyShapes = {
       LEFT JOIN lock_result r ON r.queue_key = t.queue_key AND r.revision = t.revision`,
     read: { ...line.read, value: 'r.value' },
     names: { ...line.names, value: null },
-    more: { queue_key: lineKeyCell, kept_until: () => '0' },
-    also: [lineResult],
+    more: { queue_key: queueKeyCell, kept_until: () => '0' },
+    also: [queueResult],
   },
 }

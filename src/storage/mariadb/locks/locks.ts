@@ -1,53 +1,53 @@
 import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import type { LockStore } from '../../../locks/index.ts'
 import { ruledLocks } from '../../ruled-locks.ts'
-import type { LineName } from '../../sql/wait-queue-key.ts'
-import { type LineCall, runCalls, shareTurns } from '../../sql/wait-queue-turns.ts'
+import type { WaitQueueName } from '../../sql/wait-queue-key.ts'
+import { runCalls, shareTurns, type WaitQueueCall } from '../../sql/wait-queue-turns.ts'
 import type { Call, Calls } from '../connection/calls.ts'
 import { isLost } from '../connection/failures.ts'
 import type { LockTables } from '../tables.ts'
-import { findWaitingHolders, inspectLine, listLines } from './wait-queue-reads.ts'
-import { commitLines, MariadbLine, openLines } from './wait-queue-rows.ts'
+import { findWaitingHolders, inspectQueue, listQueues } from './wait-queue-reads.ts'
+import { commitQueues, MariadbWaitQueue, openQueues } from './wait-queue-rows.ts'
 import { sweepNamespace } from './wait-queue-sweep.ts'
 
-/** Where the lines of a namespace are. */
-export interface LockPlace {
+/** Where the wait queues of a namespace are. */
+export interface MariadbLockParts {
   readonly namespace: string
   readonly tables: LockTables
-  /** For looks, and for what never waits for a line. */
+  /** For looks, and for what never waits for a wait queue. */
   readonly calls: Calls
-  /** For transactions on lines, on connections of their own. */
-  readonly lineCalls: Calls
+  /** For transactions on wait queues, on connections of their own. */
+  readonly waitingCalls: Calls
   readonly packetBytes: number
 }
 
 /**
- * Lines on MariaDB. A step is one transaction:
+ * Wait queues on MariaDB. A step is one transaction:
  *
- *     START, lock the line's row, read it ──▶ (ask for more) ──▶ mint a token ──▶ write, COMMIT
+ *     START, lock the wait queue's row, read it ──▶ (ask for more) ──▶ mint a token ──▶ write, COMMIT
  *
- * The line and the clock are read after the row was locked. The counter of tokens comes last, because all grants of its
- * shard wait for each other from there to the commit. Several lines, whose operations exclude each other, are locked in
+ * The wait queue and the clock are read after the row was locked. The counter of tokens comes last, because all grants of its
+ * shard wait for each other from there to the commit. Several wait queues, whose operations exclude each other, are locked in
  * one order and in one trip.
  */
-export function createMariadbLocks(place: LockPlace): LockStore {
-  const { namespace, tables, calls: looks, lineCalls, packetBytes } = place
+export function createMariadbLocks(parts: MariadbLockParts): LockStore {
+  const { namespace, tables, calls: looks, waitingCalls, packetBytes } = parts
 
   const run = shareTurns(namespace, perform)
 
   async function perform(
-    names: readonly LineName[],
-    calls: readonly LineCall[],
+    names: readonly WaitQueueName[],
+    calls: readonly WaitQueueCall[],
     deadline: number,
   ): Promise<readonly unknown[]> {
     const progress = { isCommitting: false }
     try {
-      return await lineCalls.run(
+      return await waitingCalls.run(
         'take a step on a lock',
         (call) =>
           transact(
             call,
-            names.map((name) => new MariadbLine(call, tables, name, packetBytes)),
+            names.map((name) => new MariadbWaitQueue(call, tables, name, packetBytes)),
             calls,
             progress,
           ),
@@ -60,26 +60,26 @@ export function createMariadbLocks(place: LockPlace): LockStore {
 
   return {
     ...ruledLocks(run),
-    inspect: (key, limit) => inspectLine(looks, tables, namespace, key, limit),
-    list: (query) => listLines(looks, tables, namespace, query),
+    inspect: (key, limit) => inspectQueue(looks, tables, namespace, key, limit),
+    list: (query) => listQueues(looks, tables, namespace, query),
     findWaitingHolders: (keys) => findWaitingHolders(looks, tables, namespace, keys),
-    sweep: (limit, times) => sweepNamespace(place, limit, times, run),
+    sweep: (limit, times) => sweepNamespace(parts, limit, times, run),
   }
 }
 
 async function transact(
   call: Call,
-  lines: readonly MariadbLine[],
-  calls: readonly LineCall[],
+  queues: readonly MariadbWaitQueue[],
+  calls: readonly WaitQueueCall[],
   progress: { isCommitting: boolean },
 ): Promise<readonly unknown[]> {
   progress.isCommitting = false
-  const books = await openLines(call, lines)
-  const answers = await runCalls(calls, books)
+  const buffers = await openQueues(call, queues)
+  const answers = await runCalls(calls, buffers)
   progress.isCommitting = true
-  await commitLines(
+  await commitQueues(
     call,
-    lines.map((line) => [line, books.get(line.operation)!.lastWrites()]),
+    queues.map((queue) => [queue, buffers.get(queue.operation)!.lastWrites()]),
   )
   return answers
 }

@@ -1,20 +1,20 @@
 import type { Outcome, Requester, Waiter } from '../../../locks/rules/index.ts'
 import {
   type FoundRequester,
-  LineBook,
-  type LinePages,
-  type LineWrites,
   openedHeadSize,
-} from '../../sql/wait-queue-book.ts'
-import { type LineName, shardOf } from '../../sql/wait-queue-key.ts'
+  WaitQueueBuffer,
+  type WaitQueueCalls,
+  type WaitQueueWrites,
+} from '../../sql/wait-queue-buffer.ts'
+import { shardOf, type WaitQueueName } from '../../sql/wait-queue-key.ts'
 import {
-  decodeLine,
   decodeOutcome,
+  decodeQueue,
   decodeWaiter,
-  lineColumns,
-  type StoredLine,
+  queueColumns,
   type StoredOutcome,
   type StoredWaiter,
+  type StoredWaitQueue,
   waiterColumns,
 } from '../../sql/wait-queue-record.ts'
 import { begin, type Call, commit, rowCount, type Statement } from '../connection/calls.ts'
@@ -24,89 +24,89 @@ import type { LockTables } from '../tables.ts'
 import { encodeResult, encodeWrites } from './wait-queue-writes.ts'
 
 /**
- * The rows of one line in one transaction on one connection.
+ * The rows of one wait queue in one transaction on one connection.
  *
- * The line's own row is its lock. Where there is none it is inserted, blank, with revision 0. A transaction that had
- * nothing to write is rolled back, so one stays so only beside another line that changed, until the next sweep: it is
+ * The wait queue's own row is its lock. Where there is none it is inserted, blank, with revision 0. A transaction that had
+ * nothing to write is rolled back, so one stays so only beside another wait queue that changed, until the next sweep: it is
  * as good as none.
  */
-export class MariadbLine implements LinePages {
+export class MariadbWaitQueue implements WaitQueueCalls {
   readonly #call: Call
   readonly #tables: LockTables
-  readonly #line: LineName
+  readonly #queue: WaitQueueName
   readonly #packetBytes: number
   /** Something else than the blank row. */
   #hasWritten = false
 
-  constructor(call: Call, tables: LockTables, line: LineName, packetBytes: number) {
+  constructor(call: Call, tables: LockTables, queue: WaitQueueName, packetBytes: number) {
     this.#call = call
     this.#tables = tables
-    this.#line = line
+    this.#queue = queue
     this.#packetBytes = packetBytes
   }
 
   get operation(): string {
-    return this.#line.operation
+    return this.#queue.operation
   }
 
-  /** Waits for the line, in a statement of its own: what follows sees what was committed before. */
+  /** Waits for the wait queue, in a statement of its own: what follows sees what was committed before. */
   lockStatement(): Statement {
-    const { lineKey, namespace, operation, resource } = this.#line
+    const { queueKey, namespace, operation, resource } = this.#queue
     return [
       // It takes the row exclusively at once; INSERT IGNORE would share it first, and two who share it deadlock.
-      `INSERT INTO ${this.#tables.line} (queue_key, namespace, operation, resource) VALUES (?, ?, ?, ?)
+      `INSERT INTO ${this.#tables.queue} (queue_key, namespace, operation, resource) VALUES (?, ?, ?, ?)
         ON DUPLICATE KEY UPDATE revision = revision`,
-      [lineKey, namespace, operation, resource],
+      [queueKey, namespace, operation, resource],
     ]
   }
 
-  /** Reads the line, and the head of it. */
+  /** Reads the wait queue, and the head of it. */
   readStatements(): readonly [Statement, Statement] {
-    const { line, outcome } = this.#tables
-    const { lineKey } = this.#line
+    const { queue, outcome } = this.#tables
+    const { queueKey } = this.#queue
     return [
       [
         `SELECT ${readColumns}, EXISTS (SELECT 1 FROM ${outcome} WHERE queue_key = ?) AS has_outcomes
-          FROM ${line} WHERE queue_key = ?`,
-        [lineKey, lineKey],
+          FROM ${queue} WHERE queue_key = ?`,
+        [queueKey, queueKey],
       ],
       this.#selectHead(openedHeadSize),
     ]
   }
 
-  bookOf([opened]: readonly OpenedRow[], head: readonly StoredWaiter[]): LineBook {
-    return this.#bookOf(opened!, head, opened!.has_outcomes === 1)
+  bufferOf([opened]: readonly OpenedRow[], head: readonly StoredWaiter[]): WaitQueueBuffer {
+    return this.#bufferOf(opened!, head, opened!.has_outcomes === 1)
   }
 
-  /** The same without waiting, with those who wait at these places; undefined when it is gone or somebody has it. */
+  /** The same without waiting, with those who wait at these positions; undefined when it is gone or somebody has it. */
   async tryOpen(
     seqs: readonly number[],
-  ): Promise<{ readonly book: LineBook; readonly waiters: readonly Waiter[] } | undefined> {
-    const { line, waiter } = this.#tables
-    const { lineKey } = this.#line
+  ): Promise<{ readonly buffer: WaitQueueBuffer; readonly waiters: readonly Waiter[] } | undefined> {
+    const { queue, waiter } = this.#tables
+    const { queueKey } = this.#queue
     const [, [opened], head, rows] = (await this.#call.packet([
       begin,
-      [`SELECT ${readColumns} FROM ${line} WHERE queue_key = ? FOR UPDATE SKIP LOCKED`, [lineKey]],
+      [`SELECT ${readColumns} FROM ${queue} WHERE queue_key = ? FOR UPDATE SKIP LOCKED`, [queueKey]],
       this.#selectHead(openedHeadSize),
       [
         `SELECT ${waiterColumns.join(', ')} FROM ${waiter} FORCE INDEX (PRIMARY)
           WHERE queue_key = ? AND seq IN (?)`,
-        [lineKey, seqs.length === 0 ? [0] : seqs],
+        [queueKey, seqs.length === 0 ? [0] : seqs],
       ],
     ])) as [unknown, OpenedRow[], StoredWaiter[], StoredWaiter[]]
     if (!opened) return undefined
     // Whether there are outcomes was not asked: those who sweep look at none.
-    const book = this.#bookOf(opened, head, true)
+    const buffer = this.#bufferOf(opened, head, true)
     const waiters = rows.map(decodeWaiter)
-    book.note(waiters)
-    return { book, waiters }
+    buffer.note(waiters)
+    return { buffer, waiters }
   }
 
-  #bookOf(opened: OpenedRow, head: readonly StoredWaiter[], hasOutcomes: boolean): LineBook {
-    return new LineBook(this, {
-      operation: this.#line.operation,
+  #bufferOf(opened: OpenedRow, head: readonly StoredWaiter[], hasOutcomes: boolean): WaitQueueBuffer {
+    return new WaitQueueBuffer(this, {
+      operation: this.#queue.operation,
       now: opened.now,
-      row: opened.revision === 0 ? undefined : decodeLine(opened),
+      row: opened.revision === 0 ? undefined : decodeQueue(opened),
       dueAt: opened.due_at === null ? null : Number(opened.due_at),
       waiterCount: Number(opened.waiter_count),
       head: head.map(decodeWaiter),
@@ -114,9 +114,9 @@ export class MariadbLine implements LinePages {
     })
   }
 
-  async find(who: Requester, writes: LineWrites): Promise<FoundRequester> {
+  async find(who: Requester, writes: WaitQueueWrites): Promise<FoundRequester> {
     const { waiter, outcome, result } = this.#tables
-    const named = [this.#line.lineKey, who.node, who.requestId]
+    const named = [this.#queue.queueKey, who.node, who.requestId]
     const answers = await this.send([
       ...this.encode(writes),
       [
@@ -144,18 +144,18 @@ export class MariadbLine implements LinePages {
     }
   }
 
-  async head(limit: number, writes: LineWrites): Promise<readonly Waiter[]> {
+  async head(limit: number, writes: WaitQueueWrites): Promise<readonly Waiter[]> {
     const answers = await this.send([...this.encode(writes), this.#selectHead(limit)])
     return (answers.at(-1) as StoredWaiter[]).map(decodeWaiter)
   }
 
-  async countBefore(seq: number, writes: LineWrites): Promise<number> {
+  async countBefore(seq: number, writes: WaitQueueWrites): Promise<number> {
     const answers = await this.send([
       ...this.encode(writes),
       [
         `SELECT COUNT(*) AS \`before\` FROM ${this.#tables.waiter} FORCE INDEX (PRIMARY)
           WHERE queue_key = ? AND seq < ?`,
-        [this.#line.lineKey, seq],
+        [this.#queue.queueKey, seq],
       ],
     ])
     return Number((answers.at(-1) as { before: number }[])[0]!.before)
@@ -164,30 +164,30 @@ export class MariadbLine implements LinePages {
   async dissolve(
     wants: 'result' | 'all',
     { kind, value, isTold, keptUntil, revision }: Omit<Outcome, 'node' | 'requestId' | 'seq'>,
-    writes: LineWrites,
+    writes: WaitQueueWrites,
   ): Promise<number> {
     const { waiter, outcome } = this.#tables
-    const { lineKey } = this.#line
+    const { queueKey } = this.#queue
     this.#hasWritten = true
     const wanting = wants === 'all' ? '' : `AND want = 'result'`
     const answers = await this.send([
       ...this.encode(writes),
-      ...(value === null ? [] : [encodeResult(this.#tables, this.#line, { revision, value, keptUntil })]),
+      ...(value === null ? [] : [encodeResult(this.#tables, this.#queue, { revision, value, keptUntil })]),
       [
         `INSERT INTO ${outcome} (queue_key, namespace, node, request_id, kind, seq, is_told, kept_until, revision)
           SELECT queue_key, namespace, node, request_id, ?, seq, ?, ?, ? FROM ${waiter} WHERE queue_key = ? ${wanting}
           ON DUPLICATE KEY UPDATE kind = VALUES(kind), seq = VALUES(seq), is_told = VALUES(is_told),
             kept_until = VALUES(kept_until), revision = VALUES(revision)`,
-        [kind, isTold, keptUntil, revision, lineKey],
+        [kind, isTold, keptUntil, revision, queueKey],
       ],
-      [`DELETE FROM ${waiter} WHERE queue_key = ? ${wanting}`, [lineKey]],
+      [`DELETE FROM ${waiter} WHERE queue_key = ? ${wanting}`, [queueKey]],
     ])
     return rowCount(answers.at(-1))
   }
 
   async mintToken(): Promise<number> {
     const { shard } = this.#tables
-    const number = shardOf(this.#line)
+    const number = shardOf(this.#queue)
     const [, [row]] = (await this.#call.packet([
       [
         `UPDATE ${shard} SET last_token = GREATEST(last_token + 1,
@@ -203,7 +203,7 @@ export class MariadbLine implements LinePages {
     return [
       `SELECT ${waiterColumns.join(', ')} FROM ${this.#tables.waiter} FORCE INDEX (PRIMARY)
         WHERE queue_key = ? ORDER BY seq LIMIT ?`,
-      [this.#line.lineKey, limit],
+      [this.#queue.queueKey, limit],
     ]
   }
 
@@ -211,8 +211,8 @@ export class MariadbLine implements LinePages {
     return this.#hasWritten
   }
 
-  encode(writes: LineWrites): readonly Statement[] {
-    const statements = encodeWrites(this.#tables, this.#line, writes)
+  encode(writes: WaitQueueWrites): readonly Statement[] {
+    const statements = encodeWrites(this.#tables, this.#queue, writes)
     this.#hasWritten ||= statements.length > 0
     return statements
   }
@@ -227,34 +227,34 @@ export class MariadbLine implements LinePages {
   }
 }
 
-/** Begins, waits for the lines in the order given and reads them; by operation. */
-export async function openLines(
+/** Begins, waits for the wait queues in the order given and reads them; by operation. */
+export async function openQueues(
   call: Call,
-  lines: readonly MariadbLine[],
-): Promise<ReadonlyMap<string, LineBook>> {
+  queues: readonly MariadbWaitQueue[],
+): Promise<ReadonlyMap<string, WaitQueueBuffer>> {
   const answers = await call.packet([
     begin,
-    ...lines.map((line) => line.lockStatement()),
-    ...lines.flatMap((line) => line.readStatements()),
+    ...queues.map((queue) => queue.lockStatement()),
+    ...queues.flatMap((queue) => queue.readStatements()),
   ])
-  const read = answers.slice(1 + lines.length) as (OpenedRow[] & StoredWaiter[])[]
+  const read = answers.slice(1 + queues.length) as (OpenedRow[] & StoredWaiter[])[]
   return new Map(
-    lines.map((line, at) => [line.operation, line.bookOf(read[2 * at]!, read[2 * at + 1]!)] as const),
+    queues.map((queue, at) => [queue.operation, queue.bufferOf(read[2 * at]!, read[2 * at + 1]!)] as const),
   )
 }
 
-export async function commitLines(
+export async function commitQueues(
   call: Call,
-  changes: readonly (readonly [MariadbLine, LineWrites])[],
+  changes: readonly (readonly [MariadbWaitQueue, WaitQueueWrites])[],
 ): Promise<void> {
-  const statements = changes.flatMap(([line, writes]) => line.encode(writes))
-  if (changes.some(([line]) => line.hasWritten)) await changes[0]![0].send([...statements, commit])
+  const statements = changes.flatMap(([queue, writes]) => queue.encode(writes))
+  if (changes.some(([queue]) => queue.hasWritten)) await changes[0]![0].send([...statements, commit])
   else await call.packet([['ROLLBACK', []]])
 }
 
-const readColumns = `${lineColumns.join(', ')}, ${nowMs} AS now`
+const readColumns = `${queueColumns.join(', ')}, ${nowMs} AS now`
 
-interface OpenedRow extends StoredLine {
+interface OpenedRow extends StoredWaitQueue {
   readonly now: number
   readonly has_outcomes: number
 }

@@ -1,35 +1,35 @@
 import type { LockKey } from '../../../locks/index.ts'
-import { groupOf, type LineTimes, type Requester } from '../../../locks/rules/index.ts'
+import { groupOf, type LockTimes, type Requester } from '../../../locks/rules/index.ts'
 import type { RunRule } from '../../ruled-locks.ts'
-import { nameLine } from '../../sql/wait-queue-key.ts'
+import { nameWaitQueue } from '../../sql/wait-queue-key.ts'
 import {
-  type DueLine,
-  type SweptLine,
+  type DueWaitQueue,
+  type SweptWaitQueue,
   sweepBook,
   sweepGroup,
-  sweepLines,
+  sweepQueues,
 } from '../../sql/wait-queue-sweep.ts'
 import { begin, type Calls, commit, rowCount } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
-import type { LockPlace } from './locks.ts'
-import { commitLines, MariadbLine } from './wait-queue-rows.ts'
+import type { MariadbLockParts } from './locks.ts'
+import { commitQueues, MariadbWaitQueue } from './wait-queue-rows.ts'
 
 /**
- * Brings lines to the present whose time has come, and forgets what is over. Any number may sweep at once: a line that
+ * Brings wait queues to the present whose time has come, and forgets what is over. Any number may sweep at once: a wait queue that
  * somebody has at this moment is passed over, for whoever has it brings it to the present, and all is judged again once
- * a line is locked.
+ * a wait queue is locked.
  */
 export async function sweepNamespace(
-  place: LockPlace,
+  parts: MariadbLockParts,
   limit: number,
-  times: LineTimes,
+  times: LockTimes,
   run: RunRule,
-): Promise<readonly SweptLine[]> {
-  const { due, over } = await look(place, limit, times.keepMs)
-  return sweepLines(
+): Promise<readonly SweptWaitQueue[]> {
+  const { due, over } = await look(parts, limit, times.keepMs)
+  return sweepQueues(
     due,
-    (line) => sweepOne(place, line, times, run),
-    () => forget(place, over, times.keepMs),
+    (queue) => sweepOne(parts, queue, times, run),
+    () => forget(parts, over, times.keepMs),
   )
 }
 
@@ -43,48 +43,48 @@ const mostBites = 10
 interface Over {
   readonly outcomes: boolean
   readonly results: boolean
-  readonly lines: boolean
+  readonly queues: boolean
 }
 
 /** What there is to do, in one trip. */
 function look(
-  { calls, tables, namespace }: LockPlace,
+  { calls, tables, namespace }: MariadbLockParts,
   limit: number,
   keepMs: number,
-): Promise<{ due: readonly DueLine[]; over: Over }> {
-  const { line, waiter, outcome, result } = tables
+): Promise<{ due: readonly DueWaitQueue[]; over: Over }> {
+  const { queue, waiter, outcome, result } = tables
   const kept = (table: string, index: string) =>
     `EXISTS (SELECT 1 FROM ${table} FORCE INDEX (${index}) WHERE namespace = ? AND kept_until <= ${nowMs})`
   return calls.run('look for locks that are due', async (call) => {
-    const [lines, waiters, [over]] = (await call.packet([
+    const [queues, waiters, [over]] = (await call.packet([
       [
-        `SELECT operation, resource FROM ${line} FORCE INDEX (lock_queue_due)
+        `SELECT operation, resource FROM ${queue} FORCE INDEX (lock_queue_due)
           WHERE namespace = ? AND due_at <= ${nowMs} ORDER BY due_at LIMIT ?`,
         [namespace, limit],
       ],
       [
         `SELECT l.operation, l.resource, w.seq FROM ${waiter} w FORCE INDEX (lock_waiter_due)
-          STRAIGHT_JOIN ${line} l ON l.queue_key = w.queue_key
+          STRAIGHT_JOIN ${queue} l ON l.queue_key = w.queue_key
           WHERE w.namespace = ? AND w.due_at <= ${nowMs} ORDER BY w.due_at LIMIT ?`,
         [namespace, mostWaiters],
       ],
       [
         `SELECT ${kept(outcome, 'lock_outcome_kept')} AS outcomes, ${kept(result, 'lock_result_kept')} AS results,
-          EXISTS (SELECT 1 FROM ${line} FORCE INDEX (lock_queue_idle)
-            WHERE namespace = ? AND idle_since <= ${nowMs} - ? AND grant_from <= ${nowMs}) AS \`lines\``,
+          EXISTS (SELECT 1 FROM ${queue} FORCE INDEX (lock_queue_idle)
+            WHERE namespace = ? AND idle_since <= ${nowMs} - ? AND grant_from <= ${nowMs}) AS \`queues\``,
         [namespace, namespace, namespace, keepMs],
       ],
     ])) as [LockKey[], (LockKey & { seq: number })[], Record<keyof Over, number>[]]
-    const { outcomes, results, lines: idle } = over!
+    const { outcomes, results, queues: idle } = over!
     return {
-      due: gather(lines, waiters).slice(0, limit),
-      over: { outcomes: outcomes === 1, results: results === 1, lines: idle === 1 },
+      due: gather(queues, waiters).slice(0, limit),
+      over: { outcomes: outcomes === 1, results: results === 1, queues: idle === 1 },
     }
   })
 }
 
-/** Every line once, with the places of those who are due in it. */
-function gather(lines: readonly LockKey[], waiters: readonly (LockKey & { seq: number })[]): DueLine[] {
+/** Every wait queue once, with the positions of those who are due in it. */
+function gather(queues: readonly LockKey[], waiters: readonly (LockKey & { seq: number })[]): DueWaitQueue[] {
   const due = new Map<string, LockKey & { readonly seqs: number[] }>()
   const at = ({ operation, resource }: LockKey) => {
     const name = JSON.stringify([operation, resource])
@@ -92,45 +92,48 @@ function gather(lines: readonly LockKey[], waiters: readonly (LockKey & { seq: n
     due.set(name, known)
     return known
   }
-  for (const line of lines) at(line)
+  for (const queue of queues) at(queue)
   for (const waiter of waiters) at(waiter).seqs.push(waiter.seq)
   return [...due.values()]
 }
 
 async function sweepOne(
-  place: LockPlace,
-  due: DueLine,
-  times: LineTimes,
+  parts: MariadbLockParts,
+  due: DueWaitQueue,
+  times: LockTimes,
   run: RunRule,
-): Promise<readonly SweptLine[]> {
-  const { lineCalls, tables, namespace, packetBytes } = place
+): Promise<readonly SweptWaitQueue[]> {
+  const { waitingCalls, tables, namespace, packetBytes } = parts
   const group = groupOf(times.conflicts, due.operation)
-  if (group) return sweepGroup(due, group, await whoIsAt(place, due), times, run)
-  return lineCalls.run('sweep a lock', async (call) => {
-    const line = new MariadbLine(call, tables, nameLine(namespace, due), packetBytes)
-    const opened = await line.tryOpen(due.seqs)
+  if (group) return sweepGroup(due, group, await whoIsAt(parts, due), times, run)
+  return waitingCalls.run('sweep a lock', async (call) => {
+    const queue = new MariadbWaitQueue(call, tables, nameWaitQueue(namespace, due), packetBytes)
+    const opened = await queue.tryOpen(due.seqs)
     if (!opened) {
       await call.packet([['ROLLBACK', []]])
       return []
     }
-    const swept = await sweepBook(due, opened.book, opened.waiters, times)
-    await commitLines(call, [[line, opened.book.lastWrites()]])
+    const swept = await sweepBook(due, opened.buffer, opened.waiters, times)
+    await commitQueues(call, [[queue, opened.buffer.lastWrites()]])
     return swept
   })
 }
 
-async function whoIsAt({ calls, tables, namespace }: LockPlace, due: DueLine): Promise<readonly Requester[]> {
+async function whoIsAt(
+  { calls, tables, namespace }: MariadbLockParts,
+  due: DueWaitQueue,
+): Promise<readonly Requester[]> {
   if (due.seqs.length === 0) return []
   return calls.run('look for who waits no longer', (call) =>
     call.rows<{ node: string; requestId: string }>(
       `SELECT node, request_id AS requestId FROM ${tables.waiter} WHERE queue_key = ? AND seq IN (?)`,
-      [nameLine(namespace, due).lineKey, due.seqs],
+      [nameWaitQueue(namespace, due).queueKey, due.seqs],
     ),
   )
 }
 
-async function forget(place: LockPlace, over: Over, keepMs: number): Promise<void> {
-  const { calls, tables, namespace } = place
+async function forget(parts: MariadbLockParts, over: Over, keepMs: number): Promise<void> {
+  const { calls, tables, namespace } = parts
   const { outcome, result } = tables
   if (over.outcomes) {
     const columns = ['queue_key', 'node', 'request_id']
@@ -140,7 +143,7 @@ async function forget(place: LockPlace, over: Over, keepMs: number): Promise<voi
     const columns = ['queue_key', 'revision']
     await inBites(() => forgetKept(calls, result, 'lock_result_kept', columns, namespace))
   }
-  if (over.lines) await inBites(() => forgetLines(place, keepMs))
+  if (over.queues) await inBites(() => forgetQueues(parts, keepMs))
 }
 
 async function inBites(take: () => Promise<number>): Promise<void> {
@@ -182,13 +185,13 @@ function forgetKept(
   })
 }
 
-/** A line is forgotten by whoever has its lock, and only while it is still idle then. */
-function forgetLines({ calls, tables, namespace }: LockPlace, keepMs: number): Promise<number> {
-  const { line, outcome } = tables
+/** A wait queue is forgotten by whoever has its lock, and only while it is still idle then. */
+function forgetQueues({ calls, tables, namespace }: MariadbLockParts, keepMs: number): Promise<number> {
+  const { queue, outcome } = tables
   const idle = `idle_since <= ${nowMs} - ? AND grant_from <= ${nowMs}`
   return calls.run('forget locks', async (call) => {
     const found = await call.rows<{ queue_key: string }>(
-      `SELECT queue_key FROM ${line} l FORCE INDEX (lock_queue_idle) WHERE namespace = ? AND ${idle}
+      `SELECT queue_key FROM ${queue} l FORCE INDEX (lock_queue_idle) WHERE namespace = ? AND ${idle}
         AND NOT EXISTS (SELECT 1 FROM ${outcome} o WHERE o.queue_key = l.queue_key) LIMIT ?`,
       [namespace, keepMs, bite],
     )
@@ -197,7 +200,7 @@ function forgetLines({ calls, tables, namespace }: LockPlace, keepMs: number): P
     const [, mine, ended] = (await call.packet([
       begin,
       [
-        `SELECT queue_key FROM ${line} WHERE queue_key IN (?) AND ${idle} FOR UPDATE SKIP LOCKED`,
+        `SELECT queue_key FROM ${queue} WHERE queue_key IN (?) AND ${idle} FOR UPDATE SKIP LOCKED`,
         [keys, keepMs],
       ],
       [`SELECT DISTINCT queue_key FROM ${outcome} WHERE queue_key IN (?)`, [keys]],
@@ -208,7 +211,7 @@ function forgetLines({ calls, tables, namespace }: LockPlace, keepMs: number): P
       await call.packet([['ROLLBACK', []]])
       return 0
     }
-    const [deleted] = await call.packet([[`DELETE FROM ${line} WHERE queue_key IN (?)`, [gone]], commit])
+    const [deleted] = await call.packet([[`DELETE FROM ${queue} WHERE queue_key IN (?)`, [gone]], commit])
     return rowCount(deleted)
   })
 }

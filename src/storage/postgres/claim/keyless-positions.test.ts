@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { withMovedClock } from '../../../../test/support/moved-clock.ts'
 import { start } from '../jobs/cursor.ts'
-import { KeylessPlaces } from './keyless-positions.ts'
+import { KeylessPositions } from './keyless-positions.ts'
 
 const place = (id: string) => ({ rank: '0', runAt: '1000', id })
 
 test('claims go on behind what was passed, and look from the start again in time, however often they went on', () => {
   withMovedClock((advance) => {
-    const places = new KeylessPlaces()
+    const places = new KeylessPositions()
     assert.equal(places.from('mail', null), start)
     places.passed('mail', null, { place: place('a'), tookMs: 5, isEnd: true })
     assert.deepEqual(places.from('mail', null), place('a'))
@@ -24,7 +24,7 @@ test('claims go on behind what was passed, and look from the start again in time
 
 test('a look that was long is not made again soon, and one that is not at its end goes on until it is', () => {
   withMovedClock((advance) => {
-    const places = new KeylessPlaces()
+    const places = new KeylessPositions()
     places.passed('mail', null, { place: place('a'), tookMs: 100, isEnd: false })
     advance(10_000)
     assert.deepEqual(places.from('mail', null), place('a'))

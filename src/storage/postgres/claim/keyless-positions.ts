@@ -5,7 +5,7 @@ import { type Position, start } from '../jobs/cursor.ts'
  * walks the line; where thousands with a key stand in front, the next claims go on behind those, for a second or more.
  * What comes to stand before the place meanwhile is found by the next look from the start.
  */
-export class KeylessPlaces {
+export class KeylessPositions {
   readonly #places = new Map<string, Kept>()
 
   from(queue: string, kinds: readonly string[] | null): Position {

@@ -69,7 +69,7 @@ export class LimitClaimer {
     const nonce = createNonce()
     const values = straightValues(namespace, queue, request, limits, limit, nonce)
     const { promise: over, resolve: end } = Promise.withResolvers<void>()
-    const sending = this.#sender.atOnceInLine(`${namespace} ${queue}`, async (client) => {
+    const sending = this.#sender.atOnceWaiting(`${namespace} ${queue}`, async (client) => {
       const { own, take } = statements.straight
       const owning = this.#sender.send(client, own, [namespace, queue])
       const adopting = this.#sender.send(client, statements.limits.adopt, [namespace, queue])
@@ -147,7 +147,7 @@ export class LimitClaimer {
   async #tryTo(queue: string, request: ClaimRequest, limit: number): Promise<Attempt> {
     // Leases may run out one after the other; a bound, so that a claim always ends.
     for (let tries = 0; tries < 4; tries++) {
-      const attempt = await this.#sender.allOrNothingInLine(
+      const attempt = await this.#sender.allOrNothingWaiting(
         (client, keep) => this.#attempt(client, keep, queue, request, limit),
         ({ isKept }) => isKept,
       )

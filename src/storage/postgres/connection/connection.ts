@@ -33,7 +33,7 @@ export type Runner = Pick<Client, 'query'>
 
 /**
  * The connections of one store, in four groups, so that none can starve another: `core` for the store's own short
- * statements, `heartbeat` for renewals alone, `lines` for transactions on lines of locks, which may wait for each other,
+ * statements, `heartbeat` for renewals alone, `lines` for transactions on wait queues of locks, which may wait for each other,
  * and `handlers` for transactions that a user's work holds open.
  *
  * Every wait has a deadline. The server's own (lock and statement time-outs) come first and say why; the client's
@@ -44,7 +44,7 @@ export class Connections implements Sender {
   readonly isOneTransaction = false
   readonly #core: MeteredPool
   readonly #heartbeat: MeteredPool
-  readonly #lines: MeteredPool
+  readonly #waiting: MeteredPool
   readonly #handlers: MeteredPool
   readonly #lent = new WeakMap<PoolClient, Ticket>()
   /** Connections on which another of the same may send something behind what is under way. */
@@ -78,7 +78,7 @@ export class Connections implements Sender {
     })
     this.#core = metered('core', bounded, 6)
     this.#heartbeat = metered('heartbeat', bounded, 2)
-    this.#lines = metered('lines', bounded, 6)
+    this.#waiting = metered('lines', bounded, 6)
     this.#handlers = metered('handlers', target.config, target.poolSize)
     this.#lender = new Lender(this.#handlers.pool)
   }
@@ -125,9 +125,9 @@ export class Connections implements Sender {
     return this.#within(this.#heartbeat, work, doing)
   }
 
-  /** The same on the connections of lines. */
-  useLine<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
-    return this.#within(this.#lines, work, doing)
+  /** The same on the connections for transactions that may wait. */
+  useWaiting<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
+    return this.#within(this.#waiting, work, doing)
   }
 
   allOrNothing<Result>(
@@ -137,23 +137,23 @@ export class Connections implements Sender {
     return this.use((client) => inTransaction(client, 'BEGIN', work, isKept))
   }
 
-  allOrNothingInLine<Result>(
+  allOrNothingWaiting<Result>(
     work: (client: PoolClient, keep: () => void) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result> {
-    return this.useLine((client) => inTransaction(client, beginInLine, work, isKept))
+    return this.useWaiting((client) => inTransaction(client, beginWaiting, work, isKept))
   }
 
   /** What rolls it back after a failure comes behind the next one's COMMIT, so it harms nobody. */
-  atOnceInLine<Result>(who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  atOnceWaiting<Result>(who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const work = (client: PoolClient, keep: () => void) => {
       const sent = send(client)
       keep()
       return sent
     }
     return this.#within(
-      this.#lines,
-      (client) => inTransaction(client, beginInLine, work, () => true),
+      this.#waiting,
+      (client) => inTransaction(client, beginWaiting, work, () => true),
       'use',
       `line ${who}`,
     )
@@ -296,7 +296,7 @@ export class Connections implements Sender {
       await Promise.race([idle, late])
     }
     this.#lender.close()
-    const ends = [this.#core, this.#heartbeat, this.#lines, this.#handlers].map(({ pool }) => pool.end())
+    const ends = [this.#core, this.#heartbeat, this.#waiting, this.#handlers].map(({ pool }) => pool.end())
     await Promise.race([Promise.allSettled(ends), late])
     clearTimeout(timer)
   }
@@ -306,7 +306,7 @@ export class Connections implements Sender {
  * The isolation is said outright: each statement must see what was committed before it, whatever the default is. And a
  * process that stands still must not keep others from the rows it has: the server ends its transaction.
  */
-const beginInLine =
+const beginWaiting =
   "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'"
 
 async function inTransaction<Result>(

@@ -134,7 +134,10 @@ interface How {
   readonly timeoutMs?: number | undefined
 }
 
-const uses = { core: 'use', waiting: 'useLine', heartbeat: 'useBeat' } as const satisfies Record<Lane, string>
+const uses = { core: 'use', waiting: 'useWaiting', heartbeat: 'useBeat' } as const satisfies Record<
+  Lane,
+  string
+>
 
 /**
  * The isolation is said outright: each statement must see what was committed before it, whatever the default is. And a

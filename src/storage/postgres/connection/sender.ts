@@ -33,7 +33,7 @@ export interface Sender {
    * The same where it may have to wait for another's: it keeps nobody here from a connection but those who wait too. Work
    * that has sent all it will, and is sure that it is kept if it works, may `keep` it before the answers have come.
    */
-  allOrNothingInLine<Result>(
+  allOrNothingWaiting<Result>(
     work: (client: PoolClient, keep: () => void) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result>
@@ -41,7 +41,7 @@ export interface Sender {
    * A transaction of which all is sent at once, kept if it works. One that is begun before the first of the same was
    * answered goes behind it on its connection.
    */
-  atOnceInLine<Result>(who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result>
+  atOnceWaiting<Result>(who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result>
   /** Sends a statement on such a connection, without waiting for those before it. */
   send<Row extends QueryResultRow>(
     client: Runner,

@@ -1,5 +1,5 @@
 import type { SchemaWatch } from '../../schema-watch.ts'
-import { KeylessPlaces } from '../claim/keyless-positions.ts'
+import { KeylessPositions } from '../claim/keyless-positions.ts'
 import { Lapses } from '../claim/lapses.ts'
 import { LimitFronts } from '../claim/limit-fronts.ts'
 import { LimitGivers } from '../claim/limit-givers.ts'
@@ -29,7 +29,7 @@ export interface Space {
   readonly turns: QueueTurns
   readonly fronts: LimitFronts
   readonly givers: LimitGivers
-  readonly keyless: KeylessPlaces
+  readonly keyless: KeylessPositions
   /** Whether this program may still begin anything on it. */
   readonly schema: Pick<SchemaWatch, 'refuse' | 'isRefusing'>
   readonly notifier: Pick<PostgresNotifier, 'ride'>
@@ -64,7 +64,7 @@ export function createSpace(
     turns: new QueueTurns(),
     fronts: new LimitFronts(),
     givers: new LimitGivers(),
-    keyless: new KeylessPlaces(),
+    keyless: new KeylessPositions(),
     schema,
     notifier,
   }

@@ -84,7 +84,7 @@ export class Operations {
   async limit(queue: string, limits: QueueLimits | null): Promise<void> {
     const given = [this.#namespace, queue]
     const isCounted = limits !== null && countsRunning(limits)
-    await this.#sender.allOrNothingInLine(
+    await this.#sender.allOrNothingWaiting(
       (client) => {
         const send = (statement: Statement, ...values: unknown[]) =>
           this.#sender.send(client, statement, [...given, ...values])

@@ -73,14 +73,14 @@ export class Pinned implements Sender {
   }
 
   /** Nothing is to be gained here by keeping it early. */
-  allOrNothingInLine<Result>(
+  allOrNothingWaiting<Result>(
     work: (client: PoolClient, keep: () => void) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result> {
     return this.allOrNothing((client) => work(client, () => undefined), isKept)
   }
 
-  atOnceInLine<Result>(_who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  atOnceWaiting<Result>(_who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result> {
     return this.allOrNothing(send, () => true)
   }
 

@@ -3,45 +3,45 @@ import type { PoolClient } from 'pg'
 import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import type { LockStore } from '../../../locks/index.ts'
 import { ruledLocks } from '../../ruled-locks.ts'
-import type { LineName } from '../../sql/wait-queue-key.ts'
-import { type LineCall, runCalls, shareTurns } from '../../sql/wait-queue-turns.ts'
+import type { WaitQueueName } from '../../sql/wait-queue-key.ts'
+import { runCalls, shareTurns, type WaitQueueCall } from '../../sql/wait-queue-turns.ts'
 import type { Connections } from '../connection/connection.ts'
 import { isConflict, isConnectionLoss } from '../connection/failures.ts'
-import { LineReads } from './wait-queue-reads.ts'
-import { commitLines, openLines, PostgresLine } from './wait-queue-rows.ts'
-import type { LineStatements } from './wait-queue-statements.ts'
-import { LineSweep } from './wait-queue-sweep.ts'
+import { WaitQueueReads } from './wait-queue-reads.ts'
+import { commitQueues, openQueues, PostgresWaitQueue } from './wait-queue-rows.ts'
+import type { WaitQueueStatements } from './wait-queue-statements.ts'
+import { WaitQueueSweep } from './wait-queue-sweep.ts'
 
 /**
- * Lines on Postgres. A step is one transaction:
+ * Wait queues on Postgres. A step is one transaction:
  *
- *     BEGIN, lock the line, read it ──▶ (ask for more) ──▶ mint a token ──▶ write, COMMIT
+ *     BEGIN, lock the wait queue, read it ──▶ (ask for more) ──▶ mint a token ──▶ write, COMMIT
  *
- * The lock is an advisory one of the transaction, so that a line need not have a row to be locked, and the line and the
+ * The lock is an advisory one of the transaction, so that a wait queue need not have a row to be locked, and the wait queue and the
  * clock are read after it was got. The counter of tokens comes last, because all grants of its shard wait for each other
- * from there to the commit. Several lines, whose operations exclude each other, are locked in one order and in one trip.
+ * from there to the commit. Several wait queues, whose operations exclude each other, are locked in one order and in one trip.
  */
 export function createPostgresLocks(
   connections: Connections,
   namespace: string,
   schema: string,
-  statements: LineStatements,
+  statements: WaitQueueStatements,
 ): LockStore {
-  const reads = new LineReads(connections, namespace, schema)
+  const reads = new WaitQueueReads(connections, namespace, schema)
   const run = shareTurns(namespace, perform)
-  const sweeping = new LineSweep(connections, namespace, schema, statements, run)
+  const sweeping = new WaitQueueSweep(connections, namespace, schema, statements, run)
 
   async function perform(
-    names: readonly LineName[],
-    calls: readonly LineCall[],
+    names: readonly WaitQueueName[],
+    calls: readonly WaitQueueCall[],
     deadline: number,
   ): Promise<readonly unknown[]> {
     for (let round = 0; ; round++) {
       const progress = { isCommitting: false }
       try {
-        return await connections.useLine((client) =>
+        return await connections.useWaiting((client) =>
           transact(
-            names.map((name) => new PostgresLine(connections, client, statements, name)),
+            names.map((name) => new PostgresWaitQueue(connections, client, statements, name)),
             client,
             calls,
             progress,
@@ -66,19 +66,19 @@ export function createPostgresLocks(
 }
 
 async function transact(
-  lines: readonly PostgresLine[],
+  queues: readonly PostgresWaitQueue[],
   client: PoolClient,
-  calls: readonly LineCall[],
+  calls: readonly WaitQueueCall[],
   progress: { isCommitting: boolean },
 ): Promise<readonly unknown[]> {
   progress.isCommitting = false
   try {
-    const books = await openLines(client, lines)
-    const answers = await runCalls(calls, books)
+    const buffers = await openQueues(client, queues)
+    const answers = await runCalls(calls, buffers)
     progress.isCommitting = true
-    await commitLines(
+    await commitQueues(
       client,
-      lines.map((line) => [line, books.get(line.operation)!.lastWrites()]),
+      queues.map((queue) => [queue, buffers.get(queue.operation)!.lastWrites()]),
     )
     return answers
   } catch (error) {

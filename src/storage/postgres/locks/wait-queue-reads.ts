@@ -1,12 +1,12 @@
 import type {
-  LineQuery,
-  LineSummary,
-  LineView,
   LockKey,
   WaiterView,
   WaitingHolder,
+  WaitQueueQuery,
+  WaitQueueSummary,
+  WaitQueueView,
 } from '../../../locks/index.ts'
-import { maxWaitingHolders, nameLine } from '../../sql/wait-queue-key.ts'
+import { maxWaitingHolders, nameWaitQueue } from '../../sql/wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
@@ -19,8 +19,8 @@ import {
 import { nowMs } from '../connection/columns.ts'
 import type { Connections, Statement } from '../connection/connection.ts'
 
-/** Looking at lines. Each look is one statement, so what it shows was so at one moment; nobody is kept waiting by it. */
-export class LineReads {
+/** Looking at wait queues. Each look is one statement, so what it shows was so at one moment; nobody is kept waiting by it. */
+export class WaitQueueReads {
   readonly #connections: Connections
   readonly #namespace: string
   readonly #schema: string
@@ -31,10 +31,10 @@ export class LineReads {
     this.#schema = schema
   }
 
-  async inspect(key: LockKey, limit: number): Promise<LineView | undefined> {
-    const { lineKey } = nameLine(this.#namespace, key)
+  async inspect(key: LockKey, limit: number): Promise<WaitQueueView | undefined> {
+    const { queueKey } = nameWaitQueue(this.#namespace, key)
     const { rows } = await this.#connections.run<InspectedRow>(inspectStatement(this.#schema), [
-      lineKey,
+      queueKey,
       limit,
     ])
     const [row] = rows
@@ -54,7 +54,7 @@ export class LineReads {
     }
   }
 
-  async list({ operation, search, limit, after }: LineQuery): Promise<readonly LineSummary[]> {
+  async list({ operation, search, limit, after }: WaitQueueQuery): Promise<readonly WaitQueueSummary[]> {
     const statement = listStatement(this.#schema, operation !== undefined, after !== undefined)
     const { rows } = await this.#connections.run<StoredSummary & Record<string, unknown>>(statement, [
       this.#namespace,
@@ -69,7 +69,7 @@ export class LineReads {
   async findWaitingHolders(keys: readonly LockKey[]): Promise<readonly WaitingHolder[]> {
     const { rows } = await this.#connections.run<StoredWaitingHolder & Record<string, unknown>>(
       waitingHoldersStatement(this.#schema),
-      [this.#namespace, keys.map((key) => nameLine(this.#namespace, key).lineKey), maxWaitingHolders],
+      [this.#namespace, keys.map((key) => nameWaitQueue(this.#namespace, key).queueKey), maxWaitingHolders],
     )
     return rows.map(decodeWaitingHolder)
   }

@@ -2,76 +2,81 @@ import type { PoolClient, QueryResult, QueryResultRow } from 'pg'
 import type { Outcome, Requester, Waiter } from '../../../locks/rules/index.ts'
 import {
   type FoundRequester,
-  LineBook,
-  type LinePages,
-  type LineWrites,
   openedHeadSize,
-} from '../../sql/wait-queue-book.ts'
-import { type LineName, shardOf } from '../../sql/wait-queue-key.ts'
+  WaitQueueBuffer,
+  type WaitQueueCalls,
+  type WaitQueueWrites,
+} from '../../sql/wait-queue-buffer.ts'
+import { shardOf, type WaitQueueName } from '../../sql/wait-queue-key.ts'
 import {
-  decodeLine,
   decodeOutcome,
+  decodeQueue,
   decodeWaiter,
-  type LineSave,
   lastValues,
-  lineValues,
-  type StoredLine,
+  queueValues,
   type StoredOutcome,
   type StoredWaiter,
+  type StoredWaitQueue,
+  type WaitQueueSave,
   waiterDueAt,
 } from '../../sql/wait-queue-record.ts'
 import type { Connections, Statement } from '../connection/connection.ts'
 import { inOnePacket } from '../connection/driver.ts'
-import type { LineStatements } from './wait-queue-statements.ts'
+import type { WaitQueueStatements } from './wait-queue-statements.ts'
 
-/** The rows of one line in one transaction on one connection; all that is sent together goes out in one packet. */
-export class PostgresLine implements LinePages {
+/** The rows of one wait queue in one transaction on one connection; all that is sent together goes out in one packet. */
+export class PostgresWaitQueue implements WaitQueueCalls {
   readonly #connections: Connections
   readonly #client: PoolClient
-  readonly #statements: LineStatements
-  readonly #line: LineName
+  readonly #statements: WaitQueueStatements
+  readonly #queue: WaitQueueName
 
-  constructor(connections: Connections, client: PoolClient, statements: LineStatements, line: LineName) {
+  constructor(
+    connections: Connections,
+    client: PoolClient,
+    statements: WaitQueueStatements,
+    queue: WaitQueueName,
+  ) {
     this.#connections = connections
     this.#client = client
     this.#statements = statements
-    this.#line = line
+    this.#queue = queue
   }
 
   get operation(): string {
-    return this.#line.operation
+    return this.#queue.operation
   }
 
-  /** Waits for the line. In a packet. */
+  /** Waits for the wait queue. In a packet. */
   lock(): Promise<unknown> {
     return this.#send(this.#statements.lock, [])
   }
 
   /** Reads it. In a packet, after the lock. */
-  async read(): Promise<LineBook> {
+  async read(): Promise<WaitQueueBuffer> {
     const [[opened], head] = await Promise.all([this.#readLine(), this.#readHead()])
-    return this.#bookOf(opened!, head)
+    return this.#bufferOf(opened!, head)
   }
 
-  /** The same without waiting, with those who wait at these places; undefined when somebody else has the line. */
+  /** The same without waiting, with those who wait at these positions; undefined when somebody else has the wait queue. */
   async tryOpen(
     seqs: readonly number[],
-  ): Promise<{ readonly book: LineBook; readonly waiters: readonly Waiter[] } | undefined> {
-    const { tryLock, atPlaces } = this.#statements
+  ): Promise<{ readonly buffer: WaitQueueBuffer; readonly waiters: readonly Waiter[] } | undefined> {
+    const { tryLock, atPositions } = this.#statements
     const [, [lock], [opened], head, rows] = await inOnePacket(this.#client, () =>
       Promise.all([
         this.#client.query(begin),
         this.#rows<{ got: boolean }>(tryLock, []),
         this.#readLine(),
         this.#readHead(),
-        seqs.length === 0 ? [] : this.#rows<StoredWaiter>(atPlaces, [seqs]),
+        seqs.length === 0 ? [] : this.#rows<StoredWaiter>(atPositions, [seqs]),
       ]),
     )
     if (!lock!.got) return undefined
-    const book = this.#bookOf(opened!, head)
+    const buffer = this.#bufferOf(opened!, head)
     const waiters = rows.map(decodeWaiter)
-    book.note(waiters)
-    return { book, waiters }
+    buffer.note(waiters)
+    return { buffer, waiters }
   }
 
   #readLine(): Promise<OpenedRow[]> {
@@ -82,12 +87,12 @@ export class PostgresLine implements LinePages {
     return this.#rows<StoredWaiter>(this.#statements.head, [openedHeadSize])
   }
 
-  #bookOf(opened: OpenedRow, head: readonly StoredWaiter[]): LineBook {
+  #bufferOf(opened: OpenedRow, head: readonly StoredWaiter[]): WaitQueueBuffer {
     const isThere = opened.queue_key !== null
-    return new LineBook(this, {
-      operation: this.#line.operation,
+    return new WaitQueueBuffer(this, {
+      operation: this.#queue.operation,
       now: Number(opened.now),
-      row: isThere ? decodeLine(opened) : undefined,
+      row: isThere ? decodeQueue(opened) : undefined,
       dueAt: opened.due_at === null ? null : Number(opened.due_at),
       waiterCount: isThere ? Number(opened.waiter_count) : 0,
       head: head.map(decodeWaiter),
@@ -95,7 +100,7 @@ export class PostgresLine implements LinePages {
     })
   }
 
-  async find(who: Requester, writes: LineWrites): Promise<FoundRequester> {
+  async find(who: Requester, writes: WaitQueueWrites): Promise<FoundRequester> {
     const { findWaiter, findOutcome } = this.#statements
     const named = [who.node, who.requestId]
     const [[waiter], [outcome]] = await this.#after(writes, () =>
@@ -111,12 +116,12 @@ export class PostgresLine implements LinePages {
     }
   }
 
-  async head(limit: number, writes: LineWrites): Promise<readonly Waiter[]> {
+  async head(limit: number, writes: WaitQueueWrites): Promise<readonly Waiter[]> {
     const rows = await this.#after(writes, () => this.#rows<StoredWaiter>(this.#statements.head, [limit]))
     return rows.map(decodeWaiter)
   }
 
-  async countBefore(seq: number, writes: LineWrites): Promise<number> {
+  async countBefore(seq: number, writes: WaitQueueWrites): Promise<number> {
     const [row] = await this.#after(writes, () =>
       this.#rows<{ before: string }>(this.#statements.countBefore, [seq]),
     )
@@ -126,9 +131,9 @@ export class PostgresLine implements LinePages {
   async dissolve(
     wants: 'result' | 'all',
     { kind, value, isTold, keptUntil, revision }: Omit<Outcome, 'node' | 'requestId' | 'seq'>,
-    writes: LineWrites,
+    writes: WaitQueueWrites,
   ): Promise<number> {
-    const { namespace } = this.#line
+    const { namespace } = this.#queue
     const results = value === null ? writes.results : [...writes.results, { revision, value, keptUntil }]
     const [row] = await this.#after({ ...writes, results }, () =>
       this.#rows<{ count: string }>(this.#statements.dissolve, [
@@ -147,12 +152,12 @@ export class PostgresLine implements LinePages {
     const { rows } = await this.#connections.send<{ last_token: string }>(
       this.#client,
       this.#statements.mint,
-      [shardOf(this.#line)],
+      [shardOf(this.#queue)],
     )
     return Number(rows[0]!.last_token)
   }
 
-  async #after<Answer>(writes: LineWrites, ask: () => Promise<Answer>): Promise<Answer> {
+  async #after<Answer>(writes: WaitQueueWrites, ask: () => Promise<Answer>): Promise<Answer> {
     const [answer] = await inOnePacket(this.#client, () => {
       const written = this.write(writes)
       return Promise.all([ask(), ...written])
@@ -161,9 +166,10 @@ export class PostgresLine implements LinePages {
   }
 
   /** Sends all of it. In a packet. */
-  write(writes: LineWrites): Promise<unknown>[] {
-    const { removeWaiters, saveWaiters, removeOutcome, saveOutcomes, saveResult, saveLine } = this.#statements
-    const { namespace } = this.#line
+  write(writes: WaitQueueWrites): Promise<unknown>[] {
+    const { removeWaiters, saveWaiters, removeOutcome, saveOutcomes, saveResult, saveQueue } =
+      this.#statements
+    const { namespace } = this.#queue
     const sent: Promise<unknown>[] = []
     if (writes.goneSeqs.length > 0) sent.push(this.#send(removeWaiters, [writes.goneSeqs]))
     if (writes.waiters.length > 0)
@@ -174,56 +180,56 @@ export class PostgresLine implements LinePages {
       sent.push(this.#send(saveResult, [namespace, revision, value, keptUntil]))
     if (writes.outcomes.length > 0)
       sent.push(this.#send(saveOutcomes, [namespace, ...outcomeArrays(writes.outcomes)]))
-    if (writes.line) sent.push(this.#send(saveLine, this.#lineParams(writes.line)))
+    if (writes.queue) sent.push(this.#send(saveQueue, this.#queueParams(writes.queue)))
     return sent
   }
 
-  #lineParams(save: LineSave): unknown[] {
-    const { namespace, operation, resource } = this.#line
-    return [namespace, operation, resource, ...lineValues(save), ...lastValues(save), save.writesProgress]
+  #queueParams(save: WaitQueueSave): unknown[] {
+    const { namespace, operation, resource } = this.#queue
+    return [namespace, operation, resource, ...queueValues(save), ...lastValues(save), save.writesProgress]
   }
 
   async #rows<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<Row[]> {
     return (await this.#send<Row>(statement, values)).rows
   }
 
-  /** Every statement but `mint` has the line's key as its first value. */
+  /** Every statement but `mint` has the wait queue's key as its first value. */
   #send<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
-    return this.#connections.send<Row>(this.#client, statement, [this.#line.lineKey, ...values])
+    return this.#connections.send<Row>(this.#client, statement, [this.#queue.queueKey, ...values])
   }
 }
 
 const begin = 'BEGIN ISOLATION LEVEL READ COMMITTED'
 
-/** Begins, waits for the lines in the order given and reads them; by operation. */
-export async function openLines(
+/** Begins, waits for the wait queues in the order given and reads them; by operation. */
+export async function openQueues(
   client: PoolClient,
-  lines: readonly PostgresLine[],
-): Promise<ReadonlyMap<string, LineBook>> {
-  const [, , books] = await inOnePacket(client, () =>
+  queues: readonly PostgresWaitQueue[],
+): Promise<ReadonlyMap<string, WaitQueueBuffer>> {
+  const [, , buffers] = await inOnePacket(client, () =>
     Promise.all([
       client.query(begin),
-      Promise.all(lines.map((line) => line.lock())),
-      Promise.all(lines.map((line) => line.read())),
+      Promise.all(queues.map((queue) => queue.lock())),
+      Promise.all(queues.map((queue) => queue.read())),
     ]),
   )
-  return new Map(books.map((book) => [book.operation(), book]))
+  return new Map(buffers.map((buffer) => [buffer.operation(), buffer]))
 }
 
 /** Writes and commits; who has nothing to write only ends. */
-export async function commitLines(
+export async function commitQueues(
   client: PoolClient,
-  changes: readonly (readonly [PostgresLine, LineWrites])[],
+  changes: readonly (readonly [PostgresWaitQueue, WaitQueueWrites])[],
 ): Promise<void> {
   // COMMIT goes out at once: behind a statement that failed it is a rollback.
   const [committed] = await inOnePacket(client, () => {
-    const written = changes.flatMap(([line, writes]) => line.write(writes))
+    const written = changes.flatMap(([queue, writes]) => queue.write(writes))
     return Promise.all([client.query('COMMIT'), ...written])
   })
   if (committed.command !== 'COMMIT') throw new Error(`COMMIT was answered with ${committed.command}`)
 }
 
-interface OpenedRow extends StoredLine {
+interface OpenedRow extends StoredWaitQueue {
   readonly now: string
   readonly queue_key: string | null
   readonly has_outcomes: boolean

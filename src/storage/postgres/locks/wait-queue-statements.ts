@@ -1,19 +1,19 @@
-import { lastColumns, lineColumns, waiterColumns } from '../../sql/wait-queue-record.ts'
+import { lastColumns, queueColumns, waiterColumns } from '../../sql/wait-queue-record.ts'
 import { nowMs } from '../connection/columns.ts'
 import type { Statement } from '../connection/connection.ts'
 
-/** Every statement on a line that is locked; namespaces share them. */
-export type LineStatements = Record<
+/** Every statement on a wait queue that is locked; namespaces share them. */
+export type WaitQueueStatements = Record<
   | 'lock'
   | 'tryLock'
   | 'open'
   | 'head'
-  | 'atPlaces'
+  | 'atPositions'
   | 'findWaiter'
   | 'findOutcome'
   | 'countBefore'
   | 'mint'
-  | 'saveLine'
+  | 'saveQueue'
   | 'saveWaiters'
   | 'removeWaiters'
   | 'saveOutcomes'
@@ -24,16 +24,16 @@ export type LineStatements = Record<
 >
 
 /**
- * A process that stands still inside a transaction must not keep others from the line for long: the server ends it. The
+ * A process that stands still inside a transaction must not keep others from the wait queue for long: the server ends it. The
  * others have waited for less than their deadline then.
  */
 const soonOver = `set_config('idle_in_transaction_session_timeout', '5s', true)`
 
-export function lineStatements(s: string): LineStatements {
+export function waitQueueStatements(s: string): WaitQueueStatements {
   const named = (name: string, text: string): Statement => ({ name: `sb_line_${name}`, text })
   const waiter = waiterColumns.map((column) => `w.${column}`).join(', ')
   return {
-    // In a statement of its own, before the line is read: each statement sees what was committed when it began.
+    // In a statement of its own, before the wait queue is read: each statement sees what was committed when it began.
     lock: named('lock', `SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0)), ${soonOver}`),
     tryLock: named(
       'try_lock',
@@ -43,15 +43,15 @@ export function lineStatements(s: string): LineStatements {
       'open',
       `
 SELECT clock.now, l.queue_key, EXISTS (SELECT FROM ${s}.lock_outcome o WHERE o.queue_key = $1) AS has_outcomes,
-       ${lineColumns.map((column) => `l.${column}`).join(', ')}
+       ${queueColumns.map((column) => `l.${column}`).join(', ')}
 FROM (SELECT ${nowMs} AS now) clock LEFT JOIN ${s}.lock_queue l ON l.queue_key = $1`,
     ),
     head: named(
       'head',
       `SELECT ${waiter} FROM ${s}.lock_waiter w WHERE w.queue_key = $1 ORDER BY w.seq LIMIT $2`,
     ),
-    atPlaces: named(
-      'at_places',
+    atPositions: named(
+      'at_positions',
       `SELECT ${waiter} FROM ${s}.lock_waiter w WHERE w.queue_key = $1 AND w.seq = ANY ($2::bigint[])`,
     ),
     findWaiter: named(
@@ -84,25 +84,25 @@ WHERE shard = $1 RETURNING last_token`,
   }
 }
 
-type Writing = Extract<keyof LineStatements, `save${string}` | `remove${string}` | 'dissolve'>
+type Writing = Extract<keyof WaitQueueStatements, `save${string}` | `remove${string}` | 'dissolve'>
 
 function writingStatements(
   s: string,
   named: (name: string, text: string) => Statement,
 ): Record<Writing, Statement> {
-  const lineNames = ['queue_key', 'namespace', 'operation', 'resource', ...lineColumns, ...lastColumns]
-  const places = (names: readonly string[]) => names.map((_, index) => `$${index + 1}`).join(', ')
+  const queueNames = ['queue_key', 'namespace', 'operation', 'resource', ...queueColumns, ...lastColumns]
+  const placeholders = (names: readonly string[]) => names.map((_, index) => `$${index + 1}`).join(', ')
   const given = (names: readonly string[]) => names.map((name) => `${name} = excluded.${name}`).join(', ')
-  const changing = lineColumns.filter((column) => column !== 'progress')
+  const changing = queueColumns.filter((column) => column !== 'progress')
   const outcome = ['kind', 'seq', 'is_told', 'kept_until', 'revision']
   return {
-    // What is not written again keeps its place outside the row, however large it is.
-    saveLine: named(
+    // What is not written again keeps its position outside the row, however large it is.
+    saveQueue: named(
       'save',
       `
-INSERT INTO ${s}.lock_queue AS l (${lineNames.join(', ')}) VALUES (${places(lineNames)})
+INSERT INTO ${s}.lock_queue AS l (${queueNames.join(', ')}) VALUES (${placeholders(queueNames)})
 ON CONFLICT (queue_key) DO UPDATE SET ${given(changing)},
-  progress = CASE WHEN $${lineNames.length + 1}::boolean THEN excluded.progress ELSE l.progress END,
+  progress = CASE WHEN $${queueNames.length + 1}::boolean THEN excluded.progress ELSE l.progress END,
   ${lastColumns.map((name) => `${name} = CASE WHEN excluded.last_outcome IS NULL THEN l.${name} ELSE excluded.${name} END`).join(',\n  ')}`,
     ),
     saveWaiters: named(

@@ -1,27 +1,27 @@
-import { groupOf, type LineTimes, type Requester } from '../../../locks/rules/index.ts'
+import { groupOf, type LockTimes, type Requester } from '../../../locks/rules/index.ts'
 import type { RunRule } from '../../ruled-locks.ts'
-import { nameLine } from '../../sql/wait-queue-key.ts'
+import { nameWaitQueue } from '../../sql/wait-queue-key.ts'
 import {
-  type DueLine,
-  type SweptLine,
+  type DueWaitQueue,
+  type SweptWaitQueue,
   sweepBook,
   sweepGroup,
-  sweepLines,
+  sweepQueues,
 } from '../../sql/wait-queue-sweep.ts'
 import { nowMs } from '../connection/columns.ts'
 import type { Connections, Statement } from '../connection/connection.ts'
-import { commitLines, PostgresLine } from './wait-queue-rows.ts'
-import type { LineStatements } from './wait-queue-statements.ts'
+import { commitQueues, PostgresWaitQueue } from './wait-queue-rows.ts'
+import type { WaitQueueStatements } from './wait-queue-statements.ts'
 
 /**
- * Brings lines to the present whose time has come, and forgets what is over. Any number may sweep at once: a line that
+ * Brings wait queues to the present whose time has come, and forgets what is over. Any number may sweep at once: a wait queue that
  * somebody has at this moment is passed over, for whoever has it brings it to the present, and all is judged again once
- * a line is locked.
+ * a wait queue is locked.
  */
-export class LineSweep {
+export class WaitQueueSweep {
   readonly #connections: Connections
   readonly #namespace: string
-  readonly #statements: LineStatements
+  readonly #statements: WaitQueueStatements
   readonly #sweeping: SweepStatements
   readonly #run: RunRule
 
@@ -29,7 +29,7 @@ export class LineSweep {
     connections: Connections,
     namespace: string,
     schema: string,
-    statements: LineStatements,
+    statements: WaitQueueStatements,
     run: RunRule,
   ) {
     this.#connections = connections
@@ -39,45 +39,45 @@ export class LineSweep {
     this.#run = run
   }
 
-  async sweep(limit: number, times: LineTimes): Promise<readonly SweptLine[]> {
+  async sweep(limit: number, times: LockTimes): Promise<readonly SweptWaitQueue[]> {
     const { due, over } = await this.#look(limit, times.keepMs)
-    return sweepLines(
+    return sweepQueues(
       due,
-      (line) => this.#sweepOne(line, times),
+      (queue) => this.#sweepOne(queue, times),
       () => this.#forget(over, times.keepMs),
     )
   }
 
   /** What there is to do, in one trip. */
-  async #look(limit: number, keepMs: number): Promise<{ due: readonly DueLine[]; over: Over }> {
+  async #look(limit: number, keepMs: number): Promise<{ due: readonly DueWaitQueue[]; over: Over }> {
     const [due, over] = await this.#connections.use((client) =>
       Promise.all([
         this.#connections.send<DueRow>(client, this.#sweeping.due, [this.#namespace, limit, mostWaiters]),
         this.#connections.send<Over>(client, this.#sweeping.over, [this.#namespace, keepMs]),
       ]),
     )
-    const lines = due.rows.map(({ operation, resource, seqs }) => ({
+    const queues = due.rows.map(({ operation, resource, seqs }) => ({
       operation,
       resource,
       seqs: (seqs ?? []).map(Number),
     }))
-    return { due: lines, over: over.rows[0]! }
+    return { due: queues, over: over.rows[0]! }
   }
 
-  async #sweepOne(due: DueLine, times: LineTimes): Promise<readonly SweptLine[]> {
-    const name = nameLine(this.#namespace, due)
+  async #sweepOne(due: DueWaitQueue, times: LockTimes): Promise<readonly SweptWaitQueue[]> {
+    const name = nameWaitQueue(this.#namespace, due)
     const group = groupOf(times.conflicts, due.operation)
-    if (group) return sweepGroup(due, group, await this.#whoIsAt(name.lineKey, due.seqs), times, this.#run)
-    return this.#connections.useLine(async (client) => {
-      const line = new PostgresLine(this.#connections, client, this.#statements, name)
+    if (group) return sweepGroup(due, group, await this.#whoIsAt(name.queueKey, due.seqs), times, this.#run)
+    return this.#connections.useWaiting(async (client) => {
+      const queue = new PostgresWaitQueue(this.#connections, client, this.#statements, name)
       try {
-        const opened = await line.tryOpen(due.seqs)
+        const opened = await queue.tryOpen(due.seqs)
         if (!opened) {
           await client.query('ROLLBACK')
           return []
         }
-        const swept = await sweepBook(due, opened.book, opened.waiters, times)
-        await commitLines(client, [[line, opened.book.lastWrites()]])
+        const swept = await sweepBook(due, opened.buffer, opened.waiters, times)
+        await commitQueues(client, [[queue, opened.buffer.lastWrites()]])
         return swept
       } catch (error) {
         await client.query('ROLLBACK').catch(() => undefined)
@@ -86,21 +86,21 @@ export class LineSweep {
     })
   }
 
-  async #whoIsAt(lineKey: string, seqs: readonly number[]): Promise<readonly Requester[]> {
+  async #whoIsAt(queueKey: string, seqs: readonly number[]): Promise<readonly Requester[]> {
     if (seqs.length === 0) return []
     const { rows } = await this.#connections.run<{ node: string; request_id: string }>(
-      this.#statements.atPlaces,
-      [lineKey, seqs],
+      this.#statements.atPositions,
+      [queueKey, seqs],
     )
     return rows.map(({ node, request_id: requestId }) => ({ node, requestId }))
   }
 
-  async #forget({ outcomes, results, lines }: Over, keepMs: number): Promise<void> {
-    const { outcomes: oldOutcomes, results: oldResults, lines: oldLines } = this.#sweeping
+  async #forget({ outcomes, results, queues }: Over, keepMs: number): Promise<void> {
+    const { outcomes: oldOutcomes, results: oldResults, queues: oldQueues } = this.#sweeping
     if (outcomes) await this.#inBites(oldOutcomes, [this.#namespace], 1_000)
     if (results) await this.#inBites(oldResults, [this.#namespace], 100)
     // Each of these is an advisory lock until the statement ends, and the server has room for a few thousand.
-    if (lines) await this.#inBites(oldLines, [this.#namespace, keepMs], 100)
+    if (queues) await this.#inBites(oldQueues, [this.#namespace, keepMs], 100)
   }
 
   async #inBites(statement: Statement, values: readonly unknown[], bite: number): Promise<void> {
@@ -126,10 +126,10 @@ interface DueRow {
 interface Over {
   readonly outcomes: boolean
   readonly results: boolean
-  readonly lines: boolean
+  readonly queues: boolean
 }
 
-type SweepStatements = Record<'due' | 'over' | 'outcomes' | 'results' | 'lines', Statement>
+type SweepStatements = Record<'due' | 'over' | 'outcomes' | 'results' | 'queues', Statement>
 
 function sweepStatements(s: string): SweepStatements {
   const now = `(SELECT ${nowMs})`
@@ -162,14 +162,14 @@ GROUP BY l.queue_key ORDER BY min(due.due_at) LIMIT $2`,
       name: 'sb_sweep_over',
       text: `
 SELECT EXISTS (${kept('lock_outcome')}) AS outcomes, EXISTS (${kept('lock_result')}) AS results,
-       EXISTS (SELECT FROM ${s}.lock_queue l WHERE ${idle('$1', '$2')}) AS lines`,
+       EXISTS (SELECT FROM ${s}.lock_queue l WHERE ${idle('$1', '$2')}) AS queues`,
     },
     outcomes: forget('lock_outcome'),
     results: forget('lock_result'),
-    // Whoever has a line may have read it and be about to write, so only lines that nobody has are forgotten; and those
+    // Whoever has a wait queue may have read it and be about to write, so only wait queues that nobody has are forgotten; and those
     // that somebody changed between the look and the lock are not: every change, and every outcome, brings a revision.
-    lines: {
-      name: 'sb_forget_lock_line',
+    queues: {
+      name: 'sb_forget_lock_queue',
       text: `
 WITH idle AS MATERIALIZED (
   SELECT l.queue_key, l.revision FROM ${s}.lock_queue l

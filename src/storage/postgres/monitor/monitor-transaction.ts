@@ -21,7 +21,7 @@ export function transact<Answer>(
   isKept: (answer: Answer) => boolean,
 ): Promise<Answer> {
   return tellingLoss((progress) =>
-    connections.useLine(async (client) => {
+    connections.useWaiting(async (client) => {
       progress.isCommitting = false
       const tx = new Pinned(connections, client)
       let ending: Promise<QueryResult> | undefined
@@ -57,7 +57,7 @@ export function transactAtOnce(
   send: (client: PoolClient) => readonly Promise<QueryResult>[],
 ): Promise<readonly QueryResult[]> {
   return tellingLoss((progress) =>
-    connections.useLine(async (client) => {
+    connections.useWaiting(async (client) => {
       progress.isCommitting = true
       const sent = inOnePacket(client, () => [client.query(begin), ...send(client), client.query('COMMIT')])
       try {

@@ -1,16 +1,16 @@
 /** A revision must not be used twice in a millisecond, nor an answer be forgotten that may be asked for again. */
 const leastKeptMs = 15_000
 
-/** Alone, a line that is waited for is held, or delayed. */
+/** Alone, a wait queue that is waited for is held, or delayed. */
 export const aloneText: string = `
 local function dueOfWaiting()
   return 0
 end
 `
 
-/** Writing a line, once the step is done. */
+/** Writing a wait queue, once the step is done. */
 export const closingText: string = `
--- Forgets outcomes whose time is over, some at a time: whatever changes the line comes by here.
+-- Forgets outcomes whose time is over, some at a time: whatever changes the wait queue comes by here.
 local function prune()
   local over = redis.call('ZRANGEBYSCORE', own('kept'), '-inf', now, 'LIMIT', 0, 200)
   for _, field in ipairs(over) do put(field, false) end
@@ -23,17 +23,17 @@ local function prune()
   end
 end
 
--- Takes the line off the lists of what falls due and of what is busy.
+-- Takes the wait queue off the lists of what falls due and of what is busy.
 local function unlist()
-  redis.call('ZREM', common('due'), lineName())
-  redis.call('ZREM', common('busy'), lineName())
+  redis.call('ZREM', common('due'), queueName())
+  redis.call('ZREM', common('busy'), queueName())
   dueAt = 0
 end
 
--- Notes when the line changes without anybody asking: the holder's time is over, or the delay is. Whatever is held or
+-- Notes when the wait queue changes without anybody asking: the holder's time is over, or the delay is. Whatever is held or
 -- waited for has such a time, so both lists are kept together.
 --
--- A line that is used again and again stays on them while it is free, and its next holder finds it there. A sweep that
+-- A wait queue that is used again and again stays on them while it is free, and its next holder finds it there. A sweep that
 -- comes by at the time noted finds what is the case then: a later time, or nothing any more.
 local function saveDue()
   local due = 0
@@ -49,8 +49,8 @@ local function saveDue()
     return
   end
   if not wasBusy and dueAt > now and due > dueAt then return end
-  redis.call('ZADD', common('due'), whole(due), lineName())
-  if dueAt == 0 then redis.call('ZADD', common('busy'), '0', lineName()) end
+  redis.call('ZADD', common('due'), whole(due), queueName())
+  if dueAt == 0 then redis.call('ZADD', common('busy'), '0', queueName()) end
   dueAt = due
 end
 
@@ -109,7 +109,7 @@ local function writeRow()
 end
 
 -- Writes what has changed.
-local function closeLine()
+local function closeQueue()
   if isChanged then
     if pruneAt > 0 and pruneAt <= now then prune() end
     saveDue()

@@ -1,12 +1,12 @@
 import { firstStepAt } from './settings.ts'
 
 /**
- * Lines of one resource whose operations exclude each other: src/locks/rules/wait-queue-group.ts, in Lua. One of them is in hand, as
+ * Wait queues of one resource whose operations exclude each other: src/locks/rules/wait-queue-group.ts, in Lua. One of them is in hand, as
  * ever; the others are put aside, each with all of its variables, and taken up when they are needed.
  */
 
-/** All that is of one line and not of the whole step. */
-const ofLine: string = [
+/** All that is of one wait queue and not of the whole step. */
+const ofQueue: string = [
   'rowKey, kindAt, shardKey, name',
   'revision, attempt, grantFrom, results, turns',
   'hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil, pruneAt',
@@ -17,25 +17,25 @@ const ofLine: string = [
   'fields, touched',
 ].join(', ')
 
-const countOfLine: number = ofLine.split(',').length
+const countOfQueue: number = ofQueue.split(',').length
 
-/** One line in hand, the others put aside. */
+/** One wait queue in hand, the others put aside. */
 export const groupText: string = `
--- The lines, the step's own first; which of them is in hand; the highest revision in any.
+-- The wait queues, the step's own first; which of them is in hand; the highest revision in any.
 local group, inHand, groupRevision
 
 local function putAside()
-  return { ${ofLine} }
+  return { ${ofQueue} }
 end
 
-local function takeUpLine(aside)
-  ${ofLine} = unpack(aside, 1, ${countOfLine})
+local function takeUpQueue(aside)
+  ${ofQueue} = unpack(aside, 1, ${countOfQueue})
 end
 
 local function switchTo(no)
   if no == inHand then return end
   group[inHand].aside = putAside()
-  takeUpLine(group[no].aside)
+  takeUpQueue(group[no].aside)
   inHand = no
 end
 
@@ -43,7 +43,7 @@ end
 local function openGroup(keysAt, count, pairsText)
   group, groupRevision = {}, 0
   for no = 1, count do
-    openLine(keysAt + no - 1, redis.call('GET', KEYS[keysAt + no - 1]))
+    openQueue(keysAt + no - 1, redis.call('GET', KEYS[keysAt + no - 1]))
     group[no] = { excluded = {}, aside = putAside() }
     if revision > groupRevision then groupRevision = revision end
   end
@@ -56,7 +56,7 @@ local function openGroup(keysAt, count, pairsText)
   switchTo(1)
 end
 
--- One order for all of them, so that places can be compared.
+-- One order for all of them, so that positions can be compared.
 local function nextRevision()
   local least = now * 1000
   return groupRevision < least and least or groupRevision + 1
@@ -69,7 +69,7 @@ local function change()
 end
 `
 
-/** A line that waits for another than its own holder has no time at which it changes: it is looked at now and then. */
+/** A wait queue that waits for another than its own holder has no time at which it changes: it is looked at now and then. */
 export const groupDueText: string = `
 local function dueOfWaiting()
   return dueAt > now and dueAt or now + 60000
@@ -101,7 +101,7 @@ local function isTaken()
   return holder ~= '' or grantFrom > now
 end
 
--- Ends what has run out in any line, and grants what can be, in order of arrival.
+-- Ends what has run out in any wait queue, and grants what can be, in order of arrival.
 local function settle()
   local heads = {}
   for no = 1, #group do
@@ -116,18 +116,18 @@ local function settle()
   end
   table.sort(heads, function(a, b) return a.head.seq < b.head.seq end)
   for _, entry in ipairs(heads) do
-    local line, head = group[entry.no], entry.head
+    local queue, head = group[entry.no], entry.head
     local isKept = graceUntil() > now
-    for _, other in ipairs(line.excluded) do
+    for _, other in ipairs(queue.excluded) do
       if group[other].isTaken or group[other].isWaiting then isKept = true end
     end
     if isKept then
-      line.isWaiting = true
+      queue.isWaiting = true
     else
       switchTo(entry.no)
       removeWaiter(head)
       grant(head.who, head.ttlMs, head.seq, now + (head.isStreamed == 1 and streamedTakeUpMs or takeUpMs))
-      line.isTaken = true
+      queue.isTaken = true
     end
   end
   switchTo(1)
@@ -135,14 +135,14 @@ end
 
 local advance, grantNext = settle, settle
 
--- Whether one who asks may have it at once, at this place. After advance.
-local function isFreeFor(place)
+-- Whether one who asks may have it at once, at this position. After advance.
+local function isFreeFor(position)
   if graceUntil() > now then return false end
   local isFree = true
   local function look(no)
     switchTo(no)
     local head = firstWaiter()
-    if isTaken() or head and head.seq < place then isFree = false end
+    if isTaken() or head and head.seq < position then isFree = false end
   end
   look(1)
   for _, other in ipairs(group[1].excluded) do look(other) end
@@ -186,7 +186,7 @@ local function clearWayFor(number)
 end
 `
 
-/** Steps on the first line of a group each, and what they changed in the others. */
+/** Steps on the first wait queue of a group each, and what they changed in the others. */
 export const groupTakingText: string = `
 local function takeStep(no, keysAt, at)
   callId = callIdOf(no)
@@ -195,17 +195,17 @@ local function takeStep(no, keysAt, at)
   openGroup(keysAt, count, ARGV[groupAt + 1])
   if isSentAgain and call == callId then return answerBefore() end
   local answer, isToBeRemembered = steps[ARGV[at]](at + 1)
-  -- A place that was left may have kept others waiting.
+  -- A position that was left may have kept others waiting.
   if isChanged then settle() end
   if isToBeRemembered then rememberAnswer(answer) end
   local elsewhere = {}
   for no = 2, count do
     switchTo(no)
-    closeLine()
-    if isChanged then elsewhere[#elsewhere + 1] = { lineName(), endBits(), told } end
+    closeQueue()
+    if isChanged then elsewhere[#elsewhere + 1] = { queueName(), endBits(), told } end
   end
   switchTo(1)
-  closeLine()
+  closeQueue()
   reply(isChanged and 1 or 0, endBits(), revision, told, answer, elsewhere)
 end
 

@@ -1,7 +1,7 @@
 import { clockText } from './clock.ts'
 import { createScript, type Script } from './script.ts'
 
-/** What has fallen due in some shards (KEYS), up to so many (ARGV 2): lines, and who waits in them. */
+/** What has fallen due in some shards (KEYS), up to so many (ARGV 2): wait queues, and who waits in them. */
 export const lookForDueScript: Script = createScript(
   clockText,
   `
@@ -17,7 +17,7 @@ return found
 `,
 )
 
-/** The places that some (ARGV) have in the lines of some shards (KEYS), up to 100 of each in each. */
+/** The positions that some (ARGV) have in the wait queues of some shards (KEYS), up to 100 of each in each. */
 export const lookForWaitsScript: Script = createScript(`
 local found = {}
 for i = 1, #ARGV do found[i] = {} end
@@ -34,7 +34,7 @@ end
 return found
 `)
 
-/** Some names of busy lines from each of some shards (KEYS), from one name (ARGV 1) to another (2), up to so many (3). */
+/** Some names of busy wait queues from each of some shards (KEYS), from one name (ARGV 1) to another (2), up to so many (3). */
 export const lookForBusyScript: Script = createScript(`
 local pages = {}
 for i = 1, #KEYS do

@@ -2,7 +2,7 @@ import { plainFormat, plainTag } from './row.ts'
 import { dayMs, shardFormat, tokenBlock } from './shard.ts'
 
 /**
- * The short way for what is asked for most: a line that was used lately, that nobody holds or waits for and of which
+ * The short way for what is asked for most: a wait queue that was used lately, that nobody holds or waits for and of which
  * nothing is kept beside its row, is taken, and given back with a success and no result. It does what the rules would do
  * (rules.ts and closing.ts) where each of them has nothing to decide; wherever one has, the step is left to them. The
  * rules are defined only when a call needs them, which takes as long as several of these steps.
@@ -48,7 +48,7 @@ local function writeRows()
 end
 
 local function shardKeyOf(key)
-  return string.sub(key, 1, string.find(key, ':line:', 1, true)) .. 'shard'
+  return string.sub(key, 1, string.find(key, ':queue:', 1, true)) .. 'shard'
 end
 
 local function shardOf(no, last)

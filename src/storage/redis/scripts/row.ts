@@ -1,5 +1,5 @@
 /**
- * How a line's row is packed: d is a number, s is text. A plain row is that of a line of which nothing is kept beside it,
+ * How a wait queue's row is packed: d is a number, s is text. A plain row is that of a wait queue of which nothing is kept beside it,
  * and so nobody waits; it is short because to pack and unpack is much of what a step costs. Which of the two it is, its
  * first byte says.
  */

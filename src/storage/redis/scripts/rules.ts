@@ -1,5 +1,5 @@
 /**
- * The rules of a fair line, in Lua: src/locks/rules/rules.ts is what they are held to, function by function and in the same
+ * The rules of a fair wait queue, in Lua: src/locks/rules/rules.ts is what they are held to, function by function and in the same
  * order, and a random walk compares the two. What is added here is the recovery grace (recovery.ts): while it lasts
  * nobody new is granted, and no lease runs out.
  */
@@ -19,7 +19,7 @@ local function noteLast(kind, value)
   hasLastValue = value and 1 or 0
 end
 
-local function conclude(who, place, kind, isTold, value)
+local function conclude(who, position, kind, isTold, value)
   change()
   local keptTo = now + keepMs
   if value then
@@ -27,7 +27,7 @@ local function conclude(who, place, kind, isTold, value)
     keepField(valueField(revision), keptTo)
   end
   putOutcome({
-    who = who, seq = place, isTold = isTold and 1 or 0, keptUntil = keptTo, valueNo = value and revision or 0, kind = kind,
+    who = who, seq = position, isTold = isTold and 1 or 0, keptUntil = keptTo, valueNo = value and revision or 0, kind = kind,
     toldTo = isTold and callId or '',
   })
   keepField('o' .. who, keptTo)
@@ -54,10 +54,10 @@ local function goneBy(waiter)
   return nil
 end
 
-local function setHolder(who, number, ms, place, takeUpUntil)
+local function setHolder(who, number, ms, position, takeUpUntil)
   attempt = attempt + 1
   holder, token, heldAttempt, since, ttlMs, ends = who, number, attempt, now, ms, now + ms
-  takeUpBy, seq, lastToken = takeUpUntil, place, number
+  takeUpBy, seq, lastToken = takeUpUntil, position, number
   if hasProgress == 1 then
     put('p', false)
     hasProgress = 0
@@ -66,13 +66,13 @@ local function setHolder(who, number, ms, place, takeUpUntil)
   tell(who)
 end
 
-local function grant(who, ms, place, takeUpUntil)
-  setHolder(who, mintToken(ms), ms, place, takeUpUntil)
+local function grant(who, ms, position, takeUpUntil)
+  setHolder(who, mintToken(ms), ms, position, takeUpUntil)
 end
 
 `
 
-/** A line alone: who comes next in it. */
+/** A wait queue alone: who comes next in it. */
 export const nextText: string = `
 local function grantNext()
   if grantFrom > now then return end
@@ -97,15 +97,15 @@ local function grantNext()
   end
 end
 
--- Ends what has run out by now and grants the head of the line, until nothing more follows.
+-- Ends what has run out by now and grants the head of the wait queue, until nothing more follows.
 local function advance()
   if holder ~= '' and endOfTurn() <= now and graceUntil() <= now then lapse() end
   if holder == '' then grantNext() end
 end
 
--- Whether one who asks may have it at once. After advance a line that nobody holds and that is not delayed has nobody
+-- Whether one who asks may have it at once. After advance a wait queue that nobody holds and that is not delayed has nobody
 -- waiting.
-local function isFreeFor(place)
+local function isFreeFor(position)
   return holder == '' and grantFrom <= now and graceUntil() <= now
 end
 
@@ -158,7 +158,7 @@ local function stillWaiting(who, isStreamed)
     conclude(who, waiter.seq, 'timeout', true)
     return ended('timeout')
   end
-  -- One whose lease ran out while nobody looked has still its place: it is here.
+  -- One whose lease ran out while nobody looked has still its position: it is here.
   waiter.ends = now + waiterLeaseMs
   waiter.isStreamed = isStreamed
   saveWaiter(waiter)
@@ -171,13 +171,13 @@ local function streamedOf(ask)
   return tonumber(sub(ARGV[ask + 2], 3, 3))
 end
 
-local function join(who, place, hasOutcome, ask)
+local function join(who, position, hasOutcome, ask)
   if results + turns >= maxWaiters then return { 'full', results + turns } end
   if hasOutcome then removeOutcome(who) end
   local terms = ARGV[ask + 2]
   local deadlineMs = tonumber(sub(terms, 4))
   local waiter = {
-    who = who, seq = place, wantsTurn = tonumber(sub(terms, 2, 2)), ttlMs = tonumber(ARGV[ask + 1]), since = now,
+    who = who, seq = position, wantsTurn = tonumber(sub(terms, 2, 2)), ttlMs = tonumber(ARGV[ask + 1]), since = now,
     ends = now + waiterLeaseMs, deadline = deadlineMs and now + deadlineMs or 0, isStreamed = streamedOf(ask),
   }
   addWaiter(waiter)
@@ -198,18 +198,18 @@ local function stand(who, ask)
     return ended(outcome.kind, valueOf(outcome))
   end
 
-  local place = outcome and outcome.seq or nextRevision()
-  local isFree = isFreeFor(place)
+  local position = outcome and outcome.seq or nextRevision()
+  local isFree = isFreeFor(position)
   if not isFree and sub(ARGV[ask + 2], 1, 1) == '0' then return { 'refused', holderView() or otherHolderView() } end
   if isFree then
     if outcome then removeOutcome(who) end
-    grant(who, tonumber(ARGV[ask + 1]), place, 0)
+    grant(who, tonumber(ARGV[ask + 1]), position, 0)
     return granted()
   end
-  return join(who, place, outcome ~= nil, ask)
+  return join(who, position, outcome ~= nil, ask)
 end
 
-local function keepPlace(who, isStreamed)
+local function keepPosition(who, isStreamed)
   if holder == who then return granted() end
   local kept = stillWaiting(who, isStreamed)
   if kept then return kept end
@@ -280,11 +280,11 @@ local function evict(who)
   return true
 end
 
-local function fail(who, place, value)
+local function fail(who, position, value)
   local waiter = readWaiter(who)
-  if not waiter or waiter.seq ~= place then return false end
+  if not waiter or waiter.seq ~= position then return false end
   removeWaiter(waiter)
-  conclude(who, place, 'failed', false, value)
+  conclude(who, position, 'failed', false, value)
   return true
 end
 
@@ -310,7 +310,7 @@ local function shorten(toMs)
 end
 
 -- A holder whose grant was lost with the writes of a server that is gone: its token is newer than any that is known
--- here, so nobody has been granted since. It takes the place of an older holder, and of its own wait.
+-- here, so nobody has been granted since. It takes the position of an older holder, and of its own wait.
 local function reassert(who, number, ms)
   if number <= lastToken or number > micros or graceUntil() <= now or not clearWayFor(number) then return false end
   if holder ~= '' then conclude(holder, seq, 'lost') end

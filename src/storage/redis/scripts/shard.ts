@@ -12,7 +12,7 @@ export const dayMs = 86_400_000
 /** How many tokens were given in this call. */
 export const mintedText = 'local mintCount = 0'
 
-/** The shard of the line in hand, and its tokens. */
+/** The shard of the wait queue in hand, and its tokens. */
 export const shardText: string = `
 -- Shards are read when they are needed, and then once.
 local shards = {}
@@ -51,7 +51,7 @@ end
 
 -- The time in microseconds, if that is above all tokens so far. Whether it is can be told without having written each
 -- of them: none is above the highest that was noted, and a clock that has gone back by more than the distance shows.
--- One that has gone back by less is caught by the line, which is kept for longer than that.
+-- One that has gone back by less is caught by the wait queue, which is kept for longer than that.
 local function mintToken(ms)
   local shard = shardInHand()
   local isNoted = noteTtl(shard, ms)

@@ -2,17 +2,17 @@ import { defaultTtlMs } from '../../../locks/rules/index.ts'
 import { clockText } from './clock.ts'
 import { aloneText, closingText } from './closing.ts'
 import { groupDueText, groupTakingText, groupText, settleText } from './group.ts'
-import { lineText, revisionText, stateText } from './line.ts'
 import { quickText } from './quick.ts'
 import { nextText, rulesText, standingText } from './rules.ts'
 import { createScript, type Script, wholeText } from './script.ts'
 import { callText, countsText, firstStepAt, settingsText } from './settings.ts'
 import { mintedText, shardText } from './shard.ts'
+import { queueText, revisionText, stateText } from './wait-queue.ts'
 import { waitersText } from './waiters.ts'
 
 /**
  * The replies to all steps, one after the other in one list: Redis takes longer to look whether a table is a list than
- * to send what is in it. For each there is how many items follow, then what changed (1: the line, 2: all were told the
+ * to send what is in it. For each there is how many items follow, then what changed (1: the wait queue, 2: all were told the
  * end, 4: a lease ran out, 8: the last item is what changed elsewhere), the revision, how many were told, those, and the
  * answer. One that failed has one item, the reason. What was taken the short way (quick.ts) has its own form: 0, the
  * revision, the token and the end of a grant; or -1 and the revision of a release.
@@ -93,7 +93,7 @@ end
 
 function steps.keep(at)
   advance()
-  return keepPlace(ARGV[at], tonumber(ARGV[at + 1]))
+  return keepPosition(ARGV[at], tonumber(ARGV[at + 1]))
 end
 
 function steps.fail(at)
@@ -120,7 +120,7 @@ function steps.sweep()
   return none
 end
 
--- A line as it is, with up to so many who wait of either kind: the caller puts them in one order.
+-- A wait queue as it is, with up to so many who wait of either kind: the caller puts them in one order.
 function steps.inspect(at)
   local limit = tonumber(ARGV[at])
   if revision == 0 or not wasBusy and forgetAt <= now then return { 'none' } end
@@ -136,7 +136,7 @@ function steps.inspect(at)
     end
   end
   local last = lastKind > 0 and { lastKind, lastWho, lastAttempt, lastAt, hasLastValue == 1 and get('v') }
-  return { 'line', wasBusy and 1 or 0, ends > now and holderView(), results + turns, waiters, last }
+  return { 'queue', wasBusy and 1 or 0, ends > now and holderView(), results + turns, waiters, last }
 end
 
 -- Who holds it, and with which token.
@@ -172,11 +172,11 @@ end
 const takingText = `
 local function takeStep(no, at, raw)
   callId = callIdOf(no)
-  openLine(no, raw)
+  openQueue(no, raw)
   if isSentAgain and call == callId then return answerBefore() end
   local answer, isToBeRemembered = steps[ARGV[at]](at + 1)
   if isToBeRemembered then rememberAnswer(answer) end
-  closeLine()
+  closeQueue()
   reply(isChanged and 1 or 0, endBits(), revision, told, answer)
 end
 
@@ -257,7 +257,7 @@ export const stepsScript: Script = createScript(
   wholeText,
   settingsText,
   stateText,
-  lineText,
+  queueText,
   revisionText,
   shardText,
   waitersText,
@@ -271,8 +271,8 @@ export const stepsScript: Script = createScript(
 )
 
 /**
- * The same for lines whose operations exclude each other: for every step the keys of its own line are followed by those
- * of the others, and its arguments by how many lines there are, the others' names and what excludes what.
+ * The same for wait queues whose operations exclude each other: for every step the keys of its own wait queue are followed by those
+ * of the others, and its arguments by how many wait queues there are, the others' names and what excludes what.
  */
 export const groupStepsScript: Script = createScript(
   clockText,
@@ -284,7 +284,7 @@ export const groupStepsScript: Script = createScript(
   wholeText,
   settingsText,
   stateText,
-  lineText,
+  queueText,
   groupText,
   shardText,
   waitersText,

@@ -2,7 +2,7 @@
 const waiterFormat = '<ddddddd'
 const outcomeFormat = '<ddddss'
 
-/** Who waits in the line in hand, and how it ended for those who did. */
+/** Who waits in the wait queue in hand, and how it ended for those who did. */
 export const waitersText: string = `
 local function readWaiter(who)
   if results + turns == 0 then return nil end
@@ -15,11 +15,11 @@ local function readWaiter(who)
 end
 
 local function dueName(who)
-  return lineName() .. '\\31' .. who
+  return queueName() .. '\\31' .. who
 end
 
-local function waitName(who, place)
-  return who .. '\\30' .. lineName() .. '\\30' .. whole(place)
+local function waitName(who, position)
+  return who .. '\\30' .. queueName() .. '\\30' .. whole(position)
 end
 
 local function saveWaiter(waiter)
@@ -56,14 +56,14 @@ local function removeWaiter(waiter)
 end
 
 local function firstWaiter()
-  local first, place
+  local first, position
   if results > 0 then
     local head = redis.call('ZRANGE', own('results'), 0, 0, 'WITHSCORES')
-    first, place = head[1], tonumber(head[2])
+    first, position = head[1], tonumber(head[2])
   end
   if turns > 0 then
     local head = redis.call('ZRANGE', own('turns'), 0, 0, 'WITHSCORES')
-    if not first or tonumber(head[2]) < place then first = head[1] end
+    if not first or tonumber(head[2]) < position then first = head[1] end
   end
   return first and readWaiter(first)
 end
@@ -111,14 +111,14 @@ local function valueOf(outcome)
   return outcome.valueNo > 0 and get(valueField(outcome.valueNo))
 end
 
--- Ends the wait of all in one of the two sets. That all are told in one step is promised, so this is the one place where
+-- Ends the wait of all in one of the two sets. That all are told in one step is promised, so this is the only step where
 -- a script takes longer the more there are: some microseconds for each, and no more of them than maxWaiters. What they
 -- are told is kept once for all. Nobody reads their fields in the same step, so these are written at once.
 local function dissolveSet(setKey, kind, keptTo, valueNo)
   local members = redis.call('ZRANGE', setKey, 0, -1, 'WITHSCORES')
   local score = whole(keptTo)
   for from = 1, #members, 1000 do
-    local outcomes, waits, kept, dues, places = {}, {}, {}, {}, {}
+    local outcomes, waits, kept, dues, positions = {}, {}, {}, {}, {}
     for i = from, math.min(from + 998, #members - 1), 2 do
       local who = members[i]
       local field = 'o' .. who
@@ -129,13 +129,13 @@ local function dissolveSet(setKey, kind, keptTo, valueNo)
       kept[#kept + 1] = field
       waits[#waits + 1] = 'w' .. who
       dues[#dues + 1] = dueName(who)
-      places[#places + 1] = waitName(who, tonumber(members[i + 1]))
+      positions[#positions + 1] = waitName(who, tonumber(members[i + 1]))
     end
     redis.call('HSET', own('details'), unpack(outcomes))
     redis.call('HDEL', own('details'), unpack(waits))
     redis.call('ZADD', own('kept'), unpack(kept))
     redis.call('ZREM', common('due'), unpack(dues))
-    redis.call('ZREM', common('waits'), unpack(places))
+    redis.call('ZREM', common('waits'), unpack(positions))
   end
   redis.call('DEL', setKey)
 end

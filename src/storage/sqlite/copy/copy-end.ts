@@ -162,8 +162,8 @@ class SqliteCopyEnd implements CopyEnd {
   finish(from: string): Promise<void> {
     return this.#transact((db) => {
       db.run(`UPDATE lock_queue SET outcome_count =
-        (SELECT count(*) FROM lock_outcome o WHERE o.line = lock_queue.line)`)
-      // Whoever opens the file first finds leases of another boot, and gives everybody in a line their time again.
+        (SELECT count(*) FROM lock_outcome o WHERE o.queue_id = lock_queue.queue_id)`)
+      // Whoever opens the file first finds leases of another boot, and gives every waiter its time again.
       db.run(`DELETE FROM signalbox_meta WHERE key IN ('boot_id', 'copy_from')`)
       putMeta(db, 'copied_from', from)
       db.run('DELETE FROM signalbox_migration WHERE number = ?1', copyMark)
@@ -223,10 +223,10 @@ function insertPlain({ table, columns }: Shape): string {
   return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
 }
 
-/** The line that a row belongs to is found by its names, which are the row's first three values. */
+/** The wait queue that a row belongs to is found by its names, which are the row's first three values. */
 function insertBeside({ table, columns }: Shape): string {
-  return `INSERT INTO ${table} (${columns.join(', ')}, line)
-    SELECT ${columns.map(() => '?').join(', ')}, line FROM lock_queue
+  return `INSERT INTO ${table} (${columns.join(', ')}, queue_id)
+    SELECT ${columns.map(() => '?').join(', ')}, queue_id FROM lock_queue
     WHERE namespace = ? AND operation = ? AND resource = ?`
 }
 

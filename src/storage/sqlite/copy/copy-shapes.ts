@@ -30,7 +30,7 @@ export const sqliteShapes: CopyShapes = {
     },
   },
   lock_waiter: {
-    from: 'lock_waiter t JOIN lock_queue l ON l.line = t.line',
+    from: 'lock_waiter t JOIN lock_queue l ON l.queue_id = t.queue_id',
     read: {
       namespace: 'l.namespace',
       operation: 'l.operation',
@@ -44,12 +44,12 @@ export const sqliteShapes: CopyShapes = {
     },
   },
   lock_outcome: {
-    from: 'lock_outcome t JOIN lock_queue l ON l.line = t.line',
+    from: 'lock_outcome t JOIN lock_queue l ON l.queue_id = t.queue_id',
     read: { namespace: 'l.namespace', operation: 'l.operation', resource: 'l.resource' },
     names: { namespace: null, operation: null, resource: null },
     more: { kept_until: () => '0' },
   },
 }
 
-/** The tables whose rows belong to a line. */
+/** The tables whose rows belong to a wait queue. */
 export const besideLines: readonly string[] = ['lock_waiter', 'lock_outcome']

@@ -5,7 +5,7 @@ import {
   expire,
   fail,
   keep,
-  type LineTimes,
+  type LockTimes,
   leave,
   type Rule,
   type Ruled,
@@ -22,9 +22,9 @@ import { type Connection, readNow } from '../connection/connection.ts'
 import { readLeaseClock } from './lease-clock.ts'
 import { forgetTaken } from './lock-tokens.ts'
 import { acquireFree, releaseAlone } from './quick-locks.ts'
-import { SqliteLine } from './wait-queue-rows.ts'
+import { SqliteWaitQueue } from './wait-queue-rows.ts'
 
-/** The steps on a line, as they are asked for. */
+/** The steps on a wait queue, as they are asked for. */
 export type LockSteps = RuledLocks
 
 /** One step by name, in plain data. */
@@ -40,12 +40,12 @@ export function takeStep(
   wall: number,
 ): Ruled<object> {
   const on = <Answer>(key: LockKey, rule: Rule<Answer>) => runRule(connection, namespace, key, rule, wall)
-  const place = { connection, namespace, key: args[0], wall }
+  const scope = { connection, namespace, key: args[0], wall }
   switch (name) {
     case 'acquire':
-      return acquireFree(place, args[1], args[2]) ?? on(args[0], acquire(args[1], args[2]))
+      return acquireFree(scope, args[1], args[2]) ?? on(args[0], acquire(args[1], args[2]))
     case 'release':
-      return releaseAlone(place, args[1], args[2], args[3]) ?? on(args[0], release(args[1], args[2], args[3]))
+      return releaseAlone(scope, args[1], args[2], args[3]) ?? on(args[0], release(args[1], args[2], args[3]))
     case 'renew':
       return on(args[0], renew(args[1], args[2], args[3]))
     case 'shorten':
@@ -68,11 +68,12 @@ function runRule<Answer>(
   rule: Rule<Answer>,
   wall: number,
 ): Answer {
-  const rows = new SqliteLine(connection, namespace, key, wall)
-  let others: Map<string, SqliteLine> | undefined
+  const rows = new SqliteWaitQueue(connection, namespace, key, wall)
+  let others: Map<string, SqliteWaitQueue> | undefined
   const open = (operation: string) => {
     others ??= new Map()
-    const other = others.get(operation) ?? new SqliteLine(connection, namespace, { ...key, operation }, wall)
+    const other =
+      others.get(operation) ?? new SqliteWaitQueue(connection, namespace, { ...key, operation }, wall)
     others.set(operation, other)
     return other
   }
@@ -88,10 +89,10 @@ function runRule<Answer>(
 }
 
 /**
- * Whether `sweepLines` would find anything. Asked of a reader. Without being told which index to use, SQLite would look
- * through all lines of the namespace and all who wait in them, for it knows nothing of how few are due.
+ * Whether `sweepQueues` would find anything. Asked of a reader. Without being told which index to use, SQLite would look
+ * through all wait queues of the namespace and all who wait in them, for it knows nothing of how few are due.
  */
-export function maySweep(connection: Connection, namespace: string, times: LineTimes): boolean {
+export function maySweep(connection: Connection, namespace: string, times: LockTimes): boolean {
   const { due } = connection.get<{ due: number }>(
     maySweepSql,
     namespace,
@@ -102,25 +103,25 @@ export function maySweep(connection: Connection, namespace: string, times: LineT
 }
 
 /** Nobody holds it, waits in it or has an answer kept, and nothing ended in it lately. */
-const idleLine = `FROM lock_queue INDEXED BY lock_queue_idle
+const idleQueue = `FROM lock_queue INDEXED BY lock_queue_idle
   WHERE holder_node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1 AND grant_from <= ?2`
 
 export const maySweepSql: string = `SELECT
   EXISTS (SELECT 1 FROM lock_queue INDEXED BY lock_queue_due WHERE due_at <= ?2 AND namespace = ?1)
-  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_lease CROSS JOIN lock_queue USING (line)
+  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_lease CROSS JOIN lock_queue USING (queue_id)
     WHERE lock_waiter.lease_ends_at <= ?2 AND namespace = ?1)
-  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_deadline CROSS JOIN lock_queue USING (line)
+  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_deadline CROSS JOIN lock_queue USING (queue_id)
     WHERE deadline_at <= ?2 AND namespace = ?1)
   OR EXISTS (SELECT 1 FROM lock_outcome WHERE kept_until <= ?2)
-  OR EXISTS (SELECT 1 ${idleLine} AND last_at IS NULL)
-  OR EXISTS (SELECT 1 ${idleLine} AND last_at <= ?3) AS due`
+  OR EXISTS (SELECT 1 ${idleQueue} AND last_at IS NULL)
+  OR EXISTS (SELECT 1 ${idleQueue} AND last_at <= ?3) AS due`
 
-/** Brings lines of the namespace to the present whose time has come, and forgets what is over. */
-export function sweepLines(
+/** Brings wait queues of the namespace to the present whose time has come, and forgets what is over. */
+export function sweepQueues(
   connection: Connection,
   namespace: string,
   limit: number,
-  times: LineTimes,
+  times: LockTimes,
   wall: number,
 ): Awaited<ReturnType<LockStore['sweep']>> {
   const now = readLeaseClock(connection)
@@ -156,10 +157,10 @@ function findGone(
 }
 
 export const findGoneSql = `SELECT operation, resource, w.node AS node, w.request_id AS requestId
-  FROM (SELECT line, node, request_id FROM lock_waiter INDEXED BY lock_waiter_lease WHERE lease_ends_at <= ?2
-        UNION SELECT line, node, request_id FROM lock_waiter INDEXED BY lock_waiter_deadline
+  FROM (SELECT queue_id, node, request_id FROM lock_waiter INDEXED BY lock_waiter_lease WHERE lease_ends_at <= ?2
+        UNION SELECT queue_id, node, request_id FROM lock_waiter INDEXED BY lock_waiter_deadline
         WHERE deadline_at <= ?2) AS w
-  CROSS JOIN lock_queue USING (line) WHERE namespace = ?1 LIMIT ?3 + 0`
+  CROSS JOIN lock_queue USING (queue_id) WHERE namespace = ?1 LIMIT ?3 + 0`
 
 function forget(
   connection: Connection,
@@ -168,24 +169,28 @@ function forget(
   endedBefore: number,
   limit: number,
 ): void {
-  const over = connection.all<{ line: number; node: string; request_id: string }>(
-    `SELECT line, node, request_id FROM lock_outcome WHERE kept_until <= ?1 LIMIT ?2 + 0`,
+  const over = connection.all<{ queue_id: number; node: string; request_id: string }>(
+    `SELECT queue_id, node, request_id FROM lock_outcome WHERE kept_until <= ?1 LIMIT ?2 + 0`,
     now,
     limit,
   )
-  for (const { line, node, request_id: requestId } of over) {
+  for (const { queue_id: queueId, node, request_id: requestId } of over) {
     const gone = connection.run(
-      `DELETE FROM lock_outcome WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
-      line,
+      `DELETE FROM lock_outcome WHERE queue_id = ?1 AND node = ?2 AND request_id = ?3`,
+      queueId,
       node,
       requestId,
     )
-    connection.run(`UPDATE lock_queue SET outcome_count = outcome_count - ?2 WHERE line = ?1`, line, gone)
+    connection.run(
+      `UPDATE lock_queue SET outcome_count = outcome_count - ?2 WHERE queue_id = ?1`,
+      queueId,
+      gone,
+    )
   }
   connection.run(forgetSql, namespace, now, endedBefore, limit)
 }
 
-export const forgetSql: string = `DELETE FROM lock_queue WHERE line IN (
-  SELECT line ${idleLine} AND last_at IS NULL
-  UNION ALL SELECT line ${idleLine} AND last_at <= ?3
+export const forgetSql: string = `DELETE FROM lock_queue WHERE queue_id IN (
+  SELECT queue_id ${idleQueue} AND last_at IS NULL
+  UNION ALL SELECT queue_id ${idleQueue} AND last_at <= ?3
   LIMIT ?4 + 0)`

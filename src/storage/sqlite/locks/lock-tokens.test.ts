@@ -33,7 +33,7 @@ test('tokens rise over transactions, many in one of them, and a clock that goes 
   assert.equal(last, (wall + 1_000) * 1_000 + 2)
 })
 
-test('a token is above the line’s own last one, and above all of a file that counted in parts', () => {
+test('a token is above the wait queue’s own last one, and above all of a file that counted in parts', () => {
   const connection = openTokens()
   connection.run('INSERT INTO lock_shard VALUES (0, 5), (17, ?1)', (wall + 500) * 1_000)
   connection.begin()

@@ -1,7 +1,7 @@
 import type { Connection, Turn } from '../connection/connection.ts'
 
 /**
- * Tokens rise for ever, whatever becomes of the lines: the last one is in a row that is never deleted. Writing it for
+ * Tokens rise for ever, whatever becomes of the wait queues: the last one is in a row that is never deleted. Writing it for
  * every grant would cost as much as the grant, so a transaction takes some at once; those it does not need are skipped.
  * SQLite has one writer, so one row is enough for all.
  */

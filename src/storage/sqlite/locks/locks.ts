@@ -1,10 +1,10 @@
 import type {
-  LineQuery,
-  LineSummary,
-  LineView,
   LockKey,
   LockStore,
   WaitingHolder,
+  WaitQueueQuery,
+  WaitQueueSummary,
+  WaitQueueView,
 } from '../../../locks/index.ts'
 import { maxWaitingHolders } from '../../sql/wait-queue-key.ts'
 import {
@@ -57,11 +57,11 @@ export function createSqliteLocks(
     },
     async inspect(key, limit) {
       check()
-      return reader.read((connection) => inspectLine(connection, namespace, key, limit))
+      return reader.read((connection) => inspectQueue(connection, namespace, key, limit))
     },
     async list(query) {
       check()
-      return reader.read((connection) => listLines(connection, namespace, query))
+      return reader.read((connection) => listQueues(connection, namespace, query))
     },
   }
 }
@@ -78,7 +78,7 @@ function findWaitingHolders(
         `SELECT h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
                 l.operation AS for_operation, l.resource AS for_resource
          FROM lock_queue h JOIN lock_waiter w ON w.node = h.holder_node AND w.request_id = h.holder_request_id
-         JOIN lock_queue l ON l.line = w.line AND l.namespace = h.namespace
+         JOIN lock_queue l ON l.queue_id = w.queue_id AND l.namespace = h.namespace
          WHERE h.namespace = ?1 AND h.operation = ?2 AND h.resource = ?3 AND h.lease_ends_at > ?4 LIMIT ?5 + 0`,
         namespace,
         operation,
@@ -91,13 +91,13 @@ function findWaitingHolders(
   return holders.slice(0, maxWaitingHolders)
 }
 
-function inspectLine(
+function inspectQueue(
   connection: Connection,
   namespace: string,
   { operation, resource }: LockKey,
   limit: number,
-): LineView | undefined {
-  const record = connection.get<LineRecord>(
+): WaitQueueView | undefined {
+  const record = connection.get<WaitQueueRecord>(
     `SELECT * FROM lock_queue WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
     namespace,
     operation,
@@ -110,8 +110,8 @@ function inspectLine(
     since: number
     want: 'result' | 'turn'
   }>(
-    `SELECT node, request_id, since, want FROM lock_waiter WHERE line = ?1 ORDER BY seq LIMIT ?2 + 0`,
-    record.line,
+    `SELECT node, request_id, since, want FROM lock_waiter WHERE queue_id = ?1 ORDER BY seq LIMIT ?2 + 0`,
+    record.queue_id,
     limit,
   )
   return {
@@ -128,13 +128,13 @@ function inspectLine(
   }
 }
 
-function listLines(
+function listQueues(
   connection: Connection,
   namespace: string,
-  { operation, search, limit, after }: LineQuery,
-): readonly LineSummary[] {
+  { operation, search, limit, after }: WaitQueueQuery,
+): readonly WaitQueueSummary[] {
   return connection
-    .all<LineRecord>(
+    .all<WaitQueueRecord>(
       `SELECT * FROM lock_queue
        WHERE namespace = ?1 AND (holder_node IS NOT NULL OR waiter_count > 0)
          AND (?2 IS NULL OR operation = ?2) AND (?3 IS NULL OR instr(resource, ?3) > 0)
@@ -151,14 +151,14 @@ function listLines(
 }
 
 /** Leases are kept in the lease clock's time and shown in the wall clock's. */
-function summaryOf(connection: Connection, record: LineRecord): LineSummary {
+function summaryOf(connection: Connection, record: WaitQueueRecord): WaitQueueSummary {
   const aheadMs = readWallAhead(connection)
   const now = readLeaseClock(connection) + aheadMs
   return decodeSummary({ ...record, lease_ends_at: record.lease_ends_at + aheadMs, now })
 }
 
-interface LineRecord extends Omit<StoredSummary, 'now'>, StoredLast {
-  readonly line: number
+interface WaitQueueRecord extends Omit<StoredSummary, 'now'>, StoredLast {
+  readonly queue_id: number
   readonly revision: number
   readonly lease_ends_at: number
 }

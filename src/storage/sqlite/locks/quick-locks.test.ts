@@ -5,7 +5,7 @@ import { resolveLocksOptions } from '../../../locks/index.ts'
 import {
   type AcquireAsk,
   acquire,
-  type LineTimes,
+  type LockTimes,
   type Rule,
   release,
   runNow,
@@ -16,11 +16,11 @@ import { migrations } from '../migrations/index.ts'
 import * as leaseClock from './lease-clock.ts'
 import { takeStep } from './lock-steps.ts'
 import { acquireFree, releaseAlone } from './quick-locks.ts'
-import { SqliteLine } from './wait-queue-rows.ts'
+import { SqliteWaitQueue } from './wait-queue-rows.ts'
 
 const wall = 1_700_000_000_000
 const key = { operation: 'pull', resource: 'app:1.2' }
-const times: LineTimes = resolveLocksOptions({ maxWaiters: 10 })
+const times: LockTimes = resolveLocksOptions({ maxWaiters: 10 })
 const success = { outcome: 'success', value: null, terminal: false } as const
 const failure = { outcome: 'failure', value: '"no"', terminal: false } as const
 
@@ -35,8 +35,8 @@ function askOf(node: string, more: Partial<AcquireAsk> = {}): AcquireAsk {
   } as AcquireAsk
 }
 
-/** Lines in memory, in a transaction that is never ended. */
-function openLines(): Connection {
+/** Wait queues in memory, in a transaction that is never ended. */
+function openQueues(): Connection {
   const db = new DatabaseSync(':memory:')
   for (const { statements } of migrations) for (const sql of statements) db.exec(sql)
   const connection = new Connection(db)
@@ -45,15 +45,15 @@ function openLines(): Connection {
 }
 
 function byRules<Answer>(connection: Connection, rule: Rule<Answer>, at: number): Answer {
-  const rows = new SqliteLine(connection, 'default', key, at)
+  const rows = new SqliteWaitQueue(connection, 'default', key, at)
   const answer = runNow(rule, rows)
   rows.close()
   return answer
 }
 
-/** A line that was used, and is free since then. */
+/** A wait queue that was used, and is free since then. */
 function openUsed(): Connection {
-  const connection = openLines()
+  const connection = openQueues()
   const { standing } = byRules(connection, acquire(askOf('first'), times), wall)
   const token = (standing as { token: number }).token
   byRules(connection, release({ node: 'first', requestId: 'r', token }, success, times), wall + 1)
@@ -64,12 +64,12 @@ function rowOf(connection: Connection): object {
   return { ...connection.get<object>('SELECT * FROM lock_queue') }
 }
 
-const placeAt = (connection: Connection, at: number) => ({ connection, namespace: 'default', key, wall: at })
+const scopeAt = (connection: Connection, at: number) => ({ connection, namespace: 'default', key, wall: at })
 
 test('the short way leaves the same row, and answers the same, as the rules', () => {
   vi.spyOn(leaseClock, 'readLeaseClock').mockReturnValue(5_000)
   const [short, long] = [openUsed(), openUsed()]
-  const taken = acquireFree(placeAt(short, wall + 5), askOf('a'), times)!
+  const taken = acquireFree(scopeAt(short, wall + 5), askOf('a'), times)!
   const granted = byRules(long, acquire(askOf('a'), times), wall + 5)
   assert.deepEqual(taken, granted)
   assert.deepEqual(rowOf(short), rowOf(long))
@@ -77,7 +77,7 @@ test('the short way leaves the same row, and answers the same, as the rules', ()
   const who = { node: 'a', requestId: 'r', token: (taken.standing as { token: number }).token }
   const end = { ...success, value: '{"image":"ä"}' }
   assert.deepEqual(
-    releaseAlone(placeAt(short, wall + 9), who, end, times),
+    releaseAlone(scopeAt(short, wall + 9), who, end, times),
     byRules(long, release(who, end, times), wall + 9),
   )
   assert.deepEqual(rowOf(short), rowOf(long))
@@ -88,14 +88,14 @@ test('whatever the rules have to decide is left to them, with nothing changed', 
   const connection = openUsed()
   const before = (at: number, ask = askOf('a'), its = times) => {
     const row = rowOf(connection)
-    assert.equal(acquireFree(placeAt(connection, at), ask, its), undefined)
+    assert.equal(acquireFree(scopeAt(connection, at), ask, its), undefined)
     assert.deepEqual(rowOf(connection), row)
   }
   // Within the millisecond of its last change, and where operations exclude each other.
   before(wall + 1)
   before(wall + 2, askOf('a'), { ...times, conflicts: [['pull', 'push']] })
   // Held.
-  const { standing } = acquireFree(placeAt(connection, wall + 2), askOf('a'), times)!
+  const { standing } = acquireFree(scopeAt(connection, wall + 2), askOf('a'), times)!
   const { token } = standing as { token: number }
   before(wall + 3, askOf('b'))
   before(wall + 3, askOf('a'))
@@ -103,7 +103,7 @@ test('whatever the rules have to decide is left to them, with nothing changed', 
   const own = { node: 'a', requestId: 'r', token }
   const kept = (who: typeof own, end: typeof success | typeof failure, at: number) => {
     const row = rowOf(connection)
-    assert.equal(releaseAlone(placeAt(connection, at), who, end, times), undefined)
+    assert.equal(releaseAlone(scopeAt(connection, at), who, end, times), undefined)
     assert.deepEqual(rowOf(connection), row)
   }
   kept(own, success, wall + 2)
@@ -123,7 +123,7 @@ test('whatever the rules have to decide is left to them, with nothing changed', 
   before(wall + 7, askOf('c'))
 })
 
-test('who is refused writes nothing, neither a line nor a token', () => {
+test('who is refused writes nothing, neither a wait queue nor a token', () => {
   const clock = vi.spyOn(leaseClock, 'readLeaseClock').mockReturnValue(5_000)
   const connection = openUsed()
   const delayed = { ...times, lockDelayMs: 500 }
@@ -151,12 +151,12 @@ test('who is refused writes nothing, neither a line nor a token', () => {
 })
 
 test('a step takes the short way by itself, and the long one for a key that was never used', () => {
-  const connection = openLines()
+  const connection = openQueues()
   const run = vi.spyOn(connection, 'rows')
   const step = (at: number) => takeStep(connection, 'default', ['acquire', [key, askOf('a'), times]], at)
   const first = step(wall) as unknown as { standing: { token: number } }
   // The whole row, which only the rules read.
-  const reads = () => run.mock.calls.filter(([sql]) => sql.includes('SELECT line, attempt')).length
+  const reads = () => run.mock.calls.filter(([sql]) => sql.includes('SELECT queue_id, attempt')).length
   assert.equal(reads(), 1)
   const end = { node: 'a', requestId: 'r', token: first.standing.token }
   takeStep(connection, 'default', ['release', [key, end, success, times]], wall + 1)

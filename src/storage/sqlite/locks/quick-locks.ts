@@ -2,7 +2,7 @@ import type { LockKey } from '../../../locks/index.ts'
 import {
   type AcquireAsk,
   groupOf,
-  type LineTimes,
+  type LockTimes,
   type Requester,
   type Ruled,
   type Standing,
@@ -12,12 +12,12 @@ import { readLeaseClock, readWallAhead } from './lease-clock.ts'
 import { forgetTaken, giveBack, hasTaken, mintToken } from './lock-tokens.ts'
 
 /**
- * The short way for what is asked for most: a line that nobody holds or waits for is taken, and given back with a success.
+ * The short way for what is asked for most: a wait queue that nobody holds or waits for is taken, and given back with a success.
  * Each is one statement that does what the rules would do where they have nothing to decide, and changes nothing where
- * they have: then the step is left to them. A line that changed within this millisecond is theirs too, for they count on
+ * they have: then the step is left to them. A wait queue that changed within this millisecond is theirs too, for they count on
  * from its revision, which is not known here.
  */
-export interface QuickPlace {
+export interface QuickLockScope {
   readonly connection: Connection
   readonly namespace: string
   readonly key: LockKey
@@ -26,16 +26,16 @@ export interface QuickPlace {
 
 /** Undefined: it is for the rules. */
 export function acquireFree(
-  place: QuickPlace,
+  scope: QuickLockScope,
   { node, requestId, ttlMs }: AcquireAsk,
-  { conflicts }: LineTimes,
+  { conflicts }: LockTimes,
 ): Ruled<{ readonly standing: Standing }> | undefined {
-  const { connection, namespace, key, wall } = place
+  const { connection, namespace, key, wall } = scope
   const { operation, resource } = key
   if (groupOf(conflicts, operation)) return undefined
   const now = readLeaseClock(connection)
   // To take tokens is a write. Who is refused must not cost one, nor the commit that would have to reach the disk then.
-  if (!hasTaken(connection) && !looksFree(place, now)) return undefined
+  if (!hasTaken(connection) && !looksFree(scope, now)) return undefined
   const revision = wall * 1_000
   try {
     const token = mintToken(connection, 0, wall)
@@ -66,7 +66,7 @@ export function acquireFree(
 }
 
 function looksFree(
-  { connection, namespace, key: { operation, resource } }: QuickPlace,
+  { connection, namespace, key: { operation, resource } }: QuickLockScope,
   now: number,
 ): boolean {
   const found = connection.rows(
@@ -83,10 +83,10 @@ function looksFree(
 
 /** Undefined: it is for the rules. */
 export function releaseAlone(
-  { connection, namespace, key, wall }: QuickPlace,
+  { connection, namespace, key, wall }: QuickLockScope,
   { node, requestId, token }: Requester & { readonly token: number },
   { outcome, value }: { readonly outcome: 'success' | 'failure'; readonly value: string | null },
-  { conflicts }: LineTimes,
+  { conflicts }: LockTimes,
 ): Ruled<{ readonly released: { readonly next: null } }> | undefined {
   const { operation, resource } = key
   if (outcome !== 'success' || groupOf(conflicts, operation)) return undefined

@@ -2,11 +2,11 @@ import type { LockKey } from '../../../locks/index.ts'
 import type {
   Holder,
   LastOutcome,
-  LineRow,
-  LineRows,
   Outcome,
   Requester,
   Waiter,
+  WaitQueueRow,
+  WaitQueueRows,
 } from '../../../locks/rules/index.ts'
 import {
   decodeOutcome,
@@ -19,23 +19,23 @@ import { readLeaseClock, readWallAhead } from './lease-clock.ts'
 import { mintToken } from './lock-tokens.ts'
 
 /**
- * The rows of one line, on the writer's connection and inside its transaction: SQLite has one writer, so nobody else is
- * in any line meanwhile. The line's row is read once and written once, with the numbers of those beside it.
+ * The rows of one wait queue, on the writer's connection and inside its transaction: SQLite has one writer, so nobody else is
+ * in any wait queue meanwhile. The wait queue's row is read once and written once, with the numbers of those beside it.
  */
-export class SqliteLine implements LineRows {
+export class SqliteWaitQueue implements WaitQueueRows {
   readonly #connection: Connection
   readonly #namespace: string
   readonly #key: LockKey
   readonly #wall: number
   readonly #now: number
   /** Undefined while there is no row yet. */
-  #line: number | undefined
+  #queue: number | undefined
   #waiterCount = 0
   #outcomeCount = 0
   /** As they are written. */
   #writtenWaiters = 0
   #writtenOutcomes = 0
-  /** Of the last grant; a row keeps it while nobody holds the line. */
+  /** Of the last grant; a row keeps it while nobody holds the wait queue. */
   #token: number | null = null
 
   constructor(connection: Connection, namespace: string, key: LockKey, wall: number) {
@@ -54,9 +54,9 @@ export class SqliteLine implements LineRows {
     return { now: this.#now, wall: this.#wall, aheadMs: readWallAhead(this.#connection) }
   }
 
-  line(): LineRow | undefined {
-    const [record] = this.#connection.rows<LineRecord>(
-      `SELECT line, attempt, grant_from, revision, waiter_count, outcome_count, token, holder_node,
+  queue(): WaitQueueRow | undefined {
+    const [record] = this.#connection.rows<WaitQueueRecord>(
+      `SELECT queue_id, attempt, grant_from, revision, waiter_count, outcome_count, token, holder_node,
               holder_request_id, holder_attempt, holder_since, holder_ttl_ms, lease_ends_at, take_up_by,
               holder_seq, progress
        FROM lock_queue WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
@@ -65,8 +65,8 @@ export class SqliteLine implements LineRows {
       this.#key.resource,
     )
     if (!record) return undefined
-    const [line, attempt, grantFrom, revision, waiterCount, outcomeCount, token] = record
-    this.#line = line
+    const [queue, attempt, grantFrom, revision, waiterCount, outcomeCount, token] = record
+    this.#queue = queue
     this.#waiterCount = waiterCount
     this.#outcomeCount = outcomeCount
     this.#writtenWaiters = waiterCount
@@ -75,16 +75,16 @@ export class SqliteLine implements LineRows {
     return { holder: decodeHolder(record), attempt, grantFrom, revision, lastOutcome: null }
   }
 
-  saveLine(row: LineRow, dueAt: number | null): void {
-    // How it last ended is not read with the line, for no rule looks at it: without another it stays as it is. So does
-    // the token of the last grant when nobody holds the line.
+  saveQueue(row: WaitQueueRow, dueAt: number | null): void {
+    // How it last ended is not read with the wait queue, for no rule looks at it: without another it stays as it is. So does
+    // the token of the last grant when nobody holds the wait queue.
     const { attempt, grantFrom, revision, holder, lastOutcome } = row
-    const line = this.#ownLine()
+    const queue = this.#ownQueue()
     const waiters = this.#waiterCount
     const outcomes = this.#outcomeCount
     this.#writtenWaiters = waiters
     this.#writtenOutcomes = outcomes
-    // For a line that nobody holds only what it has: to hand a value over costs as much as to write it.
+    // For a wait queue that nobody holds only what it has: to hand a value over costs as much as to write it.
     if (holder) {
       const { node, requestId, token, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress } = holder
       this.#token = token
@@ -94,10 +94,10 @@ export class SqliteLine implements LineRows {
            SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
                token = ?8, holder_node = ?9, holder_request_id = ?10, holder_attempt = ?11, holder_since = ?12,
                holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
-           WHERE line = ?1`,
+           WHERE queue_id = ?1`,
         )
         .run(
-          line,
+          queue,
           attempt,
           grantFrom,
           revision,
@@ -115,7 +115,7 @@ export class SqliteLine implements LineRows {
           seq,
           progress,
         )
-      if (lastOutcome) this.#saveLast(line, lastOutcome)
+      if (lastOutcome) this.#saveLast(queue, lastOutcome)
     } else if (lastOutcome) {
       const { outcome, node, attempt: lastAttempt, at, value } = lastOutcome
       this.#connection
@@ -125,10 +125,10 @@ export class SqliteLine implements LineRows {
                holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
                holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL,
                last_outcome = ?8, last_node = ?9, last_attempt = ?10, last_at = ?11, last_value = ?12
-           WHERE line = ?1`,
+           WHERE queue_id = ?1`,
         )
         .run(
-          line,
+          queue,
           attempt,
           grantFrom,
           revision,
@@ -148,18 +148,18 @@ export class SqliteLine implements LineRows {
            SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
                holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
                holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL
-           WHERE line = ?1`,
+           WHERE queue_id = ?1`,
         )
-        .run(line, attempt, grantFrom, revision, dueAt, waiters, outcomes)
+        .run(queue, attempt, grantFrom, revision, dueAt, waiters, outcomes)
     }
   }
 
   /** Beside a holder; how it ended before is seldom new then. */
-  #saveLast(line: number, { outcome, node, attempt, at, value }: LastOutcome): void {
+  #saveLast(queue: number, { outcome, node, attempt, at, value }: LastOutcome): void {
     this.#connection.run(
       `UPDATE lock_queue SET last_outcome = ?2, last_node = ?3, last_attempt = ?4, last_at = ?5, last_value = ?6
-       WHERE line = ?1`,
-      line,
+       WHERE queue_id = ?1`,
+      queue,
       outcome,
       node,
       attempt,
@@ -175,8 +175,8 @@ export class SqliteLine implements LineRows {
   waiter({ node, requestId }: Requester): Waiter | undefined {
     if (this.#waiterCount === 0) return undefined
     const record = this.#connection.get<StoredWaiter>(
-      `SELECT * FROM lock_waiter WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
-      this.#line!,
+      `SELECT * FROM lock_waiter WHERE queue_id = ?1 AND node = ?2 AND request_id = ?3`,
+      this.#queue!,
       node,
       requestId,
     )
@@ -186,8 +186,8 @@ export class SqliteLine implements LineRows {
   firstWaiter(): Waiter | undefined {
     if (this.#waiterCount === 0) return undefined
     const record = this.#connection.get<StoredWaiter>(
-      `SELECT * FROM lock_waiter WHERE line = ?1 ORDER BY seq LIMIT 1`,
-      this.#line!,
+      `SELECT * FROM lock_waiter WHERE queue_id = ?1 ORDER BY seq LIMIT 1`,
+      this.#queue!,
     )
     return record && decodeWaiter(record)
   }
@@ -195,8 +195,8 @@ export class SqliteLine implements LineRows {
   countWaiters(beforeSeq?: number): number {
     if (beforeSeq === undefined || this.#waiterCount === 0) return this.#waiterCount
     const { many } = this.#connection.get<{ many: number }>(
-      `SELECT count(*) AS many FROM lock_waiter WHERE line = ?1 AND seq < ?2`,
-      this.#line!,
+      `SELECT count(*) AS many FROM lock_waiter WHERE queue_id = ?1 AND seq < ?2`,
+      this.#queue!,
       beforeSeq,
     )!
     return many
@@ -205,8 +205,8 @@ export class SqliteLine implements LineRows {
   saveWaiter(waiter: Waiter): void {
     const changed = this.#connection.run(
       `UPDATE lock_waiter SET lease_ends_at = ?4, deadline_at = ?5, is_streamed = ?6
-       WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
-      this.#ownLine(),
+       WHERE queue_id = ?1 AND node = ?2 AND request_id = ?3`,
+      this.#ownQueue(),
       waiter.node,
       waiter.requestId,
       waiter.leaseEndsAt,
@@ -216,9 +216,9 @@ export class SqliteLine implements LineRows {
     if (changed > 0) return
     this.#connection.run(
       `INSERT INTO lock_waiter (
-         line, seq, node, request_id, want, ttl_ms, since, lease_ends_at, deadline_at, is_streamed)
+         queue_id, seq, node, request_id, want, ttl_ms, since, lease_ends_at, deadline_at, is_streamed)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
-      this.#ownLine(),
+      this.#ownQueue(),
       waiter.seq,
       waiter.node,
       waiter.requestId,
@@ -234,8 +234,8 @@ export class SqliteLine implements LineRows {
 
   removeWaiter({ node, requestId }: Requester): void {
     this.#waiterCount -= this.#connection.run(
-      `DELETE FROM lock_waiter WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
-      this.#ownLine(),
+      `DELETE FROM lock_waiter WHERE queue_id = ?1 AND node = ?2 AND request_id = ?3`,
+      this.#ownQueue(),
       node,
       requestId,
     )
@@ -244,8 +244,8 @@ export class SqliteLine implements LineRows {
   outcome(who: Requester): Outcome | undefined {
     if (this.#outcomeCount === 0) return undefined
     const record = this.#connection.get<StoredOutcome>(
-      `SELECT * FROM lock_outcome WHERE line = ?1 AND node = ?2 AND request_id = ?3 AND kept_until > ?4`,
-      this.#line!,
+      `SELECT * FROM lock_outcome WHERE queue_id = ?1 AND node = ?2 AND request_id = ?3 AND kept_until > ?4`,
+      this.#queue!,
       who.node,
       who.requestId,
       this.#now,
@@ -256,9 +256,9 @@ export class SqliteLine implements LineRows {
   saveOutcome(outcome: Outcome): void {
     this.removeOutcome(outcome)
     this.#connection.run(
-      `INSERT INTO lock_outcome (line, node, request_id, seq, kind, value, is_told, kept_until, revision)
+      `INSERT INTO lock_outcome (queue_id, node, request_id, seq, kind, value, is_told, kept_until, revision)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)`,
-      this.#ownLine(),
+      this.#ownQueue(),
       outcome.node,
       outcome.requestId,
       outcome.seq,
@@ -274,8 +274,8 @@ export class SqliteLine implements LineRows {
   removeOutcome({ node, requestId }: Requester): void {
     if (this.#outcomeCount === 0) return
     this.#outcomeCount -= this.#connection.run(
-      `DELETE FROM lock_outcome WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
-      this.#line!,
+      `DELETE FROM lock_outcome WHERE queue_id = ?1 AND node = ?2 AND request_id = ?3`,
+      this.#queue!,
       node,
       requestId,
     )
@@ -285,10 +285,10 @@ export class SqliteLine implements LineRows {
     if (this.#waiterCount === 0) return 0
     const { kind, value, isTold, keptUntil, revision } = outcome
     const many = this.#connection.run(
-      `INSERT OR REPLACE INTO lock_outcome (line, node, request_id, seq, kind, value, is_told, kept_until, revision)
-       SELECT line, node, request_id, seq, ?3, ?4, ?5, ?6, ?7 FROM lock_waiter
-       WHERE line = ?1 AND (want = ?2 OR ?2 = 'all')`,
-      this.#line!,
+      `INSERT OR REPLACE INTO lock_outcome (queue_id, node, request_id, seq, kind, value, is_told, kept_until, revision)
+       SELECT queue_id, node, request_id, seq, ?3, ?4, ?5, ?6, ?7 FROM lock_waiter
+       WHERE queue_id = ?1 AND (want = ?2 OR ?2 = 'all')`,
+      this.#queue!,
       wants,
       kind,
       value,
@@ -297,8 +297,8 @@ export class SqliteLine implements LineRows {
       revision,
     )
     this.#waiterCount -= this.#connection.run(
-      `DELETE FROM lock_waiter WHERE line = ?1 AND (want = ?2 OR ?2 = 'all')`,
-      this.#line!,
+      `DELETE FROM lock_waiter WHERE queue_id = ?1 AND (want = ?2 OR ?2 = 'all')`,
+      this.#queue!,
       wants,
     )
     // Who waits has no outcome: it was removed when the wait began.
@@ -306,20 +306,20 @@ export class SqliteLine implements LineRows {
     return many
   }
 
-  /** Writes the numbers of those beside the line where a rule changed them and nothing else. */
+  /** Writes the numbers of those beside the wait queue where a rule changed them and nothing else. */
   close(): void {
-    if (this.#line === undefined) return
+    if (this.#queue === undefined) return
     if (this.#waiterCount === this.#writtenWaiters && this.#outcomeCount === this.#writtenOutcomes) return
     this.#connection.run(
-      `UPDATE lock_queue SET waiter_count = ?2, outcome_count = ?3 WHERE line = ?1`,
-      this.#line,
+      `UPDATE lock_queue SET waiter_count = ?2, outcome_count = ?3 WHERE queue_id = ?1`,
+      this.#queue,
       this.#waiterCount,
       this.#outcomeCount,
     )
   }
 
-  #ownLine(): number {
-    this.#line ??= Number(
+  #ownQueue(): number {
+    this.#queue ??= Number(
       this.#connection
         .prepare(
           `INSERT INTO lock_queue (namespace, operation, resource, attempt, grant_from, revision)
@@ -327,13 +327,13 @@ export class SqliteLine implements LineRows {
         )
         .run(this.#namespace, this.#key.operation, this.#key.resource).lastInsertRowid,
     )
-    return this.#line
+    return this.#queue
   }
 }
 
 /** The columns in the order in which they are read. */
-type LineRecord = readonly [
-  line: number,
+type WaitQueueRecord = readonly [
+  queue: number,
   attempt: number,
   grantFrom: number,
   revision: number,
@@ -351,7 +351,7 @@ type LineRecord = readonly [
   progress: string | null,
 ]
 
-function decodeHolder(record: LineRecord): Holder | null {
+function decodeHolder(record: WaitQueueRecord): Holder | null {
   const [, , , , , , token, node, requestId, attempt, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress] =
     record
   if (node === null) return null

@@ -13,7 +13,7 @@
  */
 export const locks: readonly string[] = [
   `CREATE TABLE lock_queue (
-    line INTEGER PRIMARY KEY,
+    queue_id INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
     operation TEXT NOT NULL,
     resource TEXT NOT NULL,
@@ -43,7 +43,7 @@ export const locks: readonly string[] = [
   `CREATE INDEX lock_queue_due ON lock_queue (due_at) WHERE due_at IS NOT NULL`,
   `CREATE INDEX lock_queue_idle ON lock_queue (last_at) WHERE holder_node IS NULL AND waiter_count = 0`,
   `CREATE TABLE lock_waiter (
-    line INTEGER NOT NULL,
+    queue_id INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     node TEXT NOT NULL,
     request_id TEXT NOT NULL,
@@ -53,14 +53,14 @@ export const locks: readonly string[] = [
     lease_ends_at INTEGER NOT NULL,
     deadline_at INTEGER,
     is_streamed INTEGER NOT NULL,
-    PRIMARY KEY (line, seq)
+    PRIMARY KEY (queue_id, seq)
   ) STRICT, WITHOUT ROWID`,
-  `CREATE UNIQUE INDEX lock_waiter_requester ON lock_waiter (line, node, request_id)`,
+  `CREATE UNIQUE INDEX lock_waiter_requester ON lock_waiter (queue_id, node, request_id)`,
   `CREATE INDEX lock_waiter_who ON lock_waiter (node, request_id)`,
   `CREATE INDEX lock_waiter_lease ON lock_waiter (lease_ends_at)`,
   `CREATE INDEX lock_waiter_deadline ON lock_waiter (deadline_at) WHERE deadline_at IS NOT NULL`,
   `CREATE TABLE lock_outcome (
-    line INTEGER NOT NULL,
+    queue_id INTEGER NOT NULL,
     node TEXT NOT NULL,
     request_id TEXT NOT NULL,
     seq INTEGER NOT NULL,
@@ -69,7 +69,7 @@ export const locks: readonly string[] = [
     is_told INTEGER NOT NULL,
     kept_until INTEGER NOT NULL,
     revision INTEGER NOT NULL,
-    PRIMARY KEY (line, node, request_id)
+    PRIMARY KEY (queue_id, node, request_id)
   ) STRICT, WITHOUT ROWID`,
   `CREATE INDEX lock_outcome_kept ON lock_outcome (kept_until)`,
   `CREATE TABLE lock_shard (

@@ -14,7 +14,7 @@ import type {
   Verdict,
 } from '../../../jobs/index.ts'
 import type { LockStore } from '../../../locks/index.ts'
-import type { LineTimes, Ruled } from '../../../locks/rules/index.ts'
+import type { LockTimes, Ruled } from '../../../locks/rules/index.ts'
 import type { AppliedMigration, OnMigrationStep, RequestKey } from '../../backend.ts'
 import type { Migration } from '../../migration-plan.ts'
 import { decodeAnswer, encodeAnswer, leavesKey } from '../../request-key.ts'
@@ -33,7 +33,7 @@ import { cancelJob, pruneHistory, removeJobs, retryDeadJobs, retryJob } from '..
 import { limitQueue, pauseQueue } from '../jobs/queue-control.ts'
 import { settleTogether } from '../jobs/settle.ts'
 import { readLeaseClock, rebaseLeases } from '../locks/lease-clock.ts'
-import { type LockStep, sweepLines, takeStep } from '../locks/lock-steps.ts'
+import { type LockStep, sweepQueues, takeStep } from '../locks/lock-steps.ts'
 import { applyMigrations } from '../migrator.ts'
 import { type MonitorStep, type MonitorSteps, takeMonitorStep } from '../monitor/monitor-steps.ts'
 import { fireSchedule, putSchedule, removeSchedule } from '../schedules.ts'
@@ -63,7 +63,7 @@ export interface Writes {
   removeSchedule(name: string): boolean
   fireSchedule(fired: Fired): { readonly version: number; readonly added: readonly Added[] } | null
   lock(...step: LockStep): Ruled<object>
-  sweepLocks(limit: number, times: LineTimes): Awaited<ReturnType<LockStore['sweep']>>
+  sweepLocks(limit: number, times: LockTimes): Awaited<ReturnType<LockStore['sweep']>>
   gate(...step: GateStep): ReturnType<GateSteps[keyof GateSteps]>
   monitor(...step: MonitorStep): ReturnType<MonitorSteps[keyof MonitorSteps]>
   /** An operation that is written once for all SQL engines, by its name. */
@@ -129,7 +129,7 @@ const performers: Performers = {
   fireSchedule: ({ connection, namespace, now }, fired) => fireSchedule(connection, namespace, fired, now),
   lock: ({ connection, namespace, now }, ...step) => takeStep(connection, namespace, step, now),
   sweepLocks: ({ connection, namespace, now }, limit, times) =>
-    sweepLines(connection, namespace, limit, times, now),
+    sweepQueues(connection, namespace, limit, times, now),
   gate: ({ connection, namespace, now }, ...step) => takeGateStep(connection, namespace, step, now),
   monitor: ({ connection, namespace, now }, ...step) => takeMonitorStep(connection, namespace, step, now),
   run: ({ connection, now }, name, args) => runHere(connection, findOperation(name).procedure(...args), now),

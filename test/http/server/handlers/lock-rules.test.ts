@@ -46,7 +46,7 @@ test('with multi-node mode off a busy lock refuses, in every namespace and by ev
   await assert.rejects(remote.locks.hold('pull', 'app:1.2', { node: 'd' }), isRefused)
   const flight = { node: 'e', check: () => undefined, run: () => 'done' }
   await assert.rejects(remote.locks.singleFlight('pull', 'app:1.2', flight), isRefused)
-  assert.equal((await remote.locks.inspect(pull)).waiterCount, 0, 'nobody was put in line')
+  assert.equal((await remote.locks.inspect(pull)).waiterCount, 0, 'nobody was put in the wait queue')
 
   const waiting = await acquire(server.url, { ...pull, node: 'f', wait: true })
   assert.deepEqual([waiting.status, waiting.body.status], [202, 'queued'], 'who says so waits')
@@ -66,8 +66,8 @@ test('operations that exclude each other do so over the wire, and a stream hears
   const busy = await acquire(server.url, { ...pull, operation: 'delete', node: 'b', wait: false })
   assert.deepEqual([busy.status, busy.body.status], [409, 'refused'])
   const deleting = remote.locks.hold('delete', 'app:1.2', { node: 'b' })
-  const line = { operation: 'delete', resource: 'app:1.2' }
-  while ((await remote.locks.inspect(line)).waiterCount === 0)
+  const queue = { operation: 'delete', resource: 'app:1.2' }
+  while ((await remote.locks.inspect(queue)).waiterCount === 0)
     await new Promise((again) => setTimeout(again, 5))
   const began = performance.now()
   await held.release()

@@ -5,19 +5,19 @@ import { test } from 'vitest'
 import { dataOf, readEvents } from '../event-reader.ts'
 import { type Reply, type Stage, serving } from '../stage.ts'
 
-/** One line, and who asks in it. */
-const line = { operation: 'pull', resource: 'app:1.2' }
+/** One wait queue, and who asks in it. */
+const queue = { operation: 'pull', resource: 'app:1.2' }
 const query = 'operation=pull&resource=app%3A1.2'
 
 function acquire({ ask }: Stage, node: string, more: object = {}): Promise<Reply> {
-  return ask('POST', '/v1/locks/acquire', { body: { ...line, node, ...more } })
+  return ask('POST', '/v1/locks/acquire', { body: { ...queue, node, ...more } })
 }
 
 function release({ ask }: Stage, node: string, token: number, more: object): Promise<Reply> {
-  return ask('POST', '/v1/locks/release', { body: { ...line, node, token, ...more } })
+  return ask('POST', '/v1/locks/release', { body: { ...queue, node, token, ...more } })
 }
 
-test('a free lock is granted with a token, a busy one gives a place in line', async () => {
+test('a free lock is granted with a token, a busy one gives a position in the wait queue', async () => {
   await using stage = await serving()
   const first = await acquire(stage, 'a')
   assert.equal(first.status, 200)
@@ -50,7 +50,7 @@ test('refused is an answer and not a problem: 409 as JSON, with the holder', asy
   assert.equal(state.body.waiterCount, 0)
 })
 
-test('a failure hands the lock to the head of the line, and a success tells everybody who waits', async () => {
+test('a failure hands the lock to the head of the wait queue, and a success tells everybody who waits', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   await acquire(stage, 'b')
@@ -70,8 +70,8 @@ test('waits, holds and lost leases are among the metrics, by operation and how t
   await using stage = await serving()
   const counted = async (series: string) => {
     const { body } = await stage.ask('GET', '/metrics')
-    const line = (body as string).split('\n').find((one) => one.startsWith(`signalbox_lock_${series} `))
-    return line === undefined ? undefined : Number(line.split(' ')[1])
+    const queue = (body as string).split('\n').find((one) => one.startsWith(`signalbox_lock_${series} `))
+    return queue === undefined ? undefined : Number(queue.split(' ')[1])
   }
   const of = (outcome: string) => `{namespace="default",operation="pull",outcome="${outcome}"}`
   const pull = '{namespace="default",operation="pull"}'
@@ -118,16 +118,18 @@ test('a lost, wrong or spent token is 409 lease_lost and changes nothing', async
   assert.equal((await release(stage, 'a', a.token, { outcome: 'success' })).status, 200)
   const twice = await release(stage, 'a', a.token, { outcome: 'success' })
   assert.deepEqual([twice.status, twice.body.code], [409, 'lease_lost'])
-  const renewed = await stage.ask('POST', '/v1/locks/renew', { body: { ...line, node: 'a', token: a.token } })
+  const renewed = await stage.ask('POST', '/v1/locks/renew', {
+    body: { ...queue, node: 'a', token: a.token },
+  })
   assert.deepEqual([renewed.status, renewed.body.code], [409, 'lease_lost'])
 })
 
-test('a renewal keeps the lock and shows its progress; leaving takes the place out of the line', async () => {
+test('a renewal keeps the lock and shows its progress; leaving takes the place out of the wait queue', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a', { ttlMs: '10s' })
   await acquire(stage, 'b')
   const renewed = await stage.ask('POST', '/v1/locks/renew', {
-    body: { ...line, node: 'a', token: a.token, ttlMs: '1m', progress: { percent: 40 } },
+    body: { ...queue, node: 'a', token: a.token, ttlMs: '1m', progress: { percent: 40 } },
   })
   assert.ok(renewed.body.expiresAt > a.expiresAt)
   const { body: state } = await stage.ask('GET', `/v1/locks/state?${query}`)
@@ -136,9 +138,9 @@ test('a renewal keeps the lock and shows its progress; leaving takes the place o
     state.waiters.map((waiter: { node: string; position: number }) => [waiter.node, waiter.position]),
     [['b', 1]],
   )
-  const left = await stage.ask('POST', '/v1/locks/leave', { body: { ...line, node: 'b' } })
+  const left = await stage.ask('POST', '/v1/locks/leave', { body: { ...queue, node: 'b' } })
   assert.deepEqual(left.body, { left: true })
-  const holding = await stage.ask('POST', '/v1/locks/leave', { body: { ...line, node: 'a' } })
+  const holding = await stage.ask('POST', '/v1/locks/leave', { body: { ...queue, node: 'a' } })
   assert.deepEqual([holding.status, holding.body.code], [409, 'conflict'])
 })
 
@@ -148,19 +150,19 @@ test('a renewal without ttlMs keeps the time the lock was asked for, over HTTP a
   const { token } = (await acquire(stage, 'a', { ttlMs: '10m' })).body
   const gained = async (renew: () => Promise<{ expiresAt: number }>) => (await renew()).expiresAt - Date.now()
   const overHttp = await gained(
-    async () => (await stage.ask('POST', '/v1/locks/renew', { body: { ...line, node: 'a', token } })).body,
+    async () => (await stage.ask('POST', '/v1/locks/renew', { body: { ...queue, node: 'a', token } })).body,
   )
-  const inBox = await gained(() => remote.locks.renew({ ...line, node: 'a', token }))
+  const inBox = await gained(() => remote.locks.renew({ ...queue, node: 'a', token }))
   for (const ms of [overHttp, inBox]) assert.ok(ms > 580_000 && ms < 620_000, `${ms} ms`)
   // A short one is not made longer.
-  const brief = await remote.locks.acquire({ ...line, resource: 'brief', node: 'a', ttlMs: 5_000 })
+  const brief = await remote.locks.acquire({ ...queue, resource: 'brief', node: 'a', ttlMs: 5_000 })
   assert.ok(brief.status === 'granted')
-  const request = { ...line, resource: 'brief', node: 'a', token: brief.token }
+  const request = { ...queue, resource: 'brief', node: 'a', token: brief.token }
   const briefMs = await gained(() => remote.locks.renew(request))
   assert.ok(briefMs < 6_000, `${briefMs} ms`)
 })
 
-test('lines are listed page by page, whatever their names', async () => {
+test('queues are listed page by page, whatever their names', async () => {
   await using stage = await serving()
   const names = ['a/b', '100%', '镜像:1', '😀'.repeat(1_024)]
   for (const resource of names) await acquire(stage, 'n', { resource })
@@ -189,7 +191,7 @@ test('who waits sees its place, the progress, its grant and the end, with ids th
   assert.deepEqual(dataOf(await b.next()), { position: 1 })
   assert.deepEqual(dataOf(await c.next()), { position: 2 })
 
-  await stage.ask('POST', '/v1/locks/renew', { body: { ...line, node: 'a', token: a.token, progress: 7 } })
+  await stage.ask('POST', '/v1/locks/renew', { body: { ...queue, node: 'a', token: a.token, progress: 7 } })
   const progress = await b.next()
   assert.deepEqual([progress.type, dataOf(progress)], ['progress', { node: 'a', progress: 7 }])
 
@@ -215,7 +217,7 @@ test('who waits sees its place, the progress, its grant and the end, with ids th
   }
 })
 
-test('one who looks on sees the line first, then what happens, and never a token', async () => {
+test('one who looks on sees the wait queue first, then what happens, and never a token', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   await using watch = await readEvents(`${stage.url}/v1/locks/events?${query}`)
@@ -300,7 +302,7 @@ test('reading is enough to look, work is needed to take part, and admin to evict
     return { authorization: `Bearer ${made.body.secret}` }
   }
   const [read, work] = [await tokenOf('read'), await tokenOf('work')]
-  const body = { ...line, node: 'a' }
+  const body = { ...queue, node: 'a' }
   const status = async (method: string, path: string, headers: Record<string, string>, sent?: object) =>
     (await stage.ask(method, path, { headers, ...(sent ? { body: sent } : {}) })).status
   assert.equal(await status('POST', '/v1/locks/acquire', read, body), 403)
@@ -315,11 +317,11 @@ test('reading is enough to look, work is needed to take part, and admin to evict
   assert.equal((await watch.next()).type, 'reset')
 })
 
-test('namespaces have lines of their own', async () => {
+test('namespaces have wait queues of their own', async () => {
   await using stage = await serving()
   const inShop = { 'signalbox-namespace': 'shop' }
   const ask = (headers: Record<string, string>) =>
-    stage.ask('POST', '/v1/locks/acquire', { body: { ...line, node: 'a', requestId: 'r' }, headers })
+    stage.ask('POST', '/v1/locks/acquire', { body: { ...queue, node: 'a', requestId: 'r' }, headers })
   const [one, other] = [await ask({}), await ask(inShop)]
   assert.deepEqual([one.body.status, other.body.status], ['granted', 'granted'])
   assert.equal((await stage.ask('GET', '/v1/locks', { headers: inShop })).body.items.length, 1)
@@ -340,13 +342,13 @@ test('a server that shuts down ends bound streams and shortens no lease', async 
   await using box = await open('memory:')
   const server = createServer({ box, port: 0 })
   const { url } = await server.listen()
-  const answer = await box.locks.acquire({ ...line, node: 'a', ttlMs: '1m' })
+  const answer = await box.locks.acquire({ ...queue, node: 'a', ttlMs: '1m' })
   assert.equal(answer.status, 'granted')
   await using bound = await readEvents(`${url}/v1/locks/events?${query}&node=a&bind=true`)
   assert.equal((await bound.next()).type, 'granted')
   await server.close()
   await bound.toEnd()
-  const { holder } = await box.locks.inspect(line)
+  const { holder } = await box.locks.inspect(queue)
   assert.equal(holder?.expiresAt, answer.status === 'granted' && answer.expiresAt)
 })
 

@@ -1,23 +1,23 @@
 import { plainFormat, plainTag, wholeRowFormat, wholeTag } from './row.ts'
 
 /**
- * A line in the hands of a script: its row, its waiters, its outcomes, and what its shard knows.
+ * A wait queue in the hands of a script: its row, its waiters, its outcomes, and what its shard knows.
  *
- *     row      string  the line itself, packed
+ *     row      string  the wait queue itself, packed
  *     details  hash    p         how far the holder is      v        the result or error of the last turn
  *                      w<who>    somebody who waits         o<who>   how it ended for somebody
  *                      r<no>     a result or error that several outcomes share
- *     results  zset    who waits for the result, by place   turns    zset    who waits for a turn, by place
+ *     results  zset    who waits for the result, by position   turns    zset    who waits for a turn, by position
  *     kept     zset    fields o<who> and r<no>, by the time until which they are kept
- *     due      zset    lines, and who waits in them, by the time at which they change by themselves
- *     busy     zset    lines that are held or waited for, by name
- *     waits    zset    who waits in which line at which place, by who it is
+ *     due      zset    wait queues, and who waits in them, by the time at which they change by themselves
+ *     busy     zset    wait queues that are held or waited for, by name
+ *     waits    zset    who waits in which wait queue at which position, by who it is
  *     shard    string  the last token, the recovery grace, the longest lease lately
  *
  * A step is given the row's key; the others differ from it by their kind, and for all of a namespace by ending with that.
  * All begin with the same hash tag, so they are where the row is.
  *
- * Details are read once and written together when the step is done. A line that nobody holds or waits for is left to
+ * Details are read once and written together when the step is done. A wait queue that nobody holds or waits for is left to
  * Redis to remove when its time is over.
  *
  * These scripts are short, and most of their time is Lua's own. So numbers are packed as doubles (whole ones up to 2^53
@@ -41,23 +41,23 @@ local wasBusy, wasUsed, isChanged, isSaved, isEveryone, isLapsed, told
 local fields, touched
 `
 
-/** Reading a line, and its details. */
-export const lineText: string = `
+/** Reading a wait queue, and its details. */
+export const queueText: string = `
 local none = {}
 local find, sub = string.find, string.sub
 
--- The keys beside the row's: of the line itself, and of all lines of its namespace in the shard. Most steps need none of
+-- The keys beside the row's: of the wait queue itself, and of all wait queues of its namespace in the shard. Most steps need none of
 -- them, and to be sent a key costs more than to make it.
 local function own(kind)
-  return sub(rowKey, 1, kindAt) .. kind .. sub(rowKey, kindAt + 5)
+  return sub(rowKey, 1, kindAt) .. kind .. sub(rowKey, kindAt + 6)
 end
 
 local function common(kind)
-  return sub(rowKey, 1, kindAt) .. kind .. sub(rowKey, kindAt + 5, find(rowKey, '\\31', kindAt + 6, true) - 1)
+  return sub(rowKey, 1, kindAt) .. kind .. sub(rowKey, kindAt + 6, find(rowKey, '\\31', kindAt + 7, true) - 1)
 end
 
-local function lineName()
-  if not name then name = sub(rowKey, find(rowKey, '\\31', kindAt + 6, true) + 1) end
+local function queueName()
+  if not name then name = sub(rowKey, find(rowKey, '\\31', kindAt + 7, true) + 1) end
   return name
 end
 
@@ -79,9 +79,9 @@ local function put(field, value)
   touched[#touched + 1] = field
 end
 
-local function openLine(at, raw)
+local function openQueue(at, raw)
   rowKey = KEYS[at]
-  kindAt = find(rowKey, ':line:', 1, true)
+  kindAt = find(rowKey, ':queue:', 1, true)
   shardKey = sub(rowKey, 1, kindAt) .. 'shard'
   name, fields, touched, told = nil, nil, nil, none
   isChanged, isSaved, isEveryone, isLapsed = false, false, false, false
@@ -129,7 +129,7 @@ local function endOfTurn()
 end
 `
 
-/** How a line alone counts its changes. */
+/** How a wait queue alone counts its changes. */
 export const revisionText: string = `
 -- Never twice, also not when the row was cleared away meanwhile.
 local function nextRevision()

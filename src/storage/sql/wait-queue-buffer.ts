@@ -1,25 +1,25 @@
-import type { LaterRows, LineRow, Outcome, Requester, Waiter } from '../../locks/rules/index.ts'
-import type { LineSave } from './wait-queue-record.ts'
+import type { LaterRows, Outcome, Requester, Waiter, WaitQueueRow } from '../../locks/rules/index.ts'
+import type { WaitQueueSave } from './wait-queue-record.ts'
 
 /**
- * The rows of one line during one transaction, for an engine across a connection. What was read is not asked for again;
+ * The rows of one wait queue during one transaction, for an engine across a connection. What was read is not asked for again;
  * what is written is kept back and goes out with the next question, or with the COMMIT. So most steps take three trips:
  * lock and read, mint a token, write and commit.
  *
- * Of those who wait it knows the head of the line (all of them where they are few) and how many there are. A place that
+ * Of those who wait it knows the head of the wait queue (all of them where they are few) and how many there are. A position that
  * was given out in this transaction is behind all older ones, so counting those before it takes no question either.
  */
-export class LineBook implements LaterRows {
-  readonly #pages: LinePages
+export class WaitQueueBuffer implements LaterRows {
+  readonly #calls: WaitQueueCalls
   readonly #now: number
   readonly #operation: string
-  #row: LineRow | undefined
+  #row: WaitQueueRow | undefined
   #dueAt: number | null
-  /** No waiter that was read has a later place. */
+  /** No waiter that was read has a later position. */
   readonly #openedRevision: number
   #hasOutcomes: boolean
   #waiterCount: number
-  /** The first of the line, in order. */
+  /** The first of the wait queue, in order. */
   #head: Waiter[]
   /** Null: it does not wait. */
   readonly #waiters = new Map<string, Waiter | null>()
@@ -29,12 +29,12 @@ export class LineBook implements LaterRows {
   /** How many stand before the one found last. */
   #before: { readonly seq: number; readonly count: number } | undefined
   #pending: Pending = createPending()
-  #isLineChanged = false
+  #isQueueChanged = false
   readonly #storedProgress: string | null
   readonly #storedCount: number
 
-  constructor(pages: LinePages, opened: OpenedLine) {
-    this.#pages = pages
+  constructor(calls: WaitQueueCalls, opened: OpenedWaitQueue) {
+    this.#calls = calls
     this.#now = opened.now
     this.#operation = opened.operation
     this.#row = opened.row
@@ -56,7 +56,7 @@ export class LineBook implements LaterRows {
     return { now: this.#now, wall: this.#now }
   }
 
-  line(): LineRow | undefined {
+  queue(): WaitQueueRow | undefined {
     return this.#row
   }
 
@@ -65,14 +65,14 @@ export class LineBook implements LaterRows {
     return this.#dueAt !== null && this.#dueAt <= this.#now
   }
 
-  saveLine(row: LineRow, dueAt: number | null): void {
+  saveQueue(row: WaitQueueRow, dueAt: number | null): void {
     this.#row = row
     this.#dueAt = dueAt
-    this.#isLineChanged = true
+    this.#isQueueChanged = true
   }
 
   mintToken(): Promise<number> {
-    return this.#pages.mintToken()
+    return this.#calls.mintToken()
   }
 
   async waiter(who: Requester): Promise<Waiter | undefined> {
@@ -86,7 +86,7 @@ export class LineBook implements LaterRows {
 
   async firstWaiter(): Promise<Waiter | undefined> {
     if (this.#head.length === 0 && this.#waiterCount > 0) {
-      this.#noteHead(await this.#pages.head(laterHeadSize, this.#takeWrites()), laterHeadSize)
+      this.#noteHead(await this.#calls.head(laterHeadSize, this.#takeWrites()), laterHeadSize)
     }
     return this.#head[0]
   }
@@ -99,7 +99,7 @@ export class LineBook implements LaterRows {
       return this.#waiterCount - behind.length
     }
     if (this.#before?.seq === beforeSeq) return this.#before.count
-    return this.#pages.countBefore(beforeSeq, this.#takeWrites())
+    return this.#calls.countBefore(beforeSeq, this.#takeWrites())
   }
 
   async saveWaiter(waiter: Waiter): Promise<void> {
@@ -118,7 +118,7 @@ export class LineBook implements LaterRows {
     this.#head = this.#head.filter((other) => !isSame(other, who))
     this.#waiterCount--
     this.#waiters.set(idOf(who), null)
-    // It may be stored, or only about to be, and at another place than it was stored at: each place it had is cleared.
+    // It may be stored, or only about to be, and at another position than it was stored at: each position it had is cleared.
     this.#pending.waiters.delete(idOf(who))
     this.#pending.goneSeqs.add(waiter.seq)
   }
@@ -153,7 +153,7 @@ export class LineBook implements LaterRows {
     outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>,
   ): Promise<number> {
     if (this.#waiterCount === 0) return 0
-    const count = await this.#pages.dissolve(wants, outcome, this.#takeWrites())
+    const count = await this.#calls.dissolve(wants, outcome, this.#takeWrites())
     const stays = ({ want }: Waiter) => wants === 'result' && want === 'turn'
     for (const [id, waiter] of this.#waiters) if (waiter && !stays(waiter)) this.#waiters.set(id, null)
     this.#head = this.#head.filter(stays)
@@ -174,22 +174,22 @@ export class LineBook implements LaterRows {
   }
 
   /** All that is still to be written, for the caller to send with the COMMIT. */
-  lastWrites(): LineWrites {
-    const isChanged = this.#isLineChanged || this.#waiterCount !== this.#storedCount
+  lastWrites(): WaitQueueWrites {
+    const isChanged = this.#isQueueChanged || this.#waiterCount !== this.#storedCount
     const row = isChanged ? this.#row : undefined
     if (!row) return this.#takeWrites()
     const writesProgress = (row.holder?.progress ?? null) !== this.#storedProgress
-    const line = { row, dueAt: this.#dueAt, waiterCount: this.#waiterCount, writesProgress }
-    return { ...this.#takeWrites(), line }
+    const queue = { row, dueAt: this.#dueAt, waiterCount: this.#waiterCount, writesProgress }
+    return { ...this.#takeWrites(), queue }
   }
 
-  /** What has to be written before anything is asked. The line itself is not: nobody asks for it again. */
-  #takeWrites(): LineWrites {
+  /** What has to be written before anything is asked. The wait queue itself is not: nobody asks for it again. */
+  #takeWrites(): WaitQueueWrites {
     const { goneSeqs, waiters, outcomes, results } = this.#pending
     this.#pending = createPending()
     const outcomeChanges = [...outcomes.values()]
     return {
-      line: undefined,
+      queue: undefined,
       goneSeqs: [...goneSeqs],
       waiters: [...waiters.values()],
       goneOutcomes: outcomeChanges.filter(({ outcome }) => !outcome).map(({ who }) => who),
@@ -204,12 +204,12 @@ export class LineBook implements LaterRows {
 
   #noteHead(head: readonly Waiter[], limit: number): void {
     this.#head = [...head]
-    // The whole line was read, so it says itself how long it is.
+    // The whole wait queue was read, so it says itself how long it is.
     if (head.length < limit) this.#waiterCount = head.length
     this.note(head)
   }
 
-  /** A newcomer, who has its place in the head where that reaches so far. */
+  /** A newcomer, who has its position in the head where that reaches so far. */
   #admit(waiter: Waiter): void {
     const last = this.#head.at(-1)
     if (this.#isHeadAll || (last && waiter.seq < last.seq)) {
@@ -221,7 +221,7 @@ export class LineBook implements LaterRows {
   }
 
   async #find(who: Requester, id: string): Promise<void> {
-    const { waiter, before, outcome } = await this.#pages.find(who, this.#takeWrites())
+    const { waiter, before, outcome } = await this.#calls.find(who, this.#takeWrites())
     if (!this.#waiters.has(id)) this.#waiters.set(id, waiter ?? null)
     if (!this.#outcomes.has(id)) this.#outcomes.set(id, outcome ?? null)
     if (waiter) this.#before = { seq: waiter.seq, count: before }
@@ -229,17 +229,17 @@ export class LineBook implements LaterRows {
   }
 }
 
-/** How many waiters are read with the line. Rules seldom need more than the first, and most lines are shorter. */
+/** How many waiters are read with the wait queue. Rules seldom need more than the first, and most wait queues are shorter. */
 export const openedHeadSize = 4
 /** How many are read when those have been passed over. */
 const laterHeadSize = 100
 
-/** A line that was locked and read. */
-export interface OpenedLine {
+/** A wait queue that was locked and read. */
+export interface OpenedWaitQueue {
   readonly operation: string
-  /** The store's clock, read after the line was locked. */
+  /** The store's clock, read after the wait queue was locked. */
   readonly now: number
-  readonly row: LineRow | undefined
+  readonly row: WaitQueueRow | undefined
   readonly dueAt: number | null
   readonly waiterCount: number
   /** The first `openedHeadSize` who wait. */
@@ -247,15 +247,15 @@ export interface OpenedLine {
   readonly hasOutcomes: boolean
 }
 
-/** What an engine does on a line that it has locked. Each is one trip, and what is to be written goes first. */
-export interface LinePages {
-  find(who: Requester, writes: LineWrites): Promise<FoundRequester>
-  head(limit: number, writes: LineWrites): Promise<readonly Waiter[]>
-  countBefore(seq: number, writes: LineWrites): Promise<number>
+/** What an engine does on a wait queue that it has locked. Each is one trip, and what is to be written goes first. */
+export interface WaitQueueCalls {
+  find(who: Requester, writes: WaitQueueWrites): Promise<FoundRequester>
+  head(limit: number, writes: WaitQueueWrites): Promise<readonly Waiter[]>
+  countBefore(seq: number, writes: WaitQueueWrites): Promise<number>
   dissolve(
     wants: 'result' | 'all',
     outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>,
-    writes: LineWrites,
+    writes: WaitQueueWrites,
   ): Promise<number>
   mintToken(): Promise<number>
 }
@@ -267,18 +267,18 @@ export interface FoundRequester {
   readonly outcome: Outcome | undefined
 }
 
-export interface LineWrites {
-  readonly line: LineSave | undefined
-  /** The places of those who left; cleared before others are written. */
+export interface WaitQueueWrites {
+  readonly queue: WaitQueueSave | undefined
+  /** The positions of those who left; cleared before others are written. */
   readonly goneSeqs: readonly number[]
   readonly waiters: readonly Waiter[]
   readonly goneOutcomes: readonly Requester[]
   readonly outcomes: readonly Outcome[]
-  readonly results: readonly LineResult[]
+  readonly results: readonly WaitQueueResult[]
 }
 
-/** The text that ended a line, once for all whom it was told to. */
-export interface LineResult {
+/** The text that ended a wait queue, once for all whom it was told to. */
+export interface WaitQueueResult {
   readonly revision: number
   readonly value: string
   readonly keptUntil: number
@@ -288,7 +288,7 @@ interface Pending {
   readonly goneSeqs: Set<number>
   readonly waiters: Map<string, Waiter>
   readonly outcomes: Map<string, { readonly who: Requester; readonly outcome: Outcome | null }>
-  readonly results: LineResult[]
+  readonly results: WaitQueueResult[]
 }
 
 function createPending(): Pending {

@@ -4,17 +4,17 @@ import { resolveLocksOptions } from '../../locks/index.ts'
 import {
   type AcquireAsk,
   acquire,
-  type LineRow,
-  type LineTimes,
+  type LockTimes,
   leave,
   release,
   runLater,
   type Waiter,
+  type WaitQueueRow,
 } from '../../locks/rules/index.ts'
-import { LineBook, type LinePages, type LineWrites } from './wait-queue-book.ts'
+import { WaitQueueBuffer, type WaitQueueCalls, type WaitQueueWrites } from './wait-queue-buffer.ts'
 
 const now = 1_900_000_000_000
-const times: LineTimes = resolveLocksOptions()
+const times: LockTimes = resolveLocksOptions()
 
 function waiterAt(seq: number): Waiter {
   return {
@@ -34,7 +34,7 @@ function askOf(node: string): AcquireAsk {
   return { node, requestId: 'r', wait: true, want: 'turn', ttlMs: 1_000, deadlineMs: null, isStreamed: false }
 }
 
-function heldRow(node: string): LineRow {
+function heldRow(node: string): WaitQueueRow {
   const holder = {
     ...{ node, requestId: 'r', token: 7, attempt: 1, since: now, ttlMs: 1_000, leaseEndsAt: now + 1_000 },
     ...{ takeUpBy: null, seq: 1, progress: '"half"' },
@@ -42,16 +42,16 @@ function heldRow(node: string): LineRow {
   return { holder, attempt: 1, grantFrom: 0, revision: 20_000, lastOutcome: null }
 }
 
-/** A line with so many waiters, of whom the first four were read; notes every question. */
+/** A wait queue with so many waiters, of whom the first four were read; notes every question. */
 function createBook({ row, length = 0, hasOutcomes = false }: Opening) {
   const waiters = Array.from({ length }, (_, index) => waiterAt(index + 1))
   const trips: string[] = []
-  const flushed: LineWrites[] = []
-  const trip = (name: string, writes: LineWrites) => {
+  const flushed: WaitQueueWrites[] = []
+  const trip = (name: string, writes: WaitQueueWrites) => {
     trips.push(name)
     flushed.push(writes)
   }
-  const pages: LinePages = {
+  const calls: WaitQueueCalls = {
     async find({ node }, writes) {
       trip('find', writes)
       const at = waiters.findIndex((waiter) => waiter.node === node)
@@ -75,7 +75,7 @@ function createBook({ row, length = 0, hasOutcomes = false }: Opening) {
       return 8
     },
   }
-  const book = new LineBook(pages, {
+  const buffer = new WaitQueueBuffer(calls, {
     operation: 'pull',
     now,
     row,
@@ -84,90 +84,90 @@ function createBook({ row, length = 0, hasOutcomes = false }: Opening) {
     head: waiters.slice(0, 4),
     hasOutcomes,
   })
-  return { book, trips, flushed }
+  return { buffer, trips, flushed }
 }
 
 interface Opening {
-  readonly row?: LineRow
+  readonly row?: WaitQueueRow
   readonly length?: number
   readonly hasOutcomes?: boolean
 }
 
-test('a free line is taken with no question but for the token', async () => {
-  const { book, trips } = createBook({})
-  const { standing } = await runLater(acquire(askOf('A'), times), book)
+test('a free wait queue is taken with no question but for the token', async () => {
+  const { buffer, trips } = createBook({})
+  const { standing } = await runLater(acquire(askOf('A'), times), buffer)
   assert.equal(standing.status, 'granted')
   assert.deepEqual(trips, ['mint'])
-  const { line, waiters, outcomes } = book.lastWrites()
-  assert.deepEqual([line?.row.holder?.node, line?.waiterCount], ['A', 0])
+  const { queue, waiters, outcomes } = buffer.lastWrites()
+  assert.deepEqual([queue?.row.holder?.node, queue?.waiterCount], ['A', 0])
   assert.deepEqual([waiters, outcomes], [[], []])
 })
 
-test('a failure hands a line of thousands on with no question but for the token', async () => {
-  const { book, trips } = createBook({ row: heldRow('A'), length: 5_000 })
+test('a failure hands a wait queue of thousands on with no question but for the token', async () => {
+  const { buffer, trips } = createBook({ row: heldRow('A'), length: 5_000 })
   const end = { outcome: 'failure', value: null, terminal: false } as const
-  const { released } = await runLater(release({ node: 'A', requestId: 'r', token: 7 }, end, times), book)
+  const { released } = await runLater(release({ node: 'A', requestId: 'r', token: 7 }, end, times), buffer)
   assert.equal(released?.next?.node, 'n1')
   assert.deepEqual(trips, ['mint'])
-  const { line, goneSeqs } = book.lastWrites()
-  assert.deepEqual([line?.waiterCount, goneSeqs, line?.writesProgress], [4_999, [1], true])
+  const { queue, goneSeqs } = buffer.lastWrites()
+  assert.deepEqual([queue?.waiterCount, goneSeqs, queue?.writesProgress], [4_999, [1], true])
 })
 
-test('joining a line of thousands takes one question, and nobody is counted', async () => {
-  const { book, trips } = createBook({ row: heldRow('A'), length: 5_000 })
-  const { standing } = await runLater(acquire(askOf('new'), times), book)
+test('joining a wait queue of thousands takes one question, and nobody is counted', async () => {
+  const { buffer, trips } = createBook({ row: heldRow('A'), length: 5_000 })
+  const { standing } = await runLater(acquire(askOf('new'), times), buffer)
   assert.deepEqual(standing, { status: 'queued', position: 5_001 })
   assert.deepEqual(trips, ['find'])
-  const next = await runLater(acquire(askOf('newer'), times), book)
+  const next = await runLater(acquire(askOf('newer'), times), buffer)
   assert.deepEqual(next.standing, { status: 'queued', position: 5_002 })
-  const again = await runLater(acquire(askOf('new'), times), book)
+  const again = await runLater(acquire(askOf('new'), times), buffer)
   assert.deepEqual(again.standing, { status: 'queued', position: 5_001 })
   assert.deepEqual(trips, ['find', 'find'])
-  const { line, waiters } = book.lastWrites()
-  assert.deepEqual([line?.waiterCount, line?.writesProgress], [5_002, false])
+  const { queue, waiters } = buffer.lastWrites()
+  assert.deepEqual([queue?.waiterCount, queue?.writesProgress], [5_002, false])
   assert.deepEqual(waiters.map(({ node }) => node).sort(), ['new', 'newer'])
 })
 
-test('one who waits far behind is found together with its place', async () => {
-  const { book, trips } = createBook({ row: heldRow('A'), length: 5_000 })
-  const { standing } = await runLater(acquire(askOf('n3000'), times), book)
+test('one who waits far behind is found together with its position', async () => {
+  const { buffer, trips } = createBook({ row: heldRow('A'), length: 5_000 })
+  const { standing } = await runLater(acquire(askOf('n3000'), times), buffer)
   assert.deepEqual(standing, { status: 'queued', position: 3_000 })
   assert.deepEqual(trips, ['find'])
 })
 
-test('who leaves and comes back in one transaction is written at its last place only', async () => {
-  const { book } = createBook({ row: heldRow('A'), length: 3 })
+test('who leaves and comes back in one transaction is written at its last position only', async () => {
+  const { buffer } = createBook({ row: heldRow('A'), length: 3 })
   const who = { node: 'n2', requestId: 'r' }
-  await runLater(leave(who, times), book)
-  await runLater(acquire(askOf('n2'), times), book)
-  await runLater(leave(who, times), book)
-  const { standing } = await runLater(acquire(askOf('n2'), times), book)
+  await runLater(leave(who, times), buffer)
+  await runLater(acquire(askOf('n2'), times), buffer)
+  await runLater(leave(who, times), buffer)
+  const { standing } = await runLater(acquire(askOf('n2'), times), buffer)
   assert.deepEqual(standing, { status: 'queued', position: 3 })
-  const { goneSeqs, waiters, line } = book.lastWrites()
+  const { goneSeqs, waiters, queue } = buffer.lastWrites()
   assert.ok(goneSeqs.includes(2) && goneSeqs.length === 2)
   assert.deepEqual(
     waiters.map(({ node, seq }) => [node, seq > 20_000]),
     [['n2', true]],
   )
-  assert.equal(line?.waiterCount, 3)
+  assert.equal(queue?.waiterCount, 3)
 })
 
 test('what is to be written goes before the next question', async () => {
-  const { book, trips, flushed } = createBook({ row: heldRow('A'), length: 200 })
-  for (let seq = 1; seq <= 4; seq++) await book.removeWaiter(waiterAt(seq))
+  const { buffer, trips, flushed } = createBook({ row: heldRow('A'), length: 200 })
+  for (let seq = 1; seq <= 4; seq++) await buffer.removeWaiter(waiterAt(seq))
   assert.deepEqual(trips, [])
-  assert.equal((await book.firstWaiter())?.seq, 5)
+  assert.equal((await buffer.firstWaiter())?.seq, 5)
   assert.deepEqual(trips, ['head'])
   assert.deepEqual(flushed[0]?.goneSeqs, [1, 2, 3, 4])
-  assert.deepEqual(book.lastWrites().goneSeqs, [])
+  assert.deepEqual(buffer.lastWrites().goneSeqs, [])
 })
 
 test('a step that changed nothing has nothing to write', async () => {
-  const { book } = createBook({ row: heldRow('A') })
-  const { standing } = await runLater(acquire({ ...askOf('B'), wait: false }, times), book)
+  const { buffer } = createBook({ row: heldRow('A') })
+  const { standing } = await runLater(acquire({ ...askOf('B'), wait: false }, times), buffer)
   assert.equal(standing.status, 'refused')
-  assert.deepEqual(book.lastWrites(), {
-    line: undefined,
+  assert.deepEqual(buffer.lastWrites(), {
+    queue: undefined,
     goneSeqs: [],
     waiters: [],
     goneOutcomes: [],

@@ -1,7 +1,7 @@
 import { Client, type ClientConfig } from 'pg'
 
-/** What a line tells. */
-export interface LineEvents {
+/** What the listening connection reports. */
+export interface ListeningEvents {
   heard(channel: string, payload: string): void
   /** From now on it hears these; what was woken before, since they were wanted or since it was lost, it did not hear. */
   listens(channels: Iterable<string>): void
@@ -13,9 +13,9 @@ export interface LineEvents {
  * The one connection that listens, for all channels that are wanted; opened when the first is. When it is lost it is
  * opened anew and listens to all of them again. That it still works is asked every 15 s.
  */
-export class Line {
+export class ListeningConnection {
   readonly #config: ClientConfig
-  readonly #events: LineEvents
+  readonly #events: ListeningEvents
   readonly #wanted = new Set<string>()
   #client: Client | undefined
   #retry: NodeJS.Timeout | undefined
@@ -24,7 +24,7 @@ export class Line {
   #connecting = false
   #closed = false
 
-  constructor(config: ClientConfig, events: LineEvents) {
+  constructor(config: ClientConfig, events: ListeningEvents) {
     this.#config = config
     this.#events = events
   }
