@@ -1,9 +1,8 @@
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, type Option } from 'commander'
 import { isSignalboxError, type SignalboxError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { problemLines } from './config/problems.ts'
 import { addTwins } from './environment-twins.ts'
-import { describeOption } from './help.ts'
 import { createPrinter, type Printer, withJsonProblems } from './print.ts'
 import { type Stage, verbs } from './verbs.ts'
 
@@ -124,4 +123,22 @@ function causeOf({ code, message, cause }: SignalboxError): string {
   // A refused connection to a name with several addresses has no message of its own.
   const said = cause.message || String((cause as { code?: unknown }).code ?? '')
   return said === '' || message.includes(said) ? '' : ` (${said})`
+}
+
+/** A description may end in "(default: …)" itself, where that is words and no value. */
+const ownDefault = / \(default: ([^()]*)\)$/
+
+/** A flag in the help: what it does, what it may be, what it is unless it is given, and its twin in the environment. */
+function describeOption(option: Option): string {
+  const { description, argChoices, defaultValueDescription, defaultValue, envVar } = option
+  const takesValue = option.required || option.optional
+  const value = takesValue && defaultValue !== undefined ? String(defaultValue) : undefined
+  const fallback = defaultValueDescription || value || ownDefault.exec(description)?.[1]
+  const about = [
+    ...(argChoices ? [`one of ${argChoices.join(', ')}`] : []),
+    ...(fallback === undefined ? [] : [`default: ${fallback}`]),
+    ...(envVar === undefined ? [] : [`env: ${envVar}`]),
+  ]
+  const does = description.replace(ownDefault, '')
+  return about.length === 0 ? does : `${does} (${about.join('; ')})`
 }

@@ -1,8 +1,8 @@
 import { isSignalboxError } from '../../core/errors.ts'
+import { encodeJson } from '../../core/json.ts'
 import type { FailedSubject, Monitor, Report } from '../../monitor/index.ts'
 import type { Client } from '../client/index.ts'
 import { objectOf, withoutUndefined } from './defined.ts'
-import { sortSubjects } from './report-subjects.ts'
 
 /** What a box on a server has of the monitor: all but sending, which the server does. */
 export type RemoteMonitor = Omit<
@@ -67,4 +67,31 @@ async function found(ended: Promise<void>): Promise<boolean> {
 function page<Options extends { readonly cursor?: string | null | undefined }>(given: Options) {
   const { cursor, ...options } = objectOf('options', given)
   return withoutUndefined({ ...options, ...(cursor === null ? {} : { cursor }) })
+}
+
+/**
+ * Splits the subjects of a report into those that can be sent and those that cannot. A state that JSON would bend, or that
+ * is too large for any store, fails here as it would there. A subject that failed once is not sent at all. `list` and
+ * `field` are the words of the report's form.
+ */
+function sortSubjects<Item extends { readonly state: unknown }>(
+  items: readonly Item[],
+  list: string,
+  field: keyof Item & ('subject' | 'venueId'),
+): { readonly sendable: readonly Item[]; readonly failed: readonly FailedSubject[] } {
+  // The server refuses what is no list at all.
+  if (!Array.isArray(items)) return { sendable: items, failed: [] }
+  const failed = new Map<unknown, FailedSubject>()
+  for (const [index, item] of items.entries()) {
+    try {
+      encodeJson(`${list}[${index}].state`, item?.state)
+    } catch (error) {
+      const name: unknown = item?.[field]
+      if (!isSignalboxError(error) || typeof name !== 'string') throw error
+      const { code, message } = error
+      failed.set(name, { [field]: name, error: { code, message } })
+    }
+  }
+  const sendable = failed.size === 0 ? items : items.filter((item) => !failed.has(item?.[field]))
+  return { sendable, failed: [...failed.values()] }
 }

@@ -21,8 +21,9 @@ import type { Feed, LongPollClaims, Served, ServedStores, Space } from './call.t
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { noRedactor, type Redactor } from './request/redact-job.ts'
 import type { ModuleSettings } from './server-options.ts'
-import { createHintsFeed, createQueuesFeed } from './streams/feeds.ts'
+import { createHintsFeed } from './streams/hints-feed.ts'
 import { createLocksFeed } from './streams/locks-feed.ts'
+import { createQueuesFeed } from './streams/queues-feed.ts'
 import { createTasksFeed } from './streams/tasks-feed.ts'
 
 /**

@@ -1,4 +1,5 @@
-import type { getOverview, whoAmI } from '../../contract/index.ts'
+import type { Contention } from '../../../contention/index.ts'
+import type { getContention, getOverview, listAudit, whoAmI } from '../../contract/index.ts'
 import type { Handler } from '../call.ts'
 import type { Overviews } from '../metrics/overview.ts'
 
@@ -12,5 +13,30 @@ export function overviewHandlers(overviews: Overviews): OverviewHandlers {
   return {
     whoAmI: async ({ principal }) => ({ body: overviews.me(principal) }),
     getOverview: async ({ query, space }) => ({ body: await overviews.of(space, query) }),
+  }
+}
+
+/** The routes of the audit, by their ids. */
+export interface AuditHandlers {
+  readonly listAudit: Handler<typeof listAudit>
+}
+
+export const auditHandlers: AuditHandlers = {
+  async listAudit({ query, space }) {
+    return { body: await space.audit.list(query) }
+  },
+}
+
+/** The routes of contention, by their ids. */
+export interface ContentionHandlers {
+  readonly getContention: Handler<typeof getContention>
+}
+
+export function contentionHandlers(contention: Pick<Contention, 'snapshot'>): ContentionHandlers {
+  return {
+    async getContention({ principal: { everyNamespace, namespace } }) {
+      // Keys of locks and what turns were about are users' data; kinds and numbers are not.
+      return { body: contention.snapshot(everyNamespace ? {} : { namespace }) }
+    },
   }
 }
