@@ -31,7 +31,7 @@ test('every store that is written once is in the list of stores', async () => {
   const names = (await readdir(storesFolder, { recursive: true })).filter((name) => name.endsWith('.ts'))
   for (const name of names) {
     const text = await readFile(new URL(name, storesFolder), 'utf8')
-    if (/^(?:export )?const \w+ = (?:statement|operation)\(/m.test(text))
+    if (/^(?:export )?const \w+\b[^=]*= (?:statement|operation)\(/m.test(text))
       assert.ok(list.includes(`import './${name}'`), `sql/stores.ts does not import ${name}`)
   }
 })
@@ -46,9 +46,11 @@ describe.concurrent('no shared statement reads a growing table as a whole', () =
     const compiler = new Compiler(sqliteDialect)
     for (const compiled of compileAll(compiler)) {
       const plan = db.prepare(`EXPLAIN QUERY PLAN ${compiled.text}`).all() as { detail: string }[]
-      const scans = plan
-        .map(({ detail }) => detail)
+      const details = plan.map(({ detail }) => detail)
+      const scans = details
         .filter((detail) => /^SCAN (?!v\b|json_each|\(?subquery|CONSTANT|\(join)/i.test(detail))
+        // What a subquery gives is no table.
+        .filter((detail) => !details.includes(`CO-ROUTINE ${detail.slice('SCAN '.length)}`))
       refuseScans(
         compiled,
         scans.map((detail) => detail.split(' ')[1]!),

@@ -1,10 +1,11 @@
 import { assignments, type Dialect } from '../sql/dialect.ts'
 import { movingMs, nowMicros, nowMs } from './connection/clock.ts'
+import { createJobLayout } from './jobs/layout.ts'
 
 /** The tables are qualified: a caller's connection may have another default database. */
 export function createMariadbDialect(database: string): Dialect {
   const quoted = `\`${database.replaceAll('`', '``')}\``
-  return {
+  const words: Omit<Dialect, 'jobs'> = {
     now: nowMs,
     movingNow: movingMs,
     nowMicros,
@@ -43,6 +44,10 @@ export function createMariadbDialect(database: string): Dialect {
     updateByRows: (table, set, where) =>
       `UPDATE :rows STRAIGHT_JOIN ${table} t ON ${where} SET ${assignments(set, 't.')}`,
     deleteByRows: (table, where) => `DELETE t FROM :rows STRAIGHT_JOIN ${table} t ON ${where}`,
+    firstOfAll: (selects, orderBy, limit) => {
+      const firsts = selects.map((select) => `(${select} ORDER BY ${orderBy} LIMIT ${limit})`)
+      return `SELECT * FROM (${firsts.join(' UNION ALL ')}) found ORDER BY ${orderBy} LIMIT ${limit}`
+    },
 
     table: (name) => `${quoted}.${name}`,
     placeholder: () => '?',
@@ -56,6 +61,7 @@ export function createMariadbDialect(database: string): Dialect {
     },
     runsBatchesByRow: false,
   }
+  return { ...words, jobs: createJobLayout(words) }
 }
 
 /** `new.x` and `old.x` in MariaDB's words. */

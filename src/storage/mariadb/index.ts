@@ -105,7 +105,7 @@ export async function openMariadb(
         namespace: name,
         memory: { positions: new Positions(), idle: new Set<string>(), limited: new LimitedQueues() },
       }
-      const jobs = createMariadbJobs(store)
+      const jobs = createMariadbJobs(store, database)
       const keyed = createKeyed(store, database, jobs)
       const { packetBytes } = facts
       const locks = createMariadbLocks({

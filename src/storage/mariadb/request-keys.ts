@@ -65,7 +65,7 @@ async function perform(call: Call, keyed: KeyedCall, tries: number, state: Attem
     return decodeAnswer(kept)
   }
   const calls = new PinnedCalls(call)
-  const jobs = createMariadbJobs({ ...store, calls })
+  const jobs = createMariadbJobs({ ...store, calls }, keyed.database)
   try {
     const answer = await Reflect.apply(jobs[method] as () => Promise<unknown>, jobs, args)
     const ending = leavesKey(method, answer) ? keepAnswer(keyed, encodeAnswer(answer)) : [leaveNone(keyed)]

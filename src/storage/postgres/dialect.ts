@@ -1,5 +1,6 @@
 import { assignments, type Dialect } from '../sql/dialect.ts'
 import { nowMs } from './connection/columns.ts'
+import { createJobLayout } from './jobs/layout.ts'
 
 const types: Readonly<Record<string, string>> = {
   text: 'text',
@@ -15,7 +16,7 @@ function typeOf(type: string): string {
 
 /** Every value is cast, so that Postgres never has to guess. `schema` comes quoted. */
 export function createPostgresDialect(schema: string): Dialect {
-  return {
+  const words: Omit<Dialect, 'jobs'> = {
     // The clock is volatile: only as a subquery is it read once, so that an index can be searched by it.
     now: `(SELECT ${nowMs})`,
     movingNow: nowMs,
@@ -47,6 +48,10 @@ export function createPostgresDialect(schema: string): Dialect {
     updateByRows: (table, set, where) =>
       `UPDATE ${table} AS t SET ${assignments(set)} FROM :rows WHERE ${where}`,
     deleteByRows: (table, where) => `DELETE FROM ${table} AS t USING :rows WHERE ${where}`,
+    firstOfAll: (selects, orderBy, limit) => {
+      const firsts = selects.map((select) => `(${select} ORDER BY ${orderBy} LIMIT ${limit})`)
+      return `SELECT * FROM (${firsts.join(' UNION ALL ')}) found ORDER BY ${orderBy} LIMIT ${limit}`
+    },
 
     table: (name) => `${schema}.${name}`,
     placeholder: (number, type) => `$${number}::${typeOf(type)}`,
@@ -62,4 +67,5 @@ export function createPostgresDialect(schema: string): Dialect {
     },
     runsBatchesByRow: false,
   }
+  return { ...words, jobs: createJobLayout(words) }
 }

@@ -56,7 +56,7 @@ export async function openPostgres(
   try {
     const watch = new SchemaWatch(() => migrator.statusBy(connections), schemaLookMs)
     const ground = await readGround(connections, quoted, watch)
-    const database = new PostgresDatabase(connections, quoted, ground.storeId)
+    const { database } = ground
     const keys = new RequestKeys(connections, database, quoted)
     const waitQueues = waitQueueStatements(quoted)
     const reports = reportStatements(quoted)
@@ -152,10 +152,12 @@ async function readGround(connections: Connections, quoted: string, schema: Sche
     { name: 'sb_store_id', text: `SELECT value FROM ${quoted}.signalbox_meta WHERE key = 'store_id'` },
     [],
   )
+  const storeId = rows[0]!.value
   return {
     connections,
     statements: jobStatements(quoted),
-    storeId: rows[0]!.value,
+    database: new PostgresDatabase(connections, quoted, storeId),
+    storeId,
     sweepers: new Set(),
     schema,
   }

@@ -1,3 +1,4 @@
+import type { JobLayout } from './job-layout.ts'
 import type { ScalarType, Slot } from './statement.ts'
 
 /**
@@ -48,6 +49,10 @@ export interface Dialect {
   /** Changes or deletes the rows `t` of a table by the rows `v` of a batch. */
   updateByRows(table: string, set: Readonly<Record<string, string>>, where: string): string
   deleteByRows(table: string, where: string): string
+  /** The first `limit` rows of several SELECTs together. Each can be read in that order. */
+  firstOfAll(selects: readonly string[], orderBy: string, limit: string): string
+  /** Where this engine keeps jobs. */
+  readonly jobs: JobLayout
 
   /** A table, qualified. */
   table(name: string): string

@@ -1,5 +1,7 @@
 /** All stores that are written once. SQLite's writer thread finds their operations here, and so do the tests. */
 import './audit.ts'
+import './job-reads.ts'
+import './job-search.ts'
 import './logs.ts'
 import './guard-claims.ts'
 import './guard-windows.ts'

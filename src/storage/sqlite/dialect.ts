@@ -1,7 +1,7 @@
 import { assignments, type Dialect } from '../sql/dialect.ts'
+import { createJobLayout } from './jobs/layout.ts'
 
-/** SQLite has one writer, so nothing is locked; a batch is run row by row, each by its key. */
-export const sqliteDialect: Dialect = {
+const words: Omit<Dialect, 'jobs'> = {
   // Bound: what shares a transaction shares its instant, and a test may move it.
   now: ':now',
   movingNow: ':now',
@@ -31,6 +31,9 @@ export const sqliteDialect: Dialect = {
        SELECT ${key} FROM ${from} WHERE ${where} ORDER BY ${orderBy} LIMIT ${limit})`,
   updateByRows: (table, set, where) => `UPDATE ${table} AS t SET ${assignments(set)} WHERE ${where}`,
   deleteByRows: (table, where) => `DELETE FROM ${table} AS t WHERE ${where}`,
+  // SQLite merges what comes in that order, and reads no more than it gives.
+  firstOfAll: (selects, orderBy, limit) =>
+    `${selects.join(' UNION ALL ')} ORDER BY ${orderBy} LIMIT ${limit}`,
 
   table: (name) => name,
   placeholder: (number) => `?${number}`,
@@ -42,3 +45,6 @@ export const sqliteDialect: Dialect = {
   batch: () => '(SELECT 1) v',
   runsBatchesByRow: true,
 }
+
+/** SQLite has one writer, so nothing is locked; a batch is run row by row, each by its key. */
+export const sqliteDialect: Dialect = { ...words, jobs: createJobLayout(words) }

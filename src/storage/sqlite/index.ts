@@ -68,6 +68,7 @@ export async function openSqlite(
         namespace: name,
         writer,
         reader,
+        database,
         transactions,
         hasHolds: !thread,
         schema,

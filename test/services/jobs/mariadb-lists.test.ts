@@ -4,10 +4,11 @@ import { open } from '../../../src/index.ts'
 import type { ListQuery } from '../../../src/jobs/index.ts'
 import { PooledCalls } from '../../../src/storage/mariadb/connection/calls.ts'
 import { ownSession, parsePlace } from '../../../src/storage/mariadb/connection/connection.ts'
+import { MariadbDatabase } from '../../../src/storage/mariadb/connection/database.ts'
 import { Pool } from '../../../src/storage/mariadb/connection/pool.ts'
-import { list } from '../../../src/storage/mariadb/jobs/lists.ts'
 import { queueNames } from '../../../src/storage/mariadb/jobs/queue-names.ts'
 import { qualifyTables } from '../../../src/storage/mariadb/tables.ts'
+import { createJobReads } from '../../../src/storage/sql/job-reads.ts'
 import { hasService, ownMariadb } from '../../support/services/own.ts'
 
 const many = 3_000
@@ -37,7 +38,15 @@ test.runIf(hasService('mariadb'))(
     try {
       const calls = new PooledCalls(pool)
       const tables = qualifyTables(place.database)
-      const store = { calls, tables, namespace: 'default' }
+      const { list } = createJobReads(
+        new MariadbDatabase({
+          database: place.database,
+          calls: { core: calls, waiting: calls, heartbeat: calls },
+          packetBytes: 1e6,
+          checkTransaction: async () => {},
+        }),
+        'default',
+      )
       const ask = (sql: string, values: readonly unknown[] = []) =>
         calls.run('ask', (call) => call.rows<Record<string, string>>(sql, values))
       const readCount = async () =>
@@ -61,7 +70,7 @@ test.runIf(hasService('mariadb'))(
 
       const look = async (query: Omit<ListQuery, 'limit'>) => {
         const before = await readCount()
-        const found = await list(store, { ...query, limit: 50 })
+        const found = await list({ ...query, limit: 50 })
         return { ids: found.map(({ id }) => id[0]).join(''), reads: (await readCount()) - before }
       }
       for (const [query, ids] of [
@@ -79,7 +88,7 @@ test.runIf(hasService('mariadb'))(
         assert.ok(seen.reads < mostReads, `${JSON.stringify(query)} made ${seen.reads} reads`)
       }
       const before = await readCount()
-      const names = await ask(queueNames(tables), ['default', 'default'])
+      const names = await ask(queueNames(tables.queue), ['default', 'default'])
       assert.deepEqual(names.map(({ queue }) => queue).sort(), ['eu', 'signalbox.bulk', 'us'])
       assert.ok((await readCount()) - before < mostReads)
     } finally {

@@ -121,7 +121,7 @@ export async function reclaim(store: Store, limit: number): Promise<Reclaimed> {
 }
 
 async function liveQueues({ tables, namespace }: Store, call: Call): Promise<readonly string[]> {
-  const rows = await call.rows<{ queue: string }>(queueNames(tables), [namespace, namespace])
+  const rows = await call.rows<{ queue: string }>(queueNames(tables.queue), [namespace, namespace])
   return rows.map(({ queue }) => queue)
 }
 

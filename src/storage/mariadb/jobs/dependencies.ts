@@ -6,7 +6,7 @@ import type { Tables } from '../tables.ts'
 import { checkTransaction } from './add.ts'
 import { fences, grant, hasCalled, rest, shut, take, tend } from './dependency-locks.ts'
 import { fail, listUnmet, meet } from './dependency-rows.ts'
-import { readStates } from './reads.ts'
+import { readStates } from './job-states.ts'
 
 /**
  * What jobs wait for. Rows are locked in one order: the job's, then what it waits for. A job's row is waited for only

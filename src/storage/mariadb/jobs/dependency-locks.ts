@@ -2,7 +2,7 @@ import type { Fence, LockGate, ShutRequest, TakenFence, TendRequest } from '../.
 import { begin, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
-import { readStates } from './reads.ts'
+import { readStates } from './job-states.ts'
 
 /** Locks that jobs wait for before each of their attempts: what was asked for, and what was granted. */
 interface LockRow {

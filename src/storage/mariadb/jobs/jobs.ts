@@ -1,4 +1,6 @@
 import type { JobStore, StoreTransaction, Verdict } from '../../../jobs/index.ts'
+import type { Database } from '../../sql/database.ts'
+import { createJobReads } from '../../sql/job-reads.ts'
 import { createClaim } from '../claim/claim.ts'
 import { reclaim } from '../claim/reclaim.ts'
 import { endTransaction } from '../connection/caller-transaction.ts'
@@ -6,17 +8,15 @@ import { transact, transactAll } from '../connection/transact.ts'
 import type { Store } from '../engine-store.ts'
 import { createAdd } from './add.ts'
 import { cancelRequests, outcomes, renew } from './leases.ts'
-import { list, reach } from './lists.ts'
 import { cancel, prune, retry, retryDead } from './operate.ts'
 import { limit, pause, resume } from './queue-control.ts'
-import { find, stats } from './reads.ts'
 import { remove } from './remove.ts'
 import { settle, settleIn } from './settle.ts'
 
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
 /** The JobStore of MariaDB: each part is a file, and all share the pools and the claims' positions. */
-export function createMariadbJobs(store: Store): JobStore {
+export function createMariadbJobs(store: Store, database: Database): JobStore {
   const { positions } = store.memory
   const forget = () => store.calls.onCommit(() => positions.forget())
   /** For what may put a job before the place where claims begin to look. */
@@ -53,13 +53,10 @@ export function createMariadbJobs(store: Store): JobStore {
       if (count.ready > 0) forget()
       return count
     },
-    find: (id) => find(store, id),
-    list: (query) => list(store, query),
-    reach: (query) => reach(store, query),
+    ...createJobReads(database, store.namespace),
     cancel: (id) => cancel(store, id),
     retry: (id) => thenForget(retry(store, id)),
     retryDead: (query) => thenForget(retryDead(store, query)),
-    stats: () => stats(store),
     pause: (queue) => pause(store, queue),
     resume: (queue) => thenForget(resume(store, queue)),
     setLimits: (queue, limits) => thenForget(limit(store, queue, limits)),

@@ -18,6 +18,7 @@ import type {
   TransactOptions,
   Verdict,
 } from '../../../jobs/index.ts'
+import { createJobReads } from '../../sql/job-reads.ts'
 import { decodeToken } from '../../token.ts'
 import { Claimer } from '../claim/claimer.ts'
 import { type Reclaimed, Reclaimer } from '../claim/reclaim.ts'
@@ -37,7 +38,6 @@ import { Attempts } from './attempts.ts'
 import { Settler } from './completer.ts'
 import type { Space } from './namespace-memory.ts'
 import { Operations } from './operate.ts'
-import { Reads } from './reads.ts'
 import { Remover } from './remove.ts'
 import { givenValues, leaseLostState, notHereState, verdictValues } from './settle.ts'
 
@@ -54,7 +54,7 @@ export class PostgresJobs implements JobStore {
   readonly #transactor: Transactor
   readonly #claimedAdder: ClaimedAdder
   readonly #attempts: Attempts
-  readonly #reads: Reads
+  readonly #reads: ReturnType<typeof createJobReads>
   readonly #operations: Operations
   readonly #remover: Remover
 
@@ -69,7 +69,7 @@ export class PostgresJobs implements JobStore {
     this.#transactor = new Transactor(connections, space)
     this.#claimedAdder = new ClaimedAdder(sender, space)
     this.#attempts = new Attempts(sender, space)
-    this.#reads = new Reads(sender, space)
+    this.#reads = createJobReads(space.database, space.namespace)
     this.#operations = new Operations(sender, space, this.#reclaimer)
     this.#remover = new Remover(sender, space, this.#reclaimer)
   }

@@ -6,6 +6,7 @@ import { LimitGivers } from '../claim/limit-givers.ts'
 import { QueueTurns } from '../claim/queue-turns.ts'
 import { Unrest } from '../claim/slow-path-hint.ts'
 import type { Connections } from '../connection/connection.ts'
+import type { PostgresDatabase } from '../connection/database.ts'
 import { Sweeper } from '../locks/sweeper.ts'
 import type { PostgresNotifier } from '../notifier.ts'
 import { Cursors } from './cursors.ts'
@@ -21,6 +22,7 @@ export interface Space {
   /** Tells this database from every other one. */
   readonly storeId: string
   readonly statements: JobStatements
+  readonly database: PostgresDatabase
   readonly leases: Leases
   readonly cursors: Cursors
   readonly lapses: Lapses
@@ -39,6 +41,7 @@ export interface Space {
 export interface Ground {
   readonly connections: Connections
   readonly statements: JobStatements
+  readonly database: PostgresDatabase
   readonly storeId: string
   /** Who has something to sweep: what closing must not leave behind. */
   readonly sweepers: Set<Sweeper>
@@ -46,7 +49,7 @@ export interface Ground {
 }
 
 export function createSpace(
-  { connections, statements, storeId, sweepers, schema }: Ground,
+  { connections, statements, database, storeId, sweepers, schema }: Ground,
   namespace: string,
   notifier: Pick<PostgresNotifier, 'ride'>,
 ): Space {
@@ -56,6 +59,7 @@ export function createSpace(
     namespace,
     storeId,
     statements,
+    database,
     leases,
     cursors: new Cursors(),
     lapses,

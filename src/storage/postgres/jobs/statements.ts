@@ -8,7 +8,6 @@ import { addClaimedStatement } from './add-claimed.ts'
 import { type AttemptStatements, attemptStatements } from './attempts.ts'
 import { finishStatement } from './finish.ts'
 import { type OperationStatements, operationStatements } from './operate.ts'
-import { type ReadStatements, readStatements } from './reads.ts'
 import { type RemoveStatements, removeStatements } from './remove.ts'
 import { type SettleStatements, settleStatements } from './settle.ts'
 
@@ -23,7 +22,6 @@ export interface JobStatements {
   readonly settle: SettleStatements
   readonly finish: Statement
   readonly reclaim: ReclaimStatements
-  readonly reads: ReadStatements
   readonly operations: OperationStatements
   readonly remove: RemoveStatements
 }
@@ -40,7 +38,6 @@ export function jobStatements(schema: string): JobStatements {
     settle: settleStatements(schema),
     finish: finishStatement(schema),
     reclaim: reclaimStatements(schema),
-    reads: readStatements(schema),
     operations: operationStatements(schema),
     remove: removeStatements(schema),
   }

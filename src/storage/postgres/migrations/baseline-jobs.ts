@@ -173,6 +173,7 @@ export function jobs(s: string): readonly string[] {
 )`,
     `CREATE INDEX job_rate_over ON ${s}.job_rate (namespace, queue, expires_at)`,
 
+    // OFFSET 0 keeps that subquery from becoming a join, which may be planned to read all of job_end.
     `CREATE VIEW ${s}.job_queue AS
 SELECT p.namespace, p.id, p.queue, p.kind, p.payload, p.priority, p.unique_key,
        CASE WHEN p.state = 'scheduled' AND p.run_at <= ${nowMs} THEN 'ready' ELSE p.state END AS state,
@@ -191,7 +192,7 @@ SELECT l.namespace, j.id, j.queue, j.kind, j.payload, j.priority, j.unique_key,
 FROM ${s}.job_lease l
 CROSS JOIN LATERAL unnest(l.jobs) j
 LEFT JOIN ${s}.job_cancel c ON c.namespace = l.namespace AND c.job_id = j.id
-WHERE NOT EXISTS (SELECT FROM ${s}.job_end e WHERE e.lease_no = l.lease_no AND e.job_id = j.id)`,
+WHERE NOT EXISTS (SELECT FROM ${s}.job_end e WHERE e.lease_no = l.lease_no AND e.job_id = j.id OFFSET 0)`,
 
     // Meta that is not JSON, or that no text of Postgres can hold, has no key.
     `CREATE FUNCTION ${s}.signalbox_limit_key(meta text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$

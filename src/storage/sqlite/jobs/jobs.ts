@@ -20,6 +20,8 @@ import type {
 } from '../../../jobs/index.ts'
 import type { RequestKey } from '../../backend.ts'
 import type { SchemaWatch } from '../../schema-watch.ts'
+import type { Database } from '../../sql/database.ts'
+import { countJobs, createJobReads } from '../../sql/job-reads.ts'
 import { findKept } from '../../sql/request-keys.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
@@ -29,8 +31,7 @@ import type { Writer } from '../writing/writer.ts'
 import type { Operation, WriteCall, Writes } from '../writing/writes.ts'
 import { addJobs } from './add.ts'
 import { mayClaim } from './claim.ts'
-import { findHeld } from './lease.ts'
-import { countJobs, findJob, findOutcome, listJobs, reachJobs } from './reads.ts'
+import { findHeld, findOutcome } from './lease.ts'
 import { countReady } from './ready-counts.ts'
 import { settleOne } from './settle.ts'
 
@@ -39,6 +40,7 @@ export interface SqliteJobsOptions {
   readonly namespace: string
   readonly writer: Writer
   readonly reader: Reader
+  readonly database: Database
   readonly transactions: SqliteTransactions
   /** Whether handlers' transactions may keep the writer for a while. */
   readonly hasHolds: boolean
@@ -59,12 +61,14 @@ export interface SqliteTransactions extends Pick<Transactions, 'transact' | 'tra
 export class SqliteJobs implements JobStore {
   readonly #options: SqliteJobsOptions
   readonly #namespace: string
+  readonly #reads: ReturnType<typeof createJobReads>
   /** The last claim found something, so the next is likely to. */
   #wasClaiming = false
 
   constructor(options: SqliteJobsOptions) {
     this.#options = options
     this.#namespace = options.namespace
+    this.#reads = createJobReads(options.database, options.namespace)
   }
 
   async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
@@ -124,15 +128,15 @@ export class SqliteJobs implements JobStore {
   }
 
   find(id: string): Promise<JobRecord | undefined> {
-    return this.#read((connection) => findJob(connection, this.#namespace, id))
+    return this.#reads.find(id)
   }
 
   reach(query: ReachQuery): Promise<string | null> {
-    return this.#read((connection) => reachJobs(connection, this.#namespace, query))
+    return this.#reads.reach(query)
   }
 
   list(query: ListQuery): Promise<readonly JobRecord[]> {
-    return this.#read((connection) => listJobs(connection, this.#namespace, query))
+    return this.#reads.list(query)
   }
 
   cancel(id: string): Promise<CancelAnswer | undefined> {
@@ -149,11 +153,10 @@ export class SqliteJobs implements JobStore {
 
   async stats(): Promise<readonly QueueStats[]> {
     const counting = countReady(this.#namespace)
-    if (!(await this.#read((connection) => counting.isLarge(connection))))
-      return this.#read((connection) => countJobs(connection, this.#namespace))
+    if (!(await this.#read((connection) => counting.isLarge(connection)))) return this.#reads.stats()
     while (await this.#read((connection) => counting.step(connection)))
       await new Promise((resolve) => setImmediate(resolve))
-    return this.#read((connection) => countJobs(connection, this.#namespace, counting.counts))
+    return this.#options.database.run(countJobs, [this.#namespace, counting.counts])
   }
 
   pause(queue: string): Promise<void> {

@@ -1,5 +1,5 @@
+import type { JobCount } from '../../sql/job-reads.ts'
 import type { Connection } from '../connection/connection.ts'
-import type { ReadyCount } from './reads.ts'
 
 /**
  * Counts very many ready jobs a piece at a time, along the index in which they stand in line: by queue, kind and priority,
@@ -11,7 +11,7 @@ export interface Counting {
   isLarge(connection: Connection): boolean
   /** Counts the next piece; false: it was the last. */
   step(connection: Connection): boolean
-  readonly counts: readonly ReadyCount[]
+  readonly counts: readonly JobCount[]
 }
 
 /** So many take a few milliseconds. */
@@ -31,7 +31,7 @@ interface Line {
 }
 
 export function countReady(namespace: string): Counting {
-  const counts: ReadyCount[] = []
+  const counts: JobCount[] = []
   let at: Line | undefined
   let place: { readonly run_at: number; readonly id: string } | undefined
   let count = 0
@@ -106,7 +106,8 @@ export function countReady(namespace: string): Counting {
         looked += rest.count + 1
         count += rest.count
         // It may have emptied meanwhile.
-        if (first.oldest !== null && count > 0) counts.push({ queue, count, oldest: first.oldest })
+        if (first.oldest !== null && count > 0)
+          counts.push({ queue, state: 'ready', jobs: count, oldest: first.oldest })
         place = undefined
       }
       return true

@@ -1,0 +1,78 @@
+import type { JobState } from '../../jobs/index.ts'
+import type { Dialect } from './dialect.ts'
+
+/**
+ * Where an engine keeps jobs, and by which index each list of them is read. All SELECTs here have the columns of
+ * `JobRow`. They may use `:namespace`, and `:expiredError`, the error of a job whose last lease ran out.
+ */
+export interface JobLayout {
+  /** The table of the jobs that have not ended. On Postgres, running jobs are elsewhere. */
+  readonly liveTable: string
+  /**
+   * A SELECT, without LIMIT, for each place that may hold one job: `where(alias)` is the condition on the table with that
+   * alias. One statement reads all places, so that a job on its way from one to another is never missed.
+   */
+  find(where: Where): readonly string[]
+  /** The same without places that are slow to look into and seldom hold the job. */
+  findQuickly(where: Where): readonly string[]
+  /** The same for a page of a list: only the places that may hold such jobs. */
+  list(wanted: Wanted, where: Where): readonly string[]
+  /**
+   * Counts the live and the dead jobs of each queue: columns `queue`, `state`, `jobs`, and `oldest`, the first `run_at`.
+   * What names `:readyToo` is left out when an engine has counted it before.
+   */
+  readonly counts: string
+}
+
+/** What these texts need of a dialect. */
+export type Words = Pick<Dialect, 'now' | 'text' | 'integer'>
+
+export type Where = (alias: string) => string
+
+/** Which jobs a list has. */
+export interface Wanted {
+  readonly state: JobState | undefined
+  /** Whether a queue is named, and whether that queue is one of Signalbox's own (own-queue.ts). */
+  readonly of: 'all' | 'queue' | 'own'
+}
+
+/** Jobs that have ended, as `h`; all engines keep them in one table. */
+export function selectEnded(d: Words, from = '@job_history h'): string {
+  return `
+SELECT h.id, h.queue, h.kind, h.payload, h.priority, h.unique_key, ${d.text('h.state')} AS state, h.attempt,
+  h.max_attempts, h.hand_back_count, h.snooze_count, h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id,
+  ${d.integer('NULL')} AS lease_ends_at, h.backoff, h.timeout_ms, h.meta, h.result, h.error, FALSE AS cancel_requested,
+  h.cancel_ignored
+FROM ${from}`
+}
+
+const isExpired = (now: string) => `(q.state = 'running' AND q.lease_ends_at <= ${now})`
+
+/**
+ * What a job `q` of one table is at this moment, whether or not a worker has acted on it: a due job is ready, and a job
+ * whose lease ran out is what it will become. `c` is its cancellation request.
+ */
+export function liveState({ now, text }: Omit<Words, 'integer'>): string {
+  const expired = isExpired(now)
+  return `CASE
+    WHEN q.state = 'scheduled' AND q.run_at <= ${now} THEN 'ready'
+    WHEN ${expired} AND c.job_id IS NOT NULL THEN 'cancelled'
+    WHEN ${expired} AND q.attempt >= q.max_attempts THEN 'dead'
+    WHEN ${expired} THEN 'ready'
+    ELSE ${text('q.state')} END`
+}
+
+/** Live jobs, as `q`, of an engine that has all of them in one table; `request` joins their cancellation requests `c`. */
+export function selectLive(d: Words, request: string, from = '@job_queue q'): string {
+  const expired = isExpired(d.now)
+  const isRunning = `q.state = 'running' AND NOT ${expired}`
+  return `
+SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, ${liveState(d)} AS state, q.attempt,
+  q.max_attempts, q.hand_back_count, q.snooze_count, q.run_at, q.created_at, q.started_at,
+  CASE WHEN ${expired} AND (c.job_id IS NOT NULL OR q.attempt >= q.max_attempts) THEN q.lease_ends_at END AS finished_at,
+  q.worker_id, CASE WHEN ${isRunning} THEN q.lease_ends_at END AS lease_ends_at, q.backoff, q.timeout_ms, q.meta,
+  NULL AS result,
+  CASE WHEN ${expired} AND c.job_id IS NULL AND q.attempt >= q.max_attempts THEN :expiredError ELSE q.error END AS error,
+  ${isRunning} AND c.job_id IS NOT NULL AS cancel_requested, FALSE AS cancel_ignored
+FROM ${from} ${request}`
+}

@@ -1,0 +1,105 @@
+import type { JobState } from '../../../jobs/index.ts'
+import { isOwn } from '../../own-queue.ts'
+import {
+  type JobLayout,
+  selectEnded,
+  selectLive,
+  type Wanted,
+  type Where,
+  type Words,
+} from '../../sql/job-layout.ts'
+
+const request = `LEFT JOIN job_cancel c
+  ON c.namespace = q.namespace AND c.job_id = q.id AND c.lease_no = q.lease_no`
+
+interface Place {
+  readonly from: string
+  readonly where: string
+}
+const queue = 'job_queue q'
+const history = 'job_history h'
+// Named, because SQLite would rather walk all ids in their order than sort the few rows that are meant.
+const running = 'job_queue q INDEXED BY job_queue_running'
+const waiting = 'job_queue q INDEXED BY job_queue_waiting'
+const unfinished = 'job_history h INDEXED BY job_history_unfinished'
+const ownLive = 'job_queue q INDEXED BY job_queue_own'
+const ownEnded = 'job_history h INDEXED BY job_history_own'
+
+const expired = `q.state = 'running' AND q.lease_ends_at <= :now`
+const noAttemptsLeft = 'q.attempt >= q.max_attempts AND c.job_id IS NULL'
+
+/** Where live and ended jobs are found that are in a state at this moment; null: none of them can be. */
+const places: Readonly<Record<JobState | 'any', { live: Place | null; ended: Place | null }>> = {
+  any: { live: { from: queue, where: 'TRUE' }, ended: { from: history, where: 'TRUE' } },
+  scheduled: { live: { from: queue, where: `q.state = 'scheduled' AND q.run_at > :now` }, ended: null },
+  ready: {
+    live: {
+      from: queue,
+      where: `(q.state = 'ready' OR (q.state = 'scheduled' AND q.run_at <= :now)
+        OR (${expired} AND q.attempt < q.max_attempts AND c.job_id IS NULL))`,
+    },
+    ended: null,
+  },
+  waiting: { live: { from: waiting, where: `q.state = 'waiting'` }, ended: null },
+  running: { live: { from: running, where: `q.state = 'running' AND q.lease_ends_at > :now` }, ended: null },
+  completed: { live: null, ended: { from: history, where: `h.state = 'completed'` } },
+  // The second half of each `ended` is what SQLite needs to see before it may use that index.
+  dead: {
+    live: { from: running, where: `${expired} AND ${noAttemptsLeft}` },
+    ended: { from: unfinished, where: `h.state = 'dead' AND h.state <> 'completed'` },
+  },
+  cancelled: {
+    live: { from: running, where: `${expired} AND c.job_id IS NOT NULL` },
+    ended: { from: unfinished, where: `h.state = 'cancelled' AND h.state <> 'completed'` },
+  },
+}
+
+/** Our own queues are few among all, and have indexes of nothing else. */
+function placesOf({ state, of }: Wanted): (typeof places)['any'] {
+  const { live, ended } = places[state ?? 'any']
+  if (of !== 'own') return { live, ended }
+  return {
+    live: live && { from: ownLive, where: `${live.where} AND ${isOwn('q.queue')}` },
+    ended:
+      ended?.from === history ? { from: ownEnded, where: `${ended.where} AND ${isOwn('h.queue')}` } : ended,
+  }
+}
+
+export function createJobLayout(d: Words): JobLayout {
+  const find = (where: Where) => [
+    `${selectLive(d, request)} WHERE ${where('q')}`,
+    `${selectEnded(d)} WHERE ${where('h')}`,
+  ]
+  return {
+    liveTable: 'job_queue',
+    findQuickly: find,
+    find,
+    list(wanted, where) {
+      const { live, ended } = placesOf(wanted)
+      return [
+        ...(live ? [`${selectLive(d, request, live.from)} WHERE ${where('q')} AND ${live.where}`] : []),
+        ...(ended ? [`${selectEnded(d, ended.from)} WHERE ${where('h')} AND ${ended.where}`] : []),
+      ]
+    },
+    // Each state is counted along its index. Ready jobs without a limit key may be very many: see ready-counts.ts.
+    counts: `
+{SELECT queue, 'ready' AS state, count(*) AS jobs, min(run_at) AS oldest FROM job_queue INDEXED BY job_queue_ready
+WHERE :readyToo AND namespace = :namespace AND state = 'ready' AND limit_key IS NULL GROUP BY queue
+UNION ALL}
+SELECT queue, 'ready' AS state, count(*) AS jobs, min(run_at) AS oldest FROM job_queue INDEXED BY job_queue_keyed
+WHERE namespace = :namespace AND state = 'ready' AND limit_key IS NOT NULL GROUP BY queue
+UNION ALL
+SELECT queue, 'waiting', count(*), 0 FROM job_queue INDEXED BY job_queue_waiting
+WHERE namespace = :namespace AND state = 'waiting' GROUP BY queue
+UNION ALL
+SELECT queue, iif(run_at <= :now, 'ready', 'scheduled'), count(*), min(run_at) FROM job_queue
+WHERE namespace = :namespace AND state = 'scheduled' GROUP BY 1, 2
+UNION ALL
+SELECT queue, CASE WHEN lease_ends_at > :now THEN 'running' WHEN c.job_id IS NOT NULL THEN 'cancelled'
+  WHEN attempt < max_attempts THEN 'ready' ELSE 'dead' END, count(*), min(run_at)
+FROM job_queue q ${request} WHERE q.namespace = :namespace AND q.state = 'running' GROUP BY 1, 2
+UNION ALL
+SELECT queue, 'dead', count(*), 0 FROM job_history
+WHERE namespace = :namespace AND state = 'dead' AND state <> 'completed' GROUP BY queue`,
+  }
+}
