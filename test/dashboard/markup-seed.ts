@@ -61,7 +61,7 @@ export async function seedMarkup(client: Client, url: string, token: string): Pr
     const [job] = await client.jobs.claim({ queues: [name], workerId: name })
     if (job === undefined) return
     await put('note', () =>
-      client.jobs.note(job, { progress: { percent: 5, note: name }, lines: [{ text }, { text: name }] }),
+      client.jobs.note(job, { progress: { percent: 5, note: name }, logs: [{ text }, { text: name }] }),
     )
     const error = { name: text, message: text, stack: text, code: text }
     await client.jobs.nack(job, { error })

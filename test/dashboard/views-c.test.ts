@@ -18,7 +18,7 @@ async function die({ client }: Dashboard, queue: string): Promise<string> {
   assert.equal(job!.id, id)
   await client.jobs.note(job!, {
     progress: { percent: 40, note: 'page 4 of 10' },
-    lines: [{ text: 'the relay is slow', level: 'warn' }],
+    logs: [{ text: 'the relay is slow', level: 'warn' }],
   })
   const error = { name: 'RelayError', message: 'the relay is away', stack: 'RelayError\n    at send.ts:1' }
   await client.jobs.nack(job!, { error })
@@ -246,7 +246,7 @@ test('a token that only reads sees what there is, and why it can do nothing', as
   await page.getByText('Tokens are shown to tokens of the scope admin.').waitFor()
 })
 
-test('a channel is tried and subscribed to; what is told and what is not is shown with its reason', async () => {
+test('a channel is tried and subscribed to; what is notified and what is not is shown with its reason', async () => {
   await using receiver = await startReceiver()
   await using dashboard = await openDashboard({ box: { allowPrivate: ['127.0.0.0/8'] } })
   const { page, client } = dashboard
@@ -270,7 +270,7 @@ test('a channel is tried and subscribed to; what is told and what is not is show
   await form.getByRole('button', { name: 'Subscribe' }).click()
   await form.getByText('Give it a name.').waitFor()
   await form.getByLabel('Name').fill('front desk')
-  await form.getByLabel('Not told again for').fill('1h')
+  await form.getByLabel('Not notified again for').fill('1h')
   await form.getByLabel('Venue: how').selectOption('beginsWith')
   await form.getByLabel('Venue', { exact: true }).fill('court-')
   await form.getByLabel('Type').selectOption('webhook')
@@ -300,7 +300,7 @@ test('a channel is tried and subscribed to; what is told and what is not is show
   await see(dashboard, 'pool', 'closed')
   const parts = page.getByRole('navigation', { name: 'Parts of the monitor' })
   await parts.getByRole('link', { name: 'Decisions' }).click()
-  await page.getByRole('row', { name: /court-1.*taken → free.*told.*told front desk/ }).waitFor()
+  await page.getByRole('row', { name: /court-1.*taken → free.*notified.*notified front desk/ }).waitFor()
   await page.getByRole('row', { name: /court-1.*free → taken.*within the window/ }).waitFor()
   await page.getByRole('row', { name: /pool.*open → closed.*no subscriber.*nobody/ }).waitFor()
   await expectNoViolations(page)
@@ -309,7 +309,7 @@ test('a channel is tried and subscribed to; what is told and what is not is show
   assert.equal(new URL(page.url()).searchParams.get('reason'), 'notified_recently')
   await page.getByLabel('Source').fill('booking')
   await page.keyboard.press('Enter')
-  await page.getByText('fill in all three').waitFor()
+  await page.getByText('Name one subject by its source').waitFor()
   await page.getByLabel('Time slot').fill('18:00')
   await page.getByLabel('Venue', { exact: true }).fill('pool')
   await page.keyboard.press('Enter')
@@ -319,8 +319,8 @@ test('a channel is tried and subscribed to; what is told and what is not is show
   await page.getByRole('link', { name: 'court-1' }).first().click()
   await page.getByRole('heading', { level: 1, name: 'court-1' }).waitFor()
   await page.locator('pre', { hasText: '"taken"' }).waitFor()
-  await page.getByRole('row', { name: /front desk.*taken.*the present state.*not told again/ }).waitFor()
-  await page.getByText('the window in which it is not told again is open').waitFor()
+  await page.getByRole('row', { name: /front desk.*taken.*the present state.*not notified again/ }).waitFor()
+  await page.getByText('the window in which it is not notified again is open').waitFor()
   assert.equal(await page.locator('.monitor-chapter').count(), 4)
   await expectNoViolations(page)
 })
