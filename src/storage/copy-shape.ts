@@ -1,6 +1,6 @@
 import type { Cell, CopyColumn, CopyNumbers, CopyRow, CopyTable } from './copy-tables.ts'
 import { hashFleetKey } from './sql/fleet-key.ts'
-import { nameWaitQueue } from './sql/wait-queue-key.ts'
+import { nameWaitQueue } from './sql/locks/wait-queue-key.ts'
 
 /**
  * How an engine keeps the rows of one table of a copy. What is not said is as the table itself has it: a table of that

@@ -14,8 +14,8 @@ import {
   type WaitQueueRows,
 } from '../../locks/rules/index.ts'
 import { ruledLocks } from '../ruled-locks.ts'
-import { maxWaitingHolders } from '../sql/wait-queue-key.ts'
-import { tellings } from '../sql/wait-queue-sweep.ts'
+import { maxWaitingHolders } from '../sql/locks/wait-queue-key.ts'
+import { tellings } from '../sql/locks/wait-queue-sweep.ts'
 
 /**
  * Wait queues in memory: the model. A wait queue is a few plain collections, each call runs one rule from beginning to end before it

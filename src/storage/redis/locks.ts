@@ -1,6 +1,6 @@
 import type { LockKey, LockStore, WaitQueueSummary, WaitQueueView } from '../../locks/index.ts'
 import { groupOf, type LockTimes, type Requester, type Ruled, type Told } from '../../locks/rules/index.ts'
-import { tellings } from '../sql/wait-queue-sweep.ts'
+import { tellings } from '../sql/locks/wait-queue-sweep.ts'
 import { createBusyQueues } from './busy.ts'
 import type { ScriptRunner } from './connection.ts'
 import { decodeDue, decodeRequester, encodeRequester, Keyring, shardCount } from './keys.ts'

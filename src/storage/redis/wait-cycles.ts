@@ -1,5 +1,5 @@
 import type { LockKey, WaitingHolder } from '../../locks/index.ts'
-import { maxWaitingHolders } from '../sql/wait-queue-key.ts'
+import { maxWaitingHolders } from '../sql/locks/wait-queue-key.ts'
 import { decodeRequester, decodeWait, type Keyring, shardCount } from './keys.ts'
 import type { RedisLockParts } from './locks.ts'
 import { lookForWaitsScript } from './scripts/looks.ts'

@@ -5,7 +5,7 @@ import type {
   WaitQueueSummary,
   WaitQueueView,
 } from '../../../locks/index.ts'
-import { maxWaitingHolders, nameWaitQueue } from '../../sql/wait-queue-key.ts'
+import { maxWaitingHolders, nameWaitQueue } from '../../sql/locks/wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
@@ -15,7 +15,7 @@ import {
   type StoredSummary,
   type StoredWaiter,
   type StoredWaitingHolder,
-} from '../../sql/wait-queue-record.ts'
+} from '../../sql/locks/wait-queue-record.ts'
 import { type Calls, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { LockTables } from '../tables.ts'

@@ -5,8 +5,8 @@ import {
   WaitQueueBuffer,
   type WaitQueueCalls,
   type WaitQueueWrites,
-} from '../../sql/wait-queue-buffer.ts'
-import { shardOf, type WaitQueueName } from '../../sql/wait-queue-key.ts'
+} from '../../sql/locks/wait-queue-buffer.ts'
+import { shardOf, type WaitQueueName } from '../../sql/locks/wait-queue-key.ts'
 import {
   decodeOutcome,
   decodeQueue,
@@ -16,7 +16,7 @@ import {
   type StoredWaiter,
   type StoredWaitQueue,
   waiterColumns,
-} from '../../sql/wait-queue-record.ts'
+} from '../../sql/locks/wait-queue-record.ts'
 import { begin, type Call, commit, rowCount, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import { packStatements } from '../connection/packets.ts'

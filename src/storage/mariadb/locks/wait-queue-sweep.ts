@@ -1,14 +1,14 @@
 import type { LockKey } from '../../../locks/index.ts'
 import { groupOf, type LockTimes, type Requester } from '../../../locks/rules/index.ts'
 import type { RunRule } from '../../ruled-locks.ts'
-import { nameWaitQueue } from '../../sql/wait-queue-key.ts'
+import { nameWaitQueue } from '../../sql/locks/wait-queue-key.ts'
 import {
   type DueWaitQueue,
   type SweptWaitQueue,
   sweepBook,
   sweepGroup,
   sweepQueues,
-} from '../../sql/wait-queue-sweep.ts'
+} from '../../sql/locks/wait-queue-sweep.ts'
 import { begin, type Calls, commit, rowCount } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { MariadbLockParts } from './locks.ts'

@@ -1,5 +1,5 @@
-import type { WaitQueueResult, WaitQueueWrites } from '../../sql/wait-queue-buffer.ts'
-import type { WaitQueueName } from '../../sql/wait-queue-key.ts'
+import type { WaitQueueResult, WaitQueueWrites } from '../../sql/locks/wait-queue-buffer.ts'
+import type { WaitQueueName } from '../../sql/locks/wait-queue-key.ts'
 import {
   lastColumns,
   lastValues,
@@ -7,7 +7,7 @@ import {
   queueValues,
   waiterColumns,
   waiterDueAt,
-} from '../../sql/wait-queue-record.ts'
+} from '../../sql/locks/wait-queue-record.ts'
 import type { Statement } from '../connection/calls.ts'
 import type { LockTables } from '../tables.ts'
 

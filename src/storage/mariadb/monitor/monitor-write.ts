@@ -1,5 +1,5 @@
 import type { BatchAnswer, ReportBatch, SubjectWrite } from '../../../monitor/monitor-store.ts'
-import { claimAsDone } from '../../sql/guard-claims.ts'
+import { claimAsDone } from '../../sql/guards/guard-claims.ts'
 import { begin, type Call, commit, rowCount, type Statement } from '../connection/calls.ts'
 import type { MariadbDatabase } from '../connection/database.ts'
 import { sendAll } from '../connection/packets.ts'

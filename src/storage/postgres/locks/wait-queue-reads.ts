@@ -6,7 +6,7 @@ import type {
   WaitQueueSummary,
   WaitQueueView,
 } from '../../../locks/index.ts'
-import { maxWaitingHolders, nameWaitQueue } from '../../sql/wait-queue-key.ts'
+import { maxWaitingHolders, nameWaitQueue } from '../../sql/locks/wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
@@ -15,7 +15,7 @@ import {
   type StoredLast,
   type StoredSummary,
   type StoredWaitingHolder,
-} from '../../sql/wait-queue-record.ts'
+} from '../../sql/locks/wait-queue-record.ts'
 import { nowMs } from '../connection/columns.ts'
 import type { Connections, Statement } from '../connection/connection.ts'
 

@@ -6,8 +6,8 @@ import {
   WaitQueueBuffer,
   type WaitQueueCalls,
   type WaitQueueWrites,
-} from '../../sql/wait-queue-buffer.ts'
-import { shardOf, type WaitQueueName } from '../../sql/wait-queue-key.ts'
+} from '../../sql/locks/wait-queue-buffer.ts'
+import { shardOf, type WaitQueueName } from '../../sql/locks/wait-queue-key.ts'
 import {
   decodeOutcome,
   decodeQueue,
@@ -19,7 +19,7 @@ import {
   type StoredWaitQueue,
   type WaitQueueSave,
   waiterDueAt,
-} from '../../sql/wait-queue-record.ts'
+} from '../../sql/locks/wait-queue-record.ts'
 import type { Connections, Statement } from '../connection/connection.ts'
 import { inOnePacket } from '../connection/driver.ts'
 import type { WaitQueueStatements } from './wait-queue-statements.ts'

@@ -1,4 +1,4 @@
-import { lastColumns, queueColumns, waiterColumns } from '../../sql/wait-queue-record.ts'
+import { lastColumns, queueColumns, waiterColumns } from '../../sql/locks/wait-queue-record.ts'
 import { nowMs } from '../connection/columns.ts'
 import type { Statement } from '../connection/connection.ts'
 

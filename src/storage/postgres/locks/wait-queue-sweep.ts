@@ -1,13 +1,13 @@
 import { groupOf, type LockTimes, type Requester } from '../../../locks/rules/index.ts'
 import type { RunRule } from '../../ruled-locks.ts'
-import { nameWaitQueue } from '../../sql/wait-queue-key.ts'
+import { nameWaitQueue } from '../../sql/locks/wait-queue-key.ts'
 import {
   type DueWaitQueue,
   type SweptWaitQueue,
   sweepBook,
   sweepGroup,
   sweepQueues,
-} from '../../sql/wait-queue-sweep.ts'
+} from '../../sql/locks/wait-queue-sweep.ts'
 import { nowMs } from '../connection/columns.ts'
 import type { Connections, Statement } from '../connection/connection.ts'
 import { commitQueues, PostgresWaitQueue } from './wait-queue-rows.ts'

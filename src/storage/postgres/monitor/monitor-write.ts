@@ -6,7 +6,7 @@ import type {
   ReportBatch,
   WindowRecord,
 } from '../../../monitor/monitor-store.ts'
-import { claimAsDone } from '../../sql/guard-claims.ts'
+import { claimAsDone } from '../../sql/guards/guard-claims.ts'
 import {
   decodeKnownSubject,
   decodeWindow,

@@ -17,7 +17,7 @@ import {
   type Told,
 } from '../../../locks/rules/index.ts'
 import type { RuledLocks } from '../../ruled-locks.ts'
-import { tellings } from '../../sql/wait-queue-sweep.ts'
+import { tellings } from '../../sql/locks/wait-queue-sweep.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { readLeaseClock } from './lease-clock.ts'
 import { forgetTaken } from './lock-tokens.ts'

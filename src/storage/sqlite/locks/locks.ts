@@ -6,7 +6,7 @@ import type {
   WaitQueueSummary,
   WaitQueueView,
 } from '../../../locks/index.ts'
-import { maxWaitingHolders } from '../../sql/wait-queue-key.ts'
+import { maxWaitingHolders } from '../../sql/locks/wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
@@ -14,7 +14,7 @@ import {
   type StoredLast,
   type StoredSummary,
   type StoredWaitingHolder,
-} from '../../sql/wait-queue-record.ts'
+} from '../../sql/locks/wait-queue-record.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { Reader } from '../connection/reader.ts'
 import type { Writer } from '../writing/writer.ts'

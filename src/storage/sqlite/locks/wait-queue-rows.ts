@@ -13,7 +13,7 @@ import {
   decodeWaiter,
   type StoredOutcome,
   type StoredWaiter,
-} from '../../sql/wait-queue-record.ts'
+} from '../../sql/locks/wait-queue-record.ts'
 import type { Connection } from '../connection/connection.ts'
 import { readLeaseClock, readWallAhead } from './lease-clock.ts'
 import { mintToken } from './lock-tokens.ts'

@@ -9,7 +9,7 @@ import type {
   SubjectWrite,
   WindowRecord,
 } from '../../../monitor/monitor-store.ts'
-import { claimAsDone, findTaken } from '../../sql/guard-claims.ts'
+import { claimAsDone, findTaken } from '../../sql/guards/guard-claims.ts'
 import { decodeWindow, type WindowRow } from '../../sql/monitor-row.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'

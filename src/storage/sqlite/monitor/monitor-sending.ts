@@ -7,7 +7,7 @@ import type {
   TakeAsk,
   Taken,
 } from '../../../monitor/monitor-store.ts'
-import { forgetKey } from '../../sql/guards.ts'
+import { forgetKey } from '../../sql/guards/guards.ts'
 import { decodeNotification, type NotificationRow } from '../../sql/monitor-row.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'

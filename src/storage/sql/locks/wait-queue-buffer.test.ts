@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { resolveLocksOptions } from '../../locks/index.ts'
+import { resolveLocksOptions } from '../../../locks/index.ts'
 import {
   type AcquireAsk,
   acquire,
@@ -10,7 +10,7 @@ import {
   runLater,
   type Waiter,
   type WaitQueueRow,
-} from '../../locks/rules/index.ts'
+} from '../../../locks/rules/index.ts'
 import { WaitQueueBuffer, type WaitQueueCalls, type WaitQueueWrites } from './wait-queue-buffer.ts'
 
 const now = 1_900_000_000_000

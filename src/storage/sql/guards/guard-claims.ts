@@ -1,9 +1,9 @@
-import type { GuardAsk, GuardStanding } from '../../once/guard-store.ts'
-import { createNonce } from '../token.ts'
-import { decodeBytes } from './dialect.ts'
+import type { GuardAsk, GuardStanding } from '../../../once/guard-store.ts'
+import { createNonce } from '../../token.ts'
+import { decodeBytes } from '../dialect.ts'
+import { last, many, type Procedure, run } from '../procedure.ts'
+import { statement } from '../statement.ts'
 import { encodeGuardToken, type GuardRow, judgeGuard } from './guard-row.ts'
-import { last, many, type Procedure, run } from './procedure.ts'
-import { statement } from './statement.ts'
 
 /**
  * Claiming keys: one statement inserts a row for each key, or takes over the row that is there if it is free. Each claim

@@ -1,6 +1,6 @@
-import type { LockKey } from '../../locks/index.ts'
-import { type Rule, runLater } from '../../locks/rules/index.ts'
-import type { RunRule } from '../ruled-locks.ts'
+import type { LockKey } from '../../../locks/index.ts'
+import { type Rule, runLater } from '../../../locks/rules/index.ts'
+import type { RunRule } from '../../ruled-locks.ts'
 import type { WaitQueueBuffer } from './wait-queue-buffer.ts'
 import { nameWaitQueue, type WaitQueueName } from './wait-queue-key.ts'
 

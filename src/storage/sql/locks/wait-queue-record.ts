@@ -1,4 +1,4 @@
-import type { WaitingHolder, WaitQueueSummary } from '../../locks/index.ts'
+import type { WaitingHolder, WaitQueueSummary } from '../../../locks/index.ts'
 import type {
   HolderView,
   LastOutcome,
@@ -8,7 +8,7 @@ import type {
   Waiter,
   WaitQueueRow,
   Want,
-} from '../../locks/rules/index.ts'
+} from '../../../locks/rules/index.ts'
 
 /**
  * The rows of wait queues as SQL keeps them. Drivers give whole numbers as numbers or as text and truth as 0 and 1; here they

@@ -1,13 +1,13 @@
-import type { TransactionEnder } from '../../core/caller-transaction.ts'
-import type { GuardAsk, GuardEnd, GuardQuery, GuardRef, GuardStore } from '../../once/guard-store.ts'
-import { decodeToken } from '../token.ts'
-import type { Database } from './database.ts'
-import type { Dialect } from './dialect.ts'
+import type { TransactionEnder } from '../../../core/caller-transaction.ts'
+import type { GuardAsk, GuardEnd, GuardQuery, GuardRef, GuardStore } from '../../../once/guard-store.ts'
+import { decodeToken } from '../../token.ts'
+import type { Database } from '../database.ts'
+import type { Dialect } from '../dialect.ts'
+import { count, last, many, one, operation, type Procedure, run } from '../procedure.ts'
+import { statement } from '../statement.ts'
 import { claimKeys, inKeyOrder } from './guard-claims.ts'
 import { decodeGuardRow, type GuardRow } from './guard-row.ts'
 import { isWindowOver, openWindows, pruneWindows } from './guard-windows.ts'
-import { count, last, many, one, operation, type Procedure, run } from './procedure.ts'
-import { statement } from './statement.ts'
 
 /**
  * Guards of one namespace: a row for each key that is running, done or failed. Every statement treats a row past its time as

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { LockKey } from '../../locks/index.ts'
+import type { LockKey } from '../../../locks/index.ts'
 
 /** One wait queue of one namespace, and where its rows are found. */
 export interface WaitQueueName extends LockKey {

@@ -1,4 +1,4 @@
-import type { LaterRows, Outcome, Requester, Waiter, WaitQueueRow } from '../../locks/rules/index.ts'
+import type { LaterRows, Outcome, Requester, Waiter, WaitQueueRow } from '../../../locks/rules/index.ts'
 import type { WaitQueueSave } from './wait-queue-record.ts'
 
 /**

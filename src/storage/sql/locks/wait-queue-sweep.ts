@@ -1,4 +1,4 @@
-import type { LockKey } from '../../locks/index.ts'
+import type { LockKey } from '../../../locks/index.ts'
 import {
   expire,
   type LockTimes,
@@ -7,8 +7,8 @@ import {
   runLater,
   sweep,
   type Told,
-} from '../../locks/rules/index.ts'
-import type { RunRule } from '../ruled-locks.ts'
+} from '../../../locks/rules/index.ts'
+import type { RunRule } from '../../ruled-locks.ts'
 import type { WaitQueueBuffer } from './wait-queue-buffer.ts'
 
 /** A wait queue whose time has come, or the time of some who wait in it. */

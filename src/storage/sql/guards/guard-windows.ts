@@ -1,8 +1,8 @@
-import type { WindowAsk } from '../../once/guard-store.ts'
-import { createNonce } from '../token.ts'
+import type { WindowAsk } from '../../../once/guard-store.ts'
+import { createNonce } from '../../token.ts'
+import { count, last, type Operation, one, operation, type Procedure, run } from '../procedure.ts'
+import { statement } from '../statement.ts'
 import { takeTurns } from './guard-claims.ts'
-import { count, last, type Operation, one, operation, type Procedure, run } from './procedure.ts'
-import { statement } from './statement.ts'
 
 /** Windows of `seen`. As with claims, a call that finds its own nonce in the row has opened the window. */
 const open = statement(

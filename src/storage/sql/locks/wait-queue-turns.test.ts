@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Rule } from '../../locks/rules/index.ts'
+import type { Rule } from '../../../locks/rules/index.ts'
 import { type Perform, shareTurns } from './wait-queue-turns.ts'
 
 const queue = { operation: 'pull', resource: 'a' }

@@ -1,6 +1,6 @@
-import type { GuardMode } from '../../once/guard.ts'
-import type { GuardRecord, GuardStanding } from '../../once/guard-store.ts'
-import { encodeToken } from '../token.ts'
+import type { GuardMode } from '../../../once/guard.ts'
+import type { GuardRecord, GuardStanding } from '../../../once/guard-store.ts'
+import { encodeToken } from '../../token.ts'
 
 /**
  * A guard's row as the SQL engines keep it, and what it stands for at a moment of the store's clock. Numbers may come as
