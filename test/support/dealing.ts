@@ -9,7 +9,7 @@ const lanes: readonly RegExp[] = [/^test\/crashes\//, /^test\/(conformance|servi
 
 /** Small files that take long. Vitest begins with the large ones, and these would be waited for at the end. */
 const longOnes =
-  /^test\/(conformance\/(backends-|.*walk\.)|docs\/pages|crashes\/(languages|migrations|jobs\/(kills|poison))|cli\/(serve|workers)|http\/server\/(fuzz|faults)|services\/faults|dispatch\/(cluster|service|connections\/(wire|connect-node))|monitor\/sender)/
+  /^test\/(conformance\/(backends-|.*walk\.)|docs\/pages|crashes\/(languages|migrations|jobs\/(kills|poison))|cli\/(serve|workers)|http\/server\/(fuzz|faults|security\/slow)|services\/faults|dispatch\/(cluster|service|connections\/(wire|connect-node))|monitor\/sender)/
 
 /** Orders files so that those that run side by side are of different kinds, and no long one is begun last. */
 export default class Dealing extends BaseSequencer {

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
 import { createWorkplace } from '../../../cli/command.ts'
 import { within } from '../../../support/deadline.ts'
-import { dribble, percentile } from '../security/dribblers.ts'
 import { serving } from '../stage.ts'
+import { dribble, percentile } from './dribblers.ts'
 
 test('hundreds of clients that dribble their requests are cut, and a good one does not notice', {
   timeout: 120_000,
