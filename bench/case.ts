@@ -1,8 +1,8 @@
 /**
- * What a room registers. A room has trials; a trial is a set of contestants that do the same work, measured in
+ * What a module registers. A module has trials; a trial is a set of contestants that do the same work, measured in
  * turns under the same process settings; a case is one figure of a trial, held against its goal.
  *
- *   room ── trial ──┬─ contestants: signalbox, peers, limit   (each measurement in a process of its own)
+ *   module ── trial ──┬─ contestants: signalbox, peers, limit   (each measurement in a process of its own)
  *                   └─ cases: name, unit, which figure, goal
  *
  * Figures and cases are apart because one measurement often answers several questions: a drain gives a rate and
@@ -58,7 +58,7 @@ export interface Trial {
   readonly deadlineMs?: number
 }
 
-export interface Room {
+export interface BenchModule {
   readonly name: string
   readonly trials: readonly Trial[]
   /** Makes what all of its trials need; told how to say what it is at. */

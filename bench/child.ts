@@ -1,12 +1,12 @@
 /** One measurement of one contestant, in a process that has seen nothing else. Started by measure.ts. */
 import type { Measurement } from './measure.ts'
-import { findRoom } from './modules.ts'
+import { findModule } from './modules.ts'
 
-const { room, trial, contestant, conditions } = JSON.parse(process.argv[2]!) as Measurement
+const { module, trial, contestant, conditions } = JSON.parse(process.argv[2]!) as Measurement
 
 try {
-  const found = (await findRoom(room))?.trials.find(({ name }) => name === trial)?.contestants[contestant]
-  if (!found) throw new Error(`There is no contestant "${contestant}" in ${room}/${trial}.`)
+  const found = (await findModule(module))?.trials.find(({ name }) => name === trial)?.contestants[contestant]
+  if (!found) throw new Error(`There is no contestant "${contestant}" in ${module}/${trial}.`)
   const figures = await found(conditions)
   process.send!({ figures })
 } catch (error) {

@@ -1,14 +1,14 @@
 /**
- * npm run bench -- ROOM [TRIAL…] [--json] [--quick | --full]
+ * npm run bench -- MODULE [TRIAL…] [--json] [--quick | --full]
  *
- * Measures a room, or some of its trials, against its peers and its limit and prints how it stands to its goals. It is a
+ * Measures a module, or some of its trials, against its peers and its limit and prints how it stands to its goals. It is a
  * report: an unmet goal is no failure of the run, so the exit code is 0 whenever the report could be made.
  */
 import { parseArgs } from 'node:util'
 import { measureInChild, measureTrial } from './measure.ts'
-import { findRoom, roomNames } from './modules.ts'
+import { findModule, moduleNames } from './modules.ts'
 import { createProgress } from './progress.ts'
-import { type CaseReport, type RoomReport, reportTrial } from './report.ts'
+import { type CaseReport, type ModuleReport, reportTrial } from './report.ts'
 import { renderTable } from './table.ts'
 
 const rounds = { full: 7, quick: 5 } as const
@@ -16,8 +16,8 @@ const rounds = { full: 7, quick: 5 } as const
 process.exitCode = await main(process.argv.slice(2))
 
 async function main(argv: string[]): Promise<number> {
-  const usage = `Usage: npm run bench -- ROOM [TRIAL…] [--json] [--quick | --full]\nRooms: ${roomNames.join(', ')}`
-  let request: { json: boolean; quick: boolean; full: boolean; room: string | undefined; trials: string[] }
+  const usage = `Usage: npm run bench -- MODULE [TRIAL…] [--json] [--quick | --full]\nRooms: ${moduleNames.join(', ')}`
+  let request: { json: boolean; quick: boolean; full: boolean; module: string | undefined; trials: string[] }
   try {
     const { values, positionals } = parseArgs({
       args: argv,
@@ -28,45 +28,45 @@ async function main(argv: string[]): Promise<number> {
         full: { type: 'boolean', default: false },
       },
     })
-    const [room, ...trials] = positionals
-    request = { ...values, room, trials }
+    const [module, ...trials] = positionals
+    request = { ...values, module, trials }
   } catch (error) {
     console.error(`${(error as Error).message}\n${usage}`)
     return 2
   }
 
-  const room = request.room === undefined ? undefined : await findRoom(request.room)
-  if (!room) {
-    console.error(request.room === undefined ? usage : `There is no room "${request.room}".\n${usage}`)
+  const module = request.module === undefined ? undefined : await findModule(request.module)
+  if (!module) {
+    console.error(request.module === undefined ? usage : `There is no module "${request.module}".\n${usage}`)
     return 2
   }
 
-  const named = room.trials.map(({ name }) => name)
+  const named = module.trials.map(({ name }) => name)
   const unknown = request.trials.filter((name) => !named.includes(name))
   if (unknown.length > 0) {
     console.error(
-      `${room.name} has no trial "${unknown.join('", "')}".\nIts trials: ${named.join(', ')}\n${usage}`,
+      `${module.name} has no trial "${unknown.join('", "')}".\nIts trials: ${named.join(', ')}\n${usage}`,
     )
     return 2
   }
-  const trials = room.trials.filter(
+  const trials = module.trials.filter(
     ({ name }) => request.trials.length === 0 || request.trials.includes(name),
   )
-  await room.prepare?.(console.error)
+  await module.prepare?.(console.error)
 
   const cases: CaseReport[] = []
   const count = request.quick ? rounds.quick : rounds.full
   {
     using progress = createProgress()
     for (const [at, trial] of trials.entries()) {
-      const outcomes = await measureTrial(room.name, trial, {
+      const outcomes = await measureTrial(module.name, trial, {
         rounds: count,
         quick: request.quick,
         full: request.full,
         measure: measureInChild,
         progress: (round, contestant) =>
           progress.show(
-            `${room.name}: ${trial.name} (${at + 1} of ${trials.length}), round ${round} of ${trial.rounds ?? count}`,
+            `${module.name}: ${trial.name} (${at + 1} of ${trials.length}), round ${round} of ${trial.rounds ?? count}`,
             contestant,
           ),
       })
@@ -74,8 +74,8 @@ async function main(argv: string[]): Promise<number> {
     }
   }
 
-  const report: RoomReport = { room: room.name, cases }
-  const heading = `${room.name}: median of ${count} rounds [smallest-largest], Node ${process.versions.node}`
+  const report: ModuleReport = { module: module.name, cases }
+  const heading = `${module.name}: median of ${count} rounds [smallest-largest], Node ${process.versions.node}`
   // With --json stdout is for the machine: the table still helps whoever watches.
   const print = request.json ? console.error : console.log
   print(`${heading}\n${renderTable(cases)}`)

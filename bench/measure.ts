@@ -12,7 +12,7 @@ import type { Outcome } from './report.ts'
 export const childFlags: readonly string[] = ['--conditions=source', '--expose-gc']
 
 export interface Measurement {
-  readonly room: string
+  readonly module: string
   readonly trial: string
   readonly contestant: string
   readonly conditions: Conditions
@@ -34,7 +34,7 @@ export interface MeasureOptions {
 
 /** Runs every round of a trial; a contestant that fails is not tried again and keeps its reason. */
 export async function measureTrial(
-  room: string,
+  module: string,
   trial: Trial,
   { rounds: usual, quick, full = false, measure, progress }: MeasureOptions,
 ): Promise<Map<string, Outcome>> {
@@ -59,7 +59,7 @@ export async function measureTrial(
       try {
         taken
           .get(contestant)!
-          .push(await measure({ room, trial: trial.name, contestant, conditions, deadlineMs }))
+          .push(await measure({ module, trial: trial.name, contestant, conditions, deadlineMs }))
       } catch (error) {
         failed.set(contestant, { reason: messageOf(error) })
       }

@@ -1,24 +1,24 @@
-import type { Room } from './case.ts'
+import type { BenchModule } from './case.ts'
 
 /**
- * Every room that can be measured. Loaded by name, so that a room whose peers are not installed holds up no other.
+ * Every module that can be measured. Loaded by name, so that a module whose peers are not installed holds up no other.
  */
-const rooms: Readonly<Record<string, () => Promise<Room>>> = {
-  workqueue: async () => (await import('./modules/work-queue/index.ts')).workqueueRoom,
-  jobs: async () => (await import('./modules/jobs/index.ts')).jobsRoom,
-  server: async () => (await import('./modules/server/index.ts')).serverRoom,
-  locks: async () => (await import('./modules/locks/index.ts')).locksRoom,
-  once: async () => (await import('./modules/once/index.ts')).onceRoom,
-  monitor: async () => (await import('./modules/monitor/index.ts')).monitorRoom,
-  dispatch: async () => (await import('./modules/dispatch/index.ts')).dispatchRoom,
-  copy: async () => (await import('./modules/copy/index.ts')).copyRoom,
-  dashboard: async () => (await import('./modules/dashboard/index.ts')).dashboardRoom,
+const modules: Readonly<Record<string, () => Promise<BenchModule>>> = {
+  workqueue: async () => (await import('./modules/work-queue/index.ts')).workqueueModule,
+  jobs: async () => (await import('./modules/jobs/index.ts')).jobsModule,
+  server: async () => (await import('./modules/server/index.ts')).serverModule,
+  locks: async () => (await import('./modules/locks/index.ts')).locksModule,
+  once: async () => (await import('./modules/once/index.ts')).onceModule,
+  monitor: async () => (await import('./modules/monitor/index.ts')).monitorModule,
+  dispatch: async () => (await import('./modules/dispatch/index.ts')).dispatchModule,
+  copy: async () => (await import('./modules/copy/index.ts')).copyModule,
+  dashboard: async () => (await import('./modules/dashboard/index.ts')).dashboardModule,
 }
 
-/** The names `npm run bench -- ROOM` knows. */
-export const roomNames: readonly string[] = Object.keys(rooms)
+/** The names `npm run bench -- MODULE` knows. */
+export const moduleNames: readonly string[] = Object.keys(modules)
 
-/** The room of that name, or undefined. */
-export async function findRoom(name: string): Promise<Room | undefined> {
-  return Object.hasOwn(rooms, name) ? rooms[name]!() : undefined
+/** The module of that name, or undefined. */
+export async function findModule(name: string): Promise<BenchModule | undefined> {
+  return Object.hasOwn(modules, name) ? modules[name]!() : undefined
 }

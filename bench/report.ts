@@ -29,8 +29,8 @@ export interface CaseReport {
   readonly constants?: Readonly<Record<string, string>>
 }
 
-export interface RoomReport {
-  readonly room: string
+export interface ModuleReport {
+  readonly module: string
   readonly cases: readonly CaseReport[]
 }
 

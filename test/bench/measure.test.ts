@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'vitest'
 import type { Trial } from '../../bench/case.ts'
 import { type Measurement, measureInChild, measureTrial, turns } from '../../bench/measure.ts'
-import { findRoom, roomNames } from '../../bench/modules.ts'
+import { findModule, moduleNames } from '../../bench/modules.ts'
 import { createProgress } from '../../bench/progress.ts'
 
 const contestants = { a: () => ({ rate: 1 }), b: () => ({ rate: 1 }), c: () => ({ rate: 1 }) }
@@ -18,7 +18,7 @@ test('contestants take turns, and each round starts with the next one', () => {
 
 test('a trial measures everyone once a round and keeps every round', async () => {
   const order: string[] = []
-  const outcomes = await measureTrial('room', trial, {
+  const outcomes = await measureTrial('module', trial, {
     rounds: 2,
     quick: true,
     measure: async ({ contestant, conditions }) => {
@@ -33,7 +33,7 @@ test('a trial measures everyone once a round and keeps every round', async () =>
 
 test('a contestant that cannot run keeps its reason and holds nobody up', async () => {
   let tries = 0
-  const outcomes = await measureTrial('room', trial, {
+  const outcomes = await measureTrial('module', trial, {
     rounds: 3,
     quick: false,
     measure: async ({ contestant }) => {
@@ -55,7 +55,7 @@ test('the ground is opened once, its settings reach everyone, and it is closed',
   }
   const seen = new Set<string>()
   await measureTrial(
-    'room',
+    'module',
     {
       ...trial,
       open: async () => {
@@ -82,7 +82,7 @@ test('a ground that cannot be opened is the reason of every contestant', async (
     throw new Error('no MariaDB here')
   }
   const outcomes = await measureTrial(
-    'room',
+    'module',
     { ...trial, open },
     { rounds: 5, quick: false, measure: async () => assert.fail('measured'), progress: () => {} },
   )
@@ -92,7 +92,7 @@ test('a ground that cannot be opened is the reason of every contestant', async (
 test('a measurement is taken in a process of its own', async () => {
   const conditions = { quick: true, settings: {} }
   const figures = await measureInChild({
-    room: 'workqueue',
+    module: 'workqueue',
     trial: 'dedup-add',
     contestant: 'limit',
     conditions,
@@ -102,7 +102,7 @@ test('a measurement is taken in a process of its own', async () => {
 
 test('a child that knows no such contestant answers with the reason', async () => {
   const unknown: Measurement = {
-    room: 'nowhere',
+    module: 'nowhere',
     trial: 'x',
     contestant: 'y',
     conditions: { quick: true, settings: {} },
@@ -129,24 +129,26 @@ test('progress is one line rewritten on a terminal, and a line a step in a log',
 })
 
 // They bring every peer with them, which takes its time on a busy machine.
-test('every room loads under its name, and no two of its cases share one', { timeout: 60_000 }, async () => {
-  for (const name of roomNames) {
-    const room = await findRoom(name)
-    assert.equal(room!.name, name)
-    const cases = room!.trials.flatMap(({ cases }) => cases)
+test('every module loads under its name, and no two of its cases share one', {
+  timeout: 60_000,
+}, async () => {
+  for (const name of moduleNames) {
+    const module = await findModule(name)
+    assert.equal(module!.name, name)
+    const cases = module!.trials.flatMap(({ cases }) => cases)
     assert.equal(new Set(cases.map((one) => one.name)).size, cases.length)
-    for (const { contestants, cases } of room!.trials) {
+    for (const { contestants, cases } of module!.trials) {
       assert.ok('signalbox' in contestants)
       for (const { peers } of cases) for (const peer of peers) assert.ok(peer in contestants, peer)
     }
   }
-  assert.equal(await findRoom('toString'), undefined)
+  assert.equal(await findModule('toString'), undefined)
 })
 
-test('an unknown room, trial or option ends with 2 and the list of rooms', () => {
+test('an unknown module, trial or option ends with 2 and the list of modules', () => {
   const main = fileURLToPath(new URL('../../bench/main.ts', import.meta.url))
   for (const [argv, said] of [
-    [['nowhere'], /There is no room "nowhere"/],
+    [['nowhere'], /There is no module "nowhere"/],
     [['once', 'nothing'], /once has no trial "nothing"\.\nIts trials: /],
     [['--slow'], /Unknown option '--slow'/],
     [[], /^Usage/],

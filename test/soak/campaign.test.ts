@@ -123,7 +123,7 @@ function parsed(): { campaigns: string[]; seed: number; scale: { kind: 'runs'; r
 
 const finding: Finding = {
   campaign: 'walk',
-  room: 'workqueue',
+  module: 'workqueue',
   result: 'passed',
   counts: { pieces: 2, operations: 12_345 },
   seed: 40,

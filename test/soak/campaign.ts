@@ -28,7 +28,7 @@ export interface CampaignResult {
 
 export interface Campaign {
   readonly name: string
-  readonly room: string
+  readonly module: string
   readonly description: string
   /** Rejects when a promise was found broken: with a CampaignFailure where one seed shows it. */
   run(request: CampaignRequest): Promise<CampaignResult>

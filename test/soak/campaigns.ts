@@ -16,11 +16,11 @@ import { workqueueMutations } from './campaigns/work-queue-mutations.ts'
 import { workqueueWalk } from './campaigns/work-queue-walk.ts'
 import { mutationCampaign } from './mutations.ts'
 
-/** Every campaign, in the order a full soak runs them. Rooms add theirs here. */
+/** Every campaign, in the order a full soak runs them. Modules add theirs here. */
 export const campaigns: readonly Campaign[] = [
   workqueueWalk,
   mutationCampaign({
-    room: 'workqueue',
+    module: 'workqueue',
     paths: ['test/work-queue', 'src/work-queue'],
     mutations: workqueueMutations,
   }),

@@ -4,7 +4,7 @@
  */
 export interface Finding {
   readonly campaign: string
-  readonly room: string
+  readonly module: string
   /** `passed`, or what went wrong. */
   readonly result: string
   readonly counts: Readonly<Record<string, number>>
@@ -22,7 +22,7 @@ const opening = `# Evidence
 The last result of each campaign of \`npm run soak\` that was run, written by it; one that is not here was not. A seed in the table is that of the first piece;
 the pieces after it have the numbers that follow. \`npm run soak -- CAMPAIGN --seed N\` runs it again.
 
-| Campaign | Room | Result | Counts | Seed | Took | Node | Signalbox | Date |
+| Campaign | Module | Result | Counts | Seed | Took | Node | Signalbox | Date |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 `
 
@@ -57,7 +57,7 @@ function row(finding: Finding): string {
   )
   const cells = [
     finding.campaign,
-    finding.room,
+    finding.module,
     finding.result,
     counts.join(', '),
     String(finding.seed),

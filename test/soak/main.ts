@@ -89,7 +89,7 @@ async function soak(campaign: Campaign, { seed, scale }: SoakState): Promise<Fin
   for (const note of found.notes ?? []) console.log(note)
   return {
     campaign: campaign.name,
-    room: campaign.room,
+    module: campaign.module,
     result,
     counts: found.counts,
     seed,

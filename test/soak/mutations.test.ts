@@ -43,7 +43,7 @@ function aCopy(asItIs: string[], ...mutated: string[][]): () => Copy {
 }
 
 function campaign(copy: () => Copy, mutations: Mutation[]): ReturnType<typeof mutationCampaign> {
-  return mutationCampaign({ room: 'workqueue', paths: ['test/work-queue'], mutations, copy })
+  return mutationCampaign({ module: 'workqueue', paths: ['test/work-queue'], mutations, copy })
 }
 
 test('a mutation campaign lists which tests noticed', async () => {

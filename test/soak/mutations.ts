@@ -2,7 +2,7 @@ import type { Campaign } from './campaign.ts'
 import { type Copy, createCopy, type Mutation } from './mutate.ts'
 
 export interface MutationPlan {
-  readonly room: string
+  readonly module: string
   /** The tests that should notice. */
   readonly paths: readonly string[]
   readonly mutations: readonly Mutation[]
@@ -13,11 +13,11 @@ export interface MutationPlan {
  * A campaign over a list of mutations: passes when the tests pass on the code as it is and every mutation fails at
  * least one of them. The list is run once, whole, whatever the scale: its length is its scale.
  */
-export function mutationCampaign({ room, paths, mutations, copy = createCopy }: MutationPlan): Campaign {
+export function mutationCampaign({ module, paths, mutations, copy = createCopy }: MutationPlan): Campaign {
   return {
-    name: `${room}-mutations`,
-    room,
-    description: `breaks ${room} in ${mutations.length} ways and lists which tests notice`,
+    name: `${module}-mutations`,
+    module,
+    description: `breaks ${module} in ${mutations.length} ways and lists which tests notice`,
     async run({ progress }) {
       using project = copy()
       progress('as it is')

@@ -1,5 +1,5 @@
 /** Copies, against the same rows put into the same table by the bare driver, from memory. */
-import type { Room } from '../../case.ts'
+import type { BenchModule } from '../../case.ts'
 import { toPostgresTrial } from './to-postgres.ts'
 
-export const copyRoom: Room = { name: 'copy', trials: [toPostgresTrial] }
+export const copyModule: BenchModule = { name: 'copy', trials: [toPostgresTrial] }

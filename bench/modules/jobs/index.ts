@@ -1,5 +1,5 @@
 /** Jobs, against graphile-worker, pg-boss and BullMQ, with raw SQL as the limit. */
-import type { Room } from '../../case.ts'
+import type { BenchModule } from '../../case.ts'
 import { bulkTrial } from './bulk.ts'
 import { drainTrials } from './drain.ts'
 import { growthTrial } from './growth.ts'
@@ -9,7 +9,7 @@ import { limitsTrials } from './limits.ts'
 import { pickupTrials } from './pick-up.ts'
 import { transactionTrials } from './transaction.ts'
 
-export const jobsRoom: Room = {
+export const jobsModule: BenchModule = {
   name: 'jobs',
   trials: [
     ...drainTrials,

@@ -6,7 +6,7 @@
  * installed that fetches another from the network into the home folder, and no package here may
  * (test/house/lockfile.test.ts). Tried by hand in a busy moment it made 2,700 to 4,700 pairs a second.
  */
-import type { Contestant, Room, Trial } from '../../case.ts'
+import type { BenchModule, Contestant, Trial } from '../../case.ts'
 import { allOf, atLeastTimes, atMost, atMostTimes } from '../../goal.ts'
 import { groundOf, groundUrl } from '../jobs/ground.ts'
 import { createPlace } from '../jobs/place.ts'
@@ -111,7 +111,7 @@ const handOverTrial: Trial = {
   ],
 }
 
-export const locksRoom: Room = {
+export const locksModule: BenchModule = {
   name: 'locks',
   trials: [redisTrial, sqliteTrial, handOverTrial, httpTrial, crowdTrial, tellTrial],
 }

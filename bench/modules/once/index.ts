@@ -2,7 +2,7 @@
  * Guards, with the rawest way to take keys as the limit. `claim-many` is a hundred fresh keys a call: on SQLite in this
  * process, one call after the other; on servers with ten callers. `claim-redis` is one key a call, with a hundred callers.
  */
-import type { Case, Conditions, Contestant, Room, Trial } from '../../case.ts'
+import type { BenchModule, Case, Conditions, Contestant, Trial } from '../../case.ts'
 import { atLeastTimes } from '../../goal.ts'
 import { type Engine, groundOf, groundUrl } from '../jobs/ground.ts'
 import { createPlace } from '../jobs/place.ts'
@@ -94,4 +94,4 @@ const trials: readonly Trial[] = [
   },
 ]
 
-export const onceRoom: Room = { name: 'once', trials }
+export const onceModule: BenchModule = { name: 'once', trials }

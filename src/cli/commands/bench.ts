@@ -15,22 +15,22 @@ import { printTable } from '../table.ts'
 import { Interrupted } from './locked-child.ts'
 import { requireDatabase } from './place.ts'
 
-const rooms = ['jobs', 'locks', 'once'] as const
-type Room = (typeof rooms)[number]
+const modules = ['jobs', 'locks', 'once'] as const
+type BenchModule = (typeof modules)[number]
 
 interface BenchFlags {
   readonly seconds: string
   readonly json?: boolean
 }
 
-/** How many stretches of time a room is measured in, the raw one included. */
-const caseCounts: Readonly<Record<Room, number>> = { jobs: 7, locks: 4, once: 4 }
+/** How many stretches of time a module is measured in, the raw one included. */
+const caseCounts: Readonly<Record<BenchModule, number>> = { jobs: 7, locks: 4, once: 4 }
 
-/** `signalbox bench ROOM`: what this machine and this database can do, in a namespace of its own. */
+/** `signalbox bench MODULE`: what this machine and this database can do, in a namespace of its own. */
 export function benchCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   const command = new Command('bench')
     .description('measure what your database and this machine can do')
-    .addArgument(new Argument('<room>', 'what to measure').choices(rooms))
+    .addArgument(new Argument('<module>', 'what to measure').choices(modules))
     .option('--seconds <number>', 'how long it may take, roughly', '10')
     .option('--json', 'answer with one line of JSON')
     .helpOption('-h, --help', 'print this help')
@@ -41,18 +41,18 @@ export function benchCommand(printer: Printer, endWith: (exitCode: number) => vo
         'suffers from them. RAW is how often the database would do it if nothing but its commits took time, one row each.\n' +
         '\nExamples:\n  signalbox bench jobs\n  signalbox bench locks --database postgres://app@db/shop --seconds 30\n  signalbox bench once --json',
     )
-    .action(async (room: Room, { seconds, json = false }: BenchFlags) => {
+    .action(async (module: BenchModule, { seconds, json = false }: BenchFlags) => {
       if (!/^\d{1,4}$/.test(seconds) || Number(seconds) < 1 || Number(seconds) > 3_600)
         throw new SignalboxError('invalid_argument', '--seconds must be a whole number from 1 to 3600.')
-      const measured = await measure(command, room, Number(seconds)).catch((error: unknown) => {
+      const measured = await measure(command, module, Number(seconds)).catch((error: unknown) => {
         if (!(error instanceof Interrupted)) throw error
         endWith(error.exitCode)
       })
       if (!measured) return
       const { lines, place, noRaw } = measured
-      if (json) printer.json({ room, ...place, cases: lines })
+      if (json) printer.json({ module, ...place, cases: lines })
       else {
-        printer.line(`${room} on ${place.redis ?? place.database}, Node ${place.node}, ${place.cpu}`)
+        printer.line(`${module} on ${place.redis ?? place.database}, Node ${place.node}, ${place.cpu}`)
         printTable(printer, ['CASE', 'PER SECOND', 'P50', 'P99', 'RAW', 'WHAT'], lines.map(rowOf))
       }
       if (noRaw !== undefined) printer.problem(`the raw figure could not be had: ${noRaw}`)
@@ -63,7 +63,7 @@ export function benchCommand(printer: Printer, endWith: (exitCode: number) => vo
   return command
 }
 
-async function measure(command: Command, room: Room, seconds: number) {
+async function measure(command: Command, module: BenchModule, seconds: number) {
   requireDatabase(command, 'bench', 'It cannot measure through a server.')
   const sources = sourcesOf(command)
   const named = resolveGiven('database', sources)
@@ -82,20 +82,20 @@ async function measure(command: Command, room: Room, seconds: number) {
   using progress = createProgress()
   const startedAt = performance.now()
   const bench: Bench = {
-    caseMs: (seconds * 1_000) / caseCounts[room],
+    caseMs: (seconds * 1_000) / caseCounts[module],
     signal: stopping.signal,
-    tick: (what) => progress.show(`${room}: ${what}`, (performance.now() - startedAt) / 1_000, seconds),
+    tick: (what) => progress.show(`${module}: ${what}`, (performance.now() - startedAt) / 1_000, seconds),
   }
   try {
     const { open } = await import('../../index.ts')
     const { benchLocksOptions: locks } = await import('../bench/locks.ts')
     await using box = await open(database, { namespace: tag, redis, locks, contention: false })
-    const { raw, noRaw } = await tryRaw(bench, database, room !== 'jobs' && redis !== undefined)
+    const { raw, noRaw } = await tryRaw(bench, database, module !== 'jobs' && redis !== undefined)
     try {
-      const lines = await benchRoom(room, bench, box, raw)
-      return { lines, noRaw, place: placeOf(database, room === 'jobs' ? undefined : redis) }
+      const lines = await benchModule(module, bench, box, raw)
+      return { lines, noRaw, place: placeOf(database, module === 'jobs' ? undefined : redis) }
     } finally {
-      await clean(room, box)
+      await clean(module, box)
     }
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
@@ -103,13 +103,13 @@ async function measure(command: Command, room: Room, seconds: number) {
   }
 }
 
-async function benchRoom(
-  room: Room,
+async function benchModule(
+  module: BenchModule,
   bench: Bench,
   box: Box,
   raw: Raw | undefined,
 ): Promise<readonly BenchLine[]> {
-  switch (room) {
+  switch (module) {
     case 'jobs':
       return (await import('../bench/jobs.ts')).benchJobs(bench, box, raw)
     case 'locks':
@@ -136,9 +136,9 @@ async function tryRaw(
 }
 
 /** Keys are forgotten by those who claimed them. */
-async function clean(room: Room, box: Box): Promise<void> {
-  if (room === 'jobs') await (await import('../bench/jobs.ts')).forgetJobs(box)
-  if (room === 'locks') await (await import('../bench/locks.ts')).forgetLocks(box)
+async function clean(module: BenchModule, box: Box): Promise<void> {
+  if (module === 'jobs') await (await import('../bench/jobs.ts')).forgetJobs(box)
+  if (module === 'locks') await (await import('../bench/locks.ts')).forgetLocks(box)
 }
 
 function placeOf(database: string, redis: string | undefined) {

@@ -50,16 +50,23 @@ test('bench measures a module in a namespace of its own, and leaves nothing of i
   const file = join(folder, 'mine.db')
   const database = `sqlite:${file}`
   await signalbox('add', 'mine', '--database', database)
-  const rooms = [
+  const modules = [
     ['jobs', ['add', 'add, 50 at once', 'addMany of 500', 'drain', 'transaction', 'pick-up']],
     ['locks', ['acquire and release', 'acquire and release, 50 at once', 'hand-over']],
     ['once', ['claim and done', 'claim and done, 50 at once', 'claim again']],
   ] as const
-  const measure = async ([room, cases]: (typeof rooms)[number]) => {
-    const { code, out, err } = await signalbox('bench', room, '--seconds=1', '--json', '--database', database)
+  const measure = async ([module, cases]: (typeof modules)[number]) => {
+    const { code, out, err } = await signalbox(
+      'bench',
+      module,
+      '--seconds=1',
+      '--json',
+      '--database',
+      database,
+    )
     assert.deepEqual([code, err], [0, ''])
     const report = JSON.parse(out)
-    assert.deepEqual([report.room, report.database], [room, database])
+    assert.deepEqual([report.module, report.database], [module, database])
     assert.deepEqual(
       report.cases.map(({ name }: { name: string }) => name),
       cases,
@@ -67,7 +74,7 @@ test('bench measures a module in a namespace of its own, and leaves nothing of i
     for (const line of report.cases) assert.ok(line.count > 0 && line.perSecond > 0, JSON.stringify(line))
     assert.ok(report.cases[0].rawPerSecond > 0)
   }
-  await Promise.all(rooms.map(measure))
+  await Promise.all(modules.map(measure))
   const left = new DatabaseSync(file, { readOnly: true })
   const tables = left
     .prepare(`SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c

@@ -5,7 +5,7 @@ import { onEngines, serverEngines } from './jobs-grounds.ts'
 /** The copy test of test/crashes with 200,000 jobs, and pages as large as they are. */
 export const copyKilling: Campaign = {
   name: 'copy-killing',
-  room: 'copy',
+  module: 'copy',
   description: 'kills a copy of 200,000 jobs from SQLite, and asks whether both sides are equal',
   run: (request) =>
     onEngines(request, serverEngines, async (engine, seed) => {

@@ -20,7 +20,7 @@ const viewMs = 3_000
 /** The demo plays on a file of its own, and somebody looks: nothing may go wrong that was not meant to, and memory stays level. */
 export const demoPlaying: Campaign = {
   name: 'demo-playing',
-  room: 'demo',
+  module: 'demo',
   description:
     'plays the demo while a browser goes through its views, and asks whether anything failed that was not meant to and whether memory stayed level',
   async run({ seed, scale, progress }) {

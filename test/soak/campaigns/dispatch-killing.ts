@@ -5,7 +5,7 @@ import { allEngines, onEngines } from './jobs-grounds.ts'
 /** The killing test of test/crashes at full size, with the tasks on every engine in turn. */
 export const dispatchKilling: Campaign = {
   name: 'dispatch-killing',
-  room: 'dispatch',
+  module: 'dispatch',
   description:
     'kills servers, nodes and Redis under tasks, and asks whether each ended once and no node had too much',
   run: (request) =>

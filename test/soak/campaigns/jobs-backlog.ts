@@ -7,7 +7,7 @@ const rows = 1_000_000
 /** A million jobs ready behind a million in history; minutes an engine, so that a piece alone is a soak. */
 export const jobsBacklog: Campaign = {
   name: 'jobs-backlog',
-  room: 'jobs',
+  module: 'jobs',
   description: 'works off a million jobs behind a million in history, under an old snapshot, with kills',
   async run(request) {
     const told: string[] = []

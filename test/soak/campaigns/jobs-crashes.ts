@@ -95,5 +95,5 @@ function campaign(
   engines: readonly SqlEngine[],
   piece: (engine: Engine, seed: number) => Promise<Counts>,
 ): Campaign {
-  return { name, room: 'jobs', description, run: (request) => onEngines(request, engines, piece) }
+  return { name, module: 'jobs', description, run: (request) => onEngines(request, engines, piece) }
 }

@@ -1,5 +1,5 @@
 /**
- * The servers that a campaign of the jobs room runs on: its own, durable, and gone at its end. SQLite needs none. A
+ * The servers that a campaign of the jobs module runs on: its own, durable, and gone at its end. SQLite needs none. A
  * server that cannot be had fails the campaign; none is passed over in silence.
  */
 import { createGround, type Ground, type SqlEngine } from '../../crashes/ground.ts'

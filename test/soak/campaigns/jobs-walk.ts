@@ -10,7 +10,7 @@ const steps = 1_000
 /** Random operations on an engine and on the memory model; what they answer and what they hold must never differ. */
 export const jobsWalk: Campaign = {
   name: 'jobs-walk',
-  room: 'jobs',
+  module: 'jobs',
   description: 'walks each engine and the memory model through the same random operations and compares them',
   run: (request) =>
     onEngines(request, allEngines, async (engine, seed) => {

@@ -10,7 +10,7 @@ const steps = 400
 /** Random steps on an engine and on the memory model; what they answer and what they show must never differ. */
 export const locksWalk: Campaign = {
   name: 'locks-walk',
-  room: 'locks',
+  module: 'locks',
   description: 'walks the lines of each engine and of the memory model through the same random steps',
   run: (request) =>
     onLockEngines(request, async ({ engine, url, namespace }, seed) => {
@@ -26,7 +26,7 @@ export const locksWalk: Campaign = {
  */
 export const locksHistories: Campaign = {
   name: 'locks-histories',
-  room: 'locks',
+  module: 'locks',
   description: 'kills servers of locks under ten clients and looks for an order that explains all answers',
   run: (request) =>
     onLockEngines(request, async (ground, seed) => {

@@ -1,5 +1,5 @@
 /**
- * The stores that a campaign of the locks room runs on: a SQLite file, and servers of its own, durable and gone at its
+ * The stores that a campaign of the locks module runs on: a SQLite file, and servers of its own, durable and gone at its
  * end. A server that cannot be had fails the campaign; none is passed over in silence.
  */
 import { randomBytes } from 'node:crypto'

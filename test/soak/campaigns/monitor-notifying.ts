@@ -5,7 +5,7 @@ import { allEngines, onEngines } from './jobs-grounds.ts'
 /** The notifying test of test/crashes at full size. */
 export const monitorNotifying: Campaign = {
   name: 'monitor-notifying',
-  room: 'monitor',
+  module: 'monitor',
   description:
     'kills senders and reporters under a provider that fails, and asks whether people know the truth',
   run: (request) =>

@@ -5,7 +5,7 @@ import { onLockEngines } from './locks-grounds.ts'
 /** The guarding test of test/crashes at full size, on every store that keeps guards. */
 export const onceGuarding: Campaign = {
   name: 'once-guarding',
-  room: 'once',
+  module: 'once',
   description: 'kills claimers with -9 and asks whether anybody ran what another had or had done',
   run: (request) =>
     onLockEngines(request, (ground, seed) => guardThroughKills(ground, { seed, claimers: 5, kills: 25 })),

@@ -6,7 +6,7 @@ import { type Campaign, inPieces } from '../campaign.ts'
 /** The dribblers of test/http/server/security at full size, against the limits that nobody sets. */
 export const serverDribblers: Campaign = {
   name: 'server-dribblers',
-  room: 'server',
+  module: 'server',
   description: '2,000 clients that never finish their requests, for a minute, and a good one',
   run: async (request) => ({ counts: await inPieces(request, attack) }),
 }

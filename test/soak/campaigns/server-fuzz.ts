@@ -5,7 +5,7 @@ import { type Campaign, inPieces } from '../campaign.ts'
 /** The fuzz of test/http/server at full size, with another seed each time. */
 export const serverFuzz: Campaign = {
   name: 'server-fuzz',
-  room: 'server',
+  module: 'server',
   description: '50,000 requests that nobody would send on purpose, and a neighbour who must not notice',
   run: async (request) => ({ counts: await inPieces(request, attack) }),
 }

@@ -4,7 +4,7 @@ import { type Campaign, inPieces } from '../campaign.ts'
 /** The languages test of test/crashes at full size. */
 export const serverLanguages: Campaign = {
   name: 'server-languages',
-  room: 'server',
+  module: 'server',
   description: 'kills the server under workers in Python, shell and TypeScript',
   run: async (request) => ({
     counts: await inPieces(request, (seed) => workInLanguages({ seed, jobs: 1_000, kills: 10 })),

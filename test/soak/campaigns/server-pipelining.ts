@@ -8,7 +8,7 @@ const mixes = 20_000
 /** The mixes of test/http/server/pipelining at full size: against the server, and against nginx in front of it. */
 export const serverPipelining: Campaign = {
   name: 'server-pipelining',
-  room: 'server',
+  module: 'server',
   description:
     '20,000 connections of pipelined requests, with and without Upgrade, each to the server, to nginx in front, and to nginx that does not buffer requests: no request lost, none invented, none out of order',
   run: async (request) => ({ counts: await inPieces(request, sendAll) }),

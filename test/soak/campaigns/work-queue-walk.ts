@@ -7,7 +7,7 @@ const walksPerPiece = 200
 /** Random operations on a queue and on a naive model of it, under a clock moved by hand; they must never differ. */
 export const workqueueWalk: Campaign = {
   name: 'workqueue-walk',
-  room: 'workqueue',
+  module: 'workqueue',
   description: 'walks a queue and a naive model through the same random operations and compares them',
   run: async (request) => ({
     counts: await inPieces(request, async (seed) => {
