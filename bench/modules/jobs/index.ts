@@ -2,6 +2,7 @@
 import type { BenchModule } from '../../case.ts'
 import { bulkTrial } from './bulk.ts'
 import { drainTrials } from './drain.ts'
+import { fleetTrials } from './fleet.ts'
 import { growthTrial } from './growth.ts'
 import { idleTrials } from './idle.ts'
 import { inFlightTrial } from './in-flight.ts'
@@ -12,6 +13,7 @@ import { transactionTrials } from './transaction.ts'
 export const jobsModule: BenchModule = {
   name: 'jobs',
   trials: [
+    ...fleetTrials,
     ...drainTrials,
     ...limitsTrials,
     bulkTrial,

@@ -3,11 +3,11 @@
  * is written once and every contestant is timed by the same lines. A job's payload is `{ number }`.
  */
 export interface Lane extends AsyncDisposable {
-  /** Adds one job for each number, in one call of the library's own bulk form. */
-  addMany(numbers: readonly number[]): Promise<void>
+  /** Adds one job for each number, in one call of the library's own bulk form. `filler` makes payloads larger, where a lane can. */
+  addMany(numbers: readonly number[], filler?: string): Promise<void>
   add(number: number): Promise<void>
   /** Starts a worker that hands every job's number to `handle`, and whatever ends it early to `fail`. */
-  work(handle: (number: number) => void, fail: (error: unknown) => void): Promise<LaneWorker>
+  work(handle: (number: number) => void | Promise<void>, fail: (error: unknown) => void): Promise<LaneWorker>
   /** Whether the store has settled all that was added. */
   isEmpty(): Promise<boolean>
 }
@@ -18,6 +18,10 @@ export interface LaneWorker {
 
 /** Opens a lane in a place; makes its tables when they are not there. */
 export type OpenLane = (url: string) => Promise<Lane>
+
+export function payloadOf(number: number, filler?: string): { number: number; filler?: string } {
+  return filler === undefined ? { number } : { number, filler }
+}
 
 /** Counts jobs as they are handled. None may come twice: nobody crashes here, so nothing may be delivered again. */
 export class Tally {

@@ -18,10 +18,12 @@ export const tuned = { concurrency: 100, prefetch: 1_000 } as const
 export type LaneName =
   | 'signalbox'
   | 'signalbox tuned'
+  | 'signalbox 50'
   | 'signalbox mariadb'
   | 'signalbox sqlite'
   | 'graphile-worker'
   | 'graphile-worker tuned'
+  | 'graphile-worker 50'
   | 'pg-boss tuned'
   | 'BullMQ'
   | 'BullMQ tuned'
@@ -39,6 +41,10 @@ export const lanes: Readonly<Record<LaneName, KnownLane>> = {
     engine: 'postgres',
     load: async () => (await import('./signalbox.ts')).signalboxLane(tuned),
   },
+  'signalbox 50': {
+    engine: 'postgres',
+    load: async () => (await import('./signalbox.ts')).signalboxLane({ concurrency: 50 }),
+  },
   'signalbox mariadb': {
     engine: 'mariadb',
     load: async () => (await import('./signalbox.ts')).signalboxLane(tuned),
@@ -54,6 +60,10 @@ export const lanes: Readonly<Record<LaneName, KnownLane>> = {
   'graphile-worker tuned': {
     engine: 'postgres',
     load: async () => (await import('./graphile.ts')).graphileLane('tuned'),
+  },
+  'graphile-worker 50': {
+    engine: 'postgres',
+    load: async () => (await import('./graphile.ts')).graphileLane('fifty'),
   },
   'pg-boss tuned': {
     engine: 'postgres',

@@ -1,7 +1,7 @@
 /** Signalbox itself, through its public door. It keeps the history of every job, as it always does. */
 import { open } from 'signalbox'
 import type { WorkerOptions } from 'signalbox/jobs'
-import type { Lane, OpenLane } from './lane.ts'
+import { type Lane, type OpenLane, payloadOf } from './lane.ts'
 
 /** What the jobs are counted by, and whether that matters. */
 export interface LaneKeys {
@@ -19,9 +19,9 @@ export function signalboxLane(settings: Omit<WorkerOptions, 'handlers'>, keyed?:
     if (concurrency !== null) await box.jobs.setLimits('default', { perKey: { concurrency } })
     const keyOf = (number: number) => (keyed ? { limitKey: `tenant-${number % keyed.keys}` } : {})
     return {
-      async addMany(numbers) {
+      async addMany(numbers, filler) {
         await box.jobs.addMany(
-          numbers.map((number) => ({ kind: 'noop', payload: { number }, ...keyOf(number) })),
+          numbers.map((number) => ({ kind: 'noop', payload: payloadOf(number, filler), ...keyOf(number) })),
         )
       },
       async add(number) {
