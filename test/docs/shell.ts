@@ -6,11 +6,13 @@ import { delimiter, dirname, join } from 'node:path'
 import { findInterpreter } from '../support/interpreters.ts'
 import { promisesIn } from '../support/snippets.ts'
 import type { Block } from './blocks.ts'
+import { startCommandService } from './command-service.ts'
 import { shellEnvironment } from './prelude.ts'
 
 /** Programs that pages call by name and that are ours to give: before all others on the PATH. */
 const commands = join(import.meta.dirname, 'commands')
 const limitMs = 60_000
+let service: Promise<void> | undefined
 
 /** Runs a block in the page's folder, to its end; answers what it printed, throws when it failed or promised other output. */
 export async function runScript({ way, line }: Block, text: string): Promise<string> {
@@ -18,10 +20,14 @@ export async function runScript({ way, line }: Block, text: string): Promise<str
   const file = isShell ? 'snippet.sh' : 'snippet.py'
   // So that a complaint about line 47 means line 47 of the page.
   writeFileSync(file, '\n'.repeat(line) + text)
+  if (isShell && text.includes('signalbox ')) {
+    service ??= startCommandService()
+    await service
+  }
   const path = [commands, join(process.cwd(), 'bin'), dirname(process.execPath), process.env.PATH]
   const program = await findInterpreter(isShell ? 'bash' : 'python3')
   const child = spawn(program, isShell ? ['-euo', 'pipefail', file] : [file], {
-    env: { ...process.env, ...shellEnvironment, PATH: path.join(delimiter) },
+    env: { ...process.env, ...shellEnvironment, PATH: path.join(delimiter), PAGE_FOLDER: process.cwd() },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own, so that nothing the block started is left behind.
     detached: true,
