@@ -14,9 +14,8 @@ import type { WireOverview } from 'signalbox/client'
 import { createServer } from 'signalbox/server'
 import { startDemo } from '../../../src/demo/index.ts'
 import type { Contestant, Trial } from '../../case.ts'
-import { atMost } from '../../goal.ts'
+import { atMost, printed } from '../../goal.ts'
 import { groundOf, groundUrl } from '../jobs/ground.ts'
-import { printed } from '../jobs/printed.ts'
 import { figures, openTabs } from './browser.ts'
 
 const signalbox: Contestant = async (conditions) => {

@@ -3,8 +3,7 @@
  * registry behind a read-write lock, and in the plainest code there is.
  */
 import type { Conditions, Contestant, Trial } from '../../case.ts'
-import { atMost } from '../../goal.ts'
-import { printed } from '../jobs/printed.ts'
+import { atMost, printed } from '../../goal.ts'
 import { figuresOf, Latencies } from './latencies.ts'
 import { keyOf, PlainSlots } from './plain-slots.ts'
 import { LockedRegistry } from './registry/locked-registry.ts'

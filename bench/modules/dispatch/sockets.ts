@@ -10,10 +10,9 @@
  * that a server has, against the raw loop.
  */
 import type { Conditions, Contestant, Figures, Trial } from '../../case.ts'
-import { atLeast, atLeastTimes, atMost } from '../../goal.ts'
+import { atLeast, atLeastTimes, atMost, printed } from '../../goal.ts'
 import { groundOf } from '../jobs/ground.ts'
 import { createPlace } from '../jobs/place.ts'
-import { printed } from '../jobs/printed.ts'
 import type { EchoOrder } from './echo-process.ts'
 import { type Forked, forked } from './forked.ts'
 import type { NodesOrder } from './nodes-process.ts'

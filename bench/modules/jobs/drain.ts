@@ -5,12 +5,11 @@
  * keep nothing.
  */
 import type { Case, Conditions, Contestant, Figures, Trial } from '../../case.ts'
-import { atLeastTimes } from '../../goal.ts'
+import { atLeastTimes, printed } from '../../goal.ts'
 import { type Engine, groundOf } from './ground.ts'
 import { fill, type Lane, type OpenLane, Tally, untilEmpty } from './lane.ts'
 import { type LaneName, lanes } from './lanes.ts'
 import { createPlace } from './place.ts'
-import { printed } from './printed.ts'
 
 /** How many jobs. */
 export interface Load {

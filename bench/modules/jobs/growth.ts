@@ -11,10 +11,9 @@ import { Client } from 'pg'
 import { type Box, open } from 'signalbox'
 import type { JobStore } from 'signalbox/jobs'
 import type { Conditions, Contestant, Trial } from '../../case.ts'
-import { atMost } from '../../goal.ts'
+import { atMost, printed } from '../../goal.ts'
 import { median } from '../../summary.ts'
 import { groundOf, groundUrl } from './ground.ts'
-import { printed } from './printed.ts'
 
 const few = 1_000
 const claimed = 10

@@ -6,10 +6,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { Client, Pool } from 'pg'
 import type { Case, Contestant, Trial } from '../../case.ts'
-import { atLeastTimes } from '../../goal.ts'
+import { atLeastTimes, printed } from '../../goal.ts'
 import { type Engine, groundOf } from './ground.ts'
 import { createPlace } from './place.ts'
-import { printed } from './printed.ts'
 
 /** Fills the queue and answers what is timed: working it off, up to the last commit. */
 type Prepare = (url: string, numbers: readonly number[]) => Promise<() => Promise<void>>

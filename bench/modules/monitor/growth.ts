@@ -5,11 +5,10 @@
  */
 import { type Box, open } from 'signalbox'
 import type { Contestant, Trial } from '../../case.ts'
-import { atMost } from '../../goal.ts'
+import { atMost, printed } from '../../goal.ts'
 import { median } from '../../summary.ts'
 import { groundOf } from '../jobs/ground.ts'
 import { createPlace } from '../jobs/place.ts'
-import { printed } from '../jobs/printed.ts'
 import { Feed, reportAll, subscribeToAll } from './feed.ts'
 
 const mostVenues = 10_000
