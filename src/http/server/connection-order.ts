@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { SignalboxError } from '../../core/errors.ts'
-import { ignore, lingerMs } from './node-http.ts'
+import { closeLingering, ignore } from './lingering-close.ts'
 import { answerOnSocket } from './request/problem.ts'
 
 /**
@@ -12,7 +12,9 @@ import { answerOnSocket } from './request/problem.ts'
  *   read, and parses the next bytes as a new request. So a request that carries `Upgrade` and is not upgraded is the last
  *   of its connection: its answer says `Connection: close`, and the bytes behind it are read and dropped. The same holds
  *   for a request that asks for the end of its connection.
- * - Node hands an upgrade or a CONNECT over while requests before it are still unanswered. It is refused, behind their answers.
+ * - Node hands an upgrade or a CONNECT over while requests before it are still unanswered. It is refused, behind their
+ *   answers. Behind the last request of a connection it is dropped like any other bytes.
+ * - Node closes a connection at once after its last answer. Here it lingers (lingering-close.ts).
  */
 
 /** The answer that Node is writing to a socket, also one of the app that mounts us. Node has no public name for it. */
@@ -37,10 +39,19 @@ export function beginRequest(request: IncomingMessage, response: ServerResponse)
     dropRest(socket)
     return false
   }
+  // Node calls it after the last answer of a connection.
+  socket.destroySoon = lingerAtEnd
   const underWay = answerUnderWay(socket)
   if (underWay !== undefined && underWay !== response) enqueue(socket, response)
   if (request.headers.upgrade !== undefined || !response.shouldKeepAlive) endConnection(request, response)
   return true
+}
+
+/** An upgrade or a CONNECT begins. False: it stands behind the last request of its connection, and must not be served. */
+export function beginUpgrade(socket: Duplex): boolean {
+  if (!ending.has(socket)) return true
+  takeOver(socket)
+  return false
 }
 
 /** Notes that the requests read from now on were sent before an earlier one was answered. */
@@ -55,15 +66,9 @@ export function isBehindAnother(socket: Duplex): boolean {
 
 /** Refuses an upgrade or a CONNECT after the answers to all earlier requests, and closes the connection. */
 export async function refuseInOrder(socket: Duplex, error: SignalboxError): Promise<void> {
-  socket.on('error', ignore)
-  // What the client has sent must be read, or closing turns into a reset that takes the answer with it.
-  socket.resume()
-  if (answerUnderWay(socket) !== undefined) {
-    keepAnswering(socket)
-    await earlierAnswers(socket)
-  }
+  takeOver(socket)
+  await earlierAnswers(socket)
   if (socket.writable) answerOnSocket(error, socket)
-  else socket.destroy()
 }
 
 export function upgradeBehindAnother(): SignalboxError {
@@ -91,11 +96,13 @@ async function earlierAnswers(socket: Duplex): Promise<void> {
   }
 }
 
-/** Does what Node did for the answers of a connection until it handed it over. */
-function keepAnswering(socket: Duplex): void {
+/** Does what Node did for the answers of a connection until Node handed it over, and drops what the client sends. */
+function takeOver(socket: Duplex): void {
+  socket.on('error', ignore)
+  socket.resume()
   socket.on('drain', () => answerUnderWay(socket)?.emit('drain'))
   // A client that ends its connection while the server works for it has gone.
-  socket.on('end', () => socket.end())
+  socket.on('end', () => closeLingering(socket))
   socket.on('close', () => {
     for (const response of queued.get(socket) ?? []) response.destroy()
   })
@@ -106,9 +113,6 @@ export function endConnection(request: IncomingMessage, response: ServerResponse
   const { socket } = request
   ending.add(socket)
   response.shouldKeepAlive = false
-  // Node calls it after the last answer. Closing at once would reset the connection while the client still sends, and
-  // take the answer with it.
-  socket.destroySoon = closeGently
   // The parser is still inside this request.
   process.nextTick(() => {
     if (request.complete) dropRest(socket)
@@ -122,8 +126,6 @@ function dropRest(socket: Socket): void {
   socket.on('data', ignore)
 }
 
-function closeGently(this: Socket): void {
-  this.end()
-  const timer = setTimeout(() => this.destroy(), lingerMs).unref()
-  this.once('close', () => clearTimeout(timer))
+function lingerAtEnd(this: Socket): void {
+  closeLingering(this)
 }

@@ -4,8 +4,9 @@ import type { BodyLimits } from '../contract/index.ts'
 import { notMounted, splitTarget, withoutBase } from './base-path.ts'
 import type { OutgoingText } from './call.ts'
 import { beginRequest, endConnection } from './connection-order.ts'
+import { ignore } from './lingering-close.ts'
 import { requestIdOf } from './log/log.ts'
-import { discardRest, ignore, NodeIncoming, type NodeListener } from './node-http.ts'
+import { discardRest, NodeIncoming, type NodeListener } from './node-http.ts'
 import { bodyTooLarge, bodyTooLate } from './request/body.ts'
 import type { InFlight } from './request/in-flight.ts'
 import { replyProblem } from './request/reply.ts'
@@ -76,7 +77,8 @@ export function createListener({
     const path = withoutBase(asked, basePath)
     if (path !== undefined) serve(request, response, path + query).catch(next ?? (() => response.destroy()))
     else if (next !== undefined) next()
-    else write(request, response, replyProblem(notMounted(asked, basePath)))
+    else if (beginRequest(request, response))
+      write(request, response, replyProblem(notMounted(asked, basePath)))
   }
 }
 

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { SignalboxError } from '../../core/errors.ts'
 import type { BodyLimits } from '../contract/index.ts'
 import type { Incoming, OutgoingText } from './call.ts'
+import { closeLingering, ignore, lingerMs } from './lingering-close.ts'
 import { bodyTooLarge } from './request/body.ts'
 
 /** Requests and answers as Node has them. */
@@ -118,15 +119,9 @@ function read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   })
 }
 
-/** For errors that `close` tells of as well. */
-export function ignore(): void {}
-
 export function clientGone(): SignalboxError {
   return new SignalboxError('request_timeout', 'The client went away before its request was done.')
 }
-
-/** How long, and how much, a client that was refused may go on sending before it is cut. */
-export const lingerMs = 2_000
 
 /** Writes an answer. What comes beside its own headers stands in `more`, name and value by turns. */
 export function writeText(
@@ -159,16 +154,15 @@ export function linesOf(headers: Readonly<Record<string, string>>): readonly str
 const flattened = new WeakMap<object, readonly string[]>()
 
 /**
- * Reads on without keeping anything. Closing while the client still sends would reset the connection and take the
- * answer with it. Once the answer is out, the client may send for `lingerMs`; before that, other answers may be ahead of it.
+ * Reads and drops the rest of a body whose request is answered. The connection is kept if that takes less than `lingerMs`.
+ * The time begins when the answer is out, because other answers may be ahead of it.
  */
 export function discardRest(request: IncomingMessage, response: ServerResponse): void {
   request.resume()
   const begin = () => {
     if (request.complete) return
     answeredBodies.set(request.socket, request)
-    const timer = setTimeout(() => request.socket.destroy(), lingerMs)
-    timer.unref()
+    const timer = setTimeout(() => closeLingering(request.socket), lingerMs).unref()
     const done = () => clearTimeout(timer)
     request.once('end', done).once('close', done)
   }

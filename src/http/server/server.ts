@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import {
   createServer as createHttpServer,
   type Server as HttpServerOfNode,
@@ -10,9 +11,10 @@ import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastif
 import { SignalboxError } from '../../core/errors.ts'
 import { whole } from '../../core/options.ts'
 import { nodesPath } from '../contract/index.ts'
-import { beginRequest, endConnection, refuseInOrder } from './connection-order.ts'
+import { beginRequest, beginUpgrade, endConnection, refuseInOrder } from './connection-order.ts'
 import { createShortcut, type Shortcut } from './fast-path/fast-path.ts'
 import type { ShortcutRequest } from './fast-path/fast-path-request.ts'
+import { ignore, isLingering } from './lingering-close.ts'
 import { requestIdOf } from './log/log.ts'
 import type { RefusalReason } from './log/refusals.ts'
 import { linesOf, NodeIncoming, writeText } from './node-http.ts'
@@ -71,6 +73,9 @@ const noCompilers = {
  */
 const backlog = 4_096
 
+/** How long a server that closes waits for the clients of its last answers to close, so that no reset takes an answer. */
+const lastLingerMs = 200
+
 class HttpServer implements Server {
   readonly #options: ResolvedServerOptions
   readonly #app: FastifyInstance
@@ -80,6 +85,8 @@ class HttpServer implements Server {
   readonly #unsent: Unsent
   readonly #shortcut: Shortcut
   readonly #givenUp = new WeakSet<Socket>()
+  /** All that are open, also those that Node has handed over and those whose TLS handshake has not ended. */
+  readonly #connections = new Set<Socket>()
   #tls: TlsServer | undefined
   readonly #leave = () => this.#inFlight.leave()
   /** The values of the Host header that are ours; known once the port is. */
@@ -117,7 +124,7 @@ class HttpServer implements Server {
       ...(service.onError === undefined ? {} : { onError: service.onError }),
     })
     this.#app = fastify({
-      // Idle keep-alive connections and, after the grace, hung ones must not hold up `close`.
+      // Connections that come while the port closes must not hold up `close`.
       forceCloseConnections: true,
       schemaController: { compilersFactory: noCompilers },
       clientErrorHandler: (error, socket) => this.#giveUp(error, socket as Socket),
@@ -190,16 +197,23 @@ class HttpServer implements Server {
     this.#service.admission.attach(server, (socket, error) =>
       this.#refused('connection_limit', error, socket),
     )
+    for (const event of ['connection', 'secureConnection']) server.prependListener(event, this.#track)
     this.#upgrades.attach(server)
     // Node would leave out what stands behind the first 2,000, in silence; their bytes bound them already.
     server.maxHeadersCount = 0
     // An expectation that we do not know may be ignored (RFC 9110, 10.1.1).
     server.on('checkExpectation', (request, reply) => server.emit('request', request, reply))
     server.on('connect', (_request, socket) => {
+      if (!beginUpgrade(socket)) return
       const error = new SignalboxError('not_found', 'There is no route CONNECT: this server is no proxy.')
       this.#refused('connect_refused', error, socket)
       void refuseInOrder(socket, error)
     })
+  }
+
+  readonly #track = (socket: Socket): void => {
+    this.#connections.add(socket)
+    socket.once('close', () => this.#connections.delete(socket))
   }
 
   /** Node could not read a request, or lost its connection. */
@@ -262,11 +276,20 @@ class HttpServer implements Server {
     const nodesGone = this.#service.stopDispatch(graceMs).finally(() => this.#upgrades.close())
     const ended = Promise.all([this.#service.drain(graceMs), nodesGone])
     await this.#inFlight.drained(graceMs)
+    await this.#lingered(Math.min(graceMs, lastLingerMs))
     this.#shortcut.close()
-    this.#tls?.cut()
-    await this.#app.close()
+    const portClosed = this.#app.close()
     await ended
+    for (const socket of this.#connections) socket.destroy()
+    await portClosed
     await this.#service[Symbol.asyncDispose]()
+  }
+
+  async #lingered(timeoutMs: number): Promise<void> {
+    const lingering = [...this.#connections].filter(isLingering)
+    if (lingering.length === 0) return
+    const signal = AbortSignal.timeout(timeoutMs)
+    await Promise.all(lingering.map((socket) => once(socket, 'close', { signal }))).catch(ignore)
   }
 
   /** Never rejects. */

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerOptions as NodeServerOptions, ServerResponse } from 'node:http'
 import { createServer, type Server as HttpsServer } from 'node:https'
-import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { refusedTls, type TlsOptions } from './tls.ts'
 
@@ -12,8 +11,6 @@ export interface TlsServer {
   readonly server: HttpsServer
   /** New connections get these certificates. */
   replace(options: TlsOptions): void
-  /** Cuts connections, also those whose handshake has not ended: Node does not count them as connections yet. */
-  cut(): void
 }
 
 export function createTlsServer(
@@ -33,11 +30,6 @@ export function createTlsServer(
     },
     serve,
   )
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
   // Node would answer a failed handshake as a broken request, in HTTP.
   server.removeAllListeners('tlsClientError')
   server.on('tlsClientError', (error, socket) => {
@@ -50,9 +42,6 @@ export function createTlsServer(
       if ((next.clientCa !== undefined) !== needsCertificate)
         throw refusedTls('clientCa', 'cannot be added or removed while the server runs. Restart the server.')
       server.setSecureContext(contextOf(next))
-    },
-    cut() {
-      for (const socket of sockets) socket.destroy()
     },
   }
 }

@@ -180,7 +180,7 @@ export async function gatewayStage(
     },
     checkSite: (incoming) => checkSite(incoming, undefined, new Set([`127.0.0.1:${port}`])),
     gateways: new Map([[nodesPath, gateway]]),
-    lingerMs: 300,
+    closeTimeoutMs: 300,
     onError: (error) => errors.push(error),
     ...upgrades,
   })

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { ignore } from '../node-http.ts'
+import { closeLingering, ignore } from '../lingering-close.ts'
 import { socketTransport, type Transport } from '../streams/transport.ts'
 import type { ShortcutOptions } from './fast-path.ts'
 import { ShortcutRequest } from './fast-path-request.ts'
@@ -49,7 +49,7 @@ export class ShortcutConnection {
     // The client has gone.
     if (!socket.writable) return
     socket.write(text, encoding, this.#written)
-    if (closes) socket.destroySoon()
+    if (closes) closeLingering(socket)
     if (socket.writableLength > 0) this.#taken = this.#keeper.options.unsent(socket)
   }
 
@@ -98,7 +98,7 @@ export class ShortcutConnection {
   readonly #written = (): void => {
     this.#finish()
     const { socket } = this
-    if (socket.destroyed) return
+    if (socket.writableEnded) return
     this.restsSince = performance.now()
     const ahead = this.#ahead
     if (ahead === undefined) return

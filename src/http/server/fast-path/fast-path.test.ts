@@ -241,15 +241,6 @@ test('an answer that says that nothing has changed names no length', async () =>
   assert.doesNotMatch(answer, /content-length/i)
 })
 
-test('closing cuts those who wait for their next request', async () => {
-  await using server = await setUp()
-  const socket = await server.connect()
-  socket.write(post('one'))
-  await until(socket, 'one')
-  server.shortcut.close()
-  await once(socket.resume(), 'close')
-})
-
 const get = 'GET /v1/events HTTP/1.1\r\nHost: here\r\nAccept: text/event-stream\r\n\r\n'
 
 /** A client whose request has become a stream. */
@@ -315,12 +306,4 @@ test('one whose client left before it began is over at once, and once', async ()
   let closed = 0
   request.stream(outgoing as never, 'id').attach({ drained() {}, closed: () => void closed++ })
   assert.deepEqual([closed, server.seen.overs], [1, 1])
-})
-
-test('closing cuts streams', async () => {
-  await using server = await setUp()
-  const { socket, seen } = await openStream(server)
-  server.shortcut.close()
-  await once(socket.resume(), 'close')
-  assert.equal(seen.closed, 1)
 })

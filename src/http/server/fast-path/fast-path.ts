@@ -22,7 +22,7 @@ import { HeadReader } from './read-head.ts'
 export interface Shortcut {
   /** Takes the connections of this server from now on. Whoever judges connections is to be attached later. */
   attach(server: Server): void
-  /** Cuts all that are still here. */
+  /** Looks for idle connections no more. */
   close(): void
 }
 
@@ -45,7 +45,6 @@ export interface ShortcutOptions {
 
 export function createShortcut(options: ShortcutOptions): Shortcut {
   const connections = new Set<ShortcutConnection>()
-  const streams = new Set<Socket>()
   let sweeping: NodeJS.Timeout | undefined
   let goOn = (_socket: Socket): void => {}
 
@@ -62,13 +61,14 @@ export function createShortcut(options: ShortcutOptions): Shortcut {
     becomesStream(connection) {
       const { socket } = connection
       connections.delete(connection)
-      const closed = () => {
-        streams.delete(socket)
-        options.over()
-      }
       if (socket.destroyed) return options.over()
-      streams.add(socket)
-      socket.once('close', closed)
+      let isOver = false
+      const over = () => {
+        if (!isOver) options.over()
+        isOver = true
+      }
+      // A client that keeps its half open after the end does not keep the stream.
+      socket.on('finish', over).on('close', over)
     },
   }
 
@@ -100,8 +100,6 @@ export function createShortcut(options: ShortcutOptions): Shortcut {
     },
     close() {
       clearInterval(sweeping)
-      for (const { socket } of connections) socket.destroy()
-      for (const socket of streams) socket.destroy()
     },
   }
 }

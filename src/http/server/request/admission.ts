@@ -86,8 +86,6 @@ export function createAdmission(
     }
     toldCount++
     socket.once('close', () => toldCount--)
-    // What the client has sent must be read, or closing turns into a reset that takes the answer with it.
-    socket.resume()
     answerOnSocket(error, socket)
   }
 

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorCodes, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import { problemOf, problemType } from '../../contract/index.ts'
+import { closeLingering } from '../lingering-close.ts'
 import type { RefusalReason } from '../log/refusals.ts'
 import { isInAnsweredBody } from '../node-http.ts'
 
@@ -60,16 +61,13 @@ function unreadable(error: Error): SignalboxError {
   return asSignalboxError(error)
 }
 
-/** How long a client may take to read why it was cut. */
-const lingerMs = 1_000
-
 /** What Node writes to a socket at the moment. */
 interface UnderWay {
   readonly _httpMessage?: (ServerResponse & { readonly _headerSent?: boolean }) | null
 }
 
-/** Those that will be told why once the answers before it are out. */
-const toBeTold = new WeakSet<Socket>()
+/** Connections that are refused once the answers before the refusal are out. */
+const awaitingRefusal = new WeakSet<Socket>()
 
 /** Why Node gave up a connection; undefined when nothing was refused: its client has gone. */
 export function refusalOf(error: Error, socket: Socket): RefusalReason | undefined {
@@ -87,22 +85,25 @@ export function refusalOf(error: Error, socket: Socket): RefusalReason | undefin
 /** Answers what never became a request (broken or late headers) on the bare socket, and closes it. */
 export function answerClientError(error: Error, socket: Socket): void {
   const { code } = error as NodeJS.ErrnoException
-  // Whoever was told already has a moment to read it, whatever else it sends.
+  // The last answer was written. Whatever else the client sends, it has time to read that answer.
   if (socket.writableEnded) return
   const reply = (socket as UnderWay)._httpMessage
   const isAnother = reply?.req.complete === true
-  // A peer that is gone gets no answer, nor one to whom a reply to this is already on its way: it would land inside that.
-  if (code === 'ECONNRESET' || !socket.writable || (!isAnother && reply?._headerSent)) socket.destroy()
-  // Its request has its answer; a second one would be taken for the answer to another request.
-  else if (isInAnsweredBody(socket)) socket.destroySoon()
-  else if (!isAnother) answerOnSocket(unreadable(error), socket)
-  // Who ends a connection while we work for it has gone, as far as anybody can tell.
-  else if (socket.readableEnded) socket.destroySoon()
-  else if (!toBeTold.has(socket)) {
-    // What is under way was asked for before, and does what it does: it must not be taken for what was refused.
-    toBeTold.add(socket)
+  if (code === 'ECONNRESET' || !socket.writable) socket.destroy()
+  // The request has its answer. The client would take a second one for the answer to another request.
+  else if (isInAnsweredBody(socket)) closeLingering(socket)
+  else if (!isAnother && reply?._headerSent) {
+    // The answer to this very request is under way. A stream has no end to wait for.
+    if (reply.writableEnded) reply.once('close', () => closeLingering(socket))
+    else socket.destroy()
+  } else if (!isAnother) answerOnSocket(unreadable(error), socket)
+  // A client that ends its connection while the server works for it has gone.
+  else if (socket.readableEnded) closeLingering(socket)
+  else if (!awaitingRefusal.has(socket)) {
+    // The answer under way belongs to an earlier request. The client must not take the refusal for it.
+    awaitingRefusal.add(socket)
     reply.once('close', () => {
-      toBeTold.delete(socket)
+      awaitingRefusal.delete(socket)
       answerClientError(error, socket)
     })
   }
@@ -116,10 +117,6 @@ export function answerOnSocket(error: SignalboxError, socket: Duplex): void {
   const lines = Object.entries({ ...problemHeadersOf(error), ...headers }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  // Nobody else listens to a socket that has left the server's hands, and an unheard error ends the process.
-  socket.on('error', () => socket.destroy())
-  socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`)
-  // `end` closes our half only; a client that keeps the other half open would keep the socket.
-  const timer = setTimeout(() => socket.destroy(), lingerMs).unref()
-  socket.once('close', () => clearTimeout(timer))
+  socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`)
+  closeLingering(socket)
 }

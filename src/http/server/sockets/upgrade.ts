@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { nodeSubprotocols } from '../../contract/index.ts'
 import type { Authenticator, Incoming, Principal } from '../call.ts'
-import { isBehindAnother, refuseInOrder, upgradeBehindAnother } from '../connection-order.ts'
+import { beginUpgrade, isBehindAnother, refuseInOrder, upgradeBehindAnother } from '../connection-order.ts'
 import { hostOf } from '../node-http.ts'
 import type { Admission } from '../request/admission.ts'
 import { asSignalboxError } from '../request/problem.ts'
@@ -51,8 +51,8 @@ export interface UpgradesOptions {
   readonly pingMs?: number
   /** How much may wait for a peer to be read. @default 1_048_576 */
   readonly maxBufferedBytes?: number
-  /** How long a peer may take to say goodbye. @default 2_000 */
-  readonly lingerMs?: number
+  /** How long a peer may take to answer the close frame. @default 2_000 */
+  readonly closeTimeoutMs?: number
   /** An upgrade is refused. @default does nothing */
   readonly onRefused?: (error: SignalboxError, socket: Duplex) => void
   /** Gets what a gateway threw. @default prints it */
@@ -82,17 +82,22 @@ export function createUpgrades(options: UpgradesOptions): Upgrades {
 class SocketUpgrades implements Upgrades {
   readonly #options: UpgradesOptions
   readonly #clock: Clock
-  readonly #lingerMs: number
+  readonly #closeTimeoutMs: number
   readonly #sockets = new Set<OpenSocket>()
   readonly #keeper: SocketKeeper
   readonly #handshake: WebSocketServer
   #whenClosed: PromiseWithResolvers<void> | undefined
 
   constructor(options: UpgradesOptions) {
-    const { clock = systemClock, pingMs = 15_000, maxBufferedBytes = 1_048_576, lingerMs = 2_000 } = options
+    const {
+      clock = systemClock,
+      pingMs = 15_000,
+      maxBufferedBytes = 1_048_576,
+      closeTimeoutMs = 2_000,
+    } = options
     this.#options = options
     this.#clock = clock
-    this.#lingerMs = lingerMs
+    this.#closeTimeoutMs = closeTimeoutMs
     this.#keeper = {
       wheel: createWheel<OpenSocket>({ periodMs: pingMs, visit: (socket) => socket.visit(), clock }),
       maxBufferedBytes,
@@ -106,7 +111,7 @@ class SocketUpgrades implements Upgrades {
       // Whoever shows a token among the subprotocols must be answered with one, or browsers close.
       handleProtocols: (offered: Set<string>) =>
         offered.has(nodeSubprotocols.agreed) && nodeSubprotocols.agreed,
-      closeTimeout: lingerMs,
+      closeTimeout: closeTimeoutMs,
       ...limits,
     }
     this.#handshake = new WebSocketServer(handshakeOptions)
@@ -120,7 +125,8 @@ class SocketUpgrades implements Upgrades {
   }
 
   take(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Until somebody else takes care of it. Unheard, it would end the process.
+    if (!beginUpgrade(socket)) return
+    // Until the WebSocket listens. An error without a listener would end the process.
     socket.on('error', cut)
     if (isBehindAnother(socket)) {
       this.#refuse(socket, upgradeBehindAnother())
@@ -139,7 +145,7 @@ class SocketUpgrades implements Upgrades {
       for (const socket of this.#sockets) socket.close(closeCodes.goingAway, 'The server is shutting down.')
       const timer = this.#clock.setTimeout(() => {
         for (const socket of this.#sockets) socket.terminate()
-      }, this.#lingerMs)
+      }, this.#closeTimeoutMs)
       void this.#whenClosed.promise.then(() => this.#clock.clearTimeout(timer))
       this.#checkEnd()
     }

@@ -10,7 +10,7 @@ import type { Transport, TransportOwner } from './transport.ts'
 export interface StreamKeeper {
   readonly options: {
     readonly maxBufferedBytes: number
-    readonly lingerMs: number
+    readonly lastWordsMs: number
     readonly clock: Clock
     onError(error: unknown): void
   }
@@ -132,11 +132,11 @@ export class EventStream implements FeedReader, TransportOwner {
     this.#keeper.ending.add(this)
     if (words.length > 0) this.#transport.write(words)
     this.#transport.end()
-    const { clock, lingerMs } = this.#keeper.options
+    const { clock, lastWordsMs } = this.#keeper.options
     this.#lingering = clock.setTimeout(() => {
       this.#transport.destroy()
       this.closed()
-    }, lingerMs)
+    }, lastWordsMs)
   }
 
   #isOver(): boolean {

@@ -40,7 +40,7 @@ export interface StreamsOptions {
   /** How long readers are asked to wait before they connect again, give or take a half. @default 2_000 */
   readonly retryMs?: number
   /** How long a reader may take to read the last words. @default 2_000 */
-  readonly lingerMs?: number
+  readonly lastWordsMs?: number
   /** Gets what a feed threw and nobody foresaw. @default prints it */
   readonly onError?: (error: unknown) => void
   readonly clock?: Clock
@@ -51,7 +51,7 @@ export const streamsDefaults: Required<StreamsOptions> = {
   keepAliveMs: 15_000,
   maxBufferedBytes: 262_144,
   retryMs: 2_000,
-  lingerMs: 2_000,
+  lastWordsMs: 2_000,
   onError: (error) => console.error('A stream of events failed:', error),
   clock: systemClock,
   random: Math.random,
@@ -65,7 +65,7 @@ export function createStreams(
   whole('createStreams.keepAliveMs', given.keepAliveMs, { min: 1, max: 2 ** 31 - 1 })
   whole('createStreams.maxBufferedBytes', given.maxBufferedBytes)
   whole('createStreams.retryMs', given.retryMs)
-  whole('createStreams.lingerMs', given.lingerMs)
+  whole('createStreams.lastWordsMs', given.lastWordsMs)
   return new OpenStreams(authenticator, given)
 }
 

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { closeLingering, ignore } from '../lingering-close.ts'
 
 /** What a stream of events is written to: a response of Node's, or the body of a `Response`. */
 export interface Transport {
@@ -69,8 +70,13 @@ class SocketTransport implements Transport {
 
   attach(owner: TransportOwner): void {
     const socket = this.#socket
+    const closed = () => {
+      socket.off('close', closed)
+      owner.closed()
+    }
     socket.on('drain', () => owner.drained())
-    socket.on('close', () => owner.closed())
+    // A client that keeps its half open after the end does not keep the stream.
+    socket.on('finish', closed).on('close', closed)
     if (socket.destroyed) owner.closed()
   }
 
@@ -80,15 +86,13 @@ class SocketTransport implements Transport {
   }
 
   end(): void {
-    this.#socket.destroySoon()
+    closeLingering(this.#socket)
   }
 
   destroy(): void {
     this.#socket.destroy()
   }
 }
-
-function ignore(): void {}
 
 /** So much may lie in the body of a `Response` before `write` says no. */
 const bodyHighWaterBytes = 65_536

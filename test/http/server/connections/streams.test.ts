@@ -197,7 +197,7 @@ function eventsIn(text: string): readonly ParsedEvent[] {
 }
 
 test('a reader that stops reading is dropped and told why once it reads again; others get everything', async () => {
-  await using stage = await feeding({ lingerMs: 10_000 })
+  await using stage = await feeding({ lastWordsMs: 10_000 })
   await using good = await readEvents(stage.url)
   const slow = await askOnSocket(stage.url)
   slow.socket.pause()
@@ -228,7 +228,7 @@ test('a reader that stops reading is dropped and told why once it reads again; o
 })
 
 test('a reader that never reads again is cut off', async () => {
-  await using stage = await feeding({ lingerMs: 100 })
+  await using stage = await feeding({ lastWordsMs: 100 })
   const slow = await askOnSocket(stage.url)
   slow.socket.pause()
   for (let id = 1; stage.readers.size > 0; id++) {
@@ -286,7 +286,7 @@ test('a client that goes while events are being written harms nobody', async () 
 })
 
 test('closing ends the streams of readers that read, and cuts those that do not', async () => {
-  await using stage = await feeding({ lingerMs: 200 })
+  await using stage = await feeding({ lastWordsMs: 200 })
   await using good = await readEvents(stage.url)
   const slow = await askOnSocket(stage.url)
   slow.socket.pause()

@@ -84,7 +84,7 @@ async function upgrading(
     authenticator,
     checkSite: (incoming) => checkSite(incoming, undefined, hosts),
     gateways,
-    lingerMs: 300,
+    closeTimeoutMs: 300,
     onError: (error) => errors.push(error),
     ...options,
   })

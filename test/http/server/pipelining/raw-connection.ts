@@ -1,4 +1,4 @@
-import { connect, type Socket } from 'node:net'
+import { Socket } from 'node:net'
 
 /** An answer as it came. */
 export interface RawAnswer {
@@ -10,23 +10,56 @@ export interface RawAnswer {
   readonly id: string | undefined
 }
 
+/**
+ * A socket that survives a failed write. When the server resets a connection, the kernel still has what came before. Node would
+ * drop it: it destroys a socket whose write failed.
+ */
+class SurvivingSocket extends Socket {
+  writeError: Error | undefined
+
+  override _write(chunk: unknown, encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
+    super._write(chunk, encoding, this.#survive(callback))
+  }
+
+  override _writev(
+    chunks: Parameters<NonNullable<Socket['_writev']>>[0],
+    callback: (error?: Error | null) => void,
+  ): void {
+    super._writev!(chunks, this.#survive(callback))
+  }
+
+  #survive(callback: () => void): (error?: Error | null) => void {
+    return (error) => {
+      this.writeError ??= error ?? undefined
+      callback()
+    }
+  }
+}
+
 /** A connection that sends bytes as they are, and reads answers in the order in which they come. Never reconnects. */
 export class RawConnection implements Disposable {
-  readonly #socket: Socket
+  readonly #socket: SurvivingSocket
   readonly #answers: RawAnswer[] = []
   #unread: Buffer = Buffer.alloc(0)
+  #isEnded = false
   #isClosed = false
   #error: string | undefined
   #changed = Promise.withResolvers<void>()
 
-  constructor(port: number) {
-    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true })
+  /** `keepsSending`: the client does not end its half when the server has ended its own. */
+  constructor(port: number, { keepsSending = false }: { readonly keepsSending?: boolean } = {}) {
+    this.#socket = new SurvivingSocket({ allowHalfOpen: true })
+    this.#socket.setNoDelay(true).connect(port, '127.0.0.1')
     this.#socket
       .on('data', (chunk) => this.#read(chunk))
       .on('error', (error) => {
         this.#error = `${error}`
       })
-      .on('end', () => this.#socket.end())
+      .on('end', () => {
+        this.#isEnded = true
+        if (!keepsSending) this.#socket.end()
+        this.#change()
+      })
       .on('close', () => {
         this.#isClosed = true
         this.#change()
@@ -49,11 +82,12 @@ export class RawConnection implements Disposable {
 
   /** What broke the connection. */
   get error(): string | undefined {
-    return this.#error
+    const { writeError } = this.#socket
+    return this.#error ?? (writeError && `${writeError}`)
   }
 
   send(bytes: Buffer | string): void {
-    if (this.#socket.writable) this.#socket.write(bytes)
+    if (this.#socket.writable && this.error === undefined) this.#socket.write(bytes)
   }
 
   end(): void {
@@ -69,6 +103,12 @@ export class RawConnection implements Disposable {
   /** Waits until the server has closed the connection, and gives all that was answered. */
   async closes(timeoutMs = 10_000): Promise<readonly RawAnswer[]> {
     await this.#until(() => false, 'the end of the connection', timeoutMs)
+    return this.#answers
+  }
+
+  /** Waits until the server has ended its half of the connection, and gives all that was answered. */
+  async ends(timeoutMs = 10_000): Promise<readonly RawAnswer[]> {
+    await this.#until(() => this.#isEnded, "the end of the server's half", timeoutMs)
     return this.#answers
   }
 

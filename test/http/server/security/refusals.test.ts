@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { PassThrough } from 'node:stream'
+import { duplexPair } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { open } from 'signalbox'
 import { createServer } from 'signalbox/server'
@@ -33,9 +33,9 @@ test('what is refused on a bare socket has the headers of any other refusal', as
     [new SignalboxError('draining', 'no', { details: { retryAfterMs: 1 } }), /\r\nretry-after: 1\r\n/],
   ] as const
   for (const [error, header] of refusals) {
-    const socket = new PassThrough()
+    const [socket, client] = duplexPair()
     answerOnSocket(error, socket)
-    const answer = await text(socket)
+    const answer = await text(client)
     assert.match(answer, header)
     assert.match(answer, /\r\nx-content-type-options: nosniff\r\n/)
     const [head, body] = answer.split('\r\n\r\n')

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { test } from 'vitest'
+import { RawConnection } from '../pipelining/raw-connection.ts'
+import { type Stage, serving } from '../stage.ts'
+
+const upgrade = 'Connection: Upgrade\r\nUpgrade: x\r\n'
+const webSocket =
+  'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n'
+
+function requestsTo({ url }: Stage) {
+  const { host } = new URL(url)
+  const post = (path: string, body: string, headers = '', version = '1.1') =>
+    `POST ${path} HTTP/${version}\r\nHost: ${host}\r\n${headers}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  return {
+    add: (headers = '', version = '1.1') => post('/v1/jobs', '{"kind":"mail"}', headers, version),
+    claim: (headers = '') => post('/v1/jobs/claim', '{"queues":["none"],"waitMs":20000}', headers),
+    chunked: `POST /nowhere HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`,
+    webSocket: (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${webSocket}\r\n`,
+    connect: `CONNECT elsewhere:443 HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+    events: `GET /v1/events HTTP/1.0\r\nHost: ${host}\r\n\r\n`,
+  }
+}
+
+/** A client that sends more after the server's last answer, as if the packets had been on their way. */
+function connectTo({ url }: Stage): RawConnection {
+  return new RawConnection(Number(new URL(url).port), { keepsSending: true })
+}
+
+/** After a reset the second write fails. */
+async function sendMore(connection: RawConnection, bytes: string): Promise<void> {
+  for (let count = 0; count < 4; count++) {
+    connection.send(bytes)
+    await sleep(15)
+  }
+}
+
+test('no answer that ends its connection is followed by a reset when packets were on their way', async () => {
+  await using stage = await serving()
+  const { add, webSocket, connect, chunked } = requestsTo(stage)
+  const cases: Readonly<Record<string, readonly [packets: readonly string[], statuses: readonly number[]]>> =
+    {
+      'a request with Upgrade': [[add(upgrade)], [201]],
+      'a request with Upgrade, and one behind it': [[add(upgrade) + add()], [201]],
+      'a request that names Upgrade alone, and a CONNECT behind it': [
+        [add('Upgrade: x\r\n') + connect],
+        [201],
+      ],
+      'a request that names Upgrade alone, and a WebSocket behind it': [
+        [add('Upgrade: x\r\n') + webSocket('/v1/nodes/connect')],
+        [201],
+      ],
+      'Connection: close': [[add('Connection: close\r\n') + add()], [201]],
+      'Connection: close, and a CONNECT behind it': [[add('Connection: close\r\n') + connect], [201]],
+      'HTTP/1.0': [[add('', '1.0')], [201]],
+      'a CONNECT': [[connect], [404]],
+      'a CONNECT behind a request': [[add() + connect], [201, 404]],
+      'a WebSocket at no gateway': [[webSocket('/nowhere')], [404]],
+      'a broken request': [['GARBAGE\r\n\r\n'], [400]],
+      'a broken request behind another': [[`${add()}GARBAGE\r\n\r\n`], [201, 400]],
+      'a broken body': [[`${chunked}no chunk\r\n`], [400]],
+      'a body that breaks after its answer': [[chunked, 'no chunk\r\n'], [404]],
+    }
+  for (const [what, [packets, statuses]] of Object.entries(cases)) {
+    using connection = connectTo(stage)
+    for (const packet of packets) {
+      connection.send(packet)
+      if (packet !== packets.at(-1)) await connection.comes(1)
+    }
+    const answers = await connection.ends()
+    await sendMore(connection, add())
+    assert.deepEqual(
+      [answers.map(({ status }) => status), connection.error, connection.isClosed],
+      [statuses, undefined, false],
+      what,
+    )
+  }
+})
+
+test('a server that closes ends its last answers without a reset, and does not wait for clients that stay', async () => {
+  const stage = await serving({ graceMs: 30_000 })
+  const { claim, events, connect, add } = requestsTo(stage)
+  // Node reads the second, because of its expectation. The last is refused, and its client stays.
+  const connections = [claim(), claim('Expect: x\r\n'), events, connect].map((bytes) => {
+    const connection = connectTo(stage)
+    connection.send(bytes)
+    return connection
+  })
+  await connections[3]!.ends()
+  const begunAt = performance.now()
+  const closed = stage[Symbol.asyncDispose]()
+  const [first, second] = await Promise.all(connections.slice(0, 3).map((connection) => connection.ends()))
+  for (const connection of connections.slice(0, 3)) {
+    connection.send(add())
+    await sleep(5)
+    connection.send(add())
+  }
+  for (const connection of connections) assert.equal(connection.error, undefined)
+  for (const answers of [first, second]) assert.match(answers![0]!.head, /\r\nconnection: close(\r|$)/)
+  await closed
+  const tookMs = performance.now() - begunAt
+  assert.ok(tookMs < 2_000, `closing took ${tookMs} ms`)
+  for (const connection of connections) connection[Symbol.dispose]()
+})
+
+test('a server that closes cuts connections that wait for their next request', async () => {
+  const stage = await serving({ graceMs: 30_000 })
+  const { add } = requestsTo(stage)
+  // Node reads the second, because of its expectation.
+  const connections = [add(), add('Expect: x\r\n')].map((bytes) => {
+    const connection = connectTo(stage)
+    connection.send(bytes)
+    return connection
+  })
+  for (const connection of connections) await connection.comes(1)
+  const ended = connections.map((connection) => connection.ends())
+  const begunAt = performance.now()
+  await stage[Symbol.asyncDispose]()
+  await Promise.all(ended)
+  assert.ok(performance.now() - begunAt < 2_000)
+  for (const connection of connections) connection[Symbol.dispose]()
+})
