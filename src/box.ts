@@ -253,7 +253,7 @@ function createBox(
   const jobStore = sealer === undefined ? backend.jobs : new SealedJobStore(backend.jobs, sealer)
   const jobs = createJobs({
     ...{ store: jobStore, notes: backend.notes, schedules: backend.schedules },
-    gates: { store: backend.gates, locks: createLocksForJobs(() => locks, backend.notifier) },
+    dependencies: { store: backend.dependencies, locks: createLocksForJobs(() => locks, backend.notifier) },
     ...{ notifier: backend.notifier, contention },
     ...(telemetry && { telemetry }),
   })

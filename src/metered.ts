@@ -24,13 +24,25 @@ export function meterBackend(backend: Backend, namespace: string, contention: Co
 }
 
 function meterStores(stores: Stores, namespace: string, contention: Contention): Stores {
-  const { jobs, notes, schedules, gates, locks, guards, ownGuards, monitor, audit, fleet, notifier, keyed } =
-    stores
+  const {
+    jobs,
+    notes,
+    schedules,
+    dependencies,
+    locks,
+    guards,
+    ownGuards,
+    monitor,
+    audit,
+    fleet,
+    notifier,
+    keyed,
+  } = stores
   return {
     jobs: contention.store(jobs, 'jobs'),
     notes: contention.store(notes, 'notes'),
     schedules: contention.store(schedules, 'schedules'),
-    gates: contention.store(gates, 'gates'),
+    dependencies: contention.store(dependencies, 'dependencies'),
     locks: contention.store(meterLocks(locks, namespace, contention.keys), 'locks'),
     guards: contention.store(guards, 'guards'),
     ...(ownGuards && { ownGuards: contention.store(ownGuards, 'guards') }),

@@ -46,7 +46,7 @@ export {
 } from './bulk/bulk-operations.ts'
 export { type BulkWork, createBulkWork } from './bulk/bulk-worker.ts'
 export type { AfterOptions, JobLock, OnFailure } from './dependencies/dependency.ts'
-export { createGatekeeper, type GatekeeperParts } from './dependencies/dependency-resolver.ts'
+export { createDependencyResolver, type DependencyResolverParts } from './dependencies/dependency-resolver.ts'
 export type * from './dependencies/dependency-store.ts'
 export type { JobLocks, LockAsk } from './dependencies/job-locks.ts'
 export { type AesSealerOptions, createAesSealer } from './encryption/aes-sealer.ts'

@@ -1,6 +1,6 @@
 import { SignalboxError } from '../core/errors.ts'
 import { show, text } from '../core/options.ts'
-import type { GateMeta, JobLock, OnFailure } from './dependencies/dependency.ts'
+import type { DependencyMeta, JobLock, OnFailure } from './dependencies/dependency.ts'
 import type { JobSchedule } from './job.ts'
 
 /** Words about a job, kept beside it as one JSON text. What this version does not know is kept all the same. */
@@ -84,10 +84,10 @@ export function resolveMeta(
     trace,
     limitKey,
   }: { readonly tags?: unknown; readonly trace?: unknown; readonly limitKey?: unknown },
-  gate: GateMeta = {},
+  dependsOn: DependencyMeta = {},
 ): string | null {
   const hasKey = limitKey !== undefined && limitKey !== null
-  if (tags === undefined && trace === undefined && !hasKey && Object.keys(gate).length === 0) return null
+  if (tags === undefined && trace === undefined && !hasKey && Object.keys(dependsOn).length === 0) return null
   if (trace !== undefined && (typeof trace !== 'string' || !traceparent.test(trace))) {
     throw new SignalboxError(
       'invalid_argument',
@@ -99,7 +99,7 @@ export function resolveMeta(
     ...(tags === undefined ? {} : { tags: resolveTags(`${name}.tags`, tags) }),
     ...(trace === undefined ? {} : { trace }),
     ...(hasKey ? { limitKey: text(`${name}.limitKey`, limitKey) } : {}),
-    ...gate,
+    ...dependsOn,
   })
 }
 

@@ -1,5 +1,5 @@
 import type { CallerTransaction, TransactionEnder } from '../core/caller-transaction.ts'
-import type { NewGate } from './dependencies/dependency-store.ts'
+import type { NewDependencies } from './dependencies/dependency-store.ts'
 import type { FinalState, JobState, LiveState } from './job.ts'
 import type { QueueLimits } from './queue-limits.ts'
 import type { StopSignal } from './stop-signal.ts'
@@ -22,7 +22,7 @@ export interface JobStore extends TransactionEnder {
    * by byte), nothing is written for it and the answer is that job's id, `duplicate: true`; also when two adds race,
    * and within one call. With `tx`, in that transaction of the caller's.
    *
-   * A job with a gate is written `waiting`, with what it waits for in the same transaction. A need for a job of the same
+   * A job that depends on others is written `waiting`, with what it waits for in the same transaction. A dependency on a job of the same
    * call that came to a duplicate is a need for the job that was there.
    *
    * `wakeUps` are the topics that the caller will wake when it is done: a store whose notifier is the database itself may send
@@ -161,7 +161,7 @@ export interface NewJob {
   /** Words about the job, as JSON text; null: none. The store understands `limitKey` alone. */
   readonly meta: string | null
   /** What it waits for before it can be claimed. Left out or null: nothing. */
-  readonly gate?: NewGate | null
+  readonly dependsOn?: NewDependencies | null
 }
 
 /** What an add came to. */

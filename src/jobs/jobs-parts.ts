@@ -1,7 +1,7 @@
 import type { Contention } from '../contention/index.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Jobs } from './api/jobs-api.ts'
-import type { GateStore } from './dependencies/dependency-store.ts'
+import type { DependencyStore } from './dependencies/dependency-store.ts'
 import type { JobLocks } from './dependencies/job-locks.ts'
 import type { JobStore } from './job-store.ts'
 import type { NoteKeeper } from './logs/log-writer.ts'
@@ -26,9 +26,9 @@ export interface JobsParts {
   /** Whether bulk operations are worked on here, once one is begun here or a worker runs. @default true */
   readonly worksBulk?: boolean
   /** Where it is kept what jobs wait for, and the locks they wait for. @default the store is trusted with both */
-  readonly gates?: { readonly store: GateStore; readonly locks: JobLocks }
+  readonly dependencies?: { readonly store: DependencyStore; readonly locks: JobLocks }
   /** Whether jobs that wait are let on here, once a worker runs. @default true */
-  readonly keepsGates?: boolean
+  readonly resolvesDependencies?: boolean
   /** Where schedules are kept; boxes that work run them. @default nowhere */
   readonly schedules?: ScheduleStore
   /**
@@ -62,4 +62,4 @@ export const cancelTopic = 'jobs.cancel'
 export const schedulesTopic = 'jobs.schedules'
 
 /** The topic of jobs that wait for others or for a lock. */
-export const gatesTopic = 'jobs.gates'
+export const dependenciesTopic = 'jobs.dependencies'

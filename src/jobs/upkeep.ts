@@ -1,5 +1,5 @@
 import { createLoop, type Loop } from '../core/loop.ts'
-import type { GateStore } from './dependencies/dependency-store.ts'
+import type { DependencyStore } from './dependencies/dependency-store.ts'
 import type { JobStore } from './job-store.ts'
 import type { NoteStore } from './logs/log-store.ts'
 
@@ -11,11 +11,11 @@ export function createUpkeep(
   {
     jobs,
     notes,
-    gates,
+    dependencies,
   }: {
     readonly jobs: JobStore
     readonly notes: Pick<NoteStore, 'prune'>
-    readonly gates: Pick<GateStore, 'prune'>
+    readonly dependencies: Pick<DependencyStore, 'prune'>
   },
   retentionMs: number,
 ): Loop {
@@ -24,7 +24,7 @@ export function createUpkeep(
     idleMs: Math.min(60_000, Math.max(1_000, retentionMs)),
     async step() {
       const bite = { olderThanMs: retentionMs, limit: biteSize }
-      const pruned = [await jobs.prune(bite), await notes.prune(bite), await gates.prune(biteSize)]
+      const pruned = [await jobs.prune(bite), await notes.prune(bite), await dependencies.prune(biteSize)]
       return pruned.includes(biteSize) ? 'more' : 'idle'
     },
   })

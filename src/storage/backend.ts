@@ -2,7 +2,7 @@ import type { TokenStore } from '../access/index.ts'
 import type { AuditStore } from '../audit/index.ts'
 import type { Meter } from '../core/meter.ts'
 import type { FleetStore } from '../dispatch/cluster/fleet-store.ts'
-import type { GateStore, JobStore, NoteStore, ScheduleStore } from '../jobs/index.ts'
+import type { DependencyStore, JobStore, NoteStore, ScheduleStore } from '../jobs/index.ts'
 import type { LockStore } from '../locks/index.ts'
 import type { MonitorStore } from '../monitor/monitor-store.ts'
 import type { GuardStore } from '../once/guard-store.ts'
@@ -39,7 +39,7 @@ export interface Backend extends Stores, AsyncDisposable {
    */
   queuedNamespaces(queue: string, limit: number): Promise<readonly string[]>
   /** Up to `limit` namespaces in which a job waits for another or for a lock, so that something must be there to let it on. */
-  gatedNamespaces(limit: number): Promise<readonly string[]>
+  blockedNamespaces(limit: number): Promise<readonly string[]>
   /** Whether the store answers; throws `store_unavailable` or `store_busy` when it does not. */
   ping(): Promise<void>
   /** The time by the store's own clock. */
@@ -56,7 +56,7 @@ export interface Stores {
   /** Always in the store that holds the jobs: a run of a schedule commits with the jobs it adds. */
   readonly schedules: ScheduleStore
   /** What jobs wait for; always in the store that holds the jobs. */
-  readonly gates: GateStore
+  readonly dependencies: DependencyStore
   readonly locks: LockStore
   readonly guards: GuardStore
   /** The guards of the store that holds the jobs, where `guards` are elsewhere: what is decided there is guarded there. */

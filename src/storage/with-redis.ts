@@ -42,7 +42,7 @@ export async function withRedis(
     pruneKeys: (limit) => backend.pruneKeys(limit),
     subscribedNamespaces: (limit) => backend.subscribedNamespaces(limit),
     scheduledNamespaces: (limit) => backend.scheduledNamespaces(limit),
-    gatedNamespaces: (limit) => backend.gatedNamespaces(limit),
+    blockedNamespaces: (limit) => backend.blockedNamespaces(limit),
     queuedNamespaces: (queue, limit) => backend.queuedNamespaces(queue, limit),
     // Where the boards are.
     dispatchedNamespaces: (limit) => redis.dispatchedNamespaces(limit),

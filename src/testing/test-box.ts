@@ -50,8 +50,11 @@ export async function openTestBox(options: TestBoxOptions = {}): Promise<TestBox
   const database = createTestDatabase(options.url === undefined ? undefined : testUrl(options.url))
   const box = await openOn(database, clock)
   const { jobs: store, notes, schedules, notifier } = box.backend
-  const gates = { store: box.backend.gates, locks: createLocksForJobs(() => box.locks, notifier) }
-  const driven = createDrivenJobs({ store, notes, schedules, gates, notifier, clock })
+  const dependencies = {
+    store: box.backend.dependencies,
+    locks: createLocksForJobs(() => box.locks, notifier),
+  }
+  const driven = createDrivenJobs({ store, notes, schedules, dependencies, notifier, clock })
   let closed: Promise<void> | undefined
 
   async function close(): Promise<void> {

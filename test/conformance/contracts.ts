@@ -10,9 +10,9 @@ import {
   redisCandidates,
   threadedCandidates,
 } from './candidates.ts'
-import { gatesContract } from './dependencies/contract.ts'
-import { gatedContract } from './dependencies/namespaces.ts'
-import { gatesInTransactions } from './dependencies/transactions.ts'
+import { dependenciesContract } from './dependencies/contract.ts'
+import { blockedNamespacesContract } from './dependencies/namespaces.ts'
+import { dependenciesInTransactions } from './dependencies/transactions.ts'
 import { fleetContract } from './fleet/contract.ts'
 import { forgettingContract as forgettingOfFleets } from './fleet/forgetting.ts'
 import { namesContract as documentsOfFleets } from './fleet/names.ts'
@@ -61,7 +61,7 @@ export function everyContract(engine: EngineName): void {
     describe('transactions with your data', () => withDataContract(borrower))
     describe('transactions of the caller', () => callersContract(borrower))
     describe('calls that fail in transactions of the caller', () => refusedCallsContract(borrower))
-    describe('gates in transactions of the caller', () => gatesInTransactions(borrower))
+    describe('dependencies in transactions of the caller', () => dependenciesInTransactions(borrower))
   })
 }
 
@@ -88,7 +88,7 @@ export function writingContractsInThread(): void {
     describe('firing of schedules', () => firingContract(borrower))
     describe('counting of limits', () => countingOfLimits(borrower))
     describe('limits among crowds', () => crowdsOfLimits(borrower))
-    describe('gates', () => gatesContract(borrower))
+    describe('dependencies', () => dependenciesContract(borrower))
   })
 }
 
@@ -136,7 +136,7 @@ function contractsOf(candidate: Candidate): void {
   describe('notes', () => notesContract(borrower))
   describe('schedules', () => schedulesContract(borrower))
   describe('limits', () => limitsContract(borrower))
-  describe('gates', () => gatesContract(borrower))
+  describe('dependencies', () => dependenciesContract(borrower))
   describe('opening and closing', () => openingContract(candidate))
   describe('namespaces', () => namespacesContract(candidate))
   describe('requests with a key', () => keysContract(borrower))
@@ -148,6 +148,6 @@ function contractsOf(candidate: Candidate): void {
   describe('fleet', () => fleetContract(borrower))
   describe('namespaces with a fleet', () => dispatchedContract(candidate))
   describe('namespaces with schedules', () => scheduledContract(candidate))
-  describe('namespaces with gates', () => gatedContract(candidate))
+  describe('namespaces with dependencies', () => blockedNamespacesContract(candidate))
   describe('namespaces with jobs of a queue', () => queuedContract(candidate))
 }

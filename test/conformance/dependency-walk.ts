@@ -1,10 +1,10 @@
 /** The steps of the walk that concern what jobs wait for: the same ones on the model and on an engine. */
 
-import type { GateStore, NewGate, QueueLimits } from '../../src/jobs/index.ts'
+import type { DependencyStore, NewDependencies, QueueLimits } from '../../src/jobs/index.ts'
 import type { Backend } from '../../src/storage/backend.ts'
 import type { Random } from './random.ts'
 
-export interface GateWalkParts {
+export interface DependencyWalkParts {
   readonly random: Random
   readonly model: Backend
   readonly farMs: number
@@ -13,30 +13,30 @@ export interface GateWalkParts {
   note(what: string): void
   /** The same call on both, whose answers must be the same once each is put in common terms. */
   both<Answer>(
-    call: (gates: GateStore) => Promise<Answer>,
+    call: (dependencies: DependencyStore) => Promise<Answer>,
     view?: (answer: Answer) => unknown,
   ): Promise<Answer>
 }
 
 const resources = ['r', 'R', 'r '] as const
 
-export class GateWalk {
-  readonly #parts: GateWalkParts
-  readonly #gated = new Set<string>()
+export class DependencyWalk {
+  readonly #parts: DependencyWalkParts
+  readonly #blocked = new Set<string>()
 
-  constructor(parts: GateWalkParts) {
+  constructor(parts: DependencyWalkParts) {
     this.#parts = parts
   }
 
   /** What a new job waits for; mostly nothing. */
-  gate(id: string, together: readonly string[]): NewGate | null {
+  dependsOn(id: string, together: readonly string[]): NewDependencies | null {
     const { random, anId } = this.#parts
     if (random.chance(0.7)) return null
     const others = [...random.some(together, 0.3), ...(random.chance(0.5) ? [anId()] : [])]
-    const dependencies = [...new Set(others)].filter((other) => other !== id)
-    const hasLock = dependencies.length === 0 || random.chance(0.4)
-    this.#gated.add(id)
-    return { dependencies, lock: hasLock ? { operation: 'o', resource: random.pick(resources) } : null }
+    const jobs = [...new Set(others)].filter((other) => other !== id)
+    const hasLock = jobs.length === 0 || random.chance(0.4)
+    this.#blocked.add(id)
+    return { jobs, lock: hasLock ? { operation: 'o', resource: random.pick(resources) } : null }
   }
 
   /** Limits, or that there are none; rates only over so long that no start of the walk is forgotten. */
@@ -52,42 +52,43 @@ export class GateWalk {
 
   async meet(): Promise<void> {
     const { random, model, anId, note, both } = this.#parts
-    const unmet = await model.gates.unmet({ limit: 100 })
-    const dependencies = random.draw(unmet, 1 + random.below(4))
-    if (random.chance(0.2)) dependencies.push({ jobId: anId(), dependencyId: anId() })
-    note(JSON.stringify(dependencies))
+    const unmet = await model.dependencies.unmet({ limit: 100 })
+    const some = random.draw(unmet, 1 + random.below(4))
+    if (random.chance(0.2)) some.push({ jobId: anId(), dependencyId: anId() })
+    note(JSON.stringify(some))
     await both(
-      (gates) => gates.meet(dependencies),
-      (letOn) => letOn.map(({ jobId, queue, to }) => `${jobId} ${queue} ${to}`).toSorted(),
+      (dependencies) => dependencies.meet(some),
+      (unblocked) => unblocked.map(({ jobId, queue, to }) => `${jobId} ${queue} ${to}`).toSorted(),
     )
   }
 
   async fail(): Promise<void> {
     const { random, anId, note, both } = this.#parts
-    const waiting = random.draw([...this.#gated], 1)
+    const waiting = random.draw([...this.#blocked], 1)
     const ends = [...new Set([...waiting, anId()])].map((jobId) => ({ jobId, error: '{"message":"f"}' }))
     note(JSON.stringify(ends))
     await both(
-      (gates) => gates.fail(ends),
+      (dependencies) => dependencies.fail(ends),
       (ids) => ids.toSorted(),
     )
   }
 
   async tend(): Promise<void> {
     const { random, farMs, both } = this.#parts
-    const of = random.chance(0.5) ? { of: random.draw([...this.#gated], 3) } : {}
+    const of = random.chance(0.5) ? { of: random.draw([...this.#blocked], 3) } : {}
     const tendMs = random.chance(0.5) ? 0 : farMs
     await both(
-      (gates) => gates.tend({ ...of, limit: 1_000, tendMs }),
-      (told) => told.map(({ dueInMs, ...gate }) => JSON.stringify([gate, dueInMs === 0])).toSorted(),
+      (dependencies) => dependencies.tend({ ...of, limit: 1_000, tendMs }),
+      (told) =>
+        told.map(({ dueInMs, ...dependsOn }) => JSON.stringify([dependsOn, dueInMs === 0])).toSorted(),
     )
   }
 
-  /** Mostly for a job that has such a gate, and for the ask that it has. */
+  /** Mostly for a job that depends on a lock, and for the ask that it has. */
   async #ask(): Promise<{ readonly jobId: string; readonly askNo: number }> {
     const { random, model, anId } = this.#parts
-    const [jobId = anId()] = random.draw([...this.#gated], 1)
-    const [fence] = await model.gates.fences([jobId])
+    const [jobId = anId()] = random.draw([...this.#blocked], 1)
+    const [fence] = await model.dependencies.fences([jobId])
     return { jobId, askNo: random.chance(0.85) ? (fence?.askNo ?? 1) : 1 + random.below(3) }
   }
 
@@ -95,42 +96,45 @@ export class GateWalk {
     const { random, note, both } = this.#parts
     const request = { ...(await this.#ask()), fence: 1 + random.below(1_000) }
     note(JSON.stringify(request))
-    await both((gates) => gates.grant(request))
+    await both((dependencies) => dependencies.grant(request))
   }
 
-  async shut(): Promise<void> {
+  async blockAgain(): Promise<void> {
     const { note, both } = this.#parts
     const request = await this.#ask()
     note(JSON.stringify(request))
-    await both((gates) => gates.shut(request))
+    await both((dependencies) => dependencies.blockAgain(request))
   }
 
   async take(): Promise<void> {
     const { random, anId, both } = this.#parts
-    const ids = [...new Set([...random.draw([...this.#gated], 3), anId()])]
-    await both((gates) => gates.take(ids))
+    const ids = [...new Set([...random.draw([...this.#blocked], 3), anId()])]
+    await both((dependencies) => dependencies.take(ids))
   }
 
   async rest(): Promise<void> {
     const { random, both } = this.#parts
-    const ids = [...new Set(random.draw([...this.#gated], 3))]
-    await both((gates) => gates.rest(ids))
+    const ids = [...new Set(random.draw([...this.#blocked], 3))]
+    await both((dependencies) => dependencies.rest(ids))
   }
 
   async prune(): Promise<void> {
-    await this.#parts.both((gates) => gates.prune(1_000))
+    await this.#parts.both((dependencies) => dependencies.prune(1_000))
   }
 
   async around(): Promise<void> {
     const { anId, both } = this.#parts
     const id = anId()
-    await both((gates) => gates.around(id, 1_000))
-    await both((gates) => gates.states([id, 'nobody']))
+    await both((dependencies) => dependencies.around(id, 1_000))
+    await both((dependencies) => dependencies.states([id, 'nobody']))
   }
 
-  /** All that can be seen of gates. */
-  async seen({ gates }: Backend): Promise<unknown> {
-    const ids = [...this.#gated]
-    return { dependencies: await gates.unmet({ limit: 10_000 }), fences: await gates.fences(ids) }
+  /** All that can be seen of dependencies. */
+  async seen({ dependencies }: Backend): Promise<unknown> {
+    const ids = [...this.#blocked]
+    return {
+      dependencies: await dependencies.unmet({ limit: 10_000 }),
+      fences: await dependencies.fences(ids),
+    }
   }
 }

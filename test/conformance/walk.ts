@@ -10,7 +10,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type {
   ClaimedRecord,
-  GateStore,
+  DependencyStore,
   JobStore,
   NewJob,
   StoreTransaction,
@@ -18,7 +18,7 @@ import type {
 } from '../../src/jobs/index.ts'
 import type { Backend } from '../../src/storage/backend.ts'
 import { openMemory } from '../../src/storage/memory/index.ts'
-import { GateWalk } from './dependency-walk.ts'
+import { DependencyWalk } from './dependency-walk.ts'
 import { verdictOf } from './jobs/making.ts'
 import { Random } from './random.ts'
 import { instant, viewOf, viewStats } from './view.ts'
@@ -60,7 +60,7 @@ class Walk {
   readonly #random: Random
   readonly #engine: Backend
   #model!: Backend
-  #gates!: GateWalk
+  #dependencies!: DependencyWalk
   /** The model's clock. The engine's moves as well: each step waits a little. */
   #now = Date.now()
   readonly #start = this.#now
@@ -82,13 +82,13 @@ class Walk {
 
   async start(): Promise<void> {
     this.#model = await openMemory({ namespace: 'model', migrate: true, now: () => this.#now })
-    this.#gates = new GateWalk({
+    this.#dependencies = new DependencyWalk({
       random: this.#random,
       model: this.#model,
       farMs,
       anId: () => this.#anId(),
       note: (what) => this.#note(what),
-      both: (call, view) => this.#both((_, __, gates) => call(gates), view),
+      both: (call, view) => this.#both((_, __, dependencies) => call(dependencies), view),
     })
   }
 
@@ -112,16 +112,16 @@ class Walk {
     [2, 'cancelRequests', () => this.#cancelRequests()],
     [3, 'list', () => this.#list()],
     [3, 'limit', () => this.#limit()],
-    [4, 'meet', () => this.#gates.meet()],
-    [1, 'fail', () => this.#gates.fail()],
-    [2, 'tend', () => this.#gates.tend()],
-    [5, 'grant', () => this.#gates.grant()],
+    [4, 'meet', () => this.#dependencies.meet()],
+    [1, 'fail', () => this.#dependencies.fail()],
+    [2, 'tend', () => this.#dependencies.tend()],
+    [5, 'grant', () => this.#dependencies.grant()],
     // What becomes of a job whose lease ran out before anybody took it back is left open here as well.
-    [2, 'shut', () => this.#settleLapsed().then(() => this.#gates.shut())],
-    [2, 'take', () => this.#gates.take()],
-    [1, 'rest', () => this.#settleLapsed().then(() => this.#gates.rest())],
-    [1, 'pruneGates', () => this.#gates.prune()],
-    [1, 'around', () => this.#gates.around()],
+    [2, 'blockAgain', () => this.#settleLapsed().then(() => this.#dependencies.blockAgain())],
+    [2, 'take', () => this.#dependencies.take()],
+    [1, 'rest', () => this.#settleLapsed().then(() => this.#dependencies.rest())],
+    [1, 'pruneGates', () => this.#dependencies.prune()],
+    [1, 'around', () => this.#dependencies.around()],
   ]
 
   async step(): Promise<void> {
@@ -147,12 +147,12 @@ class Walk {
 
   /** The same call on both, whose answers must be the same once each is put in common terms. */
   async #both<Answer>(
-    call: (jobs: JobStore, side: 'model' | 'engine', gates: GateStore) => Promise<Answer>,
+    call: (jobs: JobStore, side: 'model' | 'engine', dependencies: DependencyStore) => Promise<Answer>,
     view: (answer: Answer) => unknown = (answer) => answer,
   ): Promise<Answer> {
     if (this.#lapsed) this.#swept = true
-    const expected = await call(this.#model.jobs, 'model', this.#model.gates)
-    const actual = await call(this.#engine.jobs, 'engine', this.#engine.gates)
+    const expected = await call(this.#model.jobs, 'model', this.#model.dependencies)
+    const actual = await call(this.#engine.jobs, 'engine', this.#engine.dependencies)
     this.#note(`→ ${JSON.stringify(view(expected))}`)
     assert.deepEqual(view(actual), view(expected))
     return expected
@@ -183,7 +183,7 @@ class Walk {
         backoff: random.chance(0.3) ? '{"baseMs":1}' : null,
         timeoutMs: random.chance(0.3) ? 1_000 : null,
         meta: random.chance(0.5) ? random.pick(metas) : null,
-        gate: this.#gates.gate(id, together),
+        dependsOn: this.#dependencies.dependsOn(id, together),
       }
     })
     this.#note(JSON.stringify(jobs))
@@ -384,7 +384,7 @@ class Walk {
 
   async #limit(): Promise<void> {
     const queue = this.#random.pick(queues)
-    const limits = this.#gates.limits()
+    const limits = this.#dependencies.limits()
     this.#note(`${queue} ${JSON.stringify(limits)}`)
     await this.#both((jobs) => jobs.setLimits(queue, limits))
   }
@@ -468,7 +468,7 @@ class Walk {
       expected.map((record) => viewOf(record, view)),
     )
     assert.deepEqual(viewStats(await this.#engine.jobs.stats()), viewStats(await this.#model.jobs.stats()))
-    assert.deepEqual(await this.#gates.seen(this.#engine), await this.#gates.seen(this.#model))
+    assert.deepEqual(await this.#dependencies.seen(this.#engine), await this.#dependencies.seen(this.#model))
   }
 }
 

@@ -63,7 +63,7 @@ export type Names = [
       | 'formatSearch'
       | 'parseSearch'
       | 'createFiring'
-      | 'createGatekeeper'
+      | 'createDependencyResolver'
       | 'checkSchedule'
       | 'createDrivenJobs'
       | 'createTelemetry'

@@ -9,12 +9,12 @@ import { ackJob, JsonText, nackJob } from '../client/index.ts'
 /** A list of jobs to add. The server gives ids of its own, but to what is sealed: that says which it is bound to. */
 export function encodeJobs(jobs: readonly NewJob[]): JsonText {
   // Those that others of the list wait for are told apart by the id they have here.
-  const needed = new Set(jobs.flatMap(({ gate }) => gate?.dependencies ?? []))
+  const needed = new Set(jobs.flatMap(({ dependsOn }) => dependsOn?.jobs ?? []))
   return new JsonText(`[${jobs.map((job) => encodeJob(job, needed)).join(',')}]`)
 }
 
 function encodeJob(job: NewJob, needed: ReadonlySet<string>): string {
-  const { queue, kind, payload, priority, uniqueKey, due, maxAttempts, backoff, timeoutMs, gate } = job
+  const { queue, kind, payload, priority, uniqueKey, due, maxAttempts, backoff, timeoutMs, dependsOn } = job
   const meta = (job.meta === null ? {} : JSON.parse(job.meta)) as {
     readonly tags?: readonly string[]
     readonly trace?: string
@@ -22,12 +22,12 @@ function encodeJob(job: NewJob, needed: ReadonlySet<string>): string {
     readonly onFailure?: 'run' | 'wait'
   }
   const { tags, trace, limitKey, onFailure } = meta
-  const dependencies = gate?.dependencies ?? []
+  const dependencies = dependsOn?.jobs ?? []
   const plain = JSON.stringify({
     ...{ queue, kind, priority, uniqueKey, ...due, maxAttempts, timeoutMs, tags, trace, limitKey },
     ...(needed.has(job.id) && { ref: job.id }),
     ...(dependencies.length > 0 && { after: { jobs: dependencies, onFailure } }),
-    ...(gate?.lock && { lock: gate.lock }),
+    ...(dependsOn?.lock && { lock: dependsOn.lock }),
   })
   return withText(plain, { payload, backoff })
 }

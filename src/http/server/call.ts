@@ -3,7 +3,7 @@ import type { Audit, AuditStore } from '../../audit/index.ts'
 import type { SignalboxError } from '../../core/errors.ts'
 import type { Dispatch, FleetStore } from '../../dispatch/index.ts'
 import type {
-  GateStore,
+  DependencyStore,
   JobLocks,
   JobStore,
   Jobs,
@@ -126,7 +126,7 @@ export interface Space {
   /** What is hidden of what jobs carry. */
   readonly redactor: Redactor
   /** What jobs wait for here, and with which locks. */
-  readonly gates: { readonly store: GateStore; readonly locks: JobLocks }
+  readonly dependencies: { readonly store: DependencyStore; readonly locks: JobLocks }
   readonly jobs: Jobs
   readonly locks: Locks
   readonly once: Once
@@ -224,7 +224,7 @@ export interface Served extends ServedStores {
   dispatchedNamespaces(limit: number): Promise<readonly string[]>
   scheduledNamespaces(limit: number): Promise<readonly string[]>
   queuedNamespaces(queue: string, limit: number): Promise<readonly string[]>
-  gatedNamespaces(limit: number): Promise<readonly string[]>
+  blockedNamespaces(limit: number): Promise<readonly string[]>
   ping(): Promise<void>
   time(): Promise<number>
 }
@@ -233,7 +233,7 @@ export interface ServedStores {
   readonly jobs: JobStore
   readonly notes: NoteStore
   readonly schedules: ScheduleStore
-  readonly gates: GateStore
+  readonly dependencies: DependencyStore
   readonly locks: LockStore
   readonly guards: GuardStore
   /** Those of the store that holds the jobs, where `guards` are elsewhere. */

@@ -6,7 +6,7 @@ import {
   type DispatchEvent,
   type ServiceCounts,
 } from '../../dispatch/index.ts'
-import { createJobs, type GateStore, isReserved, type JobLocks, type Jobs } from '../../jobs/index.ts'
+import { createJobs, type DependencyStore, isReserved, type JobLocks, type Jobs } from '../../jobs/index.ts'
 import {
   createLocks,
   createLocksForJobs,
@@ -174,7 +174,7 @@ class NamespaceServices implements Space {
   readonly stores: ServedStores
   readonly redactor: Redactor
   /** What jobs wait for here, and with which locks. */
-  readonly gates: { readonly store: GateStore; readonly locks: JobLocks }
+  readonly dependencies: { readonly store: DependencyStore; readonly locks: JobLocks }
   readonly jobs: Jobs
   readonly longPollClaims: LongPollClaims
   readonly queuesFeed: Feed
@@ -195,10 +195,13 @@ class NamespaceServices implements Space {
     this.namespace = namespace
     this.stores = stores
     this.redactor = spaces.redactor
-    this.gates = { store: stores.gates, locks: createLocksForJobs(() => this.locks, stores.notifier) }
+    this.dependencies = {
+      store: stores.dependencies,
+      locks: createLocksForJobs(() => this.locks, stores.notifier),
+    }
     this.jobs = createJobs({
       store: spaces.redactor.store(stores.jobs),
-      gates: this.gates,
+      dependencies: this.dependencies,
       notes: stores.notes,
       schedules: stores.schedules,
       notifier: stores.notifier,

@@ -1,7 +1,7 @@
 import { systemClock } from '../../core/clock.ts'
 import type { ErrorCode, SignalboxError } from '../../core/errors.ts'
 import type { Loop } from '../../core/loop.ts'
-import { createFiring, createGatekeeper } from '../../jobs/index.ts'
+import { createDependencyResolver, createFiring } from '../../jobs/index.ts'
 import type { SendingTrouble } from '../../monitor/index.ts'
 import { routes } from '../contract/index.ts'
 import { type Answered, type Api, createApi } from './api.ts'
@@ -130,7 +130,7 @@ export function createService(parts: ServiceParts): Service {
           clockWatch.loop,
           senders.loop,
           scheduling.loop,
-          gatekeeping.loop,
+          resolving.loop,
           bulkers.loop,
           dispatchers.loop,
         ]
@@ -210,10 +210,10 @@ export function createService(parts: ServiceParts): Service {
     begin: (namespace) => createFiring(served.within(namespace)),
     onTrouble,
   })
-  const gatekeeping = createNamespaceLoops({
-    name: 'server.gates',
-    find: (limit) => served.gatedNamespaces(limit),
-    begin: beginGatekeeper,
+  const resolving = createNamespaceLoops({
+    name: 'server.dependencies',
+    find: (limit) => served.blockedNamespaces(limit),
+    begin: beginResolver,
     onTrouble,
   })
   const clockWatch = createClockWatch({
@@ -225,10 +225,15 @@ export function createService(parts: ServiceParts): Service {
   const dispatchers = createDispatchers({ served, spaces, onTrouble })
 
   /** It asks for locks as the namespace does, so it is in it for as long as it runs. */
-  function beginGatekeeper(namespace: string): Loop {
+  function beginResolver(namespace: string): Loop {
     const space = spaces.enter(namespace)
-    const { store: gates, locks } = space.gates
-    const loop = createGatekeeper({ gates, locks, store: space.stores.jobs, notifier: space.stores.notifier })
+    const { store: dependencies, locks } = space.dependencies
+    const loop = createDependencyResolver({
+      dependencies,
+      locks,
+      store: space.stores.jobs,
+      notifier: space.stores.notifier,
+    })
     loop.events.on('stopped', () => spaces.leave(space))
     return loop
   }
@@ -326,7 +331,7 @@ export function createService(parts: ServiceParts): Service {
       unwatch()
       await senders[Symbol.asyncDispose]()
       await scheduling.stop()
-      await gatekeeping.stop()
+      await resolving.stop()
       await clockWatch.loop.stop()
       await bulkers.stop()
       await dispatchers.stop()

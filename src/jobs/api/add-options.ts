@@ -5,7 +5,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
 import { encodeJson } from '../../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, show, text, whole } from '../../core/options.ts'
-import { type GateOptions, resolveGate } from '../dependencies/dependency.ts'
+import { type DependencyOptions, resolveDependencies } from '../dependencies/dependency.ts'
 import { type JobState, jobStates } from '../job.ts'
 import { resolveMeta } from '../job-meta.ts'
 import type { ClaimRequest, ListQuery, NewJob } from '../job-store.ts'
@@ -15,7 +15,7 @@ import type { SearchTerm } from '../search/search-term.ts'
 import type { AckOptions, NackOptions } from './jobs-api.ts'
 
 /** How a job is to be run. Every field may be left out. */
-export interface AddOptions extends GateOptions {
+export interface AddOptions extends DependencyOptions {
   /** The line it waits in. @default 'default' */
   readonly queue?: string | undefined
   /** Higher goes first; any 32-bit whole number. @default 0 */
@@ -37,9 +37,9 @@ export interface AddOptions extends GateOptions {
   /** What the limits of its queue count it by: a tenant, an account. @default the queue alone */
   readonly limitKey?: string | null | undefined
   /** It waits until these have completed. @default nobody */
-  readonly after?: GateOptions['after']
+  readonly after?: DependencyOptions['after']
   /** It waits in this line before each attempt, without a worker, and runs with `job.fence`. @default none */
-  readonly lock?: GateOptions['lock']
+  readonly lock?: DependencyOptions['lock']
   /** Whose doing it is, as a W3C traceparent; with `telemetry` it is the span of the add. @default none */
   readonly trace?: string | undefined
 }
@@ -107,7 +107,8 @@ export function resolveNewJob(
 ): NewJob {
   const { queue, priority, uniqueKey, maxAttempts, backoff, timeoutMs } = options
   // Hardly any job waits for anything, and every one that is added comes by here.
-  const waits = (options.after ?? options.lock ?? null) === null ? undefined : resolveGate(name, options)
+  const waits =
+    (options.after ?? options.lock ?? null) === null ? undefined : resolveDependencies(name, options)
   return {
     id: options[givenId] ?? createId(),
     queue: queue === undefined ? 'default' : queueName(`${name}.queue`, queue, own),
@@ -128,7 +129,7 @@ export function resolveNewJob(
         ? null
         : duration(`${name}.timeoutMs`, timeoutMs, { min: 1, max: maxTimerMs }),
     meta: resolveMeta(name, options, waits?.meta),
-    ...(waits?.gate && { gate: waits.gate }),
+    ...(waits?.dependsOn && { dependsOn: waits.dependsOn }),
   }
 }
 

@@ -5,7 +5,7 @@ import { duration, onlyKeys, text, whole } from '../../core/options.ts'
 import { bulkVerbs } from '../bulk/bulk-operations.ts'
 import { createBulkWork } from '../bulk/bulk-worker.ts'
 import { decodeClaimed, decodeJob } from '../decode-job.ts'
-import { createGating } from '../dependencies/dependencies.ts'
+import { createJobDependencies } from '../dependencies/dependencies.ts'
 import { resolveRefs } from '../dependencies/list-references.ts'
 import { sealedDelayMs } from '../encryption/sealed-text.ts'
 import type { ClaimedJob } from '../job.ts'
@@ -63,14 +63,14 @@ const knowledge = new WeakMap<Jobs, Knowledge>()
 export function createJobs(parts: JobsParts): Jobs {
   const { notes, telemetry, notifier, beside, reserved = false, contention, clock, schedules } = parts
   const { passesSealed = false } = parts
-  const gating = createGating(parts)
-  const { store } = gating
+  const dependencies = createJobDependencies(parts)
+  const { store } = dependencies
   const bulkParts = parts.notes && { store, notifier, notes: parts.notes }
   const worksBulk = (parts.worksBulk ?? true) && beside === undefined && !reserved
   const bulkWork = bulkParts && worksBulk ? createBulkWork(bulkParts) : undefined
   const loops = [
     ...(schedules ? [createWorkersLoop(() => createFiring({ schedules, notifier }))] : []),
-    ...(gating.createKeeper ? [createWorkersLoop(gating.createKeeper)] : []),
+    ...(dependencies.createResolver ? [createWorkersLoop(dependencies.createResolver)] : []),
   ]
   const workers = new Set<Worker & Taker>()
   const handover = createHandover(store, workers)
@@ -102,7 +102,7 @@ export function createJobs(parts: JobsParts): Jobs {
         ? await resolveDefined(kind, payload, options)
         : resolveNewJob('add', kind, payload, options, reserved)
       return inCallerTransaction(store, options.tx, async () => {
-        if (job.gate) await gating.checkDependencies([job], options.tx, () => 'add')
+        if (job.dependsOn) await dependencies.checkDependencies([job], options.tx, () => 'add')
         if (telemetry === undefined) return putOne(job, options.tx, tells)
         return (
           await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx, tells)])
@@ -132,7 +132,7 @@ export function createJobs(parts: JobsParts): Jobs {
         return added
       }
       return inCallerTransaction(store, options.tx, async () => {
-        await gating.checkDependencies(records, options.tx, (at) => `addMany[${at}]`)
+        await dependencies.checkDependencies(records, options.tx, (at) => `addMany[${at}]`)
         await checkPayloads(schemas, records)
         return telemetry === undefined ? put(records) : telemetry.adding(records, put)
       })
@@ -203,7 +203,7 @@ export function createJobs(parts: JobsParts): Jobs {
     async find(id) {
       const record = await store.find(text('find.id', id))
       if (record === undefined) return undefined
-      const [progress, around] = await Promise.all([noted.progressOf(record), gating.around(record.id)])
+      const [progress, around] = await Promise.all([noted.progressOf(record), dependencies.around(record.id)])
       return {
         ...decodeJob(record, passesSealed),
         progress,
@@ -276,7 +276,7 @@ export function createJobs(parts: JobsParts): Jobs {
       await noted.prune(olderThanMs)
       // In small bites, each a transaction of its own, so that pruning millions holds nobody up.
       const pruned = await inBites(() => store.prune({ olderThanMs, limit: pruneBatch }))
-      await inBites(() => gating.prune(pruneBatch))
+      await inBites(() => dependencies.prune(pruneBatch))
       return { pruned }
     },
 
@@ -325,7 +325,8 @@ export function createJobs(parts: JobsParts): Jobs {
       if (tells && !added!.duplicate) await tellAtCommit(tx, [job])
       return added!
     }
-    if (!job.gate && batcher.isIdle && (await handover.tryTo(job))) return { id: job.id, duplicate: false }
+    if (!job.dependsOn && batcher.isIdle && (await handover.tryTo(job)))
+      return { id: job.id, duplicate: false }
     const added = await batcher.add(job)
     if (!added.duplicate) announcer.announce([job])
     return added

@@ -1,7 +1,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import { onlyKeys, whole } from '../../core/options.ts'
-import { createGating } from '../dependencies/dependencies.ts'
-import { letOn } from '../dependencies/dependency-resolver.ts'
+import { createJobDependencies } from '../dependencies/dependencies.ts'
+import { resolveOnce } from '../dependencies/dependency-resolver.ts'
 import type { ClaimedRecord, Verdict } from '../job-store.ts'
 import type { JobsParts } from '../jobs-parts.ts'
 import { fireDue } from '../schedules/schedule-runner.ts'
@@ -46,9 +46,9 @@ const leaseMs = 1_000 * 31_557_600_000
 const closingMs = 100
 
 export function createDrivenJobs(given: JobsParts): DrivenJobs {
-  const unkept = { ...given, keepsGates: false }
+  const unkept = { ...given, resolvesDependencies: false }
   const inner = createJobs(unkept)
-  const parts = { ...given, store: createGating(unkept).store }
+  const parts = { ...given, store: createJobDependencies(unkept).store }
   const workers = new Set<DrivenWorker>()
   let isClosed = false
 
@@ -61,11 +61,16 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
   }
 
   /** Lets jobs on that waited. What was let on, or cancelled, may be what others wait for: until none is any more. */
-  async function letOnAll(): Promise<void> {
-    const { gates, store, notifier } = parts
-    if (gates === undefined) return
+  async function resolveOnceAll(): Promise<void> {
+    const { dependencies, store, notifier } = parts
+    if (dependencies === undefined) return
     for (let before = -1; ; ) {
-      const seen = await letOn({ gates: gates.store, locks: gates.locks, store, notifier })
+      const seen = await resolveOnce({
+        dependencies: dependencies.store,
+        locks: dependencies.locks,
+        store,
+        notifier,
+      })
       if (seen === 0) return
       const waiting = (await store.stats()).reduce((sum, line) => sum + line.waiting, 0)
       if (waiting === before || waiting === 0) return
@@ -102,7 +107,7 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
     async beginNext({ queue } = {}) {
       const { schedules, notifier } = parts
       if (schedules !== undefined) await fireDue({ schedules, notifier })
-      await letOnAll()
+      await resolveOnceAll()
       return beginOne(queue)
     },
   }

@@ -2,79 +2,84 @@ import type { Loop } from '../../core/loop.ts'
 import type { JobDependency } from '../job.ts'
 import { unknownDependency } from '../job-errors.ts'
 import type { JobStore, NewJob } from '../job-store.ts'
-import { gatesTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
-import { createGatekeeper, tellGatekeepers } from './dependency-resolver.ts'
+import { dependenciesTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
+import { createDependencyResolver, wakeResolvers } from './dependency-resolver.ts'
 import type { Neighbour } from './dependency-store.ts'
 import { DependentJobStore } from './dependent-job-store.ts'
 
-/** Whatever jobs wait for, seen from the verbs of the room. Without a place to keep it, the store is trusted with it. */
-export interface Gating {
+/** Dependencies as the public verbs use them. Without a dependency store, as over HTTP, the job store handles them. */
+export interface JobDependencies {
   /** The store that verbs and workers use. */
   readonly store: JobStore
   /**
-   * Jobs that are waited for must be there, or be added with them or in the same transaction. Throws
-   * `invalid_argument`; `nameOf` says what the job at that place is called in it.
+   * Checks that the jobs which these records depend on exist, or are added with them or in the same transaction. Throws
+   * `invalid_argument`; `nameOf` gives the name of the record at that index for the message.
    */
   checkDependencies(records: readonly NewJob[], tx: unknown, nameOf: (at: number) => string): Promise<void>
-  /** The jobs that a job depends on, and those that depend on it. */
+  /** The jobs that a job depends on, and its dependents. */
   around(id: string): Promise<{
     readonly dependencies: readonly JobDependency[]
     readonly dependents: readonly JobDependency[]
   }>
-  /** Forgets what is left of jobs that are gone; answers how much it was. */
+  /** Removes dependencies of jobs that are gone. Returns how many. */
   prune(limit: number): Promise<number>
-  /** Lets jobs on; undefined where that is not done here. */
-  readonly createKeeper: (() => Loop) | undefined
+  /** Creates the loop that unblocks jobs; undefined where another process runs it. */
+  readonly createResolver: (() => Loop) | undefined
 }
 
-/** So many of the dependencies and dependents of a job are shown with it. */
+/** How many dependencies and dependents are shown with a job. */
 const shownNeighbours = 100
 const alone = { dependencies: [], dependents: [] } as const
 
-export function createGating({ store: inner, gates, notifier, keepsGates = true }: JobsParts): Gating {
-  if (gates === undefined) {
+export function createJobDependencies({
+  store: inner,
+  dependencies: kept,
+  notifier,
+  resolvesDependencies = true,
+}: JobsParts): JobDependencies {
+  if (kept === undefined) {
     return {
       store: inner,
       checkDependencies: async () => undefined,
       around: async () => alone,
       prune: async () => 0,
-      createKeeper: undefined,
+      createResolver: undefined,
     }
   }
   const store = new DependentJobStore({
-    ...{ store: inner, gates: gates.store, locks: gates.locks },
-    onGated: () => notifier.wake(gatesTopic),
-    onTouched: (ids) => tellGatekeepers(notifier, ids),
-    onUnlocked: (ids) => tellGatekeepers(notifier, ids, true),
+    ...{ store: inner, dependencies: kept.store, locks: kept.locks },
+    onBlocked: () => notifier.wake(dependenciesTopic),
+    onTouched: (ids) => wakeResolvers(notifier, ids),
+    onUnlocked: (ids) => wakeResolvers(notifier, ids, true),
     onRoom: (queue) => notifier.wake(queueTopic(queue)),
   })
   return {
     store,
     async checkDependencies(records, tx, nameOf) {
-      const gated = records.filter(({ gate }) => gate)
-      if (gated.length === 0) return
+      const blocked = records.filter(({ dependsOn }) => dependsOn)
+      if (blocked.length === 0) return
       const own = new Set(records.map(({ id }) => id))
-      const wanted = new Set(gated.flatMap(({ gate }) => gate!.dependencies).filter((id) => !own.has(id)))
-      // Only the transaction sees what it has added; but its snapshot may be older than what others have.
+      const wanted = new Set(blocked.flatMap(({ dependsOn }) => dependsOn!.jobs).filter((id) => !own.has(id)))
+      // Only the transaction sees the jobs that it added; but its snapshot may be too old to show those of others.
       if (tx !== undefined && wanted.size > 0)
-        for (const id of await gates.store.seenIn(tx, [...wanted])) wanted.delete(id)
+        for (const id of await kept.store.seenIn(tx, [...wanted])) wanted.delete(id)
       if (wanted.size === 0) return
       const ids = [...wanted]
-      const states = await gates.store.states(ids)
+      const states = await kept.store.states(ids)
       const missing = ids.find((_, at) => states[at] === undefined)
       if (missing === undefined) return
       throw unknownDependency(
-        nameOf(records.findIndex(({ gate }) => gate?.dependencies.includes(missing))),
+        nameOf(records.findIndex(({ dependsOn }) => dependsOn?.jobs.includes(missing))),
         missing,
       )
     },
     async around(id) {
-      const { dependencies, dependents } = await gates.store.around(id, shownNeighbours)
+      const { dependencies, dependents } = await kept.store.around(id, shownNeighbours)
       return { dependencies: dependencies.map(showNeighbour), dependents: dependents.map(showNeighbour) }
     },
-    prune: (limit) => gates.store.prune(limit),
-    createKeeper: keepsGates
-      ? () => createGatekeeper({ gates: gates.store, locks: gates.locks, store, notifier })
+    prune: (limit) => kept.store.prune(limit),
+    createResolver: resolvesDependencies
+      ? () => createDependencyResolver({ dependencies: kept.store, locks: kept.locks, store, notifier })
       : undefined,
   }
 }

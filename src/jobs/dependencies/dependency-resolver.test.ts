@@ -1,32 +1,32 @@
 import assert from 'node:assert/strict'
 import { afterEach, test, vi } from 'vitest'
 import type { JobStore } from '../job-store.ts'
-import { createGatekeeper, tellGatekeepers } from './dependency-resolver.ts'
-import type { GateStore, LockGate } from './dependency-store.ts'
+import { createDependencyResolver, wakeResolvers } from './dependency-resolver.ts'
+import type { DependencyStore, LockDependency } from './dependency-store.ts'
 import type { JobLocks } from './job-locks.ts'
 
-const waiting: LockGate = {
+const waiting: LockDependency = {
   ...{ jobId: 'j', operation: 'pull', resource: 'nginx', askNo: 1, fence: null },
   ...{ isTaken: false, state: 'waiting', dueInMs: 0 },
 }
 
-/** A keeper of one job that waits for a lock, as long as `gate` is there. */
+/** A resolver of one job that waits for a lock, as long as `lock` is there. */
 function keepOne(ask: JobLocks['ask']) {
   const stage = {
-    gate: waiting as LockGate | undefined,
+    lock: waiting as LockDependency | undefined,
     ready: [] as string[],
     listeners: 0,
     heard: () => {},
   }
-  const gates = {
-    tend: async () => (stage.gate ? [stage.gate] : []),
-    hasCalled: async () => stage.gate !== undefined,
+  const dependencies = {
+    tend: async () => (stage.lock ? [stage.lock] : []),
+    hasCalled: async () => stage.lock !== undefined,
     unmet: async () => [],
     grant: async () => {
-      stage.gate = { ...waiting, state: 'ready', fence: 7 }
+      stage.lock = { ...waiting, state: 'ready', fence: 7 }
       return 'default'
     },
-  } as unknown as GateStore
+  } as unknown as DependencyStore
   const locks = {
     ask,
     renew: async () => true,
@@ -40,11 +40,11 @@ function keepOne(ask: JobLocks['ask']) {
     },
   } as Partial<JobLocks> as JobLocks
   const notifier = { wake: (topic: string) => void stage.ready.push(topic), listen: () => () => {} }
-  const loop = createGatekeeper({ gates, locks, notifier, store: {} as JobStore })
+  const loop = createDependencyResolver({ dependencies, locks, notifier, store: {} as JobStore })
   return { stage, [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
 }
 
-/** In small steps, with a turn of the event loop after each: a keeper that steps takes several. */
+/** In small steps, with a turn of the event loop after each: a resolver that steps takes several. */
 async function pass(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 100) {
     await vi.advanceTimersByTimeAsync(100)
@@ -58,53 +58,58 @@ afterEach(() => {
 
 test('a job that is called while its ask is still being answered goes on at once', async () => {
   let asks = 0
-  await using keeper = keepOne(async () => {
+  await using resolver = keepOne(async () => {
     if (++asks > 1) return { fence: 7 }
     // Its place in line is taken; before it learns that, the holder releases the lock and sends a wake-up.
-    keeper.stage.heard()
+    resolver.stage.heard()
     return 'waits'
   })
-  const { stage } = keeper
+  const { stage } = resolver
   await vi.waitFor(() => assert.deepEqual(stage.ready, ['jobs:default']), { timeout: 500, interval: 5 })
   await vi.waitFor(() => assert.equal(stage.listeners, 0, 'it has what it listened for'), 10_000)
 })
 
-test('a job that another keeper let on is listened for no longer', async () => {
+test('a job that another resolver let on is listened for no longer', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-  await using keeper = keepOne(async () => 'waits')
-  const { stage } = keeper
+  await using resolver = keepOne(async () => 'waits')
+  const { stage } = resolver
   await pass(5_000)
   assert.equal(stage.listeners, 1)
-  stage.gate = undefined
+  stage.lock = undefined
   stage.heard()
   await pass(10)
   assert.equal(stage.listeners, 0, 'it was called, and there was nothing to tend')
 
-  stage.gate = waiting
+  stage.lock = waiting
   await pass(6_000)
   assert.equal(stage.listeners, 1)
-  stage.gate = undefined
+  stage.lock = undefined
   await pass(20_000)
   assert.equal(stage.listeners, 0, 'nobody called it any more')
 })
 
-test('what becomes of a job is worth knowing also where another keeper tends it, and is asked for once a second', async () => {
+test('what becomes of a job is worth knowing also where another resolver tends it, and is asked for once a second', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   const tended: (readonly string[] | undefined)[] = []
-  const gates = {
+  const dependencies = {
     tend: async ({ of }) => {
       tended.push(of)
       return []
     },
     unmet: async () => [],
     hasCalled: async () => true,
-  } as Partial<GateStore> as GateStore
+  } as Partial<DependencyStore> as DependencyStore
   const notifier = { wake: () => undefined, listen: () => () => undefined }
-  await using _ = createGatekeeper({ gates, locks: {} as JobLocks, notifier, store: {} as JobStore })
+  await using _ = createDependencyResolver({
+    dependencies,
+    locks: {} as JobLocks,
+    notifier,
+    store: {} as JobStore,
+  })
   await pass(3_000)
   // However often it is told of something, it polls no more often for it.
   for (const id of ['a', 'b', 'c', 'd']) {
-    tellGatekeepers(notifier, [id])
+    wakeResolvers(notifier, [id])
     await pass(100)
   }
   assert.deepEqual(
@@ -119,8 +124,8 @@ test('what becomes of a job is worth knowing also where another keeper tends it,
 test('a job that is to stand in line anew is woken elsewhere when no local resolver runs', () => {
   const woken: string[] = []
   const notifier = { wake: (topic: string) => void woken.push(topic), listen: () => () => undefined }
-  tellGatekeepers(notifier, ['a'])
+  wakeResolvers(notifier, ['a'])
   assert.deepEqual(woken, [])
-  tellGatekeepers(notifier, ['a'], true)
-  assert.deepEqual(woken, ['jobs.gates'])
+  wakeResolvers(notifier, ['a'], true)
+  assert.deepEqual(woken, ['jobs.dependencies'])
 })

@@ -3,30 +3,31 @@ import { createLoop, type Loop } from '../../core/loop.ts'
 import { createNotifier } from '../../core/notifier.ts'
 import { createAlarm } from '../api/due-alarm.ts'
 import type { JobStore } from '../job-store.ts'
-import { gatesTopic, type JobsNotifier, queueTopic } from '../jobs-parts.ts'
-import type { Dependency, GateStore, LockGate } from './dependency-store.ts'
+import { dependenciesTopic, type JobsNotifier, queueTopic } from '../jobs-parts.ts'
+import type { Dependency, DependencyStore, LockDependency } from './dependency-store.ts'
 import { DependencyWalk } from './dependency-walk.ts'
-import { type LockWorkParts, tendGate, tendMs, tendPage } from './job-lock-keeper.ts'
 import type { JobLocks } from './job-locks.ts'
+import { type LockWorkParts, tendLock, tendMs, tendPage } from './job-locks.ts'
 import { type JudgeParts, judgeDependenciesFrom, judgeDependenciesOf } from './judge-dependencies.ts'
 
-/** What a gatekeeper needs. */
-export interface GatekeeperParts {
-  readonly gates: GateStore
+export interface DependencyResolverParts {
+  readonly dependencies: DependencyStore
   readonly store: Pick<JobStore, 'find'>
   readonly locks: JobLocks
   readonly notifier: JobsNotifier
 }
 
-/**
- * Lets on whatever may go now, once through; answers how many jobs it looked at. For whoever keeps the time himself: a
- * gatekeeper does the same by itself.
- */
-export async function letOn({ gates, store, locks, notifier }: GatekeeperParts): Promise<number> {
+/** Unblocks all jobs that may run now, in one pass. Returns how many jobs it looked at. For tests that drive the clock. */
+export async function resolveOnce({
+  dependencies,
+  store,
+  locks,
+  notifier,
+}: DependencyResolverParts): Promise<number> {
   const onReady = (queue: string) => notifier.wake(queueTopic(queue))
   const next: string[] = []
   const onNext = (jobId: string) => void next.push(jobId)
-  const judging: JudgeParts = { gates, store, onReady, onCalled: onNext }
+  const judging: JudgeParts = { dependencies, store, onReady, onCalled: onNext }
   let seen = 0
   for (let after: Dependency | undefined; ; ) {
     const page = await judgeDependenciesFrom(judging, after)
@@ -34,55 +35,55 @@ export async function letOn({ gates, store, locks, notifier }: GatekeeperParts):
     after = page.next
     if (after === undefined) break
   }
-  const work: LockWorkParts = { gates, locks, onReady, onNext, onLater: () => undefined }
-  // Those that were called just now, and whoever is next after a turn that ended.
+  const work: LockWorkParts = { dependencies, locks, onReady, onNext, onLater: () => undefined }
+  // Jobs whose lock is to be requested since just now, and those that are next after a release.
   for (let of: string[] | undefined; of === undefined || of.length > 0; of = next.splice(0)) {
-    const page = await gates.tend({ ...(of && { of }), limit: tendPage, tendMs: 0 })
-    for (const gate of page) await tendGate(work, gate)
+    const page = await dependencies.tend({ ...(of && { of }), limit: tendPage, tendMs: 0 })
+    for (const lock of page) await tendLock(work, lock)
     seen += page.length
   }
   return seen
 }
 
-/** Those that listen to a notifier, so that a wake-up made here can carry the ids. */
-const keepers = new WeakMap<JobsNotifier, Set<Gatekeeper>>()
+/** The resolvers of this process by notifier, so that a local wake-up can carry ids. */
+const resolvers = new WeakMap<JobsNotifier, Set<Resolver>>()
 
 /**
- * Tells the gatekeepers of these jobs in this process that they ended, or are to wait again. `isSure`: they have a lock,
- * or are next in the line of one; where there is no keeper, those elsewhere are woken for.
+ * Wakes the resolvers of this process: these jobs ended, or must wait again. `isSure`: they have a lock, or are next for
+ * one; without a local resolver, those of other processes are woken.
  */
-export function tellGatekeepers(notifier: JobsNotifier, jobIds: readonly string[], isSure = false): void {
-  const here = keepers.get(notifier)
-  for (const keeper of here ?? []) keeper.touched(jobIds, isSure)
-  if (isSure && !here?.size) notifier.wake(gatesTopic)
+export function wakeResolvers(notifier: JobsNotifier, jobIds: readonly string[], isSure = false): void {
+  const here = resolvers.get(notifier)
+  for (const resolver of here ?? []) resolver.touched(jobIds, isSure)
+  if (isSure && !here?.size) notifier.wake(dependenciesTopic)
 }
 
-interface Gatekeeper {
-  /** These jobs ended, or are to wait again: those that wait for them may go on. */
+interface Resolver {
+  /** These jobs ended, or must wait again: their dependents may be unblocked. */
   touched(jobIds: readonly string[], isSure: boolean): void
 }
 
 const idleMs = 5_000
 const busyMs = 1_000
-/** What is told faster than it can be followed up is left to the walk over all. */
+/** Beyond this many ids, the walk over all dependencies finds the rest. */
 const maxTouched = 10_000
-/** Whom nobody tended here for so long, another keeper tends, and listens for. */
+/** A job not tended here for this long is tended by another resolver, which listens for it. */
 const listenMs = 5 * tendMs
 
 /**
- * Lets jobs on that wait: for others to complete, or for a lock. Any number may do so at once, in any number of
- * processes. It acts at once on what it is told of (a job that ended here, a line that moved), and looks at everything
- * in turn besides, so what nobody told it of is late and never lost: once a second while somebody waits, else every 5 s.
+ * Unblocks jobs that wait for other jobs or for a lock. Any number of resolvers may run, in any number of processes. A
+ * resolver acts at once on local wake-ups (a job ended here, a wait queue moved). It also polls all dependencies, once a
+ * second while any job is blocked, else every 5 s: so a missed wake-up delays a job, and never loses it.
  */
-export function createGatekeeper(parts: GatekeeperParts): Loop {
-  const { gates, locks, notifier } = parts
+export function createDependencyResolver(parts: DependencyResolverParts): Loop {
+  const { dependencies, locks, notifier } = parts
   const own = createNotifier()
   const alarm = createAlarm(() => own.wake())
   const touched = new Set<string>()
-  const lines = new Map<string, Heard>()
+  const listened = new Map<string, Heard>()
   const later = new Map<string, number>()
   let pollsAt = 0
-  /** Somebody may wait: else it is not worth knowing who ended. */
+  /** Whether jobs may be blocked: otherwise ended jobs are of no interest. */
   let isBusy = true
 
   const onReady = (queue: string) => notifier.wake(queueTopic(queue))
@@ -90,43 +91,43 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
     if (touched.size < maxTouched) touched.add(jobId)
     own.wake()
   }
-  /** Those that are due within a poll; of the others the polls know. */
+  /** Only for jobs that are due before the next poll. */
   const onLater = (jobId: string, inMs: number) => {
     if (inMs > idleMs || later.size >= tendPage) return
     later.set(jobId, performance.now() + inMs)
     alarm.set(inMs)
   }
-  const judging: JudgeParts = { gates, store: parts.store, onReady, onCalled: onNext }
+  const judging: JudgeParts = { dependencies, store: parts.store, onReady, onCalled: onNext }
   const walk = new DependencyWalk((after) => judgeDependenciesFrom(judging, after))
-  const work: LockWorkParts = { gates, locks, onReady, onNext, onLater }
+  const work: LockWorkParts = { dependencies, locks, onReady, onNext, onLater }
 
-  const unlisten = notifier.listen([gatesTopic], () => {
+  const unlisten = notifier.listen([dependenciesTopic], () => {
     isBusy = true
     walk.expect()
     own.wake()
   })
 
   const loop = createLoop({
-    name: 'jobs.gates',
+    name: 'jobs.dependencies',
     idleMs,
     notifier: own,
     clock: patientClock,
     async step({ signal, progress }) {
       const now = performance.now()
       for (const [jobId, at] of later) if (at <= now && later.delete(jobId)) touched.add(jobId)
-      const told = [...touched]
+      const woken = [...touched]
       touched.clear()
-      for (const [jobId, { since }] of lines) if (now - since > listenMs) listenNoMore(jobId)
+      for (const [jobId, { since }] of listened) if (now - since > listenMs) listenNoMore(jobId)
       let seen = 0
-      for (let at = 0; at < told.length && !signal.aborted; at += tendPage) {
-        const of = told.slice(at, at + tendPage)
+      for (let at = 0; at < woken.length && !signal.aborted; at += tendPage) {
+        const of = woken.slice(at, at + tendPage)
         seen += await judgeDependenciesOf(judging, of)
         seen += await tend(of, signal, progress)
       }
       seen += await tend(undefined, signal, progress)
       await walk.step()
-      // Whoever was tended a moment ago, or is by another keeper, was not seen; what becomes of it is worth knowing too.
-      isBusy = seen > 0 || lines.size > 0 || walk.hasFound || (await gates.hasCalled())
+      // A job tended a moment ago, or by another resolver, was not seen, but is still blocked.
+      isBusy = seen > 0 || listened.size > 0 || walk.hasFound || (await dependencies.hasCalled())
       if (touched.size > 0 || walk.isUnderWay) return 'more'
       if (isBusy) pollSoon()
       return 'idle'
@@ -135,22 +136,22 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
   loop.events.on('stopped', () => {
     unlisten()
     alarm.clear()
-    for (const { forget } of lines.values()) forget()
-    lines.clear()
-    known.delete(keeper)
+    for (const { forget } of listened.values()) forget()
+    listened.clear()
+    known.delete(resolver)
   })
-  const keeper: Gatekeeper = {
+  const resolver: Resolver = {
     touched(jobIds, isSure) {
       if (!isBusy && !isSure) return
       for (const jobId of jobIds) if (touched.size < maxTouched) touched.add(jobId)
       if (touched.size > 0) own.wake()
     },
   }
-  const known = keepers.get(notifier) ?? new Set()
-  keepers.set(notifier, known.add(keeper))
+  const known = resolvers.get(notifier) ?? new Set()
+  resolvers.set(notifier, known.add(resolver))
   return loop
 
-  /** Once, however many steps ask for it: each poll asks for the next. */
+  /** Sets one alarm, however many steps ask for it. */
   function pollSoon(): void {
     const now = performance.now()
     if (pollsAt > now) return
@@ -158,26 +159,26 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
     alarm.set(busyMs)
   }
 
-  /** One job's trouble is not another's: what was wrong is told when all have had their turn. */
+  /** Tends a page of jobs. An error of one job is thrown after all others were tended. */
   async function tend(
     of: readonly string[] | undefined,
     signal: AbortSignal,
     progress: () => void,
   ): Promise<number> {
     const wrong: unknown[] = []
-    const page = await gates.tend({ ...(of && { of }), limit: tendPage, tendMs })
-    for (const gate of page) {
+    const page = await dependencies.tend({ ...(of && { of }), limit: tendPage, tendMs })
+    for (const lock of page) {
       if (signal.aborted) break
-      // Before it asks: who is called between the answer and the listening would have to wait for the next look.
-      if (isToAsk(gate)) listenFor(gate)
+      // Listen before asking: a grant between the answer and the listening would wait for the next poll.
+      if (isToAsk(lock)) listenFor(lock)
       try {
-        if ((await tendGate(work, gate)) !== 'waits') listenNoMore(gate.jobId)
+        if ((await tendLock(work, lock)) !== 'waits') listenNoMore(lock.jobId)
       } catch (error) {
         wrong.push(error)
       }
       progress()
     }
-    // What was called for and is not there was let on by another keeper.
+    // A job that is no longer there was unblocked by another resolver.
     if (of !== undefined && !signal.aborted) {
       const there = new Set(page.map(({ jobId }) => jobId))
       for (const jobId of of) if (!there.has(jobId)) listenNoMore(jobId)
@@ -186,27 +187,27 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
     return page.length
   }
 
-  /** Hears when the line of a job that waits has moved; the polls find out for those beyond what can be listened for. */
-  function listenFor(gate: LockGate): void {
-    const { jobId, askNo } = gate
-    const known = lines.get(jobId)
+  /** Listens for the grant of a request, for up to a page of jobs; polls find the others. */
+  function listenFor(lock: LockDependency): void {
+    const { jobId, askNo } = lock
+    const known = listened.get(jobId)
     if (known?.askNo === askNo) {
       known.since = performance.now()
       return
     }
     listenNoMore(jobId)
-    if (lines.size >= tendPage) return
-    const forget = locks.listen(gate, () => onNext(jobId))
-    lines.set(jobId, { askNo, forget, since: performance.now() })
+    if (listened.size >= tendPage) return
+    const forget = locks.listen(lock, () => onNext(jobId))
+    listened.set(jobId, { askNo, forget, since: performance.now() })
   }
 
   function listenNoMore(jobId: string): void {
-    lines.get(jobId)?.forget()
-    lines.delete(jobId)
+    listened.get(jobId)?.forget()
+    listened.delete(jobId)
   }
 }
 
-/** A place in line that is listened for: another ask is another place. */
+/** A request that is listened for. */
 interface Heard {
   readonly askNo: number
   readonly forget: () => void
@@ -214,6 +215,6 @@ interface Heard {
   since: number
 }
 
-function isToAsk({ state, fence, dueInMs }: LockGate): boolean {
+function isToAsk({ state, fence, dueInMs }: LockDependency): boolean {
   return state === 'waiting' && fence === null && dueInMs === 0
 }

@@ -1,56 +1,58 @@
 import type { JobState } from '../job.ts'
 
 /**
- * What a job may wait for before it can be claimed, and what that asks of a backend. Such a job is added `waiting`
- * together with what it waits for, in one transaction, and no claim sees it. Everything that lets it on is written on the
- * condition that it still waits; so any number of keepers may try at once, in any number of processes, and any may die.
+ * What jobs depend on: other jobs, and a lock. A job with dependencies is added as `waiting`, in one transaction with
+ * them, and no claim sees it. Each step that unblocks a job is conditional on the job still waiting. So any number of
+ * resolvers may run at once, in any number of processes, and any of them may crash.
  *
  *     add ──▶ waiting ──dependencies met──▶ (the lock is requested) ──granted──▶ scheduled or ready ──▶ …
  *                │                                    ▲                             │
- *                └── one failed ──▶ cancelled         └──── shut: back-off, lost ───┘
+ *                └── one failed ──▶ cancelled         └── blocked again: back-off, ─┘
+ *                                                         lock lost
  *
- * What is kept here is always in the store that holds the jobs, and goes with a job that is removed; `prune` forgets
- * what belongs to jobs that are gone.
+ * Dependencies are in the store that holds the jobs. Removing a job removes its dependencies; `prune` removes those of
+ * jobs that are gone.
  */
-export interface NewGate {
-  /** Jobs that must have completed; each once, none of them the job itself. */
-  readonly dependencies: readonly string[]
-  /** The line it stands in before each of its attempts; null: none. */
+export interface NewDependencies {
+  /** Jobs that must have completed; each once, and never the job itself. */
+  readonly jobs: readonly string[]
+  /** The lock that the job acquires before each attempt; null: none. */
   readonly lock: { readonly operation: string; readonly resource: string } | null
 }
 
-export interface GateStore {
-  /** The present state of these jobs, in order, as `find` would tell it; undefined: there is no such job. */
+export interface DependencyStore {
+  /** The present states of these jobs, in order, as `find` shows them; undefined: there is no such job. */
   states(ids: readonly string[]): Promise<readonly (JobState | undefined)[]>
-  /** Those of these jobs that a transaction of the caller's sees: what it has added itself is among them. */
+  /** Those of these jobs that the caller's transaction sees, including jobs that it added. */
   seenIn(tx: unknown, ids: readonly string[]): Promise<readonly string[]>
 
   /**
-   * Dependencies that are not met yet, by job and then dependency, byte by byte: of `of`, those for one of these jobs; else those
-   * behind `after`. Also of jobs that wait no more (they were cancelled, or let go by an operator): `meet` clears those.
+   * Unmet dependencies, ordered by job and then dependency, byte by byte. With `of`: dependencies on these jobs. Else:
+   * those behind `after`. A job that no longer waits (it was cancelled, or an operator retried it) may still have some:
+   * `meet` clears them.
    */
   unmet(query: DependencyQuery): Promise<readonly Dependency[]>
   /**
-   * Marks these dependencies as met. A job that waits and has no unmet dependency left is let on in the same step: with a lock it is
-   * called to its line (`lock`), else it is `ready` or, when its `runAt` has not come, `scheduled`. Answers the jobs let on;
-   * one that was called before, by `shut`, is not told again.
+   * Marks these dependencies as met. In the same step, a waiting job without unmet dependencies is unblocked: if it
+   * depends on a lock, the lock is to be requested (`lock`); else it is `ready`, or `scheduled` before its `runAt`.
+   * Returns the unblocked jobs, but not one whose lock was to be requested already.
    */
-  meet(dependencies: readonly Dependency[]): Promise<readonly LetOn[]>
-  /** Ends jobs that wait as `cancelled`, with this error (JSON text), and their dependencies as met. Answers the ids that did. */
+  meet(dependencies: readonly Dependency[]): Promise<readonly Unblocked[]>
+  /** Ends waiting jobs as `cancelled`, with this error (JSON text), and marks their dependencies as met. Returns the ended jobs. */
   fail(ends: readonly { readonly jobId: string; readonly error: string }[]): Promise<readonly string[]>
-  /** The jobs that a job depends on, and those that depend on it, met or not, up to `limit` each, by id; with their present state. */
+  /** The jobs that a job depends on, and its dependents, met or not, up to `limit` each, by id, with their present states. */
   around(id: string, limit: number): Promise<Neighbours>
 
   /**
-   * Takes up to `limit` jobs that were called to a line or hold their lock, and that nobody has tended for a while, the
-   * longest untended first, and counts them as tended for `tendMs`. With `of`: those of these jobs, tended or not.
+   * Takes up to `limit` jobs that request or hold their lock and that no resolver has tended lately, the longest untended
+   * first. They count as tended for `tendMs`. With `of`: those of these jobs, tended or not.
    */
-  tend(request: TendRequest): Promise<readonly LockGate[]>
-  /** Whether any job was called to a line or holds its lock, tended or not. */
+  tend(request: TendRequest): Promise<readonly LockDependency[]>
+  /** Whether any job requests or holds its lock, tended or not. */
   hasCalled(): Promise<boolean>
   /**
-   * The line has granted ask `askNo` with this fence: if the job still waits with that ask, the fence is kept and the
-   * job is `ready` or, when its `runAt` has not come, `scheduled`. Answers the job's queue, or undefined: too late.
+   * Request `askNo` was granted with this fence. If the job still waits with that request, the fence is kept and the job
+   * is `ready`, or `scheduled` before its `runAt`. Returns the job's queue, or undefined when it was too late.
    */
   grant(request: {
     readonly jobId: string
@@ -58,28 +60,27 @@ export interface GateStore {
     readonly fence: number
   }): Promise<string | undefined>
   /**
-   * Ask `askNo` is over (its grant was released or lost, or it never came): the fence is forgotten, `askNo` is one more
-   * and the job is called to its line anew. A job that is ready or scheduled waits again, with its `runAt` and attempts as
-   * they are; one that runs runs on. From now on nobody counts as tending it. False: it had another ask already, or there
-   * is no such gate. With `fence`: also when that is not the fence it has now (null: none), as when somebody else was
-   * granted it meanwhile.
+   * Request `askNo` is over: its grant was released or lost, or never came. The fence is forgotten, `askNo` rises by one,
+   * and the lock is to be requested again, at once. A ready or scheduled job waits again, with its `runAt` and attempts as
+   * they are; a running job runs on. Returns false if the job has another request already, or depends on no lock. With
+   * `fence`: also if that is not the fence it has now (null: none).
    */
-  shut(request: ShutRequest): Promise<boolean>
-  /** The ask of each of these jobs and the fence it has, in order; undefined: it has no lock gate. */
+  blockAgain(request: BlockAgainRequest): Promise<boolean>
+  /** The request of each of these jobs and its fence, in order; undefined: the job depends on no lock. */
   fences(ids: readonly string[]): Promise<readonly (Fence | undefined)[]>
-  /** The same; a fence that it answers is taken from then on, and `isTaken` says whether it was before. */
+  /** The same, and the fences count as taken from then on; `isTaken` says whether they did before. */
   take(ids: readonly string[]): Promise<readonly (TakenFence | undefined)[]>
   /**
-   * Puts the lock gates of these jobs to rest, where the job has ended: the fence is forgotten, `askNo` is one more, and
-   * nobody tends it until `shut` calls it again, should the job be retried.
+   * Puts the lock dependencies of ended jobs to rest: the fence is forgotten, `askNo` rises by one, and no resolver tends
+   * them until `blockAgain`, should the job be retried.
    */
   rest(ids: readonly string[]): Promise<void>
 
-  /** Forgets up to `limit` dependencies and lock gates of jobs that are gone; answers how many. */
+  /** Removes up to `limit` dependencies of jobs that are gone. Returns how many. */
   prune(limit: number): Promise<number>
 }
 
-export interface ShutRequest {
+export interface BlockAgainRequest {
   readonly jobId: string
   readonly askNo: number
   readonly fence?: number | null
@@ -91,13 +92,13 @@ export interface DependencyQuery {
   readonly limit: number
 }
 
-/** That one job waits for another. */
+/** One job depends on another. */
 export interface Dependency {
   readonly jobId: string
   readonly dependencyId: string
 }
 
-export interface LetOn {
+export interface Unblocked {
   readonly jobId: string
   readonly queue: string
   readonly to: 'lock' | 'scheduled' | 'ready'
@@ -121,16 +122,16 @@ export interface TendRequest {
   readonly of?: readonly string[]
 }
 
-/** A job that waits for a lock, or has it. */
-export interface LockGate {
+/** A job that requests a lock, or holds it. */
+export interface LockDependency {
   readonly jobId: string
   readonly operation: string
   readonly resource: string
-  /** Which of its asks this is, from 1. */
+  /** The number of its request, from 1. */
   readonly askNo: number
   /** Null: not granted yet. */
   readonly fence: number | null
-  /** Whether the fence was taken: a claim has or had it. */
+  /** Whether a claim has or had the fence. */
   readonly isTaken: boolean
   /** Undefined: it is gone. */
   readonly state: JobState | undefined

@@ -1,8 +1,8 @@
 import type { Dependency } from './dependency-store.ts'
 
 /**
- * Goes through all dependencies, page by page and round by round, for what nobody told of. A round begins a second after the
- * one before at the earliest, and later where rounds are long, so that it takes a tenth of the time at most.
+ * Walks all dependencies, page by page and round by round, to find those that no wake-up named. Rounds begin at least a
+ * second apart, and further apart if they are long, so that they take at most a tenth of the time.
  */
 export class DependencyWalk {
   readonly #judge: (after: Dependency | undefined) => Promise<{ count: number; next: Dependency | undefined }>
@@ -19,22 +19,22 @@ export class DependencyWalk {
     this.#judge = judge
   }
 
-  /** Somewhere between the first page and the last. */
+  /** Whether it is between the first page and the last. */
   get isUnderWay(): boolean {
     return this.#place !== undefined
   }
 
-  /** Whether there were dependencies in the last whole round or in this one, or there may be some since. */
+  /** Whether the last round or this one found dependencies, or some may have been added since. */
   get hasFound(): boolean {
     return this.#isExpecting || this.#lastCount > 0 || this.#count > 0
   }
 
-  /** There may be dependencies that no round has met yet, not even one that is under way. */
+  /** Dependencies may have been added that no round has seen, not even the present one. */
   expect(): void {
     this.#isExpecting = true
   }
 
-  /** One page, if it is time. */
+  /** Judges one page, if it is time. */
   async step(): Promise<void> {
     const now = performance.now()
     if (!this.isUnderWay) {

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { isSignalboxError } from '../../core/errors.ts'
 import { resolveNewJob } from '../api/add-options.ts'
 import { resolveLimits } from '../queue-limits.ts'
-import { resolveGate } from './dependency.ts'
+import { resolveDependencies } from './dependency.ts'
 
 function refuses(what: () => unknown, option: string): void {
   assert.throws(what, (error) => {
@@ -13,19 +13,19 @@ function refuses(what: () => unknown, option: string): void {
   })
 }
 
-test('a job that waits for nothing has no gate', () => {
+test('a job that waits for nothing has no dependsOn', () => {
   for (const options of [{}, { after: null, lock: null }, { after: [] }])
-    assert.equal(resolveNewJob('add', 'k', null, options).gate ?? null, null)
+    assert.equal(resolveNewJob('add', 'k', null, options).dependsOn ?? null, null)
 })
 
 test('what a job waits for is made whole: each dependency once, the policy kept beside it', () => {
-  assert.deepEqual(resolveGate('add', { after: ['a', 'b', 'a'] }), {
-    gate: { dependencies: ['a', 'b'], lock: null },
+  assert.deepEqual(resolveDependencies('add', { after: ['a', 'b', 'a'] }), {
+    dependsOn: { jobs: ['a', 'b'], lock: null },
     meta: {},
   })
   const lock = { operation: 'pull', resource: 'nginx' }
-  assert.deepEqual(resolveGate('add', { after: { jobs: 'a', onFailure: 'wait' }, lock }), {
-    gate: { dependencies: ['a'], lock },
+  assert.deepEqual(resolveDependencies('add', { after: { jobs: 'a', onFailure: 'wait' }, lock }), {
+    dependsOn: { jobs: ['a'], lock },
     meta: { lock, onFailure: 'wait' },
   })
 })

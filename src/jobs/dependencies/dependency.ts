@@ -1,11 +1,11 @@
 import { SignalboxError } from '../../core/errors.ts'
 import { oneOf, onlyKeys, show, text } from '../../core/options.ts'
-import type { NewGate } from './dependency-store.ts'
+import type { NewDependencies } from './dependency-store.ts'
 
-/** What becomes of a job when one that it waits for dies, is cancelled or is gone. */
+/** What happens to a job when one that it depends on is dead, cancelled or gone. */
 export type OnFailure = 'cancel' | 'run' | 'wait'
 
-/** A line of a lock: an operation on a resource. */
+/** A lock: an operation on a resource. */
 export interface JobLock {
   readonly operation: string
   readonly resource: string
@@ -17,18 +17,18 @@ export type AfterOptions =
   | readonly string[]
   | {
       readonly jobs: string | readonly string[]
-      /** `cancel`: it is cancelled too. `run`: it runs all the same. `wait`: until the other was retried. @default 'cancel' */
+      /** `cancel`: the job is cancelled too. `run`: it runs anyway. `wait`: it waits until the other was retried. @default 'cancel' */
       readonly onFailure?: OnFailure | undefined
     }
 
-/** What a job may be told to wait for. */
-export interface GateOptions {
+/** What a job can depend on. */
+export interface DependencyOptions {
   readonly after?: AfterOptions | null | undefined
   readonly lock?: JobLock | null | undefined
 }
 
-/** What is kept beside the job. */
-export interface GateMeta {
+/** What is kept in the job's metadata. */
+export interface DependencyMeta {
   readonly lock?: JobLock
   readonly onFailure?: OnFailure
 }
@@ -36,11 +36,11 @@ export interface GateMeta {
 const maxDependencies = 1_000
 const policies = ['cancel', 'run', 'wait'] as const
 
-/** Checks what a job waits for. `gate` is null when that is nothing. Throws `invalid_argument`. */
-export function resolveGate(
+/** Checks a job's dependencies. `dependsOn` is null if it has none. Throws `invalid_argument`. */
+export function resolveDependencies(
   name: string,
-  { after, lock }: GateOptions,
-): { readonly gate: NewGate | null; readonly meta: GateMeta } {
+  { after, lock }: DependencyOptions,
+): { readonly dependsOn: NewDependencies | null; readonly meta: DependencyMeta } {
   const dependencies =
     after === undefined || after === null ? undefined : resolveAfter(`${name}.after`, after)
   const line = lock === undefined || lock === null ? null : resolveLock(`${name}.lock`, lock)
@@ -48,12 +48,12 @@ export function resolveGate(
   if (ids.length === 0 && line === null) return nothing
   const onFailure = ids.length === 0 ? 'cancel' : dependencies!.onFailure
   return {
-    gate: { dependencies: ids, lock: line },
+    dependsOn: { jobs: ids, lock: line },
     meta: { ...(line && { lock: line }), ...(onFailure === 'cancel' ? {} : { onFailure }) },
   }
 }
 
-const nothing = { gate: null, meta: {} } as const
+const nothing = { dependsOn: null, meta: {} } as const
 
 function resolveAfter(name: string, after: unknown): { ids: readonly string[]; onFailure: OnFailure } {
   if (typeof after === 'string' || Array.isArray(after))

@@ -14,8 +14,8 @@ async function aStage(locks: Partial<JobLocks>) {
   const memory = await openMemory({ namespace: 'test', migrate: true })
   const unlocked: string[] = []
   const store = new DependentJobStore({
-    ...{ store: memory.jobs, gates: memory.gates, locks: locks as JobLocks },
-    onGated: () => undefined,
+    ...{ store: memory.jobs, dependencies: memory.dependencies, locks: locks as JobLocks },
+    onBlocked: () => undefined,
     onTouched: () => undefined,
     onUnlocked: (ids) => unlocked.push(...ids),
     onRoom: () => undefined,
@@ -23,7 +23,7 @@ async function aStage(locks: Partial<JobLocks>) {
   const locked = resolveNewJob('add', 'pull', null, { lock })
   const plain = resolveNewJob('add', 'plain', null, {})
   await store.add([locked, plain])
-  await memory.gates.grant({ jobId: locked.id, askNo: 1, fence: 7 })
+  await memory.dependencies.grant({ jobId: locked.id, askNo: 1, fence: 7 })
   return { memory, store, locked: locked.id, plain: plain.id, unlocked }
 }
 
@@ -77,9 +77,13 @@ test('a job whose grant is lost is not handed out, and waits in its line again',
   const { memory, store, locked, unlocked } = await aStage(lost as Partial<JobLocks>)
   assert.equal((await store.claim(request)).length, 1)
   assert.equal((await store.find(locked))?.state, 'waiting')
-  assert.deepEqual(await memory.gates.fences([locked]), [{ askNo: 2, fence: null }])
+  assert.deepEqual(await memory.dependencies.fences([locked]), [{ askNo: 2, fence: null }])
   assert.deepEqual(left, [7])
-  assert.deepEqual(unlocked, [locked, 'next'], 'whoever keeps gates is told of both, and that they are such')
+  assert.deepEqual(
+    unlocked,
+    [locked, 'next'],
+    'whoever keeps dependencies is told of both, and that they are such',
+  )
 })
 
 test('a lease is not kept for a job that lost its lock, and is kept for the others', async () => {
@@ -87,7 +91,7 @@ test('a lease is not kept for a job that lost its lock, and is kept for the othe
   const claimed = await store.claim(request)
   const leases = claimed.map(({ id, token }) => ({ jobId: id, token }))
   assert.equal((await store.renew(leases, 90_000)).length, 2)
-  await memory.gates.shut({ jobId: locked, askNo: 1, fence: 7 })
+  await memory.dependencies.blockAgain({ jobId: locked, askNo: 1, fence: 7 })
   const before = (await store.find(locked))!.leaseEndsAt
   assert.deepEqual(
     (await store.renew(leases, 600_000)).map(({ jobId }) => jobId),
@@ -159,12 +163,12 @@ test('a job that was claimed elsewhere and is handed back here lets its lock go 
 test('a job that is lost with its worker is not handed out with the fence it had', async () => {
   const { memory, store, locked } = await aStage({ renew: async () => true, release: async () => undefined })
   // More asks behind it than attempts, as after an operator's retry.
-  for (const askNo of [1, 2, 3]) await memory.gates.shut({ jobId: locked, askNo })
-  await memory.gates.grant({ jobId: locked, askNo: 4, fence: 9 })
+  for (const askNo of [1, 2, 3]) await memory.dependencies.blockAgain({ jobId: locked, askNo })
+  await memory.dependencies.grant({ jobId: locked, askNo: 4, fence: 9 })
   const fencesOf = async () =>
     (await store.claim({ ...request, leaseMs: 50 })).flatMap(({ fence }) => fence ?? [])
   assert.deepEqual(await fencesOf(), [9])
   await vi.waitFor(async () => assert.equal((await store.find(locked))?.state, 'ready'), 10_000)
   assert.deepEqual(await fencesOf(), [])
-  assert.deepEqual(await memory.gates.fences([locked]), [{ askNo: 5, fence: null }])
+  assert.deepEqual(await memory.dependencies.fences([locked]), [{ askNo: 5, fence: null }])
 })

@@ -14,30 +14,27 @@ import type {
   Verdict,
 } from '../job-store.ts'
 import { backoffDefaults, judge } from '../lifecycle.ts'
-import type { Fence, GateStore, TakenFence } from './dependency-store.ts'
+import type { DependencyStore, Fence, TakenFence } from './dependency-store.ts'
 import type { JobLocks, LockAsk } from './job-locks.ts'
 
-/** What the store below is made of. */
 export interface DependentJobStoreParts {
   readonly store: JobStore
-  readonly gates: GateStore
+  readonly dependencies: DependencyStore
   readonly locks: JobLocks
-  /** A job that waits was added. */
-  onGated(): void
-  /** These jobs ended here, or go back in line. */
+  /** A blocked job was added. */
+  onBlocked(): void
+  /** These jobs ended here, or may be claimed again. */
   onTouched(jobIds: readonly string[]): void
-  /** These jobs have a lock and are done with their turn, or are next in its line. */
+  /** These jobs are done with their lock, or are next for one. */
   onUnlocked(jobIds: readonly string[]): void
-  /** In this queue, which has limits, one runs less. */
+  /** A slot is free in this queue, which has limits. */
   onRoom(queue: string): void
 }
 
 /**
- * A store whose jobs with a lock are handed out only with a live grant in hand: what a claim brings is looked at, and what
- * has none goes back to its line. While such a job runs, its lease is renewed only as long as the grant is its own; so
- * losing the lock is losing the lease, and its handler's signal aborts. It also tells of every end, for those who wait.
- *
- * Jobs without a lock pass as they are.
+ * A job store that hands out a job with a lock only while its grant is live: a claimed job without one is blocked again.
+ * While such a job runs, its lease is renewed only as long as it holds the grant. So a lost lock is a lost lease, and the
+ * handler's signal aborts. The store also reports every end, for the dependents. Jobs without a lock pass unchanged.
  */
 export class DependentJobStore extends ForwardingJobStore {
   readonly #parts: DependentJobStoreParts
@@ -64,7 +61,7 @@ export class DependentJobStore extends ForwardingJobStore {
       fenced.set(record.id, fence)
       remember(this.#held, record.token, { ask: askOf(record, known), fence })
     }
-    // What cannot go back now is taken back when its lease ends; the others need not wait for it.
+    // A job that cannot go back now is reclaimed when its lease ends; the others do not wait for it.
     await this.#sendBack(looked.filter(({ fence }) => fence === undefined)).catch(() => undefined)
     const isLocked = new Set(locked.map(({ id }) => id))
     return records.flatMap((record) => {
@@ -74,9 +71,9 @@ export class DependentJobStore extends ForwardingJobStore {
     })
   }
 
-  /** Which of them have a grant that is alive now, by the locks' own clock. Never rejects: locks may be kept elsewhere, and be away. */
+  /** Finds the live grants, by the clock of the locks. Never rejects: the locks may be in another store, and down. */
   async #lookAt(records: readonly ClaimedRecord[]): Promise<readonly Looked[]> {
-    const fences = await this.#parts.gates.take(records.map(({ id }) => id)).catch(() => undefined)
+    const fences = await this.#parts.dependencies.take(records.map(({ id }) => id)).catch(() => undefined)
     return Promise.all(
       records.map(async (record, at): Promise<Looked> => {
         const known = fences?.[at]
@@ -91,14 +88,13 @@ export class DependentJobStore extends ForwardingJobStore {
 
   async #liveFence(record: ClaimedRecord, known: TakenFence | undefined): Promise<number | undefined> {
     if (known === undefined || known.fence === null) return undefined
-    // A grant is for one claim. Each that came to nothing has an ask of its own behind it; where that was not written,
-    // as when a worker died, this is still the grant of a claim before. One of the release before took nothing: its
-    // attempts tell, unless the job was retried since.
+    // A grant is for one claim. After a worker died, the next request may not be written yet: then this is the grant of
+    // an earlier claim. A grant older than the attempt is stale, too.
     if (known.isTaken || known.askNo < record.attempt) return undefined
     return (await this.#parts.locks.renew(askOf(record, known), known.fence)) ? known.fence : undefined
   }
 
-  /** Jobs that nobody may do now: no fault of theirs, so it burns no attempt, however often. */
+  /** Hands back jobs whose lock is not theirs now. That uses up no attempt, however often it happens. */
   async #sendBack(jobs: readonly Looked[]): Promise<void> {
     if (jobs.length === 0) return
     await this.inner.settle(
@@ -111,29 +107,33 @@ export class DependentJobStore extends ForwardingJobStore {
     )
     const called = jobs.map(({ record }) => record.id)
     try {
-      for (const job of jobs) if (job.isSure) called.push(...(await this.#callToLine(job)))
+      for (const job of jobs) if (job.isSure) called.push(...(await this.#blockAgain(job)))
     } finally {
-      // Only now: whoever tends it before would find it as it was, with a grant that still lives.
+      // Only now: a resolver that tends the job earlier would find the old grant still live.
       this.#parts.onUnlocked(called)
     }
   }
 
-  /** What still stood in line, or held it, would keep others waiting for nobody. Answers whose turn it is now, where known. */
-  async #callToLine({ record, known }: Looked): Promise<readonly string[]> {
+  /** Releases the grant or the request, and has the lock requested again. Returns the job that is next, if known. */
+  async #blockAgain({ record, known }: Looked): Promise<readonly string[]> {
     if (known === undefined) return []
     const ask = askOf(record, known)
     const next =
       known.fence === null ? undefined : await this.#parts.locks.release(ask, known.fence, 'failure')
-    const isShut = await this.#parts.gates.shut({ jobId: record.id, askNo: known.askNo, fence: known.fence })
-    if (isShut && known.fence === null) await this.#parts.locks.leave(ask)
+    const isBlockedAgain = await this.#parts.dependencies.blockAgain({
+      jobId: record.id,
+      askNo: known.askNo,
+      fence: known.fence,
+    })
+    if (isBlockedAgain && known.fence === null) await this.#parts.locks.leave(ask)
     return next === undefined ? [] : [next]
   }
 
-  /** A job whose grant is not its own any more is not kept: it is free for others when its lease ends. */
+  /** Does not renew a job that lost its grant: others may claim it when its lease ends. */
   override async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
     const locked = this.#held.size === 0 ? [] : leases.filter(({ token }) => this.#held.has(token))
     if (locked.length === 0) return this.inner.renew(leases, leaseMs)
-    const fences = await this.#parts.gates.fences(locked.map(({ jobId }) => jobId))
+    const fences = await this.#parts.dependencies.fences(locked.map(({ jobId }) => jobId))
     const lost = new Set(
       locked
         .filter(({ token }, at) => fences[at]?.fence !== this.#held.get(token)?.fence)
@@ -146,8 +146,8 @@ export class DependentJobStore extends ForwardingJobStore {
   }
 
   /**
-   * Whoever ran a job that comes back may go on with it, whatever was said: its next claim has to have a fence of its own,
-   * so this grant ends before anybody can claim the job.
+   * A handler may go on after its job was handed back. The next claim needs a fence of its own, so this grant ends before
+   * the job can be claimed.
    */
   async #letGo(verdicts: readonly Verdict[]): Promise<void> {
     if (this.#held.size === 0) return
@@ -156,21 +156,21 @@ export class DependentJobStore extends ForwardingJobStore {
     await Promise.all(grants.map((grant) => this.#releaseQuietly(grant)))
   }
 
-  /** The same for jobs that were claimed elsewhere and are handed back here: what they have, only the stores know. */
+  /** The same for jobs that another process claimed and that are handed back here: only the stores know their grants. */
   async #letGoOf(handedBack: readonly Verdict[]): Promise<void> {
     if (handedBack.length === 0) return
-    const fences = await this.#parts.gates.fences(handedBack.map(({ jobId }) => jobId)).catch(() => [])
+    const fences = await this.#parts.dependencies.fences(handedBack.map(({ jobId }) => jobId)).catch(() => [])
     for (const [at, known] of fences.entries()) {
       if (known === undefined || known.fence === null) continue
       const record = await this.inner.find(handedBack[at]!.jobId).catch(() => undefined)
-      // One that was claimed since has a grant of its own: this was said a second time.
+      // A job claimed since has a new grant: this hand-back was a repetition.
       if (record?.state !== 'ready') continue
       await this.#releaseQuietly({ ask: askOf(record, known), fence: known.fence })
       this.#parts.onUnlocked([record.id])
     }
   }
 
-  /** Where the locks are away, the grant runs out. */
+  /** If the locks are down, the grant expires by itself. */
   async #releaseQuietly({ ask, fence }: Grant): Promise<void> {
     const next = await this.#parts.locks.release(ask, fence, 'failure').catch(() => undefined)
     if (next !== undefined) this.#parts.onUnlocked([next])
@@ -195,7 +195,7 @@ export class DependentJobStore extends ForwardingJobStore {
     wakeUps?: readonly string[],
   ): Promise<readonly Added[]> {
     const added = await this.inner.add(jobs, tx, wakeUps)
-    if (jobs.some(({ gate }) => gate)) this.#parts.onGated()
+    if (jobs.some(({ dependsOn }) => dependsOn)) this.#parts.onBlocked()
     return added
   }
 
@@ -243,23 +243,23 @@ export class DependentJobStore extends ForwardingJobStore {
   }
 }
 
-/** A job with a lock, as a claim brought it. */
+/** A claimed job with a lock. */
 interface Looked {
   readonly record: ClaimedRecord
-  /** What is known of its gate; undefined: nothing. */
+  /** What is known of its lock dependency; undefined: nothing. */
   readonly known: TakenFence | undefined
-  /** Its live grant; undefined: it has none, or nobody could say. */
+  /** The fence of its live grant; undefined: it has none, or the locks did not answer. */
   readonly fence: number | undefined
   readonly isSure: boolean
 }
 
-/** Jobs in hand here, by token: their grants, and the queues of those that count for limits. */
+/** Jobs in flight here, by token: their grants, and their queues if these have limits. */
 interface Leased {
   readonly held: Map<string, Grant>
   readonly limited: Map<string, string>
 }
 
-/** A server makes a store for each request that is kept, and what one of them claimed another one ends. */
+/** A server creates a store for each session; a job claimed through one may end through another. */
 const leasedByLocks = new WeakMap<JobLocks, Leased>()
 
 function leasedWith(locks: JobLocks): Leased {
@@ -268,20 +268,20 @@ function leasedWith(locks: JobLocks): Leased {
   return leased
 }
 
-/** A turn of a job in hand. */
+/** The grant of a job in flight. */
 interface Grant {
   readonly ask: LockAsk
   readonly fence: number
 }
 
-/** So long a job is put off when the store of its lock does not answer. */
+/** How long a job is delayed when its locks do not answer. */
 const lockTroubleMs = 5_000
 
 function askOf({ id, meta }: Pick<ClaimedRecord, 'id' | 'meta'>, { askNo }: Fence): LockAsk {
   return { ...decodeLock(meta)!, jobId: id, askNo }
 }
 
-/** So much is known of the jobs in hand here; of older ones the leases decide alone. */
+/** How many jobs in flight are remembered; for older ones, only their leases count. */
 const maxRemembered = 100_000
 
 function remember<Value>(known: Map<string, Value>, token: string, value: Value): void {

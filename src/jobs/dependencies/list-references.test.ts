@@ -24,7 +24,7 @@ function refusal(list: Parameters<typeof resolve>[0]): SignalboxError {
 test('refs become the ids of their jobs, and what is no ref stays the id it is', () => {
   const { records, resolved } = resolve([['a'], [undefined, 'a', 'an-id'], ['b', 'b2'], ['b2']])
   assert.deepEqual(
-    resolved.map(({ gate }) => gate?.dependencies ?? []),
+    resolved.map(({ dependsOn }) => dependsOn?.jobs ?? []),
     [[], [records[0]!.id, 'an-id'], [records[3]!.id], []],
   )
 })
@@ -64,5 +64,5 @@ test('a chain of thousands is no trouble, and neither is a wide fan', () => {
   assert.equal(resolve(chain).resolved.length, 5_000)
   const fan = [...Array.from({ length: 1_000 }, (_, at) => [`f${at}`] as const)]
   const sum = [undefined, ...fan.map(([ref]) => ref)] as const
-  assert.equal(resolve([...fan, sum]).resolved.at(-1)?.gate?.dependencies.length, 1_000)
+  assert.equal(resolve([...fan, sum]).resolved.at(-1)?.dependsOn?.jobs.length, 1_000)
 })

@@ -24,12 +24,12 @@ export function resolveRefs(
   }
   refuseRings(name, places, records)
   return records.map((record) => {
-    if (!record.gate || record.gate.dependencies.length === 0) return record
-    const dependencies = record.gate.dependencies.map((dependency) => {
+    if (!record.dependsOn || record.dependsOn.jobs.length === 0) return record
+    const jobs = record.dependsOn.jobs.map((dependency) => {
       const place = places.get(dependency)
       return place === undefined ? dependency : records[place]!.id
     })
-    return { ...record, gate: { ...record.gate, dependencies: [...new Set(dependencies)] } }
+    return { ...record, dependsOn: { ...record.dependsOn, jobs: [...new Set(jobs)] } }
   })
 }
 
@@ -37,7 +37,7 @@ export function resolveRefs(
 function refuseRings(name: string, places: ReadonlyMap<string, number>, records: readonly NewJob[]): void {
   const firstOf = sharedPlaces(records)
   const waitsFor = (at: number) =>
-    (records[at]!.gate?.dependencies ?? []).flatMap((dependency) => {
+    (records[at]!.dependsOn?.jobs ?? []).flatMap((dependency) => {
       const place = places.get(dependency)
       return place === undefined ? [] : [firstOf[place]!]
     })

@@ -133,7 +133,7 @@ function said(doc: ScheduleDoc): ScheduleDoc {
 /** The job of one run. `slotAt` null: out of turn. */
 export function jobOf(name: string, { job }: ScheduleDoc, slotAt: number | null): NewJob {
   const { tags, limitKey, ...record } = job
-  const lock = record.gate?.lock
+  const lock = record.dependsOn?.lock
   return {
     ...record,
     id: createId(),
@@ -187,13 +187,13 @@ export function showSchedule(record: ScheduleRecord): Schedule {
   }
 }
 
-function showJob({ payload, backoff, limitKey, gate, ...job }: ScheduleDoc['job']): Schedule['job'] {
+function showJob({ payload, backoff, limitKey, dependsOn, ...job }: ScheduleDoc['job']): Schedule['job'] {
   const { kind, queue, priority, uniqueKey, maxAttempts, timeoutMs, tags } = job
   return {
     ...{ kind, queue, payload: JSON.parse(payload) as unknown, priority, uniqueKey, maxAttempts },
     ...{ backoff: decodeBackoff(backoff), timeoutMs, tags },
     limitKey: limitKey ?? null,
-    lock: gate?.lock ?? null,
+    lock: dependsOn?.lock ?? null,
   }
 }
 

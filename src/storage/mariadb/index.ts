@@ -29,7 +29,7 @@ import { type Link, Pool } from './connection/pool.ts'
 import type { Store } from './engine-store.ts'
 import { createMariadbFleet, listDispatched } from './fleet.ts'
 import { checkTransaction } from './jobs/add.ts'
-import { createMariadbGates, listGated } from './jobs/dependencies.ts'
+import { createMariadbDependencies, listGated } from './jobs/dependencies.ts'
 import { createMariadbJobs } from './jobs/jobs.ts'
 import { listQueued } from './jobs/queued.ts'
 import { createMariadbLocks } from './locks/locks.ts'
@@ -44,7 +44,7 @@ import { qualifyTables } from './tables.ts'
 const ownPoolSize = 8
 /** Transactions on wait queues of locks: they may wait for each other, and must not keep anything else waiting. */
 const waitingPoolSize = 6
-/** The same for guards, which a caller's transaction may keep for long, for the monitor, notes, schedules and gates. */
+/** The same for guards, which a caller's transaction may keep for long, for the monitor, notes, schedules and dependencies. */
 const guardPoolSize = 6
 
 /** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
@@ -121,7 +121,7 @@ export async function openMariadb(
         jobs,
         notes: createNoteStore(database, name),
         schedules: createMariadbSchedules(guarded),
-        gates: createMariadbGates(guarded),
+        dependencies: createMariadbDependencies(guarded),
         locks,
         guards: createGuardStore(database, name, jobs),
         monitor: createMariadbMonitor(guarded, database),
@@ -154,7 +154,7 @@ export async function openMariadb(
           return rows.map((row) => row.namespace)
         }),
       queuedNamespaces: (queue, limit) => listQueued(shared, queue, limit),
-      gatedNamespaces: (limit) => listGated(shared, limit),
+      blockedNamespaces: (limit) => listGated(shared, limit),
       dispatchedNamespaces: (limit) => listDispatched(shared, limit),
       migrator,
       warnings: facts.warnings,

@@ -1,22 +1,22 @@
 import type {
+  BlockAgainRequest,
   Dependency,
   DependencyQuery,
+  DependencyStore,
   Fence,
-  GateStore,
   JobState,
-  LetOn,
-  LockGate,
+  LockDependency,
   Neighbour,
   Neighbours,
-  NewGate,
-  ShutRequest,
+  NewDependencies,
   TakenFence,
   TendRequest,
+  Unblocked,
 } from '../../jobs/index.ts'
 import { unsupported } from './transaction.ts'
 
-/** What gates ask of the jobs beside them; each at once, so that it is one step with what is written here. */
-export interface GatedJobs {
+/** What dependencies ask of the jobs beside them; each at once, so that it is one step with what is written here. */
+export interface DependentJobs {
   /** As everybody sees it at this moment; undefined: there is no such job. */
   look(id: string): { readonly queue: string; readonly state: JobState; readonly dueInMs: number } | undefined
   /** Puts a job that waits in line; answers what it is then, or undefined when it did not wait. */
@@ -40,20 +40,20 @@ interface Lock {
 }
 
 /** What the jobs of one namespace wait for. */
-export class MemoryGates implements GateStore {
+export class MemoryDependencies implements DependencyStore {
   readonly #now: () => number
-  readonly #jobs: GatedJobs
+  readonly #jobs: DependentJobs
   /** By job, then by the job it depends on: whether it is met. */
   readonly #dependencies = new Map<string, Map<string, boolean>>()
   readonly #locks = new Map<string, Lock>()
 
-  constructor(now: () => number, jobs: GatedJobs) {
+  constructor(now: () => number, jobs: DependentJobs) {
     this.#now = now
     this.#jobs = jobs
   }
 
   /** Whether a job waits for another, or stands in a line or holds its lock. */
-  get isGated(): boolean {
+  get isBlocked(): boolean {
     return this.#isAnyCalled || [...this.#dependencies.values()].some(hasUnmet)
   }
 
@@ -62,11 +62,11 @@ export class MemoryGates implements GateStore {
   }
 
   /** Writes down what a new job waits for. */
-  keep(jobId: string, { dependencies, lock }: NewGate): void {
-    if (dependencies.length > 0)
-      this.#dependencies.set(jobId, new Map(dependencies.map((dependencyId) => [dependencyId, false])))
+  keep(jobId: string, { jobs, lock }: NewDependencies): void {
+    if (jobs.length > 0)
+      this.#dependencies.set(jobId, new Map(jobs.map((dependencyId) => [dependencyId, false])))
     if (lock === null) return
-    const isCalled = dependencies.length === 0
+    const isCalled = jobs.length === 0
     this.#locks.set(jobId, {
       ...{ jobId, ...lock, askNo: 1, fence: null, takenFence: null },
       ...{ isCalled, tendedUntil: 0 },
@@ -101,7 +101,7 @@ export class MemoryGates implements GateStore {
       .map(({ jobId, dependencyId }) => ({ jobId, dependencyId }))
   }
 
-  async meet(dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
+  async meet(dependencies: readonly Dependency[]): Promise<readonly Unblocked[]> {
     const met = dependencies.filter(({ jobId, dependencyId }) => {
       const own = this.#dependencies.get(jobId)
       if (own?.get(dependencyId) !== false) return false
@@ -137,7 +137,7 @@ export class MemoryGates implements GateStore {
     }
   }
 
-  async tend({ limit, tendMs, of }: TendRequest): Promise<readonly LockGate[]> {
+  async tend({ limit, tendMs, of }: TendRequest): Promise<readonly LockDependency[]> {
     const now = this.#now()
     const taken = [...this.#locks.values()]
       .filter(({ isCalled }) => isCalled)
@@ -174,7 +174,7 @@ export class MemoryGates implements GateStore {
     return this.#jobs.look(jobId)!.queue
   }
 
-  async shut({ jobId, askNo, fence }: ShutRequest): Promise<boolean> {
+  async blockAgain({ jobId, askNo, fence }: BlockAgainRequest): Promise<boolean> {
     const lock = this.#locks.get(jobId)
     if (lock?.askNo !== askNo || (fence !== undefined && lock.fence !== fence)) return false
     lock.fence = null
@@ -227,7 +227,7 @@ export class MemoryGates implements GateStore {
     return forgotten
   }
 
-  #letOn(jobId: string): LetOn[] {
+  #letOn(jobId: string): Unblocked[] {
     const job = this.#jobs.look(jobId)
     if (job?.state !== 'waiting' || hasUnmet(this.#dependencies.get(jobId)!)) return []
     const { queue } = job

@@ -6,7 +6,7 @@ import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { MemoryAudit } from './audit.ts'
-import { MemoryGates } from './dependencies.ts'
+import { MemoryDependencies } from './dependencies.ts'
 import { MemoryFleet } from './fleet.ts'
 import { MemoryGuards } from './guards.ts'
 import { MemoryJobs } from './jobs.ts'
@@ -39,21 +39,21 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   const namespaces = new Map<string, Stores>()
   const fleets = new Map<string, MemoryFleet>()
   const keyed = new Map<string, MemoryJobs>()
-  const gated = new Map<string, MemoryGates>()
+  const blocked = new Map<string, MemoryDependencies>()
   const within = (name: string): Stores => {
     const known = namespaces.get(name)
     if (known) return known
     const notes = new MemoryNotes(clock)
     const ownJobs = new MemoryJobs(clock, {
-      keepGate: (id, gate) => gates.keep(id, gate),
+      keepDependencies: (id, dependsOn) => dependencies.keep(id, dependsOn),
       makeRoom: (id) => notes.makeRoom(id),
       forget(ids) {
         notes.forget(ids)
-        gates.forget(ids)
+        dependencies.forget(ids)
       },
     })
-    const gates = new MemoryGates(clock, ownJobs)
-    gated.set(name, gates)
+    const dependencies = new MemoryDependencies(clock, ownJobs)
+    blocked.set(name, dependencies)
     keyed.set(name, ownJobs)
     const jobs: JobStore = refusing(ownJobs, check)
     const guards: GuardStore = refusing(new MemoryGuards(clock), check)
@@ -64,7 +64,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
       jobs,
       notes: refusing(notes, check),
       schedules: refusing(new MemorySchedules(clock, ownJobs), check),
-      gates: refusing(gates, check),
+      dependencies: refusing(dependencies, check),
       locks: refusing(createMemoryLocks(clock), check),
       guards,
       monitor: refusing(new MemoryMonitor(clock, { jobs, guards }), check),
@@ -117,9 +117,9 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
       const queued = [...keyed].flatMap(([name, jobs]) => (jobs.hasKeyIn(queue) ? [name] : []))
       return queued.slice(0, limit)
     },
-    async gatedNamespaces(limit) {
+    async blockedNamespaces(limit) {
       check()
-      return [...gated].flatMap(([name, { isGated }]) => (isGated ? [name] : [])).slice(0, limit)
+      return [...blocked].flatMap(([name, { isBlocked }]) => (isBlocked ? [name] : [])).slice(0, limit)
     },
     async dispatchedNamespaces(limit) {
       check()

@@ -4,7 +4,7 @@ import { limitKeyOf } from '../sql/limit-key.ts'
 import type { Entry } from './wait-queue.ts'
 
 /** A job as memory keeps it. Whether a queued one is scheduled or ready is a matter of the moment. */
-export interface Row extends Omit<NewJob, 'due' | 'gate'> {
+export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
   stored: 'queued' | 'waiting' | 'running' | FinalState
   /** Where it stands in line; null: in none. */
   place: Entry | null

@@ -11,7 +11,7 @@ import type {
   JobStore,
   LeaseRef,
   ListQuery,
-  NewGate,
+  NewDependencies,
   NewJob,
   QueueLimits,
   QueueStats,
@@ -24,7 +24,7 @@ import type {
 } from '../../jobs/index.ts'
 import { expiredError } from '../expired-error.ts'
 import { createNonce, encodeToken } from '../token.ts'
-import type { GatedJobs } from './dependencies.ts'
+import type { DependentJobs } from './dependencies.ts'
 import { createRow, judge, lapsesTo, type Row, toRecord } from './job-row.ts'
 import { MemoryLimits } from './limits.ts'
 import { Standing } from './ready-order.ts'
@@ -34,7 +34,7 @@ import { type Entry, goesBefore } from './wait-queue.ts'
 /** What is kept beside the jobs and goes with them. */
 export interface JobSurroundings {
   /** Writes down what a new job waits for. */
-  keepGate(id: string, gate: NewGate): void
+  keepDependencies(id: string, dependsOn: NewDependencies): void
   /** A job is begun anew: its next attempts need space for what they say. */
   makeRoom(id: string): void
   /** Forgets all that is kept about removed jobs. */
@@ -42,7 +42,7 @@ export interface JobSurroundings {
 }
 
 /** Jobs in memory. All rows are in one map, and those that live in their `Standing`, too. */
-export class MemoryJobs implements JobStore, GatedJobs {
+export class MemoryJobs implements JobStore, DependentJobs {
   readonly #now: () => number
   readonly #surroundings: JobSurroundings
   readonly #rows = new Map<string, Row>()
@@ -71,20 +71,20 @@ export class MemoryJobs implements JobStore, GatedJobs {
       const row = createRow(job, now)
       this.#rows.set(row.id, row)
       this.#ids = undefined
-      if (job.gate) this.#standing.hold(row)
+      if (job.dependsOn) this.#standing.hold(row)
       else this.#standing.enqueue(row, now)
       return { id: row.id, duplicate: false }
     })
-    if (jobs.some(({ gate }) => gate)) this.#keepGates(jobs, added)
+    if (jobs.some(({ dependsOn }) => dependsOn)) this.#keepDependencies(jobs, added)
     return added
   }
 
-  #keepGates(jobs: readonly NewJob[], added: readonly Added[]): void {
+  #keepDependencies(jobs: readonly NewJob[], added: readonly Added[]): void {
     const became = new Map(jobs.map((job, at) => [job.id, added[at]!.id]))
-    for (const [at, { id, gate }] of jobs.entries()) {
-      if (!gate || added[at]!.duplicate) continue
-      const dependencies = gate.dependencies.map((dependencyId) => became.get(dependencyId) ?? dependencyId)
-      this.#surroundings.keepGate(id, { ...gate, dependencies })
+    for (const [at, { id, dependsOn }] of jobs.entries()) {
+      if (!dependsOn || added[at]!.duplicate) continue
+      const others = dependsOn.jobs.map((dependencyId) => became.get(dependencyId) ?? dependencyId)
+      this.#surroundings.keepDependencies(id, { ...dependsOn, jobs: others })
     }
   }
 

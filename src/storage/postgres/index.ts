@@ -15,7 +15,7 @@ import { Connections } from './connection/connection.ts'
 import { PostgresDatabase } from './connection/database.ts'
 import { parseTarget, type Target, takesOptions } from './connection/target.ts'
 import { fleetStatements, PostgresFleet } from './fleet.ts'
-import { gateStatements, PostgresGates } from './jobs/dependencies.ts'
+import { gateStatements, PostgresDependencies } from './jobs/dependencies.ts'
 import { PostgresJobs } from './jobs/jobs.ts'
 import { createSpace, type Ground } from './jobs/namespace-memory.ts'
 import { listQueued } from './jobs/queued.ts'
@@ -62,7 +62,7 @@ export async function openPostgres(
     const reports = reportStatements(quoted)
     const boards = fleetStatements(quoted)
     const schedules = scheduleStatements(quoted)
-    const gates = gateStatements(quoted)
+    const dependencies = gateStatements(quoted)
     const createStores = (name: string): Stores => {
       const notifier = notifiers.within(name)
       const space = createSpace(ground, name, notifier)
@@ -71,7 +71,7 @@ export async function openPostgres(
         jobs,
         notes: createNoteStore(database, name),
         schedules: new PostgresSchedules(connections, space, schedules),
-        gates: new PostgresGates(connections, space, gates),
+        dependencies: new PostgresDependencies(connections, space, dependencies),
         locks: createPostgresLocks(connections, name, quoted, waitQueues),
         guards: createGuardStore(database, name, jobs),
         monitor: createPostgresMonitor(connections, space, quoted, { reports, database }),
@@ -112,8 +112,8 @@ export async function openPostgres(
         return rows.map((row) => row.namespace)
       },
       queuedNamespaces: (queue, limit) => listQueued(connections, quoted, queue, limit),
-      async gatedNamespaces(limit) {
-        const { rows } = await connections.run<{ namespace: string }>(gates.gated, [limit])
+      async blockedNamespaces(limit) {
+        const { rows } = await connections.run<{ namespace: string }>(dependencies.blocked, [limit])
         return rows.map((row) => row.namespace)
       },
       async dispatchedNamespaces(limit) {

@@ -2,7 +2,7 @@ import type { Added, Fired, NewSchedule, ScheduleRecord, ScheduleStore } from '.
 import { nowMs } from './connection/columns.ts'
 import type { Connections, Statement } from './connection/connection.ts'
 import { sqlState } from './connection/failures.ts'
-import { addValues, hasGate } from './jobs/add.ts'
+import { addValues, isBlocked } from './jobs/add.ts'
 import { PostgresJobs } from './jobs/jobs.ts'
 import type { Space } from './jobs/namespace-memory.ts'
 import { transact, transactAtOnce } from './monitor/monitor-transaction.ts'
@@ -60,7 +60,7 @@ export class PostgresSchedules implements ScheduleStore {
 
   async fire(fired: Fired): Promise<{ version: number; added: readonly Added[] } | null> {
     // What waits for something is written with it, in more than one statement.
-    const isKeyed = fired.jobs.some((job) => job.uniqueKey !== null || hasGate(job))
+    const isKeyed = fired.jobs.some((job) => job.uniqueKey !== null || isBlocked(job))
     try {
       return isKeyed ? await this.#fireKeyed(fired) : await this.#firePlain(fired)
     } catch (error) {

@@ -14,7 +14,7 @@ import { SqliteDatabase } from './connection/database.ts'
 import { closed } from './connection/failures.ts'
 import { Reader } from './connection/reader.ts'
 import { createSqliteFleet, listDispatched } from './fleet.ts'
-import { createSqliteGates } from './jobs/dependencies.ts'
+import { createSqliteDependencies } from './jobs/dependencies.ts'
 import { listGatedNamespaces } from './jobs/dependency-reads.ts'
 import { SqliteJobs } from './jobs/jobs.ts'
 import { listQueued } from './jobs/queued.ts'
@@ -77,7 +77,7 @@ export async function openSqlite(
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
       const notes = createNoteStore(database, name)
       const schedules = createSqliteSchedules({ namespace: name, writer, reader, check })
-      const gates = createSqliteGates({ namespace: name, writer, reader, transactions, check })
+      const dependencies = createSqliteDependencies({ namespace: name, writer, reader, transactions, check })
       const locks = createSqliteLocks(name, writer, reader, check)
       const guards = createGuardStore(database, name, jobs)
       const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })
@@ -85,7 +85,7 @@ export async function openSqlite(
       const fleet = createSqliteFleet({ namespace: name, writer, reader, check })
       const ownNotifier = notifier.within(name)
       return {
-        ...{ jobs, notes, schedules, gates, locks, guards, monitor, audit },
+        ...{ jobs, notes, schedules, dependencies, locks, guards, monitor, audit },
         fleet: createNotifyingFleet(fleet, ownNotifier),
         notifier: ownNotifier,
         keyed: (key) => ({ jobs: once(key) }),
@@ -110,7 +110,7 @@ export async function openSqlite(
         ),
       scheduledNamespaces: (limit) => reader.read((connection) => listScheduled(connection, limit)),
       queuedNamespaces: (queue, limit) => reader.read((connection) => listQueued(connection, queue, limit)),
-      gatedNamespaces: (limit) => reader.read((connection) => listGatedNamespaces(connection, limit)),
+      blockedNamespaces: (limit) => reader.read((connection) => listGatedNamespaces(connection, limit)),
       dispatchedNamespaces: (limit) => reader.read((connection) => listDispatched(connection, limit)),
       migrator,
       warnings: location.synchronous === 'full' ? [] : [weak],

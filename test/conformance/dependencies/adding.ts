@@ -3,9 +3,9 @@ import { test } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'
 import type { Candidate } from '../candidates.ts'
 import { addOne, aJob, claim, find, ids, longMs, runningJob } from '../jobs/making.ts'
-import { addLocked, addNeeding, aLock, gateIn, gateOf } from './making.ts'
+import { addLocked, addNeeding, aLock, dependenciesOf, lockOf } from './making.ts'
 
-/** A job with a gate is written waiting, with what it waits for. */
+/** A job that depends on others is written waiting, with its dependencies. */
 export function addingContract({ open }: Candidate): void {
   test('a job that depends on others, or a lock, waits and is not claimed', async () => {
     await using backend = await open()
@@ -20,7 +20,7 @@ export function addingContract({ open }: Candidate): void {
     for (const id of waiting) {
       const job = await find(backend, id)
       assert.deepEqual([job.state, job.attempt, job.finishedAt], ['waiting', 0, null])
-      assert.equal('gate' in job, false)
+      assert.equal('dependsOn' in job, false)
     }
     assert.deepEqual(ids(await backend.jobs.list({ state: 'waiting', limit: 10 })).sort(), waiting.toSorted())
     assert.deepEqual(await backend.jobs.list({ state: 'ready', queue: 'mail', limit: 10 }), [])
@@ -35,12 +35,12 @@ export function addingContract({ open }: Candidate): void {
     const lock = { operation: '刷'.repeat(191), resource: '😀'.repeat(191) }
     const id = await addNeeding(backend, [two, one], {}, lock)
     const dependencies = [one, two].sort().map((dependencyId) => ({ jobId: id, dependencyId }))
-    assert.deepEqual(await backend.gates.unmet({ limit: 10 }), dependencies)
+    assert.deepEqual(await backend.dependencies.unmet({ limit: 10 }), dependencies)
     // It stands in no line yet.
-    assert.equal(await gateIn(backend, id), undefined)
-    assert.deepEqual(await backend.gates.fences([id]), [{ askNo: 1, fence: null }])
-    await backend.gates.meet(dependencies)
-    const { operation, resource, askNo, fence, state } = (await gateIn(backend, id))!
+    assert.equal(await lockOf(backend, id), undefined)
+    assert.deepEqual(await backend.dependencies.fences([id]), [{ askNo: 1, fence: null }])
+    await backend.dependencies.meet(dependencies)
+    const { operation, resource, askNo, fence, state } = (await lockOf(backend, id))!
     assert.deepEqual({ operation, resource, askNo, fence }, { ...lock, askNo: 1, fence: null })
     assert.equal(state, 'waiting')
   })
@@ -49,12 +49,15 @@ export function addingContract({ open }: Candidate): void {
     await using backend = await open()
     const [a, b, c] = [createId(), createId(), createId()]
     await backend.jobs.add([
-      aJob({ id: c, gate: gateOf({ dependencies: [a, b] }) }),
+      aJob({ id: c, dependsOn: dependenciesOf({ jobs: [a, b] }) }),
       aJob({ id: a }),
-      aJob({ id: b, gate: gateOf({ dependencies: [a], lock: aLock }) }),
+      aJob({ id: b, dependsOn: dependenciesOf({ jobs: [a], lock: aLock }) }),
     ])
     assert.deepEqual(ids(await claim(backend)), [a])
-    assert.deepEqual((await backend.gates.around(a, 10)).dependents.map(({ id }) => id).sort(), [b, c].sort())
+    assert.deepEqual(
+      (await backend.dependencies.around(a, 10)).dependents.map(({ id }) => id).sort(),
+      [b, c].sort(),
+    )
   })
 
   test('a duplicate leaves nothing behind, and a job that depends on it depends on the one that was there', async () => {
@@ -63,8 +66,8 @@ export function addingContract({ open }: Candidate): void {
     const running = await runningJob(backend, { uniqueKey: 'r', queue: 'other' })
     const [again, more, twin, needing] = [createId(), createId(), createId(), createId()]
     const added = await backend.jobs.add([
-      aJob({ id: again, uniqueKey: 'k', gate: gateOf({ dependencies: ['somebody'], lock: aLock }) }),
-      aJob({ id: needing, gate: gateOf({ dependencies: [again, more, twin, 'elsewhere'] }) }),
+      aJob({ id: again, uniqueKey: 'k', dependsOn: dependenciesOf({ jobs: ['somebody'], lock: aLock }) }),
+      aJob({ id: needing, dependsOn: dependenciesOf({ jobs: [again, more, twin, 'elsewhere'] }) }),
       aJob({ id: more, uniqueKey: 'k' }),
       aJob({ id: twin, uniqueKey: 'r', queue: 'other' }),
     ])
@@ -74,12 +77,12 @@ export function addingContract({ open }: Candidate): void {
       { id: held, duplicate: true },
       { id: running.id, duplicate: true },
     ])
-    const dependencies = await backend.gates.unmet({ limit: 10 })
+    const dependencies = await backend.dependencies.unmet({ limit: 10 })
     assert.deepEqual(
       dependencies.map(({ jobId, dependencyId }) => `${jobId} ${dependencyId}`).sort(),
       [`${held} nobody`, ...[held, running.id, 'elsewhere'].map((id) => `${needing} ${id}`)].sort(),
     )
-    assert.deepEqual(await backend.gates.fences([again, held]), [undefined, undefined])
+    assert.deepEqual(await backend.dependencies.fences([again, held]), [undefined, undefined])
     // A job that waits has its unique key.
     assert.deepEqual(await backend.jobs.add([aJob({ uniqueKey: 'k' })]), [{ id: held, duplicate: true }])
   })
@@ -88,12 +91,12 @@ export function addingContract({ open }: Candidate): void {
     await using backend = await open()
     if (backend.name === 'memory') return
     const jobs = [
-      aJob({ gate: gateOf({ dependencies: ['a'], lock: aLock }) }),
-      aJob({ id: null as unknown as string, gate: gateOf({ dependencies: ['b'] }) }),
+      aJob({ dependsOn: dependenciesOf({ jobs: ['a'], lock: aLock }) }),
+      aJob({ id: null as unknown as string, dependsOn: dependenciesOf({ jobs: ['b'] }) }),
     ]
     await assert.rejects(backend.jobs.add(jobs))
-    assert.deepEqual(await backend.gates.unmet({ limit: 10 }), [])
-    assert.deepEqual(await backend.gates.fences([jobs[0]!.id]), [undefined])
+    assert.deepEqual(await backend.dependencies.unmet({ limit: 10 }), [])
+    assert.deepEqual(await backend.dependencies.fences([jobs[0]!.id]), [undefined])
     assert.deepEqual(await backend.jobs.list({ limit: 10 }), [])
   })
 
@@ -101,24 +104,27 @@ export function addingContract({ open }: Candidate): void {
     await using backend = await open()
     const jobs = Array.from({ length: 500 }, (_, at) =>
       aJob({
-        gate: gateOf({ dependencies: at % 2 ? ['x', `dependency ${at}`] : [], lock: at % 2 ? null : aLock }),
+        dependsOn: dependenciesOf({
+          jobs: at % 2 ? ['x', `dependency ${at}`] : [],
+          lock: at % 2 ? null : aLock,
+        }),
       }),
     )
     await backend.jobs.add(jobs)
-    assert.equal((await backend.gates.unmet({ limit: 1_000 })).length, 500)
-    assert.equal((await backend.gates.tend({ limit: 1_000, tendMs: longMs })).length, 250)
+    assert.equal((await backend.dependencies.unmet({ limit: 1_000 })).length, 500)
+    assert.equal((await backend.dependencies.tend({ limit: 1_000, tendMs: longMs })).length, 250)
     assert.deepEqual(await claim(backend), [])
   })
 
   test('a schedule’s run may wait for a lock', async () => {
     await using backend = await open()
     const seen = await backend.schedules.put({ name: 's', doc: '{}', isPaused: false, nextAt: 1 }, 0)
-    const job = aJob({ gate: gateOf({ lock: aLock }) })
+    const job = aJob({ dependsOn: dependenciesOf({ lock: aLock }) })
     await backend.schedules.fire({
       ...{ name: 's', seen: seen!, force: false, nextAt: null, slotAt: 1 },
       jobs: [job],
     })
     assert.equal((await find(backend, job.id)).state, 'waiting')
-    assert.equal((await gateIn(backend, job.id))?.askNo, 1)
+    assert.equal((await lockOf(backend, job.id))?.askNo, 1)
   })
 }

@@ -7,7 +7,7 @@ import { meetingContract } from './meeting.ts'
 import { tendingContract } from './tending.ts'
 
 /** Everything that an engine promises of what jobs wait for. */
-export function gatesContract(candidate: Candidate): void {
+export function dependenciesContract(candidate: Candidate): void {
   describe('adding', () => addingContract(candidate))
   describe('meeting', () => meetingContract(candidate))
   describe('tending', () => tendingContract(candidate))

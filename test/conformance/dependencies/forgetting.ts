@@ -10,14 +10,14 @@ import { addGranted, addLocked, addNeeding, aLock } from './making.ts'
 export function forgettingContract({ open }: Candidate): void {
   test('a job that is removed takes what it waits for along, and stays a dependency of the jobs that wait for it', async () => {
     await using backend = await open()
-    const { gates, jobs } = backend
+    const { dependencies, jobs } = backend
     const gone = await addNeeding(backend, ['a'], { uniqueKey: 'k' }, aLock)
     const needing = await addNeeding(backend, [gone])
     assert.deepEqual(await jobs.remove([gone]), [gone])
-    assert.deepEqual(await gates.unmet({ limit: 10 }), [{ jobId: needing, dependencyId: gone }])
-    assert.deepEqual(await gates.fences([gone]), [undefined])
-    assert.deepEqual(await gates.states([gone, needing]), [undefined, 'waiting'])
-    assert.deepEqual((await gates.around(needing, 10)).dependencies, [
+    assert.deepEqual(await dependencies.unmet({ limit: 10 }), [{ jobId: needing, dependencyId: gone }])
+    assert.deepEqual(await dependencies.fences([gone]), [undefined])
+    assert.deepEqual(await dependencies.states([gone, needing]), [undefined, 'waiting'])
+    assert.deepEqual((await dependencies.around(needing, 10)).dependencies, [
       { id: gone, state: undefined, isMet: false },
     ])
     await addOne(backend, { uniqueKey: 'k' })
@@ -25,54 +25,54 @@ export function forgettingContract({ open }: Candidate): void {
 
   test('what jobs that are gone waited for is forgotten, so many at a time, and no other', async () => {
     await using backend = await open()
-    const { gates, jobs } = backend
+    const { dependencies, jobs } = backend
     const pruned: string[] = []
-    for (const dependencies of [['a', 'b'], ['c']]) {
-      const jobId = await addNeeding(backend, dependencies, {}, aLock)
-      await gates.meet(dependencies.map((dependencyId) => ({ jobId, dependencyId })))
-      await gates.grant({ jobId, askNo: 1, fence: 1 })
+    for (const others of [['a', 'b'], ['c']]) {
+      const jobId = await addNeeding(backend, others, {}, aLock)
+      await dependencies.meet(others.map((dependencyId) => ({ jobId, dependencyId })))
+      await dependencies.grant({ jobId, askNo: 1, fence: 1 })
       await settleOne(backend, await claimOne(backend))
       pruned.push(jobId)
     }
     // What ended in this very millisecond is not older than nothing.
     await sleep(5)
-    assert.equal(await gates.prune(100), 0)
+    assert.equal(await dependencies.prune(100), 0)
     assert.equal(await jobs.prune({ olderThanMs: 0, limit: 10 }), 2)
     const live = await addNeeding(backend, ['a'], {}, aLock)
     const ended = await addGranted(backend)
     await settleOne(backend, await claimOne(backend), { state: 'dead' })
 
-    assert.equal(await gates.prune(2), 2)
-    assert.equal(await gates.prune(100), 3)
-    assert.equal(await gates.prune(100), 0)
-    assert.deepEqual(await gates.fences(pruned), [undefined, undefined])
-    assert.deepEqual(await gates.around(pruned[0]!, 10), { dependencies: [], dependents: [] })
-    assert.deepEqual(await gates.unmet({ limit: 10 }), [{ jobId: live, dependencyId: 'a' }])
-    assert.deepEqual(await gates.fences([live, ended]), [
+    assert.equal(await dependencies.prune(2), 2)
+    assert.equal(await dependencies.prune(100), 3)
+    assert.equal(await dependencies.prune(100), 0)
+    assert.deepEqual(await dependencies.fences(pruned), [undefined, undefined])
+    assert.deepEqual(await dependencies.around(pruned[0]!, 10), { dependencies: [], dependents: [] })
+    assert.deepEqual(await dependencies.unmet({ limit: 10 }), [{ jobId: live, dependencyId: 'a' }])
+    assert.deepEqual(await dependencies.fences([live, ended]), [
       { askNo: 1, fence: null },
       { askNo: 1, fence: 7 },
     ])
   })
 
-  test('namespaces know nothing of each other’s gates', async () => {
+  test('namespaces know nothing of each other’s dependencies', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace()) as Backend
     const jobId = await addNeeding(backend, ['a'], {}, aLock)
     const locked = await addLocked(backend)
-    assert.deepEqual(await other.gates.unmet({ limit: 10 }), [])
-    assert.deepEqual(await other.gates.meet([{ jobId, dependencyId: 'a' }]), [])
-    assert.deepEqual(await other.gates.fail([{ jobId, error: '{}' }]), [])
-    assert.deepEqual(await other.gates.states([jobId]), [undefined])
-    assert.deepEqual(await other.gates.around(jobId, 10), { dependencies: [], dependents: [] })
-    assert.deepEqual(await other.gates.tend({ limit: 10, tendMs: 0 }), [])
-    assert.deepEqual(await other.gates.tend({ limit: 10, tendMs: 0, of: [locked] }), [])
-    assert.equal(await other.gates.grant({ jobId: locked, askNo: 1, fence: 1 }), undefined)
-    assert.equal(await other.gates.shut({ jobId: locked, askNo: 1 }), false)
-    assert.deepEqual(await other.gates.fences([locked]), [undefined])
-    await other.gates.rest([locked])
-    assert.equal(await other.gates.prune(10), 0)
+    assert.deepEqual(await other.dependencies.unmet({ limit: 10 }), [])
+    assert.deepEqual(await other.dependencies.meet([{ jobId, dependencyId: 'a' }]), [])
+    assert.deepEqual(await other.dependencies.fail([{ jobId, error: '{}' }]), [])
+    assert.deepEqual(await other.dependencies.states([jobId]), [undefined])
+    assert.deepEqual(await other.dependencies.around(jobId, 10), { dependencies: [], dependents: [] })
+    assert.deepEqual(await other.dependencies.tend({ limit: 10, tendMs: 0 }), [])
+    assert.deepEqual(await other.dependencies.tend({ limit: 10, tendMs: 0, of: [locked] }), [])
+    assert.equal(await other.dependencies.grant({ jobId: locked, askNo: 1, fence: 1 }), undefined)
+    assert.equal(await other.dependencies.blockAgain({ jobId: locked, askNo: 1 }), false)
+    assert.deepEqual(await other.dependencies.fences([locked]), [undefined])
+    await other.dependencies.rest([locked])
+    assert.equal(await other.dependencies.prune(10), 0)
     assert.equal((await find(backend, jobId)).state, 'waiting')
     assert.deepEqual(await claim(backend), [])
-    assert.equal((await backend.gates.unmet({ limit: 10 })).length, 1)
+    assert.equal((await backend.dependencies.unmet({ limit: 10 })).length, 1)
   })
 }

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { claim, claimOne, find, ids, longMs, settleOne, until } from '../jobs/making.ts'
-import { addGranted, addLocked, addNeeding, aLock, gateIn } from './making.ts'
+import { addGranted, addLocked, addNeeding, aLock, lockOf } from './making.ts'
 
-/** A grant lets a job on if it still waits with that ask; shut, it waits again. */
+/** A grant unblocks a job that still waits with that request; `blockAgain` makes it wait again. */
 export function grantingContract({ open, lend, isShared }: Candidate): void {
   test('a job that is granted its lock is claimed, and its fence is known', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addLocked(backend, { queue: 'print' })
     const fence = Number.MAX_SAFE_INTEGER
-    assert.equal(await gates.grant({ jobId, askNo: 1, fence }), 'print')
-    assert.deepEqual(await gates.fences(['nobody', jobId]), [undefined, { askNo: 1, fence }])
+    assert.equal(await dependencies.grant({ jobId, askNo: 1, fence }), 'print')
+    assert.deepEqual(await dependencies.fences(['nobody', jobId]), [undefined, { askNo: 1, fence }])
     assert.equal((await claimOne(backend, { queues: ['print'] })).id, jobId)
   })
 
@@ -20,23 +20,23 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     await using backend = await open()
     const jobId = await addLocked(backend, { due: { delayMs: longMs } })
     const { runAt } = await find(backend, jobId)
-    assert.equal(await backend.gates.grant({ jobId, askNo: 1, fence: 1 }), 'mail')
+    assert.equal(await backend.dependencies.grant({ jobId, askNo: 1, fence: 1 }), 'mail')
     const job = await find(backend, jobId)
     assert.deepEqual([job.state, job.runAt], ['scheduled', runAt])
   })
 
   test('a grant that comes too late is not taken', async () => {
     await using backend = await open()
-    const { gates, jobs } = backend
-    const grant = (jobId: string, askNo: number) => gates.grant({ jobId, askNo, fence: 9 })
+    const { dependencies, jobs } = backend
+    const grant = (jobId: string, askNo: number) => dependencies.grant({ jobId, askNo, fence: 9 })
     const jobId = await addLocked(backend)
     assert.equal(await grant(jobId, 2), undefined)
     assert.equal(await grant(jobId, 0), undefined)
     assert.equal(await grant('nobody', 1), undefined)
     assert.equal((await find(backend, jobId)).state, 'waiting')
     assert.equal(await grant(jobId, 1), 'mail')
-    assert.equal(await gates.grant({ jobId, askNo: 1, fence: 10 }), undefined)
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 1, fence: 9 }])
+    assert.equal(await dependencies.grant({ jobId, askNo: 1, fence: 10 }), undefined)
+    assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 1, fence: 9 }])
 
     const cancelled = await addLocked(backend)
     await jobs.cancel(cancelled)
@@ -46,129 +46,130 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     await jobs.retry(free)
     const needing = await addNeeding(backend, ['a'], {}, aLock)
     for (const each of [cancelled, removed, free, needing]) assert.equal(await grant(each, 1), undefined)
-    assert.deepEqual(await gates.states([cancelled, removed, free, needing]), [
+    assert.deepEqual(await dependencies.states([cancelled, removed, free, needing]), [
       ...['cancelled', undefined, 'ready', 'waiting'],
     ])
-    assert.deepEqual(await gates.fences([free]), [{ askNo: 1, fence: null }])
+    assert.deepEqual(await dependencies.fences([free]), [{ askNo: 1, fence: null }])
   })
 
   test('a job whose grant is over waits again, with its time and attempts as they were', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addGranted(backend, { due: { runAt: 5_000 }, uniqueKey: 'k' })
     const first = await claimOne(backend)
     await settleOne(backend, first, { state: 'scheduled', delayMs: longMs, error: '{"message":"no"}' })
     const { runAt } = await find(backend, jobId)
-    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 1 }), true)
     const job = await find(backend, jobId)
     assert.deepEqual([job.state, job.runAt, job.attempt], ['waiting', runAt, 1])
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 2, fence: null }])
-    assert.equal(await gates.shut({ jobId, askNo: 1 }), false)
-    assert.equal(await gates.grant({ jobId, askNo: 1, fence: 8 }), undefined)
-    assert.equal(await gates.grant({ jobId, askNo: 2, fence: 8 }), 'mail')
+    assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 2, fence: null }])
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 1 }), false)
+    assert.equal(await dependencies.grant({ jobId, askNo: 1, fence: 8 }), undefined)
+    assert.equal(await dependencies.grant({ jobId, askNo: 2, fence: 8 }), 'mail')
     assert.equal((await find(backend, jobId)).state, 'scheduled')
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 2, fence: 8 }])
+    assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 2, fence: 8 }])
   })
 
   test('a ready job whose grant is over is not claimed', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addGranted(backend)
-    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 1 }), true)
     assert.deepEqual(await claim(backend), [])
-    assert.equal((await gateIn(backend, jobId))?.state, 'waiting')
-    await gates.grant({ jobId, askNo: 2, fence: 8 })
+    assert.equal((await lockOf(backend, jobId))?.state, 'waiting')
+    await dependencies.grant({ jobId, askNo: 2, fence: 8 })
     const again = await claimOne(backend)
     assert.deepEqual([again.id, again.attempt], [jobId, 1])
-    assert.equal(await gates.shut({ jobId: 'nobody', askNo: 1 }), false)
+    assert.equal(await dependencies.blockAgain({ jobId: 'nobody', askNo: 1 }), false)
   })
 
-  test('a gate is shut only as it was seen, where that is said', async () => {
+  test('a job is blocked again only if its lock is as the caller saw it', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addLocked(backend)
-    assert.equal(await gates.grant({ jobId, askNo: 1, fence: 7 }), 'mail')
+    assert.equal(await dependencies.grant({ jobId, askNo: 1, fence: 7 }), 'mail')
     // Whoever looked before the grant saw no fence, and whoever looked long ago another.
-    for (const fence of [null, 6]) assert.equal(await gates.shut({ jobId, askNo: 1, fence }), false)
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 1, fence: 7 }])
+    for (const fence of [null, 6])
+      assert.equal(await dependencies.blockAgain({ jobId, askNo: 1, fence }), false)
+    assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 1, fence: 7 }])
     assert.equal((await find(backend, jobId)).state, 'ready')
-    assert.equal(await gates.shut({ jobId, askNo: 1, fence: 7 }), true)
-    assert.equal(await gates.shut({ jobId, askNo: 2, fence: 7 }), false)
-    assert.equal(await gates.shut({ jobId, askNo: 2, fence: null }), true)
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 3, fence: null }])
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 1, fence: 7 }), true)
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 2, fence: 7 }), false)
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 2, fence: null }), true)
+    assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 3, fence: null }])
   })
 
   test('a fence is taken by one, and the next one is another', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const waiting = await addLocked(backend)
     const jobId = await addGranted(backend)
     const of = ['nobody', jobId, waiting]
     const free = { askNo: 1, fence: null, isTaken: false }
     const taken = { askNo: 1, fence: 7, isTaken: true }
-    assert.deepEqual(await gates.take([]), [])
-    assert.equal((await gateIn(backend, jobId))?.isTaken, false)
-    const first = await Promise.all([gates.take(of), gates.take(of)])
+    assert.deepEqual(await dependencies.take([]), [])
+    assert.equal((await lockOf(backend, jobId))?.isTaken, false)
+    const first = await Promise.all([dependencies.take(of), dependencies.take(of)])
     assert.deepEqual(first.map(([, of]) => of?.isTaken).sort(), [false, true])
-    assert.deepEqual(await gates.take(of), [undefined, taken, free])
-    assert.equal((await gateIn(backend, jobId))?.isTaken, true)
-    assert.equal(await gates.shut({ jobId, askNo: 1, fence: 7 }), true)
-    assert.deepEqual(await gates.take([jobId]), [{ askNo: 2, fence: null, isTaken: false }])
-    await gates.grant({ jobId, askNo: 2, fence: 9 })
-    assert.deepEqual(await gates.take([jobId]), [{ askNo: 2, fence: 9, isTaken: false }])
+    assert.deepEqual(await dependencies.take(of), [undefined, taken, free])
+    assert.equal((await lockOf(backend, jobId))?.isTaken, true)
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 1, fence: 7 }), true)
+    assert.deepEqual(await dependencies.take([jobId]), [{ askNo: 2, fence: null, isTaken: false }])
+    await dependencies.grant({ jobId, askNo: 2, fence: 9 })
+    assert.deepEqual(await dependencies.take([jobId]), [{ askNo: 2, fence: 9, isTaken: false }])
   })
 
   test('a job that fell due or waits for its time is held back alike', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addGranted(backend, { due: { delayMs: 20 } })
     await until('it is due', async () => (await find(backend, jobId)).state === 'ready')
-    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 1 }), true)
     assert.deepEqual(await claim(backend), [])
     assert.equal((await find(backend, jobId)).state, 'waiting')
-    assert.equal((await gateIn(backend, jobId))?.dueInMs, 0)
+    assert.equal((await lockOf(backend, jobId))?.dueInMs, 0)
   })
 
   test('a job that runs runs on when its grant is over, and one that has ended stays so', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addGranted(backend)
     const running = await claimOne(backend)
-    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 1 }), true)
     assert.equal((await find(backend, jobId)).state, 'running')
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 2, fence: null }])
+    assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 2, fence: null }])
     assert.equal(await settleOne(backend, running), true)
-    assert.equal(await gates.shut({ jobId, askNo: 2 }), true)
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 2 }), true)
     assert.equal((await find(backend, jobId)).state, 'completed')
   })
 
   test('an ask that was never granted can be given up for the next', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addLocked(backend)
-    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
-    assert.equal(await gates.grant({ jobId, askNo: 1, fence: 1 }), undefined)
-    assert.equal((await gateIn(backend, jobId))?.askNo, 2)
-    assert.equal(await gates.grant({ jobId, askNo: 2, fence: 2 }), 'mail')
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 1 }), true)
+    assert.equal(await dependencies.grant({ jobId, askNo: 1, fence: 1 }), undefined)
+    assert.equal((await lockOf(backend, jobId))?.askNo, 2)
+    assert.equal(await dependencies.grant({ jobId, askNo: 2, fence: 2 }), 'mail')
   })
 
-  test('a gate that rests is tended by nobody, until its job is held back anew', async () => {
+  test('a lock dependency that rests is not tended until its job is blocked again', async () => {
     await using backend = await open()
-    const { gates, jobs } = backend
+    const { dependencies, jobs } = backend
     const jobId = await addGranted(backend)
-    await gates.rest([jobId, 'nobody'])
+    await dependencies.rest([jobId, 'nobody'])
     // It has not ended.
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 1, fence: 7 }])
+    assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 1, fence: 7 }])
     await settleOne(backend, await claimOne(backend), { state: 'dead' })
-    await gates.rest([jobId])
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 2, fence: null }])
-    assert.equal(await gateIn(backend, jobId), undefined)
-    assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0 }), [])
+    await dependencies.rest([jobId])
+    assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 2, fence: null }])
+    assert.equal(await lockOf(backend, jobId), undefined)
+    assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: 0 }), [])
 
     assert.deepEqual(await jobs.retry(jobId), { outcome: 'ready' })
-    assert.equal(await gates.shut({ jobId, askNo: 2 }), true)
-    assert.equal((await gateIn(backend, jobId))?.state, 'waiting')
-    assert.equal(await gates.grant({ jobId, askNo: 3, fence: 11 }), 'mail')
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 2 }), true)
+    assert.equal((await lockOf(backend, jobId))?.state, 'waiting')
+    assert.equal(await dependencies.grant({ jobId, askNo: 3, fence: 11 }), 'mail')
     assert.deepEqual(ids(await claim(backend)), [jobId])
   })
 
@@ -179,15 +180,15 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     for (let round = 0; round < 5; round++) {
       const jobId = await addLocked(one)
       const answers = await Promise.all([
-        one.gates.grant({ jobId, askNo: 1, fence: 1 }),
-        two.gates.grant({ jobId, askNo: 1, fence: 1 }),
-        two.gates.shut({ jobId, askNo: 1 }),
-        one.gates.shut({ jobId, askNo: 1 }),
+        one.dependencies.grant({ jobId, askNo: 1, fence: 1 }),
+        two.dependencies.grant({ jobId, askNo: 1, fence: 1 }),
+        two.dependencies.blockAgain({ jobId, askNo: 1 }),
+        one.dependencies.blockAgain({ jobId, askNo: 1 }),
       ])
       assert.equal(answers.filter((answer) => answer === true).length, 1)
       assert.ok(answers.filter((answer) => answer === 'mail').length <= 1)
       // The grant came first or not at all: once the ask is over, the job waits.
-      assert.deepEqual(await one.gates.fences([jobId]), [{ askNo: 2, fence: null }])
+      assert.deepEqual(await one.dependencies.fences([jobId]), [{ askNo: 2, fence: null }])
       assert.equal((await find(one, jobId)).state, 'waiting')
     }
   })

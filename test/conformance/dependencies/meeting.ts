@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { LetOn } from '../../../src/jobs/index.ts'
+import type { Unblocked } from '../../../src/jobs/index.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import {
   addOne,
@@ -14,17 +14,17 @@ import {
   runningJob,
   settleOne,
 } from '../jobs/making.ts'
-import { addNeeding, aLock, gateIn, gateOf } from './making.ts'
+import { addNeeding, aLock, dependenciesOf, lockOf } from './making.ts'
 
 /** A job is let on when its last dependency is met, once. */
 export function meetingContract({ open, lend, isShared }: Candidate): void {
   test('the last dependency that is met lets a job on, and none before it', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addNeeding(backend, ['a', 'b', 'c'])
-    assert.deepEqual(await gates.meet([{ jobId, dependencyId: 'a' }]), [])
+    assert.deepEqual(await dependencies.meet([{ jobId, dependencyId: 'a' }]), [])
     assert.deepEqual(
-      (await gates.unmet({ limit: 10 })).map(({ dependencyId }) => dependencyId),
+      (await dependencies.unmet({ limit: 10 })).map(({ dependencyId }) => dependencyId),
       ['b', 'c'],
     )
     assert.equal((await find(backend, jobId)).state, 'waiting')
@@ -33,11 +33,11 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
       { jobId, dependencyId: 'b' },
       { jobId, dependencyId: 'b' },
     ]
-    assert.deepEqual(await gates.meet(rest), [{ jobId, queue: 'mail', to: 'ready' }])
-    assert.deepEqual(await gates.unmet({ limit: 10 }), [])
+    assert.deepEqual(await dependencies.meet(rest), [{ jobId, queue: 'mail', to: 'ready' }])
+    assert.deepEqual(await dependencies.unmet({ limit: 10 }), [])
     assert.deepEqual(ids(await claim(backend)), [jobId])
     // Once it is on its way, the same again does nothing.
-    assert.deepEqual(await gates.meet(rest), [])
+    assert.deepEqual(await dependencies.meet(rest), [])
     assert.equal((await find(backend, jobId)).state, 'running')
   })
 
@@ -47,21 +47,25 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     const later = await addNeeding(backend, ['a'], { queue: 'q', due: { delayMs: longMs } })
     const locked = await addNeeding(backend, ['a'], { queue: 'l', due: { delayMs: longMs } }, aLock)
     const { runAt } = await find(backend, later)
-    const dependencies = [now, later, locked].map((jobId) => ({ jobId, dependencyId: 'a' }))
-    const byId = (some: readonly LetOn[]) => some.toSorted((a, b) => (a.jobId < b.jobId ? -1 : 1))
+    const unmet = [now, later, locked].map((jobId) => ({ jobId, dependencyId: 'a' }))
+    const byId = (some: readonly Unblocked[]) => some.toSorted((a, b) => (a.jobId < b.jobId ? -1 : 1))
     assert.deepEqual(
-      byId(await backend.gates.meet(dependencies)),
+      byId(await backend.dependencies.meet(unmet)),
       byId([
         { jobId: now, queue: 'mail', to: 'ready' },
         { jobId: later, queue: 'q', to: 'scheduled' },
         { jobId: locked, queue: 'l', to: 'lock' },
       ]),
     )
-    assert.deepEqual(await backend.gates.states([now, later, locked]), ['ready', 'scheduled', 'waiting'])
+    assert.deepEqual(await backend.dependencies.states([now, later, locked]), [
+      'ready',
+      'scheduled',
+      'waiting',
+    ])
     assert.equal((await find(backend, later)).runAt, runAt)
     assert.equal((await find(backend, now)).runAt, 1_000)
-    assert.equal((await gateIn(backend, locked))?.askNo, 1)
-    assert.deepEqual(await backend.gates.meet(dependencies), [])
+    assert.equal((await lockOf(backend, locked))?.askNo, 1)
+    assert.deepEqual(await backend.dependencies.meet(unmet), [])
   })
 
   test('a dependency that nobody has is no matter', async () => {
@@ -69,30 +73,30 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     const jobId = await addNeeding(backend, ['a'])
     const free = await addOne(backend)
     assert.deepEqual(
-      await backend.gates.meet([
+      await backend.dependencies.meet([
         { jobId, dependencyId: 'A' },
         { jobId: free, dependencyId: 'a' },
         { jobId: 'nobody', dependencyId: 'a' },
       ]),
       [],
     )
-    assert.deepEqual(await backend.gates.meet([]), [])
-    assert.deepEqual(await backend.gates.unmet({ limit: 10 }), [{ jobId, dependencyId: 'a' }])
+    assert.deepEqual(await backend.dependencies.meet([]), [])
+    assert.deepEqual(await backend.dependencies.unmet({ limit: 10 }), [{ jobId, dependencyId: 'a' }])
   })
 
   test('of keepers that meet the dependencies of a job at once, one lets it on', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one
-    const jobs = Array.from({ length: 20 }, () => aJob({ gate: gateOf({ dependencies: ['a', 'b'] }) }))
+    const jobs = Array.from({ length: 20 }, () => aJob({ dependsOn: dependenciesOf({ jobs: ['a', 'b'] }) }))
     await one.jobs.add(jobs)
     const of = (dependencyId: string) => ids(jobs).map((jobId) => ({ jobId, dependencyId }))
     const answers = await Promise.all([
-      one.gates.meet(of('a')),
-      two.gates.meet(of('b').reverse()),
-      two.gates.meet(of('a').reverse()),
-      one.gates.meet(of('b')),
-      ...of('a').map((dependency) => two.gates.meet([dependency])),
+      one.dependencies.meet(of('a')),
+      two.dependencies.meet(of('b').reverse()),
+      two.dependencies.meet(of('a').reverse()),
+      one.dependencies.meet(of('b')),
+      ...of('a').map((dependency) => two.dependencies.meet([dependency])),
     ])
     const letOn = answers.flat().map(({ jobId }) => jobId)
     assert.deepEqual(letOn.sort(), ids(jobs).sort())
@@ -101,14 +105,14 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
 
   test('dependencies are listed by job and dependency, from any place on, and by whom they are for', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     await backend.jobs.add([
-      aJob({ id: 'b', gate: gateOf({ dependencies: ['2', '10', 'Z'] }) }),
-      aJob({ id: 'B', gate: gateOf({ dependencies: ['z', '2'] }) }),
-      aJob({ id: 'a', gate: gateOf({ dependencies: ['2'] }) }),
+      aJob({ id: 'b', dependsOn: dependenciesOf({ jobs: ['2', '10', 'Z'] }) }),
+      aJob({ id: 'B', dependsOn: dependenciesOf({ jobs: ['z', '2'] }) }),
+      aJob({ id: 'a', dependsOn: dependenciesOf({ jobs: ['2'] }) }),
     ])
-    const texts = async (query: Parameters<typeof gates.unmet>[0]) =>
-      (await gates.unmet(query)).map(({ jobId, dependencyId }) => `${jobId}${dependencyId}`)
+    const texts = async (query: Parameters<typeof dependencies.unmet>[0]) =>
+      (await dependencies.unmet(query)).map(({ jobId, dependencyId }) => `${jobId}${dependencyId}`)
     assert.deepEqual(await texts({ limit: 10 }), ['B2', 'Bz', 'a2', 'b10', 'b2', 'bZ'])
     assert.deepEqual(await texts({ limit: 2 }), ['B2', 'Bz'])
     const after = { jobId: 'B', dependencyId: 'z' }
@@ -123,18 +127,18 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
 
   test('a job whose dependency failed is cancelled, with the reason', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addNeeding(backend, ['a', 'b'], { uniqueKey: 'k' })
     const running = await runningJob(backend, { queue: 'other' })
     const error = '{"message":"job a was cancelled \\u00e9 😀"}'
     const ends = [jobId, running.id, 'nobody', jobId].map((id) => ({ jobId: id, error }))
-    assert.deepEqual([...new Set(await gates.fail(ends))], [jobId])
+    assert.deepEqual([...new Set(await dependencies.fail(ends))], [jobId])
     const job = await find(backend, jobId)
     assert.deepEqual([job.state, job.error, job.attempt], ['cancelled', error, 0])
     assert.ok(job.finishedAt !== null)
-    assert.deepEqual(await gates.unmet({ limit: 10 }), [])
-    assert.deepEqual(await gates.meet([{ jobId, dependencyId: 'a' }]), [])
-    assert.deepEqual(await gates.fail(ends), [])
+    assert.deepEqual(await dependencies.unmet({ limit: 10 }), [])
+    assert.deepEqual(await dependencies.meet([{ jobId, dependencyId: 'a' }]), [])
+    assert.deepEqual(await dependencies.fail(ends), [])
     assert.equal((await find(backend, running.id)).state, 'running')
     await addOne(backend, { uniqueKey: 'k' })
   })
@@ -143,11 +147,11 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one
-    const jobs = Array.from({ length: 10 }, () => aJob({ gate: gateOf({ dependencies: ['a'] }) }))
+    const jobs = Array.from({ length: 10 }, () => aJob({ dependsOn: dependenciesOf({ jobs: ['a'] }) }))
     await one.jobs.add(jobs)
     const [on, off] = await Promise.all([
-      Promise.all(ids(jobs).map((jobId) => one.gates.meet([{ jobId, dependencyId: 'a' }]))),
-      Promise.all(ids(jobs).map((jobId) => two.gates.fail([{ jobId, error: '{}' }]))),
+      Promise.all(ids(jobs).map((jobId) => one.dependencies.meet([{ jobId, dependencyId: 'a' }]))),
+      Promise.all(ids(jobs).map((jobId) => two.dependencies.fail([{ jobId, error: '{}' }]))),
     ])
     assert.deepEqual([...on.flat().map(({ jobId }) => jobId), ...off.flat()].sort(), ids(jobs).sort())
     assert.equal((await claim(one, { limit: 20 })).length, on.flat().length)
@@ -163,33 +167,33 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     const waiting = await addNeeding(backend, [later])
     const ready = await addOne(backend, { due: { runAt: 1 } })
     const asked = [completed, 'nobody', dead, lapsed.id, running.id, later, waiting, ready, completed]
-    assert.deepEqual(await backend.gates.states(asked), [
+    assert.deepEqual(await backend.dependencies.states(asked), [
       ...['completed', undefined, 'dead', 'dead', 'running', 'scheduled', 'waiting', 'ready', 'completed'],
     ])
-    assert.deepEqual(await backend.gates.states([]), [])
+    assert.deepEqual(await backend.dependencies.states([]), [])
   })
 
   test('the jobs that a job depends on and those that depend on it are listed, met or not', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const done = await endedJob(backend, 'completed')
     const [x, y] = await Promise.all([addOne(backend), addOne(backend)])
     const jobId = await addNeeding(backend, [done, x, 'gone'])
     const next = [await addNeeding(backend, [jobId, y]), await addNeeding(backend, [jobId])].sort()
-    await gates.meet([{ jobId, dependencyId: done }])
+    await dependencies.meet([{ jobId, dependencyId: done }])
     const states = new Map([[done, 'completed'] as const, [x, 'ready'] as const])
-    assert.deepEqual(await gates.around(jobId, 10), {
+    assert.deepEqual(await dependencies.around(jobId, 10), {
       dependencies: [done, x, 'gone'].sort().map((id) => ({ id, state: states.get(id), isMet: id === done })),
       dependents: next.map((id) => ({ id, state: 'waiting', isMet: false })),
     })
-    const some = await gates.around(jobId, 1)
+    const some = await dependencies.around(jobId, 1)
     assert.deepEqual([some.dependencies.length, some.dependents.length], [1, 1])
-    assert.deepEqual(await gates.around('nobody', 10), { dependencies: [], dependents: [] })
+    assert.deepEqual(await dependencies.around('nobody', 10), { dependencies: [], dependents: [] })
   })
 
   test('an operator’s retry lets a job go whatever it waits for, and a cancel ends it', async () => {
     await using backend = await open()
-    const { jobs, gates } = backend
+    const { jobs, dependencies } = backend
     const free = await addNeeding(backend, ['a'], { due: { delayMs: longMs } })
     const ended = await addNeeding(backend, ['a'], { uniqueKey: 'k' })
     assert.deepEqual(await jobs.retry(free), { outcome: 'ready' })
@@ -197,18 +201,18 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [free])
     assert.equal((await find(backend, ended)).state, 'cancelled')
     // What they needed is cleared by the next who looks, and changes nothing.
-    const dependencies = await gates.unmet({ limit: 10 })
-    assert.deepEqual(dependencies.map(({ jobId }) => jobId).sort(), [free, ended].sort())
-    assert.deepEqual(await gates.meet(dependencies), [])
-    assert.deepEqual(await gates.unmet({ limit: 10 }), [])
-    assert.deepEqual(await gates.states([free, ended]), ['running', 'cancelled'])
+    const unmet = await dependencies.unmet({ limit: 10 })
+    assert.deepEqual(unmet.map(({ jobId }) => jobId).sort(), [free, ended].sort())
+    assert.deepEqual(await dependencies.meet(unmet), [])
+    assert.deepEqual(await dependencies.unmet({ limit: 10 }), [])
+    assert.deepEqual(await dependencies.states([free, ended]), ['running', 'cancelled'])
     await addOne(backend, { uniqueKey: 'k' })
   })
 
   test('a job that was let on lives on like any other', async () => {
     await using backend = await open()
     const jobId = await addNeeding(backend, ['a'], { maxAttempts: 2 })
-    await backend.gates.meet([{ jobId, dependencyId: 'a' }])
+    await backend.dependencies.meet([{ jobId, dependencyId: 'a' }])
     const [first] = await claim(backend)
     await settleOne(backend, first!, { state: 'scheduled', delayMs: 0, error: '{}' })
     const [second] = await claim(backend)

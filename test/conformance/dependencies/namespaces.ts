@@ -6,14 +6,14 @@ import { addOne } from '../jobs/making.ts'
 import { addLocked, addNeeding } from './making.ts'
 
 /** Who serves all namespaces can ask in which of them a job waits for something. */
-export function gatedContract({ open }: Pick<Candidate, 'open'>): void {
+export function blockedNamespacesContract({ open }: Pick<Candidate, 'open'>): void {
   test('namespaces in which a job waits for another or for a lock are known until it does no more', async () => {
     await using backend = await open({ namespace: aNamespace() })
     const names = [aNamespace(), aNamespace(), aNamespace()]
     const [needing, locked, plain] = names.map((name) => backend.within(name) as Backend)
     // The engine's database is shared with other tests, and so are its namespaces.
     const known = async () => {
-      const all = new Set(await backend.gatedNamespaces(10_000))
+      const all = new Set(await backend.blockedNamespaces(10_000))
       return names.filter((name) => all.has(name))
     }
     await addOne(plain!)
@@ -21,20 +21,20 @@ export function gatedContract({ open }: Pick<Candidate, 'open'>): void {
     const jobId = await addNeeding(needing!, ['a', 'b'])
     const other = await addLocked(locked!)
     assert.deepEqual(await known(), names.slice(0, 2))
-    assert.equal((await backend.gatedNamespaces(1)).length, 1)
-    await needing!.gates.meet([{ jobId, dependencyId: 'a' }])
+    assert.equal((await backend.blockedNamespaces(1)).length, 1)
+    await needing!.dependencies.meet([{ jobId, dependencyId: 'a' }])
     assert.deepEqual(await known(), names.slice(0, 2))
-    await needing!.gates.meet([{ jobId, dependencyId: 'b' }])
+    await needing!.dependencies.meet([{ jobId, dependencyId: 'b' }])
     await locked!.jobs.remove([other])
     assert.deepEqual(await known(), [])
   })
 
-  test('after close, nobody is told of gates', async () => {
+  test('after close, nobody is told of dependencies', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()
-    await assert.rejects(backend.gatedNamespaces(1), { code: 'closed' })
-    await assert.rejects(backend.gates.unmet({ limit: 1 }), { code: 'closed' })
-    await assert.rejects(backend.gates.tend({ limit: 1, tendMs: 1 }), { code: 'closed' })
+    await assert.rejects(backend.blockedNamespaces(1), { code: 'closed' })
+    await assert.rejects(backend.dependencies.unmet({ limit: 1 }), { code: 'closed' })
+    await assert.rejects(backend.dependencies.tend({ limit: 1, tendMs: 1 }), { code: 'closed' })
     await assert.rejects(backend.jobs.setLimits('mail', null), { code: 'closed' })
   })
 }

@@ -8,43 +8,47 @@ import { addGranted, addLocked, addNeeding, aLock } from './making.ts'
 export function tendingContract({ open, lend, isShared }: Candidate): void {
   test('a job that was called to a line is tended by one, until its time is over', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addLocked(backend)
-    const gate = { jobId, ...aLock, askNo: 1, fence: null, isTaken: false, state: 'waiting', dueInMs: 0 }
-    assert.equal(await gates.hasCalled(), true)
-    assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [gate])
-    assert.equal(await gates.hasCalled(), true, 'tended, but there')
-    assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [])
-    assert.deepEqual(await gates.tend({ limit: 10, tendMs: shortMs, of: [jobId, 'nobody'] }), [gate])
+    const lock = { jobId, ...aLock, askNo: 1, fence: null, isTaken: false, state: 'waiting', dueInMs: 0 }
+    assert.equal(await dependencies.hasCalled(), true)
+    assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: longMs }), [lock])
+    assert.equal(await dependencies.hasCalled(), true, 'tended, but there')
+    assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: longMs }), [])
+    assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: shortMs, of: [jobId, 'nobody'] }), [lock])
     await until('it is tended again', async () => {
-      const [again] = await gates.tend({ limit: 10, tendMs: longMs })
+      const [again] = await dependencies.tend({ limit: 10, tendMs: longMs })
       return again?.jobId === jobId
     })
-    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
-    assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [{ ...gate, askNo: 2 }], 'called anew')
+    assert.equal(await dependencies.blockAgain({ jobId, askNo: 1 }), true)
+    assert.deepEqual(
+      await dependencies.tend({ limit: 10, tendMs: longMs }),
+      [{ ...lock, askNo: 2 }],
+      'called anew',
+    )
   })
 
   test('a job that still depends on others stands in no line', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const jobId = await addNeeding(backend, ['a'], {}, aLock)
     await addOne(backend)
-    assert.equal(await gates.hasCalled(), false)
-    assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0 }), [])
-    assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0, of: [jobId] }), [])
-    await gates.meet([{ jobId, dependencyId: 'a' }])
+    assert.equal(await dependencies.hasCalled(), false)
+    assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: 0 }), [])
+    assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: 0, of: [jobId] }), [])
+    await dependencies.meet([{ jobId, dependencyId: 'a' }])
     assert.deepEqual(
-      (await gates.tend({ limit: 10, tendMs: 0 })).map((gate) => gate.jobId),
+      (await dependencies.tend({ limit: 10, tendMs: 0 })).map((lock) => lock.jobId),
       [jobId],
     )
   })
 
   test('the longest untended come first, and no more than asked for', async () => {
     await using backend = await open()
-    const { gates } = backend
+    const { dependencies } = backend
     const all = [await addLocked(backend), await addLocked(backend), await addLocked(backend)]
     const tend = async (limit: number, tendMs: number, of?: readonly string[]) =>
-      (await gates.tend({ limit, tendMs, ...(of && { of }) })).map(({ jobId }) => jobId)
+      (await dependencies.tend({ limit, tendMs, ...(of && { of }) })).map(({ jobId }) => jobId)
     const [first] = await tend(1, longMs)
     const rest = all.filter((id) => id !== first)
     // Tended for no time, and after one another: they are untended since then.
@@ -58,9 +62,9 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await tend(10, longMs, []), [])
   })
 
-  test('a gate is told with what has become of its job', async () => {
+  test('a lock is told with what has become of its job', async () => {
     await using backend = await open()
-    const { gates, jobs } = backend
+    const { dependencies, jobs } = backend
     const later = await addLocked(backend, { due: { delayMs: longMs } })
     const granted = await addGranted(backend)
     const running = await addGranted(backend, { queue: 'r' })
@@ -69,7 +73,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     await settleOne(backend, await claimOne(backend, { queues: ['e'] }))
     const cancelled = await addLocked(backend)
     await jobs.cancel(cancelled)
-    const told = await gates.tend({ limit: 10, tendMs: 0 })
+    const told = await dependencies.tend({ limit: 10, tendMs: 0 })
     const of = (id: string) => {
       const { state, dueInMs, fence } = told.find(({ jobId }) => jobId === id)!
       return [state, dueInMs === 0, fence]
@@ -91,9 +95,9 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     const all: string[] = []
     for (let at = 0; at < 12; at++) all.push(await addLocked(one))
     const taken = await Promise.all(
-      [one, two, one, two].map(({ gates }) => gates.tend({ limit: 5, tendMs: longMs })),
+      [one, two, one, two].map(({ dependencies }) => dependencies.tend({ limit: 5, tendMs: longMs })),
     )
-    const again = await one.gates.tend({ limit: 20, tendMs: longMs })
+    const again = await one.dependencies.tend({ limit: 20, tendMs: longMs })
     assert.deepEqual([...taken.flat(), ...again].map(({ jobId }) => jobId).sort(), all.sort())
   })
 }

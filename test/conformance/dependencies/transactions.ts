@@ -3,10 +3,10 @@ import { test } from 'vitest'
 import type { Candidate, SqlSide } from '../candidates.ts'
 import { openLedger } from '../jobs/ledger.ts'
 import { aJob, claim, find } from '../jobs/making.ts'
-import { aLock, gateIn, gateOf } from './making.ts'
+import { aLock, dependenciesOf, lockOf } from './making.ts'
 
 /** Jobs that wait are added in a transaction of the caller's, with what they wait for. */
-export function gatesInTransactions({ open, sql: side }: Candidate): void {
+export function dependenciesInTransactions({ open, sql: side }: Candidate): void {
   const sql: SqlSide = side!
 
   test('a business row, a job that depends on another and what it depends on are there together or not at all', async () => {
@@ -15,8 +15,8 @@ export function gatesInTransactions({ open, sql: side }: Candidate): void {
     await using caller = await sql.connect()
     for (const end of ['rollback', 'commit'] as const) {
       const first = aJob()
-      const second = aJob({ gate: gateOf({ dependencies: [first.id] }) })
-      const third = aJob({ gate: gateOf({ lock: aLock }) })
+      const second = aJob({ dependsOn: dependenciesOf({ jobs: [first.id] }) })
+      const third = aJob({ dependsOn: dependenciesOf({ lock: aLock }) })
       await caller.begin()
       await caller.exec(`INSERT INTO ${ledger.table} (note) VALUES (?)`, 'order 1')
       await backend.jobs.add([first], caller.tx)
@@ -25,11 +25,11 @@ export function gatesInTransactions({ open, sql: side }: Candidate): void {
       const isKept = end === 'commit'
       assert.deepEqual(await ledger.notes(), isKept ? ['order 1'] : [])
       assert.deepEqual(
-        await backend.gates.states([first.id, second.id, third.id]),
+        await backend.dependencies.states([first.id, second.id, third.id]),
         isKept ? ['ready', 'waiting', 'waiting'] : [undefined, undefined, undefined],
       )
-      assert.equal((await backend.gates.unmet({ limit: 10 })).length, isKept ? 1 : 0)
-      assert.equal((await gateIn(backend, third.id))?.askNo, isKept ? 1 : undefined)
+      assert.equal((await backend.dependencies.unmet({ limit: 10 })).length, isKept ? 1 : 0)
+      assert.equal((await lockOf(backend, third.id))?.askNo, isKept ? 1 : undefined)
       if (isKept) assert.equal((await claim(backend)).length, 1)
     }
   })
@@ -39,13 +39,19 @@ export function gatesInTransactions({ open, sql: side }: Candidate): void {
     await using caller = await sql.connect()
     const held = aJob({ uniqueKey: 'k', queue: 'other' })
     await backend.jobs.add([held])
-    const again = aJob({ uniqueKey: 'k', queue: 'other', gate: gateOf({ dependencies: ['x'], lock: aLock }) })
-    const needing = aJob({ gate: gateOf({ dependencies: [again.id] }) })
+    const again = aJob({
+      uniqueKey: 'k',
+      queue: 'other',
+      dependsOn: dependenciesOf({ jobs: ['x'], lock: aLock }),
+    })
+    const needing = aJob({ dependsOn: dependenciesOf({ jobs: [again.id] }) })
     await caller.begin()
     await backend.jobs.add([again, needing], caller.tx)
     await caller.commit()
-    assert.deepEqual(await backend.gates.unmet({ limit: 10 }), [{ jobId: needing.id, dependencyId: held.id }])
-    assert.deepEqual(await backend.gates.fences([again.id]), [undefined])
+    assert.deepEqual(await backend.dependencies.unmet({ limit: 10 }), [
+      { jobId: needing.id, dependencyId: held.id },
+    ])
+    assert.deepEqual(await backend.dependencies.fences([again.id]), [undefined])
     assert.equal((await find(backend, held.id)).state, 'ready')
   })
 }

@@ -7,14 +7,14 @@ import type { HandlerJob } from '../../../src/jobs/index.ts'
 import type { Caller } from '../../conformance/callers.ts'
 import { ask, connect } from '../ground.ts'
 
-export interface GateProcessOptions {
+export interface BlockedProcessOptions {
   readonly url: string
   readonly namespace: string
   readonly queues: readonly string[]
   readonly leaseMs: number
 }
 
-export interface GatePayload {
+export interface BlockedPayload {
   /** How long it works. */
   readonly ms: number
 }

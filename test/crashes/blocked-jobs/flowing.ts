@@ -11,7 +11,7 @@ import { createCrew } from '../crew.ts'
 import type { Ground } from '../ground.ts'
 import { createRandom, type Random } from '../random.ts'
 import type { Counts } from '../stage.ts'
-import { type Attempt, createAttemptTables, type GateProcessOptions, readAttempts } from './attempts.ts'
+import { type Attempt, type BlockedProcessOptions, createAttemptTables, readAttempts } from './attempts.ts'
 import { untilDone, whatIsNotDone } from './limiting.ts'
 
 export interface FlowingOptions {
@@ -39,7 +39,7 @@ export async function flowThroughKills(
   await createAttemptTables(url)
   const random = createRandom(seed)
   const crew = kept.use(createCrew())
-  const options: GateProcessOptions = { url, namespace, queues: ['default'], leaseMs }
+  const options: BlockedProcessOptions = { url, namespace, queues: ['default'], leaseMs }
   const start = () => crew.start(script, options)
   const members: Promise<Program>[] = Array.from({ length: count }, start)
 

@@ -11,9 +11,9 @@ import { connect, type Ground } from '../ground.ts'
 import { createRandom, type Random } from '../random.ts'
 import type { Counts } from '../stage.ts'
 import {
+  type BlockedPayload,
+  type BlockedProcessOptions,
   createAttemptTables,
-  type GatePayload,
-  type GateProcessOptions,
   nowSql,
   readAttempts,
   readCompleted,
@@ -51,7 +51,7 @@ export async function limitThroughKills(
   const ids = (await box.jobs.addMany(Array.from({ length: jobs }, () => aJob(random)))).map(({ id }) => id)
 
   const crew = kept.use(createCrew())
-  const options: GateProcessOptions = { url, namespace, queues: [queue], leaseMs }
+  const options: BlockedProcessOptions = { url, namespace, queues: [queue], leaseMs }
   const start = () => crew.start(script, options)
   const watch = kept.use(watchRunning(url))
   const members: Promise<Program>[] = Array.from({ length: count }, start)
@@ -87,7 +87,7 @@ export async function limitThroughKills(
 }
 
 function aJob(random: Random) {
-  const payload: GatePayload = { ms: random.whole(5, 60) }
+  const payload: BlockedPayload = { ms: random.whole(5, 60) }
   return { kind: 'run', queue, payload, limitKey: random.pick(keys), maxAttempts: 100 }
 }
 

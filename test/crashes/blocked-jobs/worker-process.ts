@@ -6,13 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { open } from '../../../src/index.ts'
 import type { HandlerJob } from '../../../src/jobs/index.ts'
 import { keepCompiled } from '../../support/compiled.ts'
-import { createAttemptLog, type GatePayload, type GateProcessOptions, nowSql } from './attempts.ts'
+import { type BlockedPayload, type BlockedProcessOptions, createAttemptLog, nowSql } from './attempts.ts'
 
-const { url, namespace, queues, leaseMs }: GateProcessOptions = JSON.parse(process.argv[2]!)
+const { url, namespace, queues, leaseMs }: BlockedProcessOptions = JSON.parse(process.argv[2]!)
 const box = await open(url as 'sqlite:', { namespace })
 const log = await createAttemptLog(url)
 
-async function run(job: HandlerJob<GatePayload>): Promise<void> {
+async function run(job: HandlerJob<BlockedPayload>): Promise<void> {
   try {
     await log.begun(job)
     await sleep(job.payload.ms, undefined, { signal: job.signal })

@@ -60,8 +60,8 @@ export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
     loops.push(
       createForgetting('server.retention', namespaces, retentionMs, ({ jobs }) => jobs),
       createForgetting('server.notes', namespaces, retentionMs, ({ notes }) => notes),
-      createForgetting('server.waits', namespaces, retentionMs, ({ gates }) => ({
-        prune: ({ limit }) => gates.prune(limit),
+      createForgetting('server.waits', namespaces, retentionMs, ({ dependencies }) => ({
+        prune: ({ limit }) => dependencies.prune(limit),
       })),
     )
   if (auditKeepMs !== undefined)

@@ -42,16 +42,17 @@ export function createAdd(
       const [sql, values] = encodeInsert(store, chunk, bytesBinder())
       added.push(...compare(chunk, (await caller.query(sql, values)) as { id: string }[]))
     }
-    for (const [sql, values] of encodeGates(store, jobs, added, bytesBinder)) await caller.query(sql, values)
+    for (const [sql, values] of encodeDependencies(store, jobs, added, bytesBinder))
+      await caller.query(sql, values)
     noteAdded(jobs)
     return added
   }
 
   function noteAdded(jobs: readonly NewJob[]): void {
     const ranks = new Set<number>()
-    for (const { id, priority, due, gate } of jobs) {
+    for (const { id, priority, due, dependsOn } of jobs) {
       // It is not in line yet.
-      if (gate) continue
+      if (dependsOn) continue
       if ('runAt' in due) positions.passed({ rank: -priority, at: due.runAt, id })
       else if (due.delayMs === 0) ranks.add(-priority)
     }
@@ -61,8 +62,8 @@ export function createAdd(
 
 async function addOwn(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
   // What a job is to wait for is written with it, so whoever is dead by now must be out of the way before.
-  const isGated = jobs.some(({ gate }) => gate)
-  if (isGated && jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
+  const isBlocked = jobs.some(({ dependsOn }) => dependsOn)
+  if (isBlocked && jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
   const added = await insert(store, jobs)
   // A job that is dead by now, but not yet taken back, has no right to its key any more.
   const winners = new Set(added.filter(({ duplicate }) => duplicate).map(({ id }) => id))
@@ -76,9 +77,9 @@ async function addOwn(store: Store, jobs: readonly NewJob[]): Promise<readonly A
 
 function insert(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
   const chunks = chunksOf(jobs, store.packetBytes)
-  const isGated = jobs.some(({ gate }) => gate)
+  const isBlocked = jobs.some(({ dependsOn }) => dependsOn)
   // A statement by itself is its own transaction.
-  const isOne = chunks.length === 1 && !isGated
+  const isOne = chunks.length === 1 && !isBlocked
   return store.calls.run('add jobs', async (call: Call) => {
     const added: Added[] = []
     for (const [index, chunk] of chunks.entries()) {
@@ -87,11 +88,11 @@ function insert(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]
         encodeInsert(store, chunk, textBinder()),
       ]
       if (!isOne && index === 0) statements.unshift(begin)
-      if (!isOne && !isGated && index === chunks.length - 1) statements.push(commit)
+      if (!isOne && !isBlocked && index === chunks.length - 1) statements.push(commit)
       const answers = await call.packet(statements)
       added.push(...compare(chunk, answers[statements[0] === begin ? 2 : 1] as { id: string }[]))
     }
-    if (isGated) await call.packet([...encodeGates(store, jobs, added, textBinder), commit])
+    if (isBlocked) await call.packet([...encodeDependencies(store, jobs, added, textBinder), commit])
     return added
   })
 }
@@ -119,34 +120,36 @@ function compare(jobs: readonly NewJob[], rows: readonly { id: string }[]): Adde
 }
 
 /** How many rows one statement writes; names are short. */
-const gateRows = 1_000
+const dependencyRows = 1_000
 
 /** What the jobs that were written wait for. A dependency on a duplicate becomes one on the job that was there already. */
-function encodeGates(
+function encodeDependencies(
   { tables, namespace }: Store,
   jobs: readonly NewJob[],
   added: readonly Added[],
   createBinder: () => Binder,
 ): readonly Statement[] {
-  const gates = jobs.flatMap(({ id, gate }, index) =>
-    gate && !added[index]!.duplicate ? [{ id, ...gate }] : [],
+  const blocked = jobs.flatMap(({ id, dependsOn }, index) =>
+    dependsOn && !added[index]!.duplicate ? [{ id, ...dependsOn }] : [],
   )
-  if (gates.length === 0) return []
+  if (blocked.length === 0) return []
   const ids = new Map(jobs.map(({ id }, index) => [id, added[index]!.id]))
-  const dependencies = gates.flatMap(({ id, dependencies }) =>
-    [...new Set(dependencies.map((dependencyId) => ids.get(dependencyId) ?? dependencyId))].map(
-      (dependencyId) => [namespace, id, dependencyId],
-    ),
+  const dependencies = blocked.flatMap(({ id, jobs: others }) =>
+    [...new Set(others.map((dependencyId) => ids.get(dependencyId) ?? dependencyId))].map((dependencyId) => [
+      namespace,
+      id,
+      dependencyId,
+    ]),
   )
-  const locks = gates.flatMap(({ id, dependencies, lock }) =>
-    lock === null ? [] : [[namespace, id, lock.operation, lock.resource, dependencies.length === 0 ? 1 : 0]],
+  const locks = blocked.flatMap(({ id, jobs: others, lock }) =>
+    lock === null ? [] : [[namespace, id, lock.operation, lock.resource, others.length === 0 ? 1 : 0]],
   )
   const insert = (into: string, rows: readonly (readonly (string | number)[])[]): Statement[] => {
     const statements: Statement[] = []
-    for (let from = 0; from < rows.length; from += gateRows) {
+    for (let from = 0; from < rows.length; from += dependencyRows) {
       const { values, text } = createBinder()
       const lines = rows
-        .slice(from, from + gateRows)
+        .slice(from, from + dependencyRows)
         .map((row) => `(${row.map((value) => (typeof value === 'string' ? text(value) : value)).join(', ')})`)
       statements.push([`INSERT INTO ${into} VALUES ${lines.join(', ')}`, values])
     }
@@ -194,7 +197,7 @@ function encodeInsert({ tables, namespace }: Store, jobs: readonly NewJob[], bin
     const head = `${text(namespace)}, ${text(job.id)}, ${text(job.queue)}, ${text(job.kind)}, ${text(job.payload)}, ${number(job.priority)}, ${text(job.uniqueKey)}`
     const { due } = job
     let state = "'ready'"
-    if (job.gate) state = "'waiting'"
+    if (job.dependsOn) state = "'waiting'"
     else if ('runAt' in due) state = `IF(${number(due.runAt)} <= ${now}, 'ready', 'scheduled')`
     else if (due.delayMs > 0) state = "'scheduled'"
     const most = number(job.maxAttempts)

@@ -1,10 +1,10 @@
-import type { GateStore, Neighbour, Neighbours } from '../../../jobs/index.ts'
+import type { DependencyStore, Neighbour, Neighbours } from '../../../jobs/index.ts'
 import { toCallerTx } from '../connection/caller-transaction.ts'
 import { type Calls, rowCount, type Statement } from '../connection/calls.ts'
 import type { Store } from '../engine-store.ts'
 import type { Tables } from '../tables.ts'
 import { checkTransaction } from './add.ts'
-import { fences, grant, hasCalled, rest, shut, take, tend } from './dependency-locks.ts'
+import { blockAgain, fences, grant, hasCalled, rest, take, tend } from './dependency-locks.ts'
 import { fail, listUnmet, meet } from './dependency-rows.ts'
 import { readStates } from './job-states.ts'
 
@@ -12,7 +12,7 @@ import { readStates } from './job-states.ts'
  * What jobs wait for. Rows are locked in one order: the job's, then what it waits for. A job's row is waited for only
  * while the job waits: a running one may be locked by a user's transaction for long.
  */
-export function createMariadbGates(store: Store): GateStore {
+export function createMariadbDependencies(store: Store): DependencyStore {
   return {
     states: async (ids) => {
       const states = await store.calls.run('look up jobs', (call) => readStates(store, call, ids))
@@ -26,7 +26,7 @@ export function createMariadbGates(store: Store): GateStore {
     tend: (request) => tend(store, request),
     hasCalled: () => hasCalled(store),
     grant: (request) => grant(store, request),
-    shut: (request) => shut(store, request),
+    blockAgain: (request) => blockAgain(store, request),
     fences: (ids) => fences(store, ids),
     take: (ids) => take(store, ids),
     rest: (ids) => rest(store, ids),

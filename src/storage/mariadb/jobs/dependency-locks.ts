@@ -1,4 +1,10 @@
-import type { Fence, LockGate, ShutRequest, TakenFence, TendRequest } from '../../../jobs/index.ts'
+import type {
+  BlockAgainRequest,
+  Fence,
+  LockDependency,
+  TakenFence,
+  TendRequest,
+} from '../../../jobs/index.ts'
 import { begin, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
@@ -17,7 +23,10 @@ interface LockRow {
 const isTaken = 'fence IS NOT NULL AND fence <=> taken_fence AS is_taken'
 
 /** Those that somebody else is just tending, granting or shutting are left to them, unless they are asked for by name. */
-export async function tend(store: Store, { limit, tendMs, of }: TendRequest): Promise<readonly LockGate[]> {
+export async function tend(
+  store: Store,
+  { limit, tendMs, of }: TendRequest,
+): Promise<readonly LockDependency[]> {
   const { calls, tables, namespace } = store
   if (limit < 1 || of?.length === 0) return []
   return calls.run('tend jobs that wait for locks', async (call) => {
@@ -120,9 +129,9 @@ interface JobLine {
  * without its lock. A row that somebody has locked is being granted, claimed, put back or ended this moment, so it is
  * looked at again; a running one's is left to whoever ends it.
  */
-export async function shut(
+export async function blockAgain(
   { calls, tables, namespace }: Store,
-  { jobId, askNo, fence }: ShutRequest,
+  { jobId, askNo, fence }: BlockAgainRequest,
 ): Promise<boolean> {
   const runs = `q.state = 'running' AND (q.lease_ends_at > ${nowMs} OR q.attempt >= q.max_attempts OR EXISTS (
         SELECT 1 FROM ${tables.cancel} c WHERE c.namespace = q.namespace AND c.job_id = q.id))`
@@ -230,7 +239,7 @@ export async function take(
 
 export async function rest(store: Store, ids: readonly string[]): Promise<void> {
   const { calls, tables, namespace } = store
-  await calls.run('put gates of jobs to rest', async (call) => {
+  await calls.run('put dependencies of jobs to rest', async (call) => {
     const states = await readStates(store, call, ids)
     const ended = [...states].filter(([, { state }]) => ends.has(state)).map(([id]) => id)
     if (ended.length === 0) return

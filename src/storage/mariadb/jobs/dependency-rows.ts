@@ -1,4 +1,4 @@
-import type { Dependency, DependencyQuery, LetOn } from '../../../jobs/index.ts'
+import type { Dependency, DependencyQuery, Unblocked } from '../../../jobs/index.ts'
 import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
@@ -35,15 +35,15 @@ export async function listUnmet(
   return rows.map(({ job_id, dependency_id }) => ({ jobId: job_id, dependencyId: dependency_id }))
 }
 
-export async function meet(store: Store, dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
-  const letOn: LetOn[] = []
+export async function meet(store: Store, dependencies: readonly Dependency[]): Promise<readonly Unblocked[]> {
+  const letOn: Unblocked[] = []
   for (let from = 0; from < dependencies.length; from += batch) {
     letOn.push(...(await meetSome(store, dependencies.slice(from, from + batch))))
   }
   return letOn
 }
 
-async function meetSome(store: Store, dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
+async function meetSome(store: Store, dependencies: readonly Dependency[]): Promise<readonly Unblocked[]> {
   const { calls, tables, namespace, memory } = store
   const ids = [...new Set(dependencies.map(({ jobId }) => jobId))]
   const letOn = await calls.run('let jobs on', async (call) => {
@@ -84,8 +84,8 @@ async function meetSome(store: Store, dependencies: readonly Dependency[]): Prom
           ]),
       commit,
     ])
-    const told = (rows: readonly FreeRow[], to: LetOn['to']) =>
-      rows.map(({ id, queue }): LetOn => ({ jobId: id, queue, to }))
+    const told = (rows: readonly FreeRow[], to: Unblocked['to']) =>
+      rows.map(({ id, queue }): Unblocked => ({ jobId: id, queue, to }))
     return [...told(called, 'lock'), ...told(due, 'ready'), ...told(early, 'scheduled')]
   })
   if (letOn.length > 0) calls.onCommit(() => memory.positions.forget())

@@ -7,7 +7,7 @@ import type { Statement } from '../connection/connection.ts'
  * only where its key did; the others answer with the job that has it. A key whose holder this statement's snapshot
  * cannot show (it was written, or freed, in between) is reported as unresolved, and the caller asks again for those.
  *
- * Jobs with a gate go in as `waiting`, and what they wait for behind them, once it is known which were written.
+ * Jobs that depend on others go in as `waiting`, and what they wait for behind them, once it is known which were written.
  */
 export interface AddStatements {
   readonly plain: Statement
@@ -17,9 +17,9 @@ export interface AddStatements {
   readonly plainWaking: Statement
   readonly alikeWaking: Statement
   readonly unique: Statement
-  /** As `unique`, for jobs of which some have a gate. */
-  readonly gated: Statement
-  readonly gates: Statement
+  /** As `unique`, for jobs of which some depend on others. */
+  readonly blocked: Statement
+  readonly dependencies: Statement
 }
 
 /** What the statement with unique keys answers for each job. */
@@ -90,13 +90,13 @@ FROM (SELECT ${nowMs} AS now) clock,
       text: `WITH added AS (${alike}) SELECT pg_notify($9, $10)`,
     },
     unique: { name: 'sb_add_unique', text: unique(byTime) },
-    gated: {
+    blocked: {
       name: 'sb_add_gated',
       text: unique(
         `CASE WHEN ($15::boolean[])[g.nr] THEN 'waiting' WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END`,
       ),
     },
-    gates: {
+    dependencies: {
       name: 'sb_add_gates',
       text: `
 WITH need AS (
@@ -173,7 +173,7 @@ function isSingle(text: string): boolean {
   return typeof text === 'string' && text !== '' && !text.includes(between)
 }
 
-/** How jobs without unique keys and gates are added. */
+/** How jobs without unique keys and dependencies are added. */
 export function plainAdd(
   { alike, plain, alikeWaking, plainWaking }: AddStatements,
   namespace: string,
@@ -192,33 +192,31 @@ export interface PlainAdd {
   readonly values: unknown[]
 }
 
-/** For each job whether it waits: what `gated` wants besides. */
+/** For each job whether it waits: what `blocked` wants besides. */
 export function waitingValues(jobs: readonly NewJob[]): readonly boolean[] {
-  return jobs.map(({ gate }) => isGate(gate))
+  return jobs.map(({ dependsOn }) => (dependsOn ?? null) !== null)
 }
 
-export function hasGate({ gate }: NewJob): boolean {
-  return isGate(gate)
-}
-
-function isGate(gate: NewJob['gate']): boolean {
-  return gate !== null && gate !== undefined
+export function isBlocked({ dependsOn }: NewJob): boolean {
+  return dependsOn !== null && dependsOn !== undefined
 }
 
 /** What those that were written wait for; a dependency on one of the same call that was a duplicate is for its holder. */
-export function gateValues(
+export function dependencyValues(
   namespace: string,
   jobs: readonly NewJob[],
   answers: readonly Added[],
 ): unknown[] | undefined {
   const holders = new Map(jobs.map(({ id }, nr) => [id, answers[nr]!.id]))
-  const gated = jobs.flatMap(({ id, gate }, nr) => (gate && !answers[nr]!.duplicate ? [{ id, ...gate }] : []))
-  if (gated.length === 0) return undefined
-  const dependencies = gated.flatMap(({ id, dependencies }) =>
-    dependencies.map((dependencyId) => [id, holders.get(dependencyId) ?? dependencyId] as const),
+  const blocked = jobs.flatMap(({ id, dependsOn }, nr) =>
+    dependsOn && !answers[nr]!.duplicate ? [{ id, ...dependsOn }] : [],
   )
-  const locks = gated.flatMap(({ id, dependencies, lock }) =>
-    lock === null ? [] : [{ id, ...lock, isCalled: dependencies.length === 0 }],
+  if (blocked.length === 0) return undefined
+  const dependencies = blocked.flatMap(({ id, jobs: others }) =>
+    others.map((dependencyId) => [id, holders.get(dependencyId) ?? dependencyId] as const),
+  )
+  const locks = blocked.flatMap(({ id, jobs: others, lock }) =>
+    lock === null ? [] : [{ id, ...lock, isCalled: others.length === 0 }],
   )
   return [
     namespace,

@@ -11,8 +11,8 @@ import type { Ride } from '../notifier.ts'
 import {
   type AddRow,
   addValues,
-  gateValues,
-  hasGate,
+  dependencyValues,
+  isBlocked,
   type PlainAdd,
   plainAdd,
   readAdded,
@@ -36,7 +36,7 @@ export class Adder {
   }
 
   async add(jobs: readonly NewJob[], wakeUps: readonly string[]): Promise<readonly Added[]> {
-    const isUnique = jobs.some((job) => job.uniqueKey !== null || hasGate(job))
+    const isUnique = jobs.some((job) => job.uniqueKey !== null || isBlocked(job))
     return isUnique ? this.#addUnique(jobs) : this.#addPlain(jobs, wakeUps)
   }
 
@@ -123,16 +123,16 @@ export class Adder {
     const lapsed = isFirst && rows[0]!.lapsed && answers.some((answer) => answer?.duplicate)
     const isWhole = !lapsed && answers.every((answer) => answer !== undefined)
     if (!isWhole) return { answers: undefined, lapsed }
-    const gates = gateValues(namespace, jobs, answers as readonly Added[])
-    if (gates) await this.#sender.send(client, statements.add.gates, gates)
+    const dependencies = dependencyValues(namespace, jobs, answers as readonly Added[])
+    if (dependencies) await this.#sender.send(client, statements.add.dependencies, dependencies)
     return { answers: answers as readonly Added[], lapsed }
   }
 
   #adding(jobs: readonly NewJob[], storeId: string | null): { statement: Statement; values: unknown[] } {
     const { namespace, statements } = this.#space
     const values = addValues(namespace, jobs, storeId)
-    if (!jobs.some(hasGate)) return { statement: statements.add.unique, values }
-    return { statement: statements.add.gated, values: [...values, waitingValues(jobs)] }
+    if (!jobs.some(isBlocked)) return { statement: statements.add.unique, values }
+    return { statement: statements.add.blocked, values: [...values, waitingValues(jobs)] }
   }
 
   /** In the caller's transaction what was written stays; only those without an answer are asked for again. */
@@ -141,7 +141,7 @@ export class Adder {
     const answers: (Added | undefined)[] = jobs.map(() => undefined)
     for (let tries = 0; tries < 20; tries++) {
       const open = jobs.flatMap((job, nr) => (answers[nr] === undefined ? [{ job, nr }] : []))
-      if (open.length === 0) return this.#addGatesIn(client, jobs, answers as readonly Added[])
+      if (open.length === 0) return this.#addDependenciesIn(client, jobs, answers as readonly Added[])
       const some = open.map(({ job }) => job)
       const rows = await inCallers(async () => {
         const { statement, values } = this.#adding(some, storeId)
@@ -158,14 +158,14 @@ export class Adder {
     throw handsChanged()
   }
 
-  async #addGatesIn(
+  async #addDependenciesIn(
     client: Runner,
     jobs: readonly NewJob[],
     answers: readonly Added[],
   ): Promise<readonly Added[]> {
     const { namespace, statements } = this.#space
-    const gates = gateValues(namespace, jobs, answers)
-    if (gates) await inCallers(() => client.query(statements.add.gates.text, gates))
+    const dependencies = dependencyValues(namespace, jobs, answers)
+    if (dependencies) await inCallers(() => client.query(statements.add.dependencies.text, dependencies))
     return answers
   }
 }

@@ -1,16 +1,16 @@
 import type {
+  BlockAgainRequest,
   Dependency,
   DependencyQuery,
+  DependencyStore,
   Fence,
-  GateStore,
   JobState,
-  LetOn,
-  LockGate,
+  LockDependency,
   Neighbour,
   Neighbours,
-  ShutRequest,
   TakenFence,
   TendRequest,
+  Unblocked,
 } from '../../../jobs/index.ts'
 import { Reclaimer } from '../claim/reclaim.ts'
 import { inCallers, requireTransaction } from '../connection/caller-transaction.ts'
@@ -24,7 +24,7 @@ export { type GateStatements, gateStatements } from './dependency-statements.ts'
  * What jobs wait for, on Postgres. Each call is one statement; those that let jobs on or hold them back are functions,
  * whose steps see what was committed while they waited for a row (migrations/baseline-job-details.ts).
  */
-export class PostgresGates implements GateStore {
+export class PostgresDependencies implements DependencyStore {
   readonly #connections: Connections
   readonly #space: Space
   readonly #statements: GateStatements
@@ -60,9 +60,9 @@ export class PostgresGates implements GateStore {
     return rows.map((row) => ({ jobId: row.job_id, dependencyId: row.dependency_id }))
   }
 
-  async meet(dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
+  async meet(dependencies: readonly Dependency[]): Promise<readonly Unblocked[]> {
     if (dependencies.length === 0) return []
-    const rows = await this.#run<{ job_id: string; queue: string; becomes: LetOn['to'] }>(
+    const rows = await this.#run<{ job_id: string; queue: string; becomes: Unblocked['to'] }>(
       this.#statements.meet,
       [dependencies.map(({ jobId }) => jobId), dependencies.map(({ dependencyId }) => dependencyId)],
     )
@@ -93,7 +93,7 @@ export class PostgresGates implements GateStore {
     return { dependencies: side(true), dependents: side(false) }
   }
 
-  async tend({ limit, tendMs, of }: TendRequest): Promise<readonly LockGate[]> {
+  async tend({ limit, tendMs, of }: TendRequest): Promise<readonly LockDependency[]> {
     const rows =
       of === undefined
         ? await this.#run<LockRow>(this.#statements.tend, [limit, tendMs])
@@ -133,11 +133,11 @@ export class PostgresGates implements GateStore {
     return queue
   }
 
-  async shut({ jobId, askNo, fence }: ShutRequest): Promise<boolean> {
+  async blockAgain({ jobId, askNo, fence }: BlockAgainRequest): Promise<boolean> {
     // A job whose lease ran out is ready, but not yet where it can be held back.
     const { ready } = await this.#reclaimer.reclaim(manyJobs)
     if (ready > 0) this.#space.cursors.forget()
-    const [row] = await this.#run<{ shut: boolean }>(this.#statements.shut, [
+    const [row] = await this.#run<{ shut: boolean }>(this.#statements.blockAgain, [
       ...[jobId, askNo, fence === undefined, fence ?? null],
     ])
     return row!.shut

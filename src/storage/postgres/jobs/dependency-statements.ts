@@ -2,7 +2,7 @@ import { nowMs } from '../connection/columns.ts'
 import type { Statement } from '../connection/connection.ts'
 import { endCancelled } from './end-cancelled.ts'
 
-/** Every statement on gates; namespaces share them. The first value is the namespace, but for `gated`. */
+/** Every statement on dependencies; namespaces share them. The first value is the namespace, but for `blocked`. */
 export type GateStatements = Record<
   | 'resting'
   | 'anywhere'
@@ -15,13 +15,13 @@ export type GateStatements = Record<
   | 'tendOf'
   | 'called'
   | 'grant'
-  | 'shut'
+  | 'blockAgain'
   | 'fences'
   | 'take'
   | 'rest'
   | 'pruneDependencies'
   | 'pruneLocks'
-  | 'gated',
+  | 'blocked',
   Statement
 >
 
@@ -111,7 +111,7 @@ UNION ALL
     ),
     called: named('called', `SELECT FROM ${s}.job_lock WHERE namespace = $1 AND is_called LIMIT 1`),
     grant: named('grant', `SELECT ${s}.signalbox_grant($1, $2, $3, $4) AS queue`),
-    shut: named('shut', `SELECT ${s}.signalbox_shut($1, $2, $3, $4, $5) AS shut`),
+    blockAgain: named('blockAgain', `SELECT ${s}.signalbox_shut($1, $2, $3, $4, $5) AS shut`),
     fences: named(
       'fences',
       `SELECT job_id, ask_no, fence FROM ${s}.job_lock WHERE namespace = $1 AND job_id = ANY ($2::text[])`,
@@ -160,8 +160,8 @@ pruned AS (
 SELECT count(*)::int AS count FROM pruned`,
     ),
     // From namespace to namespace, however many wait in each.
-    gated: named(
-      'gated',
+    blocked: named(
+      'blocked',
       `
 WITH RECURSIVE needing (namespace) AS (
   (SELECT namespace FROM ${s}.job_dependency WHERE NOT is_met ORDER BY namespace LIMIT 1)

@@ -1,7 +1,7 @@
 import type { Added, NewJob } from '../../../jobs/index.ts'
 import { limitKeyOf } from '../../sql/limit-key.ts'
 import type { Connection } from '../connection/connection.ts'
-import { keepGates } from './dependency-rows.ts'
+import { keepDependencies } from './dependency-rows.ts'
 import { takeBackIfLapsed } from './lapse.ts'
 
 /** Writes new jobs in the caller's transaction; those whose unique key a live job has are answered with that job. */
@@ -19,7 +19,7 @@ export function addJobs(
     insertJob(connection, namespace, job, now)
     return { id: job.id, duplicate: false }
   })
-  if (jobs.some(({ gate }) => gate)) keepGates(connection, namespace, jobs, added)
+  if (jobs.some(({ dependsOn }) => dependsOn)) keepDependencies(connection, namespace, jobs, added)
   return added
 }
 
@@ -54,7 +54,7 @@ function insertJob(connection: Connection, namespace: string, job: NewJob, now: 
     job.payload,
     job.priority,
     job.uniqueKey,
-    job.gate ? 'waiting' : runAt <= now ? 'ready' : 'scheduled',
+    job.dependsOn ? 'waiting' : runAt <= now ? 'ready' : 'scheduled',
     job.maxAttempts,
     runAt,
     now,

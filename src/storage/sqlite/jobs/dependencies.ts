@@ -1,4 +1,4 @@
-import type { GateStore } from '../../../jobs/index.ts'
+import type { DependencyStore } from '../../../jobs/index.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import type { Reader } from '../connection/reader.ts'
 import type { Writer } from '../writing/writer.ts'
@@ -27,13 +27,13 @@ export interface SqliteGatesOptions {
 const prunedJobs = 2_000
 
 /** What the jobs of one namespace wait for: steps go to the writer, looking goes to the reader. */
-export function createSqliteGates({
+export function createSqliteDependencies({
   namespace,
   writer,
   reader,
   transactions,
   check,
-}: SqliteGatesOptions): GateStore {
+}: SqliteGatesOptions): DependencyStore {
   const take = async <Name extends keyof GateSteps>(
     name: Name,
     args: Parameters<GateSteps[Name]>,
@@ -72,7 +72,7 @@ export function createSqliteGates({
     },
     hasCalled: () => read((connection) => hasCalled(connection, namespace)),
     grant: (request) => take('grant', [request]),
-    shut: (request) => take('shut', [request]),
+    blockAgain: (request) => take('blockAgain', [request]),
     fences: (ids) => read((connection) => readFences(connection, namespace, ids)),
     async take(ids) {
       const taken = ids.length === 0 ? [] : await take('take', [ids])
@@ -83,9 +83,9 @@ export function createSqliteGates({
     async prune(limit) {
       const from = place
       const { ids, gone } = await read((connection, now) => {
-        const gated = listGated(connection, namespace, from, prunedJobs)
-        const jobs = readStates(connection, namespace, gated, now)
-        return { ids: gated, gone: gated.filter((_, at) => jobs[at] === undefined) }
+        const blocked = listGated(connection, namespace, from, prunedJobs)
+        const jobs = readStates(connection, namespace, blocked, now)
+        return { ids: blocked, gone: blocked.filter((_, at) => jobs[at] === undefined) }
       })
       const forgotten = gone.length === 0 ? 0 : await take('prune', [gone, limit])
       if (forgotten < limit) place = ids.length < prunedJobs ? '' : ids.at(-1)!

@@ -9,7 +9,7 @@ import type {
 import type { Connection } from '../connection/connection.ts'
 import { lapsesTo } from './lapse.ts'
 
-/** A job as far as gates are concerned. */
+/** A job as far as dependencies are concerned. */
 export interface SeenJob {
   readonly state: JobState
   readonly dueInMs: number
@@ -113,7 +113,7 @@ export function readFences(
   })
 }
 
-/** Whether a gate is to be tended; asked of a reader, so that an idle keeper never needs the writer. */
+/** Whether a dependsOn is to be tended; asked of a reader, so that an idle keeper never needs the writer. */
 export function mayTend(connection: Connection, namespace: string, now: number): boolean {
   const sql = `SELECT 1 FROM job_lock
      WHERE namespace = ?1 AND is_called = 1 AND tended_until <= ?2 LIMIT 1`

@@ -1,17 +1,24 @@
-import type { Dependency, GateStore, LetOn, LockGate, TakenFence, TendRequest } from '../../../jobs/index.ts'
+import type {
+  Dependency,
+  DependencyStore,
+  LockDependency,
+  TakenFence,
+  TendRequest,
+  Unblocked,
+} from '../../../jobs/index.ts'
 import type { Connection } from '../connection/connection.ts'
 import { readStates } from './dependency-reads.ts'
 import { endJobs } from './end-job.ts'
 import { takeBackIfLapsed } from './lapse.ts'
 
-/** What is written about gates, each in the caller's transaction, on jobs as they are at `now`. */
+/** What is written about dependencies, each in the caller's transaction, on jobs as they are at `now`. */
 export interface GateSteps {
-  meet(dependencies: readonly Dependency[]): readonly LetOn[]
+  meet(dependencies: readonly Dependency[]): readonly Unblocked[]
   fail(ends: readonly { readonly jobId: string; readonly error: string }[]): readonly string[]
-  tend(request: TendRequest): readonly LockGate[]
-  grant(request: Parameters<GateStore['grant']>[0]): string | undefined
-  shut(request: Parameters<GateStore['shut']>[0]): boolean
-  /** Of those that have a gate. */
+  tend(request: TendRequest): readonly LockDependency[]
+  grant(request: Parameters<DependencyStore['grant']>[0]): string | undefined
+  blockAgain(request: Parameters<DependencyStore['blockAgain']>[0]): boolean
+  /** Of those that have a dependsOn. */
   take(ids: readonly string[]): readonly TakenGate[]
   rest(ids: readonly string[]): void
   prune(ids: readonly string[], limit: number): number
@@ -43,7 +50,7 @@ export function takeGateStep(
       return tendGates(connection, namespace, args[0], now)
     case 'grant':
       return grantLock(connection, namespace, args[0], now)
-    case 'shut':
+    case 'blockAgain':
       return shutGate(connection, namespace, args[0], now)
     case 'take':
       return takeFences(connection, namespace, args[0])
@@ -59,13 +66,13 @@ function meetDependencies(
   namespace: string,
   dependencies: readonly Dependency[],
   now: number,
-): readonly LetOn[] {
+): readonly Unblocked[] {
   const met = dependencies.filter(({ jobId, dependencyId }) => {
     const sql = `UPDATE job_dependency SET is_met = 1
        WHERE namespace = ?1 AND job_id = ?2 AND dependency_id = ?3 AND is_met = 0`
     return connection.run(sql, namespace, jobId, dependencyId) === 1
   })
-  return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId): LetOn[] => {
+  return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId): Unblocked[] => {
     const job = findWaiting(connection, namespace, jobId)
     if (!job || hasUnmet(connection, namespace, jobId)) return []
     const { queue } = job
@@ -110,7 +117,7 @@ function tendGates(
   namespace: string,
   { limit, tendMs, of }: TendRequest,
   now: number,
-): readonly LockGate[] {
+): readonly LockDependency[] {
   // With `+`, SQLite goes by the ids and not by the index of all that are called.
   const which =
     of === undefined
@@ -142,7 +149,7 @@ function tendGates(
 function grantLock(
   connection: Connection,
   namespace: string,
-  { jobId, askNo, fence }: Parameters<GateStore['grant']>[0],
+  { jobId, askNo, fence }: Parameters<DependencyStore['grant']>[0],
   now: number,
 ): string | undefined {
   const job = findWaiting(connection, namespace, jobId)
@@ -162,10 +169,10 @@ function grantLock(
 function shutGate(
   connection: Connection,
   namespace: string,
-  { jobId, askNo, fence }: Parameters<GateStore['shut']>[0],
+  { jobId, askNo, fence }: Parameters<DependencyStore['blockAgain']>[0],
   now: number,
 ): boolean {
-  const shut = connection.run(
+  const blockAgain = connection.run(
     `UPDATE job_lock SET fence = NULL, ask_no = ask_no + 1, is_called = 1, tended_until = 0
      WHERE namespace = ?1 AND job_id = ?2 AND ask_no = ?3 AND (?4 OR fence IS ?5)`,
     namespace,
@@ -174,7 +181,7 @@ function shutGate(
     fence === undefined ? 1 : 0,
     fence ?? null,
   )
-  if (shut === 0) return false
+  if (blockAgain === 0) return false
   takeBackIfLapsed(connection, namespace, jobId, now)
   connection.run(
     `UPDATE job_queue SET state = 'waiting', updated_at = ?3

@@ -5,7 +5,7 @@ import { forgetNotes, makeRoomForNotes } from '../../sql/logs.ts'
 import type { Connection } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 import { findHolder } from './add.ts'
-import { forgetGates } from './dependency-rows.ts'
+import { forgetDependencies } from './dependency-rows.ts'
 import { endJobs } from './end-job.ts'
 import { takeBackIfLapsed, takeBackLapsed } from './lapse.ts'
 
@@ -141,7 +141,7 @@ export function removeJobs(
     JSON.stringify(removed),
   )
   runHere(connection, forgetNotes(namespace, removed))
-  forgetGates(connection, namespace, removed)
+  forgetDependencies(connection, namespace, removed)
   return removed
 }
 

@@ -40,7 +40,7 @@ import { fireSchedule, putSchedule, removeSchedule } from '../schedules.ts'
 import { isQuiet } from './ahead.ts'
 
 /**
- * Every write, by name: synchronous, on the connection of whoever has the gate, and asked for in plain data, so that
+ * Every write, by name: synchronous, on the connection of the write queue, and asked for in plain data, so that
  * who asks and who writes may be in different threads. The clock is read once for all that share a transaction, when the
  * lock was got: all that is decided there is of one moment, and none of it of a moment before somebody had to wait.
  */

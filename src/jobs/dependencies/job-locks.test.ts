@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { GateStore, LockGate } from './dependency-store.ts'
-import { tendGate } from './job-lock-keeper.ts'
+import type { DependencyStore, LockDependency } from './dependency-store.ts'
 import type { JobLocks } from './job-locks.ts'
+import { tendLock } from './job-locks.ts'
 
-const gate: LockGate = {
+const lock: LockDependency = {
   ...{ jobId: 'j', operation: 'pull', resource: 'nginx', askNo: 3, fence: null },
   ...{ isTaken: false, state: 'waiting', dueInMs: 0 },
 }
 
-/** Tends one gate; answers what was left to do, and every step that was taken. */
-async function tend(seen: Partial<LockGate>, answers: Partial<JobLocks & GateStore> = {}) {
+/** Tends one lock; answers what was left to do, and every step that was taken. */
+async function tend(seen: Partial<LockDependency>, answers: Partial<JobLocks & DependencyStore> = {}) {
   const steps: string[] = []
   const step =
     <Answer>(name: string, answer: Answer) =>
@@ -26,21 +26,21 @@ async function tend(seen: Partial<LockGate>, answers: Partial<JobLocks & GateSto
     listen: () => () => undefined,
     ...answers,
   } as JobLocks
-  const gates = {
+  const dependencies = {
     grant: step('grant', 'default' as string | undefined),
-    shut: step('shut', true),
+    blockAgain: step('blockAgain', true),
     fences: async () => [undefined],
     rest: step('rest', undefined),
     ...answers,
-  } as unknown as GateStore
-  const left = await tendGate(
+  } as unknown as DependencyStore
+  const left = await tendLock(
     {
-      ...{ gates, locks },
+      ...{ dependencies, locks },
       onReady: (queue) => steps.push(`ready ${queue}`),
       onNext: (jobId) => steps.push(`next ${jobId}`),
       onLater: (jobId, inMs) => steps.push(`later ${jobId} ${inMs}`),
     },
-    { ...gate, ...seen },
+    { ...lock, ...seen },
   )
   return [left, ...steps]
 }
@@ -55,7 +55,7 @@ test('a grant that came too late for the job is given to the next', async () => 
   assert.deepEqual(await tend({}, late), ['waits', 'release 7 failure'])
 })
 
-test('a grant that another keeper gave the job is not given away', async () => {
+test('a grant that another resolver gave the job is not given away', async () => {
   const other = {
     ask: async () => ({ fence: 7 }),
     grant: async () => undefined,
@@ -64,14 +64,14 @@ test('a grant that another keeper gave the job is not given away', async () => {
   assert.deepEqual(await tend({}, other), ['held'])
 })
 
-test('a gate that somebody else has moved on keeps its place in line', async () => {
-  assert.deepEqual(await tend({ state: 'ready' }, { shut: async () => false }), ['waits', 'later j 0'])
+test('a lock that somebody else has moved on keeps its place in line', async () => {
+  assert.deepEqual(await tend({ state: 'ready' }, { blockAgain: async () => false }), ['waits', 'later j 0'])
 })
 
 test('an ask that will come to nothing is followed by another', async () => {
   assert.deepEqual(await tend({}, { ask: async () => 'over' as const }), [
     'waits',
-    'shut',
+    'blockAgain',
     'leave',
     'later j 0',
   ])
@@ -88,21 +88,21 @@ test('while a job is ready or runs, its grant is kept', async () => {
 
 test('a grant that an earlier run had is given back as soon as the job is in line again', async () => {
   const taken = { fence: 7, isTaken: true }
-  const back = ['waits', 'release 7 failure', 'shut', 'later j 0']
+  const back = ['waits', 'release 7 failure', 'blockAgain', 'later j 0']
   assert.deepEqual(await tend({ ...taken, state: 'ready' }), back)
   assert.deepEqual(await tend({ ...taken, state: 'running' }), ['held', 'renew 7'])
 })
 
 test('a grant that was lost is forgotten, and a job that is ready waits again', async () => {
   const lost = { renew: async () => false }
-  assert.deepEqual(await tend({ state: 'ready', fence: 7 }, lost), ['waits', 'shut', 'later j 0'])
-  assert.deepEqual(await tend({ state: 'running', fence: 7 }, lost), ['waits', 'shut', 'later j 0'])
+  assert.deepEqual(await tend({ state: 'ready', fence: 7 }, lost), ['waits', 'blockAgain', 'later j 0'])
+  assert.deepEqual(await tend({ state: 'running', fence: 7 }, lost), ['waits', 'blockAgain', 'later j 0'])
   assert.deepEqual(await tend({ state: 'running' }), ['held'])
 })
 
 test('a back-off gives the turn back and waits for another', async () => {
   const step = await tend({ state: 'scheduled', fence: 7, dueInMs: 900 })
-  assert.deepEqual(step, ['waits', 'release 7 failure', 'shut', 'later j 900'])
+  assert.deepEqual(step, ['waits', 'release 7 failure', 'blockAgain', 'later j 900'])
 })
 
 test('an end tells the line its outcome, and who is next', async () => {
