@@ -252,7 +252,7 @@ function createBox(
   // The backend itself stays as it is: a server that serves this box has no part in what is sealed.
   const jobStore = sealer === undefined ? backend.jobs : new SealedJobStore(backend.jobs, sealer)
   const jobs = createJobs({
-    ...{ store: jobStore, notes: backend.notes, schedules: backend.schedules },
+    ...{ store: jobStore, logs: backend.logs, schedules: backend.schedules },
     dependencies: { store: backend.dependencies, locks: createLocksForJobs(() => locks, backend.notifier) },
     ...{ notifier: backend.notifier, contention },
     ...(telemetry && { telemetry }),
@@ -271,7 +271,7 @@ function createBox(
   )
   const dispatch = createDispatch(
     {
-      ...{ jobs: backend.jobs, notes: backend.notes, fleet: backend.fleet, guards, notifier },
+      ...{ jobs: backend.jobs, logs: backend.logs, fleet: backend.fleet, guards, notifier },
       remoteWakeUps: traits.remoteWakeUps,
     },
     settings.dispatch,

@@ -26,7 +26,7 @@ export function meterBackend(backend: Backend, namespace: string, contention: Co
 function meterStores(stores: Stores, namespace: string, contention: Contention): Stores {
   const {
     jobs,
-    notes,
+    logs,
     schedules,
     dependencies,
     locks,
@@ -40,7 +40,7 @@ function meterStores(stores: Stores, namespace: string, contention: Contention):
   } = stores
   return {
     jobs: contention.store(jobs, 'jobs'),
-    notes: contention.store(notes, 'notes'),
+    logs: contention.store(logs, 'logs'),
     schedules: contention.store(schedules, 'schedules'),
     dependencies: contention.store(dependencies, 'dependencies'),
     locks: contention.store(meterLocks(locks, namespace, contention.keys), 'locks'),

@@ -32,12 +32,12 @@ const maxAdds = 500
 
 /** A dispatcher on this store. Nothing is claimed and no node is taken before `start`. */
 export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}): Dispatch {
-  const { jobs, notes, notifier, guards } = parts
+  const { jobs, logs, notifier, guards } = parts
   const options = resolveDispatchOptions(given)
   const engine = new Engine(parts, options)
   const { registry, mailbox, connections, tally, claims, ends, feed, sharing } = engine
   const { cluster, settings, servers, demands } = sharing
-  const reads = new TaskReads(engine, jobs, notes)
+  const reads = new TaskReads(engine, jobs, logs)
   const adds = new Batcher<NewJob, void>({ maxItems: maxAdds, run: addAll })
   const { maxWaiting } = options.policy
   let stopping: Promise<void> | null = null

@@ -8,7 +8,7 @@ import type { Command } from './registry/command.ts'
 import type { Assign, Effect, RegistryEvent, Settled } from './registry/effect.ts'
 import type { Registry } from './registry/registry.ts'
 import type { Claim, Claims } from './tasks/claims.ts'
-import type { ProgressNotes } from './tasks/progress-writer.ts'
+import type { ProgressWriter } from './tasks/progress-writer.ts'
 import type { Ending, Ends } from './tasks/task-completer.ts'
 import { decodeDocument, encodeSpent } from './tasks/task-document.ts'
 import { attemptThatEnded, endingOf } from './tasks/task-ends.ts'
@@ -35,7 +35,7 @@ export interface EffectParts {
   readonly feed: TaskFeed
   readonly snapshot: Snapshot
   readonly lookups: Lookups
-  readonly progress: ProgressNotes
+  readonly progress: ProgressWriter
   readonly tally: Tally
   readonly post: (command: Command) => boolean
   readonly now: () => number

@@ -5,13 +5,7 @@
  *   store ─claims─▶ intake ─▶ mailbox ─▶ registry ─▶ effects ─▶ ends ─▶ store
  *   nodes ─frames─▶ connections ───────▲                       └──────▶ connections ─▶ nodes
  */
-import {
-  type JobRecord,
-  type JobStore,
-  type JobsNotifier,
-  type NoteStore,
-  queueTopic,
-} from '../jobs/index.ts'
+import { type JobRecord, type JobStore, type JobsNotifier, type LogStore, queueTopic } from '../jobs/index.ts'
 import type { FleetStore } from './cluster/fleet-store.ts'
 import { Sharing } from './cluster/server-sharing.ts'
 import { NodeConnections, sweepMs } from './connections/node-connections.ts'
@@ -26,7 +20,7 @@ import { Registry } from './registry/registry.ts'
 import { type Claim, Claims } from './tasks/claims.ts'
 import { HandedBack } from './tasks/handed-back.ts'
 import { Keeper } from './tasks/lease-renewer.ts'
-import { ProgressNotes } from './tasks/progress-writer.ts'
+import { ProgressWriter } from './tasks/progress-writer.ts'
 import { Ends } from './tasks/task-completer.ts'
 import { decodeTask, dispatchQueue, eventOf } from './tasks/task-document.ts'
 import { TaskFeed } from './tasks/task-feed.ts'
@@ -37,7 +31,7 @@ import { Lookups } from './tasks/task-lookups.ts'
 export interface EngineParts {
   readonly jobs: JobStore
   /** Where other servers read how far tasks are. */
-  readonly notes: Pick<NoteStore, 'add' | 'progress'>
+  readonly logs: Pick<LogStore, 'add' | 'progress'>
   readonly notifier: JobsNotifier
   /** Where servers that share the nodes tell each other of them. */
   readonly fleet: FleetStore
@@ -82,7 +76,7 @@ export class Engine {
   readonly #notifier: JobsNotifier
   readonly #options: ResolvedDispatchOptions
   readonly #lookups: Lookups
-  readonly #progress: ProgressNotes
+  readonly #progress: ProgressWriter
   /** Submits of this process that it has not claimed yet: they wait, though the registry does not know them. */
   readonly #submitted = new Map<string, number>()
   #tick: NodeJS.Timeout | undefined
@@ -94,7 +88,7 @@ export class Engine {
   #isStarted = false
 
   constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
-    const { jobs, notes, notifier, now = forwardClock(), observe, fleet, remoteWakeUps = false } = parts
+    const { jobs, logs, notifier, now = forwardClock(), observe, fleet, remoteWakeUps = false } = parts
     const { placed = () => undefined } = parts
     const log = quiet(parts.log)
     const monotonicMs = () => performance.now()
@@ -108,7 +102,7 @@ export class Engine {
     this.registry = new Registry(options.policy)
     this.ends = new Ends(jobs, onTrouble)
     this.#lookups = new Lookups(jobs, onTrouble)
-    this.#progress = new ProgressNotes({ notes, claims: this.claims, monotonicMs, onTrouble })
+    this.#progress = new ProgressWriter({ logs, claims: this.claims, monotonicMs, onTrouble })
     const { heartbeatMs, leaseMs } = options
     const isFull = () =>
       this.ends.size > maxUnwritten ||

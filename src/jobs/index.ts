@@ -69,12 +69,12 @@ export type {
   LogLevel,
   LogLine,
   LogQuery,
+  LogStore,
+  LogUpdate,
   NewLogLine,
-  Note,
-  NoteStore,
   ProgressRecord,
 } from './logs/log-store.ts'
-export type { AttemptNote, NoteKeeper } from './logs/log-writer.ts'
+export type { AttemptLogUpdate, LogKeeper } from './logs/log-writer.ts'
 export type { JobProgress, ProgressUpdate } from './logs/progress.ts'
 export type { Limit, LimitOptions, QueueLimits, Rate } from './queue-limits.ts'
 export type {

@@ -137,7 +137,7 @@ export interface JobStore extends TransactionEnder {
   /** Sets the limits of a queue, or lifts them with null. They count from then on, for every claim anywhere. */
   setLimits(queue: string, limits: QueueLimits | null): Promise<void>
   /**
-   * Deletes these jobs with their notes, those that ended and live ones that are not running; one that runs stays, and
+   * Deletes these jobs with their logs, those that ended and live ones that are not running; one that runs stays, and
    * one whose lease ran out runs no more. Answers the ids that were there and are gone now, in any order.
    */
   remove(ids: readonly string[]): Promise<readonly string[]>

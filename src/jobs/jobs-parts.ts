@@ -4,7 +4,7 @@ import type { Jobs } from './api/jobs-api.ts'
 import type { DependencyStore } from './dependencies/dependency-store.ts'
 import type { JobLocks } from './dependencies/job-locks.ts'
 import type { JobStore } from './job-store.ts'
-import type { NoteKeeper } from './logs/log-writer.ts'
+import type { LogKeeper } from './logs/log-writer.ts'
 import type { ScheduleStore } from './schedules/schedule-store.ts'
 import type { JobsTelemetry } from './telemetry/telemetry.ts'
 
@@ -13,7 +13,7 @@ export interface JobsParts {
   readonly store: JobStore
   readonly notifier: JobsNotifier
   /** Keeps what attempts say of themselves. @default nobody does, and nothing is shown of it */
-  readonly notes?: NoteKeeper
+  readonly logs?: LogKeeper
   /**
    * The service of the same queues that this one stands in for, perhaps for one request: what is added here and falls
    * due later is told of by that one, which lives longer. @default it tells by itself

@@ -1,7 +1,7 @@
 import { createLoop, type Loop } from '../core/loop.ts'
 import type { DependencyStore } from './dependencies/dependency-store.ts'
 import type { JobStore } from './job-store.ts'
-import type { NoteStore } from './logs/log-store.ts'
+import type { LogStore } from './logs/log-store.ts'
 
 /**
  * Forgets what ended long ago, and what was noted then. Safe anywhere and any number of times: each bite is one transaction, and many boxes
@@ -10,11 +10,11 @@ import type { NoteStore } from './logs/log-store.ts'
 export function createUpkeep(
   {
     jobs,
-    notes,
+    logs,
     dependencies,
   }: {
     readonly jobs: JobStore
-    readonly notes: Pick<NoteStore, 'prune'>
+    readonly logs: Pick<LogStore, 'prune'>
     readonly dependencies: Pick<DependencyStore, 'prune'>
   },
   retentionMs: number,
@@ -24,7 +24,7 @@ export function createUpkeep(
     idleMs: Math.min(60_000, Math.max(1_000, retentionMs)),
     async step() {
       const bite = { olderThanMs: retentionMs, limit: biteSize }
-      const pruned = [await jobs.prune(bite), await notes.prune(bite), await dependencies.prune(biteSize)]
+      const pruned = [await jobs.prune(bite), await logs.prune(bite), await dependencies.prune(biteSize)]
       return pruned.includes(biteSize) ? 'more' : 'idle'
     },
   })

@@ -2,7 +2,7 @@ import type { TokenStore } from '../access/index.ts'
 import type { AuditStore } from '../audit/index.ts'
 import type { Meter } from '../core/meter.ts'
 import type { FleetStore } from '../dispatch/cluster/fleet-store.ts'
-import type { DependencyStore, JobStore, NoteStore, ScheduleStore } from '../jobs/index.ts'
+import type { DependencyStore, JobStore, LogStore, ScheduleStore } from '../jobs/index.ts'
 import type { LockStore } from '../locks/index.ts'
 import type { MonitorStore } from '../monitor/monitor-store.ts'
 import type { GuardStore } from '../once/guard-store.ts'
@@ -52,7 +52,7 @@ export interface Backend extends Stores, AsyncDisposable {
 export interface Stores {
   readonly jobs: JobStore
   /** What attempts say of themselves; always in the store that holds the jobs. */
-  readonly notes: NoteStore
+  readonly logs: LogStore
   /** Always in the store that holds the jobs: a run of a schedule commits with the jobs it adds. */
   readonly schedules: ScheduleStore
   /** What jobs wait for; always in the store that holds the jobs. */

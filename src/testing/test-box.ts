@@ -49,12 +49,12 @@ export async function openTestBox(options: TestBoxOptions = {}): Promise<TestBox
   const clock = createTestClock(instant(options.at))
   const database = createTestDatabase(options.url === undefined ? undefined : testUrl(options.url))
   const box = await openOn(database, clock)
-  const { jobs: store, notes, schedules, notifier } = box.backend
+  const { jobs: store, logs, schedules, notifier } = box.backend
   const dependencies = {
     store: box.backend.dependencies,
     locks: createLocksForJobs(() => box.locks, notifier),
   }
-  const driven = createDrivenJobs({ store, notes, schedules, dependencies, notifier, clock })
+  const driven = createDrivenJobs({ store, logs, schedules, dependencies, notifier, clock })
   let closed: Promise<void> | undefined
 
   async function close(): Promise<void> {

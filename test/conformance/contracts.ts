@@ -41,8 +41,8 @@ import { limitsContract } from './limits/contract.ts'
 import { countingContract as countingOfLimits } from './limits/counting.ts'
 import { crowdsContract as crowdsOfLimits } from './limits/crowds.ts'
 import { locksContract } from './locks/contract.ts'
-import { notesContract } from './logs/contract.ts'
-import { logsContract } from './logs/logs.ts'
+import { logsContract } from './logs/contract.ts'
+import { linesContract } from './logs/logs.ts'
 import { monitorContract } from './monitor/contract.ts'
 import { sendingContract as sendingOfNotifications } from './monitor/sending.ts'
 import { openingContract } from './opening.ts'
@@ -84,7 +84,7 @@ export function writingContractsInThread(): void {
     describe('forgetting on a fleet’s board', () => forgettingOfFleets(borrower))
     describe('documents on a fleet’s board', () => documentsOfFleets(borrower))
     describe('removing', () => removingContract(borrower))
-    describe('logs of attempts', () => logsContract(borrower))
+    describe('logs of attempts', () => linesContract(borrower))
     describe('firing of schedules', () => firingContract(borrower))
     describe('counting of limits', () => countingOfLimits(borrower))
     describe('limits among crowds', () => crowdsOfLimits(borrower))
@@ -133,7 +133,7 @@ function contractsOf(candidate: Candidate): void {
   describe('looking', () => lookingContract(borrower))
   describe('removing', () => removingContract(borrower))
   describe('words about jobs', () => metaContract(borrower))
-  describe('notes', () => notesContract(borrower))
+  describe('logs', () => logsContract(borrower))
   describe('schedules', () => schedulesContract(borrower))
   describe('limits', () => limitsContract(borrower))
   describe('dependencies', () => dependenciesContract(borrower))

@@ -21,7 +21,7 @@ export function recordStore(store: JobStore, recorder: Recorder): JobStore {
     }
   }
 
-  /** Notes the verdict when `work` has come to it, which is before anything of it can be committed. */
+  /** JobLogs the verdict when `work` has come to it, which is before anything of it can be committed. */
   const noting =
     (work: (tx: StoreTransaction) => Promise<Verdict>, noted: (item: HistoryItem) => void) =>
     async (tx: StoreTransaction): Promise<Verdict> => {

@@ -28,7 +28,7 @@ export interface Stage extends AsyncDisposable {
   add(jobs: readonly JobToAdd[]): Promise<void>
   /** Adds a job in a transaction of our own and rolls that back. */
   addAndRollBack(): Promise<void>
-  /** Notes which jobs have ended by now, so that the end can tell whether they stayed so. */
+  /** JobLogs which jobs have ended by now, so that the end can tell whether they stayed so. */
   look(): Promise<void>
   /** How many jobs have not ended. */
   backlog(): Promise<number>

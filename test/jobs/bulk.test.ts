@@ -90,8 +90,8 @@ async function takeOn({ backend }: Box, order: BulkRun['order']): Promise<BulkRu
   return { id, token, attempt, startedAt, order, signal: new AbortController().signal }
 }
 
-function partsOf({ backend: { jobs: store, notes, notifier } }: Box): Parameters<typeof runBulk>[0] {
-  return { store, notes, notifier }
+function partsOf({ backend: { jobs: store, logs, notifier } }: Box): Parameters<typeof runBulk>[0] {
+  return { store, logs, notifier }
 }
 
 test('jobs that are added after it began are not meant', async () => {
@@ -139,17 +139,17 @@ test('jobs that begin to run while it goes on are cancelled all the same', async
   const run = await takeOn(ground.box, { action: 'cancel', search: 'kind:mail', limit: null })
   const parts = partsOf(ground.box)
   let claimed: readonly { readonly id: string; readonly token: string }[] = []
-  const notes = Object.create(parts.notes, {
+  const logs = Object.create(parts.logs, {
     add: {
-      value: async (said: Parameters<typeof parts.notes.add>[0]) => {
-        await parts.notes.add(said)
+      value: async (said: Parameters<typeof parts.logs.add>[0]) => {
+        await parts.logs.add(said)
         if (claimed.length > 0) return
         claimed = await jobs.claim({ limit: 2 })
         await jobs.ack(claimed[1]!)
       },
     },
-  }) as typeof parts.notes
-  assert.deepEqual(await runBulk({ ...parts, notes }, run), { matched: 3, done: 2, skipped: 1 })
+  }) as typeof parts.logs
+  assert.deepEqual(await runBulk({ ...parts, logs }, run), { matched: 3, done: 2, skipped: 1 })
   assert.equal((await jobs.find(claimed[0]!.id))?.cancelRequested, true)
 })
 
@@ -163,7 +163,7 @@ test('whoever has lost an operation to another does no more of it', async () => 
   assert.equal((await jobs.list()).items.length, 1)
 })
 
-test('whoever loses an operation in the middle of a slice notes nothing more, and ends at once where it hears of it', async () => {
+test('whoever loses an operation in the middle of a slice logs nothing more, and ends at once where it hears of it', async () => {
   for (const hears of [false, true]) {
     await using ground = await openGround('memory')
     const { jobs } = ground.box
@@ -258,15 +258,15 @@ test('an operation that is cancelled ends where it is, and what was done stays d
   const parts = partsOf(ground.box)
   await jobs.addMany(Array.from({ length: 200 }, (_, n) => ({ kind: 'mail', payload: n })))
   const run = await takeOn(ground.box, { action: 'delete', search: 'kind:mail', limit: null })
-  const notes = Object.create(parts.notes, {
+  const logs = Object.create(parts.logs, {
     add: {
-      value: async (said: Parameters<typeof parts.notes.add>[0]) => {
-        await parts.notes.add(said)
+      value: async (said: Parameters<typeof parts.logs.add>[0]) => {
+        await parts.logs.add(said)
         if ((JSON.parse(said[0]!.progress!) as BulkOperation).done > 0) await jobs.cancelBulk(run.id)
       },
     },
-  }) as typeof parts.notes
-  await assert.rejects(runBulk({ ...parts, notes }, run), /was cancelled/)
+  }) as typeof parts.logs
+  await assert.rejects(runBulk({ ...parts, logs }, run), /was cancelled/)
   assert.equal((await jobs.bulkOperation(run.id))?.state, 'running')
   await jobs.nack(run)
 

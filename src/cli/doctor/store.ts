@@ -141,9 +141,9 @@ async function monitorProblems(
 }
 
 /** How many completed jobs are kept, as far as one search looks. */
-async function countCompleted({ jobs: store, notes, notifier }: Backend): Promise<number> {
+async function countCompleted({ jobs: store, logs, notifier }: Backend): Promise<number> {
   const { createJobs } = await import('../../jobs/index.ts')
-  await using jobs = createJobs({ store, notes, notifier, worksBulk: false })
+  await using jobs = createJobs({ store, logs, notifier, worksBulk: false })
   const { matched } = await jobs.bulk({
     action: 'delete',
     search: 'state:completed',

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test, vi } from 'vitest'
-import type { Note } from '../../jobs/index.ts'
+import type { LogUpdate } from '../../jobs/index.ts'
 import { type Claim, Claims } from './claims.ts'
-import { ProgressNotes } from './progress-writer.ts'
+import { ProgressWriter } from './progress-writer.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -107,11 +107,11 @@ test('that a task runs is written once, until it says more or runs elsewhere', a
 
 function stage() {
   const claims = new Claims()
-  const writes: (readonly Note[])[] = []
+  const writes: (readonly LogUpdate[])[] = []
   const troubles: unknown[] = []
   let hangs = false
-  const notes = new ProgressNotes({
-    notes: {
+  const notes = new ProgressWriter({
+    logs: {
       add(batch) {
         writes.push(batch)
         return hangs ? new Promise(() => undefined) : Promise.resolve()
@@ -137,6 +137,6 @@ function stage() {
   }
 }
 
-function percentOf({ progress }: Note): number {
+function percentOf({ progress }: LogUpdate): number {
   return (JSON.parse(progress!) as { percent: number }).percent
 }

@@ -3,7 +3,7 @@
  * written once a second at most, many tasks in one write and one write at a time; what was said meanwhile takes the place
  * of what was said before. A task that ends before its turn comes costs no write at all.
  */
-import type { NoteStore } from '../../jobs/index.ts'
+import type { LogStore } from '../../jobs/index.ts'
 import { inTime } from '../in-time.ts'
 import type { Claim, Claims } from './claims.ts'
 
@@ -26,16 +26,16 @@ const betweenMs = 50
 const writeWithinMs = 5_000
 const troubleMs = 1_000
 
-export interface ProgressNotesParts {
-  readonly notes: Pick<NoteStore, 'add'>
+export interface ProgressWriterParts {
+  readonly logs: Pick<LogStore, 'add'>
   readonly claims: Claims
   readonly monotonicMs: () => number
   readonly onTrouble: (error: unknown) => void
 }
 
 /** What is to be written of tasks that run here. */
-export class ProgressNotes {
-  readonly #parts: ProgressNotesParts
+export class ProgressWriter {
+  readonly #parts: ProgressWriterParts
   /** Those of which the store does not know the latest, and when their turn comes. */
   readonly #news = new Map<Claim, number>()
   /** When those that are here were written last. */
@@ -46,7 +46,7 @@ export class ProgressNotes {
   #isWriting = false
   #isStopped = false
 
-  constructor(parts: ProgressNotesParts) {
+  constructor(parts: ProgressWriterParts) {
     this.#parts = parts
   }
 
@@ -91,7 +91,7 @@ export class ProgressNotes {
   }
 
   async #write(): Promise<void> {
-    const { notes, onTrouble } = this.#parts
+    const { logs, onTrouble } = this.#parts
     const batch = this.#due()
     if (batch.length === 0) {
       this.#arm(betweenMs)
@@ -104,7 +104,7 @@ export class ProgressNotes {
         ...{ jobId: claim.jobId, attempt: claim.attempt, logs: [] },
         progress: encodeNote(claim.progress, this.#runsOn.get(claim)),
       }))
-      await inTime(writeWithinMs, () => notes.add(said), 'The store of notes')
+      await inTime(writeWithinMs, () => logs.add(said), 'The store of logs')
     } catch (error) {
       onTrouble(error)
       pauseMs = troubleMs
@@ -132,7 +132,7 @@ export class ProgressNotes {
   }
 }
 
-/** As the job's notes keep it. The node is data to them: who asks for the job sees it there. */
+/** As the job's logs keep it. The node is data to them: who asks for the job sees it there. */
 function encodeNote(progress: SaidProgress | null, runsOn: string | undefined): string {
   if (progress !== null) {
     const { percent, note, nodeId } = progress

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { within } from '../../../test/support/deadline.ts'
-import type { JobStore, NoteStore } from '../../jobs/index.ts'
+import type { JobStore, LogStore } from '../../jobs/index.ts'
 import type { Engine } from '../engine.ts'
 import { TaskFeed } from './task-feed.ts'
 import { TaskReads } from './task-reads.ts'
@@ -16,7 +16,7 @@ test('a task that this process claims while it reads the store is not missed', a
     ...{ payload: '{"service":"nmt"}', result: null, error: null },
   }
   let reads = 0
-  const notes = {
+  const logs = {
     async progress() {
       // At the second look the other server has let go of it, and it runs here before this is answered.
       if (++reads === 2) {
@@ -28,7 +28,7 @@ test('a task that this process claims while it reads the store is not missed', a
     },
   }
   const jobs = { find: async () => record } as unknown as JobStore
-  const reader = new TaskReads(engine as unknown as Engine, jobs, notes as unknown as NoteStore)
+  const reader = new TaskReads(engine as unknown as Engine, jobs, logs as unknown as LogStore)
   const leaving = new AbortController()
   const events = reader.watch('t', leaving.signal)
   assert.equal((await events.next()).value?.status, 'waiting')
@@ -55,7 +55,7 @@ test('a page of all tasks costs one read of the page and one of how far those of
     },
   }))
   const asked: (readonly string[])[] = []
-  const notes = {
+  const logs = {
     async progress(ids: readonly string[]) {
       asked.push(ids)
       // The first has said how far it is, the second did so in an attempt before.
@@ -69,7 +69,7 @@ test('a page of all tasks costs one read of the page and one of how far those of
     return records
   }
   const jobs = { list } as unknown as JobStore
-  const reads = new TaskReads(engine as unknown as Engine, jobs, notes as unknown as NoteStore)
+  const reads = new TaskReads(engine as unknown as Engine, jobs, logs as unknown as LogStore)
   const { items, cursor } = await reads.page({ status: undefined, limit: 50, before: undefined })
   assert.deepEqual([lists, asked.length, asked[0]?.length, cursor], [1, 1, 25, 't50'])
   assert.deepEqual(

@@ -1,11 +1,11 @@
 /** Tasks as they are read: from the registry where this process has them, else from the store. */
 import { SignalboxError } from '../../core/errors.ts'
-import type { JobRecord, JobStore, NoteStore } from '../../jobs/index.ts'
+import type { JobRecord, JobStore, LogStore } from '../../jobs/index.ts'
 import type { Engine } from '../engine.ts'
 import type { TaskStatus, TaskView } from '../node.ts'
 import type { Claim } from './claims.ts'
-import { NotedProgress } from './noted-progress.ts'
 import type { SaidProgress } from './progress-writer.ts'
+import { StoredProgress } from './stored-progress.ts'
 import type { FoundTask, Task, TaskEvent, TaskPage, TaskProgress } from './task.ts'
 import { decodeFoundTask, decodeTask, dispatchQueue, eventOf } from './task-document.ts'
 import { isEnd } from './task-feed.ts'
@@ -45,12 +45,12 @@ interface RecordPage {
 export class TaskReads {
   readonly #engine: Engine
   readonly #jobs: JobStore
-  readonly #noted: NotedProgress
+  readonly #noted: StoredProgress
 
-  constructor(engine: Engine, jobs: JobStore, notes: Pick<NoteStore, 'progress'>) {
+  constructor(engine: Engine, jobs: JobStore, logs: Pick<LogStore, 'progress'>) {
     this.#engine = engine
     this.#jobs = jobs
-    this.#noted = new NotedProgress(notes)
+    this.#noted = new StoredProgress(logs)
   }
 
   /** The job of a task; undefined for jobs of other queues too. */

@@ -34,7 +34,7 @@ import {
 import type { Client } from '../client/index.ts'
 import { createRemoteBulk, createRemoteList } from './bulk.ts'
 import { objectOf } from './defined.ts'
-import { createRemoteNotes } from './logs.ts'
+import { createRemoteLogs } from './logs.ts'
 import { isOfSeveral, noTransaction, RemoteJobStore } from './remote-job-store.ts'
 import { createRemoteSchedules } from './schedules.ts'
 
@@ -131,7 +131,7 @@ export function createRemoteJobs(
   const jobs = createJobs({ store: sealed(new RemoteJobStore(client)), notifier, ...traced })
   const workers = createJobs({
     store: sealed(new RemoteJobStore(client, { dropsResults: true })),
-    notes: createRemoteNotes(client),
+    logs: createRemoteLogs(client),
     notifier,
     ...traced,
     // That is the server's to do.

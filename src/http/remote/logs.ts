@@ -1,4 +1,4 @@
-import type { AttemptNote, NoteKeeper } from '../../jobs/index.ts'
+import type { AttemptLogUpdate, LogKeeper } from '../../jobs/index.ts'
 import { type Client, JsonText, noteJob } from '../client/index.ts'
 import { inParallel } from './parallel.ts'
 
@@ -9,15 +9,15 @@ const maxNoting = 8
  * What handlers here say of their jobs, told to the server one attempt at a time. The client tries again for as long as
  * a call may take; what does not arrive by then is dropped, for nothing depends on it and newer words will follow.
  */
-export function createRemoteNotes(client: Client): NoteKeeper {
-  async function tell({ jobId, token, attempt, progress, logs }: AttemptNote): Promise<void> {
+export function createRemoteLogs(client: Client): LogKeeper {
+  async function tell({ jobId, token, attempt, progress, logs }: AttemptLogUpdate): Promise<void> {
     const plain = JSON.stringify({ token, attempt, logs })
     const body = progress === null ? plain : `${plain.slice(0, -1)},"progress":${progress}}`
     await client.call(noteJob, { params: { id: jobId }, body: new JsonText(body) })
   }
   return {
-    async add(notes) {
-      await inParallel(notes, maxNoting, (note) => tell(note).catch(() => undefined))
+    async add(updates) {
+      await inParallel(updates, maxNoting, (note) => tell(note).catch(() => undefined))
     },
     async progress(jobIds) {
       const jobs = await inParallel(jobIds, maxNoting, (id) => client.jobs.find(id))

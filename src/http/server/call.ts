@@ -8,7 +8,7 @@ import type {
   JobStore,
   Jobs,
   JobsNotifier,
-  NoteStore,
+  LogStore,
   ScheduleStore,
 } from '../../jobs/index.ts'
 import type { LockStore, Locks, WatchOptions } from '../../locks/index.ts'
@@ -231,7 +231,7 @@ export interface Served extends ServedStores {
 
 export interface ServedStores {
   readonly jobs: JobStore
-  readonly notes: NoteStore
+  readonly logs: LogStore
   readonly schedules: ScheduleStore
   readonly dependencies: DependencyStore
   readonly locks: LockStore

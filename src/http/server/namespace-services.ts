@@ -202,7 +202,7 @@ class NamespaceServices implements Space {
     this.jobs = createJobs({
       store: spaces.redactor.store(stores.jobs),
       dependencies: this.dependencies,
-      notes: stores.notes,
+      logs: stores.logs,
       schedules: stores.schedules,
       notifier: stores.notifier,
       passesSealed: true,
@@ -252,11 +252,11 @@ class NamespaceServices implements Space {
 
   /** Made when somebody first asks for it; one per namespace, for two would hold the same nodes' slots. */
   get dispatch(): Dispatch {
-    const { jobs, notes, notifier, guards, ownGuards, fleet } = this.stores
+    const { jobs, logs, notifier, guards, ownGuards, fleet } = this.stores
     const { meter, onDispatch, onPlaced } = this.#spaces
     this.#dispatch ??= createDispatch(
       {
-        ...{ jobs, notes, notifier, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
+        ...{ jobs, logs, notifier, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
         remoteWakeUps: this.#remoteWakeUps,
         log: (event) => onDispatch(this.namespace, event),
         placed: (waitedMs) => onPlaced(this.namespace, waitedMs),

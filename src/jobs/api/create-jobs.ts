@@ -13,7 +13,7 @@ import { keyTaken, leaseLost, notAList, notFound, stillRuns, tooMany } from '../
 import type { Added, NewJob, Verdict } from '../job-store.ts'
 import { cancelTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
 import { backoffDefaults, type Judged, judge } from '../lifecycle.ts'
-import { createNotes } from '../logs/job-logs.ts'
+import { createJobLogs } from '../logs/job-logs.ts'
 import { resolveLimits } from '../queue-limits.ts'
 import { createFiring } from '../schedules/schedule-runner.ts'
 import { absentSchedules, createSchedules } from '../schedules/schedules.ts'
@@ -61,11 +61,11 @@ interface Knowledge {
 const knowledge = new WeakMap<Jobs, Knowledge>()
 
 export function createJobs(parts: JobsParts): Jobs {
-  const { notes, telemetry, notifier, beside, reserved = false, contention, clock, schedules } = parts
+  const { logs, telemetry, notifier, beside, reserved = false, contention, clock, schedules } = parts
   const { passesSealed = false } = parts
   const dependencies = createJobDependencies(parts)
   const { store } = dependencies
-  const bulkParts = parts.notes && { store, notifier, notes: parts.notes }
+  const bulkParts = parts.logs && { store, notifier, logs: parts.logs }
   const worksBulk = (parts.worksBulk ?? true) && beside === undefined && !reserved
   const bulkWork = bulkParts && worksBulk ? createBulkWork(bulkParts) : undefined
   const loops = [
@@ -79,7 +79,7 @@ export function createJobs(parts: JobsParts): Jobs {
     recent: new RecentClaims(),
   }
   const { announcer, recent } = known
-  const noted = createNotes(store, notes)
+  const noted = createJobLogs(store, logs)
   const batcher = createAddBatcher(store)
   let isClosed = false
 
@@ -292,7 +292,7 @@ export function createJobs(parts: JobsParts): Jobs {
         throw new SignalboxError('closed', 'This box was closed; open another and make workers there.')
       const own = {
         ...{ store, notifier, reserved },
-        ...(notes && { notes }),
+        ...(logs && { logs }),
         ...(telemetry && { telemetry }),
         ...(contention && { contention }),
         ...(clock && { clock }),

@@ -6,7 +6,7 @@ import { decodeError } from '../decode-job.ts'
 import type { JobError } from '../job.ts'
 import type { JobRecord, JobStore } from '../job-store.ts'
 import { cancelTopic, type JobsNotifier, queueTopic } from '../jobs-parts.ts'
-import type { NoteKeeper } from '../logs/log-writer.ts'
+import type { LogKeeper } from '../logs/log-writer.ts'
 import { parseSearch } from '../search/parse-search.ts'
 import { exactly } from '../search/scan-jobs.ts'
 import { countMatches, type MatchCount } from '../search/search.ts'
@@ -14,7 +14,7 @@ import { countMatches, type MatchCount } from '../search/search.ts'
 /**
  * Something done to every job that a search means. It is a job itself, in a queue of Signalbox's own, so it outlives
  * whoever began it: any box with a worker, and any server, works on it, and goes on where another was cut off. Its payload
- * says what is to be done, its notes how far it is; nothing else is kept about it.
+ * says what is to be done, its logs how far it is; nothing else is kept about it.
  */
 export interface BulkVerbs {
   /** How many jobs are meant, as far as one search looks. */
@@ -87,7 +87,7 @@ export interface BulkOrder {
 
 export interface BulkParts {
   readonly store: JobStore
-  readonly notes: NoteKeeper
+  readonly logs: LogKeeper
   readonly notifier: JobsNotifier
 }
 
@@ -97,7 +97,7 @@ export function bulkVerbs(parts: BulkParts | undefined, began: () => void): Bulk
     if (parts !== undefined) return parts
     throw new SignalboxError(
       'invalid_argument',
-      'These jobs were made without a store of notes, which bulk needs.',
+      'These jobs were made without a store of logs, which bulk needs.',
     )
   }
 
@@ -112,10 +112,10 @@ export function bulkVerbs(parts: BulkParts | undefined, began: () => void): Bulk
   }
 
   async function look(id: string): Promise<BulkOperation | undefined> {
-    const { store, notes } = whole()
+    const { store, logs } = whole()
     const record = await store.find(id)
     if (record === undefined || record.queue !== bulkQueue) return undefined
-    const [said] = await notes.progress([id])
+    const [said] = await logs.progress([id])
     return decodeOperation(record, said?.progress)
   }
 
@@ -128,9 +128,9 @@ export function bulkVerbs(parts: BulkParts | undefined, began: () => void): Bulk
     bulkOperation: async (id: string) => look(text('bulkOperation.id', id)),
 
     async bulkOperations(options: { readonly limit?: number | undefined } = {}) {
-      const { store, notes } = whole()
+      const { store, logs } = whole()
       const records = await store.list({ queue: bulkQueue, limit: resolveLimit(options) })
-      const said = await notes.progress(records.map(({ id }) => id))
+      const said = await logs.progress(records.map(({ id }) => id))
       const progress = new Map(said.map((one) => [one.jobId, one.progress]))
       return records.map((record) => decodeOperation(record, progress.get(record.id)))
     },
@@ -187,7 +187,7 @@ function resolveBulk(options: BulkOptions): ResolvedBulk {
   }
 }
 
-/** How far it is: what its notes say, until its job has ended well and has it as its result. */
+/** How far it is: what its logs say, until its job has ended well and has it as its result. */
 function decodeOperation(record: JobRecord, progress: string | undefined): BulkOperation {
   const order = JSON.parse(record.payload) as BulkOrder
   const {

@@ -43,10 +43,10 @@ interface Noted extends BulkCounts {
 }
 
 export async function runBulk(parts: BulkParts, run: BulkRun): Promise<BulkCounts> {
-  const { store, notes } = parts
+  const { store, logs } = parts
   const { id, token, attempt, order, startedAt, signal, cut } = run
   const terms = parseSearch(order.search)
-  const [said] = await notes.progress([id])
+  const [said] = await logs.progress([id])
   let at: Noted = said ? (JSON.parse(said.progress) as Noted) : { slice: [], matched: 0, done: 0, skipped: 0 }
 
   /** Whether it was there before the operation. By the store's clock: ids are made by the clocks of whoever adds. */
@@ -58,7 +58,7 @@ export async function runBulk(parts: BulkParts, run: BulkRun): Promise<BulkCount
   async function note(noted: Noted): Promise<void> {
     const [outcome] = await store.outcomes(lease)
     if (outcome !== 'held') throw leaseLost(id)
-    await notes.add([{ jobId: id, token, attempt, progress: JSON.stringify(noted), logs: [] }])
+    await logs.add([{ jobId: id, token, attempt, progress: JSON.stringify(noted), logs: [] }])
   }
 
   let beganAt = performance.now()

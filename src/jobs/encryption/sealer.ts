@@ -24,7 +24,7 @@ export interface SealContext {
   readonly jobId: string
 }
 
-/** What of a job is sealed. Its error, notes, tags and unique key are not. */
+/** What of a job is sealed. Its error, logs, tags and unique key are not. */
 export type SealedPart = 'payload' | 'result'
 
 /** How the jobs of a box are kept. */

@@ -4,7 +4,7 @@ import type { Held } from '../api/jobs-api.ts'
 import { leaseLost } from '../job-errors.ts'
 import type { JobRecord, JobStore } from '../job-store.ts'
 import type { LogLevel, LogLine, LogQuery } from './log-store.ts'
-import type { NoteKeeper } from './log-writer.ts'
+import type { LogKeeper } from './log-writer.ts'
 import {
   decodeProgress,
   encodeProgress,
@@ -32,7 +32,7 @@ export interface NoteOptions {
 }
 
 /** What jobs that were noted about show of it. */
-export interface Notes {
+export interface JobLogs {
   /** Null for a job that has not begun, and where nobody said how far it is. */
   progressOf(record: JobRecord): Promise<JobProgress | null>
   logs(id: string, options?: LogsOptions): Promise<{ items: readonly JobLogLine[]; cursor: string | null }>
@@ -44,7 +44,7 @@ const maxLines = 2_000
 const pruneBatch = 1_000
 
 /** Without a keeper nothing was ever said. */
-export function createNotes(store: JobStore, keeper: NoteKeeper | undefined): Notes {
+export function createJobLogs(store: JobStore, keeper: LogKeeper | undefined): JobLogs {
   return {
     async progressOf({ id, attempt, startedAt, state, handBackCount, snoozeCount }) {
       if (keeper === undefined || (attempt === 0 && startedAt === null)) return null

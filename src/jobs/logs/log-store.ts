@@ -1,30 +1,29 @@
 /**
- * What attempts say of themselves while they run: progress and log lines. Kept beside the jobs, never in the way of
- * them: a note is no reason for a claim to wait, and a job ends whether or not its notes arrived.
+ * Progress and log lines that attempts write while they run. They are kept beside the jobs: no claim waits for them, and
+ * a job ends whether or not they arrived.
  */
-export interface NoteStore {
+export interface LogStore {
   /**
-   * Keeps notes, all in one step. The latest progress of an attempt replaces the one before. Lines are added behind those
-   * of the attempt, numbered from 1 in the order they came; beyond `maxLines` or `maxLineBytes` of one attempt they are
-   * dropped and counted instead.
+   * Writes updates, all in one step. The latest progress of an attempt replaces the one before. Log lines are appended to
+   * those of the attempt, numbered from 1. Beyond `maxLines` or `maxLineBytes` of one attempt, they are counted and dropped.
    */
-  add(notes: readonly Note[]): Promise<void>
+  add(updates: readonly LogUpdate[]): Promise<void>
   /**
-   * The progress of these jobs that was said last, whichever attempt said it: after a retry their numbers begin at 1
-   * again. Of what was said in the same millisecond, the higher attempt's. Jobs without are left out.
+   * The latest progress of these jobs, whichever attempt wrote it: after a retry, attempts count from 1 again. Within one
+   * millisecond, the higher attempt's. Jobs without progress are left out.
    */
   progress(jobIds: readonly string[]): Promise<readonly ProgressRecord[]>
-  /** Lines of a job, by attempt and number; those after `after`, up to `limit`. */
+  /** Log lines of a job, by attempt and number, behind `after`, up to `limit`. */
   logs(jobId: string, query: LogQuery): Promise<readonly LogLine[]>
-  /** Forgets up to `limit` jobs' notes that were last added to longer ago than that; answers how many. */
+  /** Removes the logs and progress of up to `limit` jobs without an update since then. Returns how many. */
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
 }
 
-/** What an attempt has to say at one time. */
-export interface Note {
+/** Progress and log lines of an attempt, of one moment. */
+export interface LogUpdate {
   readonly jobId: string
   readonly attempt: number
-  /** JSON text; null: nothing about that. */
+  /** JSON text; null: no new progress. */
   readonly progress: string | null
   readonly logs: readonly NewLogLine[]
 }
@@ -60,5 +59,5 @@ export interface LogQuery {
   readonly after?: { readonly attempt: number; readonly number: number }
 }
 
-/** What is kept of one attempt at most; the last line says how many were dropped. */
-export const noteLimits = { maxLines: 500, maxLineBytes: 65_536 } as const
+/** The most that is kept of one attempt; the last line says how many lines were dropped. */
+export const logLimits = { maxLines: 500, maxLineBytes: 65_536 } as const

@@ -4,23 +4,23 @@ import { test } from 'vitest'
 import { within } from '../../../test/support/deadline.ts'
 import { open } from '../../index.ts'
 import { openMemory } from '../../storage/memory/index.ts'
-import { noteLimits } from './log-store.ts'
-import { type AttemptNote, createNotebook, type NoteTaker } from './log-writer.ts'
+import { logLimits } from './log-store.ts'
+import { type AttemptLogUpdate, createLogWriter, type LogOwner } from './log-writer.ts'
 import { decodeProgress, progressLimits } from './progress.ts'
 
-const taker: NoteTaker = { jobId: 'a', token: 't', attempt: 1 }
+const owner: LogOwner = { jobId: 'a', token: 't', attempt: 1 }
 
 function aKeeper(): {
-  readonly notes: AttemptNote[]
+  readonly updates: AttemptLogUpdate[]
   isDown: boolean
-  add(notes: readonly AttemptNote[]): Promise<void>
+  add(updates: readonly AttemptLogUpdate[]): Promise<void>
 } {
   return {
-    notes: [],
+    updates: [],
     isDown: false,
-    async add(notes) {
+    async add(updates) {
       if (this.isDown) throw new Error('down')
-      this.notes.push(...notes)
+      this.updates.push(...updates)
     },
   }
 }
@@ -29,40 +29,40 @@ const unheard = (): undefined => undefined
 
 test('what is said in quick succession goes together, the latest progress in place of those before', async () => {
   const keeper = aKeeper()
-  const book = createNotebook(keeper, unheard)
-  const page = book.open(taker)
-  for (let percent = 0; percent <= 50; percent++) book.progress(page, percent)
-  book.line(page, 'one', 'info')
-  book.progress(page, { note: 'halfway' })
-  book.line(page, 'two', 'error')
-  assert.equal(keeper.notes.length, 0)
-  await book.idle(5_000)
-  const [note] = keeper.notes
-  assert.equal(keeper.notes.length, 1)
+  const writer = createLogWriter(keeper, unheard)
+  const log = writer.open(owner)
+  for (let percent = 0; percent <= 50; percent++) writer.progress(log, percent)
+  writer.line(log, 'one', 'info')
+  writer.progress(log, { note: 'halfway' })
+  writer.line(log, 'two', 'error')
+  assert.equal(keeper.updates.length, 0)
+  await writer.idle(5_000)
+  const [note] = keeper.updates
+  assert.equal(keeper.updates.length, 1)
   assert.deepEqual(decodeProgress(note!.progress!), { percent: 50, note: 'halfway', data: null })
   assert.deepEqual(note!.logs, [
     { level: 'info', text: 'one' },
     { level: 'error', text: 'two' },
   ])
   // It goes by itself, too, and nothing that was said before is said again.
-  book.progress(page, { data: { row: 7 } })
+  writer.progress(log, { data: { row: 7 } })
   await within(
     5_000,
     'it was written',
-    waitFor(() => keeper.notes.length === 2),
+    waitFor(() => keeper.updates.length === 2),
   )
-  assert.deepEqual(decodeProgress(keeper.notes[1]!.progress!), {
+  assert.deepEqual(decodeProgress(keeper.updates[1]!.progress!), {
     percent: 50,
     note: 'halfway',
     data: { row: 7 },
   })
-  assert.deepEqual(keeper.notes[1]!.logs, [])
+  assert.deepEqual(keeper.updates[1]!.logs, [])
 })
 
 test('nothing that can be said throws, and what cannot be kept is left out', async () => {
   const keeper = aKeeper()
-  const book = createNotebook(keeper, unheard)
-  const page = book.open(taker)
+  const writer = createLogWriter(keeper, unheard)
+  const log = writer.open(owner)
   const loop: { self?: unknown } = {}
   loop.self = loop
   const hostile = {
@@ -71,13 +71,13 @@ test('nothing that can be said throws, and what cannot be kept is left out', asy
     },
   }
   for (const update of [Number.NaN, null, 'half', hostile, { data: loop }, { data: 1n }, undefined, []])
-    book.progress(page, update)
-  book.progress(page, { percent: 170, note: `a\0b\ud800 ${'x'.repeat(1_000)}`, data: 'x'.repeat(20_000) })
+    writer.progress(log, update)
+  writer.progress(log, { percent: 170, note: `a\0b\ud800 ${'x'.repeat(1_000)}`, data: 'x'.repeat(20_000) })
   const unprintable = { toString: () => 5 as unknown as string, valueOf: () => ({}) }
   for (const text of [undefined, null, Symbol('s'), unprintable, 'y'.repeat(100_000)])
-    book.line(page, text, 'loud')
-  await book.idle(5_000)
-  const [{ progress, logs }] = keeper.notes as [AttemptNote]
+    writer.line(log, text, 'loud')
+  await writer.idle(5_000)
+  const [{ progress, logs }] = keeper.updates as [AttemptLogUpdate]
   const said = decodeProgress(progress!)
   assert.deepEqual([said.percent, said.data], [100, null])
   assert.deepEqual(
@@ -93,27 +93,27 @@ test('nothing that can be said throws, and what cannot be kept is left out', asy
 test('lines beyond what an attempt keeps are counted and not carried', async () => {
   const memory = await openMemory({ namespace: 'test', migrate: true })
   let most = 0
-  const book = createNotebook(
+  const writer = createLogWriter(
     {
-      add: (notes) => {
+      add: (updates) => {
         most = Math.max(
           most,
-          ...notes.map(({ logs }) => logs.reduce((sum, { text }) => sum + text.length, 0)),
+          ...updates.map(({ logs }) => logs.reduce((sum, { text }) => sum + text.length, 0)),
         )
-        return memory.notes.add(notes)
+        return memory.logs.add(updates)
       },
     },
     unheard,
   )
-  const page = book.open(taker)
-  for (let line = 0; line < noteLimits.maxLines + 900; line++) book.line(page, `line ${line}`, 'info')
-  book.close(page)
-  book.line(page, 'too late', 'info')
-  await book.idle(5_000)
-  const kept = await memory.notes.logs('a', { limit: 1_000 })
-  assert.equal(kept.length, noteLimits.maxLines + 1)
+  const log = writer.open(owner)
+  for (let line = 0; line < logLimits.maxLines + 900; line++) writer.line(log, `line ${line}`, 'info')
+  writer.close(log)
+  writer.line(log, 'too late', 'info')
+  await writer.idle(5_000)
+  const kept = await memory.logs.logs('a', { limit: 1_000 })
+  assert.equal(kept.length, logLimits.maxLines + 1)
   assert.match(kept.at(-1)!.text, /^900 lines were dropped/)
-  assert.ok(most < 2 * noteLimits.maxLineBytes)
+  assert.ok(most < 2 * logLimits.maxLineBytes)
   await memory.close()
 })
 
@@ -121,46 +121,47 @@ test('while the store is away words wait, in order and within bounds; of an ende
   const keeper = aKeeper()
   keeper.isDown = true
   let failures = 0
-  const book = createNotebook(keeper, () => failures++)
-  const page = book.open(taker)
-  book.line(page, 'before', 'info')
-  book.progress(page, 10)
-  await book.idle(1)
+  const writer = createLogWriter(keeper, () => failures++)
+  const log = writer.open(owner)
+  writer.line(log, 'before', 'info')
+  writer.progress(log, 10)
+  await writer.idle(1)
   await within(
     5_000,
     'it was tried',
     waitFor(() => failures > 0),
   )
-  book.line(page, 'after', 'info')
-  book.progress(page, 20)
-  book.close(page)
+  writer.line(log, 'after', 'info')
+  writer.progress(log, 20)
+  writer.close(log)
   // Those that nobody can take away any more are muted, each with a word about it.
-  const pages = Array.from({ length: 150 }, (_, id) => book.open({ ...taker, jobId: `b${id}` }))
-  for (const other of pages) for (let line = 0; line < 20; line++) book.line(other, 'z'.repeat(4_096), 'info')
+  const pages = Array.from({ length: 150 }, (_, id) => writer.open({ ...owner, jobId: `b${id}` }))
+  for (const other of pages)
+    for (let line = 0; line < 20; line++) writer.line(other, 'z'.repeat(4_096), 'info')
   keeper.isDown = false
-  await book.idle(10_000)
-  const [note] = keeper.notes.filter(({ jobId }) => jobId === 'a')
+  await writer.idle(10_000)
+  const [note] = keeper.updates.filter(({ jobId }) => jobId === 'a')
   assert.deepEqual(
     note!.logs.map(({ text }) => text),
     ['before', 'after'],
   )
   assert.equal(decodeProgress(note!.progress!).percent, 20)
-  const bytes = keeper.notes.flatMap(({ logs }) => logs).reduce((sum, { text }) => sum + text.length, 0)
+  const bytes = keeper.updates.flatMap(({ logs }) => logs).reduce((sum, { text }) => sum + text.length, 0)
   assert.ok(bytes < 9 * 1_048_576, `${bytes} bytes were carried`)
-  assert.ok(keeper.notes.some(({ logs }) => /did not keep up/.test(logs.at(-1)?.text ?? '')))
+  assert.ok(keeper.updates.some(({ logs }) => /did not keep up/.test(logs.at(-1)?.text ?? '')))
 })
 
 test('while nothing can be kept, pages of ended attempts are given up from the oldest on', async () => {
   const keeper = aKeeper()
-  const book = createNotebook(keeper, unheard)
+  const writer = createLogWriter(keeper, unheard)
   const count = 6_000
   for (let at = 0; at < count; at++) {
-    const page = book.open({ jobId: `${at}`, token: 't', attempt: 1 })
-    book.progress(page, { data: at })
-    book.close(page)
+    const log = writer.open({ jobId: `${at}`, token: 't', attempt: 1 })
+    writer.progress(log, { data: at })
+    writer.close(log)
   }
-  await within(10_000, 'all were written', book.idle(10_000))
-  const kept = keeper.notes.map(({ jobId }) => Number(jobId))
+  await within(10_000, 'all were written', writer.idle(10_000))
+  const kept = keeper.updates.map(({ jobId }) => Number(jobId))
   assert.equal(kept.length, 5_000)
   assert.deepEqual([kept[0], kept.at(-1)], [count - 5_000, count - 1])
 })
@@ -218,7 +219,7 @@ test('a handler’s words are there when its end is, by attempt, and are forgott
   assert.deepEqual((await box.jobs.logs(id)).items, [])
 })
 
-test('who claimed by hand notes with the token, and nobody else does', async () => {
+test('who claimed by hand notes with the token, and only then', async () => {
   await using box = await open('memory:')
   const { id } = await box.jobs.add('work')
   const [job] = await box.jobs.claim()

@@ -1,45 +1,44 @@
-import { type NewLogLine, type Note, type NoteStore, noteLimits } from './log-store.ts'
+import { type LogStore, type LogUpdate, logLimits, type NewLogLine } from './log-store.ts'
 import { encodeProgress, makeLogLine, mergeProgress, type SaidProgress } from './progress.ts'
 
-/** What one attempt has to say; the token is for whoever must show that it is its attempt. */
-export interface AttemptNote extends Note {
+/** An update with the token of its attempt, which a server checks. */
+export interface AttemptLogUpdate extends LogUpdate {
   readonly token: string
 }
 
-/** Where notes of attempts go, and come from. */
-export interface NoteKeeper extends Omit<NoteStore, 'add'> {
-  add(notes: readonly AttemptNote[]): Promise<void>
+/** Where attempts write their logs, and where they are read. */
+export interface LogKeeper extends Omit<LogStore, 'add'> {
+  add(updates: readonly AttemptLogUpdate[]): Promise<void>
 }
 
-/** Whose notes they are. */
-export interface NoteTaker {
+/** The attempt that writes. */
+export interface LogOwner {
   readonly jobId: string
   readonly token: string
   readonly attempt: number
 }
 
 /**
- * What the handlers of one worker say of their jobs, on its way to the store. Nobody waits for it and it never throws.
- * What is said within a quarter of a second goes in one write, and what an ended attempt said goes at once, just before
- * its end is written. While the store is away, the latest progress and the first lines are kept, up to what an attempt
- * may keep and what all of them together may take; the rest is dropped.
+ * Collects what the handlers of one worker log, and writes it in batches. No handler waits for it, and it never throws.
+ * Updates of a quarter of a second share one write; those of an ended attempt are written at once, before its end. While
+ * the store is down, the latest progress and the first lines are kept, within limits; the rest is dropped.
  */
-export interface Notebook {
-  progress(page: Page, update: unknown): void
-  line(page: Page, text: unknown, level: unknown): void
-  /** A page for one attempt; it costs nothing until something is written on it. */
-  open(taker: NoteTaker): Page
-  /** The attempt ended: what is on its page goes now, and nothing more is written on it. */
-  close(page: Page): void
-  /** Resolves when everything has gone or was given up. */
+export interface LogWriter {
+  progress(log: PendingLog, update: unknown): void
+  line(log: PendingLog, text: unknown, level: unknown): void
+  /** Opens the log of an attempt; it costs nothing until something is written. */
+  open(owner: LogOwner): PendingLog
+  /** The attempt ended: writes its pending updates now, and ignores later ones. */
+  close(log: PendingLog): void
+  /** Resolves when everything was written or given up. */
   idle(timeoutMs: number): Promise<void>
 }
 
-/** What an attempt has said and the store has not heard yet. */
-export interface Page {
-  readonly taker: NoteTaker
+/** Pending updates of an attempt. */
+export interface PendingLog {
+  readonly owner: LogOwner
   said: SaidProgress | undefined
-  /** There is news in `said`. */
+  /** Whether `said` has unwritten changes. */
   isNew: boolean
   logs: NewLogLine[]
   /** Of the attempt so far, counted as the store counts. */
@@ -47,47 +46,47 @@ export interface Page {
   lineBytes: number
   /** Beyond what is kept; the store only counts them. */
   dropped: number
-  /** Lines were dropped for want of room, so all further ones are. */
+  /** Lines were dropped because the buffer was full, so all later ones are dropped, too. */
   isMuted: boolean
   isClosed: boolean
   failures: number
 }
 
 const flushMs = 250
-/** A closed page that could not be written so often is given up: about five seconds. */
+/** A closed log that could not be written so often is given up: about five seconds. */
 const maxFailures = 20
-/** All pages together; beyond it lines are dropped. */
+/** All pending together; beyond it lines are dropped. */
 const maxWaitingBytes = 8 * 1_048_576
-/** So many pages wait while the store is away; beyond it the oldest of those that ended is given up. */
-const maxWaitingPages = 5_000
-/** So many pages go in one write, and so many dropped lines are told of at once. */
-const maxPages = 200
+/** So many pending wait while the store is away; beyond it the oldest of those that ended is given up. */
+const maxPendingLogs = 5_000
+/** So many pending go in one write, and so many dropped lines are told of at once. */
+const maxLogsPerWrite = 200
 const maxBlanks = 1_000
 
-export function createNotebook(
-  keeper: Pick<NoteKeeper, 'add'>,
+export function createLogWriter(
+  keeper: Pick<LogKeeper, 'add'>,
   onTrouble: (error: unknown) => void,
-): Notebook {
+): LogWriter {
   /** Those with something to say. */
-  const dirty = new Set<Page>()
+  const dirty = new Set<PendingLog>()
   const idlers: (() => void)[] = []
   let waitingBytes = 0
   let isWriting = false
   let timer: NodeJS.Timeout | undefined
   let isSoon = false
 
-  function touch(page: Page): void {
-    dirty.add(page)
-    if (dirty.size > maxWaitingPages) giveUpOne()
+  function touch(log: PendingLog): void {
+    dirty.add(log)
+    if (dirty.size > maxPendingLogs) giveUpOne()
     if (timer === undefined && !isWriting) timer = setTimeout(() => void write(), flushMs).unref()
   }
 
   /** What runs is bounded, but not what has ended since the store went away. */
   function giveUpOne(): void {
-    for (const page of dirty) {
-      if (!page.isClosed) continue
-      dirty.delete(page)
-      for (const { text } of page.logs.splice(0)) waitingBytes -= sizeOf(text)
+    for (const log of dirty) {
+      if (!log.isClosed) continue
+      dirty.delete(log)
+      for (const { text } of log.logs.splice(0)) waitingBytes -= sizeOf(text)
       return
     }
   }
@@ -105,16 +104,16 @@ export function createNotebook(
     if (isWriting) return
     clearTimeout(timer)
     timer = undefined
-    const pages = [...dirty].slice(0, maxPages)
-    if (pages.length === 0) return
+    const pending = [...dirty].slice(0, maxLogsPerWrite)
+    if (pending.length === 0) return
     isWriting = true
-    const notes = pages.map(tear)
+    const updates = pending.map(takeUpdate)
     try {
-      await keeper.add(notes)
-      for (const page of pages) page.failures = 0
+      await keeper.add(updates)
+      for (const log of pending) log.failures = 0
     } catch (error) {
       onTrouble(error)
-      for (const [index, page] of pages.entries()) putBack(page, notes[index]!)
+      for (const [index, log] of pending.entries()) putBack(log, updates[index]!)
     }
     isWriting = false
     if (dirty.size === 0) for (const wake of idlers.splice(0)) wake()
@@ -123,35 +122,35 @@ export function createNotebook(
     else timer ??= setTimeout(() => void write(), flushMs).unref()
   }
 
-  /** Takes off the page what there is to say. */
-  function tear(page: Page): AttemptNote {
-    const { taker, said, isNew, logs } = page
-    const blanks = Math.min(page.dropped, maxBlanks)
+  /** Takes the pending update of a log. */
+  function takeUpdate(log: PendingLog): AttemptLogUpdate {
+    const { owner, said, isNew, logs } = log
+    const blanks = Math.min(log.dropped, maxBlanks)
     const all = blanks === 0 ? logs : [...logs, ...Array<NewLogLine>(blanks).fill(blank)]
-    page.dropped -= blanks
-    page.logs = []
-    page.isNew = false
-    if (page.dropped === 0 || page.isClosed) dirty.delete(page)
+    log.dropped -= blanks
+    log.logs = []
+    log.isNew = false
+    if (log.dropped === 0 || log.isClosed) dirty.delete(log)
     for (const { text } of logs) waitingBytes -= sizeOf(text)
-    const { jobId, token, attempt } = taker
+    const { jobId, token, attempt } = owner
     const progress = isNew && said !== undefined ? encodeProgress(said) : null
     return { jobId, token, attempt, progress, logs: all }
   }
 
-  function putBack(page: Page, { progress, logs }: AttemptNote): void {
-    if (page.isClosed && ++page.failures > maxFailures) return
+  function putBack(log: PendingLog, { progress, logs }: AttemptLogUpdate): void {
+    if (log.isClosed && ++log.failures > maxFailures) return
     const kept = logs.filter((line) => line !== blank)
-    page.dropped += logs.length - kept.length
-    page.logs = [...kept, ...page.logs]
+    log.dropped += logs.length - kept.length
+    log.logs = [...kept, ...log.logs]
     for (const { text } of kept) waitingBytes += sizeOf(text)
-    if (progress !== null) page.isNew = true
-    dirty.add(page)
-    if (dirty.size > maxWaitingPages) giveUpOne()
+    if (progress !== null) log.isNew = true
+    dirty.add(log)
+    if (dirty.size > maxPendingLogs) giveUpOne()
   }
 
   return {
-    open: (taker) => ({
-      taker,
+    open: (owner) => ({
+      owner,
       said: undefined,
       isNew: false,
       logs: [],
@@ -163,34 +162,34 @@ export function createNotebook(
       failures: 0,
     }),
 
-    progress(page, update) {
-      if (page.isClosed) return
-      page.said = mergeProgress(page.said, update)
-      page.isNew = true
-      touch(page)
+    progress(log, update) {
+      if (log.isClosed) return
+      log.said = mergeProgress(log.said, update)
+      log.isNew = true
+      touch(log)
     },
 
-    line(page, text, level) {
-      if (page.isClosed) return
-      if (page.isMuted) return
-      const { maxLines, maxLineBytes } = noteLimits
-      if (page.lineCount > maxLines || page.lineBytes > maxLineBytes) page.dropped++
+    line(log, text, level) {
+      if (log.isClosed) return
+      if (log.isMuted) return
+      const { maxLines, maxLineBytes } = logLimits
+      if (log.lineCount > maxLines || log.lineBytes > maxLineBytes) log.dropped++
       else {
-        page.isMuted = waitingBytes > maxWaitingBytes
-        const line = page.isMuted ? muted : makeLogLine(text, level)
+        log.isMuted = waitingBytes > maxWaitingBytes
+        const line = log.isMuted ? muted : makeLogLine(text, level)
         const bytes = sizeOf(line.text)
         // The first one too many goes along as well: by it the store sees that there were more.
-        page.lineCount++
-        page.lineBytes += bytes
+        log.lineCount++
+        log.lineBytes += bytes
         waitingBytes += bytes
-        page.logs.push(line)
+        log.logs.push(line)
       }
-      touch(page)
+      touch(log)
     },
 
-    close(page) {
-      page.isClosed = true
-      if (dirty.has(page)) soon()
+    close(log) {
+      log.isClosed = true
+      if (dirty.has(log)) soon()
     },
 
     idle(timeoutMs) {
@@ -208,7 +207,7 @@ export function createNotebook(
   }
 }
 
-/** The last line of a page for which there was no room. */
+/** The last line of a log for which there was no room. */
 const muted: NewLogLine = Object.freeze({
   level: 'warn',
   text: 'Further lines were dropped: the store did not keep up with the worker.',

@@ -12,7 +12,7 @@ import { decodeBackoff } from '../decode-job.ts'
 import { leaseLost } from '../job-errors.ts'
 import type { ClaimedRecord, JobStore, LeaseRef, StoreTransaction, Verdict } from '../job-store.ts'
 import { type Judged, judge, type Outcome } from '../lifecycle.ts'
-import type { Notebook, Page } from '../logs/log-writer.ts'
+import type { LogWriter, PendingLog } from '../logs/log-writer.ts'
 import { Stop } from '../stop-signal.ts'
 import type { RunSpan } from '../telemetry/telemetry.ts'
 import type { Batch } from './handler-batch.ts'
@@ -30,7 +30,7 @@ export interface AttemptHost {
   /** Of transactions that say nothing themselves; 0: the store's own. */
   readonly transactionTimeoutMs: number
   /** What handlers say of their jobs. Undefined: it is not kept. */
-  readonly notebook: Notebook | undefined
+  readonly logWriter: LogWriter | undefined
   /** Writes a verdict with others; answers whether it took. */
   settle(attempt: Attempt, verdict: Verdict): Promise<boolean>
   /** Learns of a verdict that did not go through `settle`: it was committed with the user's rows, or lost with them. */
@@ -69,7 +69,7 @@ export class Attempt implements LeaseRef, Judged {
   #workIn: StoreTransaction | undefined
   #isCancelled = false
   #trouble: unknown
-  #page: Page | undefined
+  #log: PendingLog | undefined
   /** Up to when the lease surely holds, by the process's monotonic clock. */
   leaseUntil: number
   /** Its time-out, when it has one. */
@@ -170,7 +170,7 @@ export class Attempt implements LeaseRef, Judged {
     this.#isEnded = true
     if (this.timer !== undefined) this.#host.clock.clearTimeout(this.timer)
     // Before its end is written, so that whoever sees the end finds its last words.
-    if (this.#page !== undefined) this.#host.notebook?.close(this.#page)
+    if (this.#log !== undefined) this.#host.logWriter?.close(this.#log)
     return true
   }
 
@@ -188,13 +188,13 @@ export class Attempt implements LeaseRef, Judged {
   }
 
   progress(update: unknown): void {
-    const page = this.#openPage()
-    if (page !== undefined) this.#host.notebook?.progress(page, update)
+    const log = this.#openLog()
+    if (log !== undefined) this.#host.logWriter?.progress(log, update)
   }
 
   log(text: unknown, level: unknown): void {
-    const page = this.#openPage()
-    if (page !== undefined) this.#host.notebook?.line(page, text, level)
+    const log = this.#openLog()
+    if (log !== undefined) this.#host.logWriter?.line(log, text, level)
   }
 
   /** The verdict on what the handler came to. */
@@ -330,10 +330,10 @@ export class Attempt implements LeaseRef, Judged {
   }
 
   /** Where it writes about itself; undefined when it has ended. */
-  #openPage(): Page | undefined {
+  #openLog(): PendingLog | undefined {
     if (this.#isEnded) return undefined
-    this.#page ??= this.#host.notebook?.open(this)
-    return this.#page
+    this.#log ??= this.#host.logWriter?.open(this)
+    return this.#log
   }
 
   /**

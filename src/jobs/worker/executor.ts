@@ -9,7 +9,7 @@ import { ackMissing, isFinal, leaseLost, rolledBack, timedOut } from '../job-err
 import type { ClaimedRecord, JobStore, Verdict } from '../job-store.ts'
 import type { JobsParts } from '../jobs-parts.ts'
 import type { Outcome } from '../lifecycle.ts'
-import { createNotebook, type Notebook } from '../logs/log-writer.ts'
+import { createLogWriter, type LogWriter } from '../logs/log-writer.ts'
 import { type JobsTelemetry, outcomeOf } from '../telemetry/telemetry.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { Batches } from './batch-collector.ts'
@@ -30,7 +30,7 @@ export interface RunnerWatch {
 }
 
 export interface ExecutorParts {
-  readonly parts: Pick<JobsParts, 'store' | 'notes' | 'telemetry' | 'contention' | 'clock'>
+  readonly parts: Pick<JobsParts, 'store' | 'logs' | 'telemetry' | 'contention' | 'clock'>
   readonly options: Pick<
     ResolvedWorkerOptions,
     'handlers' | 'concurrency' | 'leaseMs' | 'transactionTimeoutMs'
@@ -52,7 +52,7 @@ export class Executor implements AttemptHost {
   readonly leaseMs: number
   readonly transactionTimeoutMs: number
   readonly completer: Completer
-  readonly notebook: Notebook | undefined
+  readonly logWriter: LogWriter | undefined
   /** Everything whose lease is ours: buffered, running, or ended and not written yet. */
   readonly held: Set<Attempt> = new Set()
   readonly running: Set<Attempt> = new Set()
@@ -70,7 +70,7 @@ export class Executor implements AttemptHost {
   #whenNoneRuns: (() => void) | undefined
 
   constructor({ parts, options, tally, watch, gathering }: ExecutorParts) {
-    const { store, notes, telemetry, contention = noContention, clock = systemClock } = parts
+    const { store, logs, telemetry, contention = noContention, clock = systemClock } = parts
     this.store = store
     this.clock = clock
     this.leaseMs = options.leaseMs
@@ -82,8 +82,11 @@ export class Executor implements AttemptHost {
     this.#contention = contention
     this.#telemetry = telemetry
     this.#batches = this.#createBatches(gathering)
-    this.notebook =
-      notes && createNotebook(notes, (error) => tally.warn('Notes of jobs could not be kept yet.', error))
+    this.logWriter =
+      logs &&
+      createLogWriter(logs, (error) =>
+        tally.warn('Log lines and progress of jobs could not be written yet.', error),
+      )
     // What is claimed ahead waits for a place as a matter of course.
     this.#jobKind = contention.kind('worker.job', {
       lane: 'worker',
@@ -218,7 +221,7 @@ export class Executor implements AttemptHost {
       this.#leave(attempt)
     }
     await Promise.race([this.completer.idle(), timer(5_000)])
-    await this.notebook?.idle(2_000)
+    await this.logWriter?.idle(2_000)
   }
 
   #begin(attempt: Attempt): void {

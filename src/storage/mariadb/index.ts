@@ -7,7 +7,7 @@ import { PoolMeter } from '../pool-meter.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
 import { createGuardStore } from '../sql/guards/guards.ts'
-import { createNoteStore } from '../sql/logs.ts'
+import { createLogStore } from '../sql/logs.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
@@ -44,7 +44,7 @@ import { qualifyTables } from './tables.ts'
 const ownPoolSize = 8
 /** Transactions on wait queues of locks: they may wait for each other, and must not keep anything else waiting. */
 const waitingPoolSize = 6
-/** The same for guards, which a caller's transaction may keep for long, for the monitor, notes, schedules and dependencies. */
+/** The same for guards, which a caller's transaction may keep for long, for the monitor, logs, schedules and dependencies. */
 const guardPoolSize = 6
 
 /** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
@@ -119,7 +119,7 @@ export async function openMariadb(
       const notifier = notifiers.within(name)
       return {
         jobs,
-        notes: createNoteStore(database, name),
+        logs: createLogStore(database, name),
         schedules: createMariadbSchedules(guarded),
         dependencies: createMariadbDependencies(guarded),
         locks,

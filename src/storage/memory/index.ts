@@ -11,7 +11,7 @@ import { MemoryFleet } from './fleet.ts'
 import { MemoryGuards } from './guards.ts'
 import { MemoryJobs } from './jobs.ts'
 import { createMemoryLocks } from './locks.ts'
-import { MemoryNotes } from './logs.ts'
+import { MemoryLogs } from './logs.ts'
 import { MemoryMonitor } from './monitor.ts'
 import { createMemoryNotifier } from './notifier.ts'
 import { MemoryKeys } from './request-keys.ts'
@@ -43,12 +43,12 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   const within = (name: string): Stores => {
     const known = namespaces.get(name)
     if (known) return known
-    const notes = new MemoryNotes(clock)
+    const logs = new MemoryLogs(clock)
     const ownJobs = new MemoryJobs(clock, {
       keepDependencies: (id, dependsOn) => dependencies.keep(id, dependsOn),
-      makeRoom: (id) => notes.makeRoom(id),
+      makeRoom: (id) => logs.makeRoom(id),
       forget(ids) {
-        notes.forget(ids)
+        logs.forget(ids)
         dependencies.forget(ids)
       },
     })
@@ -62,7 +62,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     const ownNotifier = notifier.within(name)
     const stores: Stores = {
       jobs,
-      notes: refusing(notes, check),
+      logs: refusing(logs, check),
       schedules: refusing(new MemorySchedules(clock, ownJobs), check),
       dependencies: refusing(dependencies, check),
       locks: refusing(createMemoryLocks(clock), check),

@@ -1,8 +1,8 @@
-import type { LogLine, LogQuery, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
+import type { LogLine, LogQuery, LogStore, LogUpdate, ProgressRecord } from '../../jobs/index.ts'
 import { keptForRetry, placeLines, type SaidSoFar } from '../sql/log-row.ts'
 
 /** What attempts of one namespace say of themselves: by job, then by attempt. */
-export class MemoryNotes implements NoteStore {
+export class MemoryLogs implements LogStore {
   readonly #now: () => number
   readonly #jobs = new Map<string, Map<number, Said>>()
 
@@ -10,9 +10,9 @@ export class MemoryNotes implements NoteStore {
     this.#now = now
   }
 
-  async add(notes: readonly Note[]): Promise<void> {
+  async add(updates: readonly LogUpdate[]): Promise<void> {
     const now = this.#now()
-    for (const note of notes) {
+    for (const note of updates) {
       if (note.progress === null && note.logs.length === 0) continue
       const said = this.#saidBy(note)
       said.notedAt = now
@@ -76,7 +76,7 @@ export class MemoryNotes implements NoteStore {
     return [...(this.#jobs.get(jobId) ?? [])].sort(([a], [b]) => a - b)
   }
 
-  #saidBy({ jobId, attempt }: Note): Said {
+  #saidBy({ jobId, attempt }: LogUpdate): Said {
     const attempts = this.#jobs.get(jobId) ?? new Map<number, Said>()
     this.#jobs.set(jobId, attempts)
     const counts = { lineCount: 0, lineBytes: 0, droppedCount: 0 }

@@ -6,7 +6,7 @@ import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
 import { createGuardStore } from '../sql/guards/guards.ts'
-import { createNoteStore } from '../sql/logs.ts'
+import { createLogStore } from '../sql/logs.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
@@ -69,7 +69,7 @@ export async function openPostgres(
       const jobs = new PostgresJobs(connections, space)
       return {
         jobs,
-        notes: createNoteStore(database, name),
+        logs: createLogStore(database, name),
         schedules: new PostgresSchedules(connections, space, schedules),
         dependencies: new PostgresDependencies(connections, space, dependencies),
         locks: createPostgresLocks(connections, name, quoted, waitQueues),

@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Note } from '../../jobs/index.ts'
-import { gatherNotes } from './log-batch.ts'
+import type { LogUpdate } from '../../jobs/index.ts'
+import { gatherUpdates } from './log-batch.ts'
 
-function aNote(jobId: string, attempt: number, progress: string | null, ...texts: readonly string[]): Note {
+function anUpdate(
+  jobId: string,
+  attempt: number,
+  progress: string | null,
+  ...texts: readonly string[]
+): LogUpdate {
   return { jobId, attempt, progress, logs: texts.map((text) => ({ level: 'info', text })) }
 }
 
-test('notes of one attempt become one, with the latest progress and every line in order', () => {
-  const [one, ...more] = gatherNotes([
-    aNote('a', 1, '1', 'x'),
-    aNote('a', 1, '2', 'ü'),
-    aNote('a', 1, null, 'z'),
+test('updates of one attempt become one, with the latest progress and every line in order', () => {
+  const [one, ...more] = gatherUpdates([
+    anUpdate('a', 1, '1', 'x'),
+    anUpdate('a', 1, '2', 'ü'),
+    anUpdate('a', 1, null, 'z'),
   ])
   assert.deepEqual(more, [])
   assert.equal(one?.progress, '2')
@@ -27,9 +32,14 @@ test('notes of one attempt become one, with the latest progress and every line i
 })
 
 test('attempts come by job, then attempt, and those that say nothing are left out', () => {
-  const notes = [aNote('b', 10, '1'), aNote('b', 9, '1'), aNote('c', 1, null), aNote('a', 2, null, 'x')]
+  const updates = [
+    anUpdate('b', 10, '1'),
+    anUpdate('b', 9, '1'),
+    anUpdate('c', 1, null),
+    anUpdate('a', 2, null, 'x'),
+  ]
   assert.deepEqual(
-    gatherNotes(notes).map(({ jobId, attempt }) => [jobId, attempt]),
+    gatherUpdates(updates).map(({ jobId, attempt }) => [jobId, attempt]),
     [
       ['a', 2],
       ['b', 9],
@@ -39,8 +49,8 @@ test('attempts come by job, then attempt, and those that say nothing are left ou
 })
 
 test('lines that no attempt could keep are counted and not sent', () => {
-  const many = gatherNotes([aNote('a', 1, null, ...Array.from({ length: 700 }, () => ''))])
+  const many = gatherUpdates([anUpdate('a', 1, null, ...Array.from({ length: 700 }, () => ''))])
   assert.deepEqual([many[0]?.lineCount, many[0]?.logs.length], [700, 500])
-  const large = gatherNotes([aNote('a', 1, null, 'x'.repeat(65_536), '', 'y', '')])
+  const large = gatherUpdates([anUpdate('a', 1, null, 'x'.repeat(65_536), '', 'y', '')])
   assert.deepEqual([large[0]?.lineCount, large[0]?.logs.length], [4, 2])
 })

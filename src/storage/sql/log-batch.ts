@@ -1,8 +1,8 @@
-import type { LogLevel, Note } from '../../jobs/index.ts'
+import type { LogLevel, LogUpdate } from '../../jobs/index.ts'
 import { logLimits } from './log-row.ts'
 
 /** All that one call says of one attempt. */
-export interface AttemptNote {
+export interface AttemptLog {
   readonly jobId: string
   readonly attempt: number
   /** The latest; null: nothing about that. */
@@ -20,16 +20,16 @@ export interface SizedLogLine {
   readonly bytesSoFar: number
 }
 
-/** The notes of a call by attempt, in the order in which everybody locks them: by job, then attempt. */
-export function gatherNotes(notes: readonly Note[]): readonly AttemptNote[] {
-  const said = notes.filter(({ progress, logs }) => progress !== null || logs.length > 0)
+/** The updates of a call by attempt, in the order in which everybody locks them: by job, then attempt. */
+export function gatherUpdates(updates: readonly LogUpdate[]): readonly AttemptLog[] {
+  const said = updates.filter(({ progress, logs }) => progress !== null || logs.length > 0)
   const attempts = Map.groupBy(said, ({ jobId, attempt }) => `${jobId} ${attempt}`)
   return [...attempts.values()].map(gather).sort(byAttempt)
 }
 
-function gather(notes: readonly Note[]): AttemptNote {
-  const [{ jobId, attempt }] = notes as [Note]
-  const lines = notes.flatMap((note) => note.logs)
+function gather(updates: readonly LogUpdate[]): AttemptLog {
+  const [{ jobId, attempt }] = updates as [LogUpdate]
+  const lines = updates.flatMap((note) => note.logs)
   let bytesSoFar = 0
   const sized = lines.slice(0, logLimits.maxLines).map(({ level, text }) => {
     bytesSoFar += Buffer.byteLength(text)
@@ -38,13 +38,13 @@ function gather(notes: readonly Note[]): AttemptNote {
   return {
     jobId,
     attempt,
-    progress: notes.findLast(({ progress }) => progress !== null)?.progress ?? null,
+    progress: updates.findLast(({ progress }) => progress !== null)?.progress ?? null,
     lineCount: lines.length,
     logs: sized.filter((line) => line.bytesSoFar <= logLimits.maxLineBytes),
   }
 }
 
-function byAttempt(a: AttemptNote, b: AttemptNote): number {
+function byAttempt(a: AttemptLog, b: AttemptLog): number {
   if (a.jobId !== b.jobId) return a.jobId < b.jobId ? -1 : 1
   return a.attempt - b.attempt
 }

@@ -1,7 +1,7 @@
-import type { LogLevel, NewLogLine, noteLimits } from '../../jobs/logs/log-store.ts'
+import type { LogLevel, logLimits as moduleLimits, NewLogLine } from '../../jobs/logs/log-store.ts'
 
 /** The same numbers as the service's, which the compiler sees to. */
-export const logLimits: typeof noteLimits = { maxLines: 500, maxLineBytes: 65_536 }
+export const logLimits: typeof moduleLimits = { maxLines: 500, maxLineBytes: 65_536 }
 const { maxLines, maxLineBytes } = logLimits
 
 /**

@@ -1,6 +1,6 @@
-import type { LogLine, LogQuery, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
+import type { LogLine, LogQuery, LogStore, LogUpdate, ProgressRecord } from '../../jobs/index.ts'
 import type { Database } from './database.ts'
-import { type AttemptNote, gatherNotes } from './log-batch.ts'
+import { type AttemptLog, gatherUpdates } from './log-batch.ts'
 import { droppedText, keptForRetry, placeLines } from './log-row.ts'
 import { last, many, one, operation, type Procedure, run } from './procedure.ts'
 import { statement } from './statement.ts'
@@ -10,10 +10,10 @@ import { statement } from './statement.ts'
  * Adding locks that row first, so no number is given twice. The line that says how many were dropped is not a row: the
  * counters give it when logs are read.
  */
-export function createNoteStore(database: Database, namespace: string): NoteStore {
+export function createLogStore(database: Database, namespace: string): LogStore {
   return {
-    async add(notes) {
-      const attempts = gatherNotes(notes.map(withoutNuls))
+    async add(updates) {
+      const attempts = gatherUpdates(updates.map(withoutNuls))
       if (attempts.length > 0) await database.run(addNotes, [namespace, attempts])
     },
     async progress(jobIds) {
@@ -34,7 +34,7 @@ export function createNoteStore(database: Database, namespace: string): NoteStor
 }
 
 /** Postgres keeps no text with a NUL in it; one such line is no reason to lose the others. */
-function withoutNuls(note: Note): Note {
+function withoutNuls(note: LogUpdate): LogUpdate {
   if (!note.logs.some(({ text }) => text.includes('\0'))) return note
   return {
     ...note,
@@ -104,7 +104,7 @@ interface CountsRow {
 const addNotes = operation({
   name: 'add logs and progress',
   lane: 'waiting',
-  *procedure(namespace: string, attempts: readonly AttemptNote[]) {
+  *procedure(namespace: string, attempts: readonly AttemptLog[]) {
     const rows = attempts.map(({ jobId, attempt, progress }) => ({ job_id: jobId, attempt, progress }))
     const touch = many<CountsRow>(touchAttempts({ namespace, rows }))
     const logging = attempts.filter(({ lineCount }) => lineCount > 0)
@@ -124,7 +124,7 @@ function nameOf(jobId: string, attempt: number | string): string {
   return `${jobId} ${attempt}`
 }
 
-function place({ jobId, attempt, logs, lineCount }: AttemptNote, row: CountsRow) {
+function place({ jobId, attempt, logs, lineCount }: AttemptLog, row: CountsRow) {
   const before = {
     lineCount: Number(row.line_count),
     lineBytes: Number(row.line_bytes),

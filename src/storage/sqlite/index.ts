@@ -5,7 +5,7 @@ import { createKeyedJobs } from '../request-key.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
 import { createGuardStore } from '../sql/guards/guards.ts'
-import { createNoteStore } from '../sql/logs.ts'
+import { createLogStore } from '../sql/logs.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { readStoreId } from './connection/caller-transaction.ts'
@@ -75,7 +75,7 @@ export async function openSqlite(
         check,
       })
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
-      const notes = createNoteStore(database, name)
+      const logs = createLogStore(database, name)
       const schedules = createSqliteSchedules({ namespace: name, writer, reader, check })
       const dependencies = createSqliteDependencies({ namespace: name, writer, reader, transactions, check })
       const locks = createSqliteLocks(name, writer, reader, check)
@@ -85,7 +85,7 @@ export async function openSqlite(
       const fleet = createSqliteFleet({ namespace: name, writer, reader, check })
       const ownNotifier = notifier.within(name)
       return {
-        ...{ jobs, notes, schedules, dependencies, locks, guards, monitor, audit },
+        ...{ jobs, logs, schedules, dependencies, locks, guards, monitor, audit },
         fleet: createNotifyingFleet(fleet, ownNotifier),
         notifier: ownNotifier,
         keyed: (key) => ({ jobs: once(key) }),

@@ -23,7 +23,7 @@ export function dependenciesInTransactions({ open, sql: side }: Candidate): void
       await backend.jobs.add([second, third], caller.tx)
       await caller[end]()
       const isKept = end === 'commit'
-      assert.deepEqual(await ledger.notes(), isKept ? ['order 1'] : [])
+      assert.deepEqual(await ledger.logs(), isKept ? ['order 1'] : [])
       assert.deepEqual(
         await backend.dependencies.states([first.id, second.id, third.id]),
         isKept ? ['ready', 'waiting', 'waiting'] : [undefined, undefined, undefined],

@@ -38,7 +38,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     )
     await caller.commit()
 
-    assert.deepEqual(await ledger.notes(), ['order 1 paid'])
+    assert.deepEqual(await ledger.logs(), ['order 1 paid'])
     const { state, result, finishedAt } = await find(backend, claimed.id)
     assert.deepEqual([state, result], ['completed', '{"paid":true}'])
     assert.ok(finishedAt !== null)
@@ -66,7 +66,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
 
     const job = await find(backend, claimed.id)
     assert.deepEqual([job.state, job.attempt, job.error], ['scheduled', 1, error])
-    assert.deepEqual(await ledger.notes(), ['attempt 1'])
+    assert.deepEqual(await ledger.logs(), ['attempt 1'])
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['settled'])
   })
 
@@ -84,7 +84,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
       assert.deepEqual(await find(backend, claimed.id), before)
       assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['held'])
     }
-    assert.deepEqual(await ledger.notes(), [])
+    assert.deepEqual(await ledger.logs(), [])
     assert.equal(await settleOne(backend, claimed), true)
   })
 

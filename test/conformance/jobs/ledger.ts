@@ -5,7 +5,7 @@ import type { SqlSide } from '../candidates.ts'
 export interface Ledger extends AsyncDisposable {
   readonly table: string
   /** Everything that was committed, in order. */
-  notes(): Promise<readonly string[]>
+  logs(): Promise<readonly string[]>
 }
 
 /** Makes such a table, and drops it in the end. */
@@ -15,7 +15,7 @@ export async function openLedger(sql: SqlSide): Promise<Ledger> {
   await reader.exec(`CREATE TABLE ${table} (note VARCHAR(100) NOT NULL PRIMARY KEY)`)
   return {
     table,
-    async notes() {
+    async logs() {
       const rows = await reader.exec(`SELECT note FROM ${table} ORDER BY note`)
       return rows.map(({ note }) => String(note))
     },

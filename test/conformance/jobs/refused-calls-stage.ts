@@ -64,7 +64,7 @@ export async function openStage(
       await note('works again')
       await caller.exec(`DELETE FROM ${ledger.table}`)
       await stage.inTransaction(() => note('works again'))
-      assert.deepEqual(await ledger.notes(), ['works again'])
+      assert.deepEqual(await ledger.logs(), ['works again'])
     },
     async [Symbol.asyncDispose]() {
       await caller[Symbol.asyncDispose]()

@@ -27,7 +27,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
       assert.equal(refused.code, 'lease_lost')
       assert.match(refused.message, /Job ".+" is no longer held.+transaction handed in as `tx` was ended/s)
       assert.deepEqual(refused.details, { jobId: first.id, transactionEnded: true })
-      assert.deepEqual(await stage.ledger.notes(), ['by the second'])
+      assert.deepEqual(await stage.ledger.logs(), ['by the second'])
       assert.equal((await find(backend, first.id)).state, 'completed')
       await stage.worksAgain()
     })
@@ -46,7 +46,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await note('after the savepoint').catch(() => undefined)
     await caller.commit().catch(() => undefined)
     await caller.rollback().catch(() => undefined)
-    assert.deepEqual(await stage.ledger.notes(), [])
+    assert.deepEqual(await stage.ledger.logs(), [])
     await stage.worksAgain()
   })
 
@@ -61,7 +61,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await backend.close()
     const second = await stage.swallowing(({ caller, jobs }) => jobs.nack(job, { tx: caller.tx }))
     assert.equal(second.code, 'closed')
-    assert.deepEqual(await stage.ledger.notes(), ['works again'])
+    assert.deepEqual(await stage.ledger.logs(), ['works again'])
   })
 
   test('adds that fail after some were written leave nothing, also when the caller commits', async () => {
@@ -80,7 +80,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await note('written after it').catch(() => undefined)
     await caller.commit().catch(() => undefined)
     await caller.rollback().catch(() => undefined)
-    assert.deepEqual(await stage.ledger.notes(), [])
+    assert.deepEqual(await stage.ledger.logs(), [])
     assert.equal(added.length, 1)
     assert.equal(await backend.jobs.find(added[0]!), undefined)
     await stage.worksAgain()
@@ -105,7 +105,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
       await note('written after it').catch(() => undefined)
       await caller.commit().catch(() => undefined)
       await caller.rollback().catch(() => undefined)
-      assert.deepEqual(await stage.ledger.notes(), [])
+      assert.deepEqual(await stage.ledger.logs(), [])
       await stage.worksAgain()
     },
   )
@@ -120,7 +120,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     })
     assert.ok(isSignalboxError(seen, 'lease_lost'))
     await note('by itself')
-    assert.deepEqual(await stage.ledger.notes(), ['by itself'])
+    assert.deepEqual(await stage.ledger.logs(), ['by itself'])
   })
 
   test('claims of several keys that fail at one of them leave none claimed', async () => {
@@ -130,7 +130,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await once.claim('b', { fingerprint: 'another' })
     const refused = await stage.swallowing(({ caller }) => once.claimMany(['a', 'b'], { tx: caller.tx }))
     assert.equal(refused.code, 'fingerprint_mismatch')
-    assert.deepEqual(await stage.ledger.notes(), [])
+    assert.deepEqual(await stage.ledger.logs(), [])
     assert.equal((await once.claim('a')).status, 'run')
     await stage.worksAgain()
     await once[Symbol.asyncDispose]()
@@ -154,7 +154,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
       assert.equal(refused.code, 'lease_lost')
       assert.match(refused.message, /transaction handed in as `tx` was ended/)
     }
-    assert.deepEqual(await stage.ledger.notes(), [])
+    assert.deepEqual(await stage.ledger.logs(), [])
     assert.deepEqual(await once.claim('order'), { status: 'done', result: 'first' })
     await stage.worksAgain()
     await once[Symbol.asyncDispose]()
@@ -180,7 +180,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
       assert.equal((await once.claim('running', { tx })).status, 'running')
       await jobs.ack(job, { tx })
     })
-    assert.deepEqual(await stage.ledger.notes(), ['kept'])
+    assert.deepEqual(await stage.ledger.logs(), ['kept'])
     assert.equal((await find(backend, job.id)).state, 'completed')
     await once[Symbol.asyncDispose]()
   })
@@ -199,7 +199,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
       return error
     })
     assert.ok(isSignalboxError(seen, 'lease_lost'))
-    assert.deepEqual(await stage.ledger.notes(), [])
+    assert.deepEqual(await stage.ledger.logs(), [])
     await stage.worksAgain()
   })
 
@@ -223,6 +223,6 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
       )
       assert.ok(isSignalboxError(seen, 'lease_lost'), String(seen))
       assert.match(seen.message, new RegExp(lost.id))
-      assert.deepEqual(await ledger.notes(), [])
+      assert.deepEqual(await ledger.logs(), [])
     })
 }

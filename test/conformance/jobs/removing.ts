@@ -111,13 +111,13 @@ export function removingContract({ open, lend }: Candidate): void {
     const gone = await addOne(backend)
     const { id: stays } = await runningJob(backend, { queue: 'other' })
     const logs = [{ level: 'info' as const, text: 'begun' }]
-    await backend.notes.add([gone, stays].map((jobId) => ({ jobId, attempt: 1, progress: '50', logs })))
+    await backend.logs.add([gone, stays].map((jobId) => ({ jobId, attempt: 1, progress: '50', logs })))
     await backend.jobs.remove([gone, stays])
     assert.deepEqual(
-      (await backend.notes.progress([gone, stays])).map(({ jobId }) => jobId),
+      (await backend.logs.progress([gone, stays])).map(({ jobId }) => jobId),
       [stays],
     )
-    assert.deepEqual(await backend.notes.logs(gone, { limit: 10 }), [])
-    assert.equal((await backend.notes.logs(stays, { limit: 10 })).length, 1)
+    assert.deepEqual(await backend.logs.logs(gone, { limit: 10 }), [])
+    assert.equal((await backend.logs.logs(stays, { limit: 10 })).length, 1)
   })
 }

@@ -30,10 +30,10 @@ export function withDataContract({ open, sql: side }: Candidate): void {
       assert.deepEqual([rows.map(({ note }) => note), rowCount], [['paid'], 1])
       const missing = Object.assign([`DELETE FROM ${ledger.table} WHERE note = `, ''], { raw: [] })
       assert.equal((await tx.sql(missing, 'nothing')).rowCount, 0)
-      assert.deepEqual(await ledger.notes(), [])
+      assert.deepEqual(await ledger.logs(), [])
       return verdictOf(claimed)
     }, soon)
-    assert.deepEqual(await ledger.notes(), ['paid'])
+    assert.deepEqual(await ledger.logs(), ['paid'])
     assert.equal((await find(backend, claimed.id)).state, 'completed')
   })
 
@@ -60,13 +60,13 @@ export function withDataContract({ open, sql: side }: Candidate): void {
     const stopped = writing(async () => aborted.abort(new Error('stop')))
     await assert.rejects(jobs.transact(stopped, { ...soon, signal: aborted.signal }), /^Error: stop$/)
 
-    assert.deepEqual(await ledger.notes(), [])
+    assert.deepEqual(await ledger.logs(), [])
     assert.deepEqual(await jobs.outcomes([leaseOf(claimed), leaseOf(short)]), ['held', 'lost'])
     await jobs.transact(
       writing(async () => undefined),
       soon,
     )
-    assert.deepEqual(await ledger.notes(), ['never'])
+    assert.deepEqual(await ledger.logs(), ['never'])
   })
 
   test('work that goes on after its transaction was given up cannot write any more', async () => {
@@ -82,7 +82,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
     }
     await assert.rejects(backend.jobs.transact(work, { timeoutMs: 50 }), { code: 'transaction_timeout' })
     assert.equal((await tried).status, 'rejected')
-    assert.deepEqual(await ledger.notes(), [])
+    assert.deepEqual(await ledger.logs(), [])
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['held'])
   })
 
@@ -96,7 +96,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
       return verdictOf(claimed)
     }, soon)
     await assert.rejects(write(kept!, ledger.table, 'afterwards'))
-    assert.deepEqual(await ledger.notes(), [])
+    assert.deepEqual(await ledger.logs(), [])
   })
 
   test('a statement that fails and is swallowed does not let half of the work through', async () => {
@@ -112,7 +112,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
     ])
     // Engines differ in whether such a transaction can still be committed; none may split it.
     const isCommitted = outcome.status === 'fulfilled'
-    assert.deepEqual(await ledger.notes(), isCommitted ? ['first'] : [])
+    assert.deepEqual(await ledger.logs(), isCommitted ? ['first'] : [])
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), [isCommitted ? 'settled' : 'held'])
   })
 
@@ -144,7 +144,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
       answers.map((answer) => answer === undefined),
       [true, false, false, false, true],
     )
-    assert.deepEqual(await ledger.notes(), ['a', 'd'])
+    assert.deepEqual(await ledger.logs(), ['a', 'd'])
     assert.deepEqual(await backend.jobs.outcomes([a, b, c, d].map(leaseOf)), [
       'settled',
       'held',
@@ -167,7 +167,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
         }, soon),
       ),
     )
-    assert.equal((await ledger.notes()).length, 10)
+    assert.equal((await ledger.logs()).length, 10)
     assert.deepEqual(new Set(await backend.jobs.outcomes(claimed.map(leaseOf))), new Set(['settled']))
   })
 
@@ -182,7 +182,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
       return verdictOf(first)
     }, soon)
     let inside = 0
-    const crossing = (job: typeof a, ...notes: [string, string]) =>
+    const crossing = (job: typeof a, ...logs: [string, string]) =>
       backend.jobs.transact(async (tx) => {
         const change = (note: string) =>
           tx.sql(
@@ -190,10 +190,10 @@ export function withDataContract({ open, sql: side }: Candidate): void {
             `${note}!`,
             note,
           )
-        await change(notes[0])
+        await change(logs[0])
         inside++
         await until('both are inside', async () => inside === 2)
-        await change(notes[1])
+        await change(logs[1])
         return verdictOf(job)
       }, soon)
     const outcomes = await Promise.allSettled([crossing(a, 'x', 'y'), crossing(b, 'y', 'x')])
@@ -202,7 +202,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
       failed.map(({ reason }) => reason.code),
       ['transaction_conflict'],
     )
-    assert.deepEqual(await ledger.notes(), ['x!', 'y!'])
+    assert.deepEqual(await ledger.logs(), ['x!', 'y!'])
     const expected = outcomes.map(({ status }) => (status === 'fulfilled' ? 'settled' : 'held'))
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(a), leaseOf(b)]), expected)
   })

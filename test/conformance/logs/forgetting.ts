@@ -4,29 +4,29 @@ import { createId } from '../../../src/core/ids.ts'
 import type { Stores } from '../../../src/storage/backend.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { longMs, until } from '../jobs/making.ts'
-import { aNote, infos } from './making.ts'
+import { anUpdate, infos } from './making.ts'
 
-/** Notes are forgotten by job, once nothing was added for long enough. */
+/** JobLogs are forgotten by job, once nothing was added for long enough. */
 export function forgettingContract({ open }: Candidate): void {
   test('what was last added to long enough ago is forgotten, all attempts together', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace())
     const jobIds = [createId(), createId()]
     for (const jobId of jobIds) {
-      await backend.notes.add([
-        aNote(jobId, { progress: '1', logs: infos('a') }),
-        aNote(jobId, { attempt: 2, logs: infos('b') }),
+      await backend.logs.add([
+        anUpdate(jobId, { progress: '1', logs: infos('a') }),
+        anUpdate(jobId, { attempt: 2, logs: infos('b') }),
       ])
     }
-    await other.notes.add([aNote(jobIds[0]!, { progress: '1' })])
-    assert.equal(await backend.notes.prune({ olderThanMs: longMs, limit: 10 }), 0)
+    await other.logs.add([anUpdate(jobIds[0]!, { progress: '1' })])
+    assert.equal(await backend.logs.prune({ olderThanMs: longMs, limit: 10 }), 0)
     assert.equal(await pruneAll(backend, 2), 2)
-    for (const jobId of jobIds) assert.deepEqual(await backend.notes.logs(jobId, { limit: 10 }), [])
-    assert.deepEqual(await backend.notes.progress(jobIds), [])
-    assert.equal((await other.notes.progress(jobIds)).length, 1)
+    for (const jobId of jobIds) assert.deepEqual(await backend.logs.logs(jobId, { limit: 10 }), [])
+    assert.deepEqual(await backend.logs.progress(jobIds), [])
+    assert.equal((await other.logs.progress(jobIds)).length, 1)
     // What comes afterwards begins anew.
-    await backend.notes.add([aNote(jobIds[0]!, { logs: infos('again') })])
-    assert.equal((await backend.notes.logs(jobIds[0]!, { limit: 10 }))[0]?.number, 1)
+    await backend.logs.add([anUpdate(jobIds[0]!, { logs: infos('again') })])
+    assert.equal((await backend.logs.logs(jobIds[0]!, { limit: 10 }))[0]?.number, 1)
   })
 
   test('a job that still speaks keeps what its earlier attempts said', async () => {
@@ -34,18 +34,18 @@ export function forgettingContract({ open }: Candidate): void {
     const readClock = async () => (await backend.schedules.nextDue()).now
     const tryOnce = async (): Promise<boolean> => {
       const [silent, speaking] = [createId(), createId()]
-      await backend.notes.add([silent, speaking].map((jobId) => aNote(jobId, { logs: infos('early') })))
-      const [early] = await backend.notes.logs(silent, { limit: 1 })
+      await backend.logs.add([silent, speaking].map((jobId) => anUpdate(jobId, { logs: infos('early') })))
+      const [early] = await backend.logs.logs(silent, { limit: 1 })
       await until('time passes', async () => (await readClock()) > early!.at + 200)
-      await backend.notes.add([aNote(speaking, { attempt: 2, progress: '1' })])
-      const [late] = await backend.notes.progress([speaking])
+      await backend.logs.add([anUpdate(speaking, { attempt: 2, progress: '1' })])
+      const [late] = await backend.logs.progress([speaking])
       // What was said early is just old enough now, and what was said late is not for some time.
       const olderThanMs = (await readClock()) - early!.at - 1
-      const pruned = await backend.notes.prune({ olderThanMs, limit: 10 })
+      const pruned = await backend.logs.prune({ olderThanMs, limit: 10 })
       if ((await readClock()) - olderThanMs > late!.at) return false
       assert.equal(pruned, 1)
-      assert.deepEqual(await backend.notes.logs(silent, { limit: 10 }), [])
-      assert.equal((await backend.notes.logs(speaking, { limit: 10 })).length, 1)
+      assert.deepEqual(await backend.logs.logs(silent, { limit: 10 }), [])
+      assert.equal((await backend.logs.logs(speaking, { limit: 10 })).length, 1)
       return true
     }
     await until('the machine is quick enough once', tryOnce, 30_000)
@@ -56,20 +56,20 @@ export function forgettingContract({ open }: Candidate): void {
     const jobIds = [createId(), createId(), createId()]
     for (const jobId of jobIds.toReversed()) {
       const before = (await backend.schedules.nextDue()).now
-      await backend.notes.add([aNote(jobId, { progress: '1' })])
+      await backend.logs.add([anUpdate(jobId, { progress: '1' })])
       await until('the clock moves on', async () => (await backend.schedules.nextDue()).now > before + 1)
     }
     assert.equal(await pruneAll(backend, 1, 1), 1)
-    assert.equal((await backend.notes.progress(jobIds.slice(0, 2))).length, 2)
-    assert.deepEqual(await backend.notes.progress(jobIds.slice(2)), [])
+    assert.equal((await backend.logs.progress(jobIds.slice(0, 2))).length, 2)
+    assert.deepEqual(await backend.logs.progress(jobIds.slice(2)), [])
   })
 }
 
 /** Forgets what was said before now, in calls of up to `limit`, until `count` are. */
-async function pruneAll({ notes }: Stores, count: number, limit = 10): Promise<number> {
+async function pruneAll({ logs }: Stores, count: number, limit = 10): Promise<number> {
   let pruned = 0
   await until('they are forgotten', async () => {
-    pruned += await notes.prune({ olderThanMs: 0, limit })
+    pruned += await logs.prune({ olderThanMs: 0, limit })
     return pruned >= count
   })
   return pruned

@@ -1,26 +1,26 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'
-import { noteLimits } from '../../../src/jobs/logs/log-store.ts'
+import { logLimits } from '../../../src/jobs/logs/log-store.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { addOne, endedJob } from '../jobs/making.ts'
-import { aNote, infos } from './making.ts'
+import { anUpdate, infos } from './making.ts'
 
 const all = { limit: 10_000 }
-const { maxLines, maxLineBytes } = noteLimits
+const { maxLines, maxLineBytes } = logLimits
 
 /** Lines stand in the order in which they came, numbered by attempt; what is too much is counted. */
-export function logsContract({ lend, open, isShared }: Candidate): void {
+export function linesContract({ lend, open, isShared }: Candidate): void {
   test('log lines are numbered by attempt in the order they came, with level, words and time', async () => {
     await using backend = await open()
     const jobId = createId()
     const odd = [`it's "odd" \\ $1 ? :x %s -- ;`, '', ' spaces ', '火车 🚂\n\tке́й \u2028']
-    await backend.notes.add([
-      aNote(jobId, { attempt: 2, logs: [{ level: 'error', text: 'second' }] }),
-      aNote(jobId, { logs: infos(...odd) }),
+    await backend.logs.add([
+      anUpdate(jobId, { attempt: 2, logs: [{ level: 'error', text: 'second' }] }),
+      anUpdate(jobId, { logs: infos(...odd) }),
     ])
-    await backend.notes.add([aNote(jobId, { progress: '1', logs: [{ level: 'warn', text: 'last' }] })])
-    const found = await backend.notes.logs(jobId, all)
+    await backend.logs.add([anUpdate(jobId, { progress: '1', logs: [{ level: 'warn', text: 'last' }] })])
+    const found = await backend.logs.logs(jobId, all)
     assert.deepEqual(
       found.map(({ at: _, ...line }) => line),
       [
@@ -30,23 +30,23 @@ export function logsContract({ lend, open, isShared }: Candidate): void {
       ],
     )
     for (const { at } of found) assert.ok(Number.isSafeInteger(at) && Math.abs(at - Date.now()) < 60_000)
-    assert.deepEqual(await backend.notes.logs('nobody', all), [])
-    assert.deepEqual(await backend.within(aNamespace()).notes.logs(jobId, all), [])
+    assert.deepEqual(await backend.logs.logs('nobody', all), [])
+    assert.deepEqual(await backend.within(aNamespace()).logs.logs(jobId, all), [])
   })
 
   test('log lines are read page by page, from one attempt to the next', async () => {
     await using backend = await open()
     const jobId = createId()
-    await backend.notes.add(
-      [1, 2, 10].map((attempt) => aNote(jobId, { attempt, logs: infos('a', 'b', 'c') })),
+    await backend.logs.add(
+      [1, 2, 10].map((attempt) => anUpdate(jobId, { attempt, logs: infos('a', 'b', 'c') })),
     )
-    const whole = await backend.notes.logs(jobId, all)
+    const whole = await backend.logs.logs(jobId, all)
     assert.equal(whole.length, 9)
     for (const limit of [1, 2, 4]) {
-      const read = await backend.notes.logs(jobId, { limit }).then((page) => [...page])
+      const read = await backend.logs.logs(jobId, { limit }).then((page) => [...page])
       for (let last = read.at(-1); last; ) {
         const { attempt, number } = last
-        const page = await backend.notes.logs(jobId, { limit, after: { attempt, number } })
+        const page = await backend.logs.logs(jobId, { limit, after: { attempt, number } })
         assert.ok(page.length <= limit)
         read.push(...page)
         last = page.at(-1)
@@ -54,7 +54,7 @@ export function logsContract({ lend, open, isShared }: Candidate): void {
       assert.deepEqual(read, whole)
     }
     // From where no line is, as well.
-    const after = await backend.notes.logs(jobId, { limit: 1, after: { attempt: 2, number: 99 } })
+    const after = await backend.logs.logs(jobId, { limit: 1, after: { attempt: 2, number: 99 } })
     assert.deepEqual([after[0]?.attempt, after[0]?.number], [10, 1])
   })
 
@@ -62,37 +62,37 @@ export function logsContract({ lend, open, isShared }: Candidate): void {
     await using backend = await open()
     const jobId = createId()
     const many = (count: number) => infos(...Array.from({ length: count }, (_, i) => `line ${i}`))
-    await backend.notes.add([aNote(jobId, { logs: many(maxLines - 1) })])
-    await backend.notes.add([aNote(jobId, { logs: many(1) })])
-    assert.equal((await backend.notes.logs(jobId, all)).length, maxLines)
+    await backend.logs.add([anUpdate(jobId, { logs: many(maxLines - 1) })])
+    await backend.logs.add([anUpdate(jobId, { logs: many(1) })])
+    assert.equal((await backend.logs.logs(jobId, all)).length, maxLines)
     for (const dropped of [1, 4]) {
-      await backend.notes.add([aNote(jobId, { logs: many(dropped === 1 ? 1 : 3) })])
-      const found = await backend.notes.logs(jobId, all)
+      await backend.logs.add([anUpdate(jobId, { logs: many(dropped === 1 ? 1 : 3) })])
+      const found = await backend.logs.logs(jobId, all)
       assert.equal(found.length, maxLines + 1)
       const { number, level, text } = found.at(-1)!
       assert.deepEqual([number, level], [maxLines + 1, 'warn'])
       assert.match(text, new RegExp(`^${dropped} lines? (was|were) dropped`))
     }
     // Another attempt has room of its own.
-    await backend.notes.add([aNote(jobId, { attempt: 2, logs: infos('afresh') })])
-    assert.equal((await backend.notes.logs(jobId, all)).at(-1)?.text, 'afresh')
+    await backend.logs.add([anUpdate(jobId, { attempt: 2, logs: infos('afresh') })])
+    assert.equal((await backend.logs.logs(jobId, all)).at(-1)?.text, 'afresh')
   })
 
   test('beyond so many bytes of one attempt the others are dropped, shorter ones that follow too', async () => {
     await using backend = await open()
     const jobId = createId()
     const train = '🚂'.repeat(maxLineBytes / 8)
-    await backend.notes.add([aNote(jobId, { logs: infos(train) })])
-    await backend.notes.add([aNote(jobId, { logs: infos(`${train}!`, 'short') })])
-    await backend.notes.add([aNote(jobId, { logs: infos('shorter') })])
-    const [first, last, ...more] = await backend.notes.logs(jobId, all)
+    await backend.logs.add([anUpdate(jobId, { logs: infos(train) })])
+    await backend.logs.add([anUpdate(jobId, { logs: infos(`${train}!`, 'short') })])
+    await backend.logs.add([anUpdate(jobId, { logs: infos('shorter') })])
+    const [first, last, ...more] = await backend.logs.logs(jobId, all)
     assert.deepEqual([first?.text, last?.number, more], [train, 2, []])
     assert.match(last!.text, /^3 lines were dropped/)
 
     const exact = createId()
-    await backend.notes.add([aNote(exact, { logs: infos(train, train, '') })])
+    await backend.logs.add([anUpdate(exact, { logs: infos(train, train, '') })])
     assert.deepEqual(
-      (await backend.notes.logs(exact, all)).map(({ text }) => text),
+      (await backend.logs.logs(exact, all)).map(({ text }) => text),
       [train, train, ''],
     )
   })
@@ -108,14 +108,14 @@ export function logsContract({ lend, open, isShared }: Candidate): void {
     ]
     for (const { add, again } of begun) {
       const jobId = await add()
-      await backend.notes.add([
-        aNote(jobId, { logs: many }),
-        aNote(jobId, { attempt: 2, logs: infos('a few') }),
-        aNote(jobId, { attempt: 3, logs: large }),
+      await backend.logs.add([
+        anUpdate(jobId, { logs: many }),
+        anUpdate(jobId, { attempt: 2, logs: infos('a few') }),
+        anUpdate(jobId, { attempt: 3, logs: large }),
       ])
       await again(jobId)
-      await backend.notes.add([aNote(jobId, { logs: infos('anew') })])
-      const found = await backend.notes.logs(jobId, all)
+      await backend.logs.add([anUpdate(jobId, { logs: infos('anew') })])
+      const found = await backend.logs.logs(jobId, all)
       assert.deepEqual(
         found.map(({ attempt, number, text }) => [attempt, number, text]),
         [
@@ -136,10 +136,10 @@ export function logsContract({ lend, open, isShared }: Candidate): void {
     await Promise.all(
       Array.from({ length: 16 }, (_, i) => {
         const logs = infos(...Array.from({ length: 5 }, (_, j) => `${i}.${j}`))
-        return (i % 2 === 0 ? one : other).notes.add([aNote(jobId, { progress: `${i}`, logs })])
+        return (i % 2 === 0 ? one : other).logs.add([anUpdate(jobId, { progress: `${i}`, logs })])
       }),
     )
-    const found = await one.notes.logs(jobId, all)
+    const found = await one.logs.logs(jobId, all)
     assert.deepEqual(
       found.map(({ number }) => number),
       Array.from({ length: 80 }, (_, i) => i + 1),

@@ -1,7 +1,7 @@
-import type { NewLogLine, Note } from '../../../src/jobs/index.ts'
+import type { LogUpdate, NewLogLine } from '../../../src/jobs/index.ts'
 
 /** A note of a first attempt that says nothing but what the test says. */
-export function aNote(jobId: string, note: Partial<Note> = {}): Note {
+export function anUpdate(jobId: string, note: Partial<LogUpdate> = {}): LogUpdate {
   return { jobId, attempt: 1, progress: null, logs: [], ...note }
 }
 

@@ -3,20 +3,20 @@ import { test } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { until } from '../jobs/making.ts'
-import { aNote, infos } from './making.ts'
+import { anUpdate, infos } from './making.ts'
 
 /** What was said last of how far a job is. */
 export function progressContract({ open }: Candidate): void {
   test('the latest progress of an attempt replaces the one before, with the store’s time of it', async () => {
     await using backend = await open()
     const jobId = createId()
-    await backend.notes.add([aNote(jobId, { progress: '{"done":1}' })])
-    const [first] = await backend.notes.progress([jobId])
+    await backend.logs.add([anUpdate(jobId, { progress: '{"done":1}' })])
+    const [first] = await backend.logs.progress([jobId])
     assert.deepEqual(first, { jobId, attempt: 1, progress: '{"done":1}', at: first!.at })
     assert.ok(Number.isSafeInteger(first!.at) && Math.abs(first!.at - Date.now()) < 60_000)
     await until('the store’s clock moves on', async () => {
-      await backend.notes.add([aNote(jobId, { progress: '{ "done": 2.0 }' })])
-      const [latest, ...more] = await backend.notes.progress([jobId, jobId])
+      await backend.logs.add([anUpdate(jobId, { progress: '{ "done": 2.0 }' })])
+      const [latest, ...more] = await backend.logs.progress([jobId, jobId])
       assert.deepEqual([latest?.progress, more], ['{ "done": 2.0 }', []])
       return latest!.at > first!.at
     })
@@ -25,64 +25,66 @@ export function progressContract({ open }: Candidate): void {
   test('log lines are no progress: they leave what was said, and when', async () => {
     await using backend = await open()
     const jobId = createId()
-    await backend.notes.add([aNote(jobId, { logs: infos('begun') })])
-    assert.deepEqual(await backend.notes.progress([jobId]), [])
-    await backend.notes.add([aNote(jobId, { progress: '10' })])
-    const said = await backend.notes.progress([jobId])
-    await backend.notes.add([aNote(jobId, { logs: infos('on') }), aNote(jobId)])
-    assert.deepEqual(await backend.notes.progress([jobId]), said)
+    await backend.logs.add([anUpdate(jobId, { logs: infos('begun') })])
+    assert.deepEqual(await backend.logs.progress([jobId]), [])
+    await backend.logs.add([anUpdate(jobId, { progress: '10' })])
+    const said = await backend.logs.progress([jobId])
+    await backend.logs.add([anUpdate(jobId, { logs: infos('on') }), anUpdate(jobId)])
+    assert.deepEqual(await backend.logs.progress([jobId]), said)
   })
 
   test('what was said last is told of, whichever attempt said it', async () => {
     await using backend = await open()
     const jobId = createId()
-    await backend.notes.add([
-      aNote(jobId, { attempt: 10, progress: '"ten"' }),
-      aNote(jobId, { attempt: 9, progress: '"nine"' }),
-      aNote(jobId, { attempt: 11, logs: infos('eleven has not begun') }),
+    await backend.logs.add([
+      anUpdate(jobId, { attempt: 10, progress: '"ten"' }),
+      anUpdate(jobId, { attempt: 9, progress: '"nine"' }),
+      anUpdate(jobId, { attempt: 11, logs: infos('eleven has not begun') }),
     ])
-    const [at, ...none] = await backend.notes.progress([jobId])
+    const [at, ...none] = await backend.logs.progress([jobId])
     // At one moment the higher attempt is the later one.
     assert.deepEqual([at?.attempt, at?.progress, none], [10, '"ten"', []])
     // One that was begun anew counts from one again.
     await until('the store’s clock moves on', async () => {
-      await backend.notes.add([aNote(jobId, { attempt: 1, progress: '"anew"' })])
-      const [latest, ...more] = await backend.notes.progress([jobId])
+      await backend.logs.add([anUpdate(jobId, { attempt: 1, progress: '"anew"' })])
+      const [latest, ...more] = await backend.logs.progress([jobId])
       assert.deepEqual(more, [])
       return latest?.attempt === 1 && latest.progress === '"anew"' && latest.at > at!.at
     })
-    await backend.notes.add([aNote(jobId, { attempt: 10, logs: infos('a late line') })])
-    assert.equal((await backend.notes.progress([jobId]))[0]?.attempt, 1)
+    await backend.logs.add([anUpdate(jobId, { attempt: 10, logs: infos('a late line') })])
+    assert.equal((await backend.logs.progress([jobId]))[0]?.attempt, 1)
   })
 
   test('many jobs are asked at once; those that said nothing are left out', async () => {
     await using backend = await open()
     const jobIds = Array.from({ length: 300 }, () => createId())
-    await backend.notes.add(jobIds.map((jobId, i) => aNote(jobId, { progress: i % 2 === 0 ? `${i}` : null })))
-    const said = await backend.notes.progress(['nobody', ...jobIds])
+    await backend.logs.add(
+      jobIds.map((jobId, i) => anUpdate(jobId, { progress: i % 2 === 0 ? `${i}` : null })),
+    )
+    const said = await backend.logs.progress(['nobody', ...jobIds])
     assert.deepEqual(
       said.map(({ progress }) => Number(progress)).sort((a, b) => a - b),
       Array.from({ length: 150 }, (_, i) => 2 * i),
     )
-    assert.deepEqual(await backend.notes.progress([]), [])
-    await backend.notes.add([])
+    assert.deepEqual(await backend.logs.progress([]), [])
+    await backend.logs.add([])
   })
 
   test('of several words in one call the last counts, and each namespace has its own', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace())
     const jobId = createId()
-    await backend.notes.add(['1', '2', '3'].map((progress) => aNote(jobId, { progress })))
-    await other.notes.add([aNote(jobId, { progress: '"🚂"' })])
-    assert.equal((await backend.notes.progress([jobId]))[0]?.progress, '3')
-    assert.equal((await other.notes.progress([jobId]))[0]?.progress, '"🚂"')
+    await backend.logs.add(['1', '2', '3'].map((progress) => anUpdate(jobId, { progress })))
+    await other.logs.add([anUpdate(jobId, { progress: '"🚂"' })])
+    assert.equal((await backend.logs.progress([jobId]))[0]?.progress, '3')
+    assert.equal((await other.logs.progress([jobId]))[0]?.progress, '"🚂"')
   })
 
   test('a long word is kept whole', async () => {
     await using backend = await open()
     const jobId = createId()
     const progress = JSON.stringify('ä🚂'.repeat(20_000))
-    await backend.notes.add([aNote(jobId, { progress })])
-    assert.equal((await backend.notes.progress([jobId]))[0]?.progress, progress)
+    await backend.logs.add([anUpdate(jobId, { progress })])
+    assert.equal((await backend.logs.progress([jobId]))[0]?.progress, progress)
   })
 }

@@ -55,7 +55,7 @@ export async function copyThroughKills(ground: Ground, plan: CopyKillingPlan): P
   return { jobs: report.jobs, kills: plan.kills, 'rows that outlived kills': survivedRows }
 }
 
-/** Jobs that wait, every tenth of them with a history, some with notes, keys and needs. */
+/** Jobs that wait, every tenth of them with a history, some with logs, keys and needs. */
 async function fill(url: string, count: number): Promise<void> {
   await using box = await open(url, { contention: false })
   const batch = 5_000

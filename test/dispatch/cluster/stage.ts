@@ -83,13 +83,13 @@ export async function startServer(
   const stores = {
     ...backend,
     jobs: cut(parts.jobs ?? backend.jobs),
-    notes: cut(parts.notes ?? backend.notes),
+    logs: cut(parts.logs ?? backend.logs),
     fleet: cut(backend.fleet),
   }
   const stage = startDispatch(
     stores,
     { ...quick, workerId: name, ...options },
-    { ...parts, jobs: stores.jobs, notes: stores.notes },
+    { ...parts, jobs: stores.jobs, logs: stores.logs },
   )
   await until('it works', () => stage.dispatch.ready)
   return {

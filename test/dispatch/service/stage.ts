@@ -66,12 +66,12 @@ export interface Stage extends AsyncDisposable {
 export function startDispatch(
   {
     jobs,
-    notes,
+    logs,
     guards,
     notifier,
     fleet,
     traits,
-  }: Pick<DispatchParts, 'jobs' | 'notes' | 'guards' | 'notifier' | 'fleet'> & Pick<Backend, 'traits'>,
+  }: Pick<DispatchParts, 'jobs' | 'logs' | 'guards' | 'notifier' | 'fleet'> & Pick<Backend, 'traits'>,
   options: DispatchOptions = {},
   parts: Partial<DispatchParts> = {},
 ): Stage {
@@ -79,7 +79,7 @@ export function startDispatch(
   const log = (event: DispatchEvent) => void events.push(event)
   const { remoteWakeUps } = traits
   const dispatch = createDispatch(
-    { jobs, notes, guards, notifier, fleet, remoteWakeUps, log, ...parts },
+    { jobs, logs, guards, notifier, fleet, remoteWakeUps, log, ...parts },
     { pollMs: 50, ...options },
   )
   dispatch.start()

@@ -170,7 +170,7 @@ export async function tellAll(url: string, namespace: string): Promise<unknown> 
   const found = await Promise.all(
     items.map(async ({ id }) => ({
       ...(await jobs.find(id)),
-      logs: await backend.notes.logs(id, { limit: 1_000 }),
+      logs: await backend.logs.logs(id, { limit: 1_000 }),
     })),
   )
   const lines = await backend.locks.list({ limit: 100 })

@@ -193,7 +193,7 @@ export class Scene implements AsyncDisposable {
     return caller
   }
 
-  /** The notes in the user's table, seen from outside. */
+  /** The logs in the user's table, seen from outside. */
   async paid(): Promise<readonly string[]> {
     await using caller = await this.stage.connect()
     const rows = await caller.exec('SELECT note FROM paid WHERE scene = ? ORDER BY note', this.namespace)

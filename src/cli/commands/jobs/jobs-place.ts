@@ -48,8 +48,8 @@ export async function openJobs(
   const { openBackend } = await import('../../../storage/open.ts')
   const { createJobs } = await import('../../../jobs/index.ts')
   const backend = await openBackend(database, { namespace: namespace ?? 'default', migrate: false })
-  const { jobs: store, notes, schedules, notifier } = backend
-  const jobs = createJobs({ store, notes, schedules, notifier })
+  const { jobs: store, logs, schedules, notifier } = backend
+  const jobs = createJobs({ store, logs, schedules, notifier })
   return {
     ...jobs,
     async [Symbol.asyncDispose]() {

@@ -59,11 +59,11 @@ export function createBulkers(parts: BulkersParts): Bulkers {
   }
 
   function createWork(namespace: string): BulkWork {
-    const { jobs, notes, notifier, audit } = served.within(namespace)
+    const { jobs, logs, notifier, audit } = served.within(namespace)
     // What cannot be seen cannot be found either.
     const store = redactor.store(jobs)
     return createBulkWork({
-      ...{ store, notes, notifier, pollMs },
+      ...{ store, logs, notifier, pollMs },
       async onCompleted({ id, action, search, matched, done, skipped }) {
         const target = {
           operationId: id,

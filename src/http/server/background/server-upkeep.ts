@@ -1,6 +1,6 @@
 import type { AuditStore } from '../../../audit/index.ts'
 import { createLoop, type Loop, type LoopEvents } from '../../../core/loop.ts'
-import type { JobStore, NoteStore } from '../../../jobs/index.ts'
+import type { JobStore, LogStore } from '../../../jobs/index.ts'
 import type { Served, ServedStores } from '../call.ts'
 import type { Spaces } from '../namespace-services.ts'
 
@@ -59,7 +59,7 @@ export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
   if (retentionMs !== undefined)
     loops.push(
       createForgetting('server.retention', namespaces, retentionMs, ({ jobs }) => jobs),
-      createForgetting('server.notes', namespaces, retentionMs, ({ notes }) => notes),
+      createForgetting('server.logs', namespaces, retentionMs, ({ logs }) => logs),
       createForgetting('server.waits', namespaces, retentionMs, ({ dependencies }) => ({
         prune: ({ limit }) => dependencies.prune(limit),
       })),
@@ -103,7 +103,7 @@ function createForgetting(
   name: string,
   { served, spaces }: { readonly served: Pick<Served, 'within'>; readonly spaces: Spaces },
   keepMs: number,
-  storeOf: (stores: ServedStores) => Pick<JobStore | NoteStore | AuditStore, 'prune'>,
+  storeOf: (stores: ServedStores) => Pick<JobStore | LogStore | AuditStore, 'prune'>,
 ): Loop {
   return createLoop({
     name,

@@ -9,7 +9,7 @@ import { dispatchHandlers } from './dispatch.ts'
 import { eventHandlers } from './events.ts'
 import { type JobMeterPart, jobHandlers } from './jobs.ts'
 import { lockHandlers } from './locks.ts'
-import { noteHandlers } from './logs.ts'
+import { logHandlers } from './logs.ts'
 import { monitorHandlers } from './monitor.ts'
 import { onceHandlers } from './once.ts'
 import { auditHandlers, contentionHandlers, overviewHandlers } from './overview.ts'
@@ -42,7 +42,7 @@ export function createHandlers({
   const all = {
     ...jobHandlers(meter),
     ...bulkHandlers(bulkBegun),
-    ...noteHandlers,
+    ...logHandlers,
     ...scheduleHandlers(redactor),
     ...lockHandlers,
     ...onceHandlers,

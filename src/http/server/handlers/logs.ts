@@ -3,12 +3,12 @@ import type * as wire from '../../contract/index.ts'
 import type { Handler } from '../call.ts'
 
 /** The routes of what attempts say of themselves, by their ids. */
-export interface NoteHandlers {
+export interface LogHandlers {
   readonly noteJob: Handler<typeof wire.noteJob>
   readonly jobLogs: Handler<typeof wire.jobLogs>
 }
 
-export const noteHandlers: NoteHandlers = {
+export const logHandlers: LogHandlers = {
   async noteJob({ params: { id }, body: { token, attempt, ...note }, jobs }) {
     await jobs.note({ id, token, ...(attempt === undefined ? {} : { attempt }) }, note as NoteOptions)
     return { body: { id } }

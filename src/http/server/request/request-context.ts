@@ -112,11 +112,11 @@ export class RequestContext implements Call {
 
   #makeKeyed(key: { readonly key: string; readonly fingerprint: string }): Jobs {
     const { stores, jobs, redactor } = this.space
-    const { notes, schedules, notifier } = stores
+    const { logs, schedules, notifier } = stores
     const { dependencies } = this.space
     const { jobs: store } = stores.keyed({ caller: this.principal.id, keepMs, ...key })
     return createJobs({
-      ...{ store: redactor.store(store), notes, schedules, dependencies, notifier, beside: jobs },
+      ...{ store: redactor.store(store), logs, schedules, dependencies, notifier, beside: jobs },
       passesSealed: true,
     })
   }

@@ -50,7 +50,7 @@ test('hundreds of failures that nobody foresaw are problem documents that say no
         return {
           ...stores,
           jobs: failing(stores.jobs),
-          notes: failing(stores.notes),
+          logs: failing(stores.logs),
           schedules: failing(stores.schedules),
           locks: failing(stores.locks),
           keyed: failing(stores.keyed),

@@ -1,5 +1,5 @@
 import { Batcher } from '../../core/batcher.ts'
-import type { JobRecord, NoteStore, ProgressRecord } from '../../jobs/index.ts'
+import type { JobRecord, LogStore, ProgressRecord } from '../../jobs/index.ts'
 import { inTime } from '../in-time.ts'
 import type { TaskProgress } from './task.ts'
 
@@ -16,15 +16,15 @@ export interface Noted {
  * Which tasks that other servers hold run and how far they are, by what these wrote. Calls that come while a read is in flight
  * share the next one, so any number of watchers cost one read at a time.
  */
-export class NotedProgress {
+export class StoredProgress {
   readonly #reads: Batcher<string, ProgressRecord | undefined>
 
-  constructor(notes: Pick<NoteStore, 'progress'>) {
+  constructor(logs: Pick<LogStore, 'progress'>) {
     this.#reads = new Batcher({
       start: queueMicrotask,
       mergesEqual: true,
       async run(ids) {
-        const kept = await inTime(readWithinMs, () => notes.progress(ids), 'The store of notes')
+        const kept = await inTime(readWithinMs, () => logs.progress(ids), 'The store of logs')
         const byId = new Map(kept.map((each) => [each.jobId, each]))
         return ids.map((id) => byId.get(id))
       },
