@@ -15,14 +15,15 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   'locks/rules': ['core'],
   locks: ['core', 'contention', 'locks/rules'],
   once: ['core', 'contention'],
-  monitor: ['core', 'access', 'contention', 'once', 'jobs'],
+  'monitor/rules': [],
+  monitor: ['core', 'access', 'contention', 'once', 'jobs', 'monitor/rules'],
   dispatch: ['core', 'contention', 'jobs', 'once'],
   access: ['core'],
   audit: ['core'],
   'http/contract': ['core'],
   'http/client': ['core', 'http/contract'],
   'http/remote': ['core', 'http/contract', 'http/client', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  storage: ['core', 'locks/rules'],
+  storage: ['core', 'locks/rules', 'monitor/rules'],
   copy: ['core', 'storage'],
   'http/server': [
     'core',
@@ -70,6 +71,7 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
 
 /** Modules that know the services by their types alone: the records, and what they ask of a store. */
 const typeArrows: Readonly<Record<string, readonly string[]>> = {
+  'monitor/rules': ['monitor'],
   storage: ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
   'http/contract': ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch', 'contention'],
 }

@@ -23,6 +23,8 @@ import { hasService, ownMariadb, ownPostgres } from '../support/services/own.ts'
 
 /** Tables that stay small, whatever a user does: they may be read as a whole. */
 const smallTables = new Set(['access_token'])
+/** Tables that are small within a namespace. */
+const smallWithin = new Set(['queue_control', 'monitor_silence', 'monitor_subscription', 'monitor_rules'])
 
 const storesFolder = new URL('../../src/storage/sql/', import.meta.url)
 
@@ -81,7 +83,8 @@ describe.concurrent('no shared statement reads a growing table as a whole', () =
       const scans = nodesOf(plan).filter(
         (node) =>
           node['Relation Name'] !== undefined &&
-          (node['Node Type'] === 'Seq Scan' || (/^Index/.test(node['Node Type']) && !node['Index Cond'])),
+          (node['Node Type'] === 'Seq Scan' ||
+            (/^Index/.test(node['Node Type']) && (!node['Index Cond'] || readsNamespace(compiled, node)))),
       )
       refuseScans(
         compiled,
@@ -155,6 +158,15 @@ interface PostgresPlan {
   readonly 'Relation Name'?: string
   readonly 'Index Cond'?: string
   readonly Plans?: readonly PostgresPlan[]
+}
+
+/**
+ * Whether a part of a plan reads all of a namespace: by an index that has more than the namespace, and not to give the first
+ * rows in its order. Such a plan is made while a table is empty, and kept when it has grown.
+ */
+function readsNamespace({ text }: Compiled, node: PostgresPlan): boolean {
+  if (!/^\(namespace = [^()]*\)$/.test(node['Index Cond']!.replaceAll('::text', ''))) return false
+  return !smallWithin.has(node['Relation Name']!) && !/\bLIMIT\b|\bcount\(/.test(text)
 }
 
 function nodesOf(plan: PostgresPlan): readonly PostgresPlan[] {

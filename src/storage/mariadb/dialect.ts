@@ -11,12 +11,25 @@ export function createMariadbDialect(database: string): Dialect {
     nowMicros,
     forUpdate: 'FOR UPDATE',
     skipLocked: 'FOR UPDATE SKIP LOCKED',
-    thenJoin: 'STRAIGHT_JOIN',
+    lockRow: (table, key, value, mode) =>
+      `SELECT 1 FROM ${table} WHERE ${key} = ${value} ${mode === 'shared' ? 'LOCK IN SHARE MODE' : 'FOR UPDATE'}`,
+    thenJoin: (table, alias, on) => `STRAIGHT_JOIN ${table} ${alias} ON ${on}`,
+    byKeys: ({ from, alias, where, key, keys, join = '' }) =>
+      `FROM ${from} ${alias} FORCE INDEX (PRIMARY) ${join} WHERE ${where} AND ${key} IN (${keys})`,
     byIndex: (name) => `FORCE INDEX (${name})`,
     text: (expression) => `CAST(${expression} AS CHAR)`,
     integer: (expression) => `CAST(${expression} AS SIGNED)`,
     bytes: (column) => `CAST(${column} AS BINARY)`,
     contains: (expression, part) => `LOCATE(${part}, ${expression}) > 0`,
+    // By rows MariaDB searches no index: the first condition says where to begin.
+    isAfter: (...pairs) => {
+      const [[first, from]] = pairs as [readonly [string, string]]
+      const parts = pairs.map(([column, value], nr) => {
+        const same = pairs.slice(0, nr).map(([before, given]) => `${before} = ${given} AND `)
+        return `(${same.join('')}${column} > ${value})`
+      })
+      return `${first} >= ${from} AND (${parts.join(' OR ')})`
+    },
     quote: (name) => `\`${name}\``,
     greatest: (...expressions) => `GREATEST(${expressions.join(', ')})`,
     // Not IGNORE, which would also cut short what does not fit.

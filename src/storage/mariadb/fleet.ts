@@ -1,12 +1,11 @@
 import type { FleetPage, FleetStore, FleetWrite } from '../../dispatch/cluster/fleet-store.ts'
 import { hashFleetKey } from '../sql/fleet-key.ts'
 import { decodeFleetRow, type FleetReach, isFleetReset, type StoredFleetRow } from '../sql/fleet-row.ts'
-import { begin, type Calls, commit, rowCount, type Statement } from './connection/calls.ts'
+import { begin, type Call, type Calls, commit, rowCount, type Statement } from './connection/calls.ts'
+import { now, setNow } from './connection/clock.ts'
 import { sendAll } from './connection/packets.ts'
 import type { Store } from './engine-store.ts'
 import { encodePrune, encodeWrite, lockBoard, noteVersion } from './fleet-writes.ts'
-import { snapshot } from './monitor/monitor-reads.ts'
-import { now } from './monitor/monitor-rows.ts'
 
 /** What the board works with; writers wait for each other on connections where nothing else does. */
 export interface FleetParts extends Pick<Store, 'namespace' | 'tables' | 'calls' | 'packetBytes'> {
@@ -34,6 +33,18 @@ export function createMariadbFleet(parts: FleetParts): FleetStore {
         return rowCount((await call.packet([begin, ...steps, commit])).at(-2))
       }),
   }
+}
+
+/** Reads that all see the same state of the store, and one clock. */
+async function snapshot(call: Call, reads: readonly Statement[]): Promise<readonly unknown[]> {
+  const answers = await call.packet([
+    ['SET TRANSACTION ISOLATION LEVEL REPEATABLE READ', []],
+    ['START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY', []],
+    setNow,
+    ...reads,
+    commit,
+  ])
+  return answers.slice(3, -1)
 }
 
 /** Up to `limit` namespaces that have nodes or tasks for nodes. */

@@ -8,6 +8,7 @@ import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
 import { createGuardStore } from '../sql/guards/guards.ts'
 import { createLogStore } from '../sql/logs.ts'
+import { createMonitorStore } from '../sql/monitor/monitor.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
@@ -25,16 +26,16 @@ import {
 } from './connection/connection.ts'
 import { MariadbDatabase } from './connection/database.ts'
 import { toStoreError } from './connection/failures.ts'
+import { PinnedCalls } from './connection/pinned.ts'
 import { type Link, Pool } from './connection/pool.ts'
 import type { Store } from './engine-store.ts'
 import { createMariadbFleet, listDispatched } from './fleet.ts'
-import { checkTransaction } from './jobs/add.ts'
+import { checkTransaction, createAdd } from './jobs/add.ts'
 import { createMariadbDependencies, listGated } from './jobs/dependencies.ts'
 import { createMariadbJobs } from './jobs/jobs.ts'
 import { listQueued } from './jobs/queued.ts'
 import { createMariadbLocks } from './locks/locks.ts'
 import { createMigrator } from './migrator.ts'
-import { createMariadbMonitor } from './monitor/monitor.ts'
 import { MariadbNotifiers } from './notifier.ts'
 import { createKeyed } from './request-keys.ts'
 import { createMariadbSchedules } from './schedules.ts'
@@ -106,6 +107,13 @@ export async function openMariadb(
         memory: { positions: new Positions(), idle: new Set<string>(), limited: new LimitedQueues() },
       }
       const jobs = createMariadbJobs(store, database)
+      const adding = database.withJobs((call, added) => {
+        const pinned = new PinnedCalls(call)
+        return {
+          added: createAdd({ ...store, calls: pinned })(added),
+          committed: () => pinned.committed(),
+        }
+      })
       const keyed = createKeyed(store, database, jobs)
       const { packetBytes } = facts
       const locks = createMariadbLocks({
@@ -124,7 +132,7 @@ export async function openMariadb(
         dependencies: createMariadbDependencies(guarded),
         locks,
         guards: createGuardStore(database, name, jobs),
-        monitor: createMariadbMonitor(guarded, database),
+        monitor: createMonitorStore(adding, name),
         audit: createAuditStore(database, name),
         fleet: createNotifyingFleet(createMariadbFleet({ ...store, waitingCalls }), notifier),
         notifier,
@@ -142,7 +150,7 @@ export async function openMariadb(
       pruneKeys: (limit) => pruneRequestKeys(database, limit),
       subscribedNamespaces: (limit) =>
         calls.run('read', async (call) => {
-          const sql = `SELECT DISTINCT namespace FROM ${tables.monitor.subscription} ORDER BY namespace LIMIT ?`
+          const sql = `SELECT DISTINCT namespace FROM ${tables.subscription} ORDER BY namespace LIMIT ?`
           const rows = await call.rows<{ namespace: string }>(sql, [limit])
           return rows.map((row) => row.namespace)
         }),

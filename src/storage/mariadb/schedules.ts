@@ -1,10 +1,9 @@
 import type { Added, Fired, NewSchedule, ScheduleRecord, ScheduleStore } from '../../jobs/index.ts'
 import { begin, type Call, commit, rowCount } from './connection/calls.ts'
-import { nowMs } from './connection/clock.ts'
+import { now, nowMs, setNow } from './connection/clock.ts'
 import { PinnedCalls } from './connection/pinned.ts'
 import type { Store } from './engine-store.ts'
 import { createAdd } from './jobs/add.ts'
-import { now, setNow } from './monitor/monitor-rows.ts'
 
 /**
  * Schedules on MariaDB. A run is one transaction: the row is moved on if it is as it was seen, which keeps it locked;

@@ -17,7 +17,7 @@ export interface Tables {
   readonly requestKey: string
   readonly locks: LockTables
   readonly guard: string
-  readonly monitor: MonitorTables
+  readonly subscription: string
   readonly fleet: FleetTables
   readonly meta: string
   readonly migration: string
@@ -30,18 +30,6 @@ export interface LockTables {
   readonly outcome: string
   readonly result: string
   readonly shard: string
-}
-
-/** The tables of the monitor. */
-export interface MonitorTables {
-  readonly rules: string
-  readonly subscription: string
-  readonly silence: string
-  readonly subject: string
-  readonly window: string
-  readonly decision: string
-  readonly notification: string
-  readonly channel: string
 }
 
 /** The tables of the fleet's board. */
@@ -73,16 +61,7 @@ export function qualifyTables(database: string): Tables {
       shard: of('lock_shard'),
     },
     guard: of('once_guard'),
-    monitor: {
-      rules: of('monitor_rules'),
-      subscription: of('monitor_subscription'),
-      silence: of('monitor_silence'),
-      subject: of('monitor_subject'),
-      window: of('monitor_window'),
-      decision: of('monitor_decision'),
-      notification: of('monitor_notification'),
-      channel: of('monitor_channel'),
-    },
+    subscription: of('monitor_subscription'),
     fleet: { board: of('fleet_board'), row: of('fleet_row') },
     meta: of('signalbox_meta'),
     migration: of('signalbox_migration'),

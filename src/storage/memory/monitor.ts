@@ -14,6 +14,7 @@ import type {
   SubjectWrite,
   SubscriptionRecord,
 } from '../../monitor/monitor-store.ts'
+import { endNotification } from '../../monitor/rules/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
 import { MemoryWindows } from './windows.ts'
 
@@ -132,7 +133,8 @@ export class MemoryMonitor implements MonitorStore {
       if (!this.#subscriptions.delete(id)) return false
       this.#revision++
       for (const one of this.#notifications.values())
-        if (one.subscriptionId === id && one.status === 'pending') this.#cancel(one, now)
+        if (one.subscriptionId === id && one.status === 'pending')
+          this.#end(one, { id: one.id, outcome: 'cancelled', error: one.error, digestId: one.digestId }, now)
       return true
     })
   }
@@ -349,33 +351,9 @@ export class MemoryMonitor implements MonitorStore {
   }
 
   #end(one: Notification, end: SendingEnd, now: number): void {
-    one.error = end.error
-    one.digestId = end.digestId
-    switch (end.outcome) {
-      case 'retry':
-        one.status = 'pending'
-        one.dueAt = now + (end.afterMs ?? 0)
-        if (end.free) one.attempt--
-        return
-      case 'cancelled':
-        this.#cancel(one, now)
-        return
-      case 'dead':
-        one.status = 'dead'
-        one.finishedAt = now
-        this.#windows.owe(one, this.#subjects.get(one.subject)?.stateHash)
-        return
-      default:
-        one.status = end.outcome
-        one.finishedAt = now
-        this.#windows.notify(one, this.#subjects.get(one.subject)?.stateHash, now)
-    }
-  }
-
-  #cancel(one: Notification, now: number): void {
-    one.status = 'cancelled'
-    one.finishedAt = now
-    this.#windows.free(one)
+    Object.assign(one, endNotification(one, end, now))
+    const presentHash = this.#subjects.get(one.subject)?.stateHash ?? null
+    this.#windows.end(one.subject, end.outcome, { notification: one, presentHash, now })
   }
 }
 

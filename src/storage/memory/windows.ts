@@ -1,7 +1,7 @@
-import type { NotificationRecord, ReportBatch, WindowRecord } from '../../monitor/monitor-store.ts'
+import type { ReportBatch, SendingEnd, WindowRecord } from '../../monitor/monitor-store.ts'
+import { type EndingMoment, endWindows } from '../../monitor/rules/index.ts'
 
 type Reservation = ReportBatch['reservations'][number]
-type Notice = Pick<NotificationRecord, 'id' | 'subject' | 'subscriptionId' | 'stateHash' | 'windowMs'>
 
 /** What each subscription was notified of each state of a subject, or is about to be. */
 export class MemoryWindows {
@@ -27,41 +27,13 @@ export class MemoryWindows {
     })
   }
 
-  /** The window begins; what is over, and what is owed of a past state, is forgotten: this is what was notified last. */
-  notify(
-    { id, subject, subscriptionId, stateHash, windowMs }: Notice,
-    present: string | undefined,
-    now: number,
-  ): void {
+  /** A notification of this subject ended. */
+  end(subject: string, outcome: SendingEnd['outcome'], moment: EndingMoment): void {
+    const { subscriptionId } = moment.notification
     const windows = this.#at(subject)
-    for (const [key, window] of windows) {
-      const isSpent = isOver(window, now) || isOwedOfPast(window, present)
-      if (window.subscriptionId === subscriptionId && isSpent) windows.delete(key)
-    }
-    const notified = {
-      subscriptionId,
-      stateHash,
-      notificationId: id,
-      notifiedAt: now,
-      endsAt: now + windowMs,
-    }
-    windows.set(keyOf(notified), { ...notified, status: 'notified' })
-  }
-
-  /** The message died: what it reserved is owed, and of past states nothing that was never notified. */
-  owe(notice: Notice, present: string | undefined): void {
-    const windows = this.#at(notice.subject)
-    for (const [key, window] of windows) {
-      const isMeant = window.subscriptionId === notice.subscriptionId && window.notifiedAt === null
-      if (isMeant && isOwedOfPast(window, present)) windows.delete(key)
-    }
-    const reserved = this.#reservedBy(notice)
-    if (reserved) windows.set(keyOf(notice), { ...reserved, status: 'owed' })
-  }
-
-  /** The message was given up: what it reserved is free. */
-  free(notice: Notice): void {
-    if (this.#reservedBy(notice)) this.#at(notice.subject).delete(keyOf(notice))
+    const before = [...windows.values()].filter((window) => window.subscriptionId === subscriptionId)
+    for (const window of before) windows.delete(keyOf(window))
+    for (const window of endWindows(before, outcome, moment)) windows.set(keyOf(window), window)
   }
 
   /** Forgets up to `limit` windows that are over for long enough; answers how many. */
@@ -76,25 +48,11 @@ export class MemoryWindows {
     return count
   }
 
-  /** The window that this notification reserved, if it is still its own. */
-  #reservedBy(notice: Notice): WindowRecord | undefined {
-    const window = this.#windows.get(notice.subject)?.get(keyOf(notice))
-    return window?.status === 'pending' && window.notificationId === notice.id ? window : undefined
-  }
-
   #at(subject: string): Map<string, WindowRecord> {
     const windows = this.#windows.get(subject) ?? new Map<string, WindowRecord>()
     this.#windows.set(subject, windows)
     return windows
   }
-}
-
-function isOver({ status, endsAt }: WindowRecord, now: number): boolean {
-  return status === 'notified' && (endsAt === null || endsAt <= now)
-}
-
-function isOwedOfPast({ status, stateHash }: WindowRecord, present: string | undefined): boolean {
-  return status === 'owed' && stateHash !== present
 }
 
 function keyOf({ subscriptionId, stateHash }: Pick<WindowRecord, 'subscriptionId' | 'stateHash'>): string {

@@ -1,4 +1,5 @@
-import { assignments, type Dialect } from '../sql/dialect.ts'
+import { escapeLiteral } from 'pg'
+import { assignments, type Dialect, rowIsAfter } from '../sql/dialect.ts'
 import { nowMs } from './connection/columns.ts'
 import { createJobLayout } from './jobs/layout.ts'
 
@@ -14,6 +15,16 @@ function typeOf(type: string): string {
   return bare === type ? types[type]! : `${types[bare]}[]`
 }
 
+/**
+ * Rows found one by one, in the order of the batch. `IS TRUE` keeps the condition from being searched by: it is there for a row that another has just changed.
+ */
+function lookUp(table: string, where: string): string {
+  return `(
+       SELECT v.*, found.place FROM :rows
+       CROSS JOIN LATERAL (SELECT t.ctid AS place FROM ${table} AS t WHERE ${where} OFFSET 0) found) AS v
+     WHERE t.ctid = v.place AND (${where}) IS TRUE`
+}
+
 /** Every value is cast, so that Postgres never has to guess. `schema` comes quoted. */
 export function createPostgresDialect(schema: string): Dialect {
   const words: Omit<Dialect, 'jobs'> = {
@@ -23,12 +34,23 @@ export function createPostgresDialect(schema: string): Dialect {
     nowMicros: '(SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint)',
     forUpdate: 'FOR UPDATE',
     skipLocked: 'FOR UPDATE SKIP LOCKED',
-    thenJoin: 'JOIN',
+    // An advisory lock: those that want it queue up, and a row that is shared is not written.
+    lockRow: (table, _key, value, mode) =>
+      `SELECT pg_advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(
+         hashtextextended(${escapeLiteral(`${schema} ${table.replace('@', '')} `)} || ${value}, 0))`,
+    // With a plain join or list, a plan that was made while the table was small reads all of a namespace.
+    thenJoin: (table, alias, on) =>
+      `CROSS JOIN LATERAL (SELECT * FROM ${table} ${alias} WHERE ${on} OFFSET 0) ${alias}`,
+    byKeys: ({ from, alias, where, key, keys, join = '' }) =>
+      `FROM unnest(${keys}) AS wanted (key)
+       CROSS JOIN LATERAL (SELECT * FROM ${from} ${alias} WHERE ${where} AND ${key} = wanted.key OFFSET 0) ${alias}
+       ${join} WHERE TRUE`,
     byIndex: () => '',
     text: (expression) => `CAST(${expression} AS text)`,
     integer: (expression) => `CAST(${expression} AS bigint)`,
     bytes: (column) => column,
     contains: (expression, part) => `strpos(${expression}, ${part}) > 0`,
+    isAfter: rowIsAfter,
     quote: (name) => `"${name}"`,
     greatest: (...expressions) => `greatest(${expressions.join(', ')})`,
     keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,
@@ -46,8 +68,8 @@ export function createPostgresDialect(schema: string): Dialect {
       `DELETE FROM ${from} WHERE ctid = ANY (ARRAY(
          SELECT ctid FROM ${from} WHERE ${where} ORDER BY ${orderBy} LIMIT ${limit} FOR UPDATE SKIP LOCKED))`,
     updateByRows: (table, set, where) =>
-      `UPDATE ${table} AS t SET ${assignments(set)} FROM :rows WHERE ${where}`,
-    deleteByRows: (table, where) => `DELETE FROM ${table} AS t USING :rows WHERE ${where}`,
+      `UPDATE ${table} AS t SET ${assignments(set)} FROM ${lookUp(table, where)}`,
+    deleteByRows: (table, where) => `DELETE FROM ${table} AS t USING ${lookUp(table, where)}`,
     firstOfAll: (selects, orderBy, limit) => {
       const firsts = selects.map((select) => `(${select} ORDER BY ${orderBy} LIMIT ${limit})`)
       return `SELECT * FROM (${firsts.join(' UNION ALL ')}) found ORDER BY ${orderBy} LIMIT ${limit}`

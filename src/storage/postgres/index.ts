@@ -7,6 +7,7 @@ import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
 import { createGuardStore } from '../sql/guards/guards.ts'
 import { createLogStore } from '../sql/logs.ts'
+import { createMonitorStore } from '../sql/monitor/monitor.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
@@ -15,16 +16,16 @@ import { Connections } from './connection/connection.ts'
 import { PostgresDatabase } from './connection/database.ts'
 import { parseTarget, type Target, takesOptions } from './connection/target.ts'
 import { fleetStatements, PostgresFleet } from './fleet.ts'
+import { isOneStatement } from './jobs/adder.ts'
 import { gateStatements, PostgresDependencies } from './jobs/dependencies.ts'
 import { PostgresJobs } from './jobs/jobs.ts'
 import { createSpace, type Ground } from './jobs/namespace-memory.ts'
+import { Pinned } from './jobs/pinned.ts'
 import { listQueued } from './jobs/queued.ts'
 import { jobStatements } from './jobs/statements.ts'
 import { createPostgresLocks } from './locks/locks.ts'
 import { waitQueueStatements } from './locks/wait-queue-statements.ts'
 import { createMigrator, withClient } from './migrator.ts'
-import { createPostgresMonitor } from './monitor/monitor.ts'
-import { reportStatements } from './monitor/monitor-statements.ts'
 import { PostgresNotifiers } from './notifier.ts'
 import { RequestKeys } from './request-keys.ts'
 import { PostgresSchedules, scheduleStatements } from './schedules.ts'
@@ -59,7 +60,6 @@ export async function openPostgres(
     const { database } = ground
     const keys = new RequestKeys(connections, database, quoted)
     const waitQueues = waitQueueStatements(quoted)
-    const reports = reportStatements(quoted)
     const boards = fleetStatements(quoted)
     const schedules = scheduleStatements(quoted)
     const dependencies = gateStatements(quoted)
@@ -67,6 +67,14 @@ export async function openPostgres(
       const notifier = notifiers.within(name)
       const space = createSpace(ground, name, notifier)
       const jobs = new PostgresJobs(connections, space)
+      const adding = database.withJobs((client, added) => {
+        const pinned = new Pinned(connections, client)
+        return {
+          added: new PostgresJobs(connections, space, pinned).add(added),
+          isSent: isOneStatement(added),
+          committed: () => pinned.committed(),
+        }
+      })
       return {
         jobs,
         logs: createLogStore(database, name),
@@ -74,7 +82,7 @@ export async function openPostgres(
         dependencies: new PostgresDependencies(connections, space, dependencies),
         locks: createPostgresLocks(connections, name, quoted, waitQueues),
         guards: createGuardStore(database, name, jobs),
-        monitor: createPostgresMonitor(connections, space, quoted, { reports, database }),
+        monitor: createMonitorStore(adding, name),
         audit: createAuditStore(database, name),
         fleet: createNotifyingFleet(new PostgresFleet(connections, name, boards), notifier),
         notifier,

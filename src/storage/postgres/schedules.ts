@@ -5,7 +5,7 @@ import { sqlState } from './connection/failures.ts'
 import { addValues, isBlocked } from './jobs/add.ts'
 import { PostgresJobs } from './jobs/jobs.ts'
 import type { Space } from './jobs/namespace-memory.ts'
-import { transact, transactAtOnce } from './monitor/monitor-transaction.ts'
+import { transact, transactAtOnce } from './schedule-transaction.ts'
 
 /**
  * Schedules on Postgres. A run is one transaction: the row is moved on if it is as it was seen, else the statement fails

@@ -17,8 +17,13 @@ export interface RunOptions {
   readonly leaseMs?: number
 }
 
-/** How an engine adds jobs in the transaction of a procedure. `committed` is called when that was committed. */
-export type JobAdder<Session> = (
-  session: Session,
-  jobs: readonly NewJob[],
-) => { readonly added: Promise<readonly Added[]>; committed(): void }
+/** How an engine adds jobs in the transaction of a procedure. */
+export type JobAdder<Session> = (session: Session, jobs: readonly NewJob[]) => JobsBeingAdded
+
+export interface JobsBeingAdded {
+  readonly added: Promise<readonly Added[]>
+  /** Whether all its statements have been sent, so that COMMIT may go right behind them. @default false */
+  readonly isSent?: boolean
+  /** Called when the transaction was committed. */
+  committed(): void
+}

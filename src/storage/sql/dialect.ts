@@ -16,9 +16,16 @@ export interface Dialect {
   readonly forUpdate: string
   /** The same, leaving out the rows that others have locked. */
   readonly skipLocked: string
-  /** A join whose left side is read first: `FROM :rows ${d.thenJoin} @table t ON …`. */
-  readonly thenJoin: string
-  /** A hint behind a table in FROM, where an engine would choose another index. */
+  /**
+   * A statement that locks the row with this key until the transaction ends, shared or alone. A transaction that wants it alone
+   * waits for those that share it, but not for those that come later. On MariaDB the row must be there.
+   */
+  lockRow(table: string, key: string, value: string, mode: 'shared' | 'alone'): string
+  /** A join whose left side is read first: `FROM :rows ${d.thenJoin('@table', 't', 't.id = v.id')}`. */
+  thenJoin(table: string, alias: string, on: string): string
+  /** FROM and WHERE of the rows that a list of keys names, each looked up by its key. More conditions may follow with AND. */
+  byKeys(parts: ByKeysParts): string
+  /** A hint behind a table in FROM, where an engine would choose another index. `PRIMARY` is that of the primary key. */
   byIndex(name: string): string
   /** A column or value as text, or as a whole number. */
   text(expression: string): string
@@ -27,6 +34,8 @@ export interface Dialect {
   bytes(column: string): string
   /** Whether a text has another in it. */
   contains(expression: string, part: string): string
+  /** Whether columns, compared in this order, come after values. An index on them is searched by it. */
+  isAfter(...pairs: readonly (readonly [column: string, value: string])[]): string
   /** A column's name that is a reserved word. */
   quote(name: string): string
   greatest(...expressions: readonly string[]): string
@@ -82,6 +91,18 @@ export interface UpsertParts {
   readonly set: Readonly<Record<string, string>>
 }
 
+export interface ByKeysParts {
+  readonly from: string
+  readonly alias: string
+  readonly where: string
+  /** The column that the keys are of. */
+  readonly key: string
+  /** The list: `:ids`. */
+  readonly keys: string
+  /** Joins that follow. */
+  readonly join?: string
+}
+
 export interface DeleteFirstParts {
   readonly from: string
   /** The columns of the primary key. */
@@ -94,6 +115,12 @@ export interface DeleteFirstParts {
 /** What a column of `bytes` gave. */
 export function decodeBytes(value: string | Uint8Array | null): string | null {
   return value === null || typeof value === 'string' ? value : Buffer.from(value).toString()
+}
+
+/** `(a, b) > (x, y)` */
+export function rowIsAfter(...pairs: readonly (readonly [column: string, value: string])[]): string {
+  const [columns, values] = [0, 1].map((at) => pairs.map((pair) => pair[at]).join(', '))
+  return `(${columns}) > (${values})`
 }
 
 /** `a = x, b = y` */

@@ -7,6 +7,7 @@ import type { Bound } from './statement.ts'
  *
  *     yield* run(a, b)        one round trip for both: neither may need the other's result
  *     yield* last(run(c))     COMMIT goes with it; with one statement in all, there is no BEGIN either
+ *     yield* undo()           takes back what the operation wrote, which must be one that `mayUndo`
  *
  * A write is one transaction. It may be run again from its start when the database gave the transaction up, so it has
  * no effects but its statements. README.md says how a store is written.
@@ -20,6 +21,8 @@ export interface Step {
   readonly adding?: { readonly namespace: string; readonly jobs: readonly NewJob[] }
   /** Whether nothing follows. */
   readonly isLast: boolean
+  /** Whether the operation's writes are to be taken back. */
+  readonly isUndo?: boolean
 }
 
 export interface Result {
@@ -50,10 +53,33 @@ export function* count(statement: Bound): Procedure<number> {
   return result!.rowCount
 }
 
-/** Adds jobs in the same transaction, by the engine's own statements. The database must be one `withJobs`. */
-export function* addJobs(namespace: string, jobs: readonly NewJob[]): Procedure<readonly Added[]> {
-  const [result] = yield { statements: [], adding: { namespace, jobs }, isLast: false }
-  return result!.rows as readonly Added[]
+/**
+ * Adds jobs in the same transaction, by the engine's own statements, and sends `statements` with them, in no order. The
+ * database must be one `withJobs`.
+ */
+export function* addJobs(
+  namespace: string,
+  jobs: readonly NewJob[],
+  ...statements: readonly Bound[]
+): Procedure<readonly Added[]> {
+  if (jobs.length === 0) {
+    yield* run(...statements)
+    return []
+  }
+  const results = yield { statements, adding: { namespace, jobs }, isLast: false }
+  return results.at(-1)!.rows as readonly Added[]
+}
+
+/** Takes back what the operation wrote. Nothing may follow. */
+export function* undo(): Procedure<void> {
+  yield { statements: [], isLast: true, isUndo: true }
+}
+
+/** Resumes a procedure after its last step and gives its answer. */
+export function finish<Answer>(procedure: Procedure<Answer>): Answer {
+  const { done, value } = procedure.next([])
+  if (!done) throw new Error('A last step was followed by another.')
+  return value
 }
 
 /** Marks a step as the last of a write. */
@@ -79,6 +105,8 @@ export interface Operation<Args extends readonly unknown[] = readonly never[], A
   readonly isRead?: boolean
   /** @default 'core' */
   readonly lane?: Lane
+  /** Whether it may `undo`. SQLite sets a savepoint for those that may. @default false */
+  readonly mayUndo?: boolean
   procedure(...args: Args): Procedure<Answer>
   /** Upkeep that seldom has anything to do. SQLite asks a reader first, so that it never takes the writer in vain. */
   readonly upkeep?: {

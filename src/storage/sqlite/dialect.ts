@@ -1,4 +1,4 @@
-import { assignments, type Dialect } from '../sql/dialect.ts'
+import { assignments, type Dialect, rowIsAfter } from '../sql/dialect.ts'
 import { createJobLayout } from './jobs/layout.ts'
 
 const words: Omit<Dialect, 'jobs'> = {
@@ -8,12 +8,16 @@ const words: Omit<Dialect, 'jobs'> = {
   nowMicros: ':micros',
   forUpdate: '',
   skipLocked: '',
-  thenJoin: 'CROSS JOIN',
-  byIndex: () => '',
+  lockRow: () => 'SELECT 1',
+  thenJoin: (table, alias, on) => `CROSS JOIN ${table} ${alias} ON ${on}`,
+  byKeys: ({ from, alias, where, key, keys, join = '' }) =>
+    `FROM ${from} ${alias} ${join} WHERE ${where} AND ${key} IN (${keys})`,
+  byIndex: (name) => (name === 'PRIMARY' ? '' : `INDEXED BY ${name}`),
   text: (expression) => `CAST(${expression} AS TEXT)`,
   integer: (expression) => `CAST(${expression} AS INTEGER)`,
   bytes: (column) => column,
   contains: (expression, part) => `instr(${expression}, ${part}) > 0`,
+  isAfter: rowIsAfter,
   quote: (name) => `"${name}"`,
   greatest: (...expressions) => `max(${expressions.join(', ')})`,
   keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,

@@ -6,6 +6,7 @@ import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
 import { createGuardStore } from '../sql/guards/guards.ts'
 import { createLogStore } from '../sql/logs.ts'
+import { createMonitorStore } from '../sql/monitor/monitor.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { readStoreId } from './connection/caller-transaction.ts'
@@ -21,7 +22,6 @@ import { listQueued } from './jobs/queued.ts'
 import { readBootId } from './locks/lease-clock.ts'
 import { createSqliteLocks } from './locks/locks.ts'
 import { createMigrator } from './migrator.ts'
-import { createSqliteMonitor } from './monitor/monitor.ts'
 import { SqliteNotifier } from './notifier.ts'
 import { createSqliteSchedules, listScheduled } from './schedules.ts'
 import { writeHere, writeInThread } from './writing/writing.ts'
@@ -80,7 +80,7 @@ export async function openSqlite(
       const dependencies = createSqliteDependencies({ namespace: name, writer, reader, transactions, check })
       const locks = createSqliteLocks(name, writer, reader, check)
       const guards = createGuardStore(database, name, jobs)
-      const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })
+      const monitor = createMonitorStore(database, name)
       const audit = createAuditStore(database, name)
       const fleet = createSqliteFleet({ namespace: name, writer, reader, check })
       const ownNotifier = notifier.within(name)

@@ -1,5 +1,5 @@
 import type { Database, JobAdder, RunOptions } from '../../sql/database.ts'
-import type { Lane, Operation, Procedure, Result } from '../../sql/procedure.ts'
+import { finish, type Lane, type Operation, type Procedure, type Result } from '../../sql/procedure.ts'
 import { type Bound, Compiler, type Slot } from '../../sql/statement.ts'
 import { createMariadbDialect } from '../dialect.ts'
 import { toCallerTx } from './caller-transaction.ts'
@@ -64,29 +64,36 @@ export class MariadbDatabase implements Database {
     let leading = before
     let step = procedure.next()
     while (!step.done) {
-      const { statements, adding, isLast } = step.value
+      const { statements, adding, isLast, isUndo } = step.value
+      if (isUndo) {
+        await call.packet([rollback])
+        return finish(procedure)
+      }
       const parts = statements.map((bound) => this.#encode(bound))
       const sent = parts.flat()
       // One statement by itself is a transaction of its own.
-      isEnded ||= !isBegun && isLast && sent.length === 1
-      const isBeginning: boolean = !isEnded && !isBegun
-      const isEnding: boolean = !isEnded && isLast && !adding
-      isBegun ||= isBeginning
+      isEnded ||= !isBegun && isLast && sent.length === 1 && !adding
+      if (!isEnded && !isBegun) leading = [...leading, begin]
+      isBegun ||= !isEnded
+      const added: Result[] = []
+      if (adding) {
+        // The jobs go first, so that COMMIT goes with the statements.
+        if (leading.length > 0) await call.packet(leading)
+        leading = []
+        const jobs = this.#options.addJobs!(call, adding.jobs)
+        const rows = await jobs.added
+        added.push({ rows, rowCount: rows.length })
+        effects.push(jobs.committed)
+      }
+      const isEnding: boolean = !isEnded && isLast
       isEnded ||= isEnding
-      if (isBeginning) leading = [...leading, begin]
       const answers = await sendAll(
         call,
         [...leading, ...sent, ...(isEnding ? [commit] : [])],
         this.#options.packetBytes,
       )
-      const results = joinParts(parts, answers.slice(leading.length))
+      const results = [...joinParts(parts, answers.slice(leading.length)), ...added]
       leading = []
-      if (adding) {
-        const { added, committed } = this.#options.addJobs!(call, adding.jobs)
-        const rows = await added
-        results.push({ rows, rowCount: rows.length })
-        effects.push(committed)
-      }
       step = procedure.next(results)
     }
     if (!isEnded && isBegun) await call.packet([commit])
@@ -130,6 +137,8 @@ export class MariadbDatabase implements Database {
     ])
   }
 }
+
+const rollback: Statement = ['ROLLBACK', []]
 
 function bind({ name, type, columns }: Slot, params: Bound['params']): unknown {
   const value = params[name]

@@ -1,7 +1,6 @@
 import type { PoolClient, QueryResult, QueryResultRow } from 'pg'
-import type { NewJob } from '../../../jobs/index.ts'
 import type { Database, JobAdder, RunOptions } from '../../sql/database.ts'
-import type { Lane, Operation, Procedure, Result } from '../../sql/procedure.ts'
+import { finish, type Lane, type Operation, type Procedure, type Result } from '../../sql/procedure.ts'
 import { type Bound, Compiler, type Slot } from '../../sql/statement.ts'
 import { createPostgresDialect } from '../dialect.ts'
 import { inCallers, requireTransaction, wrongDatabase } from './caller-transaction.ts'
@@ -66,14 +65,23 @@ export class PostgresDatabase implements Database {
     try {
       let step = procedure.next()
       while (!step.done) {
-        const { statements, adding, isLast } = step.value
-        const isAlone = isLast && statements.length === 1
+        const { statements, adding, isLast, isUndo } = step.value
+        if (isUndo) {
+          if (how.isWithin) throw new Error('This operation cannot undo within a transaction of others.')
+          await transaction.rollback()
+          return finish(procedure)
+        }
+        const isAlone = isLast && statements.length === 1 && !adding
         const sent = inOnePacket(client, () => {
           // One statement by itself is a transaction of its own.
           if (!how.isWithin && !isAlone) transaction.begin()
           const results = statements.map((bound) => this.#send(client, bound, how.timeoutMs))
-          if (adding) results.push(this.#add(client, adding.jobs, transaction))
-          else if (isLast) transaction.commit()
+          const jobs = adding && this.#addJobs!(client, adding.jobs)
+          if (jobs) {
+            results.push(jobs.added.then((rows) => ({ rows, rowCount: rows.length })))
+            transaction.onCommit(() => jobs.committed())
+          }
+          if (isLast && jobs?.isSent !== false) transaction.commit()
           return Promise.all(results)
         })
         step = procedure.next(await sent)
@@ -84,13 +92,6 @@ export class PostgresDatabase implements Database {
       await transaction.rollback()
       throw error
     }
-  }
-
-  async #add(client: PoolClient, jobs: readonly NewJob[], transaction: Transaction): Promise<Result> {
-    const { added, committed } = this.#addJobs!(client, jobs)
-    const rows = await added
-    transaction.onCommit(committed)
-    return { rows, rowCount: rows.length }
   }
 
   async #send(client: Runner, bound: Bound, timeoutMs?: number): Promise<Result> {

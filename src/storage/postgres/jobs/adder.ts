@@ -20,6 +20,11 @@ import {
 } from './add.ts'
 import type { Space } from './namespace-memory.ts'
 
+/** Whether jobs are added by one statement that is sent at once: none has a unique key or waits for something. */
+export function isOneStatement(jobs: readonly NewJob[]): boolean {
+  return jobs.every((job) => job.uniqueKey === null && !isBlocked(job))
+}
+
 /**
  * Runs adds: one statement, with unique keys as many as it takes to tell who has each, and one more for what jobs wait
  * for.
@@ -36,8 +41,7 @@ export class Adder {
   }
 
   async add(jobs: readonly NewJob[], wakeUps: readonly string[]): Promise<readonly Added[]> {
-    const isUnique = jobs.some((job) => job.uniqueKey !== null || isBlocked(job))
-    return isUnique ? this.#addUnique(jobs) : this.#addPlain(jobs, wakeUps)
+    return isOneStatement(jobs) ? this.#addPlain(jobs, wakeUps) : this.#addUnique(jobs)
   }
 
   async #addPlain(jobs: readonly NewJob[], wakeUps: readonly string[]): Promise<readonly Added[]> {

@@ -1,8 +1,8 @@
 import type { GuardAsk, GuardStanding } from '../../../once/guard-store.ts'
 import { createNonce } from '../../token.ts'
 import { decodeBytes } from '../dialect.ts'
-import { last, many, type Procedure, run } from '../procedure.ts'
-import { statement } from '../statement.ts'
+import { last, many, type Procedure, type Result, run } from '../procedure.ts'
+import { type Bound, statement } from '../statement.ts'
 import { encodeGuardToken, type GuardRow, judgeGuard } from './guard-row.ts'
 
 /**
@@ -58,7 +58,7 @@ const select = statement(
   (d) => `
 SELECT g.space, g.guard_key, g.token_no, g.token_nonce, g.attempt, g.status, g.mode, g.fingerprint, g.result, g.claimed_at,
   g.ends_at, ${d.now} AS now
-FROM :rows ${d.thenJoin} @once_guard g ON g.namespace = :namespace AND g.space = v.space AND g.guard_key = v.guard_key`,
+FROM :rows ${d.thenJoin('@once_guard', 'g', 'g.namespace = :namespace AND g.space = v.space AND g.guard_key = v.guard_key')}`,
 )
 
 interface ClaimedRow extends Omit<GuardRow, 'guard_key' | 'fingerprint' | 'result' | 'keep_ms'> {
@@ -94,13 +94,15 @@ export function* claimKeys(namespace: string, asks: readonly GuardAsk[]): Proced
   return claims.map((ask) => decodeClaimed(ask, found.get(ask)!))
 }
 
-/** Claims event ids as done at once, in the transaction that it is in. Answers those that were taken, which it leaves as they are. */
-export function* claimAsDone(
+/**
+ * Claims event ids as done at once. The statements go into the caller's step, and `listTaken` is given their results: the keys
+ * that others had, which stay as they are.
+ */
+export function claimAsDone(
   namespace: string,
   space: string,
   events: readonly { readonly key: string; readonly keepMs: number }[],
-): Procedure<readonly string[]> {
-  if (events.length === 0) return []
+): { readonly statements: readonly Bound[]; listTaken(results: readonly Result[]): readonly string[] } {
   // Of a key that comes twice, the second finds it taken.
   const byKey = new Map(events.map((event) => [event.key, event]))
   const repeats = events.filter((event) => byKey.get(event.key) !== event).map(({ key }) => key)
@@ -108,24 +110,14 @@ export function* claimAsDone(
     ...{ space, key, keepMs, leaseMs: keepMs, mode: 'at-least-once' as const, fingerprint: null },
     nonce: createNonce(),
   }))
-  const rows = yield* many<ClaimedRow>(bindClaims(namespace, claims, 'done'))
-  const ours = new Set(rows.map(({ token_nonce }) => token_nonce))
-  return [...claims.filter(({ nonce }) => !ours.has(nonce)).map(({ key }) => key), ...repeats]
-}
-
-/** Which of these keys are not free, or come twice. */
-export function* findTaken(
-  namespace: string,
-  space: string,
-  keys: readonly string[],
-): Procedure<readonly string[]> {
-  if (keys.length === 0) return []
-  const rows = keys.map((key) => ({ space, guard_key: key }))
-  const found = yield* many<ClaimedRow>(select({ namespace, rows }))
-  const taken = new Set<string>()
-  for (const row of found)
-    if (judgeGuard(decodeTexts(row), null, Number(row.now))) taken.add(decodeBytes(row.guard_key)!)
-  return keys.filter((key, index) => taken.has(key) || keys.indexOf(key) !== index)
+  return {
+    statements: claims.length === 0 ? [] : [bindClaims(namespace, claims, 'done')],
+    listTaken(results) {
+      const rows = results.flatMap((result) => result.rows as readonly ClaimedRow[])
+      const ours = new Set(rows.map(({ token_nonce }) => token_nonce))
+      return [...claims.filter(({ nonce }) => !ours.has(nonce)).map(({ key }) => key), ...repeats]
+    },
+  }
 }
 
 type Claim = GuardAsk & { readonly nonce: string }

@@ -3,8 +3,8 @@ import type { GuardAsk, GuardEnd, GuardQuery, GuardRef, GuardStore } from '../..
 import { decodeToken } from '../../token.ts'
 import type { Database } from '../database.ts'
 import type { Dialect } from '../dialect.ts'
-import { count, last, many, one, operation, type Procedure, run } from '../procedure.ts'
-import { statement } from '../statement.ts'
+import { count, last, many, one, operation, run } from '../procedure.ts'
+import { type Bound, statement } from '../statement.ts'
 import { claimKeys, inKeyOrder } from './guard-claims.ts'
 import { decodeGuardRow, type GuardRow } from './guard-row.ts'
 import { isWindowOver, openWindows, pruneWindows } from './guard-windows.ts'
@@ -120,17 +120,19 @@ DELETE FROM @once_guard WHERE namespace = :namespace AND space = :space AND guar
 RETURNING ${isKnown(d)} AS known`,
 )
 
-/** Forgets a key, in the transaction that it is in. */
-export function* forgetKey(namespace: string, space: string, key: string): Procedure<boolean> {
-  const row = yield* one<{ known: boolean | number }>(remove({ namespace, space, key }))
-  return Boolean(row?.known)
-}
-
 const forgetGuard = operation({
   name: 'forget a guard',
   lane: 'waiting',
-  procedure: (namespace: string, space: string, key: string) => last(forgetKey(namespace, space, key)),
+  *procedure(namespace: string, space: string, key: string) {
+    const row = yield* last(one<{ known: boolean | number }>(remove({ namespace, space, key })))
+    return Boolean(row?.known)
+  },
 })
+
+/** The statements that forget keys of a space, in the order in which all lock them. */
+export function forgetKeys(namespace: string, space: string, keys: readonly string[]): readonly Bound[] {
+  return keys.toSorted().map((key) => remove({ namespace, space, key }))
+}
 
 const selectPage = statement(
   'guard_list',

@@ -1,6 +1,6 @@
 import type { SQLInputValue } from 'node:sqlite'
 import type { Database, RunOptions } from '../../sql/database.ts'
-import type { Operation, Procedure, Result } from '../../sql/procedure.ts'
+import { finish, type Operation, type Procedure, type Result } from '../../sql/procedure.ts'
 import { type Bound, type Compiled, Compiler, type Slot } from '../../sql/statement.ts'
 import { sqliteDialect } from '../dialect.ts'
 import { addJobs } from '../jobs/add.ts'
@@ -34,7 +34,7 @@ export class SqliteDatabase implements Database {
     check()
     const { name, isRead, upkeep } = operation
     if (tx !== undefined) {
-      return transactions.join(tx, (connection) => runHere(connection, operation.procedure(...args)))
+      return transactions.join(tx, (connection) => runOperation(connection, operation, args))
     }
     if (isRead) return this.#read(operation.procedure(...args))
     if (upkeep && !(await this.#read(upkeep.isNeeded(...args)))) return upkeep.otherwise
@@ -48,13 +48,31 @@ export class SqliteDatabase implements Database {
 
 const compiler = new Compiler(sqliteDialect)
 
+/** Runs an operation in the transaction that the connection is in. What one wrote that may undo has a savepoint. */
+export function runOperation<Args extends readonly unknown[], Answer>(
+  connection: Connection,
+  { procedure, mayUndo }: Operation<Args, Answer>,
+  args: Args,
+  now?: number,
+): Answer {
+  if (!mayUndo) return runHere(connection, procedure(...args), now)
+  connection.run('SAVEPOINT signalbox_operation')
+  const answer = runHere(connection, procedure(...args), now)
+  connection.run('RELEASE signalbox_operation')
+  return answer
+}
+
 /** Runs a procedure to its end in the transaction that the connection is in. */
 export function runHere<Answer>(connection: Connection, procedure: Procedure<Answer>, now?: number): Answer {
   let instant = now
   const clock = () => (instant ??= readNow(connection))
   let step = procedure.next()
   while (!step.done) {
-    const { statements, adding, isLast } = step.value
+    const { statements, adding, isLast, isUndo } = step.value
+    if (isUndo) {
+      connection.run('ROLLBACK TO signalbox_operation')
+      return finish(procedure)
+    }
     const results = statements.map((bound) => execute(connection, bound, clock))
     if (adding) {
       const rows = addJobs(connection, adding.namespace, adding.jobs, clock())

@@ -1,8 +1,6 @@
 /**
- * The monitor. A subject's row is written with every report, so it has an integer key and no index over what changes.
- * Decisions are written once and their ids rise, so they are their own index. Notifications that are not settled have indexes
- * of their own: in the order of sending, by subject to see which is first, and by when they fall due. Dead and held ones are
- * found by their status; sent ones, nearly all of them, are not.
+ * The monitor, as on Postgres (postgres/migrations/baseline-monitor.ts). A subject's row is written with every report, so it
+ * has an integer key and no index over what changes. Decisions are written once and their ids rise, so they are their own index.
  */
 export const monitor: readonly string[] = [
   `CREATE TABLE monitor_rules (
@@ -55,7 +53,7 @@ export const monitor: readonly string[] = [
     ends_at INTEGER,
     PRIMARY KEY (namespace, subject, subscription_id, state_hash)
   ) STRICT, WITHOUT ROWID`,
-  `CREATE INDEX monitor_window_over ON monitor_window (namespace, ends_at) WHERE status = 'notified'`,
+  `CREATE INDEX monitor_window_ends ON monitor_window (namespace, ends_at) WHERE status = 'notified'`,
   `CREATE TABLE monitor_decision (
     namespace TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -76,7 +74,7 @@ export const monitor: readonly string[] = [
     PRIMARY KEY (namespace, id)
   ) STRICT, WITHOUT ROWID`,
   `CREATE INDEX monitor_decision_subject ON monitor_decision (namespace, subject, id)`,
-  `CREATE INDEX monitor_decision_over ON monitor_decision (namespace, decided_at)`,
+  `CREATE INDEX monitor_decision_decided ON monitor_decision (namespace, decided_at)`,
   `CREATE TABLE monitor_notification (
     made INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -105,16 +103,18 @@ export const monitor: readonly string[] = [
     digest_id TEXT
   ) STRICT`,
   `CREATE UNIQUE INDEX monitor_notification_key ON monitor_notification (namespace, id)`,
-  `CREATE INDEX monitor_notification_subject ON monitor_notification (namespace, subject, id)`,
-  `CREATE INDEX monitor_notification_made ON monitor_notification (namespace, subscription_id, created_at)`,
-  `CREATE INDEX monitor_notification_status ON monitor_notification (namespace, status, id) WHERE status <> 'sent'`,
-  `CREATE INDEX monitor_notification_line
+  `CREATE INDEX monitor_notification_unsettled
     ON monitor_notification (namespace, channel, id) WHERE finished_at IS NULL`,
   `CREATE INDEX monitor_notification_first
-    ON monitor_notification (namespace, channel, subject, id) WHERE finished_at IS NULL`,
+    ON monitor_notification (namespace, channel, subject, id) WHERE finished_at IS NULL AND subject > ''`,
   `CREATE INDEX monitor_notification_due
-    ON monitor_notification (namespace, channel, due_at) WHERE finished_at IS NULL`,
-  `CREATE INDEX monitor_notification_over
+    ON monitor_notification (namespace, channel, due_at) WHERE finished_at IS NULL AND due_at > 0`,
+  `CREATE INDEX monitor_notification_status ON monitor_notification (namespace, status, id) WHERE status <> 'sent'`,
+  `CREATE INDEX monitor_notification_dead ON monitor_notification (namespace, subscription_id, finished_at)
+    WHERE status = 'dead'`,
+  `CREATE INDEX monitor_notification_subject ON monitor_notification (namespace, subject, id)`,
+  `CREATE INDEX monitor_notification_created ON monitor_notification (namespace, subscription_id, created_at)`,
+  `CREATE INDEX monitor_notification_finished
     ON monitor_notification (namespace, finished_at) WHERE finished_at IS NOT NULL`,
   `CREATE TABLE monitor_channel (
     namespace TEXT NOT NULL,
@@ -125,6 +125,4 @@ export const monitor: readonly string[] = [
     state TEXT,
     PRIMARY KEY (namespace, channel)
   ) STRICT, WITHOUT ROWID`,
-  `CREATE INDEX monitor_notification_dead ON monitor_notification (namespace, subscription_id, finished_at)
-    WHERE status = 'dead'`,
 ]

@@ -35,7 +35,7 @@ export function createGateWriter(gate: Gate): GateWriter {
 /** Shared operations have a name of their own; modules with steps are told apart by those: `lock.renew`. */
 function nameOf({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): string {
   if (operation === 'run') return args[0] as string
-  const hasSteps = ['lock', 'gate', 'monitor'].includes(operation)
+  const hasSteps = ['lock', 'gate'].includes(operation)
   return hasSteps ? `${operation}.${args[0]}` : operation
 }
 

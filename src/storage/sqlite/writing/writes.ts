@@ -22,7 +22,7 @@ import { findOperation } from '../../sql/procedure.ts'
 import { checkKept, findKept, keepAnswer } from '../../sql/request-keys.ts'
 import '../../sql/stores.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
-import { runHere } from '../connection/database.ts'
+import { runHere, runOperation } from '../connection/database.ts'
 import { pruneFleet, writeFleet } from '../fleet.ts'
 import { addJobs } from '../jobs/add.ts'
 import { claimJobs } from '../jobs/claim.ts'
@@ -35,7 +35,6 @@ import { settleTogether } from '../jobs/settle.ts'
 import { readLeaseClock, rebaseLeases } from '../locks/lease-clock.ts'
 import { type LockStep, sweepQueues, takeStep } from '../locks/lock-steps.ts'
 import { applyMigrations } from '../migrator.ts'
-import { type MonitorStep, type MonitorSteps, takeMonitorStep } from '../monitor/monitor-steps.ts'
 import { fireSchedule, putSchedule, removeSchedule } from '../schedules.ts'
 import { isQuiet } from './ahead.ts'
 
@@ -65,7 +64,6 @@ export interface Writes {
   lock(...step: LockStep): Ruled<object>
   sweepLocks(limit: number, times: LockTimes): Awaited<ReturnType<LockStore['sweep']>>
   gate(...step: GateStep): ReturnType<GateSteps[keyof GateSteps]>
-  monitor(...step: MonitorStep): ReturnType<MonitorSteps[keyof MonitorSteps]>
   /** An operation that is written once for all SQL engines, by its name. */
   run(name: string, args: readonly unknown[]): unknown
   writeFleet(writes: readonly FleetWrite[]): readonly (number | null)[]
@@ -131,8 +129,7 @@ const performers: Performers = {
   sweepLocks: ({ connection, namespace, now }, limit, times) =>
     sweepQueues(connection, namespace, limit, times, now),
   gate: ({ connection, namespace, now }, ...step) => takeGateStep(connection, namespace, step, now),
-  monitor: ({ connection, namespace, now }, ...step) => takeMonitorStep(connection, namespace, step, now),
-  run: ({ connection, now }, name, args) => runHere(connection, findOperation(name).procedure(...args), now),
+  run: ({ connection, now }, name, args) => runOperation(connection, findOperation(name), args, now),
   writeFleet: ({ connection, namespace, now }, writes) => writeFleet(connection, namespace, writes, now),
   pruneFleet: ({ connection, namespace, now }, limit, olderThanMs) =>
     pruneFleet(connection, namespace, limit, now - olderThanMs),

@@ -1,12 +1,12 @@
 import type { PoolClient, QueryResult } from 'pg'
-import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
-import type { Connections } from '../connection/connection.ts'
-import { inOnePacket } from '../connection/driver.ts'
-import { isConnectionLoss } from '../connection/failures.ts'
-import { Pinned } from '../jobs/pinned.ts'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import type { Connections } from './connection/connection.ts'
+import { inOnePacket } from './connection/driver.ts'
+import { isConnectionLoss } from './connection/failures.ts'
+import { Pinned } from './jobs/pinned.ts'
 
 /**
- * Transactions of the monitor and of schedules. They may wait for each other, so they are made on the connections of lines, where they
+ * Transactions of schedules. They may wait for each other, so they are made on the connections of lines, where they
  * keep no job waiting. One that the database gave up for another's sake is done over as a whole.
  */
 

@@ -1,0 +1,320 @@
+import type {
+  BatchAnswer,
+  Known,
+  KnownAsk,
+  NewDecision,
+  NewNotification,
+  ReportBatch,
+  SubjectWrite,
+} from '../../../monitor/monitor-store.ts'
+import { claimAsDone } from '../guards/guard-claims.ts'
+import {
+  addJobs,
+  last,
+  type Operation,
+  operation,
+  type Procedure,
+  type Result,
+  run,
+  undo,
+} from '../procedure.ts'
+import { type Bound, statement } from '../statement.ts'
+import { decodeSubject, type SubjectRow, type Whole } from './reads.ts'
+import { beginRules, type RevisionRow, selectRevision, shareRules } from './rules.ts'
+import { decodeWindow, reserveWindows, type WindowRow } from './windows.ts'
+
+/** Guards in this space name the changes that subscribers were notified of. */
+export const eventSpace = 'monitor.event'
+
+const ofSubjects = (from: string) => ({
+  ...{ from, alias: 't', where: 't.namespace = :namespace', key: 't.subject', keys: ':subjects' },
+})
+
+const selectSubjects = statement(
+  'monitor_known',
+  { namespace: 'text', subjects: 'text[]' },
+  (d) => `
+SELECT t.subject, t.version, t.state, t.state_hash, t.observed_at, t.changed_at, t.memory
+${d.byKeys(ofSubjects('@monitor_subject'))}`,
+)
+
+const selectWindows = statement(
+  'monitor_windows',
+  { namespace: 'text', subjects: 'text[]' },
+  (d) => `
+SELECT t.subject, t.subscription_id, t.state_hash, t.status, t.notification_id, t.notified_at, t.ends_at
+${d.byKeys(ofSubjects('@monitor_window'))}`,
+)
+
+/** How many notifications each subscription had lately. */
+const countCreated = statement(
+  'monitor_created',
+  { namespace: 'text', rows: { nr: 'integer', subscription_id: 'text', per_ms: 'integer' } },
+  (d) => `
+SELECT v.nr AS nr, (
+  SELECT count(*) FROM @monitor_notification n ${d.byIndex('monitor_notification_created')}
+  WHERE n.namespace = :namespace AND n.subscription_id = v.subscription_id AND n.created_at > 0
+    AND n.created_at > ${d.now} - v.per_ms) AS created
+FROM :rows`,
+)
+
+type KnownRow = SubjectRow & { readonly subject: string; readonly memory: string }
+
+/**
+ * What is known of subjects. The statements may see different states of the store, so their order matters: a report that
+ * commits between them raises a version or the revision, and `writeReport` refuses what was decided on the older one.
+ */
+export const readKnown: Operation<[string, KnownAsk], Known> = operation({
+  name: 'read what is known of subjects',
+  isRead: true,
+  *procedure(namespace: string, { subjects, throttles }: KnownAsk): Procedure<Known> {
+    const [rules, found, windows, created] = yield* run(
+      selectRevision({ namespace }),
+      selectSubjects({ namespace, subjects }),
+      selectWindows({ namespace, subjects }),
+      ...bindThrottles(namespace, throttles),
+    )
+    const [{ now, revision }] = rules!.rows as [RevisionRow]
+    const rowOf = new Map((found!.rows as readonly KnownRow[]).map((row) => [row.subject, row]))
+    const windowsOf = Map.groupBy(windows!.rows as readonly WindowRow[], ({ subject }) => subject)
+    return {
+      now: Number(now),
+      revision: Number(revision ?? 0),
+      subjects: subjects.map((subject) => {
+        const row = rowOf.get(subject)
+        if (row === undefined) return undefined
+        const ofSubject = (windowsOf.get(subject) ?? []).map(decodeWindow)
+        return { ...decodeSubject(row), memory: row.memory, windows: ofSubject }
+      }),
+      counts: decodeCreated(created),
+    }
+  },
+})
+
+function bindThrottles(namespace: string, throttles: KnownAsk['throttles']): readonly Bound[] {
+  if (throttles.length === 0) return []
+  const rows = throttles.map(({ subscriptionId, perMs }, nr) => ({
+    ...{ nr, subscription_id: subscriptionId, per_ms: perMs },
+  }))
+  return [countCreated({ namespace, rows })]
+}
+
+function decodeCreated(result: Result | undefined): readonly number[] {
+  const rows = (result?.rows ?? []) as readonly { nr: Whole; created: Whole }[]
+  return rows.toSorted((a, b) => Number(a.nr) - Number(b.nr)).map(({ created }) => Number(created))
+}
+
+// Reports of the same throttled subscriptions are written one after the other, and the next statement sees it.
+const lockSubscriptions = statement(
+  'monitor_throttled',
+  { namespace: 'text', ids: 'text[]' },
+  (d) => `
+SELECT id FROM @monitor_subscription WHERE namespace = :namespace AND id IN (:ids) ORDER BY id ${d.forUpdate}`,
+)
+
+const updateSubjects = statement(
+  'monitor_subject_update',
+  {
+    namespace: 'text',
+    rows: {
+      ...{ subject: 'text', version: 'integer', state: 'text | null', state_hash: 'text' },
+      ...{ observed_at: 'integer', is_changed: 'boolean', memory: 'text | null' },
+    },
+  },
+  (d) =>
+    d.updateByRows(
+      '@monitor_subject',
+      {
+        ...{ version: 'v.version + 1', state: 'coalesce(v.state, t.state)', state_hash: 'v.state_hash' },
+        observed_at: 'v.observed_at',
+        changed_at: `CASE WHEN v.is_changed THEN ${d.now} ELSE t.changed_at END`,
+        memory: 'coalesce(v.memory, t.memory)',
+      },
+      't.namespace = :namespace AND t.subject = v.subject AND t.version = v.version',
+    ),
+)
+
+const insertSubjects = statement(
+  'monitor_subject_insert',
+  {
+    namespace: 'text',
+    rows: {
+      ...{ subject: 'text', source: 'text', time_slot: 'text', venue_id: 'text', state: 'text' },
+      ...{ state_hash: 'text', observed_at: 'integer', memory: 'text' },
+    },
+  },
+  (d) => `
+INSERT INTO @monitor_subject (namespace, subject, source, time_slot, venue_id, version, state, state_hash, observed_at,
+  changed_at, memory)
+SELECT :namespace, v.subject, v.source, v.time_slot, v.venue_id, 1, v.state, v.state_hash, v.observed_at, ${d.now}, v.memory
+FROM :rows WHERE 1 = 1 ${d.keepExisting('namespace, subject')}`,
+)
+
+const insertDecisions = statement(
+  'monitor_decide',
+  {
+    namespace: 'text',
+    rows: {
+      ...{
+        id: 'text',
+        subject: 'text',
+        source: 'text',
+        time_slot: 'text',
+        venue_id: 'text',
+        task_id: 'text',
+      },
+      ...{
+        reason: 'text',
+        from_hash: 'text | null',
+        to_hash: 'text',
+        from_text: 'text | null',
+        to_text: 'text',
+      },
+      ...{ event_id: 'text | null', observed_at: 'integer', verdicts: 'text' },
+    },
+  },
+  (d) => `
+INSERT INTO @monitor_decision (namespace, id, subject, source, time_slot, venue_id, task_id, reason, from_hash, to_hash,
+  from_text, to_text, event_id, observed_at, verdicts, decided_at)
+SELECT :namespace, v.id, v.subject, v.source, v.time_slot, v.venue_id, v.task_id, v.reason, v.from_hash, v.to_hash,
+  v.from_text, v.to_text, v.event_id, v.observed_at, v.verdicts, ${d.now}
+FROM :rows`,
+)
+
+const insertNotifications = statement(
+  'monitor_notify',
+  {
+    namespace: 'text',
+    rows: {
+      ...{ id: 'text', subscription_id: 'text', channel: 'text', subject: 'text', source: 'text' },
+      ...{
+        time_slot: 'text',
+        venue_id: 'text',
+        decision_id: 'text | null',
+        event_id: 'text | null',
+        kind: 'text',
+      },
+      ...{ from_state: 'text | null', to_state: 'text', state_hash: 'text', window_ms: 'integer' },
+      ...{ max_attempts: 'integer', delay_ms: 'integer' },
+    },
+  },
+  (d) => `
+INSERT INTO @monitor_notification (namespace, id, subscription_id, channel, subject, source, time_slot, venue_id,
+  decision_id, event_id, kind, from_state, to_state, state_hash, window_ms, max_attempts, status, attempt, due_at,
+  created_at, possible_repeat)
+SELECT :namespace, v.id, v.subscription_id, v.channel, v.subject, v.source, v.time_slot, v.venue_id, v.decision_id,
+  v.event_id, v.kind, v.from_state, v.to_state, v.state_hash, v.window_ms, v.max_attempts, 'pending', 0,
+  ${d.now} + v.delay_ms, ${d.now}, FALSE
+FROM :rows`,
+)
+
+/** A statement, and whether what it found lets the report be written. */
+type Condition = readonly [statement: Bound, isMet: (result: Result) => boolean]
+
+/**
+ * Writes a report: first all that may refuse it, then the rest.
+ *
+ *     BEGIN, share the rules, subjects on their versions, event ids ──▶ windows, decisions, notifications, jobs, COMMIT
+ *
+ * All transactions write in one order: subjects that are known, new ones, events, windows, each sorted.
+ */
+export const writeReport: Operation<[string, ReportBatch], BatchAnswer> = operation({
+  name: 'write a report',
+  lane: 'waiting',
+  mayUndo: true,
+  *procedure(namespace: string, batch: ReportBatch): Procedure<BatchAnswer> {
+    const { revision, events, reservations, jobs } = batch
+    const claim = claimAsDone(namespace, eventSpace, events)
+    const conditions: readonly Condition[] = [
+      ...bindThrottleConditions(namespace, batch.throttles),
+      ...bindSubjects(namespace, batch.subjects),
+    ]
+    const [, rules, ...results] = yield* run(
+      shareRules({ namespace }),
+      selectRevision({ namespace }),
+      ...conditions.map(([bound]) => bound),
+      ...claim.statements,
+    )
+    const [found] = rules!.rows as [RevisionRow]
+    const isCurrent = Number(found.revision ?? (yield* beginRules(namespace))) === revision
+    if (!isCurrent || !conditions.every(([, isMet], nr) => isMet(results[nr]!))) {
+      yield* undo()
+      return { status: 'overtaken' }
+    }
+    const taken = claim.listTaken(results.slice(conditions.length))
+    if (taken.length > 0) {
+      yield* undo()
+      return { status: 'duplicate', events: taken }
+    }
+    const rest = [
+      ...reserveWindows(namespace, reservations),
+      ...bindDecisions(namespace, batch.decisions),
+      ...bindNotifications(namespace, batch.notifications),
+    ]
+    yield* last(addJobs(namespace, jobs, ...rest))
+    return { status: 'written' }
+  },
+})
+
+function bindThrottleConditions(
+  namespace: string,
+  throttles: ReportBatch['throttles'],
+): readonly Condition[] {
+  const ids = throttles.map(({ subscriptionId }) => subscriptionId)
+  const isMet = (result: Result) =>
+    decodeCreated(result).every((created, index) => created <= throttles[index]!.most)
+  return bindThrottles(namespace, throttles).flatMap((bound): Condition[] => [
+    [lockSubscriptions({ namespace, ids }), () => true],
+    [bound, isMet],
+  ])
+}
+
+/** Each must be written: those that are known at the version that was decided on, the others as new ones. */
+function bindSubjects(namespace: string, subjects: readonly SubjectWrite[]): readonly Condition[] {
+  const sorted = subjects.toSorted((a, b) => (a.subject < b.subject ? -1 : 1))
+  const known = sorted.filter(({ version }) => version > 0)
+  const fresh = sorted.filter(({ version }) => version === 0)
+  const conditions: Condition[] = []
+  if (known.length > 0) {
+    const rows = known.map(
+      ({ subject, version, state, stateHash, observedAt, changed, memory, sameMemory }) => ({
+        ...{ subject, version, state, state_hash: stateHash, observed_at: observedAt, is_changed: changed },
+        memory: sameMemory ? null : memory,
+      }),
+    )
+    conditions.push([updateSubjects({ namespace, rows }), ({ rowCount }) => rowCount === known.length])
+  }
+  if (fresh.length > 0) {
+    const rows = fresh.map(({ subject, source, group, name, state, stateHash, observedAt, memory }) => ({
+      ...{ subject, source, time_slot: group, venue_id: name, state: state!, state_hash: stateHash },
+      ...{ observed_at: observedAt, memory },
+    }))
+    conditions.push([insertSubjects({ namespace, rows }), ({ rowCount }) => rowCount === fresh.length])
+  }
+  return conditions
+}
+
+function bindDecisions(namespace: string, decisions: readonly NewDecision[]): readonly Bound[] {
+  const rows = decisions.map((one) => ({
+    ...{ id: one.id, subject: one.subject, source: one.source, time_slot: one.group, venue_id: one.name },
+    ...{ task_id: one.taskId, reason: one.reason, from_hash: one.fromHash, to_hash: one.toHash },
+    ...{ from_text: one.fromText, to_text: one.toText, event_id: one.eventId, observed_at: one.observedAt },
+    verdicts: one.verdicts,
+  }))
+  return rows.length === 0 ? [] : [insertDecisions({ namespace, rows })]
+}
+
+function bindNotifications(namespace: string, notifications: readonly NewNotification[]): readonly Bound[] {
+  const rows = notifications.map((one) => ({
+    ...{ id: one.id, subscription_id: one.subscriptionId, channel: one.channel, subject: one.subject },
+    ...{ source: one.source, time_slot: one.group, venue_id: one.name, decision_id: one.decisionId },
+    ...{ event_id: one.eventId, kind: one.kind, from_state: one.from, to_state: one.to },
+    ...{
+      state_hash: one.stateHash,
+      window_ms: one.windowMs,
+      max_attempts: one.maxAttempts,
+      delay_ms: one.delayMs,
+    },
+  }))
+  return rows.length === 0 ? [] : [insertNotifications({ namespace, rows })]
+}

@@ -1,0 +1,217 @@
+import type { NewJob } from '../../../jobs/index.ts'
+import type { ChannelRef, SendingEnd, SendingStep } from '../../../monitor/monitor-store.ts'
+import { endNotification, endWindows } from '../../../monitor/rules/index.ts'
+import { forgetKeys } from '../guards/guards.ts'
+import { addJobs, last, type Operation, one, operation, run } from '../procedure.ts'
+import { type Bound, statement } from '../statement.ts'
+import { isHeld } from './channels.ts'
+import type { NotificationRow, Whole } from './reads.ts'
+import { eventSpace } from './reports.ts'
+import { changeWindows, decodeWindow, reserveWindows, type WindowChange, type WindowRow } from './windows.ts'
+
+const ref = { namespace: 'text', channel: 'text', token: 'text' } as const
+
+/** Locks the channel's row until the commit, if it is this sender's. */
+const lockChannel = statement(
+  'monitor_channel_lock',
+  ref,
+  (d) => `SELECT ${d.now} AS now FROM @monitor_channel WHERE ${isHeld(d)} ${d.forUpdate}`,
+)
+
+const keepChannel = statement(
+  'monitor_channel_keep',
+  { ...ref, leaseMs: 'integer', state: 'text | null' },
+  (d) => `
+UPDATE @monitor_channel SET state = :state, lease_ends_at = ${d.greatest('lease_ends_at', `${d.now} + :leaseMs`)}
+WHERE ${isHeld(d)}`,
+)
+
+const isUnsettled =
+  't.namespace = :namespace AND t.id = v.id AND t.channel = :channel AND t.finished_at IS NULL'
+
+const begin = statement(
+  'monitor_sending_begin',
+  { ...ref, rows: { id: 'text', is_repeat: 'boolean' } },
+  (d) =>
+    d.updateByRows(
+      '@monitor_notification',
+      {
+        ...{ status: `'sending'`, attempt: 't.attempt + 1' },
+        possible_repeat: '(t.possible_repeat OR v.is_repeat)',
+      },
+      `${isUnsettled} AND EXISTS (SELECT 1 FROM @monitor_channel WHERE ${isHeld(d)})`,
+    ),
+)
+
+const notificationKeys = {
+  ...{ from: '@monitor_notification', alias: 'n', where: 'n.namespace = :namespace' },
+  ...{ key: 'n.id', keys: ':ids' },
+}
+const ofIds = { namespace: 'text', channel: 'text', ids: 'text[]' } as const
+const selectUnsettled = statement(
+  'monitor_unsettled',
+  ofIds,
+  (d) => `
+SELECT n.id, n.subject, n.subscription_id, n.state_hash, n.window_ms, n.event_id, n.attempt, n.due_at,
+  (SELECT s.state_hash FROM @monitor_subject s WHERE s.namespace = :namespace AND s.subject = n.subject) AS present_hash
+${d.byKeys({ ...notificationKeys, where: `${notificationKeys.where} AND n.channel = :channel AND n.finished_at IS NULL` })}
+ORDER BY n.id ${d.forUpdate}`,
+)
+
+// Those that an end may change: what other notifications have reserved stays. Not locked: reports lock guards before windows.
+const selectWindows = statement(
+  'monitor_windows_of',
+  { namespace: 'text', ids: 'text[]' },
+  (d) => `
+SELECT w.subject, w.subscription_id, w.state_hash, w.status, w.notification_id, w.notified_at, w.ends_at
+${d.byKeys({
+  ...notificationKeys,
+  join: d.thenJoin(
+    '@monitor_window',
+    'w',
+    `w.namespace = :namespace AND w.subject = n.subject AND w.subscription_id = n.subscription_id
+      AND (w.status <> 'pending' OR w.state_hash = n.state_hash)`,
+  ),
+})}`,
+)
+
+interface UnsettledRow {
+  readonly id: string
+  readonly subject: string
+  readonly subscription_id: string
+  readonly state_hash: string
+  readonly window_ms: Whole
+  readonly event_id: string | null
+  readonly attempt: Whole
+  readonly due_at: Whole
+  readonly present_hash: string | null
+}
+
+const settle = statement(
+  'monitor_sending_end',
+  {
+    namespace: 'text',
+    rows: {
+      ...{ id: 'text', status: 'text', attempt: 'integer', due_at: 'integer', finished_at: 'integer | null' },
+      ...{ error: 'text | null', digest_id: 'text | null' },
+    },
+  },
+  (d) =>
+    d.updateByRows(
+      '@monitor_notification',
+      {
+        ...{ status: 'v.status', attempt: 'v.attempt', due_at: 'v.due_at', finished_at: 'v.finished_at' },
+        ...{ error: 'v.error', digest_id: 'v.digest_id' },
+      },
+      't.namespace = :namespace AND t.id = v.id',
+    ),
+)
+
+/**
+ * Writes how sending went, in one transaction that has the channel's row.
+ *
+ *     BEGIN, lock the channel and what ends, read its windows ──▶ event ids, windows, ends, beginnings, the channel, COMMIT
+ *
+ * Without ends there is nothing to decide, and all of it is one step.
+ */
+export const proceed: Operation<[string, ChannelRef, SendingStep], boolean> = operation({
+  name: 'write how sending went',
+  lane: 'waiting',
+  *procedure(namespace: string, { channel, token }: ChannelRef, step: SendingStep) {
+    const held = { namespace, channel, token }
+    const { ends, leaseMs, state } = step
+    const rows = step.begin.map(({ id, repeat }) => ({ id, is_repeat: repeat }))
+    const keeping = [
+      ...(rows.length === 0 ? [] : [begin({ ...held, rows })]),
+      keepChannel({ ...held, leaseMs, state }),
+    ]
+    if (ends.length === 0) {
+      const [locked] = yield* last(run(lockChannel(held), ...keeping))
+      return locked!.rows.length > 0
+    }
+    const ids = ends.map(({ id }) => id).sort()
+    const [locked, unsettled, windows] = yield* run(
+      lockChannel(held),
+      selectUnsettled({ namespace, channel, ids }),
+      selectWindows({ namespace, ids }),
+    )
+    const [clock] = locked!.rows as readonly { now: Whole }[]
+    if (clock === undefined) return false
+    const found = { rows: unsettled!.rows as UnsettledRow[], windows: windows!.rows as WindowRow[] }
+    yield* last(run(...bindEnds(namespace, ends, found, Number(clock.now)), ...keeping))
+    return true
+  },
+})
+
+/** The statements that end notifications, as `monitor/rules` says. Guards come before windows, as in reports. */
+function bindEnds(
+  namespace: string,
+  ends: readonly SendingEnd[],
+  found: { readonly rows: readonly UnsettledRow[]; readonly windows: readonly WindowRow[] },
+  now: number,
+): readonly Bound[] {
+  const open = new Map(found.rows.map((row) => [row.id, row]))
+  const changes = new Map<string, WindowChange>()
+  for (const [name, rows] of Map.groupBy(found.windows, nameOf)) {
+    // Each once, though several of the notifications may be of its subject and subscription.
+    const before = [...new Map(rows.map((row) => [row.state_hash, decodeWindow(row)])).values()]
+    changes.set(name, { subject: rows[0]!.subject, before, after: before })
+  }
+  const events: string[] = []
+  const ended = ends.flatMap((end) => {
+    const row = open.get(end.id)
+    if (row === undefined) return []
+    // Of two ends of one notification the first counts.
+    open.delete(end.id)
+    const { id, subject, subscription_id: subscriptionId, state_hash: stateHash } = row
+    const notification = { id, subscriptionId, stateHash, windowMs: Number(row.window_ms) }
+    const { before, after } = changes.get(nameOf(row)) ?? { before: [], after: [] }
+    const moment = { notification, presentHash: row.present_hash, now }
+    changes.set(nameOf(row), { subject, before, after: endWindows(after, end.outcome, moment) })
+    if (end.outcome === 'dead' && row.event_id !== null) events.push(row.event_id)
+    const record = endNotification({ attempt: Number(row.attempt), dueAt: Number(row.due_at) }, end, now)
+    const { status, attempt, dueAt, finishedAt, error, digestId } = record
+    return [{ id, status, attempt, due_at: dueAt, finished_at: finishedAt, error, digest_id: digestId }]
+  })
+  return [
+    ...forgetKeys(namespace, eventSpace, events),
+    ...changeWindows(namespace, [...changes.values()]),
+    ...(ended.length === 0 ? [] : [settle({ namespace, rows: ended })]),
+  ]
+}
+
+function nameOf({ subject, subscription_id }: Pick<WindowRow, 'subject' | 'subscription_id'>): string {
+  return `${subject}\n${subscription_id}`
+}
+
+const ofId = { namespace: 'text', id: 'text' } as const
+const selectOne = statement(
+  'monitor_notification_lock',
+  ofId,
+  (d) => `
+SELECT subject, subscription_id, state_hash, status FROM @monitor_notification
+WHERE namespace = :namespace AND id = :id ${d.forUpdate}`,
+)
+
+// The status comes after what reads it: MariaDB assigns in this order.
+const sendAgain = statement(
+  'monitor_replay',
+  ofId,
+  (d) => `
+UPDATE @monitor_notification SET possible_repeat = (possible_repeat OR status = 'held'), status = 'pending', attempt = 0,
+  due_at = ${d.now}, finished_at = NULL
+WHERE namespace = :namespace AND id = :id`,
+)
+
+export const replay: Operation<[string, string, NewJob], boolean> = operation({
+  name: 'replay a notification',
+  lane: 'waiting',
+  *procedure(namespace: string, id: string, job: NewJob) {
+    const row = yield* one<NotificationRow>(selectOne({ namespace, id }))
+    if (row?.status !== 'dead' && row?.status !== 'held') return false
+    const { subject, subscription_id: subscriptionId, state_hash: stateHash } = row
+    const reserving = reserveWindows(namespace, [{ subject, subscriptionId, stateHash, notificationId: id }])
+    yield* last(addJobs(namespace, [job], sendAgain({ namespace, id }), ...reserving))
+    return true
+  },
+})
