@@ -14,7 +14,7 @@ const idEnd = prefix.length + 26
 const secretChars = idEnd + 1 + 43
 const digestBytes = 32
 
-/** What is known of a secret that somebody presents: whose it says it is, and its digest. */
+/** A secret that a client presents: whose it claims to be, and its digest. */
 export interface PresentedSecret {
   /** Undefined when it has not the form of a token's secret. */
   readonly id: string | undefined
@@ -51,7 +51,7 @@ export function digestOf(secret: string): string {
 export function sameDigest(one: string, other: string): boolean {
   const left = Buffer.from(one, 'hex')
   const right = Buffer.from(other, 'hex')
-  // What is no digest, as in a row that somebody spoilt, equals nothing.
+  // Text that is no digest, as in a damaged row, equals nothing.
   if (left.length !== digestBytes || right.length !== digestBytes) return false
   return timingSafeEqual(left, right)
 }

@@ -105,7 +105,7 @@ export function createTokens({ store, onChange = () => {} }: TokensParts): Token
 
     async list({ namespace, limit = 50, cursor } = {}) {
       whole('tokens.limit', limit, { min: 1, max: 500 })
-      // One more than asked for tells whether there is a next page.
+      // One more than asked for shows whether there is a next page.
       const records = await store.list({
         limit: limit + 1,
         ...(namespace !== undefined && { namespace }),

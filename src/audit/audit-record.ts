@@ -19,7 +19,7 @@ export interface AuditEntry {
 
 /** Who acted. */
 export interface AuditActor {
-  /** A token's id; `bootstrap`; `local` for whoever reached a loopback port that needs no token; `library`; `cli`; `server`. */
+  /** A token's id; `bootstrap`; `local` for a client on a loopback port that needs no token; `library`; `cli`; `server`. */
   readonly id: string
   /** The token's name at the time; null for those who have none. */
   readonly name: string | null

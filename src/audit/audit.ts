@@ -1,6 +1,9 @@
-import { type AuditAct, type ListAuditOptions, resolveAct, resolveListAudit } from './audit-options.ts'
+import { SignalboxError } from '../core/errors.ts'
+import { createId } from '../core/ids.ts'
+import { oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
 import type { AuditEntry } from './audit-record.ts'
-import type { AuditStore } from './audit-store.ts'
+import { type AuditActor, type AuditOutcome, type AuditTarget, auditOutcomes } from './audit-record.ts'
+import type { AuditQuery, AuditStore, NewAuditEntry } from './audit-store.ts'
 
 /** Records what operators do, and shows it. */
 export interface Audit {
@@ -29,4 +32,73 @@ export function createAudit({ store }: { readonly store: AuditStore }): Audit {
       return { items, cursor: entries.length === query.limit ? items.at(-1)!.id : null }
     },
   }
+}
+
+/** What is to be recorded. */
+export interface AuditAct {
+  readonly actor: AuditActor
+  /** Such as 'lock.evict'. */
+  readonly action: string
+  /** Names and ids of what it was done to: no secrets, no payloads. */
+  readonly target: AuditTarget
+  /** @default 'done' */
+  readonly outcome?: AuditOutcome | undefined
+  /** The error's code, unless it was done. */
+  readonly code?: string | null | undefined
+}
+
+/** What to look for, and how much of it. */
+export interface ListAuditOptions {
+  readonly action?: string | undefined
+  /** The actor's id. */
+  readonly actor?: string | undefined
+  /** @default 50 */
+  readonly limit?: number | undefined
+  /** Where the page before ended. */
+  readonly cursor?: string | undefined
+}
+
+export const listAuditDefaults: { readonly limit: number } = { limit: 50 }
+
+/** Enough for the longest names of a lock, in whatever script; an entry is for people to read. */
+const maxTargetChars = 16_384
+
+/** An entry of what was done, whole and checked. */
+export function resolveAct(act: AuditAct): NewAuditEntry {
+  onlyKeys('audit', act, ['actor', 'action', 'target', 'outcome', 'code'])
+  const { actor, action, target, outcome = 'done', code = null } = act
+  return {
+    id: createId(),
+    actor: {
+      id: text('audit.actor.id', actor?.id),
+      name: actor.name === null ? null : text('audit.actor.name', actor.name),
+    },
+    action: text('audit.action', action),
+    target: checkTarget(target),
+    outcome: oneOf('audit.outcome', outcome, auditOutcomes),
+    code: code === null ? null : text('audit.code', code),
+  }
+}
+
+/** A query for the store, which asks for one more than the page holds, to see whether there is a next one. */
+export function resolveListAudit(options: ListAuditOptions): AuditQuery {
+  onlyKeys('audit.list', options, ['action', 'actor', 'limit', 'cursor'])
+  const { action, actor, limit = listAuditDefaults.limit, cursor } = options
+  return {
+    limit: whole('audit.limit', limit, { min: 1, max: 500 }) + 1,
+    ...(action !== undefined && { action: text('audit.action', action) }),
+    ...(actor !== undefined && { actor: text('audit.actor', actor) }),
+    ...(cursor !== undefined && { before: text('audit.cursor', cursor) }),
+  }
+}
+
+function checkTarget(target: AuditTarget): AuditTarget {
+  const values = typeof target === 'object' && target !== null ? Object.values(target) : [null]
+  const isPlain = values.every((value) => typeof value === 'string' || Number.isFinite(value))
+  if (isPlain && JSON.stringify(target).length <= maxTargetChars) return { ...target }
+  throw new SignalboxError(
+    'invalid_argument',
+    `audit.target must be an object of texts and numbers, of ${maxTargetChars} characters at most, not ${show(target)}.`,
+    { details: { option: 'audit.target' } },
+  )
 }

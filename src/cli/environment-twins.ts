@@ -21,7 +21,7 @@ export function addTwins(command: Command, path: readonly string[] = []): void {
     // since commands that take every setting answer by it.
     const isSetting = option.envVar !== undefined
     option.envVar ??= shared[name] ?? twinOf(path, option)
-    // Which server is asked is weighed against the database that was named, by whoever opens them.
+    // `serverOf` chooses between the server and the database that are named.
     if ((!isSetting || name === 'json') && name !== 'url') listen(command, option, option.envVar)
   }
   for (const sub of command.commands) addTwins(sub, [...path, sub.name()])
@@ -39,7 +39,7 @@ function twinOf(path: readonly string[], option: Option): string {
   return `SIGNALBOX_${words.replaceAll('-', '_').toUpperCase()}`
 }
 
-/** Commander tells when the flag was not given and the variable is there. */
+/** Commander emits this when the variable is set and the flag is not given. */
 function listen(command: Command, option: Option, variable: string): void {
   command.on(`optionEnv:${option.name()}`, () => {
     const value = readTwin(option, variable, process.env[variable] ?? '')

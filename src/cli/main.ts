@@ -13,12 +13,12 @@ if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   const { enableCompileCache } = await import('node:module')
   enableCompileCache()
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-    // Whoever read the answer has seen enough of it, as `head` does.
+    // The reader has seen enough of the output, as `head` does.
     if (code === 'EPIPE') process.exit(0)
     process.stderr.write(`signalbox: the answer could not be written (${code}).\n`)
     process.exit(1)
   })
-  // That nobody reads what is told beside it is no reason to end a server, or a lock and what is done under it.
+  // A closed standard error must not end a server, or a command that runs under a lock.
   process.stderr.on('error', () => {})
   const { run } = await import('./run.ts')
   process.exitCode = await run(process.argv.slice(2))

@@ -46,7 +46,7 @@ export function createPrinter(
   }
 }
 
-/** The same printer for whoever asked for JSON: what is wrong is a line of JSON as well, `{"code":…,"message":…}`. */
+/** The same printer for `--json`: a problem is a line of JSON too, `{"code":…,"message":…}`. */
 export function withJsonProblems(printer: Printer): Printer {
   return {
     ...printer,

@@ -7,7 +7,7 @@
  * command to the terminal.
  */
 export interface Progress extends Disposable {
-  /** `total` is undefined as long as nobody knows it. */
+  /** `total` is undefined as long as it is unknown. */
   show(what: string, done: number, total: number | undefined): void
 }
 
@@ -19,7 +19,7 @@ export interface Screen {
 }
 
 const barWidth = 20
-/** More often nobody can read it. */
+/** People cannot read faster. */
 const leastMs = 100
 
 export function createProgress(screen: Screen = process.stderr, now: () => number = Date.now): Progress {
@@ -49,7 +49,7 @@ export function lineOf(what: string, done: number, total: number | undefined, el
   const full = Math.round(part * barWidth)
   const bar = `[${'#'.repeat(full)}${'-'.repeat(barWidth - full)}]`
   const words = [what, bar, `${Math.floor(part * 100)} %`, `${count(done)} of ${count(total)}`]
-  // Too early to tell is better than wrong.
+  // No figure is better than a wrong one.
   if (part > 0.02 && part < 1 && elapsedMs > 1_000)
     words.push(`${Math.ceil(((elapsedMs / part) * (1 - part)) / 1_000)} s left`)
   return words.join('  ')

@@ -9,7 +9,7 @@ import { type Stage, verbs } from './verbs.ts'
 /** How a run can end; docs/cli.md says the same. */
 export const exitCodes = { ok: 0, failure: 1, usage: 2 } as const
 
-/** What whoever starts the command line may add to it. */
+/** What the caller may add to a run. */
 export interface RunHooks {
   /** Done by `serve` once its configuration is good and before anything is opened. */
   readonly prepareServe?: () => Promise<void>
@@ -120,7 +120,7 @@ function adviceFor({ code }: SignalboxError): string {
 /** What the database itself said: a person at a shell has no other way to see it. */
 function causeOf({ code, message, cause }: SignalboxError): string {
   if (!(cause instanceof Error) || !['store_unavailable', 'store_busy'].includes(code)) return ''
-  // A refused connection to a name with several addresses has no message of its own.
+  // A refused connection to a name with several addresses has no message.
   const said = cause.message || String((cause as { code?: unknown }).code ?? '')
   return said === '' || message.includes(said) ? '' : ` (${said})`
 }

@@ -2,8 +2,8 @@
  * SIGINT and SIGTERM, as a server obeys them: the first asks it to stop, the second ends it at once, and so does a stop
  * that takes too long. Both are heard from the start, so that none is lost while a store is being opened.
  *
- * One Ctrl+C may come twice: the terminal tells everybody in it, and `npm start` passes it on to whom it started. So a
- * signal of the same kind that follows the first at once is the same one.
+ * One Ctrl+C may come twice: the terminal sends it to all its processes, and `npm start` passes it on to its child. So a
+ * signal of the same kind right after the first is the same one.
  */
 export interface StopSignal {
   readonly isAsked: boolean
@@ -11,7 +11,7 @@ export interface StopSignal {
   readonly asked: Promise<NodeJS.Signals>
 }
 
-/** Sooner than anybody presses a key again. */
+/** Sooner than a person presses a key again. */
 const echoMs = 500
 
 /** `force` must not come back. `limitMs` runs from the first signal. */

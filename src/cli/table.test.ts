@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createPrinter } from './print.ts'
-import { type Cell, printTable } from './table.ts'
-import { widthOf } from './width.ts'
+import { type Cell, printTable, widthOf } from './table.ts'
 
 /** The lines that a terminal of this width gets; without a width it is a pipe. */
 function print(heads: readonly string[], rows: readonly (readonly Cell[])[], columns?: number) {

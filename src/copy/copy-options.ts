@@ -2,11 +2,11 @@ import { duration, whole, withDefaults } from '../core/options.ts'
 import type { CopyNews } from './copy-progress.ts'
 
 export interface CopyOptions {
-  /** How long leases that nobody renews are waited for. @default 60_000 */
+  /** How long to wait for leases that are not renewed. @default 60_000 */
   readonly waitMs?: number
   /** How many rows are written in one transaction, and at most lost by a kill. @default 5_000 */
   readonly pageRows?: number
-  /** Told how far it is, some times a second. @default nobody is */
+  /** Called with the progress, some times a second. @default none */
   readonly onNews?: (news: CopyNews) => void
 }
 

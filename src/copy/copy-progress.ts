@@ -1,6 +1,6 @@
 /** How far a copy is. */
 export type CopyNews =
-  /** Leases are live that nobody renews: it begins when the last has ended. */
+  /** Some leases are live and not renewed: the copy begins when the last has ended. */
   | { readonly phase: 'waiting'; readonly leases: number; readonly restMs: number; readonly of: string }
   | ({ readonly phase: 'copying' | 'verifying' } & CopyReach)
 
@@ -9,11 +9,11 @@ export interface CopyReach {
   /** Of all tables together. */
   readonly rows: number
   readonly total: number
-  /** Since this run began with the phase; 0 while that cannot be told. */
+  /** Since this run began with the phase; 0 while that is unknown. */
   readonly rowsPerSecond: number
 }
 
-/** Counts rows of a phase, those of an earlier run too, and tells of it not more than ten times a second. */
+/** Counts rows of a phase, those of an earlier run too, and reports them at most ten times a second. */
 export class Reach {
   readonly #phase: 'copying' | 'verifying'
   readonly #tell: (news: CopyNews) => void
@@ -21,7 +21,7 @@ export class Reach {
   readonly #startedAt = performance.now()
   #fresh = 0
   #rows: number
-  #toldAt = Number.NEGATIVE_INFINITY
+  #reportedAt = Number.NEGATIVE_INFINITY
 
   constructor(
     phase: 'copying' | 'verifying',
@@ -41,8 +41,8 @@ export class Reach {
     this.#rows += rows
     this.#fresh += rows
     const now = performance.now()
-    if (now - this.#toldAt < 100 && this.#rows < this.#total) return
-    this.#toldAt = now
+    if (now - this.#reportedAt < 100 && this.#rows < this.#total) return
+    this.#reportedAt = now
     const seconds = (now - this.#startedAt) / 1_000
     this.#tell({
       phase: this.#phase,

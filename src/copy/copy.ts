@@ -19,7 +19,7 @@ import { proveAll, proveTable, type TableProof } from './table-proof.ts'
 /**
  * A copy is rows in pages, each written with how far that is in one transaction of the target: killed at any moment, it
  * goes on behind the last page that was committed, so nothing is written twice and nothing is left out. Until it has
- * ended nobody can open the target as a store.
+ * ended, no process can open the target as a store.
  *
  *     look ─▶ quiet ─▶ begin ─▶ tables ─▶ numbers ─▶ proof of both ─▶ finish
  *                                  ▲                      │
@@ -99,7 +99,7 @@ export async function copy(from: string, to: string, options: CopyOptions = {}):
 async function requireRaised(target: CopyEnd, { leaseNo, lockToken }: CopyNumbers): Promise<void> {
   await using look = await target.look()
   const found = await look.numbers()
-  // Where every job has a number of its own and there is no job, there is nobody to confuse.
+  // Without jobs there is nothing to confuse, because every job has its own number.
   const hasJobs = (await look.count(copyTables[0]!)) + (await look.count(copyTables[1]!)) > 0
   if ((found.leaseNo >= leaseNo || !hasJobs) && found.lockToken >= lockToken) return
   throw new SignalboxError(
@@ -185,7 +185,7 @@ async function copyTable(
     writing = target
       .write(table, page, { position, count, countBefore, isDone: false, numbers })
       .catch((error) => Promise.reject(refusedRows(table, error)))
-    // It is waited for after the next page; until then its failure has been seen by nobody.
+    // It is awaited after the next page. Until then its failure counts as unhandled.
     writing.catch(() => undefined)
     onPage(page.length)
   }

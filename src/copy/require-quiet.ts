@@ -18,7 +18,7 @@ export async function makeQuiet(
   await takeBack(url, source)
 }
 
-/** Throws when somebody works in the source now. */
+/** Throws when a process works in the source now. */
 export async function requireQuiet(source: CopyEnd): Promise<void> {
   const [lease] = await source.liveLeases()
   if (lease !== undefined) throw busy(lease, 'has come to be held since the copy began')

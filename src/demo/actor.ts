@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Somebody who does the same thing again and again until told to stop. What goes wrong in between is part of the
- * show: it is counted, and the next turn comes all the same.
+ * Does the same thing again and again until it is stopped. Errors in between are part of the demo: they are counted,
+ * and the next turn follows.
  */
 export interface Stage {
   readonly signal: AbortSignal

@@ -3,7 +3,7 @@ import { act, chance, Mishap, pass, pick, type Stage } from './actor.ts'
 
 /**
  * Ten machines that pull images: they form a line for each, one pulls, and the others find it there. Now and then a pull
- * fails and the next in line takes over; images go stale, and it begins again.
+ * fails and the next waiter takes over; images go stale, and it begins again.
  */
 const images = ['nginx:1.29', 'redis:8.2', 'postgres:18'] as const
 const machines = Array.from({ length: 10 }, (_, at) => `machine-${at + 1}`)
@@ -35,7 +35,7 @@ async function pull(box: Box, { signal }: Stage, present: Set<string>, node: str
       },
     })
     .catch((error: unknown) => {
-      // A pull that failed is told to nobody but the line: the next one has its turn.
+      // Only the wait queue learns of a failed pull: the next waiter has its turn.
       if (!signal.aborted && !(error instanceof Mishap)) throw error
     })
 }

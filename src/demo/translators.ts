@@ -3,8 +3,8 @@ import type { Box } from '../index.ts'
 import { act, between, chance, Mishap, pass, pick, type Stage } from './actor.ts'
 
 /**
- * Nodes that translate: each knows some languages and has some slots. They join, leave and die; tasks go to whoever can
- * do them and has room. Now and then there is one that nobody can do.
+ * Nodes that translate: each knows some languages and has some slots. They join, leave and die; a task goes to
+ * a node that can do it and has a free slot. Now and then there is one that no node can do.
  */
 const languages = ['zh', 'es', 'de', 'fr', 'ja'] as const
 const names = ['brain-1', 'brain-2', 'brain-3', 'brain-4', 'brain-5', 'brain-6'] as const

@@ -2,8 +2,7 @@ import { AssertionError } from 'node:assert'
 import { encodeJson } from '../core/json.ts'
 import { onlyKeys, text, whole } from '../core/options.ts'
 import type { AddTarget, AnyDefinition, Job, JobDefinition, JobState, Jobs } from '../jobs/index.ts'
-import { fitsPart, tellJobs } from './describe-jobs.ts'
-import { listAll } from './list-all.ts'
+import { listAll } from './drain.ts'
 
 /** Anything with jobs that can be looked at: a test box, or any other. */
 export interface HasJobs {
@@ -85,7 +84,7 @@ async function assertThere(
 ): Promise<readonly Job[]> {
   onlyKeys('options', wanted.options, ['queue', 'count'])
   const { state, options } = wanted
-  // As a payload would be kept: what could never be in one, such as a Date, fits none, and nobody would be told.
+  // As a payload is kept: a value that can never be in one, such as a Date, would fit none without an error.
   const part: unknown = wanted.part === undefined ? undefined : JSON.parse(encodeJson('part', wanted.part))
   const kind = text('kind', typeof wanted.kind === 'string' ? wanted.kind : wanted.kind?.kind)
   const queue = options.queue === undefined ? undefined : text('options.queue', options.queue)
@@ -102,7 +101,7 @@ async function assertThere(
   throw new AssertionError({
     message: [
       `Expected ${tellWanted(kind, part, queue, count, state)}, but there ${fitting.length === 1 ? 'is 1' : `are ${fitting.length || 'none'}`}.`,
-      ...tellJobs(all, kind),
+      ...describeJobs(all, kind),
     ].join('\n'),
     actual: fitting.length,
     expected: count ?? 'one or more',
@@ -122,4 +121,41 @@ function tellWanted(
   const where = queue === undefined ? '' : ` in the queue "${queue}"`
   const what = part === undefined ? '' : ` with the payload (or part of it) ${JSON.stringify(part)}`
   return `${many} of the kind "${kind}"${where}${what} to be ${state ?? 'there'}`
+}
+
+/** Whether every field of `part` is in `value` too, at every depth; lists must be as long, and their items fit one by one. */
+export function fitsPart(value: unknown, part: unknown): boolean {
+  if (typeof part !== 'object' || part === null) return Object.is(value, part)
+  if (typeof value !== 'object' || value === null || Array.isArray(value) !== Array.isArray(part))
+    return false
+  if (Array.isArray(part) && part.length !== (value as unknown[]).length) return false
+  return Object.entries(part).every(([key, wanted]) => {
+    // An undefined field is one that is not there: so it is in JSON.
+    const own = Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : undefined
+    return fitsPart(own, wanted)
+  })
+}
+
+const maxShown = 20
+const maxPayload = 120
+
+/** The jobs that are there, a line each: those of the kind first. */
+export function describeJobs(jobs: readonly Job[], kind: string): readonly string[] {
+  if (jobs.length === 0) return ['There are no jobs at all.']
+  const sorted = jobs.toSorted((a, b) => Number(b.kind === kind) - Number(a.kind === kind))
+  const lines = sorted.slice(0, maxShown).map(describeJob)
+  const more = jobs.length - lines.length
+  return [
+    jobs.length === 1 ? 'There is 1 job:' : `There are ${jobs.length} jobs, newest first:`,
+    ...lines,
+    ...(more > 0 ? [`  and ${more} more`] : []),
+  ]
+}
+
+function describeJob({ kind, queue, state, payload, error, attempt, maxAttempts }: Job): string {
+  const json = JSON.stringify(payload)
+  const shown = json.length > maxPayload ? `${json.slice(0, maxPayload)}…` : json
+  const why =
+    error === null ? '' : ` · ${error.code ?? error.name ?? 'error'}: ${error.message.split('\n')[0]}`
+  return `  ${kind} in "${queue}", ${state} (attempt ${attempt} of ${maxAttempts}): ${shown}${why}`
 }

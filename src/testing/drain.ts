@@ -1,10 +1,8 @@
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
-import type { DrivenEnd, DrivenJobs, DrivenRun, Job } from '../jobs/index.ts'
-import { listAll } from './list-all.ts'
+import type { DrivenEnd, DrivenJobs, DrivenRun, Job, Jobs, ListOptions } from '../jobs/index.ts'
 import type { TestClock } from './test-clock.ts'
-import { thrownBy } from './thrown.ts'
 
 /** What to run. */
 export interface DrainOptions {
@@ -134,4 +132,29 @@ function endless({ job }: DrivenRun): SignalboxError {
     `After ${maxRuns} runs there is still something due, now a job of kind "${job.kind}". Does a job add itself for ever? If not, say how many with limit.`,
     { details: { kind: job.kind, runCount: maxRuns } },
   )
+}
+
+/**
+ * The error of a run, for tests to throw and compare. What a handler threw is the same value. Of a `nack` only the
+ * description is left; it becomes an Error with the same name, message, code and details.
+ */
+export function thrownBy(error: unknown): unknown {
+  if (error instanceof Error || typeof error !== 'object' || error === null) return error
+  const { message } = error as { message?: unknown }
+  return typeof message === 'string' ? Object.assign(new Error(message), error) : error
+}
+
+/** All the jobs that there are, or all of those that are meant; newest first. */
+export async function listAll(
+  jobs: Pick<Jobs, 'list'>,
+  filter: Pick<ListOptions, 'queue' | 'state'> = {},
+): Promise<readonly Job[]> {
+  const all: Job[] = []
+  let cursor: string | null = null
+  do {
+    const page: Awaited<ReturnType<Jobs['list']>> = await jobs.list({ ...filter, limit: 500, cursor })
+    all.push(...page.items)
+    cursor = page.cursor
+  } while (cursor !== null)
+  return all
 }

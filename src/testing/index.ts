@@ -1,4 +1,4 @@
-/** What tests of code that uses Signalbox need: a box whose time moves by hand and whose jobs run when told to. */
+/** What tests of code that uses Signalbox need: a box whose time moves by hand and whose jobs run on command. */
 export { createFakeClock, type FakeClock } from '../core/fake-clock.ts'
 export {
   type AddedOptions,

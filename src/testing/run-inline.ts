@@ -9,17 +9,16 @@ import type {
   DrivenJobs,
   Jobs,
 } from '../jobs/index.ts'
-import { endOf, runTimeoutMs } from './drain.ts'
-import { thrownBy } from './thrown.ts'
+import { endOf, runTimeoutMs, thrownBy } from './drain.ts'
 
 /** So deep may jobs be run inside of jobs: one that adds its own kind would never come to an end. */
 const maxDepth = 200
-/** How deep whoever asks is inside of handlers; jobs that are merely added at once do not count. */
+/** How deep the caller is inside of handlers; jobs that are merely added at once do not count. */
 const depth = new AsyncLocalStorage<number>()
 
 /**
  * The same jobs, but an `add` comes back when what it added was run, and throws what its handler threw. What is not due,
- * or has no handler here, stays in line. What was in line before and is due goes first, as ever.
+ * or has no handler here, stays queued. Jobs that were queued before and are due go first, as ever.
  *
  * A job that is added with `tx` is not there before the commit. Where a handler adds it, it is run when that handler has
  * ended, and its error is thrown by the `add` that ran the handler. Where a test adds it, the next `add` or `drain` runs it.

@@ -9,7 +9,7 @@ import { runInline } from './run-inline.ts'
 import { createTestClock, type TestClock } from './test-clock.ts'
 import { createTestDatabase, type TestDatabase } from './test-database.ts'
 
-/** What a test box can be told. */
+/** The options of a test box. */
 export interface TestBoxOptions {
   /** `manual`: jobs run when `drain` is called. `inline`: a job runs at once when it is added. @default 'manual' */
   readonly mode?: 'inline' | 'manual' | undefined
@@ -23,7 +23,7 @@ export interface TestBoxOptions {
 }
 
 /**
- * A box for tests: on a SQLite database of its own, with a clock that stands still, and with workers that run nothing by
+ * A box for tests: on its own SQLite database, with a clock that stands still, and with workers that run nothing by
  * themselves. A worker's handlers count from the moment it is made until it is stopped, started or not.
  */
 export interface TestBox extends Box {

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { SignalboxError } from '../core/errors.ts'
 
 /**
- * Where a test box keeps its jobs: by default a SQLite file of its own. It is a file, and not `:memory:`, because the box
+ * Where a test box keeps its jobs: by default its own SQLite file. It is a file, and not `:memory:`, because the box
  * and the test need connections of their own to the same database, and one must be able to read while the other writes.
  * A box that was not closed leaves its file until the process ends.
  */

@@ -82,7 +82,7 @@ export async function repeat(
   }
 }
 
-/** Of what was measured, that which is told. */
+/** The part of a measurement that is shown. */
 export function lineOf(
   name: string,
   what: string,

@@ -3,7 +3,7 @@ import { type Bench, repeat } from './measure.ts'
 
 /**
  * What a database does at the most: one row written and committed, and then the next, with nothing around it. The table
- * for it is made and dropped here. Whoever may not make tables there gets no such figure, and the reason.
+ * for it is made and dropped here. Without the right to create tables there is no such figure, but the reason.
  */
 export interface Raw {
   readonly commitsPerSecond: number

@@ -26,7 +26,7 @@ interface BenchFlags {
 /** How many stretches of time a module is measured in, the raw one included. */
 const caseCounts: Readonly<Record<BenchModule, number>> = { jobs: 7, locks: 4, once: 4 }
 
-/** `signalbox bench MODULE`: what this machine and this database can do, in a namespace of its own. */
+/** `signalbox bench MODULE`: what this machine and this database can do, in a separate namespace. */
 export function benchCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   const command = new Command('bench')
     .description('measure what your database and this machine can do')
@@ -37,7 +37,7 @@ export function benchCommand(printer: Printer, endWith: (exitCode: number) => vo
     .addHelpText(
       'after',
       '\nWithout a database that is named, it is a SQLite file in this folder that is removed at the end. In a database of yours\n' +
-        'it works in a namespace and a table of its own and removes both; what else goes on there takes part in the figures, and\n' +
+        'it works in a separate namespace and table and removes both; other load on the database shows in the figures, and\n' +
         'suffers from them. RAW is how often the database would do it if nothing but its commits took time, one row each.\n' +
         '\nExamples:\n  signalbox bench jobs\n  signalbox bench locks --database postgres://app@db/shop --seconds 30\n  signalbox bench once --json',
     )
@@ -88,7 +88,7 @@ async function measure(command: Command, module: BenchModule, seconds: number) {
   }
   try {
     const { open } = await import('../../index.ts')
-    const { benchLocksOptions: locks } = await import('../bench/locks.ts')
+    const { benchLocksOptions: locks } = await import('../bench/workloads.ts')
     await using box = await open(database, { namespace: tag, redis, locks, contention: false })
     const { raw, noRaw } = await tryRaw(bench, database, module !== 'jobs' && redis !== undefined)
     try {
@@ -111,11 +111,11 @@ async function benchModule(
 ): Promise<readonly BenchLine[]> {
   switch (module) {
     case 'jobs':
-      return (await import('../bench/jobs.ts')).benchJobs(bench, box, raw)
+      return (await import('../bench/workloads.ts')).benchJobs(bench, box, raw)
     case 'locks':
-      return (await import('../bench/locks.ts')).benchLocks(bench, box, raw)
+      return (await import('../bench/workloads.ts')).benchLocks(bench, box, raw)
     case 'once':
-      return (await import('../bench/once.ts')).benchOnce(bench, box, raw)
+      return (await import('../bench/workloads.ts')).benchOnce(bench, box, raw)
   }
 }
 
@@ -137,8 +137,8 @@ async function tryRaw(
 
 /** Keys are forgotten by those who claimed them. */
 async function clean(module: BenchModule, box: Box): Promise<void> {
-  if (module === 'jobs') await (await import('../bench/jobs.ts')).forgetJobs(box)
-  if (module === 'locks') await (await import('../bench/locks.ts')).forgetLocks(box)
+  if (module === 'jobs') await (await import('../bench/workloads.ts')).forgetJobs(box)
+  if (module === 'locks') await (await import('../bench/workloads.ts')).forgetLocks(box)
 }
 
 function placeOf(database: string, redis: string | undefined) {

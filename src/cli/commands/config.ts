@@ -1,7 +1,6 @@
 import { Command } from 'commander'
 import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
-import { configSources } from '../config/config-sources.ts'
-import { addSettingFlags } from '../config/flags.ts'
+import { addSettingFlags, configSources } from '../config/flags.ts'
 import { type SettingName, settingNames, settings } from '../config/settings.ts'
 import type { Kind } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'

@@ -2,9 +2,9 @@ import { Command } from 'commander'
 import type { CopyNews, CopyPlan, CopyReport } from '../../copy/index.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { whole } from '../../core/options.ts'
+import { numberOr, spanOf } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { createProgress, type Progress } from '../progress.ts'
-import { numberOr, spanOf } from '../span.ts'
 
 interface CopyFlags {
   readonly wait: string
@@ -24,7 +24,7 @@ export function copyCommand(printer: Printer): Command {
     .option('--page-rows <count>', 'how many rows are written in one transaction', '5000')
     .option('--dry-run', 'only say what would be copied')
     .option('--verify-only', 'only compare the two')
-    .option('--json', 'tell how far it is, and the result, in lines of JSON')
+    .option('--json', 'print progress and the result as lines of JSON')
     .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
@@ -50,8 +50,8 @@ export function copyCommand(printer: Printer): Command {
         const run = verifyOnly ? compare : copy
         let report: CopyReport
         {
-          using teller = tellNews(json, printer)
-          report = await run(from, to, { ...settings, onNews: teller.tell })
+          using progress = createNewsPrinter(json, printer)
+          report = await run(from, to, { ...settings, onNews: progress.show })
         }
         printReport(report, verifyOnly === true, json, printer)
       },
@@ -68,12 +68,12 @@ function addressOf(argument: string, address: string): string {
 }
 
 /** A bar on a terminal; with --json an object now and then, on standard output. */
-function tellNews(json: boolean, printer: Printer): Disposable & { tell(news: CopyNews): void } {
+function createNewsPrinter(json: boolean, printer: Printer): Disposable & { show(news: CopyNews): void } {
   let bar: Progress | undefined
   let phase = ''
   let toldAt = 0
   return {
-    tell(news) {
+    show(news) {
       if (news.phase !== phase) {
         bar?.[Symbol.dispose]()
         // One for each phase, for what is left is reckoned from its beginning.

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
+import { spanOf } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { listenForStop } from '../signals.ts'
-import { spanOf } from '../span.ts'
 
 interface DemoFlags {
   readonly port: string
@@ -76,7 +76,7 @@ async function play(
         'Mail with limits by tenant, images with progress, invoices that fail, a flow of jobs; ten machines that pull images;',
       )
       printer.line(
-        'crawlers whose changes are told once; nodes that translate, join and die. Open it in a browser.',
+        'crawlers whose changes are notified once; nodes that translate, join and die. Open it in a browser.',
       )
     }
     const timer = Promise.withResolvers<void>()

@@ -4,8 +4,8 @@ import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
 import type { Held, Locks } from '../../locks/index.ts'
 import { addStoreFlags, resolveDatabase, resolveLocks, resolveRedis } from '../config/flags.ts'
+import { spanOf } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
-import { spanOf } from '../span.ts'
 import { heedSignals, Interrupted, runChild } from './locked-child.ts'
 import { serverOf } from './place.ts'
 
@@ -48,7 +48,7 @@ export function lockCommand(printer: Printer, endWith: (exitCode: number) => voi
     .argument('<command...>', 'the command and its arguments, after --')
     .option('--node <name>', 'who asks', hostname())
     .option('--ttl <span>', 'how long the lock lasts without renewal; it is renewed by itself', '30s')
-    .option('--no-wait', `do not stand in line: exit with ${lockExitCodes.refused} when it is busy`)
+    .option('--no-wait', `do not wait: exit with ${lockExitCodes.refused} when it is busy`)
     .option('--deadline <span>', `how long to wait at most; then exit with ${lockExitCodes.deadline}`)
     .option('--url <url>', 'the server to ask; its token stands in SIGNALBOX_TOKEN')
     .option('--namespace <name>', 'the namespace of the lock (default: default, or the token’s)')
@@ -80,7 +80,7 @@ async function runLocked(
   const heeding = heedSignals()
   let held: Held
   try {
-    // Unless it is told not to wait, it does as the server, or the configuration, says.
+    // Without --no-wait the server or the configuration decides.
     const asked = wait ? {} : { wait }
     const options = {
       ...{ node, ...asked, signal: heeding.signal },
@@ -115,7 +115,7 @@ async function release(held: Held, exitCode: number, printer: Printer): Promise<
     return true
   } catch (error) {
     printer.problem((error as Error).message, isSignalboxError(error) ? error.code : undefined)
-    // Where nobody answers the lease ends it; the command was done in time all the same.
+    // Without an answer the lease ends the lock. The command was done in time.
     return !isSignalboxError(error, 'lease_lost')
   }
 }
@@ -146,7 +146,7 @@ async function openLocks(command: Command, flags: LockFlags): Promise<Locks> {
   if (database.startsWith('memory:') && redis === undefined)
     throw new SignalboxError(
       'invalid_argument',
-      'A memory: database is in one process only: there is nobody to share a lock with.',
+      'A memory: database is in one process only: no other process can share the lock.',
     )
   const { openBackend } = await import('../../storage/open.ts')
   const { createLocks } = await import('../../locks/index.ts')

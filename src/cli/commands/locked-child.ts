@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * A command that runs while a lock is held. Signals that we get are passed on to it; when the lock is lost it is asked
- * to end, and made to a while later: with all that it started, where it leads a process group of its own. At a terminal
+ * to end, and made to a while later: with all that it started, where it leads its own process group. At a terminal
  * it does not, or it could not read from there; what it started is then its own business, as with any shell.
  */
 export interface ChildEnd {
@@ -86,7 +86,7 @@ function signalChild(child: ChildProcess, leadsGroup: boolean, name: NodeJS.Sign
   }
 }
 
-/** Resolves when nobody is left in the group, or shortly after SIGKILL at the latest. */
+/** Resolves when no process is left in the group, or shortly after SIGKILL at the latest. */
 async function groupEnded(leaderPid: number): Promise<void> {
   const deadline = performance.now() + killAfterMs + 1_000
   try {

@@ -32,7 +32,7 @@ export function locksCommand(printer: Printer): Command {
         cursor = page.cursor
       } while (cursor !== null)
       if (json) return printer.json({ items })
-      if (items.length === 0) return printer.line('Nobody holds a lock, and nobody waits for one.')
+      if (items.length === 0) return printer.line('No lock is held, and none is waited for.')
       const now = Date.now()
       printTable(
         printer,

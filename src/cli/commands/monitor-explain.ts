@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { Explanation } from '../../monitor/index.ts'
+import { numberOr } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
-import { numberOr } from '../span.ts'
 import { printTable, showSpan } from '../table.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 

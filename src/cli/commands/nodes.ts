@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { Box, RemoteBox } from '../../index.ts'
+import { spanOf } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
-import { spanOf } from '../span.ts'
 import { printTable, showSpan } from '../table.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 

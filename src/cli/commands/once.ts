@@ -1,15 +1,15 @@
 import { Command } from 'commander'
 import { isSignalboxError } from '../../core/errors.ts'
+import { spanOf } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
-import { spanOf } from '../span.ts'
 import { runChild } from './locked-child.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 
 /** Exit codes of `signalbox once` beyond the command's own. */
 export const onceExitCodes: Readonly<Record<'running' | 'stuck' | 'lost', number>> = {
-  /** Somebody else does it right now. The command was not run. */
+  /** Another process does it right now. The command was not run. */
   running: 75,
-  /** It was begun once and its end is unknown; with --at-most-once nobody tries again by itself. */
+  /** It was begun once and its end is unknown; with --at-most-once it is not tried again by itself. */
   stuck: 76,
   /** The claim was lost while the command ran, and the command was ended. */
   lost: 125,
@@ -33,7 +33,7 @@ export function onceCommand(printer: Printer, endWith: (exitCode: number) => voi
     .addHelpText(
       'after',
       `\nExit code 0 of the command marks the key as done; any other frees it. When it was done before, nothing runs and the exit code is 0.\n` +
-        `Exit codes: the command's own; ${onceExitCodes.running} somebody else runs it now; ${onceExitCodes.stuck} it is stuck; ${onceExitCodes.lost} the claim was lost.\n` +
+        `Exit codes: the command's own; ${onceExitCodes.running} another process runs it now; ${onceExitCodes.stuck} it is stuck; ${onceExitCodes.lost} the claim was lost.\n` +
         '\nExamples:\n  signalbox once report-2026-11-15 -- ./report.sh\n  signalbox once import:42 --keep 7d --url http://127.0.0.1:7420 -- ./import 42',
     )
     .action(async (key: string, [program, ...args]: readonly string[], flags: OnceFlags) => {
@@ -52,7 +52,7 @@ export function onceCommand(printer: Printer, endWith: (exitCode: number) => voi
         )
         if (flags.json) printer.json({ key, ran: answer.ran, status: answer.ran ? 'done' : answer.status })
         if (answer.ran) return
-        if (!flags.json) printer.problem(told(key, answer.status))
+        if (!flags.json) printer.problem(describeRefusal(key, answer.status))
         if (answer.status !== 'done') endWith(onceExitCodes[answer.status])
       } catch (error) {
         if (error instanceof CommandEnded) return endWith(error.exitCode)
@@ -74,8 +74,8 @@ class CommandEnded extends Error {
   }
 }
 
-function told(key: string, status: 'running' | 'done' | 'stuck'): string {
+function describeRefusal(key: string, status: 'running' | 'done' | 'stuck'): string {
   if (status === 'done') return `${key} was done before; nothing was run`
-  if (status === 'running') return `${key} is being done by somebody else; nothing was run`
+  if (status === 'running') return `${key} is being done by another process; nothing was run`
   return `${key} was begun and its end is unknown; look whether it was done, then forget the key (POST /v1/once/forget)`
 }

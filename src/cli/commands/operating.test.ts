@@ -108,7 +108,7 @@ test('queues are listed, paused, resumed and limited at a shell', async () => {
 
 test('locks and nodes are listed at a shell', async () => {
   await using box = await open(database)
-  assert.match((await signalbox('locks', 'ls', ...at)).out, /Nobody holds a lock/)
+  assert.match((await signalbox('locks', 'ls', ...at)).out, /No lock is held/)
   await box.locks.acquire({ operation: 'pull', resource: 'nginx', node: 'n1' })
   await box.locks.acquire({ operation: 'pull', resource: 'nginx', node: 'n2' })
   assert.match((await signalbox('locks', 'ls', ...at)).out, /^pull +nginx +n1 +\d+ s +\d+ s +1$/m)

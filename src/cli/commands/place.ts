@@ -106,7 +106,7 @@ export function requireDatabase(command: Command, verb: string, advice: string):
   )
 }
 
-/** Whoever looks from a wrong folder should be told, not shown that there is nothing. */
+/** Refuses a missing file: a user in the wrong folder must not see an empty database. */
 export function requireFile(database: string): void {
   if (!database.startsWith('sqlite:')) return
   const path = database.replace(/^sqlite:/, '').replace(/\?.*$/s, '')

@@ -5,10 +5,9 @@ import type { Log, Server, ServerOptions } from '../../http/server/index.ts'
 import type { OpenOptions } from '../../index.ts'
 import type { Backend } from '../../storage/open.ts'
 import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
-import { configSources } from '../config/config-sources.ts'
-import { addSettingFlags } from '../config/flags.ts'
+import { addSettingFlags, configSources } from '../config/flags.ts'
+import { createTlsReader, type ReadTls } from '../config/named-files.ts'
 import type { Config } from '../config/settings.ts'
-import { createTlsReader, type ReadTls } from '../config/tls-files.ts'
 import { nameOfDatabase } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { listenForStop } from '../signals.ts'
@@ -16,7 +15,7 @@ import { listenForStop } from '../signals.ts'
 /** Closing is bounded by its grace; what still hangs so long after that is ended by force. */
 const forceAfterMs = 5_000
 
-/** `signalbox serve`: runs the server until it is told to stop. `prepare` is done once the configuration is good. */
+/** `signalbox serve`: runs the server until a signal stops it. `prepare` runs once the configuration is good. */
 export function serveCommand(
   printer: Printer,
   prepare: () => Promise<void> = async () => undefined,
@@ -58,7 +57,7 @@ async function serve(
   const { open } = await import('../../index.ts')
   const { database, redis, guards, migrate, thread } = values
   if (!migrate) await requireSchema(database)
-  // The store opens, in a thread of its own where it has one, while the server is being loaded.
+  // The store opens, in its own thread where it has one, while the server is being loaded.
   const secretKey = secretKeys.length === 0 ? undefined : secretKeys
   const opening = open(database, { migrate, thread, redis, guards, secretKey, ...moduleOptions(values) })
   const [{ createLog, createServer }] = await Promise.all([import('../../http/server/index.ts'), opening])
@@ -85,7 +84,7 @@ async function serve(
   if (stop.isAsked) return
   const { url } = await server.listen()
   const hasSecretKey = secretKey !== undefined
-  await tell(values, url, { hasToken: secrets.length > 0, hasSecretKey }, box.backend, printer)
+  await announce(values, url, { hasToken: secrets.length > 0, hasSecretKey }, box.backend, printer)
   const readyAt = performance.now()
   log.info('server.ready', { url, afterMs: sinceMs(begunAt) })
   const signal = await stop.asked
@@ -134,13 +133,13 @@ export function moduleOptions(values: Config): OpenOptions {
   }
 }
 
-/** Opening a SQLite file brings its schema up to date, so whoever does not want that is told before it is opened. */
+/** Opening a SQLite file brings its schema up to date, so an operator who does not want that gets an error before it is opened. */
 async function requireSchema(database: string): Promise<void> {
   if (database.startsWith('memory:')) return
   const { openMigrator } = await import('../../storage/index.ts')
   await using migrator = await openMigrator(database)
   const { current, latest, isBeforeBaseline } = await migrator.status()
-  // Opening the store refuses these with a message of its own.
+  // Opening the store refuses these with its own message.
   if (current >= latest || isBeforeBaseline) return
   const name = nameOfDatabase(database)
   const advice = 'Run `signalbox migrate up`, or leave --no-migrate off.'
@@ -148,7 +147,7 @@ async function requireSchema(database: string): Promise<void> {
   throw new SignalboxError('schema_outdated', `${name} has schema ${current} of ${latest}. ${advice}`)
 }
 
-/** What the server is told of the settings, in its own words. */
+/** The settings as options of the server. */
 function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
   const { host, port, allowedHosts, trustedProxies, grace, retention, redact } = values
   const { maxConnections, maxConnectionsPerAddress, maxRequestsPerPrincipal } = values
@@ -170,7 +169,7 @@ function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
 }
 
 /** Says where it listens, on what, who may come, and what to try first. */
-async function tell(
+async function announce(
   { json, database }: Config,
   url: string,
   { hasToken, hasSecretKey }: { readonly hasToken: boolean; readonly hasSecretKey: boolean },

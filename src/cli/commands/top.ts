@@ -2,9 +2,8 @@ import { Command, Option } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import { resolveDatabase } from '../config/flags.ts'
-import { nameOfDatabase } from '../config/value-kinds.ts'
+import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
 import { escapeText, type Printer } from '../print.ts'
-import { spanOf } from '../span.ts'
 import type { PaneName } from '../top/panes.ts'
 import { addBoxFlags, openPlace, type PlaceFlags, serverOf } from './place.ts'
 
@@ -42,7 +41,7 @@ export function topCommand(printer: Printer): Command {
       const where = nameOfPlace(command, place)
       if (json) return void printer.json(await snapshotOf(box))
       if (once) return void (await printFrame(box, pane, where, printer))
-      const { createStyle } = await import('../top/screen.ts')
+      const { createStyle } = await import('../top/terminal.ts')
       const { showTop } = await import('../top/session.ts')
       await showTop({ box, pane, everyMs, style: createStyle(!process.env.NO_COLOR), place: where })
     })
@@ -74,7 +73,7 @@ async function printFrame(
   const look = await paneOf(pane).look(box)
   const seenAt = new Date().toTimeString().slice(0, 8)
   const scene = { state: firstState(pane), look, place, seenAt, trouble: '' }
-  // In one piece: whoever reads only its beginning may close the pipe.
+  // In one write: a reader may close the pipe after the beginning.
   const lines = drawPlain(scene, process.stdout.columns || 200)
   printer.page(`${lines.join('\n')}\n`)
 }

@@ -1,9 +1,9 @@
 import { show } from '../../core/options.ts'
 import { nearestTo } from '../nearest.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
+import { readSecretKeyFile, readTokenFile } from './named-files.ts'
 import { Problems } from './problems.ts'
 import { type Config, flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
-import { readSecretKeyFile, readTokenFile } from './token-file.ts'
 import type { Kind } from './value-kinds.ts'
 
 /**
@@ -11,7 +11,7 @@ import type { Kind } from './value-kinds.ts'
  *
  *     flags  >  SIGNALBOX_* variables  >  signalbox.config.{ts,json,yaml,yml}  >  defaults
  *
- * Every source is read to its end before anything is refused, so that whoever starts the server sees all that is wrong
+ * Every source is read to its end before anything is refused, so that the operator sees all that is wrong
  * at once, each with its place. Nothing outside is touched but the files that were named.
  */
 export interface ResolvedConfig {
@@ -89,7 +89,7 @@ export function resolveSetting<Name extends SettingName>(name: Name, given: Conf
   return checkValue(name, findMeant(name, given)) as Config[Name]
 }
 
-/** The same where somebody said it, and undefined for what is so by default. */
+/** The same where a source sets it; undefined for a default. */
 export function resolveGiven<Name extends SettingName>(
   name: Name,
   given: ConfigSources,

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { LocksOptions } from '../../locks/index.ts'
+import { twinsOf } from '../environment-twins.ts'
 import { type ConfigSources, resolveSetting } from './config.ts'
 import { flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
 import type { Kind } from './value-kinds.ts'
@@ -82,4 +83,14 @@ function shownDefault(name: SettingName): string {
   return typeof fallback === 'boolean' || fallback === undefined
     ? ''
     : String((kind as Kind<unknown>).show(fallback))
+}
+
+/**
+ * What a whole configuration is read from. A variable that is no setting may be the twin of any command's flag; where
+ * there is such a one, all commands have been loaded.
+ */
+export function configSources(command: Command): ConfigSources {
+  let program = command
+  while (program.parent) program = program.parent
+  return { ...sourcesOf(command), twins: twinsOf(program) }
 }

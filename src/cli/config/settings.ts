@@ -137,7 +137,7 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
   locksMultiNode: {
     kind: trueOrFalse,
     default: true,
-    description: 'let whoever asks for a busy lock wait in line unless it says otherwise',
+    description: 'let a caller wait for a busy lock unless it says otherwise',
   },
   locksConflicts: {
     kind: operationPairs,
@@ -174,7 +174,7 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     kind: span({ max: 365 * day }),
     takes: 'span',
     default: 300_000,
-    description: 'how long the same state is not told again',
+    description: 'how long the same state is not notified again',
   },
   monitorDistributedEventDedupTtl: {
     kind: span({ min: 1, max: 365 * day }),
@@ -272,7 +272,7 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
   thread: {
     kind: trueOrFalse,
     default: true,
-    description: 'write to SQLite in a thread of its own',
+    description: 'write to SQLite in a separate thread',
   },
   retention: {
     kind: optional(span({ min: 1_000 })),

@@ -5,7 +5,6 @@ import { duration, flag, oneOf, type Range, show, text, whole } from '../../core
 import { resolveRedactPaths } from '../../core/redact-paths.ts'
 import { parseSecretKeys } from '../../core/secret-keys.ts'
 import { type LocksOptions, resolveConflicts } from '../../locks/index.ts'
-import { numberOr } from '../span.ts'
 
 /**
  * The kinds of value a setting can have. A flag and an environment variable hold text, a file holds JSON; `parse` makes
@@ -33,7 +32,7 @@ export function span(range: Range): Kind<number> {
   return {
     parse: numberOr,
     check: (name, value) => duration(name, value, range),
-    show: showSpan,
+    show: (value) => showSpan(value),
   }
 }
 
@@ -44,9 +43,27 @@ const units = [
   ['s', 1_000],
 ] as const
 
-function showSpan(ms: number): string {
-  const [unit, unitMs] = units.find(([, unitMs]) => ms >= unitMs && ms % unitMs === 0) ?? ['ms', 1]
-  return `${ms / unitMs}${unit}`
+/** An exact span in the largest unit that needs no fraction: `10m`, `90s`. */
+function showSpan(ms: number, gap = '', minute = 'm'): string {
+  const [unit, size] = units.find(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1]
+  return `${ms / size}${gap}${unit === 'm' ? minute : unit}`
+}
+
+/** The same for people: `10 min`, `90 s`. */
+export function spanText(ms: number): string {
+  return showSpan(ms, ' ', 'min')
+}
+
+/** A span as a flag gives it: text such as '30s', or digits, which are milliseconds, as they are in every setting. */
+export function spanOf(flag: string, given: string, range?: Range): number
+export function spanOf(flag: string, given: string | undefined, range?: Range): number | undefined
+export function spanOf(flag: string, given: string | undefined, range?: Range): number | undefined {
+  return given === undefined ? undefined : duration(flag, numberOr(given), range)
+}
+
+/** Turns digits into a number. Other text stays as it is, so that the check refuses and quotes it. */
+export function numberOr(given: string): string | number {
+  return /^\d{1,15}$/.test(given) ? Number(given) : given
 }
 
 export const trueOrFalse: Kind<boolean> = {

@@ -20,7 +20,7 @@ export function judgeConfiguration(
             'channels',
             sources.allowPrivate,
             `Notifications may go to addresses that are not public: ${allowPrivate.join(', ')}.`,
-            'Whoever may subscribe can make the server call them; keep the list as short as it can be.',
+            'A client that may subscribe can make the server call them. Keep the list short.',
           ),
         ]),
     ...judgeStores(database, sources.database, redis, sources.redis),
@@ -62,7 +62,7 @@ function judgeAccess(host: string, source: string, hasToken: boolean | undefined
   )
 }
 
-/** Where a value came from, for people: the setting itself when nobody set it. */
+/** Where a value came from, for people: the setting itself when it has its default. */
 export function whereOf(name: string, source: string): string {
   return source === 'default' ? name : source
 }
@@ -86,7 +86,7 @@ function judgeStores(
             'tls',
             redisSource,
             `${nameOfDatabase(redis)} is another machine, and the connection is not encrypted.`,
-            'Use rediss://, or be sure that nobody else is on that network.',
+            'Use rediss://, or be sure that no other machine is on that network.',
           ),
         ]
       : []

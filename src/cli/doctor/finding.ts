@@ -30,7 +30,7 @@ export function problem(check: string, subject: string, text: string, advice: st
 }
 
 /**
- * What an error says that may be shown. Our own messages hold no secrets; of others only the code is told, for theirs
+ * What an error says that may be shown. Our own messages hold no secrets; of others only the code is shown, because theirs
  * may quote an address with its password.
  */
 export function reasonOf(error: unknown): string {
@@ -38,7 +38,7 @@ export function reasonOf(error: unknown): string {
     const code = codeOf(error.cause)
     return code === undefined || error.message.includes(code) ? error.message : `${error.message} (${code})`
   }
-  return codeOf(error) ?? 'it failed in a way nobody foresaw'
+  return codeOf(error) ?? 'an unexpected error'
 }
 
 /** With a full stop, where it has none. */

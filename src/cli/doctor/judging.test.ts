@@ -3,15 +3,13 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { QueueStats } from '../../jobs/index.ts'
 import { resolveConfig } from '../config/config.ts'
-import { judgeClocks, readClock } from './clocks.ts'
 import { isLoopback, judgeConfiguration } from './configuration.ts'
+import { judgeMonitor, judgeQueues, judgeRetention, judgeTokens } from './contents.ts'
 import { type Finding, reasonOf } from './finding.ts'
-import { judgeMonitor } from './monitor.ts'
-import { judgeQueues, judgeRetention } from './queues.ts'
+import { judgeClocks, readClock } from './probes.ts'
 import { judgeRedis, readFacts } from './redis.ts'
-import { judgeSchema } from './schema.ts'
 import { judgeOther } from './server.ts'
-import { judgeTokens } from './tokens.ts'
+import { judgeSchema } from './store.ts'
 
 const brief = (findings: readonly Finding[]) => findings.map(({ level, check }) => `${level} ${check}`)
 const configOf = (flags: Readonly<Record<string, unknown>>, env = {}) =>

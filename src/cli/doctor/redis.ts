@@ -1,6 +1,6 @@
 import { nameOfDatabase } from '../config/value-kinds.ts'
-import { type ClockReading, readClock } from './clocks.ts'
 import { type Finding, ok, problem, reasonOf, sentence, warning } from './finding.ts'
+import { type ClockReading, readClock } from './probes.ts'
 
 /** What a Redis says of itself, by INFO. */
 export interface RedisFacts {

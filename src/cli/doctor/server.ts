@@ -1,13 +1,11 @@
 import { isSignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
 import type { Client, WireOverview } from '../../http/client/index.ts'
-import { type ClockReading, judgeClocks, readClock } from './clocks.ts'
 import { isLoopback } from './configuration.ts'
+import { judgeDead, judgeQueues, judgeTokens, judgeUnreadable } from './contents.ts'
 import { type Finding, ok, problem, reasonOf, warning } from './finding.ts'
-import { judgeDead, judgeUnreadable } from './monitor.ts'
-import { judgeQueues } from './queues.ts'
+import { type ClockReading, judgeClocks, readClock } from './probes.ts'
 import { judgeWarnings } from './store.ts'
-import { judgeTokens } from './tokens.ts'
 
 /** Looks at a server that runs. Its tokens are looked at where the one used here may see them. */
 export async function examineServer(

@@ -1,18 +1,15 @@
 import { isSignalboxError } from '../../core/errors.ts'
 import { isReserved } from '../../jobs/index.ts'
 import type { MonitorProblems } from '../../monitor/index.ts'
+import { beforeBaseline, copyMark, type MigrationStatus } from '../../storage/index.ts'
 import type { Backend } from '../../storage/open.ts'
 import type { ResolvedConfig } from '../config/config.ts'
 import { nameOfDatabase } from '../config/value-kinds.ts'
-import { type ClockReading, judgeClocks } from './clocks.ts'
 import { isLoopback, whereOf } from './configuration.ts'
+import { judgeMonitor, judgeQueues, judgeRetention, judgeTokens, manyEnded } from './contents.ts'
 import { type Finding, ok, problem, reasonOf, sentence, warning } from './finding.ts'
-import { judgeMonitor } from './monitor.ts'
-import { probeDatabase } from './probes.ts'
-import { judgeQueues, judgeRetention, manyEnded } from './queues.ts'
+import { type ClockReading, judgeClocks, probeDatabase } from './probes.ts'
 import { examineRedis } from './redis.ts'
-import { judgeSchema } from './schema.ts'
-import { judgeTokens } from './tokens.ts'
 
 /** What was found, and what the configuration's judgement depends on. */
 export interface StoreExamined {
@@ -72,7 +69,7 @@ function judgeEncryption(name: string, database: string, isEncrypted: boolean): 
       'tls',
       name,
       'It is another machine, and the connection is not encrypted.',
-      'Ask for TLS in its address (Postgres: ?sslmode=verify-full, MariaDB: ?ssl=true), or be sure that nobody else is on that network.',
+      'Ask for TLS in its address (Postgres: ?sslmode=verify-full, MariaDB: ?ssl=true), or be sure that no other machine is on that network.',
     ),
   ]
 }
@@ -118,7 +115,7 @@ async function listTokens({
   tokens,
 }: Pick<Backend, 'tokens'>): Promise<Awaited<ReturnType<Backend['tokens']['list']>>> {
   const all: Awaited<ReturnType<Backend['tokens']['list']>>[number][] = []
-  // More than anybody makes by hand; the oldest are the ones that were forgotten.
+  // More than people make by hand. The oldest are the forgotten ones.
   while (all.length < 10_000) {
     const after = all.at(-1)?.id
     const page = await tokens.list({ limit: 500, ...(after === undefined ? {} : { after }) })
@@ -151,4 +148,54 @@ async function countCompleted({ jobs: store, logs, notifier }: Backend): Promise
     limit: manyEnded,
   })
   return matched
+}
+
+/** Where the schema of a database stands. `migrates`: a server started here brings it up to date itself. */
+export function judgeSchema(
+  name: string,
+  { current, latest, pending, isRunnable, isBeforeBaseline }: MigrationStatus,
+  migrates: boolean,
+): Finding {
+  if (isBeforeBaseline) {
+    const [fact, ...advice] = beforeBaseline.split(/(?<=\.) /)
+    return problem('schema', name, `It ${fact}`, advice.join(' '))
+  }
+  if (current === latest) return ok('schema', name, `It is up to date: schema ${current}.`)
+  if (isRunnable)
+    return warning(
+      'schema',
+      name,
+      `It has schema ${current}, made by a newer Signalbox; this one (${latest}) may still work on it.`,
+      'Upgrade Signalbox here too, before the next release.',
+    )
+  if (current === copyMark)
+    return problem(
+      'schema',
+      name,
+      '`signalbox copy` is filling it, and has not ended.',
+      'Run the same copy again: it goes on from where it was.',
+    )
+  if (current > latest)
+    return problem(
+      'schema',
+      name,
+      `It has schema ${current}, and this Signalbox knows ${latest}: a newer one made it.`,
+      'Upgrade Signalbox here; the database stays as it is.',
+    )
+  const advice = 'Run `signalbox migrate up`.'
+  const steps = `${pending.length} ${pending.length === 1 ? 'step is' : 'steps are'} missing`
+  if (migrates && current === 0) return ok('schema', name, 'There is no schema yet; serve makes it at start.')
+  if (migrates)
+    return warning(
+      'schema',
+      name,
+      `It has schema ${current} of ${latest}: ${steps}, which serve applies at start.`,
+      `${advice} Or leave it to serve.`,
+    )
+  return problem(
+    'schema',
+    name,
+    current === 0 ? 'There is no schema.' : `It has schema ${current} of ${latest}: ${steps}.`,
+    advice,
+  )
 }

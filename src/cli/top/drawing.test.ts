@@ -1,11 +1,11 @@
 /** What the live view draws, and how little of it is written. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { intoCells, widthOf } from '../width.ts'
+import { intoCells, widthOf } from '../table.ts'
 import { columnWidths, drawFrame, drawPlain, type Scene } from './frame.ts'
 import { type Look, paneOf, type Row, showMs } from './panes.ts'
-import { changes, createStyle } from './screen.ts'
 import { firstState } from './state.ts'
+import { changes, createStyle } from './terminal.ts'
 
 const plain = createStyle(false)
 const row = (id: string, ...rest: readonly string[]): Row => ({

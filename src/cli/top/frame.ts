@@ -1,7 +1,7 @@
-import { fitWidths, intoCells, widthOf } from '../width.ts'
+import { fitWidths, intoCells, widthOf } from '../table.ts'
 import { type Column, type Look, paneOf, panes, type Row } from './panes.ts'
-import type { Size, Style } from './screen.ts'
 import { chosenPlace, type State, shownRows } from './state.ts'
+import type { Size, Style } from './terminal.ts'
 
 /** Everything a frame is drawn from. */
 export interface Scene {

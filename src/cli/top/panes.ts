@@ -28,7 +28,7 @@ export interface Look {
   readonly rows: readonly Row[]
   /** There are more than are shown. */
   readonly isCut: boolean
-  /** As programs are told. */
+  /** The same for `--json`. */
   readonly raw: unknown
 }
 
@@ -36,7 +36,7 @@ export interface Row {
   /** The same thing has the same id in the next look. */
   readonly id: string
   readonly cells: readonly string[]
-  /** Somebody should look at it. */
+  /** It needs attention. */
   readonly isAlert: boolean
   /** What can be done to it, by the key that does it. */
   readonly acts: Readonly<Record<string, Act>>
@@ -48,7 +48,7 @@ export interface Act {
   perform(box: Box | RemoteBox): Promise<string>
 }
 
-/** More rows than anybody scrolls through. */
+/** More rows than a user scrolls through. */
 const maxRows = 500
 
 type QueueLine = WireOverview['queues'][number]
@@ -104,7 +104,7 @@ const locks: Pane = {
   name: 'locks',
   keys: ['2', 'l'],
   columns: columnsOf('OPERATION', 'RESOURCE', 'HOLDER', '>FOR', '>LEASE LEFT', '>WAITING'),
-  empty: 'Nobody holds a lock, and nobody waits for one.',
+  empty: 'No lock is held, and none is waited for.',
   async look(box) {
     const { items, cursor } = await box.locks.list({ limit: maxRows })
     const now = Date.now()

@@ -1,9 +1,9 @@
 /** What keys do. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { decodeKeys } from './keys.ts'
 import type { Act, Row } from './panes.ts'
 import { chosenPlace, firstState, press, type State, shownRows, type Wish } from './state.ts'
+import { decodeKeys } from './terminal.ts'
 
 const act: Act = { question: 'Pause?', perform: async () => 'paused' }
 const rows: readonly Row[] = ['mail', '邮件', 'images'].map((id) => ({

@@ -2,11 +2,10 @@ import { isSignalboxError } from '../../core/errors.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import { escapeText } from '../print.ts'
 import { drawFrame, pageSize } from './frame.ts'
-import { decodeKeys } from './keys.ts'
 import { type Act, type Look, type PaneName, paneOf } from './panes.ts'
-import type { Style } from './screen.ts'
 import { firstState, press, type State, shownRows } from './state.ts'
-import { openTerminal, type Terminal } from './terminal.ts'
+import type { Style } from './terminal.ts'
+import { decodeKeys, openTerminal, type Terminal } from './terminal.ts'
 
 export interface SessionOptions {
   readonly box: Box | RemoteBox
@@ -17,7 +16,7 @@ export interface SessionOptions {
   readonly place: string
 }
 
-/** Shows the live view until somebody quits or a signal comes. */
+/** Shows the live view until the user quits or a signal comes. */
 export async function showTop(options: SessionOptions): Promise<void> {
   const session = new Session(options)
   const quit = () => session.quit()

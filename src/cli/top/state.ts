@@ -113,7 +113,7 @@ function pressInView(
     case 'Q':
       return { state, wish: { kind: 'quit' } }
     case 'escape':
-      // What hides rows goes first; nobody quits who only wanted to see all of them.
+      // A filter goes first: the user may only want to see all rows.
       if (state.filter === '') return { state, wish: { kind: 'quit' } }
       return { state: { ...state, filter: '' }, wish: none }
     case '/':

@@ -1,9 +1,8 @@
 import { writeSync } from 'node:fs'
-import { changes, type Size } from './screen.ts'
 
 /**
  * A terminal that is taken over for a while: the alternate screen, no cursor, each key at once. However the process ends,
- * short of being killed outright, it is given back as it was: at `close`, at exit, and before an error nobody caught is
+ * short of being killed outright, it is given back as it was: at `close`, at exit, and before an uncaught error is
  * printed.
  */
 export interface Terminal extends Disposable {
@@ -78,4 +77,90 @@ export function openTerminal(events: TerminalEvents): Terminal {
       restore()
     },
   }
+}
+
+/**
+ * What is on the terminal, line by line, and how to change it with as little as possible: a line that stays as it is is
+ * not written again, so nothing flickers and an idle view costs next to nothing.
+ */
+export interface Size {
+  readonly columns: number
+  readonly rows: number
+}
+
+/** What has to be written so that a terminal that shows `before` shows `after`; '' when nothing has changed. */
+export function changes(before: readonly string[], after: readonly string[]): string {
+  let written = ''
+  const rows = Math.max(before.length, after.length)
+  for (let row = 0; row < rows; row++) {
+    const line = after[row] ?? ''
+    if (before[row] === line) continue
+    // Attributes first, for what is erased takes the colour that is set.
+    written += `\u001b[${row + 1};1H\u001b[0m\u001b[2K${line}`
+  }
+  // All at once, where the terminal knows how to; others ignore it.
+  return written === '' ? '' : `\u001b[?2026h${written}\u001b[0m\u001b[?2026l`
+}
+
+/** Colours and weights. Without colour there are none at all: what is chosen has a mark as well. */
+export interface Style {
+  strong(text: string): string
+  faint(text: string): string
+  chosen(text: string): string
+  alert(text: string): string
+}
+
+export function createStyle(hasColour: boolean): Style {
+  const within = (begin: string) => (text: string) => (hasColour ? `\u001b[${begin}m${text}\u001b[0m` : text)
+  return { strong: within('1'), faint: within('2'), chosen: within('7'), alert: within('33') }
+}
+
+/** What a terminal sends for keys that are no characters. */
+const sequences: readonly (readonly [string, string])[] = [
+  ['\u001b[A', 'up'],
+  ['\u001bOA', 'up'],
+  ['\u001b[B', 'down'],
+  ['\u001bOB', 'down'],
+  ['\u001b[5~', 'pageup'],
+  ['\u001b[6~', 'pagedown'],
+  ['\u001b[H', 'home'],
+  ['\u001b[1~', 'home'],
+  ['\u001bOH', 'home'],
+  ['\u001b[F', 'end'],
+  ['\u001b[4~', 'end'],
+  ['\u001bOF', 'end'],
+  ['\u0003', 'interrupt'],
+  ['\u0004', 'interrupt'],
+  ['\u000c', 'redraw'],
+  ['\r', 'enter'],
+  ['\n', 'enter'],
+  ['\u007f', 'backspace'],
+  ['\b', 'backspace'],
+  ['\u0015', 'clear'],
+]
+
+/** The keys in what a terminal sent: names for those above and `escape`, else the character itself. What is unknown is left out. */
+export function decodeKeys(sent: string): readonly string[] {
+  const keys: string[] = []
+  let rest = sent
+  while (rest !== '') {
+    const known = sequences.find(([sequence]) => rest.startsWith(sequence))
+    if (known) {
+      keys.push(known[1])
+      rest = rest.slice(known[0].length)
+      continue
+    }
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal sends
+    const unknown = /^\u001b(?:\[[0-9;?]*[ -/]*[@-~]|O.|[^\u001b[O])/.exec(rest)
+    if (unknown) {
+      rest = rest.slice(unknown[0].length)
+      continue
+    }
+    const [character] = rest as unknown as readonly [string]
+    const whole = String.fromCodePoint(rest.codePointAt(0)!)
+    if (character === '\u001b') keys.push('escape')
+    else if (whole >= ' ') keys.push(whole)
+    rest = rest.slice(whole.length)
+  }
+  return keys
 }

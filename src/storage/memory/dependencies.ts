@@ -19,7 +19,7 @@ import { unsupported } from './transaction.ts'
 export interface DependentJobs {
   /** As everybody sees it at this moment; undefined: there is no such job. */
   look(id: string): { readonly queue: string; readonly state: JobState; readonly dueInMs: number } | undefined
-  /** Puts a job that waits in line; answers what it is then, or undefined when it did not wait. */
+  /** Makes a job that waits ready; returns its state then, or undefined when it did not wait. */
   letOn(id: string): 'ready' | 'scheduled' | undefined
   /** Takes a job that is ready or scheduled out of its line. */
   holdBack(id: string): void
@@ -27,7 +27,7 @@ export interface DependentJobs {
   giveUp(id: string, error: string): boolean
 }
 
-/** The lock that a job stands in line for. */
+/** The lock that a job waits for. */
 interface Lock {
   readonly jobId: string
   readonly operation: string

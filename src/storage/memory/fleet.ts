@@ -26,7 +26,7 @@ export class MemoryFleet implements FleetStore {
     const rows: FleetRow[] = []
     for (const { row } of from < this.#version ? this.#rows.values() : []) {
       if (row.version <= from) continue
-      // From below what was forgotten nobody could go on, so a page that starts at the beginning goes beyond it.
+      // No reader can go on from below what was forgotten, so a page that starts at the beginning goes beyond it.
       if (rows.length >= limit && (from > 0 || rows.at(-1)!.version > this.#forgotten)) break
       rows.push(row)
     }
@@ -62,7 +62,7 @@ export class MemoryFleet implements FleetStore {
     return rows.some(({ row }) => row.doc !== null && (row.kind === 'node' || row.kind === 'demand'))
   }
 
-  /** The newest row of all stays: whoever has read the board to its end is then above what was forgotten. */
+  /** The newest row of all stays: a reader that has read the cluster state to its end is then above what was forgotten. */
   async prune(limit: number, olderThanMs: number): Promise<number> {
     const cutoff = this.#now() - olderThanMs
     const old = [...this.#rows]

@@ -21,7 +21,7 @@ import { MemoryTokens } from './tokens.ts'
 /**
  * Everything in this process's memory, gone when it is closed: for tests, and as the model that the other engines are
  * compared with. Each call does all its work before it lets go of the thread, which makes each one atomic; nothing
- * here is clever, so that what is right can be read off it. A namespace has jobs and a notifier of its own.
+ * here is clever, so that what is right can be read off it. Each namespace has its own jobs and notifier.
  */
 export async function openMemory({ namespace, now = Date.now }: BackendOptions): Promise<Backend> {
   let closed = false

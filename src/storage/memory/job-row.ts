@@ -6,7 +6,7 @@ import type { Entry } from './wait-queue.ts'
 /** A job as memory keeps it. Whether a queued one is scheduled or ready is a matter of the moment. */
 export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
   stored: 'queued' | 'waiting' | 'running' | FinalState
-  /** Where it stands in line; null: in none. */
+  /** Its position in the wait queue; null: it has none. */
   place: Entry | null
   /** What the limits of its queue count it by; null: nothing. */
   readonly limitKey: string | null
@@ -20,7 +20,7 @@ export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
   workerId: string | null
   /** Rises with every claim, for ever. */
   leaseNo: number
-  /** The live lease's token, null when nobody holds the job. */
+  /** The live lease's token, null when the job is not held. */
   token: string | null
   leaseEndsAt: number
   /** The tokens of the attempts whose verdict was written. */
@@ -75,7 +75,7 @@ export function lapsesTo(row: Row): 'ready' | 'dead' | 'cancelled' {
   return row.attempt >= row.maxAttempts ? 'dead' : 'ready'
 }
 
-/** The state at this moment, whether or not anybody has acted on it yet. */
+/** The state at this moment, whether or not a process has acted on it yet. */
 export function judge(row: Row, now: number): JobState {
   if (row.stored === 'queued') return row.runAt <= now ? 'ready' : 'scheduled'
   if (row.stored === 'running' && row.leaseEndsAt <= now) return lapsesTo(row)

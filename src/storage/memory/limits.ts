@@ -25,7 +25,7 @@ export class MemoryLimits {
     this.#starts.delete(queue)
   }
 
-  /** What a queue has room for while these run; undefined: it has no limits. */
+  /** The free slots of a queue while these run; undefined: it has no limits. */
   plan(
     queue: string,
     running: Iterable<{ readonly queue: string; readonly limitKey: string | null }>,

@@ -216,7 +216,7 @@ class MemoryWaitQueue implements WaitQueueRows {
     return { ...this.key, holder: this.#holderView(), waiterCount: this.#waiters.length }
   }
 
-  /** Whoever holds it, unless the lease has run out. */
+  /** The holder, unless its lease has ended. */
   liveHolder(): Holder | null {
     const holder = this.#row?.holder ?? null
     return holder && holder.leaseEndsAt > this.#now() ? holder : null

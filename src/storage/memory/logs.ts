@@ -58,7 +58,7 @@ export class MemoryLogs implements LogStore {
     return old.length
   }
 
-  /** The job is begun anew: what leaves little room for its next attempts is forgotten. */
+  /** The job starts anew: the log lines of earlier attempts are forgotten where they use up the limit. */
   makeRoom(jobId: string): void {
     for (const [attempt, { counts }] of this.#attemptsOf(jobId)) {
       const { lineCount, lineBytes } = counts

@@ -58,7 +58,7 @@ export class MemoryMonitor implements MonitorStore {
       now,
       revision: this.#revision,
       subjects: subjects.map((key) => {
-        const { subject, source, group, name, ...known } = this.#subjects.get(key) ?? nobody
+        const { subject, source, group, name, ...known } = this.#subjects.get(key) ?? unknownSubject
         return known.version === 0 ? undefined : { ...known, windows: this.#windows.of(key) }
       }),
       counts: throttles.map((throttle) => this.#countMade(throttle, now)),
@@ -368,7 +368,7 @@ const untried = {
   digestId: null,
 } as const
 
-const nobody: Subject = {
+const unknownSubject: Subject = {
   subject: '',
   source: '',
   group: '',

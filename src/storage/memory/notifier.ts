@@ -24,12 +24,12 @@ export function createMemoryNotifier(check: () => void): MemoryNotifier {
 function createNotifier(listeners: Map<string, Set<() => void>>, check: () => void): BackendNotifier {
   return {
     wake(topic) {
-      // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same wake-up.
+      // A copy: a listener may stop, or start another, which must not get the same wake-up.
       for (const heard of [...(listeners.get(topic) ?? [])]) heard()
     },
     listen(topics, heard) {
       check()
-      // A function of its own, so that the same `heard` may listen twice and stop once.
+      // A new function, so that the same `heard` may listen twice and stop once.
       const mine = () => heard()
       for (const topic of topics) {
         const others = listeners.get(topic)

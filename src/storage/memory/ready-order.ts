@@ -19,7 +19,7 @@ export class Standing {
     return this.#running
   }
 
-  /** Puts it in line, whatever it did before. */
+  /** Queues it, whatever its state was. */
   enqueue(row: Row, now: number): void {
     this.#letGo(row)
     row.stored = 'queued'
@@ -84,7 +84,7 @@ export class Standing {
     return line
   }
 
-  /** The lines of these kinds, or of all; those nobody stands in are forgotten, for names come and go. */
+  /** The wait queues of these kinds, or of all; empty ones are forgotten, because names come and go. */
   linesOf(queue: string, kinds: readonly string[] | null): readonly Line[] {
     const known = this.#lines.get(queue)
     if (!known) return []

@@ -13,7 +13,7 @@ export class Line {
     return this.#size === 0
   }
 
-  /** Puts it in line, by its due time of now; a place that it had before is forgotten. */
+  /** Queues it by its due time; an earlier position is forgotten. */
   add(row: Row, now: number): void {
     const entry: Entry = { line: this, row, priority: row.priority, runAt: row.runAt, id: row.id }
     if (row.place === null) this.#size += 1
@@ -45,7 +45,7 @@ export class Line {
   }
 }
 
-/** A place in line. It keeps the order's fields as they were, so that a heap never changes under its own feet. */
+/** A position. It copies the fields of the order, so that the heap never changes while it sorts. */
 export interface Entry {
   readonly line: Line
   readonly row: Row

@@ -2,8 +2,8 @@ import { Command } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
 import { whole } from '../../../core/options.ts'
 import type { AddOptions } from '../../../jobs/index.ts'
+import { spanOf } from '../../config/value-kinds.ts'
 import type { Printer } from '../../print.ts'
-import { spanOf } from '../../span.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from '../place.ts'
 
 interface AddFlags extends PlaceFlags {
@@ -17,7 +17,7 @@ interface AddFlags extends PlaceFlags {
   readonly after?: readonly string[]
 }
 
-/** `signalbox add KIND`: puts one job in line. */
+/** `signalbox add KIND`: adds one job. */
 export function addCommand(printer: Printer): Command {
   const command = new Command('add')
     .description('add a job')
@@ -68,7 +68,7 @@ function parsed(payload: string): unknown {
   } catch (error) {
     throw new SignalboxError(
       'invalid_argument',
-      `--payload is not JSON (${(error as Error).message}); text needs quotes of its own: '"text"'.`,
+      `--payload is not JSON (${(error as Error).message}); text needs its own quotes: '"text"'.`,
     )
   }
 }

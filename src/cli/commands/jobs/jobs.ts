@@ -119,14 +119,14 @@ function showMatches(action: BulkAction, { matched, states, stopped, scanned }: 
 
 const lookMs = 200
 
-/** How many are meant, for a bar that somebody looks at; undefined where one search does not see all of them. */
+/** How many are meant, for a progress bar; undefined where one search does not see all of them. */
 async function countFirst(jobs: PlacedJobs, options: BulkOptions): Promise<number | undefined> {
   if (!process.stderr.isTTY) return undefined
   const { matched, stopped } = await jobs.bulk({ ...options, dryRun: true })
   return stopped === null ? Math.min(matched, options.limit ?? matched) : undefined
 }
 
-/** Waits for its end, and shows how far it is where somebody looks on. */
+/** Waits for its end, and shows progress on a terminal. */
 async function watch(jobs: PlacedJobs, id: string, total: number | undefined): Promise<BulkOperation> {
   using progress = createProgress()
   for (;;) {

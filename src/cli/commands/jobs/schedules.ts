@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Schedule, ScheduleOptions, Schedules } from '../../../jobs/index.ts'
+import { spanOf, spanText } from '../../config/value-kinds.ts'
 import type { Printer } from '../../print.ts'
-import { spanOf, spanText } from '../../span.ts'
 import { type Cell, printTable } from '../../table.ts'
 import { addPlaceFlags, openJobs, type PlaceFlags } from './jobs-place.ts'
 
@@ -91,7 +91,7 @@ function setCommand(printer: Printer): Command {
     .option('--payload <json>', 'its payload')
     .option('--queue <name>', 'its queue (default: default)')
     .addOption(
-      new Option('--catch-up <what>', 'what becomes of slots that nobody was there to run').choices([
+      new Option('--catch-up <what>', 'what becomes of slots that passed while no worker ran').choices([
         'none',
         'one',
         'all',

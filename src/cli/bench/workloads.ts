@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Box } from '../../index.ts'
 import type { HandlerJob } from '../../jobs/index.ts'
+import { type LocksOptions, resolveLocksOptions } from '../../locks/index.ts'
 import { type Bench, type BenchLine, lineOf, type Measured, repeat } from './measure.ts'
 import type { Raw } from './raw.ts'
 
@@ -103,4 +105,84 @@ export async function forgetJobs(box: Box): Promise<void> {
     await Promise.all(items.map(({ id }) => box.jobs.cancel(id)))
   }
   await box.jobs.prune({ olderThanMs: 0 })
+}
+
+const operation = 'bench'
+
+/** The bench never reads how a wait queue ended, so nothing of it is kept for long. */
+export const benchLocksOptions: LocksOptions = { keepMs: 100 }
+
+/** Locks: one without other waiters, many resources at once, and one that ten wait for. */
+export async function benchLocks(
+  bench: Bench,
+  box: Box,
+  raw: Raw | undefined,
+): Promise<readonly BenchLine[]> {
+  const turn = async (resource: string, node: string) => {
+    const asked = { operation, resource, node }
+    const answer = await box.locks.acquire({ ...asked, want: 'turn' })
+    if (answer.status !== 'granted') throw new Error(`The lock was ${answer.status}.`)
+    await box.locks.release({ ...asked, token: answer.token, outcome: 'success' })
+  }
+  const one = await repeat(bench, { name: 'acquire and release' }, () => turn('one', 'a'))
+  const free = Array.from({ length: 50 }, (_, at) => `of-${at}`)
+  const fifty = await repeat(bench, { name: 'acquire and release, 50 at once', width: 50 }, async () => {
+    const resource = free.pop()!
+    await turn(resource, 'a')
+    free.push(resource)
+  })
+  const contended = await repeat(bench, { name: 'hand-over', width: 10 }, async () => {
+    await using held = await box.locks.hold(operation, 'line', { node: 'a', signal: bench.signal })
+    void held
+  })
+  // Two commits a turn.
+  const commits = raw && raw.commitsPerSecond / 2
+  return [
+    lineOf('acquire and release', 'turns of a lock without other waiters', one, commits),
+    lineOf('acquire and release, 50 at once', 'turns, each of another lock', fifty),
+    lineOf('hand-over', 'turns of one lock that ten wait for', contended),
+  ]
+}
+
+/** Removes the empty wait queues. */
+export async function forgetLocks(box: Box): Promise<void> {
+  await sleep(150)
+  const times = resolveLocksOptions(benchLocksOptions)
+  while ((await box.backend.locks.sweep(500, times)).length > 0);
+}
+
+/** Guards: new keys one by one, many at once, and a key that was done before. */
+export async function benchOnce(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]> {
+  const keys: string[] = []
+  const claim = async (key: string) => {
+    keys.push(key)
+    const answer = await box.once.claim(key)
+    if (answer.status !== 'run') throw new Error(`The key was ${answer.status}.`)
+    await box.once.done(key, answer.token, null)
+  }
+  try {
+    const one = await repeat(bench, { name: 'claim and done', most: 20_000 }, (number) =>
+      claim(`one-${number}`),
+    )
+    const fifty = await repeat(
+      bench,
+      { name: 'claim and done, 50 at once', width: 50, most: 50_000 },
+      (number) => claim(`fifty-${number}`),
+    )
+    const again = await repeat(bench, { name: 'claim again' }, async () => {
+      const { status } = await box.once.claim('one-0')
+      if (status !== 'done') throw new Error(`The key was ${status}.`)
+    })
+    // Two commits a key.
+    const commits = raw && raw.commitsPerSecond / 2
+    return [
+      lineOf('claim and done', 'new keys, one after the other', one, commits),
+      lineOf('claim and done, 50 at once', 'new keys', fifty),
+      lineOf('claim again', 'keys that were done before', again),
+    ]
+  } finally {
+    bench.tick('forgetting the keys')
+    for (let at = 0; at < keys.length; at += 100)
+      await Promise.all(keys.slice(at, at + 100).map((key) => box.once.forget(key)))
+  }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { spanOf, spanText } from './span.ts'
+import { spanOf, spanText } from './value-kinds.ts'
 
 test('a span on the command line is text, or milliseconds, and is refused by the name of its flag', () => {
   assert.equal(spanOf('--ttl', '1.5m'), 90_000)

@@ -1,0 +1,164 @@
+import type { Token } from '../../access/index.ts'
+import type { QueueStats } from '../../jobs/index.ts'
+import type { MonitorProblems } from '../../monitor/index.ts'
+import { showSpan } from '../table.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
+
+/** So long the oldest ready job of a queue may wait; the dashboard says the same. */
+const behindMs = 60_000
+/** So many jobs that ended are many to keep for ever. */
+export const manyEnded = 10_000
+
+/** What is stuck in queues: dead jobs, paused ones with jobs in them, and jobs that no worker claims. */
+export function judgeQueues(queues: readonly QueueStats[], now: number): readonly Finding[] {
+  const findings = queues.flatMap((line) => judgeQueue(line, now))
+  if (findings.length > 0) return findings
+  return [
+    ok(
+      'queues',
+      'queues',
+      `${queues.length} looked at: none has dead jobs, is behind, or is paused with jobs in it.`,
+    ),
+  ]
+}
+
+function judgeQueue({ queue, dead, paused, ready, oldestReadyAt }: QueueStats, now: number): Finding[] {
+  const findings: Finding[] = []
+  if (dead > 0)
+    findings.push(
+      warning(
+        'queues',
+        queue,
+        `${dead} of its jobs ${dead === 1 ? 'is' : 'are'} dead.`,
+        `See why with \`signalbox jobs ls --search "queue:${queue} state:dead"\`, then \`signalbox jobs bulk retry\` or \`delete\`.`,
+      ),
+    )
+  if (paused && ready > 0)
+    findings.push(
+      warning(
+        'queues',
+        queue,
+        `It is paused, and ${ready} of its jobs ${ready === 1 ? 'waits' : 'wait'}.`,
+        `Resume it with \`signalbox queues resume ${queue}\`.`,
+      ),
+    )
+  if (!paused && oldestReadyAt !== null && now - oldestReadyAt > behindMs)
+    findings.push(
+      warning(
+        'queues',
+        queue,
+        `It is behind: ${ready} ready, the oldest for ${showSpan(now - oldestReadyAt)}.`,
+        'Start more workers for it, or look why those that run claim nothing (their kinds, the queue’s limits).',
+      ),
+    )
+  return findings
+}
+
+/** Jobs that ended are kept for ever, unless a retention is set. `completed`: at least so many are kept. */
+export function judgeRetention(source: string, retentionMs: number | undefined, completed: number): Finding {
+  if (retentionMs !== undefined)
+    return ok('retention', source, `Jobs that ended are forgotten after ${showSpan(retentionMs)}.`)
+  if (completed < manyEnded)
+    return ok('retention', source, 'Jobs that ended are kept for ever; there are not many yet.')
+  return warning(
+    'retention',
+    source,
+    `Jobs that ended are kept for ever, and there are at least ${completed} completed ones.`,
+    'Set --retention, such as 30d.',
+  )
+}
+
+const soonMs = 7 * 86_400_000
+
+/** What is to be said of the tokens that count, those that ended left out. */
+export function judgeTokens(
+  tokens: readonly (Token & { readonly live: boolean })[],
+  now: number,
+): readonly Finding[] {
+  const live = tokens.filter((token) => token.live)
+  const findings = live.flatMap((token) => judgeToken(token, now))
+  if (findings.length > 0) return findings
+  return [
+    ok('tokens', 'tokens', live.length === 0 ? 'There are none.' : `${live.length} count, and all is well.`),
+  ]
+}
+
+function judgeToken({ id, name, scope, namespace, expiresAt }: Token, now: number): readonly Finding[] {
+  const subject = `${name} (${id})`
+  if (scope === 'admin' && expiresAt === null)
+    return [
+      warning(
+        'tokens',
+        subject,
+        `It may do everything${namespace === '*' ? ' in every namespace' : ''}, for ever.`,
+        `Make one that expires (\`signalbox token create --scope admin --expires 90d\`), then \`signalbox token revoke ${id}\`.`,
+      ),
+    ]
+  if (expiresAt !== null && expiresAt - now < soonMs)
+    return [
+      warning(
+        'tokens',
+        subject,
+        `It expires in ${showSpan(Math.max(0, expiresAt - now))}.`,
+        'Make another with `signalbox token create` and give it to the user of this one.',
+      ),
+    ]
+  return []
+}
+
+/** What is wrong with subscriptions, and how their secrets are kept. `hasKey`: whether there is a key to seal with. */
+export function judgeMonitor(
+  { dead, unreadable, plain }: MonitorProblems,
+  { hasKey, source }: { readonly hasKey: boolean; readonly source: string },
+): readonly Finding[] {
+  return [
+    judgeSecrets(hasKey, source, plain),
+    ...unreadable.map(({ subscription, message }) => judgeUnreadable(subscription, message)),
+    ...(dead.length === 0
+      ? [ok('notifications', 'subscriptions', 'None has dead notifications.')]
+      : dead.map(({ subscription, count }) => judgeDead(subscription, count))),
+  ]
+}
+
+function judgeSecrets(hasKey: boolean, source: string, plain: number): Finding {
+  const many = `${plain} subscription${plain === 1 ? '' : 's'}`
+  if (!hasKey && plain === 0)
+    return ok(
+      'secrets',
+      source,
+      'There is no key to seal channel secrets with, and no subscription needs one yet.',
+    )
+  if (!hasKey)
+    return warning(
+      'secrets',
+      source,
+      `There is no key, so the secrets of channels are plain text in the database (${many}).`,
+      'Set SIGNALBOX_SECRET_KEY, such as `openssl rand -base64 32` prints, then run `signalbox monitor reseal`.',
+    )
+  if (plain === 0) return ok('secrets', source, 'The secrets of channels are sealed in the database.')
+  return warning(
+    'secrets',
+    source,
+    `The channels of ${many} were stored before there was a key, and are plain text in the database.`,
+    'Run `signalbox monitor reseal`.',
+  )
+}
+
+export function judgeDead(subscription: string, count: number): Finding {
+  // Subscribers were not notified: that is lost until an operator replays it.
+  return problem(
+    'notifications',
+    subscription,
+    `${count} of its notifications ${count === 1 ? 'is' : 'are'} dead.`,
+    'See why with `signalbox monitor notifications --state dead`, then `signalbox monitor replay --dead`.',
+  )
+}
+
+export function judgeUnreadable(subscription: string, message: string | null): Finding {
+  return problem(
+    'secrets',
+    subscription,
+    message ?? 'Its channel is sealed, and the server cannot open it.',
+    'Give the server the key (SIGNALBOX_SECRET_KEY; several are separated by commas).',
+  )
+}
