@@ -113,7 +113,7 @@ export function monitor(s: string): readonly string[] {
     `CREATE INDEX monitor_notification_first ON ${s}.monitor_notification (namespace, channel, subject, id)
   WHERE finished_at IS NULL AND subject > ''`,
     `CREATE INDEX monitor_notification_due ON ${s}.monitor_notification (namespace, channel, due_at)
-  WHERE finished_at IS NULL AND due_at > 0`,
+  WHERE finished_at IS NULL AND max_attempts >= 0`,
     // Most are sent, and no statement looks for those by their status.
     `CREATE INDEX monitor_notification_status ON ${s}.monitor_notification (namespace, status, id)
   WHERE status <> 'sent'`,
@@ -122,7 +122,7 @@ export function monitor(s: string): readonly string[] {
     `CREATE INDEX monitor_notification_subject ON ${s}.monitor_notification (namespace, subject, id)
   WHERE attempt >= 0`,
     `CREATE INDEX monitor_notification_created ON ${s}.monitor_notification (namespace, subscription_id, created_at)
-  WHERE created_at > 0`,
+  WHERE window_ms >= 0`,
     `CREATE INDEX monitor_notification_finished ON ${s}.monitor_notification (namespace, finished_at)
   WHERE finished_at IS NOT NULL`,
 

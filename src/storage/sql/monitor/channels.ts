@@ -81,7 +81,7 @@ const selectNext = statement(
   { namespace: 'text', channel: 'text' },
   (d) => `
 SELECT min(n.due_at) AS at FROM @monitor_notification n ${d.byIndex('monitor_notification_due')}
-WHERE ${unsettled('n')} AND n.due_at > 0 AND n.due_at > ${d.now}`,
+WHERE ${unsettled('n')} AND n.max_attempts >= 0 AND n.due_at > ${d.now}`,
 )
 
 // In the order of ids, as far as it takes to find enough: of each it is looked whether it is the first of its subject.

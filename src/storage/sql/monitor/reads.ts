@@ -91,7 +91,7 @@ export const listDecisions: Operation<[string, DecisionQuery], readonly Decision
 
 const notifications = (hint: string, where: string) => `
 SELECT * FROM @monitor_notification ${hint}
-WHERE namespace = :namespace ${where} {AND created_at > 0 AND subscription_id = :subscriptionId} {AND status = :status}
+WHERE namespace = :namespace ${where} {AND window_ms >= 0 AND subscription_id = :subscriptionId} {AND status = :status}
   {AND id < :before}
 ORDER BY id DESC LIMIT :limit`
 

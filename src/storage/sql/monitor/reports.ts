@@ -53,7 +53,7 @@ const countCreated = statement(
   (d) => `
 SELECT v.nr AS nr, (
   SELECT count(*) FROM @monitor_notification n ${d.byIndex('monitor_notification_created')}
-  WHERE n.namespace = :namespace AND n.subscription_id = v.subscription_id AND n.created_at > 0
+  WHERE n.namespace = :namespace AND n.subscription_id = v.subscription_id AND n.window_ms >= 0
     AND n.created_at > ${d.now} - v.per_ms) AS created
 FROM :rows`,
 )

@@ -108,7 +108,7 @@ export const monitor: readonly string[] = [
   `CREATE INDEX monitor_notification_first
     ON monitor_notification (namespace, channel, subject, id) WHERE finished_at IS NULL AND subject > ''`,
   `CREATE INDEX monitor_notification_due
-    ON monitor_notification (namespace, channel, due_at) WHERE finished_at IS NULL AND due_at > 0`,
+    ON monitor_notification (namespace, channel, due_at) WHERE finished_at IS NULL AND max_attempts >= 0`,
   `CREATE INDEX monitor_notification_status ON monitor_notification (namespace, status, id) WHERE status <> 'sent'`,
   `CREATE INDEX monitor_notification_dead ON monitor_notification (namespace, subscription_id, finished_at)
     WHERE status = 'dead'`,
