@@ -17,8 +17,7 @@ export {
   type WebhookVerdict,
 } from './channels/verify-webhook.ts'
 export type { Sender, SenderOptions } from './delivery/sender.ts'
-export type { SendingCounts } from './delivery/sending-counts.ts'
-export type { SendingTrouble } from './delivery/sending-trouble.ts'
+export type { SendingCounts, SendingTrouble } from './delivery/sending-outcome.ts'
 export type { TestSendAnswer } from './delivery/test-send.ts'
 export type { SubjectMatch, TextMatch } from './match.ts'
 export { createMonitor, type Monitor, type MonitorParts } from './monitor.ts'

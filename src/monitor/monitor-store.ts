@@ -4,14 +4,17 @@ import type { NewJob } from '../jobs/index.ts'
  * What the monitor asks of a backend: all of it in the SQL store, because a decision and what it leads to commit
  * together. A store keeps rows and compares versions; whether something is notified, and why not, is decided in decide.ts.
  *
- * A report is decided on what `known` answers and written by `write`, which takes only if nothing of that changed
- * meanwhile: no row is locked while it is thought about, and nobody reads and then writes without a condition.
+ * A report is decided on what `known` answers. `write` takes it only if nothing of that changed meanwhile, so no row is locked
+ * while the service decides.
  *
  * A subject (source, time slot, venue) is named by the SHA-256 of its parts in hexadecimal, a state by the SHA-256 of its
  * canonical form. What users gave (states, channels, matchers) comes and goes as JSON text. Times are the store's clock.
  */
 export interface MonitorStore {
-  /** What is known of these subjects, in order; and what the rules' revision is. One read, one state of the store. */
+  /**
+   * What is known of these subjects, in order, and the revision of the rules. The revision is read first, then the subjects, then
+   * their windows: a report that commits meanwhile raises a version, and `write` refuses what was decided on the older one.
+   */
   known(ask: KnownAsk): Promise<Known>
   /** Writes everything in one transaction, or nothing. */
   write(batch: ReportBatch): Promise<BatchAnswer>
@@ -27,15 +30,15 @@ export interface MonitorStore {
   unsilence(id: string): Promise<boolean>
 
   /**
-   * Takes a channel for one sender, under a lease; whoever comes while it is taken leaves word (`wanted`), so that the
-   * one who has it looks again before letting go. Taking it clears the word; one's own token takes it again. `state` is
-   * what `proceed` kept last.
+   * Takes a channel for one sender, under a lease. A sender that finds it taken leaves word (`wanted`), so that its holder
+   * looks again before it lets go. Taking the channel clears the word; the holder's token takes it again. `state` is what
+   * `proceed` kept last.
    */
   take(ask: TakeAsk): Promise<Taken>
   /**
    * Notifications of this channel that may be sent now: due, unsettled (`pending`, or `sending` from a sender that
-   * died, or one's own), and none of the same subject in this channel before it unsettled; by id. Undefined: the channel
-   * is not ours any more (a lease that ran out is lost, whether or not anybody took it).
+   * died, or the sender's own), and none of the same subject in this channel before it unsettled; by id. Undefined: the
+   * channel is not the sender's any more. A lease that ran out is lost, whether or not another sender took the channel.
    */
   due(ref: ChannelRef, limit: number): Promise<DueAnswer | undefined>
   /**
@@ -43,7 +46,7 @@ export interface MonitorStore {
    * channel's state as given and its lease; false, and nothing written: not ours.
    */
   proceed(ref: ChannelRef, step: SendingStep): Promise<boolean>
-  /** Lets go, unless somebody left word: then `wanted` is cleared, it stays taken, and the answer is 'wanted'. */
+  /** Lets go, unless another sender left word: then `wanted` is cleared, it stays taken, and the answer is 'wanted'. */
   letGo(ref: ChannelRef): Promise<'released' | 'wanted' | 'lost'>
 
   /** Newest first; `before` is the last id of the page before. */
@@ -257,7 +260,7 @@ export interface SendingStep {
  * - `dead`: the reservation becomes `owed` if it is still this notification's, and its event id is forgotten. Of the same
  *   subject and subscription, what else is owed, was never notified and is not the present state is forgotten.
  * - `held`: kept for an operator; the window begins as if it were sent.
- * - `cancelled`: nobody is subscribed any more; the reservation is deleted if it is still this notification's.
+ * - `cancelled`: the subscription is gone; the reservation is deleted if it is still this notification's.
  */
 export interface SendingEnd {
   readonly id: string

@@ -22,8 +22,7 @@ import {
   resolveListSubjects,
 } from './monitor-reads.ts'
 import type { MonitorStore, NotificationRecord } from './monitor-store.ts'
-import { createMint } from './notification-ids.ts'
-import { notifyJob, notifyQueue } from './notification-queue.ts'
+import { createMint, notifyJob, notifyQueue } from './notification-queue.ts'
 import type { Report, ReportAnswer } from './report/report.ts'
 import { type BatchParts, runBatch } from './report/report-batch.ts'
 import { runReport } from './report/run-report.ts'

@@ -16,9 +16,8 @@ import {
   textOf,
 } from './channel-config.ts'
 import { createHiding } from './hide-secrets.ts'
-import { escapeMarkdown } from './markdown.ts'
 import { layOut, type Page } from './paging.ts'
-import { jsonBytes } from './plain-text.ts'
+import { escapeMarkdown, jsonBytes } from './plain-text.ts'
 
 /**
  * A custom robot of a DingTalk group. It answers errors with HTTP 200, takes 20 messages a minute and is silent for ten

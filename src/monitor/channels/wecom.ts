@@ -11,8 +11,8 @@ import {
   robotSecrets,
 } from './channel-config.ts'
 import { createHiding } from './hide-secrets.ts'
-import { escapeMarkdown } from './markdown.ts'
 import { layOut, type Page } from './paging.ts'
+import { escapeMarkdown } from './plain-text.ts'
 
 /** A robot of a WeCom (Enterprise WeChat) group: the key is in the url, messages are short, 20 a minute. */
 

@@ -7,9 +7,17 @@ import type { AddressBook, Addressee } from './address-book.ts'
 import { Limiter } from './channel-limiter.ts'
 import { type Candidate, planMessages } from './digest.ts'
 import { type Courier, prepareMessage, type Sendable, sendMessages } from './message-wave.ts'
-import type { SendingTally } from './sending-counts.ts'
-import { codeOf, deadEnd, judgeAbandoned, sealedEnd, sendingCodes } from './sending-outcome.ts'
-import { isWaitingForKey, type SendingTrouble, troubleOf } from './sending-trouble.ts'
+import {
+  codeOf,
+  deadEnd,
+  isWaitingForKey,
+  judgeAbandoned,
+  type SendingTally,
+  type SendingTrouble,
+  sealedEnd,
+  sendingCodes,
+  troubleOf,
+} from './sending-outcome.ts'
 
 /**
  * One turn for one channel: takes it, sends what is due, sees to it that somebody comes back for the rest, lets go.

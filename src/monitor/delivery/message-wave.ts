@@ -5,8 +5,7 @@ import type { StoreTime } from '../store-time.ts'
 import type { Limiter, Passage } from './channel-limiter.ts'
 import { composeMessage } from './compose-message.ts'
 import type { Candidate } from './digest.ts'
-import type { SendingTally } from './sending-counts.ts'
-import { judgeTry, type TryOutcome } from './sending-outcome.ts'
+import { judgeTry, type SendingTally, type TryOutcome } from './sending-outcome.ts'
 
 /** A few messages that go through a channel's robots at once: how they are made ready, sent and judged. */
 

@@ -8,8 +8,7 @@ import type { StoredChannels } from '../secrets/stored-channels.ts'
 import { AddressBook } from './address-book.ts'
 import { type PumpOptions, type PumpParts, pumpChannel, pumpDefaults } from './channel-pump.ts'
 import type { Outbound } from './outbound.ts'
-import { type SendingCounts, SendingTally } from './sending-counts.ts'
-import type { SendingTrouble } from './sending-trouble.ts'
+import { type SendingCounts, SendingTally, type SendingTrouble } from './sending-outcome.ts'
 
 /**
  * Sends what the monitor decided: a worker on a queue of Signalbox's own. Any number of them may run, in any number of

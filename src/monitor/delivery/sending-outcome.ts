@@ -1,6 +1,7 @@
 import type { SendVerdict } from '../channels/channel.ts'
 import type { NotificationRecord, SendingEnd } from '../monitor-store.ts'
-import type { SendingCounts } from './sending-counts.ts'
+import { type ShownPlace, showPlace } from '../subject-forms.ts'
+import type { Addressee } from './address-book.ts'
 
 /**
  * What becomes of a notification after a try. Pure.
@@ -114,4 +115,82 @@ function free(same: { id: string; digestId: string | null }, reason: string): Ju
 
 function encode(message: string, code?: string): string {
   return JSON.stringify(code === undefined ? { message } : { message, code })
+}
+
+/** A notification that a sender did not deliver, for logs. It holds no secret. */
+export interface SendingTrouble extends ShownPlace {
+  /** `dead`: it was given up. `sealed`: it waits, because its channel is sealed with a key that is not here. */
+  readonly kind: 'dead' | 'sealed'
+  readonly notificationId: string
+  readonly subscriptionId: string
+  /** The subscription's name. */
+  readonly subscription: string
+  /** The type of channel. */
+  readonly channel: string
+  readonly reason: string
+}
+
+/** What an end means for an operator; undefined: nothing to say. */
+export function troubleOf(
+  { outcome, error }: SendingEnd,
+  notification: NotificationRecord,
+  { name, stored }: Addressee,
+): SendingTrouble | undefined {
+  const kind =
+    outcome === 'dead' ? 'dead' : outcome === 'retry' && isWaitingForKey(stored) ? 'sealed' : undefined
+  if (kind === undefined) return undefined
+  const { id, subscriptionId } = notification
+  return {
+    ...{ kind, notificationId: id, subscriptionId, subscription: name, channel: stored.type },
+    ...showPlace(notification),
+    reason: messageOf(error),
+  }
+}
+
+/** Its channel may open once this process has the key. */
+export function isWaitingForKey({ problem }: Addressee['stored']): boolean {
+  return problem?.code === 'secret_sealed'
+}
+
+function messageOf(error: string | null): string {
+  if (error === null) return 'no reason was given'
+  return (JSON.parse(error) as { readonly message: string }).message
+}
+
+/** What became of notifications, by the type of their channel. */
+export interface SendingCounts {
+  /** Notifications that a provider took. */
+  sent: number
+  /** Tries that failed and will be made again. */
+  retried: number
+  dead: number
+  /** Tries of which nobody knows whether they arrived. */
+  ambiguous: number
+  /** Kept for an operator, because nobody knows. */
+  held: number
+  cancelled: number
+  /** Notifications that shared a message with others. */
+  digested: number
+  /** How often a provider asked a robot to be silent. */
+  penalties: number
+}
+
+/** Adds up, by type. */
+export class SendingTally {
+  readonly #types = new Map<string, SendingCounts>()
+
+  add(type: string, what: keyof SendingCounts, count = 1): void {
+    const counts = this.#types.get(type) ?? zero()
+    this.#types.set(type, counts)
+    counts[what] += count
+  }
+
+  /** As they are now. */
+  counts(): Readonly<Record<string, Readonly<SendingCounts>>> {
+    return Object.fromEntries([...this.#types].map(([type, counts]) => [type, { ...counts }]))
+  }
+}
+
+function zero(): SendingCounts {
+  return { sent: 0, retried: 0, dead: 0, ambiguous: 0, held: 0, cancelled: 0, digested: 0, penalties: 0 }
 }

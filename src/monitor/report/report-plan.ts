@@ -1,6 +1,5 @@
 import type { Known, KnownSubject, ReportBatch } from '../monitor-store.ts'
-import type { Mint } from '../notification-ids.ts'
-import { notifyJob } from '../notification-queue.ts'
+import { type Mint, notifyJob } from '../notification-queue.ts'
 import type { RuleBook, Subscriber } from '../subscription-rules.ts'
 import type { Decision, Verdict } from './decide.ts'
 import { draft } from './draft.ts'

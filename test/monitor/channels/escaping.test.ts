@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { escapeMarkdown } from '../../../src/monitor/channels/markdown.ts'
+import { escapeMarkdown } from '../../../src/monitor/channels/plain-text.ts'
 import { aChannel, aMessage } from './messages.ts'
 
 const urls = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { decodeIdTime } from '../core/ids.ts'
-import { createMint } from './notification-ids.ts'
+import { createMint } from './notification-queue.ts'
 
 test('ids go by the clock they are given and rise, whoever made the last one', () => {
   const [here, there] = [createMint(), createMint()]
