@@ -48,7 +48,8 @@ test('a file that is missing, comes twice or is imported by none before it is a 
     ].join('\n'),
   )
   const texts = new Map([
-    ['src/box.ts', "import { start } from './a/start.ts'\nimport { Rows } from './store/rows.ts'\n"],
+    ['src/a/index.ts', "export { start } from './start.ts'\n"],
+    ['src/box.ts', "import { Rows } from './store/rows.ts'\n"],
     ['src/a/start.ts', "import { decide } from '../b/index.ts'\nexport function start() {}\n"],
     ['src/b/index.ts', "export { decide } from './rules.ts'\nexport { other } from './other.ts'\n"],
     ['src/b/rules.ts', 'export function decide() {}\n'],

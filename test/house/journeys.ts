@@ -1,7 +1,8 @@
 /**
  * The journeys of ARCHITECTURE.md: for one thing that users do, the files that a reader follows, in order. This follows
  * them through the imports. A file of a list must be imported by an earlier file of the list, or by a join point: a file that
- * puts a store or a handler behind its interface. An `index.ts` between the two counts if it passes a name on.
+ * puts a store or a handler behind its interface. An `index.ts` between the two counts if it passes a name on. The first
+ * file is an entry: an `index.ts` exports from it.
  */
 import { posix } from 'node:path'
 import { scanImports, withoutComments } from './imports.ts'
@@ -45,9 +46,14 @@ export function findBreaks({ title, joins, steps }: Journey, sources: Sources): 
   return steps.flatMap(({ path }, index) => {
     const before = steps.slice(0, index).map((step) => step.path)
     if (before.includes(path)) return [`${title}: ${path} comes twice`]
-    if ([...before, ...joins].some((from) => doesImport(from, path, sources))) return []
+    const importers = index === 0 ? entriesOf(sources) : [...before, ...joins]
+    if (importers.some((from) => doesImport(from, path, sources))) return []
     return [`${title}: no earlier file and no join point imports ${path}`]
   })
+}
+
+function entriesOf(sources: Sources): readonly string[] {
+  return [...sources.keys()].filter((path) => path.endsWith('/index.ts'))
 }
 
 /** Whether a file imports another, or a name of it through index.ts, or starts it as a thread. */
