@@ -2,7 +2,7 @@
 import type { BenchModule } from '../../case.ts'
 import { bulkTrial } from './bulk.ts'
 import { drainTrials } from './drain.ts'
-import { fleetTrials } from './fleet.ts'
+import { fleetTrials } from './fleet/trials.ts'
 import { growthTrial } from './growth.ts'
 import { idleTrials } from './idle.ts'
 import { inFlightTrial } from './in-flight.ts'

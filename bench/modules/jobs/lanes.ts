@@ -28,6 +28,8 @@ export type LaneName =
   | 'BullMQ'
   | 'BullMQ tuned'
   | 'BullMQ on Postgres'
+  | 'plain rows 50'
+  | 'plain rows tuned'
   | 'raw postgres'
   | 'raw mariadb'
   | 'raw sqlite'
@@ -80,6 +82,15 @@ export const lanes: Readonly<Record<LaneName, KnownLane>> = {
   'BullMQ on Postgres': {
     engine: 'postgres',
     load: async () => (await import('./bullmq.ts')).bullPostgresLane('tuned'),
+  },
+  'plain rows 50': {
+    engine: 'postgres',
+    load: async () => (await import('./fleet/plain-rows.ts')).plainRowsLane(50, 50),
+  },
+  'plain rows tuned': {
+    engine: 'postgres',
+    load: async () =>
+      (await import('./fleet/plain-rows.ts')).plainRowsLane(tuned.concurrency, tuned.prefetch),
   },
   'raw postgres': {
     engine: 'postgres',

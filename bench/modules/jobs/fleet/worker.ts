@@ -1,6 +1,6 @@
 /** One worker process of a fleet. It starts and stops its worker on request, and reports its jobs and its CPU time. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type LaneName, lanes } from './lanes.ts'
+import { type LaneName, lanes } from '../lanes.ts'
 
 export interface FleetOrder {
   readonly lane: LaneName
@@ -37,7 +37,8 @@ process.on('message', async (message: 'start' | 'stop') => {
   if (message === 'start') {
     handled = 0
     began = process.cpuUsage()
-    stop = (await lane.work(handle, raise)).stop
+    const worker = await lane.work(handle, raise)
+    stop = () => worker.stop()
     process.send!('started')
     return
   }

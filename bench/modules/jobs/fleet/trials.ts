@@ -6,15 +6,15 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { within } from '../../../test/support/deadline.ts'
-import type { Case, Contestant, Trial } from '../../case.ts'
-import { atLeastTimes, atMostTimes, type Goal } from '../../goal.ts'
-import { childFlags } from '../../measure.ts'
-import type { FleetOrder, FleetReport } from './fleet-worker.ts'
-import { groundOf } from './ground.ts'
-import { fill, type Lane, untilEmpty } from './lane.ts'
-import { type LaneName, lanes } from './lanes.ts'
-import { createPlace } from './place.ts'
+import { within } from '../../../../test/support/deadline.ts'
+import type { Case, Contestant, Trial } from '../../../case.ts'
+import { atLeastTimes, atMostTimes, type Goal } from '../../../goal.ts'
+import { childFlags } from '../../../measure.ts'
+import { groundOf } from '../ground.ts'
+import { fill, type Lane, untilEmpty } from '../lane.ts'
+import { type LaneName, lanes } from '../lanes.ts'
+import { createPlace } from '../place.ts'
+import type { FleetOrder, FleetReport } from './worker.ts'
 
 /** Payload that stands beside the job's number, so that a payload has about 1 KB. */
 const filler = 'x'.repeat(1_000)
@@ -73,7 +73,7 @@ async function workOffFilled(
 }
 
 function startWorker(order: FleetOrder): ChildProcess {
-  return fork(fileURLToPath(new URL('fleet-worker.ts', import.meta.url)), [JSON.stringify(order)], {
+  return fork(fileURLToPath(new URL('worker.ts', import.meta.url)), [JSON.stringify(order)], {
     execArgv: [...childFlags],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
@@ -122,6 +122,7 @@ function fleetTrial(name: string, fleet: Fleet, goals: { readonly rate: Goal; re
     contestants: {
       signalbox: drained(`signalbox ${lane}`, fleet),
       'graphile-worker': drained(`graphile-worker ${lane}`, fleet),
+      limit: drained(`plain rows ${lane}`, fleet),
     },
     cases: [
       { ...rate, name, goal: goals.rate },
