@@ -58,6 +58,9 @@ export async function sendMixes(
   return { ...counts, jobs: added.length }
 }
 
+/** A lost answer never comes. One on a machine with ten times more to do than it can took 19 s. */
+const answerMs = 60_000
+
 /** Sends one mix, and gives the jobs that its answers speak of. */
 async function exchange(
   port: number,
@@ -81,10 +84,10 @@ async function exchange(
   }
   let expected = answered
   try {
-    const { length } = await connection.comes(answered.length)
+    const { length } = await connection.comes(answered.length, answerMs)
     if (connection.isClosed && answered[length - 1]?.mayBeLast) expected = answered.slice(0, length)
     // What became a WebSocket stays open.
-    else if (answered.at(-1)!.isLast && connection.answers.at(-1)?.status !== 101) await connection.closes()
+    else if (answered.at(-1)!.isLast && connection.answers.at(-1)?.status !== 101) await connection.closes(answerMs)
   } catch (error) {
     throw new Error(`${error}; ${shown()}`)
   }
