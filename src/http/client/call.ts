@@ -1,5 +1,5 @@
 import type { Duration } from '../../core/duration.ts'
-import { SignalboxError } from '../../core/errors.ts'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
 import type { Route, Shape } from '../contract/index.ts'
 
@@ -77,4 +77,14 @@ function segment(name: string, value: unknown): string {
 export function bodyText(body: unknown): string | undefined {
   if (body === undefined) return undefined
   return body instanceof JsonText ? body.text : JSON.stringify(body)
+}
+
+/** The answer, or undefined where there is no such thing. */
+export async function orUndefined<Value>(promise: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await promise
+  } catch (error) {
+    if (isSignalboxError(error, 'not_found')) return undefined
+    throw error
+  }
 }

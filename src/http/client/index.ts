@@ -98,7 +98,6 @@ export {
   whoAmI,
 } from '../contract/index.ts'
 export type { AuditClient } from './audit.ts'
-export type { BulkClient, WireBulkCount, WireBulkOperation } from './bulk.ts'
 export { type CallArguments, type CallInput, type CallOptions, JsonText } from './call.ts'
 export { type Client, createClient } from './client.ts'
 export type { ClientOptions, FetchFunction } from './client-options.ts'
@@ -112,14 +111,19 @@ export type {
   WireTaskEvent,
 } from './dispatch.ts'
 export type {
+  BulkClient,
   JobsClient,
+  SchedulesClient,
   WireAdded,
+  WireBulkCount,
+  WireBulkOperation,
   WireClaimedJob,
   WireFoundJob,
   WireHeld,
   WireJob,
   WireQueueStats,
   WireQueues,
+  WireSchedule,
 } from './jobs.ts'
 export type { LocksClient, WatchLockOptions, WireLockEvent } from './locks.ts'
 export type { MonitorClient } from './monitor.ts'
@@ -137,7 +141,6 @@ export type {
 export type { NodeTaskEvent } from './node/node-tasks.ts'
 export type { OnceClient, WireClaimed } from './once.ts'
 export type { OverviewClient, WireMe, WireOverview } from './overview.ts'
-export type { SchedulesClient, WireSchedule } from './schedules.ts'
 export type { StreamOptions } from './stream.ts'
 export type { StreamCallbacks, StreamEvent } from './stream-connection.ts'
 export type { TokensClient } from './tokens.ts'

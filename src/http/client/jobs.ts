@@ -4,25 +4,35 @@ import {
   type AckBody,
   ackJob,
   addJobs,
+  type BulkBody,
+  bulkJobs,
   type Cancelled,
   type ClaimBody,
+  cancelBulkOperation,
   cancelJob,
   claimJobs,
+  getBulkOperation,
   getJob,
+  getSchedule,
   type JobLogsQuery,
   type JobToAddBody,
   jobLogs,
   type LimitQueueBody,
+  type ListBulkQuery,
   type ListJobsQuery,
   type ListQueuesQuery,
+  type ListSchedulesQuery,
   limitQueue,
+  listBulkOperations,
   listJobs,
   listQueues,
+  listSchedules,
   type NackBody,
   type NoteBody,
   nackJob,
   noteJob,
   pauseQueue,
+  pauseSchedule,
   pruneJobs,
   type QueueLimited,
   type QueueSwitched,
@@ -30,19 +40,22 @@ import {
   type Renewed,
   type RetryDeadBody,
   removeJobs,
+  removeSchedule,
   renewJob,
   resumeQueue,
+  resumeSchedule,
   retryDeadJobs,
   retryJob,
+  runSchedule,
+  type SetScheduleBody,
   type Settled,
   type ShapeOf,
+  setSchedule,
   unlimitQueue,
   wakeQueue,
 } from '../contract/index.ts'
-import { orUndefined } from './absent.ts'
-import { type BulkClient, createBulkClient } from './bulk.ts'
+import { orUndefined } from './call.ts'
 import type { Client } from './client.ts'
-import { createSchedulesClient, type SchedulesClient } from './schedules.ts'
 
 /** A job as the server shows it in a list, and by itself. */
 export type WireJob = ShapeOf<typeof listJobs>['reply']['items'][number]
@@ -173,3 +186,62 @@ const pruneMs = 120_000
 function pageBytes(limit: number): number {
   return 65_536 + Math.min(500, Math.max(1, Math.floor(limit) || 1)) * 655_360
 }
+
+/** Something done to every job that a search means, as the server shows it. */
+export type WireBulkOperation = ShapeOf<typeof getBulkOperation>['reply']
+export type WireBulkCount = Exclude<ShapeOf<typeof bulkJobs>['reply'], WireBulkOperation>
+
+/** The verbs of bulk operations, over HTTP. */
+export interface BulkClient {
+  bulk(options: BulkBody & { readonly dryRun: true }): Promise<WireBulkCount>
+  bulk(options: BulkBody & { readonly dryRun?: false }): Promise<WireBulkOperation>
+  bulk(options: BulkBody): Promise<WireBulkOperation | WireBulkCount>
+  bulkOperation(id: string): Promise<WireBulkOperation | undefined>
+  bulkOperations(options?: ListBulkQuery): Promise<readonly WireBulkOperation[]>
+  /** Throws `not_found`. */
+  cancelBulk(id: string): Promise<WireBulkOperation>
+}
+
+export function createBulkClient(client: Pick<Client, 'call'>): BulkClient {
+  const verbs = {
+    bulk: (body: BulkBody) => client.call(bulkJobs, { body }),
+    bulkOperation: (id: string) => orUndefined(client.call(getBulkOperation, { params: { id } })),
+    bulkOperations: async (query: ListBulkQuery = {}) =>
+      (await client.call(listBulkOperations, { query })).items,
+    cancelBulk: (id: string) => client.call(cancelBulkOperation, { params: { id } }),
+  }
+  return verbs as BulkClient
+}
+
+/** A schedule as the server shows it. */
+export type WireSchedule = ShapeOf<typeof getSchedule>['reply']
+
+/** The verbs of schedules, over HTTP. */
+export interface SchedulesClient {
+  /** Makes a schedule, or changes it to this; said again it changes nothing. */
+  set(name: string, options: Omit<SetScheduleBody, 'name'>): Promise<WireSchedule>
+  find(name: string): Promise<WireSchedule | undefined>
+  list(options?: ListSchedulesQuery): Promise<ShapeOf<typeof listSchedules>['reply']>
+  /** False: there was none. */
+  remove(name: string): Promise<boolean>
+  pause(name: string): Promise<WireSchedule>
+  resume(name: string): Promise<WireSchedule>
+  /** Adds its job now, out of turn. */
+  run(name: string): Promise<ShapeOf<typeof runSchedule>['reply']>
+}
+
+export function createSchedulesClient(client: Pick<Client, 'call'>): SchedulesClient {
+  return {
+    set: (name, options) => client.call(setSchedule, { body: { ...options, name } }),
+    find: (name) => orUndefined(client.call(getSchedule, { params: { name } })),
+    list: (query = {}) =>
+      client.call(listSchedules, { query, maxReplyBytes: Number(query.limit ?? 50) * maxScheduleBytes }),
+    remove: async (name) => (await client.call(removeSchedule, { params: { name } })).removed,
+    pause: (name) => client.call(pauseSchedule, { params: { name } }),
+    resume: (name) => client.call(resumeSchedule, { params: { name } }),
+    run: (name) => client.call(runSchedule, { params: { name } }),
+  }
+}
+
+/** A payload of 256 KiB may be escaped, and there is something around it. */
+const maxScheduleBytes = 2 * 1_048_576

@@ -2,6 +2,7 @@ import type { TInteger, TNull, TSchema, TString, TUnion, TUnsafe } from 'typebox
 import type { Backoff } from '../../core/backoff.ts'
 import type { Failure } from '../../core/describe-error.ts'
 import type { Duration } from '../../core/duration.ts'
+import { jobStates } from '../../core/job-states.ts'
 import { instantOptions, nameOptions, schemaFor, spanPattern, strict, Type } from './schema.ts'
 
 /** Values that routes of all modules speak of. */
@@ -73,3 +74,8 @@ export const backoffBody: TUnsafe<BackoffBody> = Type.Unsafe<BackoffBody>(
 export function orNull<S extends TSchema>(schema: S): TUnion<[S, TNull]> {
   return Type.Union([schema, Type.Null()])
 }
+
+/** The states of a job. */
+export const jobState: TUnsafe<(typeof jobStates)[number]> = Type.Unsafe(
+  Type.Union(jobStates.map((state) => Type.Literal(state))),
+)

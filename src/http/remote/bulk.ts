@@ -8,7 +8,7 @@ import {
   type SearchPage,
 } from '../../jobs/index.ts'
 import type { Client } from '../client/index.ts'
-import { objectOf, withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './encode.ts'
 import { inParallel } from './parallel.ts'
 
 /** A sealer may have to ask a key service for each. */

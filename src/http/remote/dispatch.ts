@@ -3,7 +3,7 @@ import { encodeJson } from '../../core/json.ts'
 import { text } from '../../core/options.ts'
 import type { Dispatch, NodeView, PoolView, TaskEvent } from '../../dispatch/index.ts'
 import type { Client, WireTaskEvent } from '../client/index.ts'
-import { objectOf, withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './encode.ts'
 
 /** What a box on a server has of dispatch: tasks, and the views of operators, which have to be asked for there. */
 export interface RemoteDispatch

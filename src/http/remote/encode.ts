@@ -1,5 +1,7 @@
-import type { NewJob, Verdict } from '../../jobs/index.ts'
-import { ackJob, JsonText, nackJob } from '../client/index.ts'
+import { SignalboxError } from '../../core/errors.ts'
+import { show } from '../../core/options.ts'
+import type { ClaimedRecord, JobRecord, NewJob, Verdict } from '../../jobs/index.ts'
+import { ackJob, JsonText, nackJob, type WireClaimedJob, type WireJob } from '../client/index.ts'
 
 /**
  * Records as bodies. Payload, result, error and back-off are JSON text already, kept byte for byte: they are set into
@@ -67,4 +69,69 @@ function withText(object: string, members: Readonly<Record<string, string | null
   let text = object.slice(0, -1)
   for (const [name, value] of Object.entries(members)) if (value !== null) text += `,"${name}":${value}`
   return `${text}}`
+}
+
+/** Jobs as the server shows them, as the records that jobs ask of a store. */
+
+export function decodeRecord({ tags, schedule, limitKey, lock, ...job }: WireJob): JobRecord {
+  return {
+    ...job,
+    payload: JSON.stringify(job.payload ?? null),
+    backoff: JSON.stringify(job.backoff),
+    meta: encodeMeta({ tags, schedule, limitKey, lock }),
+    result: textOrNull(job.result),
+    error: textOrNull(job.error),
+    // Not shown of a job that one only looks at; the server keeps both and judges by them.
+    handBackCount: 0,
+    snoozeCount: 0,
+    leaseEndsAt: null,
+  }
+}
+
+export function decodeClaimedRecord(job: WireClaimedJob): ClaimedRecord {
+  const { token, leaseEndsAt, handBackCount, snoozeCount } = job
+  const { trace, fence, ...plain } = job
+  const record = {
+    ...{ ...decodeRecord(plain), token, leaseEndsAt, handBackCount, snoozeCount },
+    ...(fence === null || fence === undefined ? {} : { fence }),
+  }
+  if (trace === null) return record
+  const known = record.meta === null ? {} : (JSON.parse(record.meta) as object)
+  return { ...record, meta: JSON.stringify({ ...known, trace }) }
+}
+
+/** A server of an older version has less to show. */
+function encodeMeta({
+  tags,
+  schedule,
+  limitKey,
+  lock,
+}: Partial<Pick<WireJob, 'tags' | 'schedule' | 'limitKey' | 'lock'>>): string | null {
+  const said = {
+    ...(limitKey && { limitKey }),
+    ...(lock && { lock }),
+    ...(tags !== undefined && tags.length > 0 && { tags }),
+    ...(schedule && { schedule: schedule.name, slotAt: schedule.slotAt }),
+  }
+  return Object.keys(said).length === 0 ? null : JSON.stringify(said)
+}
+
+function textOrNull(value: unknown): string | null {
+  return value === null || value === undefined ? null : JSON.stringify(value)
+}
+
+export type Defined<T> = { [Key in keyof T]: Exclude<T[Key], undefined> }
+
+/** JSON has no undefined, and what is left out is the server's default. */
+export function withoutUndefined<T extends object>(value: T): Defined<T> {
+  objectOf('Options', value)
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Defined<T>
+}
+
+/** That options are an object. Whatever else would come apart into nothing, and the server never hear of it. */
+export function objectOf<T extends object>(name: string, value: T): T {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new SignalboxError('invalid_argument', `${name} must be an object, not ${show(value)}.`, {
+    details: { option: name },
+  })
 }

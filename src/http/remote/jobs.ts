@@ -9,6 +9,7 @@ import {
   type AddTarget,
   type AnyDefinition,
   type BatchSpec,
+  checkSchedule,
   createJobs,
   type Ended,
   type HandledJob,
@@ -26,6 +27,7 @@ import {
   type NoteOptions,
   openShown,
   type ProgressUpdate,
+  type Schedules,
   SealedJobStore,
   type Sealer,
   type Worker,
@@ -33,10 +35,9 @@ import {
 } from '../../jobs/index.ts'
 import type { Client } from '../client/index.ts'
 import { createRemoteBulk, createRemoteList } from './bulk.ts'
-import { objectOf } from './defined.ts'
+import { objectOf } from './encode.ts'
 import { createRemoteLogs } from './logs.ts'
 import { isOfSeveral, noTransaction, RemoteJobStore } from './remote-job-store.ts'
-import { createRemoteSchedules } from './schedules.ts'
 
 /**
  * The verbs of jobs on a server elsewhere: all but what needs a transaction. That is refused where it is written, by
@@ -240,4 +241,33 @@ function listed(handlers: RemoteWorkerOptions['handlers'] | undefined): unknown 
 
 function asHandled([kind, handler]: [string, unknown]): { kind: string; handler: unknown } {
   return { kind, handler }
+}
+
+/** Schedules that are kept on a server elsewhere, and run there. */
+export function createRemoteSchedules({ jobs: { schedules } }: Client): Schedules {
+  return {
+    ...schedules,
+    async set(name, options) {
+      // What is wrong with it is said here as it would be there; only here is the schema of a defined kind known.
+      await checkSchedule(options)
+      const { startAt, endAt, ...others } = options
+      const body = {
+        ...others,
+        ...(startAt === undefined ? {} : { startAt: toInstant(startAt) }),
+        ...(endAt === undefined ? {} : { endAt: toInstant(endAt) }),
+      }
+      return schedules.set(name, body as unknown as Parameters<typeof schedules.set>[1])
+    },
+    async list(options = {}) {
+      const { cursor, limit } = objectOf('list', options)
+      return schedules.list({
+        ...(limit === undefined ? {} : { limit }),
+        ...(cursor === undefined || cursor === null ? {} : { cursor }),
+      })
+    },
+  }
+}
+
+function toInstant(value: number | Date | null): number | null {
+  return value instanceof Date ? value.getTime() : value
 }

@@ -12,7 +12,7 @@ import {
   type WatchOptions,
 } from '../../locks/index.ts'
 import type { Client, WireLockEvent } from '../client/index.ts'
-import { objectOf, withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './encode.ts'
 
 /**
  * The verbs of locks on a server elsewhere. A lock that is held or flown renews itself over the wire, and counts as

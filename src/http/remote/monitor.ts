@@ -2,7 +2,7 @@ import { isSignalboxError } from '../../core/errors.ts'
 import { encodeJson } from '../../core/json.ts'
 import type { FailedSubject, Monitor, Report } from '../../monitor/index.ts'
 import type { Client } from '../client/index.ts'
-import { objectOf, withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './encode.ts'
 
 /** What a box on a server has of the monitor: all but sending, which the server does. */
 export type RemoteMonitor = Omit<

@@ -3,7 +3,7 @@ import { encodeJson } from '../../core/json.ts'
 import { show } from '../../core/options.ts'
 import { eventId, type Once, runOnce, runProcessing } from '../../once/index.ts'
 import type { Client } from '../client/index.ts'
-import { objectOf, withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './encode.ts'
 
 /** What a box on a server has of `once`: all of it except events, and counts that are the server's. */
 export interface RemoteOnce extends Omit<Once, 'stats' | 'events'> {

@@ -18,8 +18,7 @@ import type {
   Verdict,
 } from '../../jobs/index.ts'
 import { addJobs, type Client, checkHeld, type ShapeOf } from '../client/index.ts'
-import { decodeClaimedRecord, decodeRecord } from './decode.ts'
-import { encodeJobs, encodeVerdict } from './encode.ts'
+import { decodeClaimedRecord, decodeRecord, encodeJobs, encodeVerdict } from './encode.ts'
 import { inParallel } from './parallel.ts'
 
 /** The most jobs of one request, which is written as a whole. */

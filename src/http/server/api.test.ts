@@ -4,7 +4,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import { type Route, routes } from '../contract/index.ts'
 import { type ApiParts, createApi } from './api.ts'
 import type { Incoming, OutgoingText } from './call.ts'
-import { rootRoute } from './root.ts'
+import { rootRoute } from './handlers/system.ts'
 
 /** An API that lets nobody in: whoever gets as far as that learns it. */
 function apiThat(parts: Partial<ApiParts>) {

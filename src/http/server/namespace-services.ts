@@ -22,9 +22,8 @@ import { queueCountsOf } from './metrics/queue-counts.ts'
 import { noRedactor, type Redactor } from './request/redact-job.ts'
 import type { ModuleSettings } from './server-options.ts'
 import { createHintsFeed } from './streams/hints-feed.ts'
-import { createLocksFeed } from './streams/locks-feed.ts'
 import { createQueuesFeed } from './streams/queues-feed.ts'
-import { createTasksFeed } from './streams/tasks-feed.ts'
+import { createLocksFeed, createTasksFeed } from './streams/watch-feeds.ts'
 
 /**
  * The services of every namespace that somebody uses. A space is made when it is first entered and kept for the next

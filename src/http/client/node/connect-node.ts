@@ -15,16 +15,15 @@ import { createClient } from '../client.ts'
 import { pause } from '../retry.ts'
 import { NodeAddresses } from './node-addresses.ts'
 import type { NodeConnection, NodeConnectionEvents } from './node-connection.ts'
-import { finalEnd } from './node-end.ts'
-import { measureLoad } from './node-load.ts'
 import {
   type ConnectNodeOptions,
+  measureLoad,
   type ResolvedNodeOptions,
   resolveLabels,
   resolveNodeOptions,
   resolveServices,
 } from './node-options.ts'
-import { NodeSocket, type SocketEnd } from './node-socket.ts'
+import { finalEnd, NodeSocket, type SocketEnd } from './node-socket.ts'
 import { NodeTasks } from './node-tasks.ts'
 
 /** A connection that lasted so long was a good one: the next wait is short again. */

@@ -1,4 +1,5 @@
-import { maxFrameBytes, nodeSubprotocols, type ServerFrame } from '../../contract/index.ts'
+import { SignalboxError } from '../../../core/errors.ts'
+import { maxFrameBytes, nodeCloseCodes, nodeSubprotocols, type ServerFrame } from '../../contract/index.ts'
 import type { PlatformSocket, ResolvedNodeOptions } from './node-options.ts'
 
 /** Who is told what a connection brings. */
@@ -144,4 +145,24 @@ function subprotocolsOf({ token, namespace }: NodeSocketParts): string[] {
 function base64url(text: string): string {
   const bytes = String.fromCharCode(...new TextEncoder().encode(text))
   return btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+}
+
+/** Why there is no use in another connection; undefined when there is. */
+export function finalEnd(
+  { code, reason }: SocketEnd,
+  problem: { readonly code: string; readonly message: string } | undefined,
+): SignalboxError | undefined {
+  const why = problem?.message ?? reason
+  switch (code) {
+    case nodeCloseCodes.badHello:
+      if (problem?.code === 'forbidden')
+        return new SignalboxError('forbidden', `The server did not take the node: ${why}`)
+      return new SignalboxError('invalid_argument', `The server did not take the node: ${why}`)
+    case nodeCloseCodes.unauthorized:
+      return new SignalboxError('unauthorized', `The node's token counts no more: ${why}`)
+    case nodeCloseCodes.superseded:
+      return new SignalboxError('conflict', `Another instance with this node's id took over. ${why}`.trim())
+    default:
+      return undefined
+  }
 }

@@ -1,10 +1,9 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { AttemptOutcome, JobState } from '../../../jobs/index.ts'
-import { jobState } from '../job-state.ts'
 import { type IdParams, idParams } from '../page.ts'
 import type { Route } from '../route.ts'
 import { type Schema, schemaFor, strict, Type } from '../schema.ts'
-import { type BackoffBody, backoffBody, instant, name, span } from '../values.ts'
+import { type BackoffBody, backoffBody, instant, jobState, name, span } from '../values.ts'
 
 /** What the holder of a job's token says of its attempt: done, failed, still at it. */
 

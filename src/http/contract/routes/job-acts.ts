@@ -1,10 +1,9 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { JobState } from '../../../jobs/index.ts'
-import { jobState } from '../job-state.ts'
 import { type IdParams, idParams } from '../page.ts'
 import type { Route } from '../route.ts'
 import { schemaFor, strict, Type } from '../schema.ts'
-import { name, span } from '../values.ts'
+import { jobState, name, span } from '../values.ts'
 
 /** What is done to jobs from outside: ended, begun anew, forgotten. */
 

@@ -1,7 +1,6 @@
 import type { TUnsafe } from 'typebox'
 import type { Duration } from '../../../core/duration.ts'
 import type { Added, ClaimedJob, FoundJob, Job, JobState } from '../../../jobs/index.ts'
-import { jobState } from '../job-state.ts'
 import { type IdParams, idParams, type Page } from '../page.ts'
 import type { Route } from '../route.ts'
 import { nameOptions, type Schema, schemaFor, strict, Type } from '../schema.ts'
@@ -12,6 +11,7 @@ import {
   failure,
   instant,
   instantOrNull,
+  jobState,
   name,
   orNull,
   span,

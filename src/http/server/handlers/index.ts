@@ -3,18 +3,21 @@ import type { Contention } from '../../../contention/index.ts'
 import type { Handler } from '../call.ts'
 import type { Overviews } from '../metrics/overview.ts'
 import type { Redactor } from '../request/redact-job.ts'
-import { rootHandler } from '../root.ts'
-import { bulkHandlers } from './bulk.ts'
 import { dispatchHandlers } from './dispatch.ts'
 import { eventHandlers } from './events.ts'
-import { type JobMeterPart, jobHandlers } from './jobs.ts'
+import { bulkHandlers, type JobMeterPart, jobHandlers, logHandlers } from './jobs.ts'
 import { lockHandlers } from './locks.ts'
-import { logHandlers } from './logs.ts'
 import { monitorHandlers } from './monitor.ts'
 import { onceHandlers } from './once.ts'
-import { auditHandlers, contentionHandlers, overviewHandlers } from './overview.ts'
 import { scheduleHandlers } from './schedules.ts'
-import { type SystemParts, systemHandlers } from './system.ts'
+import {
+  auditHandlers,
+  contentionHandlers,
+  overviewHandlers,
+  rootHandler,
+  type SystemParts,
+  systemHandlers,
+} from './system.ts'
 import { tokenHandlers } from './tokens.ts'
 
 /** What handlers are made of. */

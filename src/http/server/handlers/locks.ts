@@ -2,7 +2,7 @@ import { includesScope } from '../../../access/index.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import type * as wire from '../../contract/index.ts'
 import type { Call, Handler } from '../call.ts'
-import { readEventId } from '../streams/locks-feed.ts'
+import { readEventId } from '../streams/watch-feeds.ts'
 
 /** The routes of locks, by their ids. A body is the options of the verb itself. */
 export interface LockHandlers {

@@ -17,6 +17,7 @@ import {
   printFamilies,
   soonBounds,
   type Value,
+  waitFamilies,
   watchProcess,
 } from './metric-series.ts'
 import { knownProblemsOf, problemFamilies } from './monitor-problems.ts'
@@ -29,7 +30,6 @@ import {
   sendingFamilies,
 } from './once-meter.ts'
 import { createQueueGauges, type MeteredSpace } from './queue-gauges.ts'
-import { waitFamilies } from './wait-series.ts'
 
 /**
  * What operators watch. The parts of the server tell it what happens, at the cost of an addition; everything else is

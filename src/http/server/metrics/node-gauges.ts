@@ -1,5 +1,13 @@
+import type { Clock } from '../../../core/clock.ts'
 import type { ServiceCounts } from '../../../dispatch/index.ts'
-import type { Family, Value } from './metric-series.ts'
+import { createCappedLines } from './capped-series.ts'
+import {
+  createHistogramCell,
+  type Family,
+  type HistogramCell,
+  soonBounds,
+  type Value,
+} from './metric-series.ts'
 
 /** A namespace, how many nodes are connected to this server in it, by status, and how its services stand here. */
 export interface NodesSpace {
@@ -69,4 +77,39 @@ function capped(lines: readonly Line[]): readonly Line[] {
       used: sum(({ used }) => used),
     },
   ]
+}
+
+/** Counts how long tasks waited for their first node, by namespace: up to 100 by name, the rest as `other`. */
+export interface DispatchMeter {
+  /** A task was given to a node for the first time, so long after it was submitted. */
+  placed(namespace: string, waitedMs: number): void
+  /** What was counted, of one namespace or of all. */
+  families(namespace: string | undefined): readonly Family[]
+}
+
+const maxNamespaces = 100
+
+export function createDispatchMeter(clock: Clock): DispatchMeter {
+  const namespaces = createCappedLines<HistogramCell>({
+    labelNames: ['namespace'],
+    limit: maxNamespaces,
+    create: () => createHistogramCell(soonBounds),
+  })
+  const name = 'signalbox_dispatch_seconds'
+  return {
+    placed(namespace, waitedMs) {
+      namespaces.find([namespace], clock.now()).observe(waitedMs / 1_000)
+    },
+    families: (namespace) => [
+      {
+        name,
+        help: 'From submitting a task to giving it to its first node, by this server; later attempts are not counted.',
+        type: 'histogram',
+        values: namespaces
+          .all()
+          .filter(({ labels }) => namespace === undefined || labels.namespace === namespace)
+          .flatMap(({ labels, cells }) => cells.values(name, labels)),
+      },
+    ],
+  }
 }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorCodes, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import { problemOf, problemType } from '../../contract/index.ts'
+import type { OutgoingText } from '../call.ts'
 import { closeLingering } from '../lingering-close.ts'
 import type { RefusalReason } from '../log/refusals.ts'
 import { isInAnsweredBody } from '../node-http.ts'
@@ -119,4 +120,33 @@ export function answerOnSocket(error: SignalboxError, socket: Duplex): void {
   )
   socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`)
   closeLingering(socket)
+}
+
+/** What goes back, ready to be written. Headers that do not depend on the answer are made once. */
+
+const jsonHeaders: Readonly<Record<string, string>> = Object.freeze({
+  ...answerHeaders,
+  'content-type': 'application/json; charset=utf-8',
+})
+
+/** Of a stream: nothing on the way may hold back, change or keep what it tells. */
+export const streamHeaders: Readonly<Record<string, string>> = Object.freeze({
+  ...answerHeaders,
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+})
+
+export function replyJson(status: number, body: unknown): OutgoingText {
+  return { status, headers: jsonHeaders, body: JSON.stringify(body) }
+}
+
+export function replyText(status: number, type: string, text: string): OutgoingText {
+  return { status, headers: { ...answerHeaders, 'content-type': type }, body: text }
+}
+
+/** The problem document of an error, with the headers that belong to its code. */
+export function replyProblem(error: SignalboxError): OutgoingText {
+  const problem = problemOf(error)
+  return { status: problem.status, headers: problemHeadersOf(error), body: JSON.stringify(problem) }
 }

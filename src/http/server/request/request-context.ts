@@ -3,7 +3,7 @@ import { createJobs, type Jobs } from '../../../jobs/index.ts'
 import type { Route } from '../../contract/index.ts'
 import type { Authenticator, Call, Incoming, Principal, Space } from '../call.ts'
 import type { Spaces } from '../namespace-services.ts'
-import { keepMs } from './request-key.ts'
+import { keepMs } from './idempotent-response.ts'
 
 /** The principal of a request that is not authenticated yet. */
 const anonymous: Principal = { id: 'anonymous', scope: 'read', namespace: 'default', everyNamespace: false }

@@ -7,8 +7,8 @@ import { type Jobs, type JobsNotifier, type QueueStats, queueTopic } from '../..
 import { maxEventLength } from '../../contract/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
-import { tellEach } from './audience.ts'
 import { createRing, type Ring } from './event-ring.ts'
+import { tellEach } from './hints-feed.ts'
 
 /**
  * What operators watch: the numbers of all queues, as one event whenever one of them changed. One reading of the store

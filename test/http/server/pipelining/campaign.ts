@@ -87,7 +87,8 @@ async function exchange(
     const { length } = await connection.comes(answered.length, answerMs)
     if (connection.isClosed && answered[length - 1]?.mayBeLast) expected = answered.slice(0, length)
     // What became a WebSocket stays open.
-    else if (answered.at(-1)!.isLast && connection.answers.at(-1)?.status !== 101) await connection.closes(answerMs)
+    else if (answered.at(-1)!.isLast && connection.answers.at(-1)?.status !== 101)
+      await connection.closes(answerMs)
   } catch (error) {
     throw new Error(`${error}; ${shown()}`)
   }

@@ -1,5 +1,6 @@
 import { SignalboxError } from '../../../core/errors.ts'
 import { show } from '../../../core/options.ts'
+import type { Dispatch, TaskEvent } from '../../../dispatch/index.ts'
 import type { LockEvent, Locks, WatchOptions } from '../../../locks/index.ts'
 import type { Feed, FeedReader } from '../call.ts'
 
@@ -17,7 +18,11 @@ export function createLocksFeed(
     open(lastEventId, reader) {
       const controller = new AbortController()
       const { signal } = controller
-      void tell(locks.watch({ ...options, lastEventId: readEventId(lastEventId), signal }), reader, signal)
+      void sendLockEvents(
+        locks.watch({ ...options, lastEventId: readEventId(lastEventId), signal }),
+        reader,
+        signal,
+      )
       return () => {
         if (isDraining()) controller.abort(new SignalboxError('draining', 'This server is shutting down.'))
         else controller.abort(gone)
@@ -30,7 +35,7 @@ export function createLocksFeed(
 const gone = new SignalboxError('closed', 'Nobody reads this stream any more.')
 
 /** Never rejects. */
-async function tell(
+async function sendLockEvents(
   events: AsyncIterable<LockEvent>,
   reader: FeedReader,
   signal: AbortSignal,
@@ -52,4 +57,29 @@ export function readEventId(lastEventId: string | undefined): number {
     'invalid_argument',
     `The header Last-Event-ID must be the id of an event of this stream, a whole number, not ${show(lastEventId)}.`,
   )
+}
+
+/** What happens to one task, for one reader: from the present state to the end, after which the stream ends too. */
+export function createTasksFeed(dispatch: Pick<Dispatch, 'watch'>, taskId: string): Feed {
+  return {
+    open(_lastEventId, reader) {
+      const controller = new AbortController()
+      void sendTaskEvents(dispatch.watch(taskId, { signal: controller.signal }), reader, controller.signal)
+      return () => controller.abort(new SignalboxError('closed', 'Its reader has gone.'))
+    },
+  }
+}
+
+/** Never rejects. */
+async function sendTaskEvents(
+  events: AsyncIterable<TaskEvent>,
+  reader: FeedReader,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    for await (const { status, ...data } of events) reader.send({ type: status, data })
+    if (!signal.aborted) reader.end?.()
+  } catch (error) {
+    if (!signal.aborted) reader.fail(error)
+  }
 }
