@@ -2,7 +2,7 @@
 import type { ResolvedRunOptions, SignalOptions } from './options.ts'
 import type { NoWork, Work } from './turn.ts'
 
-/** What it takes to be consumed. */
+/** What `consume` needs of a queue. */
 export interface Source<T> {
   get(options: SignalOptions): Promise<Work<T> | NoWork>
   tryGet(): Work<T> | NoWork | undefined
@@ -25,7 +25,7 @@ export async function consume<T>(
   const ended = Promise.withResolvers<void>()
   let stopped = false
   let laneCount = 0
-  /** One wait in line at most. It counts as a lane: the item may be ours before we hear of it. */
+  /** 1 while the run waits for an item. It counts as a lane: the item may be taken before the promise resolves. */
   let getting = 0
   let givenUp: Failure | undefined
 
@@ -39,13 +39,13 @@ export async function consume<T>(
   }
   if (givenUp) throw (givenUp as Failure).error
 
-  /** Opens lanes while there is work, then stands in line for more. */
+  /** Opens lanes while there is work, then waits for more. */
   function fill(): void {
     while (!stopped && laneCount + getting < concurrency) {
       const work = tryGet()
       if (work === undefined && stopped) break
       if (work === undefined) {
-        standInLine()
+        waitForWork()
         return
       }
       // Empty and shut down. What is in flight may have been added again, so the run goes on while a lane does.
@@ -55,7 +55,7 @@ export async function consume<T>(
     if (laneCount + getting === 0) ended.resolve()
   }
 
-  function standInLine(): void {
+  function waitForWork(): void {
     if (getting > 0) return
     getting = 1
     const left = (): void => {
@@ -68,7 +68,7 @@ export async function consume<T>(
         left()
       },
       (error) => {
-        // Either we left the line, or a store of the caller's own threw.
+        // Either this run stopped, or a store of the caller's threw.
         if (!stopped) giveUp(error)
         left()
       },
@@ -145,13 +145,13 @@ interface Failure {
   readonly error: unknown
 }
 
-/** Item after item; each is done when the next is asked for, and when the loop is left in whatever way. */
+/** Item after item; each is done when the next is asked for, and when the loop ends. */
 export function iterate<T>(queue: Source<T>): AsyncIterableIterator<T> {
   const leaving = new AbortController()
   const turns = takeTurns(queue, leaving.signal)
   return {
     next: () => turns.next(),
-    // A generator hears of `return` only between two items; the signal ends a wait for the next one.
+    // A generator notices `return` only between two items; the signal ends a wait for the next one.
     return: () => {
       leaving.abort()
       return turns.return(undefined)

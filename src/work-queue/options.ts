@@ -42,7 +42,7 @@ export interface RunOptions<T> {
   readonly concurrency?: number | undefined
   /** Stops taking items; `run` resolves when the running handlers have ended. */
   readonly signal?: AbortSignal | undefined
-  /** Told of each failure. On a queue that does not retry, having one keeps `run` going. */
+  /** Called with each failure. On a queue that does not retry, having one keeps `run` going. */
   readonly onError?: ((error: unknown, item: T) => void) | undefined
   /** How often a failing item is tried again; rate limiting queues only. @default Infinity */
   readonly maxRetries?: number | undefined

@@ -1,7 +1,4 @@
-/**
- * What a queue tells about itself. Counts are pushed as they happen; ages are computed on request, so
- * an idle queue costs nothing: no ticker, no timer.
- */
+/** The metrics of a queue. Counts are pushed as they happen; ages are computed on request, so an idle queue has no timer. */
 import type { Clock } from '../core/clock.ts'
 import type { Entry } from './turn.ts'
 
@@ -43,25 +40,25 @@ export class Meter {
 
   added(entry: Entry<unknown>): void {
     this.#addedAt.set(entry, this.#clock.now())
-    this.#tell((metrics) => metrics.adds?.inc())
-    this.#tell((metrics) => metrics.depth?.inc())
+    this.#call((metrics) => metrics.adds?.inc())
+    this.#call((metrics) => metrics.depth?.inc())
   }
 
   taken(entry: Entry<unknown>): void {
     const now = this.#clock.now()
     const waited = this.#since(this.#addedAt, entry, now)
     this.#takenAt.set(entry, now)
-    this.#tell((metrics) => metrics.depth?.dec())
-    this.#tell((metrics) => metrics.latency?.observe(waited))
+    this.#call((metrics) => metrics.depth?.dec())
+    this.#call((metrics) => metrics.latency?.observe(waited))
   }
 
   done(entry: Entry<unknown>): void {
     const worked = this.#since(this.#takenAt, entry, this.#clock.now())
-    this.#tell((metrics) => metrics.workDuration?.observe(worked))
+    this.#call((metrics) => metrics.workDuration?.observe(worked))
   }
 
   retried(): void {
-    this.#tell((metrics) => metrics.retries?.inc())
+    this.#call((metrics) => metrics.retries?.inc())
   }
 
   /** The ages of what is in flight, in seconds. */
@@ -84,7 +81,7 @@ export class Meter {
   }
 
   /** A hook that throws must not leave the queue half-way through a step, nor be passed over in silence. */
-  #tell(hook: (metrics: Metrics) => void): void {
+  #call(hook: (metrics: Metrics) => void): void {
     try {
       hook(this.#metrics)
     } catch (error) {

@@ -1,7 +1,6 @@
-/** The stores that decide who is next. */
-import { KeyMap } from './indexed/key-map.ts'
+/** The stores that decide which entry is next. */
+import { KeyMap } from './key-map.ts'
 import { type Lane, Levels } from './priority-levels.ts'
-import { Ring } from './ring.ts'
 import type { Entry } from './turn.ts'
 
 /** What a WorkQueue asks of a store. It holds each pending entry once. */
@@ -25,6 +24,62 @@ export class FifoQueue<T> extends Levels<T> implements Queue<T> {
 export class FairQueue<T> extends Levels<T> implements Queue<T> {
   constructor(groupOf: (item: T) => unknown) {
     super((priority) => new Groups(groupOf, priority))
+  }
+}
+
+const smallestRing = 16
+
+/**
+ * First in, first out, in one array that wraps round. It doubles when full and halves when three quarters are empty, so
+ * a burst of a million leaves nothing behind.
+ */
+class Ring<T> {
+  #values: (T | undefined)[] = []
+  #head = 0
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  push(value: T): void {
+    if (this.#size === this.#values.length) this.#resize(Math.max(smallestRing, this.#size * 2))
+    this.#values[(this.#head + this.#size) & (this.#values.length - 1)] = value
+    this.#size++
+  }
+
+  /** The oldest value, left in the ring; only while `size > 0`. */
+  peek(): T {
+    return this.#values[this.#head] as T
+  }
+
+  /** Takes the oldest value; only while `size > 0`. */
+  shift(): T {
+    const values = this.#values
+    const head = this.#head
+    const value = values[head] as T
+    values[head] = undefined
+    this.#head = (head + 1) & (values.length - 1)
+    this.#size--
+    if (values.length > smallestRing && this.#size * 4 <= values.length) this.#resize(values.length / 2)
+    return value
+  }
+
+  /** Drops every value that does not pass, keeping the order of the rest. */
+  keep(passes: (value: T) => boolean): void {
+    for (let left = this.#size; left > 0; left--) {
+      const value = this.shift()
+      if (passes(value)) this.push(value)
+    }
+  }
+
+  #resize(capacity: number): void {
+    const values = this.#values
+    const mask = values.length - 1
+    const resized = new Array<T | undefined>(capacity).fill(undefined)
+    for (let i = 0; i < this.#size; i++) resized[i] = values[(this.#head + i) & mask]
+    this.#values = resized
+    this.#head = 0
   }
 }
 

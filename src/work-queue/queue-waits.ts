@@ -1,7 +1,7 @@
-/** Promises that wait for the queue: getters, who stand in line, and callers who wait for it to get shorter. */
+/** Promises that wait for the queue: getters in their order, and callers who wait for a smaller size. */
 import type { SignalOptions } from './options.ts'
 
-/** One caller's wait. Its links are the line's. */
+/** One caller's wait, linked into a WaitList. */
 interface Wait<V> {
   /** Settles the promise and takes the listener off the signal. */
   readonly resolve: (value: V) => void
@@ -38,12 +38,12 @@ function waitFor<V>(
   })
 }
 
-/** A line, first come first served. Leaving it from the middle costs no more than being served. */
-export class Line<V> {
+/** Waits, first come first served. A wait that aborts in the middle costs no more than one that is served. */
+export class WaitList<V> {
   #first: Wait<V> | undefined
   #last: Wait<V> | undefined
 
-  get empty(): boolean {
+  get isEmpty(): boolean {
     return this.#first === undefined
   }
 
@@ -77,10 +77,10 @@ export class Line<V> {
   }
 }
 
-/** Callers who wait until a count falls below a limit, each with a limit of their own. */
-export class Crowd {
+/** Callers who wait until a count falls below the limit that each of them gave. */
+export class LimitWaits {
   readonly #limits = new Map<Wait<void>, number>()
-  /** No smaller than any limit waited for, so a count above it needs no look at the crowd. */
+  /** No smaller than any limit waited for, so a count above it needs no look at the waits. */
   #highest = Number.NEGATIVE_INFINITY
 
   wait(limit: number, { signal }: SignalOptions): Promise<void> {
@@ -95,7 +95,7 @@ export class Crowd {
   }
 
   /** Resolves the waits whose limit is above `count`. */
-  tell(count: number): void {
+  update(count: number): void {
     if (count >= this.#highest) return
     let highest = Number.NEGATIVE_INFINITY
     for (const [wait, limit] of this.#limits) {

@@ -1,6 +1,6 @@
 /** How long a failing item waits before it is tried again. */
 import { type Clock, systemClock } from '../core/clock.ts'
-import { KeyMap } from './indexed/key-map.ts'
+import { KeyMap } from './key-map.ts'
 
 /** Queues pass `key(item)` as the second argument, so that limiters count by the queue's identity. */
 export interface RateLimiter<T> {

@@ -7,16 +7,13 @@
  *                     |                   v                   | if added again
  *                     +------------- added again <------------+
  *
- * A key that is queued stands in `#pending`; one in flight has its turn at its key index, and if it was added again since, a
- * second turn in `#again`, which becomes pending when `done` is called. Everything a caller can do runs to its end, or
- * at least to where all is in its place again, before anybody else is heard, so there is nothing to lock.
+ * A key that is queued is in `#pending`, one in flight is in `#inFlight`. If it was added again since, it has a second turn in
+ * `#again`, which enters `#pending` when `done` is called. Each call runs to its end, or to a point where everything is
+ * consistent, before other code runs. So there is nothing to lock.
  */
 import type { Clock } from '../core/clock.ts'
 import { consume, iterate } from './consume.ts'
-import { InFlight } from './indexed/in-flight.ts'
-import { IndexList } from './indexed/index-list.ts'
-import { KeyIndexes } from './indexed/key-indexes.ts'
-import { type Pending, StoredTurns } from './indexed/pending.ts'
+import { KeyIndexes } from './key-indexes.ts'
 import {
   type AddOptions,
   priorityOf,
@@ -26,10 +23,11 @@ import {
   resolveRunOptions,
   type SignalOptions,
 } from './options.ts'
+import { IndexList, type Pending, StoredTurns } from './pending.ts'
 import { Meter, type QueueStats } from './queue-meter.ts'
 import { FifoQueue } from './queue-stores.ts'
-import { Crowd, Line } from './queue-waits.ts'
-import { type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
+import { LimitWaits, WaitList } from './queue-waits.ts'
+import { InFlight, type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
 
 /** client-go's plain work queue: fair, stingy, for many producers and consumers. */
 export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposable {
@@ -49,11 +47,11 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   #retryCount = 0
   #tidying = false
 
-  /** Getters stand in line only while the store is empty. */
-  readonly #getters = new Line<Work<T> | NoWork>()
-  readonly #shorter = new Crowd()
-  readonly #idle = new Crowd()
-  readonly #drains = new Crowd()
+  /** Getters wait only while nothing is queued. */
+  readonly #getters = new WaitList<Work<T> | NoWork>()
+  readonly #sizeWaits = new LimitWaits()
+  readonly #idleWaits = new LimitWaits()
+  readonly #drains = new LimitWaits()
 
   constructor(options: QueueOptions<T> = {}) {
     const { name, key, queue, clock, metrics } = resolveQueueOptions(options)
@@ -123,7 +121,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   /** Refuses further adds, drops what waits, lets getters go; what is queued is still handed out. */
   shutDown(): void {
     this.close()
-    this.#drains.tell(0)
+    this.#drains.update(0)
   }
 
   /** Shuts down and waits until nothing is queued or in flight, or until a later `shutDown` ends the wait. */
@@ -152,13 +150,13 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Resolves when nothing is queued and nothing in flight. */
   async onIdle(options: SignalOptions = {}): Promise<void> {
-    if (!this.#isIdle() || options.signal?.aborted) await this.#idle.wait(1, options)
+    if (!this.#isIdle() || options.signal?.aborted) await this.#idleWaits.wait(1, options)
   }
 
   /** Resolves when fewer than `limit` items are ready to be taken: back-pressure for producers. */
   async onSizeLessThan(limit: number, options: SignalOptions = {}): Promise<void> {
     if (!(limit > 0)) throw new RangeError(`onSizeLessThan: no size is ever below ${limit}; give 1 or more.`)
-    if (this.size >= limit || options.signal?.aborted) await this.#shorter.wait(limit, options)
+    if (this.size >= limit || options.signal?.aborted) await this.#sizeWaits.wait(limit, options)
   }
 
   stats(): QueueStats {
@@ -178,7 +176,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return this.#key === undefined ? item : this.#key(item)
   }
 
-  /** The key of an index, from the item that sits or sat there. */
+  /** The key of a key index, from its item. */
   protected keyAt(index: number, item: T): unknown {
     return this.#key === undefined ? item : this.keyIndexes.keyAt(index)
   }
@@ -201,10 +199,10 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   /** What both ways to shut down share. */
   protected close(): void {
     this.#shuttingDown = true
-    while (!this.#getters.empty) this.#getters.serve(noWork)
+    while (!this.#getters.isEmpty) this.#getters.serve(noWork)
   }
 
-  /** The one way in. A store that throws leaves everything as it was. */
+  /** Makes an item pending. A store that throws leaves everything as it was. */
   protected enter(index: number, item: T, priority: number): boolean {
     if (priority !== 0) this.#pending = this.#pending.ranked()
     if (this.#pending.has(index)) {
@@ -237,7 +235,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     if (!this.#tidying) this.#tidySoon()
     if (this.isWaiting(index)) return
     this.keyIndexes.leave(index, this.keyAt(index, item))
-    if (this.keyIndexes.sparse) this.renumber(this.keyIndexes.renumber())
+    if (this.keyIndexes.isSparse) this.renumber(this.keyIndexes.renumber())
   }
 
   /** Key indexes were renumbered. */
@@ -257,8 +255,8 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   #findInFlight(item: T): Turn<T> | undefined {
     const { latest } = this.#inFlight
-    // Where an item is its own key, the same item has the same key index. Not by ===, which would fetch a string from memory
-    // to see that it is one; an equal item that is not the same is looked up.
+    // Where an item is its own key, the same item has the same key index. Object.is, because === would read both strings
+    // from memory; an equal string that is another object is looked up.
     if (latest !== undefined && Object.is(latest.item, item) && this.#key === undefined) return latest
     const index = this.keyIndexes.find(this.keyOf(item))
     return index === undefined ? undefined : this.#inFlight.find(index)
@@ -272,7 +270,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
       throw error
     }
     this.#added(turn)
-    if (!this.#getters.empty) this.#serveGetters()
+    if (!this.#getters.isEmpty) this.#serveGetters()
   }
 
   #added(turn: Turn<T>): void {
@@ -287,14 +285,14 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return turn
   }
 
-  /** Tells of a turn that a consumer has taken: hooks are foreign code and may call the queue. */
+  /** Reports a turn that a consumer has taken. Hooks are the caller's code and may call the queue. */
   #taken(turn: Turn<T>): void {
     this.#meter?.taken(turn)
-    this.#shorter.tell(this.#pending.size)
+    this.#sizeWaits.update(this.#pending.size)
   }
 
   #serveGetters(): void {
-    while (!this.#getters.empty && this.#pending.size > 0) {
+    while (!this.#getters.isEmpty && this.#pending.size > 0) {
       const turn = this.#pop()
       this.#getters.serve(turn)
       this.#taken(turn)
@@ -310,12 +308,12 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     Turn.end(turn)
     // In flight it was not queued besides; see `enter`.
     if (again === undefined) this.#vacate(index, turn.item)
-    // From here on everything is in its place: hooks are foreign code and may call the queue.
+    // From here on everything is consistent: hooks are the caller's code and may call the queue.
     this.#meter?.done(turn)
-    if (!this.#getters.empty) this.#serveGetters()
+    if (!this.#getters.isEmpty) this.#serveGetters()
     if (this.#isIdle()) {
-      this.#idle.tell(0)
-      this.#drains.tell(0)
+      this.#idleWaits.update(0)
+      this.#drains.update(0)
     }
   }
 

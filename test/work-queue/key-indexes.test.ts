@@ -6,8 +6,7 @@ import assert from 'node:assert/strict'
 import { createFakeClock } from 'signalbox/testing'
 import { DelayingQueue, type DelayingQueueOptions, WorkQueue } from 'signalbox/workqueue'
 import { test } from 'vitest'
-import { IndexMap } from '../../src/work-queue/indexed/index-map.ts'
-import { KeyIndexes } from '../../src/work-queue/indexed/key-indexes.ts'
+import { KeyIndexes } from '../../src/work-queue/key-indexes.ts'
 import { walkBursts } from './model/bursts.ts'
 import { heldBytes, take, takeAll } from './probes.ts'
 
@@ -26,12 +25,12 @@ class SoonManyQueue extends DelayingQueue<unknown> {
 
   constructor(options: DelayingQueueOptions<unknown>) {
     super(options)
-    this.keyIndexes = new KeyIndexes(options.key !== undefined, 8, new IndexMap(40))
+    this.keyIndexes = new KeyIndexes(options.key !== undefined, 8)
   }
 }
 
-for (const kind of ['names', 'objects', 'mixed', 'odd', 'twins'] as const) {
-  test(`tables that open and close and key indexes that rest and move show nowhere: ${kind}`, async () => {
+for (const kind of ['names', 'objects', 'mixed', 'odd'] as const) {
+  test(`key indexes that rest and move show nowhere: ${kind}`, async () => {
     for (let seed = 1; seed <= 12; seed++) {
       const sizes = [5, 30, 70, 150, 300]
       const create = (options: DelayingQueueOptions<unknown>) => new SoonManyQueue(options)
@@ -96,7 +95,6 @@ test('W1: a name in flight keeps its key index when those that rested since befo
 
 test('W7: what a burst needed is given back also while a handful is still in flight', async () => {
   const number = (id: number): unknown => id
-  // Names are kept in a table once there are many.
   const name = (id: number): unknown => `name ${id}`
   // The first round of each is for the compiler, whose code would be weighed too.
   for (const [round, itemOf] of [number, name, number, name].entries()) {

@@ -6,7 +6,6 @@ import assert from 'node:assert/strict'
 import { createFakeClock } from 'signalbox/testing'
 import { DelayingQueue, type DelayingQueueOptions, type Work } from 'signalbox/workqueue'
 import { quiet } from '../probes.ts'
-import { twins } from '../twins.ts'
 
 interface Pending {
   item: unknown
@@ -113,9 +112,9 @@ class Naive {
 
 /**
  * What the items are; names and numbers may rest, objects may not. Mixed items have keys of every kind, odd ones are
- * their own keys, each easily taken for another; twins are names that share a hash with another one.
+ * their own keys, each easily taken for another.
  */
-export type Kind = 'names' | 'keyed' | 'objects' | 'mixed' | 'odd' | 'twins'
+export type Kind = 'names' | 'keyed' | 'objects' | 'mixed' | 'odd'
 
 /** Which bursts. */
 export interface Bursts {
@@ -154,7 +153,6 @@ class Beside {
       keyed: (id: number) => id,
       objects: undefined,
       odd: undefined,
-      twins: undefined,
       mixed: (id: number) => this.#mixedKey(id),
     }
     const key = keys[kind]
@@ -231,7 +229,7 @@ class Beside {
 
   /** The id that stands for all ids with the same key. */
   #same(id: number): number {
-    if (this.#kind !== 'odd' && this.#kind !== 'twins') return id
+    if (this.#kind !== 'odd') return id
     const key = this.#item(id)
     const first = this.#firstIds.get(key) ?? id
     this.#firstIds.set(key, first)
@@ -241,7 +239,6 @@ class Beside {
   #item(id: number): unknown {
     if (this.#kind === 'names') return `name ${id}`
     if (this.#kind === 'odd') return this.#odd(id)
-    if (this.#kind === 'twins') return id % 3 === 0 ? `name ${id}` : twins()[id % twins().length]
     if (this.#kind !== 'objects') return { id, version: ++this.#version }
     return this.#object(id)
   }
@@ -254,7 +251,6 @@ class Beside {
       () => BigInt(id - 2),
       () => `${id - 3}n`,
       () => Symbol.for(`${id - 4}`),
-      // The longest short name, and the shortest long one.
       () => String(id - 5).padStart(32, '0'),
       () => String(id - 6).padStart(33, '0'),
       () => this.#object(id),

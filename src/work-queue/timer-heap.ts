@@ -3,21 +3,16 @@
  *
  * A 4-ary heap over typed arrays: sifting touches no object, and a million timers are four flat blocks.
  */
-import { sortByTime, type Timers, timersFor } from './sort-by-time.ts'
-
 const smallest = 16
 const none = 0xffff_ffff
-/** At so many positions it is looked how many are due; from one in sixteen on, it pays to take them all at once. */
-const sampleSize = 64
-const enoughDue = 4
 
 export class TimerHeap {
   #size = 0
   #lastOrder = 0
-  /** By position in the heap: when, and whose. */
+  /** By position in the heap: when, and which key index. */
   #dueAt = new Float64Array(smallest)
   #indexAt = new Uint32Array(smallest)
-  /** By key index: its position in the heap, and by which call it was set, which is asked among equals only and so not moved. */
+  /** By key index: its position in the heap, and by which call it was set, which decides among equal times. */
   #positionOf = new Uint32Array(smallest).fill(none)
   #orderOf = new Float64Array(smallest)
 
@@ -30,19 +25,14 @@ export class TimerHeap {
     return this.#size === 0 ? Number.POSITIVE_INFINITY : (this.#dueAt[0] as number)
   }
 
-  /** Who falls due first; only while `size > 0`. */
+  /** The key index that falls due first; only while `size > 0`. */
   get nextIndex(): number {
     return this.#indexAt[0] as number
   }
 
-  /** Some key index that waits, the cheapest to take out; only while `size > 0`. */
+  /** The key index that is cheapest to remove; only while `size > 0`. */
   get lastIndex(): number {
     return this.#indexAt[this.#size - 1] as number
-  }
-
-  /** All key indexes that wait are below this number. */
-  get indexCount(): number {
-    return this.#positionOf.length
   }
 
   has(index: number): boolean {
@@ -71,41 +61,8 @@ export class TimerHeap {
     const last = --this.#size
     this.#positionOf[index] = none
     if (position < last) this.#sift(position, this.#dueAt[last] as number, this.#indexAt[last] as number)
-    // Memory follows a burst down again; what stands by key index does so when key indexes are renumbered, or none is left.
+    // Memory follows a burst down again. The arrays by key index shrink when key indexes are renumbered.
     if (this.#dueAt.length > smallest && last * 8 <= this.#dueAt.length) this.#resize(this.#dueAt.length / 4)
-  }
-
-  /** Whether so many seem to be due by a time that it is quicker to take them all than one after the other. */
-  areManyDue(by: number): boolean {
-    const step = Math.floor(this.#size / sampleSize)
-    if (step === 0) return false
-    let dueCount = 0
-    for (let position = 0; position < this.#size; position += step)
-      if ((this.#dueAt[position] as number) <= by) dueCount++
-    return dueCount >= enoughDue
-  }
-
-  /** Takes out all that are due by a time, in order. */
-  takeDue(by: number): Timers {
-    let dueCount = 0
-    for (let position = 0; position < this.#size; position++)
-      if ((this.#dueAt[position] as number) <= by) dueCount++
-    const due = timersFor(dueCount)
-    let taken = 0
-    let kept = 0
-    for (let position = 0; position < this.#size; position++) {
-      const dueAt = this.#dueAt[position] as number
-      const index = this.#indexAt[position] as number
-      if (dueAt > by) this.#put(kept++, dueAt, index)
-      else {
-        this.#positionOf[index] = none
-        due.dueAt[taken] = dueAt
-        due.indexes[taken++] = index
-      }
-    }
-    this.#size = kept
-    this.#restore()
-    return sortByTime(due, this.#orderOf)
   }
 
   /** Key indexes were renumbered. */
@@ -122,20 +79,10 @@ export class TimerHeap {
     }
   }
 
-  /** Forgets what stands by key index; only while nothing waits. */
+  /** Forgets the arrays by key index; only while nothing waits. */
   clear(): void {
     this.#positionOf = new Uint32Array(smallest).fill(none)
     this.#orderOf = new Float64Array(smallest)
-  }
-
-  /** Makes a heap of what lies in any order. */
-  #restore(): void {
-    let capacity = smallest
-    while (capacity < this.#size) capacity *= 2
-    if (capacity < this.#dueAt.length) this.#resize(capacity)
-    for (let position = (this.#size - 2) >> 2; position >= 0; position--) {
-      this.#siftDown(position, this.#dueAt[position] as number, this.#indexAt[position] as number)
-    }
   }
 
   #sift(position: number, dueAt: number, index: number): void {

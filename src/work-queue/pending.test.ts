@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
-import { Turn } from '../turn.ts'
-import { IndexList } from './index-list.ts'
-import type { Pending } from './pending.ts'
+import { IndexList, type Pending } from './pending.ts'
+import { Turn } from './turn.ts'
 
 const aStep = fc.oneof(
   { weight: 4, arbitrary: fc.record({ push: fc.array(fc.nat(99), { maxLength: 50, size: 'max' }) }) },
@@ -13,8 +12,8 @@ const aStep = fc.oneof(
 
 test('key indexes come first in, first out, each with its newest item, also after they were renumbered', () => {
   const property = fc.property(fc.array(aStep, { maxLength: 30 }), fc.boolean(), (steps, isRanked) => {
-    let line: Pending<string> = new IndexList<string>()
-    /** In the order of the line: key index and item. */
+    let pending: Pending<string> = new IndexList<string>()
+    /** In the order of the queue: key index and item. */
     let naive: [index: number, item: string][] = []
     let version = 0
     for (const step of steps) {
@@ -22,17 +21,17 @@ test('key indexes come first in, first out, each with its newest item, also afte
         for (const index of step.push) {
           const item = `item ${++version}`
           const known = naive.find(([queued]) => queued === index)
-          assert.equal(line.has(index), known !== undefined)
-          if (known) line.touch(index, item, 0)
-          else line.push(new Turn(index, item, 0))
+          assert.equal(pending.has(index), known !== undefined)
+          if (known) pending.touch(index, item, 0)
+          else pending.push(new Turn(index, item, 0))
           if (known) known[1] = item
           else naive.push([index, item])
         }
       } else if ('pop' in step) {
         for (let left = Math.min(step.pop, naive.length); left > 0; left--) {
-          const { index, item, priority } = line.pop()
+          const { index, item, priority } = pending.pop()
           assert.deepEqual([index, item, priority], [...naive.shift()!, 0])
-          assert.equal(line.has(index), false)
+          assert.equal(pending.has(index), false)
         }
       } else {
         // Only those that are queued have a new key index; the others' number says nothing.
@@ -40,24 +39,24 @@ test('key indexes come first in, first out, each with its newest item, also afte
         naive.forEach(([index], at) => {
           newIndexes[index] = naive.length - 1 - at
         })
-        line.renumber(newIndexes)
+        pending.renumber(newIndexes)
         naive = naive.map(([index, item]) => [newIndexes[index]!, item])
       }
-      assert.equal(line.size, naive.length)
+      assert.equal(pending.size, naive.length)
     }
     // A priority comes up: every key keeps its position, and one can now be raised before all others.
-    if (isRanked) line = line.ranked()
+    if (isRanked) pending = pending.ranked()
     const last = isRanked ? naive.pop() : undefined
     if (last) {
-      line.touch(last[0], 'raised', 1)
-      const { index, item, priority } = line.pop()
+      pending.touch(last[0], 'raised', 1)
+      const { index, item, priority } = pending.pop()
       assert.deepEqual([index, item, priority], [last[0], 'raised', 1])
     }
     for (const expected of naive) {
-      const { index, item } = line.pop()
+      const { index, item } = pending.pop()
       assert.deepEqual([index, item], expected)
     }
-    assert.equal(line.size, 0)
+    assert.equal(pending.size, 0)
   })
   fc.assert(property, { numRuns: 150 })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
-import { Waiting } from './delayed-items.ts'
+import { DelayedItems } from './delayed-items.ts'
 import { KeyIndexes } from './key-indexes.ts'
 
 interface Naive {
@@ -43,7 +43,7 @@ class NaiveWaiting {
 /** Waiting adds by key, over key indexes that are renumbered whenever there are few left. */
 class IndexedAdds {
   readonly keyIndexes: KeyIndexes = new KeyIndexes(true, 16)
-  readonly waiting: Waiting<string> = new Waiting()
+  readonly waiting: DelayedItems<string> = new DelayedItems()
   renumberCount = 0
   /** Objects, because the key index of an object is given up at once. */
   readonly #keys = new Map<number, { key: number }>()
@@ -71,7 +71,7 @@ class IndexedAdds {
     }
     this.waiting.remove(index)
     this.keyIndexes.leave(index, held)
-    if (this.keyIndexes.sparse) {
+    if (this.keyIndexes.isSparse) {
       this.waiting.renumber(this.keyIndexes.renumber())
       this.renumberCount++
     }
@@ -100,12 +100,10 @@ const aStep = fc.oneof(
   { weight: 3, arbitrary: fc.record({ sets: fc.array(aSet, { maxLength: 120, size: 'max' }) }) },
   { weight: 2, arbitrary: fc.record({ take: fc.array(fc.nat(300), { maxLength: 40 }) }) },
   { weight: 3, arbitrary: fc.record({ takeNext: fc.nat(200) }) },
-  { weight: 3, arbitrary: fc.record({ gather: fc.integer({ min: 10, max: 40 }) }) },
 )
 
 test('delayed adds come out by due time and then by the call that set it, however many come and go', () => {
   let mostWaiting = 0
-  let gatherCount = 0
   let renumberCount = 0
   const property = fc.property(fc.array(aStep, { maxLength: 30 }), (steps) => {
     const naive = new NaiveWaiting()
@@ -123,10 +121,6 @@ test('delayed adds come out by due time and then by the call that set it, howeve
         }
       } else if ('take' in step) {
         for (const key of step.take) same(indexed.take(key), naive.take(key))
-      } else if ('gather' in step) {
-        const dueCount = naive.adds.filter(({ dueAt }) => dueAt <= step.gather).length
-        if (naive.adds.length >= 64 && dueCount * 4 >= naive.adds.length) gatherCount++
-        waiting.gather(step.gather)
       } else {
         for (let left = Math.min(step.takeNext, naive.adds.length); left > 0; left--) {
           same(indexed.takeNext(), naive.takeNext())
@@ -147,10 +141,6 @@ test('delayed adds come out by due time and then by the call that set it, howeve
   })
   fc.assert(property, { numRuns: 150 })
   assert.ok(mostWaiting > 96, `many were to wait at a time, and at most ${mostWaiting} did`)
-  assert.ok(
-    gatherCount > 4,
-    `many were to be gathered more than once or twice, and were ${gatherCount} times`,
-  )
   assert.ok(renumberCount > 0, `indexes were to be renumbered, and were ${renumberCount} times`)
 })
 

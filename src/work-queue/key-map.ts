@@ -13,8 +13,8 @@ export class KeyMap<V> {
   #deletedCount = 0
   #refilledCount = 0
   /**
-   * Walks the keys from the first on. It lives as long as the map, because what it has passed is gone or was entered
-   * again behind it, while a new walk would step over every hole that the deleted left.
+   * Walks the keys from the first on. It lives as long as the map: what it has passed is gone or was entered again behind it,
+   * while a new walk would step over every hole that deleted keys left.
    */
   #first: MapIterator<unknown> | undefined
 
