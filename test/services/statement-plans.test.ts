@@ -25,6 +25,8 @@ import { hasService, ownMariadb, ownPostgres } from '../support/services/own.ts'
 const smallTables = new Set(['access_token'])
 /** Tables that are small within a namespace. */
 const smallWithin = new Set(['queue_control', 'monitor_silence', 'monitor_subscription', 'monitor_rules'])
+/** Statements that may read a whole table: a server asks once in a while. */
+const wholeTables = new Set(['schedule_namespaces'])
 
 const storesFolder = new URL('../../src/storage/sql/', import.meta.url)
 
@@ -130,9 +132,9 @@ describe.concurrent('no shared statement reads a growing table as a whole', () =
 
 /** Each statement in each of its shapes. */
 function compileAll(compiler: Compiler): readonly Compiled[] {
-  return listStatements().flatMap((definition) =>
-    shapesOf(definition).map((params) => compiler.compile({ definition, params })),
-  )
+  return listStatements()
+    .filter(({ name }) => !wholeTables.has(name))
+    .flatMap((definition) => shapesOf(definition).map((params) => compiler.compile({ definition, params })))
 }
 
 function shapesOf({ optional }: Definition): readonly Record<string, unknown>[] {

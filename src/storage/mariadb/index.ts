@@ -10,6 +10,7 @@ import { createGuardStore } from '../sql/guards/guards.ts'
 import { createLogStore } from '../sql/logs.ts'
 import { createMonitorStore } from '../sql/monitor/monitor.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
+import { createScheduleStore, listScheduledNamespaces } from '../sql/schedules.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
 import { LimitedQueues } from './claim/limited-queues.ts'
@@ -38,7 +39,6 @@ import { createMariadbLocks } from './locks/locks.ts'
 import { createMigrator } from './migrator.ts'
 import { MariadbNotifiers } from './notifier.ts'
 import { createKeyed } from './request-keys.ts'
-import { createMariadbSchedules } from './schedules.ts'
 import { qualifyTables } from './tables.ts'
 
 /** Claims, verdicts, renewals and reads of one process; more connections would only contend. */
@@ -128,7 +128,7 @@ export async function openMariadb(
       return {
         jobs,
         logs: createLogStore(database, name),
-        schedules: createMariadbSchedules(guarded),
+        schedules: createScheduleStore(adding, name),
         dependencies: createMariadbDependencies(guarded),
         locks,
         guards: createGuardStore(database, name, jobs),
@@ -154,13 +154,7 @@ export async function openMariadb(
           const rows = await call.rows<{ namespace: string }>(sql, [limit])
           return rows.map((row) => row.namespace)
         }),
-      scheduledNamespaces: (limit) =>
-        calls.run('read', async (call) => {
-          const sql = `SELECT namespace FROM ${tables.schedule} WHERE due_at IS NOT NULL
-            GROUP BY namespace ORDER BY MIN(due_at), namespace LIMIT ?`
-          const rows = await call.rows<{ namespace: string }>(sql, [limit])
-          return rows.map((row) => row.namespace)
-        }),
+      scheduledNamespaces: (limit) => listScheduledNamespaces(database, limit),
       queuedNamespaces: (queue, limit) => listQueued(shared, queue, limit),
       blockedNamespaces: (limit) => listGated(shared, limit),
       dispatchedNamespaces: (limit) => listDispatched(shared, limit),

@@ -13,7 +13,6 @@ export interface Tables {
   readonly jobLock: string
   readonly progress: string
   readonly log: string
-  readonly schedule: string
   readonly requestKey: string
   readonly locks: LockTables
   readonly guard: string
@@ -51,7 +50,6 @@ export function qualifyTables(database: string): Tables {
     jobLock: of('job_lock'),
     progress: of('job_progress'),
     log: of('job_log'),
-    schedule: of('job_schedule'),
     requestKey: of('request_key'),
     locks: {
       queue: of('lock_queue'),

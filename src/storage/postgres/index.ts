@@ -9,6 +9,7 @@ import { createGuardStore } from '../sql/guards/guards.ts'
 import { createLogStore } from '../sql/logs.ts'
 import { createMonitorStore } from '../sql/monitor/monitor.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
+import { createScheduleStore, listScheduledNamespaces } from '../sql/schedules.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
 import { nowMs } from './connection/columns.ts'
@@ -28,7 +29,6 @@ import { waitQueueStatements } from './locks/wait-queue-statements.ts'
 import { createMigrator, withClient } from './migrator.ts'
 import { PostgresNotifiers } from './notifier.ts'
 import { RequestKeys } from './request-keys.ts'
-import { PostgresSchedules, scheduleStatements } from './schedules.ts'
 
 /**
  * Opens a Postgres database. Besides what `pg` understands, its address takes `?schema=` (where the tables are; else the
@@ -61,7 +61,6 @@ export async function openPostgres(
     const keys = new RequestKeys(connections, database, quoted)
     const waitQueues = waitQueueStatements(quoted)
     const boards = fleetStatements(quoted)
-    const schedules = scheduleStatements(quoted)
     const dependencies = gateStatements(quoted)
     const createStores = (name: string): Stores => {
       const notifier = notifiers.within(name)
@@ -78,7 +77,7 @@ export async function openPostgres(
       return {
         jobs,
         logs: createLogStore(database, name),
-        schedules: new PostgresSchedules(connections, space, schedules),
+        schedules: createScheduleStore(adding, name),
         dependencies: new PostgresDependencies(connections, space, dependencies),
         locks: createPostgresLocks(connections, name, quoted, waitQueues),
         guards: createGuardStore(database, name, jobs),
@@ -113,12 +112,7 @@ export async function openPostgres(
         ])
         return rows.map((row) => row.namespace)
       },
-      async scheduledNamespaces(limit) {
-        const text = `SELECT namespace FROM ${quoted}.job_schedule WHERE NOT is_paused AND next_at IS NOT NULL
-          GROUP BY namespace ORDER BY min(next_at), namespace LIMIT $1`
-        const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_scheduled', text }, [limit])
-        return rows.map((row) => row.namespace)
-      },
+      scheduledNamespaces: (limit) => listScheduledNamespaces(database, limit),
       queuedNamespaces: (queue, limit) => listQueued(connections, quoted, queue, limit),
       async blockedNamespaces(limit) {
         const { rows } = await connections.run<{ namespace: string }>(dependencies.blocked, [limit])

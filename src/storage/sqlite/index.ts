@@ -8,6 +8,7 @@ import { createGuardStore } from '../sql/guards/guards.ts'
 import { createLogStore } from '../sql/logs.ts'
 import { createMonitorStore } from '../sql/monitor/monitor.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
+import { createScheduleStore, listScheduledNamespaces } from '../sql/schedules.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { readStoreId } from './connection/caller-transaction.ts'
 import { createFile, openReader, parseLocation, readNow } from './connection/connection.ts'
@@ -23,7 +24,6 @@ import { readBootId } from './locks/lease-clock.ts'
 import { createSqliteLocks } from './locks/locks.ts'
 import { createMigrator } from './migrator.ts'
 import { SqliteNotifier } from './notifier.ts'
-import { createSqliteSchedules, listScheduled } from './schedules.ts'
 import { writeHere, writeInThread } from './writing/writing.ts'
 
 /**
@@ -76,7 +76,7 @@ export async function openSqlite(
       })
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
       const logs = createLogStore(database, name)
-      const schedules = createSqliteSchedules({ namespace: name, writer, reader, check })
+      const schedules = createScheduleStore(database, name)
       const dependencies = createSqliteDependencies({ namespace: name, writer, reader, transactions, check })
       const locks = createSqliteLocks(name, writer, reader, check)
       const guards = createGuardStore(database, name, jobs)
@@ -108,7 +108,7 @@ export async function openSqlite(
             )
             .map(({ namespace }) => namespace),
         ),
-      scheduledNamespaces: (limit) => reader.read((connection) => listScheduled(connection, limit)),
+      scheduledNamespaces: (limit) => listScheduledNamespaces(database, limit),
       queuedNamespaces: (queue, limit) => reader.read((connection) => listQueued(connection, queue, limit)),
       blockedNamespaces: (limit) => reader.read((connection) => listGatedNamespaces(connection, limit)),
       dispatchedNamespaces: (limit) => reader.read((connection) => listDispatched(connection, limit)),

@@ -50,10 +50,10 @@ export function jobDetails(s: string): readonly string[] {
   last_slot_at bigint,
   last_fired_at bigint,
   created_at bigint NOT NULL,
+  due_at bigint GENERATED ALWAYS AS (CASE WHEN is_paused THEN NULL ELSE next_at END) STORED,
   PRIMARY KEY (namespace, name)
 )`,
-    `CREATE INDEX job_schedule_due ON ${s}.job_schedule (namespace, next_at, name)
-  WHERE NOT is_paused AND next_at IS NOT NULL`,
+    `CREATE INDEX job_schedule_due ON ${s}.job_schedule (namespace, due_at, name) WHERE due_at IS NOT NULL`,
 
     `CREATE TABLE ${s}.job_dependency (
   namespace ${text} NOT NULL,

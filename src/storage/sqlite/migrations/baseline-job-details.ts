@@ -40,10 +40,10 @@ export const jobDetails: readonly string[] = [
     last_fired_at INTEGER,
     created_at INTEGER NOT NULL,
     doc TEXT NOT NULL,
+    due_at INTEGER AS (CASE WHEN is_paused THEN NULL ELSE next_at END) STORED,
     UNIQUE (namespace, name)
   ) STRICT`,
-  `CREATE INDEX job_schedule_next ON job_schedule (namespace, next_at, name)
-    WHERE is_paused = 0 AND next_at IS NOT NULL`,
+  `CREATE INDEX job_schedule_due ON job_schedule (namespace, due_at, name)`,
   `CREATE TABLE job_dependency (
     namespace TEXT NOT NULL,
     job_id TEXT NOT NULL,

@@ -4,10 +4,8 @@ import type {
   CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
-  Fired,
   LeaseRef,
   NewJob,
-  NewSchedule,
   QueueLimits,
   Renewal,
   RetryAnswer,
@@ -35,7 +33,6 @@ import { settleTogether } from '../jobs/settle.ts'
 import { readLeaseClock, rebaseLeases } from '../locks/lease-clock.ts'
 import { type LockStep, sweepQueues, takeStep } from '../locks/lock-steps.ts'
 import { applyMigrations } from '../migrator.ts'
-import { fireSchedule, putSchedule, removeSchedule } from '../schedules.ts'
 import { isQuiet } from './ahead.ts'
 
 /**
@@ -58,9 +55,6 @@ export interface Writes {
   setLimits(queue: string, limits: QueueLimits | null): void
   remove(ids: readonly string[]): readonly string[]
   prune(request: { readonly olderThanMs: number; readonly limit: number }): number
-  putSchedule(schedule: NewSchedule, seen: number): number | null
-  removeSchedule(name: string): boolean
-  fireSchedule(fired: Fired): { readonly version: number; readonly added: readonly Added[] } | null
   lock(...step: LockStep): Ruled<object>
   sweepLocks(limit: number, times: LockTimes): Awaited<ReturnType<LockStore['sweep']>>
   gate(...step: GateStep): ReturnType<GateSteps[keyof GateSteps]>
@@ -121,10 +115,6 @@ const performers: Performers = {
   setLimits: ({ connection, namespace }, queue, limits) => limitQueue(connection, namespace, queue, limits),
   remove: ({ connection, namespace, now }, ids) => removeJobs(connection, namespace, ids, now),
   prune: ({ connection, namespace, now }, request) => pruneHistory(connection, namespace, request, now),
-  putSchedule: ({ connection, namespace, now }, schedule, seen) =>
-    putSchedule(connection, namespace, schedule, seen, now),
-  removeSchedule: ({ connection, namespace }, name) => removeSchedule(connection, namespace, name),
-  fireSchedule: ({ connection, namespace, now }, fired) => fireSchedule(connection, namespace, fired, now),
   lock: ({ connection, namespace, now }, ...step) => takeStep(connection, namespace, step, now),
   sweepLocks: ({ connection, namespace, now }, limit, times) =>
     sweepQueues(connection, namespace, limit, times, now),
