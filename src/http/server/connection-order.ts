@@ -64,6 +64,13 @@ export function isBehindAnother(socket: Duplex): boolean {
   return pipelined.has(socket) || answerUnderWay(socket) !== undefined
 }
 
+/** Whether the connection has begun a request behind this one. Its answer comes later, on the same connection. */
+export function isAheadOfAnother(response: ServerResponse): boolean {
+  const { socket } = response.req
+  const last = [...(queued.get(socket) ?? [])].at(-1)
+  return last !== undefined && last !== response
+}
+
 /** Refuses an upgrade or a CONNECT after the answers to all earlier requests, and closes the connection. */
 export async function refuseInOrder(socket: Duplex, error: SignalboxError): Promise<void> {
   takeOver(socket)

@@ -11,10 +11,16 @@ import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastif
 import { SignalboxError } from '../../core/errors.ts'
 import { whole } from '../../core/options.ts'
 import { nodesPath } from '../contract/index.ts'
-import { beginRequest, beginUpgrade, endConnection, refuseInOrder } from './connection-order.ts'
+import {
+  beginRequest,
+  beginUpgrade,
+  endConnection,
+  isAheadOfAnother,
+  refuseInOrder,
+} from './connection-order.ts'
 import { createShortcut, type Shortcut } from './fast-path/fast-path.ts'
 import type { ShortcutRequest } from './fast-path/fast-path-request.ts'
-import { ignore, isLingering } from './lingering-close.ts'
+import { isLingering } from './lingering-close.ts'
 import { requestIdOf } from './log/log.ts'
 import type { RefusalReason } from './log/refusals.ts'
 import { linesOf, NodeIncoming, writeText } from './node-http.ts'
@@ -288,7 +294,8 @@ class HttpServer implements Server {
     const lingering = [...this.#connections].filter(isLingering)
     if (lingering.length === 0) return
     const signal = AbortSignal.timeout(timeoutMs)
-    await Promise.all(lingering.map((socket) => once(socket, 'close', { signal }))).catch(ignore)
+    // A client that resets its connection fails only its own wait.
+    await Promise.allSettled(lingering.map((socket) => once(socket, 'close', { signal })))
   }
 
   /** Never rejects. */
@@ -303,8 +310,9 @@ class HttpServer implements Server {
     const { api, streams } = this.#service
     const outgoing = await api.answer(new NodeIncoming(request, response), requestId)
     const more = ['x-request-id', requestId]
-    // Keep-alive would bring the next request to a server that is going away.
-    if (this.#service.isDraining) endConnection(request, response)
+    // Keep-alive would bring the next request to a server that is going away. Requests that were read already are served,
+    // so the last of them ends the connection.
+    if (this.#service.isDraining && !isAheadOfAnother(response)) endConnection(request, response)
     if (!('feed' in outgoing)) {
       writeText(request, response, outgoing, more)
       this.#unsent.watch(response)

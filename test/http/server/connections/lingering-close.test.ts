@@ -120,3 +120,44 @@ test('a server that closes cuts connections that wait for their next request', a
   assert.ok(performance.now() - begunAt < 2_000)
   for (const connection of connections) connection[Symbol.dispose]()
 })
+
+test('a server that closes answers the requests that it has read behind a waiting claim', async () => {
+  const stage = await serving({ graceMs: 30_000 })
+  const { claim, add } = requestsTo(stage)
+  const [inTime, late] = [connectTo(stage), connectTo(stage)]
+  // Node reads these, because they come in one packet. The jobs are added while the claim waits.
+  inTime.send(claim() + add() + add())
+  // The last of these waits as well, so its answer ends the connection.
+  late.send(claim() + add() + claim())
+  while ((await stage.box.jobs.list({ queue: 'default' })).items.length < 3) await sleep(5)
+  const closed = stage[Symbol.asyncDispose]()
+  const [first, second] = await Promise.all([inTime.ends(), late.ends()])
+  await closed
+  assert.deepEqual(
+    [first, second].map((answers) => answers.map(({ status }) => status)),
+    [
+      [200, 201, 201],
+      [200, 201, 200],
+    ],
+  )
+  assert.match(second.at(-1)!.head, /\r\nconnection: close(\r|$)/)
+  for (const connection of [inTime, late]) connection[Symbol.dispose]()
+})
+
+test('a client that resets its connection does not shorten the time of the others', async () => {
+  const stage = await serving({ graceMs: 30_000 })
+  const { connect, add } = requestsTo(stage)
+  const [stays, resets] = [connectTo(stage), connectTo(stage)]
+  for (const connection of [stays, resets]) {
+    connection.send(connect)
+    await connection.ends()
+  }
+  const closed = stage[Symbol.asyncDispose]()
+  await sleep(20)
+  resets.reset()
+  await sleep(20)
+  await sendMore(stays, add())
+  assert.equal(stays.error, undefined)
+  await closed
+  stays[Symbol.dispose]()
+})

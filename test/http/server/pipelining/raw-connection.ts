@@ -112,6 +112,10 @@ export class RawConnection implements Disposable {
     return this.#answers
   }
 
+  reset(): void {
+    this.#socket.resetAndDestroy()
+  }
+
   [Symbol.dispose](): void {
     this.#socket.destroy()
   }
