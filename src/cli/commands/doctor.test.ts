@@ -112,3 +112,20 @@ test('a server is looked at with what it says of itself, and one that is not the
   assert.equal(gone.code, 1)
   assert.match(gone.out, /http:\/\/127\.0\.0\.1:1/)
 })
+
+test('a server is asked whether the secrets of its channels are sealed', async () => {
+  const database = `sqlite:${join(folder, 'channels.db')}`
+  const secretKey = Buffer.alloc(32, 1).toString('base64')
+  const channel = { type: 'slack', url: 'https://hooks.slack.com/services/hush' } as const
+  const secretsFound = async (options: { readonly secretKey?: string }, name: string) => {
+    await using box = await open(database, options)
+    await using server = createServer({ box, port: 0 })
+    const { url } = await server.listen()
+    await box.monitor.subscribe({ name, channel })
+    const { findings } = await doctor('--url', url, '--json')
+    await box.monitor.unsubscribe((await box.monitor.subscriptions()).find((one) => one.name === name)!.id)
+    return findings.filter(({ check }) => check === 'secrets').map(({ level }) => level)
+  }
+  assert.deepEqual(await secretsFound({ secretKey }, 'sealed'), ['ok'])
+  assert.deepEqual(await secretsFound({}, 'plain'), ['warning'])
+})

@@ -144,6 +144,24 @@ function judgeSecrets(hasKey: boolean, source: string, plain: number): Finding {
   )
 }
 
+/** The secrets of a server's channels. Whether the server has a key shows only by what it has sealed. */
+export function judgeServedSecrets(
+  url: string,
+  channels: readonly { readonly secrets: 'plain' | 'sealed' | 'unreadable' }[],
+): readonly Finding[] {
+  if (channels.length === 0) return []
+  const plain = channels.filter(({ secrets }) => secrets === 'plain').length
+  if (plain === 0) return [ok('secrets', url, 'The secrets of channels are sealed in the database.')]
+  return [
+    warning(
+      'secrets',
+      url,
+      `The channel secrets of ${plain} subscription${plain === 1 ? '' : 's'} are plain text in the database.`,
+      'Start the server with SIGNALBOX_SECRET_KEY, then run `signalbox monitor reseal` with the same key and --database.',
+    ),
+  ]
+}
+
 export function judgeDead(subscription: string, count: number): Finding {
   // Subscribers were not notified: that is lost until an operator replays it.
   return problem(

@@ -2,7 +2,7 @@ import { isSignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
 import type { Client, WireOverview } from '../../http/client/index.ts'
 import { isLoopback } from './configuration.ts'
-import { judgeDead, judgeQueues, judgeTokens, judgeUnreadable } from './contents.ts'
+import { judgeDead, judgeQueues, judgeServedSecrets, judgeTokens, judgeUnreadable } from './contents.ts'
 import { type Finding, ok, problem, reasonOf, warning } from './finding.ts'
 import { type ClockReading, judgeClocks, readClock } from './probes.ts'
 import { judgeWarnings } from './store.ts'
@@ -55,6 +55,10 @@ async function examine(client: Client): Promise<readonly Finding[]> {
     ...judgeWarnings(me.server.engine, me.server.warnings),
     ...(me.scope === 'admin' ? judgeTokens(await listTokens(client, at), at) : []),
     ...judgeQueues(queues, at),
+    ...judgeServedSecrets(
+      client.url,
+      (await client.monitor.subscriptions()).map(({ channel }) => channel),
+    ),
     ...problems.flatMap(judgeOther),
     ...judgeClocks([clock]),
   ]
