@@ -12,6 +12,8 @@ import type { Duplex } from 'node:stream'
 
 /** How long a client may go on sending after its answer. */
 export const lingerMs = 2_000
+/** A pause of this process counts as one slice of a wait at most. */
+const sliceMs = 200
 /** How much of it is read. Then the server stops reading, and the client can still read the answer until the time is over. */
 const maxDroppedBytes = 64 * 1_048_576
 /** How long a client may take to let the answer into its connection. */
@@ -33,12 +35,28 @@ export function closeLingering(socket: Duplex): void {
   socket.on('error', ignore)
   socket.resume()
   const cut = () => socket.destroy()
-  let timer = setTimeout(cut, flushMs).unref()
-  socket.once('close', () => clearTimeout(timer))
+  const flushing = setTimeout(cut, flushMs).unref()
+  let stopWaiting = () => clearTimeout(flushing)
+  socket.once('close', () => stopWaiting())
   socket.end(() => {
-    clearTimeout(timer)
-    if (!socket.destroyed) timer = setTimeout(cut, lingerMs).unref()
+    stopWaiting()
+    if (!socket.destroyed) stopWaiting = afterLinger(cut)
   })
+}
+
+/**
+ * Calls back after `lingerMs`, unless the returned function is called before. The wait consists of short slices. After a pause of
+ * this process, timers fire before sockets are read. One slice may end then; the next one gives time to read what the client
+ * sent during the pause. So the server never blames a client for its own delay.
+ */
+export function afterLinger(callback: () => void): () => void {
+  let slicesLeft = lingerMs / sliceMs
+  const timer = setInterval(() => {
+    if (--slicesLeft > 0) return
+    clearInterval(timer)
+    callback()
+  }, sliceMs).unref()
+  return () => clearInterval(timer)
 }
 
 /** Whether the last answer of a connection was written, and its client has not closed yet. */

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { SignalboxError } from '../../core/errors.ts'
 import type { BodyLimits } from '../contract/index.ts'
 import type { Incoming, OutgoingText } from './call.ts'
-import { closeLingering, ignore, lingerMs } from './lingering-close.ts'
+import { afterLinger, closeLingering, ignore } from './lingering-close.ts'
 import { bodyTooLarge } from './request/body.ts'
 
 /** Requests and answers as Node has them. */
@@ -154,7 +154,7 @@ export function linesOf(headers: Readonly<Record<string, string>>): readonly str
 const flattened = new WeakMap<object, readonly string[]>()
 
 /**
- * Reads and drops the rest of a body whose request is answered. The connection is kept if that takes less than `lingerMs`.
+ * Reads and drops the rest of a body whose request is answered. The connection is kept if that takes less than two seconds.
  * The time begins when the answer is out, because other answers may be ahead of it.
  */
 export function discardRest(request: IncomingMessage, response: ServerResponse): void {
@@ -162,8 +162,7 @@ export function discardRest(request: IncomingMessage, response: ServerResponse):
   const begin = () => {
     if (request.complete) return
     answeredBodies.set(request.socket, request)
-    const timer = setTimeout(() => closeLingering(request.socket), lingerMs).unref()
-    const done = () => clearTimeout(timer)
+    const done = afterLinger(() => closeLingering(request.socket))
     request.once('end', done).once('close', done)
   }
   if (response.writableFinished) begin()
