@@ -7,7 +7,7 @@ import { type Client, jobEvents, type StreamEvent } from '../client/index.ts'
  * opened anew when the set of queues changes, and at each opening everybody is called once, because wake-ups may have been
  * missed in between. A wake-up made here is heard here; the server sends its own wake-ups for what is written there.
  *
- * All of it is a shortcut. A stream that is refused leaves polling as it was, and is tried again a while later.
+ * It only saves time: polling finds everything, too. A stream that is refused leaves polling as it was, and is tried again a while later.
  */
 export class RemoteNotifier implements JobsNotifier {
   readonly #client: Pick<Client, 'stream'>

@@ -18,8 +18,8 @@ import {
   isAheadOfAnother,
   refuseInOrder,
 } from './connection-order.ts'
-import { createShortcut, type Shortcut } from './fast-path/fast-path.ts'
-import type { ShortcutRequest } from './fast-path/fast-path-request.ts'
+import { createFastPath, type FastPath } from './fast-path/fast-path.ts'
+import type { FastPathRequest } from './fast-path/fast-path-request.ts'
 import { isLingering } from './lingering-close.ts'
 import { requestIdOf } from './log/log.ts'
 import type { RefusalReason } from './log/refusals.ts'
@@ -88,7 +88,7 @@ class HttpServer implements Server {
   readonly #upgrades: Upgrades
   readonly #inFlight = new InFlight()
   readonly #unsent: Unsent
-  readonly #shortcut: Shortcut
+  readonly #fastPath: FastPath
   readonly #givenUp = new WeakSet<Socket>()
   /** All that are open, also those that Node has handed over and those whose TLS handshake has not ended. */
   readonly #connections = new Set<Socket>()
@@ -112,7 +112,7 @@ class HttpServer implements Server {
     this.#unsent = new Unsent({
       onCut: (answer) => refusals.refused('cut_stream', { address: addressOf(answer) }),
     })
-    this.#shortcut = createShortcut({
+    this.#fastPath = createFastPath({
       ...options,
       serve: (request) => void this.#serveWhole(request),
       over: this.#leave,
@@ -198,7 +198,7 @@ class HttpServer implements Server {
   #answerWhatNodeWould(): void {
     const { server } = this.#app
     // It reads from the bare connection, which over TLS Node alone can.
-    if (this.#tls === undefined) this.#shortcut.attach(server)
+    if (this.#tls === undefined) this.#fastPath.attach(server)
     this.#service.admission.attach(server, (socket, error) =>
       this.#refused('connection_limit', error, socket),
     )
@@ -282,7 +282,7 @@ class HttpServer implements Server {
     const ended = Promise.all([this.#service.drain(graceMs), nodesGone])
     await this.#inFlight.drained(graceMs)
     await this.#lingered(Math.min(graceMs, lastLingerMs))
-    this.#shortcut.close()
+    this.#fastPath.close()
     const portClosed = this.#app.close()
     await ended
     for (const socket of this.#connections) socket.destroy()
@@ -324,7 +324,7 @@ class HttpServer implements Server {
   }
 
   /** Never rejects. */
-  async #serveWhole(request: ShortcutRequest): Promise<void> {
+  async #serveWhole(request: FastPathRequest): Promise<void> {
     this.#inFlight.enter()
     const requestId = requestIdOf(request.header('x-request-id'))
     const { api, streams } = this.#service

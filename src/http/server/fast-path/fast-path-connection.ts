@@ -1,28 +1,28 @@
 import type { Socket } from 'node:net'
 import { closeLingering, ignore } from '../lingering-close.ts'
 import { socketTransport, type Transport } from '../streams/transport.ts'
-import type { ShortcutOptions } from './fast-path.ts'
-import { ShortcutRequest } from './fast-path-request.ts'
+import type { FastPathOptions } from './fast-path.ts'
+import { FastPathRequest } from './fast-path-request.ts'
 import type { HeadReader } from './read-head.ts'
 
 /** What connections share. */
-export interface ShortcutKeeper {
-  readonly options: Pick<ShortcutOptions, 'keepAliveMs' | 'serve' | 'over' | 'unsent'>
+export interface FastPathParent {
+  readonly options: Pick<FastPathOptions, 'keepAliveMs' | 'serve' | 'over' | 'unsent'>
   readonly reader: HeadReader
   /** Node goes on with this connection, which begins with that. `isBehind`: it came before an earlier request was answered. */
-  handOver(connection: ShortcutConnection, chunk: Buffer, isBehind: boolean): void
+  handOver(connection: FastPathConnection, chunk: Buffer, isBehind: boolean): void
   /** It is closed. */
-  forget(connection: ShortcutConnection): void
+  forget(connection: FastPathConnection): void
   /** All that is still to come of it is a stream. */
-  becomesStream(connection: ShortcutConnection): void
+  becomesStream(connection: FastPathConnection): void
 }
 
 /** One connection, for as long as its requests are of the plainest kind. */
-export class ShortcutConnection {
+export class FastPathConnection {
   readonly socket: Socket
-  readonly #keeper: ShortcutKeeper
+  readonly #parent: FastPathParent
   /** The one that is under way. */
-  #request: ShortcutRequest | undefined
+  #request: FastPathRequest | undefined
   /** What came before it was answered. */
   #ahead: Buffer | undefined
   #taken: (() => void) | undefined
@@ -31,8 +31,8 @@ export class ShortcutConnection {
   /** Since when nothing is under way; undefined while something is. */
   restsSince: number | undefined = performance.now()
 
-  constructor(keeper: ShortcutKeeper, socket: Socket) {
-    this.#keeper = keeper
+  constructor(parent: FastPathParent, socket: Socket) {
+    this.#parent = parent
     this.socket = socket
     socket.on('data', this.#read).on('end', endAlso).on('close', this.#close)
     // `close` follows; unheard, it would end the process.
@@ -40,7 +40,7 @@ export class ShortcutConnection {
   }
 
   get keepAliveMs(): number {
-    return this.#keeper.options.keepAliveMs
+    return this.#parent.options.keepAliveMs
   }
 
   /** Writes the answer to what is under way. `closes`: there is to be no other. */
@@ -50,7 +50,7 @@ export class ShortcutConnection {
     if (!socket.writable) return
     socket.write(text, encoding, this.#written)
     if (closes) closeLingering(socket)
-    if (socket.writableLength > 0) this.#taken = this.#keeper.options.unsent(socket)
+    if (socket.writableLength > 0) this.#taken = this.#parent.options.unsent(socket)
   }
 
   /** Writes the head of a stream; nothing that is asked here later is read. */
@@ -63,7 +63,7 @@ export class ShortcutConnection {
     this.#ahead = undefined
     this.#stopListening()
     socket.on('data', ignore).on('end', cut).on('error', ignore)
-    this.#keeper.becomesStream(this)
+    this.#parent.becomesStream(this)
     // The head, the word on when to come again and the present state are mostly there at once, and go out as one.
     socket.cork()
     process.nextTick(uncork, socket)
@@ -82,16 +82,16 @@ export class ShortcutConnection {
     }
     // Whoever could not be answered any more is not served either.
     if (!this.socket.writable) return
-    const whole = this.#keeper.reader.read(chunk)
+    const whole = this.#parent.reader.read(chunk)
     if (whole === undefined) {
       this.#stopListening()
-      this.#keeper.handOver(this, chunk, isBehind)
+      this.#parent.handOver(this, chunk, isBehind)
       return
     }
     this.isFresh = false
     this.restsSince = undefined
-    this.#request = new ShortcutRequest(whole, this)
-    this.#keeper.options.serve(this.#request)
+    this.#request = new FastPathRequest(whole, this)
+    this.#parent.options.serve(this.#request)
   }
 
   /** All of the answer has been taken, or nobody is left who would. */
@@ -108,7 +108,7 @@ export class ShortcutConnection {
   }
 
   readonly #close = (): void => {
-    this.#keeper.forget(this)
+    this.#parent.forget(this)
     this.#request?.leave()
     this.#finish()
   }
@@ -118,7 +118,7 @@ export class ShortcutConnection {
     this.#taken = undefined
     if (this.#request === undefined) return
     this.#request = undefined
-    this.#keeper.options.over()
+    this.#parent.options.over()
   }
 
   #stopListening(): void {

@@ -4,21 +4,21 @@ import type { Incoming, OutgoingStream, OutgoingText } from '../call.ts'
 import { clientGone, linesOf } from '../node-http.ts'
 import { bodyTooLarge } from '../request/body.ts'
 import type { Transport } from '../streams/transport.ts'
-import type { ShortcutConnection } from './fast-path-connection.ts'
+import type { FastPathConnection } from './fast-path-connection.ts'
 import type { Headers, WholeRequest } from './read-head.ts'
 
 /** A request that came the shorter way. */
-export class ShortcutRequest implements Incoming {
+export class FastPathRequest implements Incoming {
   readonly method: string
   readonly path: string
   readonly query: string
   readonly #headers: Headers
   readonly #body: Uint8Array
-  readonly #connection: ShortcutConnection
+  readonly #connection: FastPathConnection
   #gone: AbortController | undefined
   isGone = false
 
-  constructor({ method, target, headers, body }: WholeRequest, connection: ShortcutConnection) {
+  constructor({ method, target, headers, body }: WholeRequest, connection: FastPathConnection) {
     this.method = method
     const mark = target.indexOf('?')
     this.path = mark === -1 ? target : target.slice(0, mark)

@@ -6,8 +6,8 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
 import { inGrowingLeases } from '../../../../test/support/spans.ts'
-import { createShortcut } from './fast-path.ts'
-import type { ShortcutRequest } from './fast-path-request.ts'
+import { createFastPath } from './fast-path.ts'
+import type { FastPathRequest } from './fast-path-request.ts'
 
 interface Settings {
   readonly headersTimeoutMs?: number
@@ -19,11 +19,11 @@ interface Settings {
 /** A server that answers with what it was asked, and says by which way that came. */
 async function setUp({ headersTimeoutMs = 60_000, keepAliveMs = 60_000, body }: Settings = {}) {
   const seen = { overs: 0, unsent: 0, taken: 0 }
-  const underWay: ShortcutRequest[] = []
-  const served: ((request: ShortcutRequest) => void)[] = []
+  const underWay: FastPathRequest[] = []
+  const served: ((request: FastPathRequest) => void)[] = []
   /** The next requests wait until they are released. */
   let isHolding = false
-  const release = (request: ShortcutRequest, closes = false) => {
+  const release = (request: FastPathRequest, closes = false) => {
     const asked = Buffer.from(request.readBody({ maxBytes: 1e9, maxKeys: 1 })).toString()
     const headers = { 'x-way': 'short' }
     request.reply({ status: 200, headers, body: body ?? asked }, 'id', closes)
@@ -31,7 +31,7 @@ async function setUp({ headersTimeoutMs = 60_000, keepAliveMs = 60_000, body }: 
   const server = createServer((request, response) => {
     void text(request).then((asked) => response.writeHead(200, { 'x-way': 'node' }).end(asked))
   })
-  const shortcut = createShortcut({
+  const fastPath = createFastPath({
     ...{ maxHeaderBytes: 16_384, headersTimeoutMs, keepAliveMs, timeoutCheckMs: 20 },
     serve(request) {
       underWay.push(request)
@@ -44,20 +44,20 @@ async function setUp({ headersTimeoutMs = 60_000, keepAliveMs = 60_000, body }: 
       return () => void seen.taken++
     },
   })
-  shortcut.attach(server)
+  fastPath.attach(server)
   const accepted: Socket[] = []
   server.on('connection', (socket: Socket) => accepted.push(socket))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
-    shortcut,
+    fastPath,
     seen,
     release,
     hold: (holds = true) => {
       isHolding = holds
     },
-    next: () => new Promise<ShortcutRequest>((resolve) => served.push(resolve)),
+    next: () => new Promise<FastPathRequest>((resolve) => served.push(resolve)),
     /** So much of what the last client sent has been read. */
     hasRead: (text: string) => comes(() => accepted.at(-1)!.bytesRead >= Buffer.byteLength(text)),
     async connect() {
@@ -66,7 +66,7 @@ async function setUp({ headersTimeoutMs = 60_000, keepAliveMs = 60_000, body }: 
       return socket
     },
     async [Symbol.asyncDispose]() {
-      shortcut.close()
+      fastPath.close()
       server.close()
       server.closeAllConnections()
     },

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 import { markPipelined } from '../connection-order.ts'
 import { bodyTooLate } from '../request/body.ts'
 import { answerOnSocket } from '../request/problem.ts'
-import { ShortcutConnection, type ShortcutKeeper } from './fast-path-connection.ts'
-import type { ShortcutRequest } from './fast-path-request.ts'
+import { FastPathConnection, type FastPathParent } from './fast-path-connection.ts'
+import type { FastPathRequest } from './fast-path-request.ts'
 import { HeadReader } from './read-head.ts'
 
 /**
@@ -19,14 +19,14 @@ import { HeadReader } from './read-head.ts'
  * not read from either. Connections that wait for their first request, or for their next, are looked through now and
  * then and cut as Node would cut them.
  */
-export interface Shortcut {
+export interface FastPath {
   /** Takes the connections of this server from now on. Whoever judges connections is to be attached later. */
   attach(server: Server): void
   /** Looks for idle connections no more. */
   close(): void
 }
 
-export interface ShortcutOptions {
+export interface FastPathOptions {
   readonly maxHeaderBytes: number
   /** How long a connection may say nothing before its first request. */
   readonly headersTimeoutMs: number
@@ -34,7 +34,7 @@ export interface ShortcutOptions {
   readonly keepAliveMs: number
   readonly timeoutCheckMs: number
   /** Sees to it that the request is answered; never throws. */
-  serve(request: ShortcutRequest): void
+  serve(request: FastPathRequest): void
   /** A request that was to be served is over: its answer was taken, or its client has gone. */
   over(): void
   /** A connection asked for nothing in time, and is told so. */
@@ -43,12 +43,12 @@ export interface ShortcutOptions {
   unsent(socket: Socket): () => void
 }
 
-export function createShortcut(options: ShortcutOptions): Shortcut {
-  const connections = new Set<ShortcutConnection>()
+export function createFastPath(options: FastPathOptions): FastPath {
+  const connections = new Set<FastPathConnection>()
   let sweeping: NodeJS.Timeout | undefined
   let goOn = (_socket: Socket): void => {}
 
-  const keeper: ShortcutKeeper = {
+  const parent: FastPathParent = {
     options,
     reader: new HeadReader(options.maxHeaderBytes),
     handOver(connection, chunk, isBehind) {
@@ -94,7 +94,7 @@ export function createShortcut(options: ShortcutOptions): Shortcut {
         for (const listener of own) Reflect.apply(listener, server, [socket])
       }
       server.on('connection', (socket: Socket) => {
-        connections.add(new ShortcutConnection(keeper, socket))
+        connections.add(new FastPathConnection(parent, socket))
       })
       sweeping = setInterval(sweep, options.timeoutCheckMs).unref()
     },

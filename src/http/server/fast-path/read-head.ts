@@ -3,7 +3,7 @@
  * written as nearly every program writes it, and the same of a GET that asks for a stream of events. Whatever is unusual
  * in the least about one (another method or version, a name twice, a transfer encoding, a wish to be told to go on, a byte
  * too few or too many) is not read here at all, and so is Node's to judge. For what is read, there is one way to understand
- * it; `shortcuthead.test.ts` holds it against Node's own.
+ * it; `read-head.test.ts` compares it against Node's own.
  */
 export interface WholeRequest {
   readonly method: 'GET' | 'POST'
