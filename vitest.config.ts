@@ -11,7 +11,7 @@ import { filesThatShare } from './test/support/sharing.ts'
 // The folders whose tests need Postgres, MariaDB and Redis; all other tests run without.
 const withServices = ['test/{conformance,services,docs}/**/*.test.ts']
 const withFaults = ['test/{crashes,examples}/**/*.test.ts', 'test/**/{faults,fuzz,pipelining}/**/*.test.ts']
-const withBrowser = ['test/dashboard/**/*.test.ts']
+const withBrowser = ['test/{dashboard,site}/**/*.test.ts']
 // Tests of modules that keep nothing for the whole process. For a small file, starting a process and loading its module takes
 // longer than its tests do. Those that watch leases of a few hundred milliseconds have a process, and its heap, to themselves.
 const inOneProcess = filesThatShare(import.meta.dirname, [
@@ -38,9 +38,16 @@ const config: ViteUserConfig = defineConfig({
     maxWorkers: 4,
     sequence: { sequencer: Dealing },
     setupFiles: ['./test/support/orphan.ts'],
-    reporters: ['default', './test/support/slowest.ts', './test/support/closing.ts'],
-    // Several projects, because vitest runs a project's globalSetup only when one of its files is to run: whoever
-    // tests a room by itself does not wait for databases.
+    // A test that fails in CI runs once more, because CI shares its machine. The run names each test that needed it.
+    retry: process.env.CI ? 1 : 0,
+    reporters: [
+      'default',
+      './test/support/slowest.ts',
+      './test/support/retried.ts',
+      './test/support/closing.ts',
+    ],
+    // Several projects, because vitest runs a project's globalSetup only when one of its files is to run: a run of one
+    // module does not wait for databases.
     projects: [
       {
         extends: true,

@@ -2,7 +2,7 @@
  * What a module registers. A module has trials; a trial is a set of contestants that do the same work, measured in
  * turns under the same process settings; a case is one figure of a trial, held against its goal.
  *
- *   module ── trial ──┬─ contestants: signalbox, peers, limit   (each measurement in a process of its own)
+ *   module ── trial ──┬─ contestants: signalbox, peers, limit   (each measurement in a separate process)
  *                   └─ cases: name, unit, which figure, goal
  *
  * Figures and cases are apart because one measurement often answers several questions: a drain gives a rate and
@@ -52,7 +52,7 @@ export interface Trial {
   readonly cases: readonly Case[]
   /** Brings up what the contestants need. When it throws, every case of the trial is unmet with its message. */
   readonly open?: () => Promise<Ground>
-  /** Of what takes too long to be done again and again. @default as many as the run has */
+  /** For trials that are too slow to repeat. @default the rounds of the run */
   readonly rounds?: number
   /** How long one measurement may take. @default 180_000 */
   readonly deadlineMs?: number

@@ -1,6 +1,6 @@
 /**
- * What is asked of a figure, as a sentence and as a decision over the medians of one run. A goal that needs a
- * contestant which could not run does not hold.
+ * The goal of a figure, as a sentence and as a decision over the medians of one run. A goal that needs a contestant which
+ * could not run does not hold.
  */
 
 /** The medians a goal may look at. A missing contestant is missing here too. */
@@ -33,7 +33,7 @@ export function atMost(value: number, note = ''): Goal {
 /** The figure is at least `factor` times that of a rival: for rates. */
 export function atLeastTimes(factor: number, rival: Rival, note = ''): Goal {
   return {
-    text: `>= ${factor.toFixed(1)} x ${rival}${note && ` (${note})`}`,
+    text: `>= ${factor.toFixed(2).replace(/0$/, '')} x ${rival}${note && ` (${note})`}`,
     holds: (standing) => compare(standing, rival, (own, other) => own >= factor * other),
   }
 }

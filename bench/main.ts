@@ -16,7 +16,7 @@ const rounds = { full: 7, quick: 5 } as const
 process.exitCode = await main(process.argv.slice(2))
 
 async function main(argv: string[]): Promise<number> {
-  const usage = `Usage: npm run bench -- MODULE [TRIAL…] [--json] [--quick | --full]\nRooms: ${moduleNames.join(', ')}`
+  const usage = `Usage: npm run bench -- MODULE [TRIAL…] [--json] [--quick | --full]\nModules: ${moduleNames.join(', ')}`
   let request: { json: boolean; quick: boolean; full: boolean; module: string | undefined; trials: string[] }
   try {
     const { values, positionals } = parseArgs({
@@ -76,7 +76,7 @@ async function main(argv: string[]): Promise<number> {
 
   const report: ModuleReport = { module: module.name, cases }
   const heading = `${module.name}: median of ${count} rounds [smallest-largest], Node ${process.versions.node}`
-  // With --json stdout is for the machine: the table still helps whoever watches.
+  // With --json stdout is for the machine: the table still helps the person who watches.
   const print = request.json ? console.error : console.log
   print(`${heading}\n${renderTable(cases)}`)
   if (request.json) console.log(JSON.stringify(report))

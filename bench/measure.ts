@@ -1,7 +1,7 @@
 /**
- * Measures a trial in rounds. Every measurement is a process of its own with the same flags, so no contestant runs
- * in a heap or under type feedback that another one left behind. Within a round contestants take turns, and each
- * round starts with the next one (A B C, B C A, …): what the machine does meanwhile hits all of them alike.
+ * Measures a trial in rounds. Every measurement is a separate process with the same flags, so no contestant runs in a heap
+ * or under type feedback that another one left behind. Within a round contestants take turns, and each round starts with
+ * the next one (A B C, B C A, …): other load on the machine hits all of them alike.
  */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,6 +1,6 @@
 /**
- * From the rounds of a trial to what is printed, in pure functions. The shape of CaseReport is a promise to whoever
- * reads `--json`: fields may be added, none change their meaning.
+ * From the rounds of a trial to the printed report, in pure functions. The shape of CaseReport is a promise to readers of
+ * `--json`: fields may be added, none change their meaning.
  */
 import type { Case, Figures, Trial } from './case.ts'
 import { best, ratio, type Summary, summarize } from './summary.ts'
@@ -65,8 +65,8 @@ function reportCase(wanted: Case, hasLimit: boolean, outcomes: ReadonlyMap<strin
     ratioToBestPeer: ratioOrNull(own, bestPeer, wanted.better),
     ratioToLimit: ratioOrNull(own, limit, wanted.better),
     goal: wanted.goal.text,
-    // A goal may not even look at the contestant that failed; the case is unmet all the same, because a report
-    // with holes in it must not read as a success.
+    // A goal may not even look at the contestant that failed. The case is still unmet, because a report with holes in it
+    // must not read as a success.
     met:
       reasons.length === 0 &&
       own !== undefined &&

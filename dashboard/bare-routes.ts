@@ -1,8 +1,8 @@
 import type { Plugin } from 'vite'
 
 /**
- * Gives the browser routes without what only the server needs. A file of src/http/contract that holds routes is run here, and
- * each of its routes becomes the few fields a client looks at: no schemas, no descriptions, and no typebox at all.
+ * Strips server-only fields from routes for the browser. The build runs each file of src/http/contract that holds routes
+ * and keeps the few fields that a client uses: no schemas, no descriptions, no typebox.
  */
 export function bareRoutes(): Plugin {
   return {
@@ -13,7 +13,7 @@ export function bareRoutes(): Plugin {
       const values = Object.entries((await import(id)) as Record<string, unknown>)
       const isData = values.every(([, value]) => typeof value !== 'function')
       if (!isData || !values.some(([, value]) => isRoute(value))) return null
-      // What is no route is a limit or a schema; nobody takes the latter, so it is dropped with all that is not taken.
+      // Other exports are limits or schemas. The dashboard imports no schema, so the bundler drops them.
       const print = (value: unknown) => JSON.stringify(isRoute(value) ? bare(value) : value)
       return values.map(([name, value]) => `export const ${name} = ${print(value)}`).join('\n')
     },
@@ -25,8 +25,8 @@ interface BareRoute {
   readonly method: string
   readonly path: string
   readonly scope: string
-  readonly room: string
-  readonly mutates: boolean
+  readonly module: string
+  readonly isRead?: true
   readonly replyType?: string
   readonly replies: Readonly<Record<number, unknown>>
 }
@@ -37,7 +37,16 @@ function isRoute(value: unknown): value is BareRoute {
   )
 }
 
-function bare({ id, method, path, scope, room, mutates, replyType, replies }: BareRoute): BareRoute {
+function bare({ id, method, path, scope, module, isRead, replyType, replies }: BareRoute): BareRoute {
   const statuses = Object.fromEntries(Object.keys(replies).map((status) => [status, {}]))
-  return { id, method, path, scope, room, mutates, ...(replyType ? { replyType } : {}), replies: statuses }
+  return {
+    id,
+    method,
+    path,
+    scope,
+    module,
+    ...(isRead && { isRead }),
+    ...(replyType && { replyType }),
+    replies: statuses,
+  }
 }

@@ -17,11 +17,11 @@ const config: UserConfig = defineConfig({
     emptyOutDir: true,
     target: 'es2023',
     modulePreload: { polyfill: false },
-    // The policy of the page has no `data:` for scripts and styles; and what is a file is cached by itself.
+    // The page's policy allows no `data:` for scripts and styles, and separate files are cached separately.
     assetsInlineLimit: 0,
     rolldownOptions: {
       treeshake: {
-        // What nobody takes of them is left out.
+        // Drop unused exports.
         moduleSideEffects: (id) => !/\/src\/(core|http\/contract|http\/client)\//.test(id),
       },
     },

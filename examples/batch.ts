@@ -33,7 +33,7 @@ const worker = box.jobs.worker({
 await box.jobs.addMany(
   Array.from({ length: 120 }, (_, index) => ({
     kind: 'mail',
-    payload: { to: index === 7 ? 'nobody' : `reader${index}@example.com` },
+    payload: { to: index === 7 ? 'unknown' : `reader${index}@example.com` },
     maxAttempts: 1,
   })),
 )

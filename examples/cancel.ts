@@ -19,7 +19,7 @@ const worker = box.jobs.worker({
     // It cannot stop halfway: it does all of it, and says so.
     async stubborn(_, { signal }) {
       while (!signal.aborted) await sleep(20)
-      return 'done all the same'
+      return 'done anyway'
     },
   },
 })

@@ -3,7 +3,7 @@
  * webhook. Crawlers and the server are killed with -9 at random all the while. At the end stands a proof: every real
  * change was notified, none twice unless the repeat says so, and what was held back is listed with its reason.
  *
- *   node --conditions=source examples/crawler.ts                       on a SQLite file of its own
+ *   node --conditions=source examples/crawler.ts                       on a temporary SQLite file
  *   node --conditions=source examples/crawler.ts postgres://…          or on any other store
  *
  * It checks itself: exit code 1 if a change was lost or notified twice without a word.
@@ -39,7 +39,7 @@ async function beServer(url: string, port: number): Promise<void> {
   await new Promise(() => undefined)
 }
 
-/** A crawler: it looks at the venues again and again. Half of them share their tasks, the others have their own. */
+/** A crawler: it looks at the venues in a loop. Half of the crawlers share their tasks, the others have their own. */
 async function beCrawler(server: string, world: string, name: string): Promise<void> {
   await using box = await open(server as `http://${string}`, { timeoutMs: 4_000 })
   process.stdout.write('ready\n')
@@ -79,7 +79,7 @@ class Truth {
     return { round: Math.floor(Date.now() / 500), at: Date.now(), venues }
   }
 
-  /** A new state for some venue whose last one was notified: what nobody could see cannot be notified. */
+  /** A new state for some venue whose last one was notified: a change that no crawler saw cannot be notified. */
   change(): boolean {
     const free = [...this.#states.keys()]
       .slice(flappingCount)
@@ -192,7 +192,7 @@ async function supervise(given: string | undefined): Promise<void> {
     await using box = await open(address)
     const channel = { type: 'webhook' as const, url: `${people.url}/people`, secret }
     await box.monitor.subscribe({ name: 'people', match: { source: slot.source }, channel, retryInMs: 500 })
-    // The baseline: all venues as they are now, of which nobody is notified.
+    // The baseline: all venues as they are now, without notifications.
     const { at, venues } = truth.look()
     await box.monitor.report({ taskId: 'baseline', ...slot, observedAt: at, venues })
     for (let name = 1; name <= crawlerCount; name++)
@@ -209,7 +209,7 @@ async function supervise(given: string | undefined): Promise<void> {
   }
 }
 
-/** Changes the world and kills whoever reports or notifies of it, until all was notified or time is up. */
+/** Changes the venues and kills reporters and senders, until everything was notified or the time is over. */
 async function disturb(truth: Truth, server: Kept, crawlers: readonly Kept[]): Promise<boolean> {
   const deadline = Date.now() + (isShort ? 45_000 : 240_000)
   const over = new AbortController()

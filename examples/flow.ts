@@ -42,7 +42,7 @@ const filmJobs = (film: string, parts: readonly string[]) => [
   { kind: 'join', payload: { film }, ref: 'join', after: parts },
   // The report is for what was joined; so it goes the way of the join.
   { kind: 'report', payload: { film }, after: 'join' },
-  // Whatever became of the parts, somebody has to tidy up.
+  // However the parts ended, this job cleans up.
   { kind: 'clean', payload: { film }, after: { jobs: [...parts, 'join'], onFailure: 'run' as const } },
 ]
 
@@ -68,7 +68,7 @@ await assert.rejects(
     { kind: 'cut', ref: 'a', after: 'b' },
     { kind: 'cut', ref: 'b', after: 'a' },
   ]),
-  (error) => isSignalboxError(error, 'invalid_argument') && /ring/.test(error.message),
+  (error) => isSignalboxError(error, 'invalid_argument') && /cycle/.test(error.message),
 )
 
 /** Waits until all have ended, and prints each with those it waited for and those that waited for it. */

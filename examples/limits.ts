@@ -74,7 +74,7 @@ for (const { at } of starts) {
   const inSpan = starts.filter((other) => other.at > at - rate.perMs && other.at <= at).length
   assert.ok(inSpan <= rate.count, `${inSpan} starts within ${rate.perMs} ms`)
 }
-// First come, first served within a tenant; and nobody waited for the loud one to be done.
+// First come, first served within a tenant; and no tenant waited for the loud one to finish.
 const turns = starts.toSorted((a, b) => a.at - b.at)
 const lastOf = (tenant: string) => turns.findLastIndex((start) => start.tenant === tenant)
 assert.ok(lastOf('ada') < lastOf('loud') && lastOf('bob') < lastOf('loud'))

@@ -1,6 +1,6 @@
 /**
- * Jobs that wait for a lock. A job with `lock` stands in that line without occupying a worker, in order, behind whoever
- * holds the lock by hand; it runs when it is its turn, with the fence in hand, and gives the lock back when it ends.
+ * Jobs that wait for a lock. A job with `lock` waits in that lock's wait queue, in order, behind a manual holder, without
+ * occupying a worker. When it is its turn, it runs with the fence token, and releases the lock when it ends.
  *
  * Run it: npx node --conditions=source examples/locked-jobs.ts
  */
@@ -10,7 +10,7 @@ import { type Box, open } from 'signalbox'
 
 await using box = await open('memory:')
 
-/** What the lock guards. It takes no write with an older fence than it has seen, so whoever lost the lock cannot harm it. */
+/** What the lock guards. It takes no write with an older fence than it has seen, so a holder that lost the lock cannot harm it. */
 const registry = {
   fence: 0,
   images: [] as string[],
@@ -39,7 +39,7 @@ const worker = box.jobs.worker({
 await worker.start()
 
 const lock = { operation: 'push', resource: 'registry' }
-// Somebody holds it by hand: a person at a console, another program.
+// Another holder has the lock: a person at a console, another program.
 const held = await box.locks.hold(lock.operation, lock.resource, { node: 'a person' })
 console.log(`a person holds the lock with fence ${held.token}`)
 

@@ -64,7 +64,7 @@ async function supervise(given: string | undefined): Promise<number> {
   let orderId = 0
   for (let kill = 1; kill <= kills; kill++) {
     await once(worker, 'message', { signal: AbortSignal.timeout(30_000) }) // it is ready
-    // An order and the job to pay it are one transaction too: there is no order that nobody will pay.
+    // An order and its job are one transaction too: there is no order without a job that pays it.
     await shop.run('BEGIN')
     for (let i = 0; i < 20; i++) {
       orderId++

@@ -1,6 +1,6 @@
 /**
  * How far a job is, and what happened on the way: the handler says so in passing, without waiting and without a word
- * that could fail, and whoever looks the job up sees it, from any process.
+ * that could fail, and any process that reads the job sees it.
  *
  * Run it: npx node --conditions=source examples/progress.ts
  */
@@ -16,7 +16,7 @@ const worker = box.jobs.worker({
       for (let row = 1; row <= rows; row++) {
         signal.throwIfAborted()
         if (row % 100 === 0) job.log(`${row} rows are in`)
-        // As often as you like: what is said within a quarter of a second is written once.
+        // As often as you like: updates within a quarter of a second are written once.
         job.progress({ percent: (row / rows) * 100, note: `row ${row} of ${rows}`, data: { row } })
         await new Promise((resolve) => setTimeout(resolve, 2))
       }

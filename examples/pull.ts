@@ -1,8 +1,8 @@
 /**
- * Ten nodes want one image. Each is a process of its own; together they have one line. The first puller is killed with
+ * Ten nodes want one image. Each is a process; together they have one wait queue. The first puller is killed with
  * -9 half-way: the next in line takes over and pulls the image to its end, and nine nodes find it there.
  *
- *   node --conditions=source examples/pull.ts                       on a SQLite file of its own
+ *   node --conditions=source examples/pull.ts                       on a temporary SQLite file
  *   node --conditions=source examples/pull.ts postgres://…          or on any other store
  *
  * It checks itself: exit code 1 unless the image was pulled to the end exactly once, after the kill.
@@ -45,7 +45,7 @@ async function beNode(url: string, folder: string, node: string): Promise<void> 
         await held.progress({ layer, of: layers })
         say({ node, at: layer })
       }
-      // Only whoever still holds the lock gets here; the file appears as a whole.
+      // Only the holder of the lock gets here; the file appears as a whole.
       await writeFile(join(folder, `image.${held.token}`), 'the image')
       await rename(join(folder, `image.${held.token}`), image)
       await appendFile(join(folder, 'pulls'), `${node} with token ${held.token}\n`)
@@ -90,7 +90,7 @@ async function supervise(given: string | undefined): Promise<void> {
     await Promise.all(ends)
     await screen.stop()
     const { holder, waiterCount } = await box.locks.inspect(key)
-    if (holder !== null || waiterCount > 0) return fail('somebody is still in the line')
+    if (holder !== null || waiterCount > 0) return fail('the wait queue is not empty')
     await report(folder, nodes, killed)
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -123,7 +123,7 @@ function createScreen(box: Box, nodes: readonly Node[]): { stop(): Promise<void>
     const { holder, waiters } = await box.locks.inspect(key)
     const progress = holder?.progress as { layer: number; of: number } | null | undefined
     const bar = progress ? `${'█'.repeat(progress.layer)}${'░'.repeat(progress.of - progress.layer)}` : ''
-    const who = holder ? `${holder.node} ${bar} (attempt ${holder.attempt})` : 'nobody'
+    const who = holder ? `${holder.node} ${bar} (attempt ${holder.attempt})` : 'no holder'
     const line = waiters.map(({ node }) => node.slice('node-'.length)).join(' ')
     const there = nodes.filter(({ state }) => state === 'already there').length
     const text = `pulling: ${who}  line: [${line}]  already there: ${there}`
@@ -152,7 +152,7 @@ async function report(folder: string, nodes: readonly Node[], killed: Node | und
   const pullers = nodes.filter(({ state }) => state === 'pulled it')
   const there = nodes.filter(({ state }) => state === 'already there')
   for (const { name, state } of nodes) console.log(`${name.padEnd(8)} ${state}`)
-  if (killed === undefined) return fail('nobody was killed')
+  if (killed === undefined) return fail('no process was killed')
   if (pulls.length !== 1 || pullers.length !== 1 || pulls[0] === '') {
     return fail(`the image was pulled to the end ${pulls[0] === '' ? 0 : pulls.length} times`)
   }

@@ -19,21 +19,21 @@ const url = `sqlite:${join(folder, 'jobs.db')}`
 const january = randomBytes(32)
 const february = randomBytes(32)
 
-// 1. Somebody adds a job. It is sealed in this process.
+// 1. A program adds a job. Its payload is encrypted in this process.
 {
   const sealer = createAesSealer({ keys: { january }, current: 'january' })
   await using box = await open(url, { jobs: { sealer } })
   await box.jobs.add('charge', { card: '4111 1111 1111 1111', amount: 1200 }, { tags: ['order-7'] })
 }
 
-// 2. Whoever has only the database sees its kind, its tags and its state, and not what it carries.
+// 2. A program with only the database sees the kind, the tags and the state, but not the payload.
 {
   await using box = await open(url)
   const [job] = (await box.jobs.list()).items
   console.log('without the key:', job!.kind, job!.tags, job!.payload)
   assert.doesNotMatch(JSON.stringify(await box.backend.jobs.find(job!.id)), /4111/)
 
-  // Nor can it be done here: it waits for somebody with the key, with all its attempts.
+  // A worker without the key cannot run it: the job waits for one with the key and keeps all its attempts.
   await assert.rejects(box.jobs.claim(), (error) => isSignalboxError(error, 'payload_sealed'))
   const after = await box.jobs.find(job!.id)
   console.log(

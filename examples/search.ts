@@ -1,7 +1,7 @@
 /**
  * Looking for jobs, and doing something to all that are found. One small grammar says which: fields, words, and what is
- * inside payloads. A search looks at so many jobs and for so long, and says when it stopped. A bulk operation is a job
- * itself: it outlives whoever began it, and says how far it is.
+ * inside payloads. A search has a limit of jobs and time, and says when it stopped. A bulk operation is a job
+ * itself: it outlives the process that began it, and shows its progress.
  *
  * Run it: npx node --conditions=source examples/search.ts
  */

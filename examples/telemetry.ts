@@ -1,5 +1,5 @@
 /**
- * Traces that go through jobs: the span of whoever adds a job is the parent of every attempt at it, in this process or in
+ * Traces that go through jobs: the span that adds a job is the parent of every attempt at it, in this process or in
  * another one next week. With an OpenTelemetry SDK in your program that is all there is to write; the few lines below
  * stand in for one and print what they are told.
  *

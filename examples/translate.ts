@@ -5,7 +5,7 @@
  * task, drained, and added. At the end stands a proof, from the store and from what the nodes counted themselves: every
  * task was done, and its end counted, exactly once. How the work was spread over the nodes is drawn below it.
  *
- *   node examples/translate.ts                       on a SQLite file of its own
+ *   node examples/translate.ts                       on a temporary SQLite file
  *   node examples/translate.ts postgres://…          or on any other store
  *   node examples/translate.ts --json                for machines
  *
@@ -27,7 +27,7 @@ import type { Task } from 'signalbox/dispatch'
 /** All on one store: nodes connect to any of them, and tasks come in at any of them. */
 const serverCount = 2
 const conversationCount = 72
-/** Every so many of them is one task on one node. */
+/** Every fourth article is one task on one node. */
 const wholeEvery = 4
 const talkingAtOnce = 24
 /** A fleet that is stuck shows nothing for so long; one that is only slow goes on. */
@@ -191,7 +191,7 @@ class Child {
       reject(new Error(`${args[0]} ended too soon`))
       onEnded()
     })
-    // Whoever waits for it hears of it; nobody has to.
+    // Waiters learn of it; waiting is optional.
     promise.catch(() => undefined)
     createInterface({ input: this.#process.stdout! }).on('line', (line) => {
       const news = JSON.parse(line) as News
@@ -404,7 +404,7 @@ async function check(url: string, nodes: Fleet, { expected }: Conversations): Pr
   }
   for (const { taskId, nodeId } of tasks) {
     const [confirmed, ...others] = nodes.settled.get(taskId) ?? []
-    if (!expected.has(taskId)) problems.push(`${taskId} was submitted by nobody`)
+    if (!expected.has(taskId)) problems.push(`${taskId} was never submitted`)
     if (others.length > 0) problems.push(`${taskId} ended at ${[confirmed, ...others].join(' and ')}`)
     // A node that was killed may have answered and not have heard that it counted.
     const mayBeUnheard = nodes.fates.get(nodeId ?? '')?.startsWith('killed')
@@ -506,7 +506,7 @@ async function flow(
   await Promise.all(fleet.map((offer) => nodes.start(offer, 'works')))
   const underWay: Promise<unknown>[] = []
   const begin = (happening: Promise<unknown>) => {
-    // Asked after all conversations; until then it is nobody's failure.
+    // Checked after all conversations; until then it is no failure.
     happening.catch(() => undefined)
     underWay.push(happening)
   }

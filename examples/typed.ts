@@ -9,7 +9,7 @@ import assert from 'node:assert/strict'
 import { defineJob, isSignalboxError, open } from 'signalbox'
 import * as z from 'zod'
 
-// In a module of its own, which both the program that adds and the program that works import.
+// In a shared module, which the program that adds and the program that works both import.
 const charge = defineJob('charge', {
   schema: z.object({
     orderId: z.number().int(),

@@ -93,7 +93,7 @@ def insist(path, body, gives_up, timeout=10.0):
 
 
 def work(job, handlers):
-    """Runs the handler in a thread of its own, while this one keeps the lease."""
+    """Runs the handler in a second thread, while this one renews the lease."""
     stop, ended, outcome = threading.Event(), threading.Event(), {}
 
     def handle():
@@ -125,7 +125,7 @@ def work(job, handlers):
 
 
 def renew(job):
-    """Keeps the job for another LEASE; False when it is lost, or somebody wants it cancelled."""
+    """Renews the lease; False when the job is lost or its cancellation was requested."""
     try:
         body = {"token": job["token"], "leaseMs": int(LEASE * 1000)}
         return not ask(f"/v1/jobs/{job['id']}/renew", body, timeout=LEASE / 3)["cancelRequested"]
@@ -145,7 +145,7 @@ def settle(job, outcome, ran_ms):
         verb, body["error"] = "nack", outcome["error"]
     else:
         verb, body["handBack"] = "nack", True
-    # Once the lease is over the job is somebody else's, so there is no use in asking much longer than that.
+    # After the lease another worker may have the job, so it is useless to ask much longer.
     gives_up_at = time.monotonic() + (GRACE if stopping.is_set() else LEASE)
     try:
         insist(f"/v1/jobs/{job['id']}/{verb}", body, lambda: time.monotonic() > gives_up_at)

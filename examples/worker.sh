@@ -72,7 +72,7 @@ insist() {
   done
 }
 
-# Keeps the job while the command runs. It ends the command when the job is lost, or somebody wants it cancelled.
+# Renews the lease while the command runs. It stops the command when the job is lost or its cancellation was requested.
 renew() {
   trap 'kill "$nap" 2>/dev/null; exit' TERM
   while true; do
@@ -123,7 +123,7 @@ work() {
   fi
 }
 
-# Once the lease is over the job is somebody else's, so there is no use in asking for longer than that.
+# After the lease another worker may have the job, so it is useless to ask for longer.
 settle() {
   insist "$lease_s" "$1/$2" "$3" || echo "worker.sh: $2 of job $1: $status $reply" >&2
 }

@@ -1,5 +1,5 @@
 /** Signalbox keeps a fleet of workers from colliding. `open` gives all the modules on one store; each is also a subpath. */
-export { type Box, type OpenOptions, open } from './box.ts'
+export type { Box } from './box.ts'
 export type { Duration } from './core/duration.ts'
 export {
   type ErrorCode,
@@ -7,6 +7,18 @@ export {
   SignalboxError,
   type SignalboxErrorOptions,
 } from './core/errors.ts'
+export type { AlertOptions } from './fleet/alerts/index.ts'
+export type {
+  FleetMetrics,
+  Scaling,
+  ScalingRequest,
+  Series,
+  SeriesItem,
+  SeriesNumbers,
+  SeriesOptions,
+  SeriesPoint,
+  SeriesRequest,
+} from './fleet/index.ts'
 export type {
   RemoteAckOptions,
   RemoteAdd,
@@ -35,3 +47,4 @@ export {
   type Sealer,
   type StandardSchema,
 } from './jobs/index.ts'
+export { type OpenOptions, open } from './open.ts'

@@ -6,8 +6,8 @@ type Stores = ReturnType<Backend['within']>
 type Standing = Awaited<ReturnType<LockStore['acquire']>>['standing']
 
 /**
- * The same backend, measured: every call of its stores is counted and is a wait of whatever command asked, and waits for
- * locks are kept by key. What it answers is not touched.
+ * The same backend, measured: every call of its stores is counted as a wait of the command that made it, and waits for locks
+ * are recorded by key. Results are passed through.
  */
 export function meterBackend(backend: Backend, namespace: string, contention: Contention): Backend {
   if (!contention.enabled) return backend
@@ -27,6 +27,7 @@ function meterStores(stores: Stores, namespace: string, contention: Contention):
   const {
     jobs,
     logs,
+    attempts,
     schedules,
     dependencies,
     locks,
@@ -34,13 +35,16 @@ function meterStores(stores: Stores, namespace: string, contention: Contention):
     ownGuards,
     monitor,
     audit,
+    series,
     fleet,
+    workers,
     notifier,
     keyed,
   } = stores
   return {
     jobs: contention.store(jobs, 'jobs'),
     logs: contention.store(logs, 'logs'),
+    attempts: contention.store(attempts, 'attempts'),
     schedules: contention.store(schedules, 'schedules'),
     dependencies: contention.store(dependencies, 'dependencies'),
     locks: contention.store(meterLocks(locks, namespace, contention.keys), 'locks'),
@@ -48,13 +52,15 @@ function meterStores(stores: Stores, namespace: string, contention: Contention):
     ...(ownGuards && { ownGuards: contention.store(ownGuards, 'guards') }),
     monitor: contention.store(monitor, 'monitor'),
     audit: contention.store(audit, 'audit'),
+    series: contention.store(series, 'series'),
     fleet: contention.store(fleet, 'fleet'),
+    workers: contention.store(workers, 'workers'),
     notifier,
     keyed: (key) => ({ jobs: contention.store(keyed(key).jobs, 'jobs') }),
   }
 }
 
-/** Tells who holds and who waits, from what the store answers anyway. */
+/** Records holders and waiters from the answers of the store. */
 function meterLocks(store: LockStore, namespace: string, waits: LockWaits): LockStore {
   const keyOf = ({ operation, resource }: LockKey) => ({ namespace, operation, resource })
 
@@ -70,7 +76,7 @@ function meterLocks(store: LockStore, namespace: string, waits: LockWaits): Lock
   }
 
   return {
-    // These two without async: there is one of each for every turn, and each promise on its way adds to it.
+    // Without async: each lock takes one of these calls, and each promise adds to its time.
     acquire: (key, ask, times) =>
       store.acquire(key, ask, times).then((answer) => {
         stands(key, ask, answer.standing)

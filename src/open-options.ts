@@ -1,5 +1,6 @@
 import { onlyKeys } from './core/options.ts'
 import { dispatchDefaults } from './dispatch/index.ts'
+import { jobsOptionKeys } from './jobs/index.ts'
 import { locksDefaults } from './locks/index.ts'
 import { monitorDefaults } from './monitor/index.ts'
 import { onceDefaults } from './once/index.ts'
@@ -21,6 +22,8 @@ const storeKeys = [
   'secretKey',
   'clock',
   'contention',
+  'series',
+  'alerts',
   'telemetry',
 ] as const
 
@@ -29,7 +32,7 @@ const remoteKeys = ['token', 'namespace', 'timeoutMs', 'retries', 'fetch', 'jobs
 
 /** The options of each module. `allowPrivate` belongs to the monitor, but is given at the top level. */
 const moduleKeys: Readonly<Record<string, readonly string[]>> = {
-  jobs: ['sealer'],
+  jobs: jobsOptionKeys,
   locks: Object.keys(locksDefaults),
   once: Object.keys(onceDefaults),
   monitor: Object.keys(monitorDefaults).filter((key) => key !== 'allowPrivate'),
@@ -53,7 +56,7 @@ export function checkRemoteOptions(options: object): void {
 function placeOf(key: string, box: 'store' | 'remote'): string | undefined {
   const isOf = (keys: readonly string[]) => keys.includes(key)
   const modules = Object.keys(moduleKeys).filter((name) => isOf(moduleKeys[name]!))
-  if (box === 'remote' && key !== 'sealer')
+  if (box === 'remote' && !isOf(jobsOptionKeys))
     return isOf(storeKeys) || modules.length > 0
       ? 'This box is on a server: set it there, or open the database itself.'
       : undefined

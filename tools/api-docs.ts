@@ -6,10 +6,14 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ErrorCode, errorCodes } from '../src/core/errors.ts'
 import { modules } from '../src/http/contract/openapi.ts'
-import { type Components, createComponents, type JsonSchema } from '../src/http/contract/openapi-schemas.ts'
-import { streamEventsOf } from '../src/http/contract/openapi-streams.ts'
+import {
+  type Components,
+  createComponents,
+  type JsonSchema,
+  streamEventsOf,
+} from '../src/http/contract/openapi-schemas.ts'
+import { commonProblems, problemsOf, takesIdempotencyKey } from '../src/http/contract/problem.ts'
 import { bodyLimits, maxBodyDepth, type Route } from '../src/http/contract/route.ts'
-import { commonProblems, problemsOf, takesIdempotencyKey } from '../src/http/contract/route-problems.ts'
 import { routes } from '../src/http/contract/routes.ts'
 import { printCurl } from './api-examples.ts'
 
@@ -31,13 +35,13 @@ const introduction = `# HTTP API
 <!-- Written by \`npm run docs\` from the table of routes in src/http/contract. Change the table, not this page. -->
 
 How to read this page: every route has its method and path, the scope a token needs for it, its fields with their types
-and limits, what it answers, and the codes of the problems of its own. A field that is taken is optional unless it says
-**required**; a field that is given is always there unless it says otherwise. The same as an OpenAPI 3.1 document, for programs: \`GET /openapi.json\`.
+and limits, its answer, and its problem codes. A field of a request is optional unless it says
+**required**; a field of an answer is always there unless it says otherwise. The same as an OpenAPI 3.1 document, for programs: \`GET /openapi.json\`.
 
 - **Where.** The examples speak to a server on this machine, \`npm start\`. It asks for no token as long as it has none and
   listens on a loopback address; otherwise every request but \`/livez\`, \`/readyz\` and \`/openapi.json\` carries
   \`Authorization: Bearer …\`. A scope includes those before it: \`read\`, \`work\`, \`admin\`.
-- **Namespace.** A token has its own. Whoever may name any (a token of \`*\`, or nobody's on a loopback address) does so with
+- **Namespace.** A token belongs to one. A token of \`*\`, or a loopback client without a token, may name any, with
   the header \`Signalbox-Namespace\`, percent-encoded; without it, \`default\`.
 - **Bodies** are JSON with \`Content-Type: application/json\`: at most ${count(bodyLimits.maxBytes)} bytes, ${count(bodyLimits.maxKeys)} keys and ${maxBodyDepth} levels
   unless a route says otherwise. Unknown fields and parameters are refused.
@@ -82,7 +86,7 @@ function anchorOf(route: Route): string {
 function printRoute(route: Route, components: Components): string {
   const { maxBytes, maxKeys } = route.limits ?? bodyLimits
   const facts = [
-    `Scope: ${route.scope === 'none' ? 'none, open to whoever reaches the port' : `\`${route.scope}\``}.`,
+    `Scope: ${route.scope === 'none' ? 'none, open to every client of the port' : `\`${route.scope}\``}.`,
     takesIdempotencyKey(route) && 'Takes an `Idempotency-Key`.',
     route.bodyOptional && 'The body may be left out.',
     route.limits && `Its body has at most ${count(maxBytes)} bytes and ${count(maxKeys)} keys.`,

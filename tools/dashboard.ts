@@ -1,7 +1,7 @@
 /**
- * Builds the dashboard into dist/dashboard, with its files compressed beside them. `npm run build` always does, `npm
- * start` when what is there was built from other sources. The new build takes the old one's place in one step, so
- * nobody ever finds half of one.
+ * Builds the dashboard into dist/dashboard, with its files compressed beside them. `npm run build` always builds; `npm
+ * start` builds when the existing files come from other sources. The new build replaces the old one in one step, so no
+ * reader ever finds half of one.
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'

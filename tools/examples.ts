@@ -64,7 +64,7 @@ async function runProgram(file: string): Promise<Outcome> {
   return { failure: how === well ? undefined : how, output: output() }
 }
 
-/** Gives a worker a server of its own and one job. */
+/** Gives a worker a separate server and one job. */
 async function runWorker(file: string): Promise<Outcome> {
   const { by, args } = workers[file]!
   const serve = [join(root, 'src', 'cli', 'main.ts'), 'serve', '--port=0', '--database=memory:', '--json']

@@ -27,7 +27,7 @@ if (chosen.length === 0 || wanted.some((page) => !pages.includes(page))) {
   process.exitCode = goAlone() ?? (await followAll(false))
 }
 
-/** Runs this program again in a network of its own; undefined where that is not possible. */
+/** Runs this program again in a separate network; undefined where that is not possible. */
 function goAlone(): number | undefined {
   const alone = ['--net', ...(process.getuid?.() === 0 ? [] : ['--map-root-user']), 'sh', '-c']
   const up = 'ip link set lo up'

@@ -1,5 +1,5 @@
 /**
- * `npm run pack:check`: looks at the package as a stranger gets it. The tarball holds what it must and nothing else, every link of its
+ * `npm run pack:check`: checks the package as users get it. The tarball holds what it must and nothing else, every link of its
  * pages leads to a file in it, and publint and "Are the types wrong?" agree with its manifest. Installed into an empty project by npm,
  * it stays small and brings no Node: scripts of the project run on the user's own. Every public name can be imported, its types are
  * found, and the command starts a server with its dashboard and ends when it is told to. It prints every file and the size of the install.
@@ -68,7 +68,7 @@ function checkOlderNode(project: string): void {
     timeout: serveMs,
   })
   assert.equal(status, 1, `on Node ${version} the command ends with 1`)
-  assert.match(stderr, /^signalbox: .*needs Node 24 or newer, and this is Node [\d.]+\.\n$/)
+  assert.match(stderr, /^signalbox: Node 24 or newer is required; this is Node [\d.]+\.\n$/)
   console.log(`on Node ${version}: ${stderr.trim()}`)
 }
 

@@ -6,7 +6,7 @@ const neededMajor = 24
 
 if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   process.stderr.write(
-    `signalbox: it needs Node ${neededMajor} or newer, and this is Node ${process.versions.node}.\n`,
+    `signalbox: Node ${neededMajor} or newer is required; this is Node ${process.versions.node}.\n`,
   )
   process.exitCode = 1
 } else {

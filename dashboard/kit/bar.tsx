@@ -9,7 +9,7 @@ export interface BarProps {
   readonly tone?: Tone
 }
 
-/** How much of a whole. */
+/** A share of a whole. */
 export function Bar({ share, label, tone = 'info' }: BarProps): ReactNode {
   const percent = Math.round(Math.min(1, Math.max(0, share)) * 100)
   return (

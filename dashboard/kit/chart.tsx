@@ -11,6 +11,8 @@ export interface ChartSeries {
   readonly colour: string
   /** One for each instant; null leaves a gap. */
   readonly values: readonly (number | null)[]
+  /** Its values are samples of a lasting state: the line connects them. */
+  readonly isSampled?: boolean
 }
 
 export interface ChartProps {
@@ -29,7 +31,7 @@ export function Chart({ title, times, series, format }: ChartProps): ReactNode {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot>(undefined)
   const locale = localeOf[language]
-  // A chart is made anew when what it is made of changes; new values only move its lines.
+  // A change of the series, labels or theme rebuilds the chart; new values only update its lines.
   const shape = series.map(({ label, colour }) => `${label}\n${colour}`).join('\n\n')
   const newest = useRef({ times, series, format })
   newest.current = { times, series, format }
@@ -48,7 +50,7 @@ export function Chart({ title, times, series, format }: ChartProps): ReactNode {
     }
   }, [shape, isDark, locale])
 
-  useEffect(() => plot.current?.show(times, series), [times, series])
+  useEffect(() => plot.current?.show({ times, series, format }), [times, series, format])
 
   const summaries = useMemo(
     () => series.map(({ label, values }) => summarise(label, values, format, say)),

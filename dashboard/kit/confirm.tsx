@@ -6,14 +6,14 @@ import { Dialog } from './dialog.tsx'
 import { Problem } from './problem.tsx'
 
 export interface ConfirmProps {
-  /** What is to be done, as a question with the number it touches: "Retry 1,204 jobs?" */
+  /** The action, as a question with the number it touches: "Retry 1,204 jobs?" */
   readonly title: string
   /** What will happen, and what cannot be undone. */
   readonly children: ReactNode
   /** The verb on the button. */
   readonly act: string
   readonly danger?: boolean
-  /** Has to be typed first: for what is large and cannot be undone. */
+  /** The user has to type this first: for large actions that cannot be undone. */
   readonly typed?: string | undefined
   /** There is nothing to do: the button cannot be pressed. */
   readonly disabled?: boolean

@@ -20,7 +20,7 @@ export function Dialog({ title, children, onClose, wide = false }: DialogProps):
     const element = dialog.current!
     const before = document.activeElement
     if (!element.open) element.showModal()
-    // The browser would take the button that closes it.
+    // Otherwise the browser focuses the close button.
     element.querySelector<HTMLElement>('[data-first]')?.focus()
     return () => {
       element.close()

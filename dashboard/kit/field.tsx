@@ -46,6 +46,10 @@ export interface InputProps {
   readonly mono?: boolean
   readonly list?: string
   readonly ref?: Ref<HTMLInputElement>
+  /** The fault of the value, or its effect: shown under the field. */
+  readonly hint?: ReactNode
+  /** Whether the hint describes a fault. */
+  readonly invalid?: boolean
 }
 
 /** A line of text. */
@@ -60,6 +64,8 @@ export function Input({
   mono = false,
   list,
   ref,
+  hint,
+  invalid = false,
 }: InputProps): ReactNode {
   const id = useId()
   const [written, write] = useState(value)
@@ -86,6 +92,8 @@ export function Input({
         placeholder={placeholder}
         autoComplete="off"
         spellCheck={false}
+        aria-invalid={invalid || undefined}
+        aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         onChange={(event) => {
           write(event.target.value)
           if (live) onChange(event.target.value)
@@ -93,6 +101,11 @@ export function Input({
         onBlur={live ? undefined : enter}
         onKeyDown={live ? undefined : onKeyDown}
       />
+      {hint !== undefined && (
+        <span id={`${id}-hint`} className={invalid ? 'field-hint bad' : 'field-hint'} role="status">
+          {hint}
+        </span>
+      )}
     </span>
   )
 }

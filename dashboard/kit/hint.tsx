@@ -4,7 +4,7 @@ export interface HintProps {
   readonly keys: string
 }
 
-/** A key beside what it does, for those who see it; the help names them all to everybody. */
+/** A key beside its action, for sighted users; the help lists all keys for every user. */
 export function Hint({ keys }: HintProps): ReactNode {
   return (
     <span className="hint" aria-hidden="true">

@@ -3,13 +3,13 @@ import { useEffect, useRef } from 'react'
 /** What a key does, by the key as the browser names it: 'j', '?', 'Enter', or two after each other: 'g j'. */
 export type Keys = Readonly<Record<string, (() => void) | undefined>>
 
-/** Those who listen; who came last is asked first. */
+/** The active listeners; the newest is asked first. */
 const listeners: { readonly keys: () => Keys }[] = []
 let first: { readonly key: string; readonly at: number } | undefined
-/** So long the second key of two may take. */
+/** The time limit for the second key of a pair. */
 const pairMs = 1_500
 
-/** Listens for keys while the component is there, unless somebody types or a dialog is open. */
+/** Listens for keys while the component is shown, except during typing or while a dialog is open. */
 export function useKeys(keys: Keys): void {
   const now = useRef(keys)
   now.current = keys

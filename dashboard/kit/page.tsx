@@ -18,7 +18,9 @@ export function Page({ title, lead, actions, children }: PageProps): ReactNode {
     <>
       <header className="page-head">
         <div>
-          <h1>{title}</h1>
+          <h1>
+            <bdi>{title}</bdi>
+          </h1>
           {lead && <p className="aside">{lead}</p>}
         </div>
         {actions && <div className="actions">{actions}</div>}

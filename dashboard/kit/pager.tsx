@@ -7,7 +7,7 @@ import { Button } from './button.tsx'
 export interface PagerProps {
   /** Where the next page begins; null: there is none. */
   readonly next: string | null
-  /** A word on what is shown. */
+  /** A note on the shown rows. */
   readonly children?: ReactNode
 }
 

@@ -3,7 +3,7 @@ import { kitWords } from '../words/kit.ts'
 import { useWords } from '../words/language.tsx'
 import { Icon, type IconName } from './icon.tsx'
 
-/** What a state means to whoever looks: its colour. Its drawing and its word say the same without colour. */
+/** The colour of a state. The icon and the word say the same without colour. */
 const tones = {
   scheduled: 'calm',
   ready: 'info',

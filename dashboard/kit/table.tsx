@@ -1,7 +1,18 @@
-import { type KeyboardEvent, type ReactNode, type RefObject, useLayoutEffect, useRef, useState } from 'react'
+import {
+  type KeyboardEvent,
+  type PointerEvent,
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from 'react'
 import { kitWords } from '../words/kit.ts'
 import { useWords } from '../words/language.tsx'
+import { Button } from './button.tsx'
 import { useKeys } from './keys.ts'
+import { type SteadyRows, useSteadyRows } from './steady-rows.ts'
 
 export interface Column<Row> {
   readonly key: string
@@ -15,9 +26,10 @@ export interface Column<Row> {
   readonly grow?: boolean
 }
 
-export interface Selection {
+export interface Selection<Row = unknown> {
   readonly selected: ReadonlySet<string>
-  readonly onChange: (selected: ReadonlySet<string>) => void
+  /** `rows` are those that are shown: some may have left the list since. */
+  readonly onChange: (selected: ReadonlySet<string>, rows: readonly Row[]) => void
 }
 
 export interface TableProps<Row> {
@@ -28,7 +40,7 @@ export interface TableProps<Row> {
   readonly rowKey: (row: Row) => string
   /** Enter, or a double click. The first column had better have a link to the same. */
   readonly onOpen?: ((row: Row) => void) | undefined
-  readonly selection?: Selection | undefined
+  readonly selection?: Selection<Row> | undefined
   /** What stands there instead when there are no rows. */
   readonly empty: ReactNode
   /** Listens to j, k, x and Enter from anywhere on the page; one table of a view does. @default true */
@@ -37,13 +49,22 @@ export interface TableProps<Row> {
   readonly stale?: boolean
 }
 
-/** Rows and columns, dense, with a head that stays. j and k (or the arrows) move, x selects, Enter opens. */
+/**
+ * Rows and columns, dense, with a head that stays. j and k (or the arrows) move, x selects, Enter opens. Rows stand still
+ * while the pointer is on the table or something is selected; see held-rows.ts.
+ */
 export function Table<Row>(props: TableProps<Row>): ReactNode {
-  const { label, rows, columns, rowKey, onOpen, selection, empty, keys = true, stale = false } = props
+  const { label, columns, rowKey, onOpen, selection, empty, keys = true, stale = false } = props
   const say = useWords(kitWords)
   const frame = useRef<HTMLDivElement>(null)
   const body = useRef<HTMLTableSectionElement>(null)
   const [active, setActive] = useState<string>()
+  const [isPointed, setPointed] = useState(false)
+  const steady = useSteadyRows(props.rows, rowKey, {
+    ...{ isPointed, isStale: stale },
+    selected: selection?.selected,
+  })
+  const rows = steady.rows.map(({ row }) => row)
   const activeNth = rows.findIndex((row) => rowKey(row) === active)
 
   const moveTo = (nth: number) => {
@@ -58,7 +79,7 @@ export function Table<Row>(props: TableProps<Row>): ReactNode {
     if (selection === undefined) return
     const next = new Set(selection.selected)
     if (!next.delete(key)) next.add(key)
-    selection.onChange(next)
+    selection.onChange(next, rows)
   }
   const acts: Readonly<Record<string, (() => void) | undefined>> = {
     j: () => moveTo(activeNth + 1),
@@ -66,7 +87,7 @@ export function Table<Row>(props: TableProps<Row>): ReactNode {
     x: selection && activeNth >= 0 ? () => toggle(active!) : undefined,
     Enter: onOpen && activeNth >= 0 ? () => onOpen(rows[activeNth]!) : undefined,
   }
-  // Enter is the row's own, lest it open one while a button has the focus.
+  // The row handles Enter, so that Enter on a focused button does not open the row.
   useKeys(keys && rows.length > 0 ? { j: acts.j, k: acts.k, x: acts.x } : {})
 
   const onKeyDown = (event: KeyboardEvent) => {
@@ -80,11 +101,27 @@ export function Table<Row>(props: TableProps<Row>): ReactNode {
   }
 
   useScrolling(frame, rows.length > 0)
+  // A table that is gone does not hear that the pointer left it.
+  useEffect(() => {
+    if (rows.length === 0) setPointed(false)
+  }, [rows.length])
   if (rows.length === 0) return empty
   const allKeys = rows.map(rowKey)
   const isAll = selection !== undefined && allKeys.every((key) => selection.selected.has(key))
+  // A finger leaves no pointer behind.
+  const point = (event: PointerEvent) =>
+    setPointed(event.type === 'pointerenter' && event.pointerType !== 'touch')
   return (
-    <div ref={frame} className="table" data-stale={stale} aria-busy={stale}>
+    <div
+      ref={frame}
+      className="table"
+      data-stale={stale}
+      aria-busy={stale}
+      onPointerEnter={point}
+      onPointerLeave={point}
+      onPointerOver={tellWhole}
+    >
+      <News steady={steady} />
       <table aria-label={label}>
         <thead>
           <tr>
@@ -94,7 +131,7 @@ export function Table<Row>(props: TableProps<Row>): ReactNode {
                   type="checkbox"
                   aria-label={say('selectAll')}
                   checked={isAll}
-                  onChange={() => selection.onChange(new Set(isAll ? [] : allKeys))}
+                  onChange={() => selection.onChange(new Set(isAll ? [] : allKeys), rows)}
                 />
               </th>
             )}
@@ -106,13 +143,14 @@ export function Table<Row>(props: TableProps<Row>): ReactNode {
           </tr>
         </thead>
         <tbody ref={body}>
-          {rows.map((row, nth) => {
-            const key = rowKey(row)
+          {steady.rows.map(({ key, row, isGone }, nth) => {
+            const names = [selection?.selected.has(key) && 'selected', isGone && 'gone'].filter(Boolean)
             return (
               <tr
                 key={key}
                 tabIndex={key === active || (activeNth < 0 && nth === 0) ? 0 : -1}
-                className={selection?.selected.has(key) ? 'selected' : undefined}
+                className={names.join(' ') || undefined}
+                title={isGone ? say('rowGone') : undefined}
                 onFocus={() => setActive(key)}
                 onKeyDown={onKeyDown}
                 onDoubleClick={onOpen && (() => onOpen(row))}
@@ -141,21 +179,49 @@ export function Table<Row>(props: TableProps<Row>): ReactNode {
   )
 }
 
+/** How many rows wait, as a button that lets them in. It lies over the head, so that no row moves when it appears. */
+function News({
+  steady: { newCount, goneCount, letIn },
+}: {
+  readonly steady: SteadyRows<unknown>
+}): ReactNode {
+  const say = useWords(kitWords)
+  if (newCount + goneCount === 0) return null
+  const parts = [
+    newCount > 0 && say('rowsNew', { count: newCount }),
+    goneCount > 0 && say('rowsGone', { count: goneCount }),
+  ]
+  return (
+    <div className="table-news">
+      <Button onPress={letIn}>{parts.filter(Boolean).join(' · ')}</Button>
+    </div>
+  )
+}
+
+/** The whole text of a cell that is cut, in its title. */
+function tellWhole({ target }: PointerEvent): void {
+  const cell = target instanceof Element ? target.closest<HTMLElement>('td, th') : null
+  if (cell === null) return
+  if (cell.scrollWidth > cell.clientWidth) cell.title = cell.innerText
+  else cell.removeAttribute('title')
+}
+
 /**
- * A table that has room keeps its head on the page; one that is wider scrolls by itself, and what scrolls cannot do
- * that. Which it is, is known once it is laid out.
+ * A table that fits has a sticky header. A wider table scrolls in its own box, where a sticky header cannot work. The
+ * layout decides, so the width is measured after it.
  */
 function useScrolling(frame: RefObject<HTMLDivElement | null>, isThere: boolean): void {
   useLayoutEffect(() => {
     const element = frame.current
     if (element === null || !isThere) return
+    const table = element.querySelector('table')!
     const look = () => {
-      const isWider = element.firstElementChild!.getBoundingClientRect().width > element.clientWidth + 1
+      const isWider = table.getBoundingClientRect().width > element.clientWidth + 1
       element.toggleAttribute('data-scrolls', isWider)
     }
     const watch = new ResizeObserver(look)
     watch.observe(element)
-    watch.observe(element.firstElementChild!)
+    watch.observe(table)
     look()
     return () => watch.disconnect()
   }, [frame, isThere])

@@ -23,7 +23,7 @@ export function toast(text: string, tone: 'good' | 'bad' = 'good'): void {
   toasts.set([...toasts.get(), { id: ++lastId, text, tone }].slice(-most))
 }
 
-/** Says something to those who do not see the page. */
+/** Announces a text to users of screen readers. */
 export function announce(text: string): void {
   spoken.set('')
   requestAnimationFrame(() => spoken.set(text))

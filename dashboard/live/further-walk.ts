@@ -1,9 +1,9 @@
 import type { JobsClient, WireJob } from '../../src/http/client/index.ts'
 
 /**
- * What is rare among very many jobs is found a short answer at a time: the server looks for a tenth of a second, says how
- * far it came, and goes on when it is asked to. This asks it to, until the page is full, the jobs are at their end, or
- * a bound is reached; then it is the reader who may want more.
+ * Finds rare jobs among very many, one short response at a time. The server searches for a tenth of a second, reports how
+ * far it came, and continues on request. The walk continues until the page is full, no jobs are left, or a bound is
+ * reached; then the user may continue.
  */
 export type JobsPage = Awaited<ReturnType<JobsClient['list']>>
 export type JobsQuestion = NonNullable<Parameters<JobsClient['list']>[0]>
@@ -19,7 +19,7 @@ export interface Walked {
   readonly isLooking: boolean
 }
 
-/** How far it is looked without anybody saying so. */
+/** How far a search goes on without a press of the user. */
 export const furtherLimits: { readonly pages: number; readonly ms: number } = { pages: 20, ms: 5_000 }
 
 /** Whether more may be found where this answer ended: it looked for as long as it may, and the page has room. */
@@ -54,8 +54,8 @@ export async function walkFurther(
 }
 
 /**
- * The first answer, which is asked for again and again, with what was known beyond it. Of what both speak of, the new
- * answer knows better: a job that it does not name, and that is newer than its last one, is no longer meant.
+ * Merges the polled first page with the jobs found beyond it. Where they overlap, the new page wins: a job that it does
+ * not contain, and that is newer than its last job, no longer matches.
  */
 export function joined(first: readonly WireJob[], known: readonly WireJob[]): readonly WireJob[] {
   const last = first.at(-1)

@@ -32,8 +32,8 @@ interface Walk {
 }
 
 /**
- * Goes on by itself where the first answer to `asked` was short only because the server looked for long enough. It is
- * done once, and again after an act on jobs: the first answer is kept up to date, what lies beyond it costs too much.
+ * Continues a search automatically when the first page is short because the server reached its time limit. It runs once,
+ * and again after an action on jobs. Only the first page is polled; polling the rest would cost too much.
  */
 export function useFurther(
   asked: JobsQuestion & { readonly limit: number },
@@ -54,7 +54,7 @@ export function useFurther(
     ending.current = own
     const room = asked.limit - start.items.length
     const ask = (cursor: string, limit: number) =>
-      // Through the cache, which tells the shell when the server is lost; nothing of it is kept there.
+      // Use the query cache, so that the shell learns when the server is lost; the result is not cached.
       queryClient.fetchQuery({
         queryKey: ['jobs', 'further', { ...asked, cursor, limit }],
         queryFn: () => client.jobs.list({ ...asked, cursor, limit }),

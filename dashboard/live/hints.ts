@@ -5,8 +5,8 @@ import { queryClient, type Topic } from './queries.ts'
 export const hintEveryMs = 1_000
 
 /**
- * Turns hints into questions, at a bounded rate: the first at once, those that follow within a second together at its
- * end. None while the tab is hidden or the reader paused.
+ * Turns hints into refetches at a bounded rate: the first at once, later ones within a second together at its end. No
+ * refetch happens while the tab is hidden or live updates are paused.
  */
 export function createHints(
   ask: (topic: Topic) => void,
@@ -31,6 +31,6 @@ export function createHints(
 /** Hints for the queries of this page. */
 export const hint: (topic: Topic) => void = createHints((topic) => {
   if (document.hidden || liveness.get().paused) return
-  // What is under way will do: asking twice at once tells nothing more.
+  // A request in flight is enough; a second one would return the same data.
   void queryClient.invalidateQueries({ queryKey: [topic] }, { cancelRefetch: false })
 })

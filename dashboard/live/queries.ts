@@ -12,9 +12,8 @@ import { connectionBack, connectionLost, useLiveness } from './connection.ts'
 import { lossOf } from './loss.ts'
 
 /**
- * What the page knows of the server. Polling is the truth: each query is asked again by itself while somebody looks and
- * has not paused; hints from the stream (stream.ts) only make it sooner. The client tries again where that is safe, so
- * queries do not.
+ * The page's data from the server. Polling guarantees updates: each query repeats while the page is visible and not paused.
+ * Hints from the stream (stream.ts) only make it sooner. The client retries where that is safe, so queries do not.
  */
 export type Topic =
   | 'overview'
@@ -28,6 +27,9 @@ export type Topic =
   | 'monitor'
   | 'nodes'
   | 'tasks'
+  | 'workers'
+  | 'series'
+  | 'errors'
   | 'contention'
   | 'audit'
   | 'tokens'
@@ -81,7 +83,7 @@ export function useLive<Data>(
     queryFn: ask,
     enabled,
     placeholderData: keepPreviousData,
-    // TanStack asks nothing while the tab is hidden, unless told to.
+    // TanStack does not poll while the tab is hidden, unless configured to.
     refetchInterval: ({ state }) => {
       if (paused) return false
       return typeof everyMs === 'number' ? everyMs : everyMs(state.data)
@@ -90,11 +92,21 @@ export function useLive<Data>(
   })
 }
 
-/** How often somebody here did something to jobs: what is not a query looks again when it changes. */
+/** Counts actions on jobs from this page: parts that are not queries reload when it changes. */
 export const jobActs: Stored<number> = createStored(0)
 
-/** Something was done that changes this: whoever shows it asks anew. */
+/** Counts what the reader did on this page: tables that stand still show what came of it. */
+export const ownActs: Stored<number> = createStored(0)
+
+/** An action changed this: the views that show it reload. */
 export async function changed(...topics: readonly Topic[]): Promise<void> {
   await Promise.all(topics.map((topic) => queryClient.invalidateQueries({ queryKey: [topic] })))
+  ownActs.set(ownActs.get() + 1)
   if (topics.includes('jobs')) jobActs.set(jobActs.get() + 1)
+}
+
+/** The reader asked for the present: everything reloads, and tables that stand still show it. */
+export async function refresh(): Promise<void> {
+  await queryClient.invalidateQueries()
+  ownActs.set(ownActs.get() + 1)
 }

@@ -1,11 +1,13 @@
 import type { UseQueryResult } from '@tanstack/react-query'
-import type { WireQueues } from '../../src/http/client/index.ts'
+import type { WireQueueStats, WireQueues } from '../../src/http/client/index.ts'
 import { useClient } from '../shell/session.ts'
-import { useLive } from './queries.ts'
+import { type Emptied, keepEmptied } from './emptied.ts'
+import { queryClient, useLive } from './queries.ts'
+import { serverNow } from './server-clock.ts'
 
-/** So long the server may count before it answers with what it knows: a page with a gap is better than none. */
+/** How long the server may count before it answers with older counts: a page with a gap is better than none. */
 export const waitMs = 100
-/** So soon it is asked again where nothing is known yet, and where old counts are shown meanwhile. */
+/** How soon the page asks again: without any counts, and while it shows old ones. */
 const againMs = { unknown: 100, known: 1_000 } as const
 
 /** How long until the next question, given what the last answer said of its counts. */
@@ -20,10 +22,43 @@ export function soonerWhileCounting(
   return Math.min(everyMs, lines.length === 0 ? againMs.unknown : againMs.known)
 }
 
+/** A queue with the number of its jobs by state; one that ran dry a moment ago has none. */
+export type LiveQueue = WireQueueStats & Emptied
+
+/** The queues of the newest answer, and those that ran dry within the last minutes, by name. */
+export function withEmptied(
+  before: readonly LiveQueue[],
+  { lines, counting = false }: { readonly lines: readonly WireQueueStats[]; readonly counting?: boolean },
+): readonly LiveQueue[] {
+  // A queue that is not counted yet is not empty.
+  if (counting && lines.length === 0) return before
+  const all = keepEmptied(
+    before,
+    lines,
+    serverNow(),
+    ({ queue }) => queue,
+    ({ queue }) => dry(queue),
+  )
+  return all.toSorted((a, b) => (a.queue < b.queue ? -1 : 1))
+}
+
+/** A queue without jobs. */
+export function dry(queue: string): WireQueueStats {
+  const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0, oldestReadyAt: null }
+  return { queue, ...none, paused: false, limits: null }
+}
+
+export type LiveQueues = Omit<WireQueues, 'items'> & { readonly items: readonly LiveQueue[] }
+
 /** Every queue with the number of its jobs by state. */
-export function useQueues(everyMs: number = 2_000): UseQueryResult<WireQueues> {
+export function useQueues(everyMs: number = 2_000): UseQueryResult<LiveQueues> {
   const client = useClient()
-  return useLive(['queues'], () => client.jobs.queues({ waitMs }), {
+  const ask = async (): Promise<LiveQueues> => {
+    const before = queryClient.getQueryData<LiveQueues>(['queues'])
+    const fresh = await client.jobs.queues({ waitMs })
+    return { ...fresh, items: withEmptied(before?.items ?? [], { ...fresh, lines: fresh.items }) }
+  }
+  return useLive(['queues'], ask, {
     everyMs: (data) => soonerWhileCounting(everyMs, { ...data, lines: data?.items ?? [] }),
   })
 }

@@ -1,8 +1,8 @@
 import type { ClientOptions } from '../../src/http/client/index.ts'
 
 /**
- * The present as the server has it. All times that are shown come from there, and a browser's clock may be wrong by
- * hours: "in 3 hours" of a job that has just ended helps nobody.
+ * The server's current time. All times on the page come from the server, and a browser's clock may be wrong by hours: a
+ * job that has just ended must not show "in 3 hours".
  */
 let aheadMs = 0
 

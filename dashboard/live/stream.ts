@@ -9,10 +9,9 @@ import { askWhetherLost, queryClient, type Topic } from './queries.ts'
 const jobTopics: readonly Topic[] = ['overview', 'queues', 'jobs', 'job', 'bulk']
 
 /**
- * Reads `GET /v1/events` while the tab is seen and the reader has not paused. An event is a hint to ask again. A stream
- * that breaks says little: a proxy that is tired of it cuts it, too, and the server when one may no longer read it. Where
- * the next does not open either, the server is asked, and what comes of that says whether it is lost (queries.ts). One that
- * opens says that it is back.
+ * Reads `GET /v1/events` while the tab is visible and live updates are not paused. An event is a hint to refetch. A broken
+ * stream alone proves nothing: a proxy may cut it, or the server may after a token ends. If the next stream does not open
+ * either, a query decides whether the server is lost (queries.ts). A stream that opens shows that the server is back.
  */
 export function useStream(client: Client): void {
   useEffect(() => {
@@ -45,7 +44,7 @@ async function read(client: Client, signal: AbortSignal): Promise<void> {
       signal,
       onOpen() {
         isOpen = true
-        // What came in between is not told again.
+        // The stream does not repeat events that it missed.
         if (connectionBack()) void queryClient.invalidateQueries()
       },
       onEvent({ type }) {
@@ -58,6 +57,6 @@ async function read(client: Client, signal: AbortSignal): Promise<void> {
     })
   } catch (error) {
     if (isSignalboxError(error, 'unauthorized')) signOut('ended')
-    // Without a stream the page polls: that is enough.
+    // Without a stream the page still polls.
   }
 }

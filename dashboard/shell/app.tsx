@@ -12,12 +12,12 @@ const retryMs = 2_000
 
 showPreferences()
 
-/** The whole page: whoever is signed in sees the frame with a view in it, everybody else the way in. */
+/** The whole page: the frame with a view for a signed-in user, otherwise the sign-in form. */
 export function App(): ReactNode {
   const now = useSession()
   useEffect(followHistory, [])
   useEffect(() => void start(), [])
-  // A server that is not there yet is asked again until it is.
+  // Retry until the server responds.
   useEffect(() => {
     if (now.state !== 'lost') return
     const timer = setTimeout(() => void start(), retryMs)
@@ -40,7 +40,7 @@ export function App(): ReactNode {
   }
 }
 
-/** What was known of one namespace, or to one token, is nothing for the next. */
+/** Another token or namespace must not see cached data. */
 session.subscribe(() => queryClient.clear())
 
 function Inside({ signedIn }: { readonly signedIn: SignedIn }): ReactNode {

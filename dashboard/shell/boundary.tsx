@@ -10,7 +10,7 @@ interface Caught {
   readonly error: unknown
 }
 
-/** Keeps what goes wrong in a view to the view. A part of the page that is not there needs a reload. */
+/** Contains a view's error in that view. A missing part of the page needs a reload. */
 export class Boundary extends Component<
   { readonly children: ReactNode },
   { readonly caught: Caught | undefined }
@@ -30,7 +30,7 @@ export class Boundary extends Component<
 function Failed({ error }: Caught): ReactNode {
   const say = useWords(shellWords)
   const { timesBack } = useLiveness()
-  // All that the reader chose is in the address, so nothing is lost by it.
+  // All filters are in the address, so a reload loses nothing.
   const isBack = error instanceof PartMissing && timesBack > error.timesBack
   useEffect(() => {
     if (isBack) location.reload()

@@ -4,7 +4,7 @@ import { useWords } from '../words/language.tsx'
 import { shellWords } from '../words/shell.ts'
 import { prefer, usePreferences } from './preferences.ts'
 
-/** Each language is called by its own name, whichever is spoken. */
+/** Each language is listed by its native name. */
 export function LanguageChoice(): ReactNode {
   const say = useWords(shellWords)
   const { language } = usePreferences()

@@ -21,7 +21,7 @@ export function Frame(): ReactNode {
   const first = useRef(true)
   const View = viewOf(view).component
 
-  // Whoever went to another view begins at its top, also by keyboard and screen reader.
+  // A new view starts at its top, for keyboards and screen readers too.
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever the view changes
   useEffect(() => {
     setMenuOpen(false)

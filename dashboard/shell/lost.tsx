@@ -8,7 +8,7 @@ import { kitWords } from '../words/kit.ts'
 import { useFormat, useWords } from '../words/language.tsx'
 import { shellWords } from '../words/shell.ts'
 
-/** The one report of a lost server: what is lost, since when, and its code; then that it is back. */
+/** Reports a lost server in one place: what failed, since when, and the code; then that it is back. */
 export function LostBanner(): ReactNode {
   const say = useWords(shellWords)
   const sayKit = useWords(kitWords)

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 
-/** The name, with its sign. */
+/** The product's name and logo. */
 export function Mark(): ReactNode {
   return (
     <span className="mark">

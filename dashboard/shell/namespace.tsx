@@ -7,10 +7,10 @@ import { useWords } from '../words/language.tsx'
 import { shellWords } from '../words/shell.ts'
 import { enterNamespace, useSignedIn } from './session.ts'
 
-/** No namespace is called so: names have no control characters. */
+/** Not a valid namespace: names have no control characters. */
 const another = '\u0000'
 
-/** Where one acts; whoever may go elsewhere can. */
+/** The current namespace; a token for every namespace can switch. */
 export function NamespaceChoice(): ReactNode {
   const say = useWords(shellWords)
   const { me } = useSignedIn()

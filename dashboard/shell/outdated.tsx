@@ -7,10 +7,10 @@ import { useWords } from '../words/language.tsx'
 import { shellWords } from '../words/shell.ts'
 import { useSignedIn } from './session.ts'
 
-/** A view that could not be loaded asks nothing by itself: this finds the server again. */
+/** A view that failed to load does not poll: this query notices that the server is back. */
 const lookMs = { always: 60_000, lost: 5_000 } as const
 
-/** Says that another version is served now than when this page was loaded: its scripts may not fit any more. */
+/** Warns that the server's version changed after this page was loaded: the page's scripts may not fit. */
 export function OutdatedBanner(): ReactNode {
   const say = useWords(shellWords)
   const { client, me } = useSignedIn()

@@ -2,7 +2,7 @@ import { SignalboxError } from '../../src/http/client/index.ts'
 import { liveness } from '../live/connection.ts'
 import { askWhetherLost } from '../live/queries.ts'
 
-/** A part of the page could not be loaded: the server was away, or serves another build by now. */
+/** A part of the page could not be loaded: the server was down, or it now serves another build. */
 export class PartMissing extends SignalboxError {
   /** How often the server had come back by then. */
   readonly timesBack: number = liveness.get().timesBack
@@ -14,7 +14,7 @@ export class PartMissing extends SignalboxError {
   }
 }
 
-/** The part, or `PartMissing`. A part is asked for once: browsers and React remember that it was not there. */
+/** Loads the part or throws `PartMissing`. It tries once: browsers and React cache the failure. */
 export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
   try {
     return await load()

@@ -2,7 +2,7 @@ import { useSyncExternalStore } from 'react'
 import { type Language, localeOf } from '../words/catalogue.ts'
 import { createStored, type Stored, useStored } from './stored.ts'
 
-/** What a reader chose, kept by their browser. */
+/** The user's choices, stored in the browser. */
 export interface Preferences {
   readonly language: Language
   readonly theme: Theme
@@ -31,13 +31,13 @@ function followSystem(changed: () => void): () => void {
   return () => dark.removeEventListener('change', changed)
 }
 
-/** Changes some of them, and keeps them. */
+/** Changes and stores preferences. */
 export function prefer(change: Partial<Preferences>): void {
   preferences.set({ ...preferences.get(), ...change })
   try {
     localStorage.setItem(place, JSON.stringify(preferences.get()))
   } catch {
-    // Storage may be forbidden; then they hold until the page is left.
+    // Storage may be blocked; then the preferences last until the page closes.
   }
 }
 

@@ -4,8 +4,8 @@ import { createStored, type Stored, useStored } from './stored.ts'
 import { type ViewName, viewAt, viewOf } from './views.ts'
 
 /**
- * Where the reader is: a view and its query, both in the address. Filters live there too, so that an address can be
- * kept, shared and gone back to. What leads nowhere leads home.
+ * The current view and its query, both in the address. Filters live there too, so an address can be saved, shared and
+ * revisited. An unknown address opens the overview.
  */
 export interface Place {
   readonly view: ViewName

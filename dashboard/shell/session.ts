@@ -3,10 +3,10 @@ import { timedFetch } from '../live/server-clock.ts'
 import { createStored, type Stored, useStored } from './stored.ts'
 
 /**
- * Who is signed in. The token is kept by the tab alone (sessionStorage) and goes nowhere but to this server.
+ * The signed-in user. The token stays in this tab (sessionStorage) and is sent to this server only.
  *
  *     starting ──▶ in ──401──▶ out (with the reason) ──token──▶ in
- *        ├── nobody needs a token here: in
+ *        ├── this server requires no token: in
  *        └── the server does not answer: lost ──▶ tries again
  */
 export type Session =
@@ -26,14 +26,14 @@ export function useSession(): Session {
   return useStored(session)
 }
 
-/** Who is signed in; only for what is shown to those who are. */
+/** The signed-in user; only for views that need one. */
 export function useSignedIn(): SignedIn {
   const now = useSession()
-  if (now.state !== 'in') throw new Error('Nobody is signed in.')
+  if (now.state !== 'in') throw new Error('No user is signed in.')
   return now
 }
 
-/** The client of whoever is signed in. */
+/** The client of the signed-in user. */
 export function useClient(): Client {
   return useSignedIn().client
 }
@@ -56,7 +56,7 @@ export async function start(): Promise<void> {
   await enter(remembered(tokenPlace), remembered(namespacePlace), 'needed')
 }
 
-/** Tries a token that somebody typed. */
+/** Tries a token that the user typed. */
 export async function signIn(token: string): Promise<void> {
   remember(namespacePlace, undefined)
   await enter(token, undefined, 'refused')
@@ -77,8 +77,8 @@ let staying = 0
 let isRefused = false
 
 /**
- * While the first token of a server is being made, whatever else the page asks may be refused; to sign out then would cut
- * off the answer with the only copy of the secret. Whoever is refused still when it is made is signed out after it.
+ * While the page creates the server's first token, the server may refuse its other requests. Signing out then would lose
+ * the response with the only copy of the secret. If requests are still refused afterwards, the page signs out.
  */
 export async function stayDuring<Result>(work: () => Promise<Result>): Promise<Result> {
   staying++
@@ -131,7 +131,7 @@ function refuse(
   otherwise: 'needed' | 'refused' | 'ended',
 ): void {
   if (isSignalboxError(error, 'forbidden') && namespace !== undefined) {
-    // A namespace that the tab remembers from another token.
+    // The tab remembers this namespace from another token.
     remember(namespacePlace, undefined)
     session.set({ state: 'out', why: 'namespace' })
   } else if (isSignalboxError(error, 'unauthorized') || isSignalboxError(error, 'invalid_argument')) {
@@ -158,6 +158,6 @@ function remember(place: string, value: string | undefined): void {
     if (value === undefined) sessionStorage.removeItem(place)
     else sessionStorage.setItem(place, value)
   } catch {
-    // Storage may be forbidden; then a reload asks for the token again.
+    // Storage may be blocked; then a reload asks for the token again.
   }
 }

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import { Dialog } from '../kit/dialog.tsx'
 import { useKeys } from '../kit/keys.ts'
 import { liveness, pauseLive } from '../live/connection.ts'
-import { queryClient } from '../live/queries.ts'
+import { refresh } from '../live/queries.ts'
 import { kitWords } from '../words/kit.ts'
 import { useWords } from '../words/language.tsx'
 import { shellWords } from '../words/shell.ts'
@@ -19,7 +19,7 @@ export function ShellKeys(): ReactNode {
   useKeys({
     ...Object.fromEntries(views.flatMap(({ name, key }) => (key ? [[`g ${key}`, () => go(name)]] : []))),
     '?': () => helpShown.set(true),
-    r: () => void queryClient.invalidateQueries(),
+    r: () => void refresh(),
     p: () => pauseLive(!liveness.get().paused),
     t: () => prefer({ theme: isDark() ? 'light' : 'dark' }),
   })

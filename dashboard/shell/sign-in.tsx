@@ -20,7 +20,7 @@ const reasons = {
 
 const command = 'signalbox token create --name me --scope admin'
 
-/** The way in, with a word on why one stands before it. */
+/** The sign-in form, with the reason why it is shown. */
 export function SignIn({ why }: { readonly why: Why }): ReactNode {
   const say = useWords(shellWords)
   const field = useId()
@@ -70,7 +70,7 @@ export function SignIn({ why }: { readonly why: Why }): ReactNode {
   )
 }
 
-/** Nobody answers; it is tried again. */
+/** The server does not respond; the page retries. */
 export function Unreachable({ error }: { readonly error: unknown }): ReactNode {
   const say = useWords(shellWords)
   return (

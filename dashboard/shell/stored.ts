@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 
-/** A value that lives outside of components; whoever shows it is told when it changes. */
+/** A value outside of components. Components that use it render again when it changes. */
 export interface Stored<Value> {
   get(): Value
   set(value: Value): void

@@ -20,7 +20,7 @@ export interface TopbarProps {
 
 const looks = { live: '', paused: 'is-paused', noAnswer: 'is-lost' } as const
 
-/** Search, where one is, whether the page is live, and who one is. */
+/** Search, namespace, live status and the signed-in user. */
 export function Topbar({ isMenuOpen, onMenu }: TopbarProps): ReactNode {
   const say = useWords(shellWords)
   const { me, hasToken } = useSignedIn()
@@ -75,7 +75,7 @@ export function Topbar({ isMenuOpen, onMenu }: TopbarProps): ReactNode {
   )
 }
 
-/** Leads to the jobs that a search means; `/` comes here from anywhere. */
+/** Opens the jobs that match a search. The key `/` focuses it from any view. */
 function SearchBox(): ReactNode {
   const say = useWords(shellWords)
   const { view, query } = usePlace()

@@ -3,8 +3,8 @@ import type { shellWords } from '../words/shell.ts'
 import { loadPart } from './part.ts'
 
 /**
- * Every view: its address, its key after `g`, where it stands in the navigation, and how it is loaded. A view is the
- * first part of the path and nothing more; all else it shows is in the query, so any name can stand there.
+ * Every view: its address, its key after `g`, its place in the navigation, and its loader. The path names the view; all
+ * other state is in the query, so any name is allowed there.
  */
 export interface View {
   readonly name: ViewName
@@ -31,6 +31,8 @@ const loaders = {
   jobs: () => import('../views/jobs/jobs.tsx'),
   job: () => import('../views/job/job.tsx'),
   schedules: () => import('../views/schedules/schedules.tsx'),
+  errors: () => import('../views/errors/errors.tsx'),
+  workers: () => import('../views/workers/workers.tsx'),
   locks: () => import('../views/locks/locks.tsx'),
   once: () => import('../views/once/once.tsx'),
   monitor: () => import('../views/monitor/monitor.tsx'),
@@ -49,6 +51,8 @@ export const views: readonly View[] = [
   view('jobs', 'j', 'work'),
   view('job', null, null, { parent: 'jobs' }),
   view('schedules', 's', 'work'),
+  view('errors', 'x', 'work'),
+  view('workers', 'w', 'work'),
   view('locks', 'l', 'coordination'),
   view('once', 'u', 'coordination'),
   view('monitor', 'm', 'coordination'),

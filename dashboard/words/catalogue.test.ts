@@ -7,7 +7,7 @@ import { formatOf } from './format.ts'
 const words = catalogue({
   jobs: {
     en: { one: '{count} job of {queue}', other: '{count} jobs of {queue}' },
-    zh: '{queue} 的 {count} 个任务',
+    zh: '{queue} 的 {count} 个作业',
   },
   plain: { en: 'Plain', zh: '普通' },
 })
@@ -15,12 +15,16 @@ const words = catalogue({
 test('a text takes its values, its plural and the numbers of its language', () => {
   assert.equal(fill(words.jobs, 'en', { count: 1, queue: 'mail' }), '1 job of mail')
   assert.equal(fill(words.jobs, 'en', { count: 12_000, queue: 'mail' }), '12,000 jobs of mail')
-  assert.equal(fill(words.jobs, 'zh', { count: 1, queue: 'mail' }), 'mail 的 1 个任务')
+  assert.equal(fill(words.jobs, 'zh', { count: 1, queue: 'mail' }), 'mail 的 1 个作业')
   assert.equal(fill(words.plain, 'zh', {}), '普通')
 })
 
 test('what stands in a value is not read as a text again', () => {
   assert.equal(fill(words.jobs, 'en', { count: 2, queue: '{count} $& <b>' }), '2 jobs of {count} $& <b>')
+})
+
+test('a name that runs from right to left is isolated, so that it does not turn the words around it', () => {
+  assert.equal(fill(words.jobs, 'en', { count: 2, queue: 'بريد 7' }), '2 jobs of \u2068بريد 7\u2069')
 })
 
 test('every text of every view is there in both languages, with the same values', async () => {

@@ -1,13 +1,13 @@
 /**
- * The one catalogue of what the dashboard says, in both languages, side by side. Each view keeps its own part of it in a
- * file of its own. A key that is missing, a language that is missing and a value that is not handed in do not compile.
+ * All phrases of the dashboard, in both languages, side by side. Each view has one file of phrases. A missing key, a
+ * missing language and a missing value do not compile.
  *
- *     catalogue({ found: { en: { one: '{count} job', other: '{count} jobs' }, zh: '{count} 个任务' } })
+ *     catalogue({ found: { en: { one: '{count} job', other: '{count} jobs' }, zh: '{count} 个作业' } })
  *     say('found', { count: 3 })
  */
 export type Language = 'en' | 'zh'
 
-/** A text with `{names}` in it; English may say one thing of one and another of more, by `count`. */
+/** A text with `{names}` in it. English may have a singular and a plural, chosen by `count`. */
 export interface Entry {
   readonly en: string | { readonly one: string; readonly other: string }
   readonly zh: string
@@ -21,16 +21,16 @@ type English<E extends Entry> = E['en'] extends { readonly one: infer One; reado
 type NamesOf<E extends Entry> = Names<English<E>> | Names<E['zh']>
 export type Values<E extends Entry> = { readonly [Name in NamesOf<E>]: string | number }
 
-/** What a text needs: nothing, or its values. */
-type Needs<E extends Entry> = [NamesOf<E>] extends [never] ? [] : [values: Values<E>]
+/** The values of a text, if it has any. */
+type ValueArguments<E extends Entry> = [NamesOf<E>] extends [never] ? [] : [values: Values<E>]
 
 /** Says one of a catalogue's texts in the chosen language. */
 export type Say<C extends Catalogue> = <Key extends keyof C & string>(
   key: Key,
-  ...values: Needs<C[Key]>
+  ...values: ValueArguments<C[Key]>
 ) => string
 
-/** Takes a part of the catalogue as it is written. */
+/** Declares phrases with their literal types. */
 export function catalogue<const C extends Catalogue>(entries: C): C {
   return entries
 }
@@ -44,8 +44,16 @@ export function fill(
   return textOf(entry, language, values.count).replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
     const value = values[name]
     if (value === undefined) return whole
-    return typeof value === 'number' ? numbers[language].format(value) : value
+    return typeof value === 'number' ? numbers[language].format(value) : isolate(value)
   })
+}
+
+/** Hebrew, Arabic and their like: they turn the words around them unless they stand alone. */
+const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
+
+/** The same text as a part of a sentence that runs from left to right, whatever its own direction. */
+export function isolate(text: string): string {
+  return rightToLeft.test(text) ? `\u2068${text}\u2069` : text
 }
 
 function textOf(entry: Entry, language: Language, count: string | number | undefined): string {

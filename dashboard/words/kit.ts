@@ -1,6 +1,6 @@
 import { catalogue } from './catalogue.ts'
 
-/** What the parts that views are made of say. */
+/** The phrases of the shared components. */
 export const kitWords = catalogue({
   cancel: { en: 'Cancel', zh: '取消' },
   close: { en: 'Close', zh: '关闭' },
@@ -13,9 +13,9 @@ export const kitWords = catalogue({
   none: { en: 'none', zh: '无' },
   showAll: { en: 'Show all ({size})', zh: '显示全部（{size}）' },
   showMore: { en: 'Show more', zh: '显示更多' },
-  truncated: { en: 'The first {shown} of {size} are shown.', zh: '已显示前 {shown}，共 {size}。' },
+  truncated: { en: 'Showing the first {shown} of {size}.', zh: '已显示前 {shown}，共 {size}。' },
   sealed: {
-    en: 'Sealed: only a worker with the key can read it.',
+    en: 'Encrypted: only a worker with the key can read it.',
     zh: '已加密：只有持有密钥的工作进程可读。',
   },
   newer: { en: 'First page', zh: '第一页' },
@@ -23,17 +23,21 @@ export const kitWords = catalogue({
   selectAll: { en: 'Select all on this page', zh: '选择本页全部' },
   selectRow: { en: 'Select {name}', zh: '选择 {name}' },
   rows: { en: { one: '{count} row', other: '{count} rows' }, zh: '{count} 行' },
+  showNext: { en: 'Show {count} more of {all}', zh: '再显示 {count} 个（共 {all} 个）' },
+  rowsNew: { en: '{count} new', zh: '{count} 条新增' },
+  rowsGone: { en: '{count} gone', zh: '{count} 条已移出' },
+  rowGone: { en: 'No longer in this list', zh: '已不在此列表中' },
   loading: { en: 'Loading…', zh: '加载中…' },
-  counting: { en: 'Counting jobs…', zh: '正在统计任务…' },
+  counting: { en: 'Counting jobs…', zh: '正在统计作业…' },
   needsScope: { en: 'This needs a token with the scope "{scope}".', zh: '此操作需要权限为 {scope} 的令牌。' },
-  notifications: { en: 'Notices', zh: '提示' },
+  notifications: { en: 'Messages', zh: '提示' },
 
   scheduled: { en: 'scheduled', zh: '已安排' },
   ready: { en: 'ready', zh: '就绪' },
   waiting: { en: 'waiting', zh: '等待中' },
   running: { en: 'running', zh: '运行中' },
   completed: { en: 'completed', zh: '已完成' },
-  dead: { en: 'dead', zh: '已失败' },
+  dead: { en: 'dead', zh: '死信' },
   cancelled: { en: 'cancelled', zh: '已取消' },
   failed: { en: 'failed', zh: '失败' },
   paused: { en: 'paused', zh: '已暂停' },
@@ -45,28 +49,28 @@ export const kitWords = catalogue({
     en: '{label}: now {last}, lowest {low}, highest {high}',
     zh: '{label}：当前 {last}，最低 {low}，最高 {high}',
   },
-  chartEmpty: { en: 'Nothing has been recorded yet.', zh: '尚无记录。' },
+  chartEmpty: { en: 'No data yet.', zh: '尚无记录。' },
 
   problem: { en: 'Something went wrong', zh: '出错了' },
   problemCode: { en: 'Code: {code}', zh: '代码：{code}' },
-  tryAgain: { en: 'Try again', zh: '重试' },
+  tryAgain: { en: 'Retry', zh: '重试' },
   adviceLost: {
-    en: 'No answer, so this may or may not have been done. Check when the server is back, then try again.',
+    en: 'No response. The action may or may not have been carried out. Check its effect when the server is back, then retry.',
     zh: '没有收到响应，操作可能已执行，也可能未执行。请在服务器恢复后确认，再重试。',
   },
-  adviceForbidden: { en: 'Use a token that may do this.', zh: '请使用有权限的令牌。' },
+  adviceForbidden: { en: 'Use a token with the required scope.', zh: '请使用有权限的令牌。' },
   adviceNotFound: {
-    en: 'It was removed, pruned, or never there. Check the address, or go back to the list.',
+    en: 'It was removed, pruned or never existed. Check the address, or go back to the list.',
     zh: '它已被删除、清理或从未存在。请检查地址，或返回列表。',
   },
   adviceConflict: {
-    en: 'Somebody was faster. Look at it as it is now, and try again.',
+    en: 'Someone else changed this. Reload it and try again.',
     zh: '已被他人抢先修改。请查看最新状态后重试。',
   },
-  adviceInvalid: { en: 'Correct what you entered.', zh: '请更正输入的内容。' },
-  adviceTooMany: { en: 'Wait a moment, then try again.', zh: '请稍候再试。' },
+  adviceInvalid: { en: 'Correct your input.', zh: '请更正输入的内容。' },
+  adviceTooMany: { en: 'Wait a moment, then retry.', zh: '请稍候再试。' },
   adviceUnknown: {
-    en: 'The server’s log says more; the code above is what to look for.',
+    en: 'Search the server’s log for the code above.',
     zh: '服务器日志有更多信息，可按上述代码查找。',
   },
 
@@ -78,9 +82,9 @@ export const kitWords = catalogue({
   keyPrevious: { en: 'previous row', zh: '上一行' },
   keyOpen: { en: 'open the row', zh: '打开该行' },
   keySelect: { en: 'select the row', zh: '选择该行' },
-  keyRefresh: { en: 'ask the server now', zh: '立即刷新' },
+  keyRefresh: { en: 'refresh', zh: '立即刷新' },
   keyPause: { en: 'pause or resume live updates', zh: '暂停或恢复实时更新' },
-  keyTheme: { en: 'light or dark', zh: '切换浅色与深色' },
-  keyHelp: { en: 'this help', zh: '显示帮助' },
-  keyClose: { en: 'close a dialog, leave a field', zh: '关闭对话框，离开输入框' },
+  keyTheme: { en: 'switch between light and dark', zh: '切换浅色与深色' },
+  keyHelp: { en: 'show this help', zh: '显示帮助' },
+  keyClose: { en: 'close a dialog or leave a field', zh: '关闭对话框，离开输入框' },
 })

@@ -3,7 +3,7 @@ import { usePreferences } from '../shell/preferences.ts'
 import { type Catalogue, type Entry, fill, type Language, type Say } from './catalogue.ts'
 import { type Format, formatOf } from './format.ts'
 
-/** How a component says things: its own part of the catalogue, in the language its reader chose. */
+/** The phrases of a component, in the user's language. */
 export function useWords<C extends Catalogue>(words: C): Say<C> {
   const { language } = usePreferences()
   return useMemo(() => sayIn(words, language), [words, language])

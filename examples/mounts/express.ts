@@ -1,6 +1,6 @@
 /**
- * Signalbox in an Express app, which knows its users: whoever it lets through may do everything in Signalbox, and needs
- * no token. Nodes come by WebSocket, past Express, so they always need one.
+ * Signalbox in an Express app that authenticates its users: every request that the app lets through may do everything in
+ * Signalbox, and needs no token. Nodes connect by WebSocket, past Express, so they always need one.
  *
  *   node examples/mounts/express.ts
  */
@@ -15,12 +15,12 @@ await using box = await open('memory:')
 await using signalbox = createHandler({ box, basePath: '/signalbox', trust: true, bootstrap: [secret] })
 
 const app = express()
-// Before what reads bodies: it reads its own, with limits of its own. (After them it works too, with theirs as well.)
+// Before body parsers: Signalbox reads bodies itself, with its own limits. (After a parser it works too, with both limits.)
 app.use('/signalbox', operatorsOnly, signalbox.listener)
 app.use(express.json())
 app.get('/', (_request, response) => void response.send('the rest of the app'))
 
-/** Stands for however the app knows who somebody is. */
+/** Stands for the app's own authentication. */
 function operatorsOnly(request: Request, response: Response, next: NextFunction): void {
   if (request.get('cookie') === 'session=operator') next()
   else response.status(401).send('Who are you?')

@@ -1,5 +1,5 @@
 /**
- * Signalbox in a Fastify app. Fastify would read bodies and parse them; in a plugin of its own they are left alone.
+ * Signalbox in a Fastify app. Fastify would parse bodies; a separate plugin leaves them alone.
  *
  *   node examples/mounts/fastify.ts
  */

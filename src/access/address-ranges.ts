@@ -1,5 +1,5 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument, type SignalboxError } from '../core/errors.ts'
 import { show } from '../core/options.ts'
 
 /** Whether an address is in a set of ranges. The address must be plain: as `readAddress` gives it. */
@@ -69,7 +69,7 @@ function parseCidr(name: string, text: unknown, read: typeof readAddress): Cidr 
 }
 
 function refused(name: string, what: string): SignalboxError {
-  return new SignalboxError('invalid_argument', `${name} ${what}`, { details: { option: name } })
+  return invalidArgument(`${name} ${what}`, name)
 }
 
 function familyOf(address: string): 'ipv4' | 'ipv6' {

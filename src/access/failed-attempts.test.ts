@@ -8,7 +8,7 @@ function stage(max = 20, maxNetworks = 1_000) {
   return { clock, failures: new FailedAttempts({ clock, max, windowMs: 60_000, maxNetworks }) }
 }
 
-test('after so many wrong tokens an address must wait for the end of its minute; others need not', () => {
+test('after too many wrong tokens an address must wait for the end of its minute; others need not', () => {
   const { clock, failures } = stage()
   for (let i = 0; i < 20; i++) {
     failures.count('10.0.0.1')
@@ -23,7 +23,7 @@ test('after so many wrong tokens an address must wait for the end of its minute;
   failures.count('10.0.0.1')
 })
 
-test('an address that is not known is never shut out: nobody knows who else has none', () => {
+test('clients without a known address are never shut out: several may share it', () => {
   const { failures } = stage(1)
   for (let i = 0; i < 5; i++) failures.count('')
   assert.equal(failures.size, 0)

@@ -42,7 +42,7 @@ export class FailedAttempts {
     const retryAfterMs = window.endsAt - now
     throw new SignalboxError(
       'too_many',
-      `Too many wrong tokens came from this address. Wait ${Math.ceil(retryAfterMs / 1_000)} s and send a valid one.`,
+      `Too many requests with a wrong token from this address. Wait ${Math.ceil(retryAfterMs / 1_000)} s and send a valid token.`,
       { details: { retryAfterMs: Math.ceil(retryAfterMs) } },
     )
   }
@@ -66,8 +66,8 @@ export class FailedAttempts {
 }
 
 /**
- * Who counts as one: an IPv4 address, or the 64 bits of an IPv6 address that a provider gives to one customer, who
- * would otherwise have 2⁶⁴ addresses to come from.
+ * The network of an address: an IPv4 address, or the first 64 bits of an IPv6 address, which a provider gives to one
+ * customer.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address

@@ -17,7 +17,7 @@ function stage() {
   return { clock, readings, fresh }
 }
 
-test('whoever asks at once shares one reading, and it counts until it is too old', async () => {
+test('concurrent callers share one reading, and it counts until it is too old', async () => {
   const { clock, readings, fresh } = stage()
   const both = Promise.all([fresh.get(), fresh.get()])
   readings[0]!.resolve('a')

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts'
+import { within } from '../core/deadline.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 
 export interface FreshOptions {
@@ -10,9 +11,8 @@ export interface FreshOptions {
 }
 
 /**
- * A fact of the store that is read at most every `maxAgeMs`, however many ask. Whoever asks while it is being read
- * waits for that reading. When it cannot be read, all of them get `store_unavailable`: an old answer is never given
- * instead, because it may be the one that lets somebody in.
+ * A fact of the store that is read at most every `maxAgeMs`. Callers that come during a read share it. When the read fails,
+ * all of them get `store_unavailable`: an old answer could let a revoked token in.
  */
 export class Fresh<Value> {
   readonly #read: () => Promise<Value>
@@ -26,14 +26,14 @@ export class Fresh<Value> {
     this.#options = options
   }
 
-  /** At once when it is fresh, so that the usual request does not wait a turn. */
+  /** Synchronous while it is fresh, so that most requests do not wait a turn. */
   get(): Value | Promise<Value> {
     if (this.#options.clock.now() - this.#askedAt < this.#options.maxAgeMs) return this.#value as Value
     this.#reading ??= this.#begin()
     return this.#reading
   }
 
-  /** What was read before now, and what is being read, no longer counts for those who ask from now on. */
+  /** Later callers do not get what was read, or is being read, before this call. */
   forget(): void {
     this.#askedAt = Number.NEGATIVE_INFINITY
     this.#value = undefined
@@ -60,29 +60,22 @@ export class Fresh<Value> {
   }
 }
 
-/** What `read` gives, or `store_unavailable` when it takes too long; what it says later is ignored. */
+/** The result of `read`; `store_unavailable` when it takes too long. */
 export async function inTime<Value>(
   read: () => Promise<Value>,
   { clock, deadlineMs }: Pick<FreshOptions, 'clock' | 'deadlineMs'>,
 ): Promise<Value> {
-  const late = Promise.withResolvers<never>()
-  const timer = clock.setTimeout(() => {
-    const message = `The store did not say within ${deadlineMs} ms who may come in. Try again a little later.`
-    late.reject(new SignalboxError('store_unavailable', message))
-  }, deadlineMs)
-  try {
-    return await Promise.race([read(), late.promise])
-  } finally {
-    clock.clearTimeout(timer)
+  const late = () => {
+    const message = `Token lookup timed out after ${deadlineMs} ms. Try again a little later.`
+    throw new SignalboxError('store_unavailable', message)
   }
+  return within(deadlineMs, read(), late, clock)
 }
 
-/** What the store threw, as an error whose message says nothing of the store. */
+/** The error of the store, with a message that reveals nothing about it. */
 export function asStoreTrouble(error: unknown): unknown {
   if (isSignalboxError(error)) return error
-  return new SignalboxError(
-    'store_unavailable',
-    'The store could not say who may come in. Try again a little later.',
-    { cause: error },
-  )
+  return new SignalboxError('store_unavailable', 'Token lookup failed. Try again a little later.', {
+    cause: error,
+  })
 }

@@ -9,7 +9,6 @@ export {
 export { FailedAttempts, type FailedAttemptsOptions, networkOf } from './failed-attempts.ts'
 export { Fresh, type FreshOptions, inTime } from './fresh-answer.ts'
 export { digestOf, isSecret, type PresentedSecret, presentSecret, sameDigest } from './secret.ts'
-export * from './token.ts'
 export * from './token-store.ts'
 export { TokenWatch, type TokenWatchOptions } from './token-watch.ts'
 export {

@@ -14,7 +14,7 @@ const idEnd = prefix.length + 26
 const secretChars = idEnd + 1 + 43
 const digestBytes = 32
 
-/** A secret that a client presents: whose it claims to be, and its digest. */
+/** A secret that a client presents: the token id in it, and its digest. */
 export interface PresentedSecret {
   /** Undefined when it has not the form of a token's secret. */
   readonly id: string | undefined
@@ -26,7 +26,7 @@ export function createSecret(id: string): string {
   return `${prefix}${id}_${randomBytes(32).toString('base64url')}`
 }
 
-/** Takes in any text, however long. */
+/** Accepts any text of any length. */
 export function presentSecret(secret: string): PresentedSecret {
   const id = isSecret(secret) ? secret.slice(prefix.length, idEnd) : undefined
   return { id, digest: digestOf(secret) }
@@ -42,7 +42,7 @@ export function isSecret(text: string): boolean {
   )
 }
 
-/** SHA-256 of a secret, in hexadecimal: what is kept of it. */
+/** SHA-256 of a secret, in hexadecimal; only this is stored. */
 export function digestOf(secret: string): string {
   return hash('sha256', secret)
 }

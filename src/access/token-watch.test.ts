@@ -88,7 +88,7 @@ test('a token that was revoked here ends what waits with it, and the store is no
   assert.deepEqual([told, known, asked, watch.size], [['unauthorized'], ['a'], [], 0])
 })
 
-test('while the store is away streams stay for a while, and then end because nobody can know', async () => {
+test('without the store, streams stay for a while, and then end because their tokens cannot be checked', async () => {
   const { watch, store, round, clock } = stage()
   const told: SignalboxError[] = []
   watch.watch('a', (reason) => told.push(reason))
@@ -112,7 +112,7 @@ test('a token that is known to have ended is asked about at once', async () => {
   const { watch, ended } = stage()
   const told: string[] = []
   watch.watch('a', ({ code }) => told.push(code))
-  await watch.check('nobody watches this')
+  await watch.check('unwatched')
   ended.add('a')
   await Promise.all([watch.check('a'), watch.check('a')])
   assert.deepEqual(told, ['unauthorized'])
@@ -133,7 +133,7 @@ test('a stream that fails to close does not keep the others open', async () => {
   print.mockRestore()
 })
 
-test('closed, it tells nobody and leaves no timer', async () => {
+test('after close it calls no watcher and leaves no timer', async () => {
   const { watch, ended, clock } = stage()
   const told: string[] = []
   watch.watch('a', ({ code }) => told.push(code))

@@ -158,7 +158,7 @@ export class TokenWatch {
         ended(reason)
       } catch (error) {
         // One that fails to end must not keep the others open.
-        console.error('A wait whose token ended could not be ended:', error)
+        console.error('A request or stream of an ended token could not be ended:', error)
       }
     }
   }
@@ -175,7 +175,7 @@ function tokenEnded(): SignalboxError {
 function cannotKnow(cause: unknown): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    'The store does not answer, so the server cannot tell whether the token is still valid. Try again later.',
+    'The store does not answer, so the server cannot check whether the token is still valid. Try again later.',
     { cause },
   )
 }

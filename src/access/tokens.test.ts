@@ -88,7 +88,7 @@ test('a wrong secret is not recognised, whatever it is', async () => {
     assert.equal(await tokens.verify(wrong), undefined, wrong)
 })
 
-test('a token whose row was spoilt lets nobody in', async () => {
+test('a token whose row was damaged is refused', async () => {
   const { tokens, store } = await stage()
   const id = createId()
   const secret = createSecret(id)
@@ -162,7 +162,7 @@ test('a token that is not there cannot be revoked, and a secret given for its id
   assert.equal((await tokens.find(id))!.live, true)
 })
 
-test('whoever remembers tokens is told of a change, also when its outcome is not known', async () => {
+test('caches of tokens learn of a change, also when its outcome is unknown', async () => {
   const { tokens, store, changed } = await stage()
   const { id } = await tokens.create(asked)
   await tokens.revoke(id)

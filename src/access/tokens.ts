@@ -1,10 +1,9 @@
 import type { Duration } from '../core/duration.ts'
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { duration, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
 import { createSecret, isSecret, type PresentedSecret, presentSecret, sameDigest } from './secret.ts'
-import { type Scope, scopes, type Token } from './token.ts'
-import type { TokenRecord, TokenStore } from './token-store.ts'
+import { type Scope, scopes, type Token, type TokenRecord, type TokenStore } from './token-store.ts'
 
 /** Makes, lists, ends and recognises tokens. */
 export interface Tokens {
@@ -20,7 +19,7 @@ export interface Tokens {
 }
 
 export interface CreateTokenOptions {
-  /** For people: whose it is. */
+  /** A name for people. */
   readonly name: string
   readonly scope: Scope
   /** Up to 100 ids of nodes: it may connect as these, and do nothing else. Its scope must be `work`. @default not bound */
@@ -141,24 +140,22 @@ function checkNodes(nodes: readonly string[] | null, scope: Scope): readonly str
   if (!Array.isArray(nodes) || nodes.length === 0 || nodes.length > maxNodes) throw notNodes(nodes)
   const ids = [...new Set(nodes.map((id, index) => text(`token.nodes[${index}]`, id)))]
   if (scope === 'work') return ids.sort()
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `A token for nodes has the scope "work", not "${scope}": it connects as a node and does nothing else.`,
-    { details: { option: 'token.scope' } },
+    'token.scope',
   )
 }
 
 function notNodes(value: unknown): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     `token.nodes must be a list of 1 to ${maxNodes} ids of nodes, not ${show(value)}.`,
-    { details: { option: 'token.nodes' } },
+    'token.nodes',
   )
 }
 
 const noDigest = '0'.repeat(64)
 
-/** The live token of a secret. One whose id is not known costs the same comparison as one that is. */
+/** The live token of a secret. An unknown id costs the same comparison as a known one. */
 export function judgePresented(
   presented: PresentedSecret,
   record: TokenRecord | undefined,

@@ -77,7 +77,7 @@ test('when the store fails nothing is remembered of it', async () => {
   assert.deepEqual([verified.size, verified.wrongSize], [0, 0])
 })
 
-test('a wrong secret that comes again and again is looked up once in five seconds', async () => {
+test('a wrong secret that is repeated is looked up once in five seconds', async () => {
   const { verified, asked, clock, tokens, make } = await stage()
   const wrong = presentSecret(createSecret(createId()))
   const { secret, id } = await make()

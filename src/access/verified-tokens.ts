@@ -1,8 +1,7 @@
 import { Batcher } from '../core/batcher.ts'
 import { asStoreTrouble, type FreshOptions, inTime } from './fresh-answer.ts'
 import type { PresentedSecret } from './secret.ts'
-import type { Token } from './token.ts'
-import type { TokenRecord, TokenStore } from './token-store.ts'
+import type { Token, TokenRecord, TokenStore } from './token-store.ts'
 import type { TokenWatch } from './token-watch.ts'
 import { judgePresented } from './tokens.ts'
 

@@ -1,9 +1,16 @@
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
-import type { AuditEntry } from './audit-record.ts'
-import { type AuditActor, type AuditOutcome, type AuditTarget, auditOutcomes } from './audit-record.ts'
-import type { AuditQuery, AuditStore, NewAuditEntry } from './audit-store.ts'
+import {
+  type AuditActor,
+  type AuditEntry,
+  type AuditOutcome,
+  type AuditQuery,
+  type AuditStore,
+  type AuditTarget,
+  auditOutcomes,
+  type NewAuditEntry,
+} from './audit-store.ts'
 
 /** Records what operators do, and shows it. */
 export interface Audit {
@@ -34,7 +41,7 @@ export function createAudit({ store }: { readonly store: AuditStore }): Audit {
   }
 }
 
-/** What is to be recorded. */
+/** An entry to record. */
 export interface AuditAct {
   readonly actor: AuditActor
   /** Such as 'lock.evict'. */
@@ -47,7 +54,7 @@ export interface AuditAct {
   readonly code?: string | null | undefined
 }
 
-/** What to look for, and how much of it. */
+/** Filters and page of a list. */
 export interface ListAuditOptions {
   readonly action?: string | undefined
   /** The actor's id. */
@@ -96,9 +103,8 @@ function checkTarget(target: AuditTarget): AuditTarget {
   const values = typeof target === 'object' && target !== null ? Object.values(target) : [null]
   const isPlain = values.every((value) => typeof value === 'string' || Number.isFinite(value))
   if (isPlain && JSON.stringify(target).length <= maxTargetChars) return { ...target }
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `audit.target must be an object of texts and numbers, of ${maxTargetChars} characters at most, not ${show(target)}.`,
-    { details: { option: 'audit.target' } },
+    'audit.target',
   )
 }

@@ -7,5 +7,5 @@ export {
   type ListAuditOptions,
   listAuditDefaults,
 } from './audit.ts'
-export * from './audit-record.ts'
+export * from './audit-store.ts'
 export * from './audit-store.ts'

@@ -1,5 +1,5 @@
 import type { Command, Option } from 'commander'
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument } from '../core/errors.ts'
 import { show } from '../core/options.ts'
 
 /**
@@ -48,8 +48,7 @@ function listen(command: Command, option: Option, variable: string): void {
 }
 
 function readTwin(option: Option, variable: string, given: string): unknown {
-  const refuse = (allowed: string) =>
-    new SignalboxError('invalid_argument', `${variable} must be ${allowed}, not ${show(given)}.`)
+  const refuse = (allowed: string) => invalidArgument(`${variable} must be ${allowed}, not ${show(given)}.`)
   if (option.isBoolean() || option.negate) {
     if (given !== 'true' && given !== 'false') throw refuse('true or false')
     return given === 'true'

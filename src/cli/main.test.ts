@@ -77,7 +77,7 @@ test('an older Node is told which version is needed and which was found, before 
   ])
   assert.deepEqual(result, {
     out: '',
-    err: 'signalbox: it needs Node 24 or newer, and this is Node 20.20.2.\n',
+    err: 'signalbox: Node 24 or newer is required; this is Node 20.20.2.\n',
     code: 1,
   })
   const source = await readFile(main, 'utf8')
@@ -97,10 +97,10 @@ test.runIf(existsSync('/dev/full'))('an answer that finds no room is one clear l
   const child = spawn(process.execPath, [main, '--help'], { stdio: ['ignore', full, 'pipe'] })
   closeSync(full)
   const [err, [code]] = await Promise.all([text(child.stderr!), once(child, 'close')])
-  assert.deepEqual([code, err], [1, 'signalbox: the answer could not be written (ENOSPC).\n'])
+  assert.deepEqual([code, err], [1, 'signalbox: the output could not be written (ENOSPC).\n'])
 })
 
-test('a server whose log nobody reads any more goes on', async () => {
+test('a server whose log has lost its reader goes on', async () => {
   const child = start(['serve', '--port=0', '--database=memory:', '--json'])
   try {
     const [line] = await once(child.stdout, 'data')

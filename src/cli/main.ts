@@ -5,17 +5,17 @@ const neededMajor = 24
 
 if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   process.stderr.write(
-    `signalbox: it needs Node ${neededMajor} or newer, and this is Node ${process.versions.node}.\n`,
+    `signalbox: Node ${neededMajor} or newer is required; this is Node ${process.versions.node}.\n`,
   )
   process.exitCode = 1
 } else {
-  // A command line is started again and again: what was compiled once is kept, as Node itself does it.
+  // Node keeps compiled code for the next start.
   const { enableCompileCache } = await import('node:module')
   enableCompileCache()
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     // The reader has seen enough of the output, as `head` does.
     if (code === 'EPIPE') process.exit(0)
-    process.stderr.write(`signalbox: the answer could not be written (${code}).\n`)
+    process.stderr.write(`signalbox: the output could not be written (${code}).\n`)
     process.exit(1)
   })
   // A closed standard error must not end a server, or a command that runs under a lock.

@@ -11,7 +11,10 @@ const folder = mkdtempSync(join(tmpdir(), 'signalbox-migrate-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** All of them, so far. */
-const steps = [{ number: 1, name: 'baseline' }]
+const steps = [
+  { number: 1, name: 'baseline' },
+  { number: 2, name: 'fleet' },
+]
 const latest = steps.length
 const linesOf = (word: string) => steps.map(({ number, name }) => `${word} ${number} ${name}\n`).join('')
 
@@ -165,7 +168,7 @@ test('a schema from before the baseline is refused with what to do, and left as 
 test('the steps for a server are printed without one', async () => {
   const postgres = await migrate('sql', '--database', 'postgres://nobody@127.0.0.1:1/nowhere?schema=jobs')
   assert.equal(postgres.code, 0)
-  assert.match(postgres.out, /CREATE VIEW "jobs"\.job_queue/)
+  assert.match(postgres.out, /CREATE TABLE "jobs"\.job_queue/)
   const mariadb = await migrate('sql', '--database', 'mysql://nobody@127.0.0.1:1/nowhere')
   assert.equal(mariadb.code, 0)
   assert.match(mariadb.out, /CREATE TABLE IF NOT EXISTS job_queue/)
@@ -182,7 +185,7 @@ test('a server that is not there is one clear line and a failure', async () => {
   }
 })
 
-test('a password in the address is never printed, whatever is wrong with it', async () => {
+test('a password in the address is never printed, however wrong the address is', async () => {
   for (const address of [
     'postgres://u:CANARY@127.0.0.1:1/nowhere',
     'postgres://127.0.0.1:1/nowhere?user=u&password=CANARY',
@@ -221,7 +224,7 @@ test('every mistake in the command line is one clear line and exit code 2', asyn
   }
 })
 
-test('whoever brings a database up to date is told of each step before it begins', async () => {
+test('migrate reports each step before it begins', async () => {
   const { openMigrator } = await import('../storage/index.ts')
   await using migrator = await openMigrator(`sqlite:${freshFile()}`)
   const told: string[] = []

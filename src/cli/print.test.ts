@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
-import { createPrinter, escapeText } from './print.ts'
+import { type Cell, createPrinter, createProgress, escapeText, lineOf, printTable, widthOf } from './print.ts'
 
 function capture(isTTY: boolean, env: NodeJS.ProcessEnv = {}) {
   const written = { out: '', err: '' }
@@ -21,7 +21,7 @@ test('ordinary text of any script is left alone', () => {
     assert.equal(escapeText(text), text)
 })
 
-test('whatever is printed as JSON is one line and reads back the same', () => {
+test('printed JSON is one line and reads back the same', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const { written, printer } = capture(false)
@@ -59,4 +59,89 @@ test('colour is for terminals, and not for those who want none', () => {
     printer.problem('no')
     assert.equal(written.err.includes('\u001b['), coloured)
   }
+})
+
+function stage(isTTY: boolean, columns = 80) {
+  const written: string[] = []
+  const screen = { isTTY, columns, write: (text: string) => written.push(text) }
+  let now = 1_000
+  const progress = createProgress(screen, () => now)
+  return { written, progress, pass: (ms: number) => (now += ms) }
+}
+
+test('a bar shows the operation, its progress, and when it may end', () => {
+  assert.equal(lineOf('retry', 0, 400, 0), 'retry  [--------------------]  0 %  0 of 400')
+  assert.equal(lineOf('retry', 100, 400, 2_000), 'retry  [#####---------------]  25 %  100 of 400  6 s left')
+  assert.equal(lineOf('retry', 1_200, 1_200, 9_000), 'retry  [####################]  100 %  1,200 of 1,200')
+  // More came meanwhile than were counted first.
+  assert.equal(lineOf('retry', 9, 8, 5_000), 'retry  [####################]  100 %  9 of 8')
+  assert.equal(lineOf('retry', 1_234, undefined, 5_000), 'retry  1,234')
+})
+
+test('a terminal sees it change ten times a second at most, and nothing is left of it', () => {
+  const { written, progress, pass } = stage(true, 20)
+  progress.show('copy', 1, undefined)
+  progress.show('copy', 2, undefined)
+  pass(100)
+  progress.show('copy', 3, undefined)
+  progress.show('check', 100_000_000_000, 1)
+  progress[Symbol.dispose]()
+  assert.deepEqual(written, [
+    '\rcopy  1\u001b[K',
+    '\rcopy  3\u001b[K',
+    '\rcheck  [###########\u001b[K',
+    '\r\u001b[K',
+  ])
+})
+
+test('a destination that is no terminal gets no bar', () => {
+  const { written, progress } = stage(false)
+  progress.show('copy', 1, 2)
+  progress[Symbol.dispose]()
+  assert.deepEqual(written, [])
+})
+
+/** The lines that a terminal of this width gets; without a width it is a pipe. */
+function print(heads: readonly string[], rows: readonly (readonly Cell[])[], columns?: number) {
+  let out = ''
+  const stdout = {
+    write: (text: string) => (out += text),
+    ...(columns === undefined ? {} : { isTTY: true, columns }),
+  }
+  printTable(createPrinter(stdout, stdout, {}), heads, rows)
+  return out.split('\n').slice(0, -1)
+}
+
+test('columns are aligned over wide characters, and numbers stand right', () => {
+  assert.deepEqual(
+    print(
+      ['QUEUE', 'READY', 'STATE'],
+      [
+        ['mail', 12, ''],
+        ['邮件队列', 3, 'paused'],
+        ['カナ', null, 'x'],
+      ],
+    ),
+    ['QUEUE     READY  STATE', 'mail         12', '邮件队列      3  paused', 'カナ          -  x'],
+  )
+})
+
+test('a table fits its terminal: long cells end in an ellipsis, and ids are cut last', () => {
+  const id = '01k9z3v8qe0m4t9wq3rb5c7xkd'
+  const rows = [[id, 'dead', '邮件'.repeat(30), 'the relay is away '.repeat(10)]]
+  for (const columns of [120, 80, 60]) {
+    const lines = print(['=ID', 'STATE', 'QUEUE', 'ERROR'], rows, columns)
+    for (const line of lines) assert.ok(widthOf(line) <= columns, `${columns}: ${line}`)
+    assert.ok(lines[1]!.startsWith(`${id}  dead `), lines[1])
+    assert.match(lines[1]!, /…/)
+  }
+  for (const columns of [30, 10, 3])
+    for (const line of print(['=ID', 'STATE', 'QUEUE', 'ERROR'], rows, columns))
+      assert.ok(widthOf(line) <= columns, `${columns}: ${line}`)
+})
+
+test('a pipe gets every cell whole, and nothing in a cell can steer a terminal', () => {
+  const text = 'the relay is away '.repeat(20).trim()
+  assert.ok(print(['A', 'B'], [['x', text]])[1]!.endsWith(text))
+  assert.equal(print(['A', 'B'], [['\u001b[2J', 'y']], 80)[1], '\\u001b[2J  y')
 })

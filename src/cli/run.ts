@@ -36,14 +36,14 @@ export async function run(
   }
 }
 
-/** Known before the command line is understood, so that what is wrong with it can be said in JSON too. */
+/** Known before the command line is parsed, so that its errors can be JSON too. */
 function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   const own = end === -1 ? args : args.slice(0, end)
   return own.includes('--json') || process.env.SIGNALBOX_JSON === 'true'
 }
 
-/** The verb that is named; all of them where what is said is about all, or a variable may be the twin of any flag. */
+/** The verbs to load: the named one; all for `completion`, or if a variable may be the twin of any flag. */
 async function verbsFor(args: readonly string[]): Promise<readonly string[]> {
   const named = args.find((word) => !word.startsWith('-'))
   if (named === undefined) return []
@@ -64,22 +64,22 @@ export async function createProgram(stage: Stage, loaded: readonly string[]): Pr
     .description('Keeps a fleet of workers from colliding.')
     .usage('<command> [options]')
     .version(version, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand(false)
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox demo\n  signalbox serve --port 8080\n  signalbox add mail.welcome --payload \'{"to":"ada@example.org"}\'\n  signalbox jobs ls --search "state:dead"\n  signalbox lock deploy eu-1 -- ./deploy.sh\n  signalbox doctor\n' +
         '\n`signalbox <command> --help` has examples of each, with all flags and their twins in the environment.',
     )
   for (const { name, about, group, load } of verbs) {
-    const command = loaded.includes(name) ? await load(stage) : new Command(name).description(about)
-    program.addCommand(command.helpGroup(group))
+    const command = loaded.includes(name) ? await load(stage) : new Command(name)
+    program.addCommand(command.description(about).helpGroup(group))
   }
   for (const command of program.commands) addTwins(command, [command.name()])
   for (const command of everyCommand(program)) {
     // Every line that commander writes passes the printer; it throws instead of ending the process.
     command
       .exitOverride()
+      .helpOption('-h, --help', 'print this help')
+      .helpCommand(false)
       .configureHelp({ optionDescription: describeOption })
       .configureOutput({
         writeOut: (help) => printer.page(help),
@@ -110,14 +110,14 @@ function exitCodeOf(error: unknown, printer: Printer): number {
   return exitCodes.failure
 }
 
-/** What to do at a shell, where the message cannot know that it is read there. */
+/** Advice for a person at a shell. */
 function adviceFor({ code }: SignalboxError): string {
   return code === 'unauthorized'
-    ? ' Put one into SIGNALBOX_TOKEN. `signalbox token create` makes them: on a server with an admin token, or with --database on its database, without one.'
+    ? ' Set SIGNALBOX_TOKEN. `signalbox token create` creates tokens: on a server with an admin token, or on its database (--database) without one.'
     : ''
 }
 
-/** What the database itself said: a person at a shell has no other way to see it. */
+/** The message of the database: a person at a shell has no other way to see it. */
 function causeOf({ code, message, cause }: SignalboxError): string {
   if (!(cause instanceof Error) || !['store_unavailable', 'store_busy'].includes(code)) return ''
   // A refused connection to a name with several addresses has no message.

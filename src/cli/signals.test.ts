@@ -17,7 +17,7 @@ afterEach(() => {
   for (const kind of kinds) process.off(kind, process.listeners(kind).at(-1)!)
 })
 
-/** As the system would; nothing ends, for somebody listens. */
+/** As the system would; the process does not end, because it has a listener. */
 function send(kind: (typeof kinds)[number]): void {
   process.emit(kind, kind)
 }
@@ -33,10 +33,10 @@ test('a Ctrl+C that npm passes on as well is one signal', async () => {
 test('a second Ctrl+C, and a signal of another kind, end at once', () => {
   send('SIGINT')
   send('SIGTERM')
-  assert.deepEqual(reasons, ['A second signal came'])
+  assert.deepEqual(reasons, ['A second signal arrived'])
   vi.advanceTimersByTime(1_000)
   send('SIGINT')
-  assert.deepEqual(reasons, ['A second signal came', 'A second signal came'])
+  assert.deepEqual(reasons, ['A second signal arrived', 'A second signal arrived'])
 })
 
 test('a stop that takes too long is ended', () => {

@@ -22,7 +22,7 @@ export function listenForStop(limitMs: number, force: (why: string) => never): S
     const at = performance.now()
     if (first !== undefined) {
       if (signal === first.signal && at - first.at < echoMs) return
-      force('A second signal came')
+      force('A second signal arrived')
     }
     first = { signal, at }
     // It must not keep a process that has nothing else to do, but it outlives the server on purpose: whatever still

@@ -98,7 +98,7 @@ test('every help has a purpose and examples, and every example is understood', a
     const own = command === program ? '' : pathOf(command)
     assert.ok(
       called.slice(seen).some((call) => call.command.startsWith(own)),
-      `${own} has no example of its own`,
+      `${own} has no example`,
     )
   }
   assert.ok(count > 60, `${count} examples`)
@@ -193,12 +193,15 @@ test('bash completes commands, flags and the words that flags take', async () =>
   assert.equal(complete('bench', ''), 'jobs locks once --seconds --json --database --redis --config --help')
 })
 
-test('docs/cli.md tells of every command and of every exit code', async () => {
+test('the command line pages have every command and every exit code', async () => {
   const { readFile } = await import('node:fs/promises')
   const { exitCodes } = await import('./run.ts')
-  const { lockExitCodes } = await import('./commands/lock.ts')
+  const { lockExitCodes } = await import('./commands/locks.ts')
   const { onceExitCodes } = await import('./commands/once.ts')
-  const page = await readFile(new URL('../../docs/cli.md', import.meta.url), 'utf8')
+  const pages = ['cli.md', 'cli-operations.md'].map((name) =>
+    readFile(new URL(`../../docs/${name}`, import.meta.url), 'utf8'),
+  )
+  const page = (await Promise.all(pages)).join('\n')
   const headings = page.split('\n').filter((line) => line.startsWith('## '))
   for (const { name } of verbs)
     assert.ok(

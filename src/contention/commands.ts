@@ -1,12 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { wrapMethods } from '../core/wrap-methods.ts'
 import { type Kinds, noteHold, noteWait } from './kinds.ts'
 import { longWaitMs } from './recorder.ts'
 import type { Slowest } from './slowest.ts'
 import type { Matrix } from './wait-matrix.ts'
 
 /**
- * Commands that take their time over awaits, such as a request: what they ask of a store meanwhile is their wait, and
- * the rest is theirs. Which command asks is known by its asynchronous context, so nothing has to be handed through.
+ * Commands that await, such as requests: their calls of a store are waits, the rest is their turn. The asynchronous context
+ * identifies the command of a call.
  */
 export class Commands {
   readonly #parts: CommandsParts
@@ -19,18 +20,18 @@ export class Commands {
   during<Result>(kind: number, work: () => Promise<Result>, what?: string): Promise<Result> {
     const command = new Command(kind, this.#parts.now(), what)
     const over = () => this.#end(command)
-    // The promise itself is handed on: one more around it would be a turn more for every request.
+    // The promise itself is returned: a wrapper would cost every request a turn.
     const result = this.#current.run(command, work)
     result.then(over, over)
     return result
   }
 
-  /** The command under way in whose context this is asked. */
+  /** The command of the current asynchronous context. */
   get current(): Command | undefined {
     return this.#current.getStore()
   }
 
-  /** A call of the store's: counted by itself, and as a wait of the caller. */
+  /** A call of a store: counted for its own kind, and as a wait of the command. */
   called(kind: number, command: Command | undefined, from: number): void {
     const now = this.#parts.now()
     noteHold(this.#parts.kinds.get(kind), from, now)
@@ -71,7 +72,7 @@ export class Command {
   readonly waits: { from: number; to: number }[] = []
   #restedMs = 0
   #restsSince: number | undefined
-  /** Loops that it happened to begin go on in its context; what they wait for is no longer its own. */
+  /** Loops that it started run on in its context; their waits do not count for it. */
   isOver = false
 
   constructor(kind: number, begunAt: number, what: string | undefined) {
@@ -80,7 +81,7 @@ export class Command {
     this.what = what
   }
 
-  /** Waits that go on side by side count once. They are told in the order in which they end. */
+  /** Parallel waits count once. They are reported in the order of their ends. */
   waited(from: number, to: number): void {
     if (this.isOver) return
     // A command that calls the store does not rest.
@@ -99,7 +100,7 @@ export class Command {
     return this.waits.reduce((sum, { from, to }) => sum + to - from, 0)
   }
 
-  /** It waits because there is no job or no event. That is no contention and is not counted. */
+  /** It waits because there is no job or no event. This is not contention and is not counted. */
   rest(now: number): void {
     this.#restsSince ??= now
   }
@@ -115,3 +116,34 @@ export class Command {
 }
 
 const maxWaits = 64
+
+/** Methods that run work of the caller; the write queue or the pool measures them. */
+const ofCallers: ReadonlySet<PropertyKey> = new Set(['transact', 'transactAll', 'settleIn'])
+
+/**
+ * The same store, with every asynchronous call measured, as `store.jobs.claim`. Results and errors are passed through.
+ */
+export function meterStore<Store extends object>(
+  store: Store,
+  name: string,
+  kinds: Kinds,
+  commands: Commands,
+  now: () => number,
+): Store {
+  return wrapMethods(store, (method, property) => {
+    if (ofCallers.has(property)) return method
+    let kind: number | undefined
+    return (...args) => {
+      kind ??= kinds.of(`store.${name}.${property}`)
+      const measured = kind
+      const command = commands.current
+      const from = now()
+      const answer = method(...args)
+      if (answer instanceof Promise) {
+        const over = () => commands.called(measured, command, from)
+        answer.then(over, over)
+      }
+      return answer
+    }
+  })
+}

@@ -1,52 +1,50 @@
 import { createEvents, type EventSource } from '../core/events.ts'
 import { type Meter, noMeter } from '../core/meter.ts'
-import { Commands } from './commands.ts'
-import { type ContentionOptions, resolveContentionOptions } from './contention-options.ts'
+import { real, whole, withDefaults } from '../core/options.ts'
+import { Commands, meterStore } from './commands.ts'
 import { KeyWaits, type WaitKey } from './key-waits.ts'
 import { type Kind, Kinds, noteWait } from './kinds.ts'
 import { LoopWatch, loopActiveMs } from './loop-watch.ts'
-import { meterStore } from './metered-stores.ts'
 import { Recorder } from './recorder.ts'
 import { Slowest } from './slowest.ts'
 import type { ContentionSnapshot, HolderTotal, MatrixCell } from './snapshot.ts'
-import { type KindSeries, seriesOf, takeSnapshot } from './take-snapshot.ts'
-import { Tickets } from './tickets.ts'
+import { type KindSeries, seriesOf, takeSnapshot } from './snapshot.ts'
 import { Matrix, type Pending, type Share } from './wait-matrix.ts'
 
 /**
- * One recorder for the whole process: whoever waits tells it, whoever holds up others tells it, and it says who waits on
- * whom. Its memory is fixed, telling it something takes well under a microsecond, and nothing that is told makes it throw.
+ * One recorder for the whole process: it collects waits and turns, and computes who waits on whom. Its memory is bounded, a
+ * report takes well under a microsecond, and no report makes it throw.
  */
 export interface Contention extends Meter {
   /** Whether anything is measured. */
   readonly enabled: boolean
   readonly events: EventSource<ContentionEvents>
-  /** Does `work` as a command of that kind: what it asks of metered stores is its wait, and the rest its hold. */
+  /** Runs `work` as a command of this kind: calls of metered stores are its waits, the rest is its turn. */
   during<Result>(kind: number, work: () => Promise<Result>, what?: string): Promise<Result>
-  /** The command under way: what kind it turned out to be, and that it has nothing to do for a while. */
+  /** The current command. */
   readonly command: CommandUnderWay
   /** The same store, measured call by call: `store.<name>.<method>`. */
   store<Store extends object>(store: Store, name: string): Store
   /** Waits for locks, by key. */
   readonly keys: LockWaits
-  /** Everything that is known; with a namespace, without what is of other namespaces. */
+  /** All data; with a namespace, without the data of other namespaces. */
   snapshot(options?: SnapshotOptions): ContentionSnapshot
   /** The same for Prometheus: how many waits and holds of each kind lie within each bound. */
   series(boundsMs: readonly number[]): ContentionSeries
-  /** Begins to watch the event loop and the garbage collector; the caller that starts it stops it. */
+  /** Starts to watch the event loop and the garbage collector; each start needs a stop. */
   start(): void
   stop(): void
 }
 
 export interface CommandUnderWay {
-  /** It is of this kind, as is known by now. */
+  /** Sets its kind, once it is known. */
   is(kind: number): void
-  /** It waits for an event, until `resume`. That is no contention and is not counted. */
+  /** It waits for an event until `resume`. This is not contention and is not counted. */
   rest(): void
   resume(): void
 }
 
-/** What is told of locks; see KeyWaits. */
+/** Reports about locks; see KeyWaits. */
 export interface LockWaits {
   queued(key: WaitKey, node: string, requestId: string): void
   granted(key: WaitKey, node: string, requestId: string): void
@@ -56,7 +54,7 @@ export interface LockWaits {
 }
 
 export interface SnapshotOptions {
-  /** Leaves out keys of other namespaces, and what the slowest turns were about. @default everything */
+  /** Leaves out keys of other namespaces, and the subjects of the slowest turns. @default everything */
   readonly namespace?: string | undefined
 }
 
@@ -66,7 +64,7 @@ export interface ContentionSeries {
 }
 
 export interface ContentionEvents {
-  /** Waits of a kind were longer than the bound: a summary, at most one in `warnEveryMs` for each kind. */
+  /** Waits of a kind were longer than `warnMs`: a summary, at most one per `warnEveryMs` and kind. */
   readonly slow: SlowWaits
 }
 
@@ -81,11 +79,11 @@ export interface SlowWaits {
   readonly longestMs: number
   readonly what: string | null
   readonly at: number
-  /** On whom the longest waited, and how long; most first. */
+  /** The holders that the longest waited for; most first. */
   readonly holders: readonly HolderTotal[]
 }
 
-/** For those who measure nothing: everything is there and does nothing. */
+/** Measures nothing: every method is there and does nothing. */
 export const noContention: Contention = Object.freeze({
   ...noMeter,
   enabled: false,
@@ -116,21 +114,20 @@ export const noContention: Contention = Object.freeze({
   stop: () => undefined,
 })
 
-/** Makes a recorder of its own. Most want the one of the process: `processContention`. */
+/** Creates a separate recorder. Most code uses that of the process: `processContention`. */
 export function createContention(options?: ContentionOptions): Contention {
   const { warnMs, warnEveryMs, maxKinds, maxKeys } = resolveContentionOptions(options)
   const now = () => performance.now()
   const since = Date.now()
   const events = createEvents<ContentionEvents>()
   const kinds = new Kinds(maxKinds)
-  const tickets = new Tickets()
   const holder = (name: string) => kinds.get(kinds.of(name))
   const named = { gc: holder('gc'), eventLoop: holder('event-loop'), host: holder('host') }
   const store = kinds.of('store')
   const timer = kinds.of('timer')
-  const matrix = new Matrix({ kinds, tickets, named, onSettled })
+  const matrix = new Matrix({ kinds, named, onSettled })
   const slowest = new Slowest(slowestCount, now())
-  const recorder = new Recorder({ kinds, tickets, matrix, slowest, now })
+  const recorder = new Recorder({ kinds, matrix, slowest, now })
   const commands = new Commands({ kinds, matrix, slowest, store, now })
   const keys = new KeyWaits(maxKeys, now)
   const loop = new LoopWatch(
@@ -174,7 +171,7 @@ export function createContention(options?: ContentionOptions): Contention {
     slowKinds.add(kind)
   }
 
-  /** Reports the kinds whose interval is over; with `isLast`, all of them. */
+  /** Emits `slow` for kinds at the end of their interval; with `isLast`, for all. */
   function warn(until: number, isLast = false): void {
     for (const kind of slowKinds) {
       const { beganAt, count, longest } = kind.slow!
@@ -190,7 +187,7 @@ export function createContention(options?: ContentionOptions): Contention {
     }
   }
 
-  /** All that is known is shared out: the latest lateness, the latest waits. */
+  /** Attributes all waits up to now. */
   function settleAll(): void {
     loop.look()
     matrix.settle(Number.POSITIVE_INFINITY)
@@ -218,7 +215,7 @@ export function createContention(options?: ContentionOptions): Contention {
     keys,
     snapshot({ namespace } = {}) {
       settleAll()
-      return takeSnapshot({ since, kinds, tickets, matrix, slowest, keys, now: now(), namespace })
+      return takeSnapshot({ since, kinds, recorder, matrix, slowest, keys, now: now(), namespace })
     },
     series(boundsMs) {
       settleAll()
@@ -239,8 +236,45 @@ const slowestCount = 100
 
 let shared: Contention | undefined
 
-/** The recorder of this process, made when it is first asked for: whatever runs in one thread waits on each other. */
+/** The recorder of this process: all that runs in one thread waits on each other. */
 export function processContention(): Contention {
   shared ??= createContention()
   return shared
+}
+
+/** The options of a recorder. */
+export interface ContentionOptions {
+  /** A wait above this is slow. A healthy machine stays below it. @default 500 */
+  readonly warnMs?: number | undefined
+  /** Slow waits of a kind within this time are one `slow` event. @default 60_000 */
+  readonly warnEveryMs?: number | undefined
+  /** The most kinds of commands; what comes beyond is counted as `other`. @default 512 */
+  readonly maxKinds?: number | undefined
+  /** The most keys of locks that are remembered. @default 1_000 */
+  readonly maxKeys?: number | undefined
+}
+
+/** Complete options. */
+export type ResolvedContentionOptions = { readonly [Key in keyof ContentionOptions]-?: number }
+
+/** The default options of a recorder. */
+export const contentionDefaults: ResolvedContentionOptions = {
+  warnMs: 500,
+  warnEveryMs: 60_000,
+  maxKinds: 512,
+  maxKeys: 1_000,
+}
+
+export function resolveContentionOptions(options: ContentionOptions | undefined): ResolvedContentionOptions {
+  const given = withDefaults<ResolvedContentionOptions>(
+    'createContention',
+    options as never,
+    contentionDefaults,
+  )
+  return Object.freeze({
+    warnMs: real('warnMs', given.warnMs),
+    warnEveryMs: whole('warnEveryMs', given.warnEveryMs),
+    maxKinds: whole('maxKinds', given.maxKinds, { min: 16, max: 4_096 }),
+    maxKeys: whole('maxKeys', given.maxKeys, { min: 1, max: 100_000 }),
+  })
 }

@@ -9,7 +9,7 @@ function exact(sorted: readonly number[], share: number): number {
 }
 
 test('a percentile is within 2 % of the exact one, from microseconds to hours', () => {
-  // Logarithmic over ten orders of magnitude, from a generator of its own so that it is the same every time.
+  // Logarithmic over ten orders of magnitude, from a fixed generator, so that it is the same every time.
   let seed = 1
   const random = () => {
     seed = (seed * 48_271) % 2_147_483_647

@@ -4,7 +4,9 @@ export {
   type CommandUnderWay,
   type Contention,
   type ContentionEvents,
+  type ContentionOptions,
   type ContentionSeries,
+  contentionDefaults,
   createContention,
   type LockWaits,
   noContention,
@@ -12,16 +14,16 @@ export {
   type SlowWaits,
   type SnapshotOptions,
 } from './contention.ts'
-export { type ContentionOptions, contentionDefaults } from './contention-options.ts'
 export type { WaitKey } from './key-waits.ts'
 export type {
+  BoundCounts,
   ContentionSnapshot,
   Distribution,
   HolderTotal,
   KeyWaitView,
+  KindSeries,
   KindTimes,
   LaneDepth,
   MatrixCell,
   SlowTurnView,
 } from './snapshot.ts'
-export type { BoundCounts, KindSeries } from './take-snapshot.ts'

@@ -10,7 +10,7 @@ function stage(max = 10) {
   return { clock, waits }
 }
 
-test('whoever holds a key is charged with the time of each who waits', () => {
+test('the holder of a key is charged with the time of each waiter', () => {
   const { clock, waits } = stage()
   waits.granted(key, 'a', '1')
   waits.queued(key, 'b', '1')
@@ -50,7 +50,7 @@ test('one who leaves, and one who asks no more, waits no longer', () => {
   assert.equal(entry!.waitCount, 2)
 })
 
-test('one who is gone is not waited for: nobody is charged with the time after it was believed to be there', () => {
+test('a holder that is gone is not charged after the end of its lease', () => {
   const { clock, waits } = stage()
   waits.granted(key, 'a', '1')
   waits.queued(key, 'gone', '1')

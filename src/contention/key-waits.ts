@@ -1,10 +1,9 @@
 /**
- * Waits for locks by key: who holds it, who waits, and in whose turn they waited for how long. Only what passes through this
- * process is known here. Time is charged as it goes by: while somebody holds, each who waits adds to that holder. So a
- * key with ten who wait for a second has waited ten seconds.
+ * Waits for locks by key: the holder, the waiters, and how long they waited for each holder. Only locks of this process are
+ * known. While a node holds a key, each waiter adds to its time: ten waiters for a second are ten seconds.
  *
- * The capacity is a fixed number of keys; the one that nothing happened to for the longest is evicted, first of those
- * that nobody waits for.
+ * The capacity is a fixed number of keys. The key without events for the longest time is evicted, first among keys without
+ * waiters.
  */
 export class KeyWaits {
   readonly #keys = new Map<string, KeyEntry>()
@@ -102,7 +101,7 @@ export class KeyWaits {
       }
     } else {
       charge(entry, now)
-      // To the end, so that the first is the one that nothing happened to for the longest.
+      // Moved to the end, so that the first key is the one without events for the longest time.
       this.#keys.delete(name)
     }
     this.#keys.set(name, entry)
@@ -139,7 +138,7 @@ export class KeyWaits {
     this.#keys.delete(oldest!)
   }
 
-  /** Whoever waits asks now and then, to keep its position; who has not for long is gone, or asks elsewhere. */
+  /** A waiter asks regularly to keep its position. A waiter that has not asked for long is gone, or asks another server. */
   #forgetGone(entry: KeyEntry, now: number): void {
     for (const [name, { seenAt }] of entry.waiters) {
       if (now - seenAt > goneMs) this.#end(entry, name, seenAt)
@@ -172,7 +171,7 @@ const maxWaiters = 100
 const maxHolders = 8
 const goneMs = 60_000
 const evictionTries = 16
-/** In whose turn they waited, when that is not known or there were too many. */
+/** Stands for an unknown holder, and for holders beyond the limit. */
 const otherHolder = ''
 
 function charge(entry: KeyEntry, now: number): void {

@@ -1,11 +1,10 @@
 import type { KindTraits } from '../core/meter.ts'
 import { Histogram } from './histogram.ts'
-import { Holds } from './holds.ts'
 import type { Pending } from './wait-matrix.ts'
 
 /**
- * The kinds of commands, and the lanes they stand in, as small numbers. The capacity is a fixed number of each; what
- * comes beyond it is counted as `other`, so that no name ever makes memory grow.
+ * The kinds of commands and their lanes, as small numbers. The capacity is fixed; kinds beyond it count as `other`, so that
+ * names cannot make memory grow.
  */
 export class Kinds {
   readonly #byName = new Map<string, number>()
@@ -13,7 +12,7 @@ export class Kinds {
   readonly #lanesByName = new Map<string, Lane>()
   /** How many there can be. */
   readonly max: number
-  /** Kinds whose turns stop the thread. */
+  /** Kinds that block the thread. */
   readonly sync: Kind[] = []
   /** Names that did not fit. */
   overflow = 0
@@ -61,7 +60,7 @@ export class Kinds {
       return known
     }
     if (this.#lanesByName.size >= maxLanes) return undefined
-    const lane = { name, size, kinds: [], open: -1, waiting: 0, peakWaiting: 0, holding: 0 }
+    const lane = { name, size, kinds: [], open: new Set<OpenTurn>(), waiting: 0, peakWaiting: 0 }
     this.#lanesByName.set(name, lane)
     return lane
   }
@@ -108,11 +107,19 @@ export interface Lane {
   readonly name: string
   size: number
   readonly kinds: Kind[]
-  /** The newest ticket whose turn is not over; -1 when there is none. */
-  open: number
+  /** The turns that are not over. */
+  readonly open: Set<OpenTurn>
   waiting: number
   peakWaiting: number
-  holding: number
+}
+
+/** A wait or a turn that is not over. */
+export interface OpenTurn {
+  readonly kind: Kind
+  readonly begunAt: number
+  /** Undefined while it waits. */
+  enteredAt: number | undefined
+  readonly what: string | undefined
 }
 
 const maxLanes = 64
@@ -133,3 +140,73 @@ export function noteWait(kind: Kind, ms: number): void {
   kind.wait ??= new Histogram()
   kind.wait.record(ms)
 }
+
+/**
+ * The recent turns of a kind, in fixed memory: a ring of spans, to find out who ran during a wait. A turn of a millisecond or
+ * more has its own span. Shorter turns that follow closely share a span with their total time.
+ */
+export class Holds {
+  readonly #size: number
+  readonly #from: Float64Array
+  readonly #to: Float64Array
+  /** Milliseconds of turns within the span; more than its length where turns went on side by side. */
+  readonly #busy: Float64Array
+  /** How many spans were ever begun; the newest lies at `#count - 1`, modulo the size. */
+  #count = 0
+
+  constructor(size: number = recentHolds) {
+    this.#size = size
+    this.#from = new Float64Array(size)
+    this.#to = new Float64Array(size)
+    this.#busy = new Float64Array(size)
+  }
+
+  /** A turn from one instant to another. */
+  add(from: number, to: number, busyMs: number = to - from): void {
+    if (!(to > from)) return
+    const last = (this.#count - 1) % this.#size
+    if (this.#count > 0 && to - from < ownSpanMs && this.#joins(last, from, to)) {
+      if (from < this.#from[last]!) this.#from[last] = from
+      if (to > this.#to[last]!) this.#to[last] = to
+      this.#busy[last]! += busyMs
+      return
+    }
+    const at = this.#count++ % this.#size
+    this.#from[at] = from
+    this.#to[at] = to
+    this.#busy[at] = busyMs
+  }
+
+  /** When the newest span ended; nothing overlaps what began after it. */
+  get lastAt(): number {
+    return this.#count === 0 ? Number.NEGATIVE_INFINITY : this.#to[(this.#count - 1) % this.#size]!
+  }
+
+  /** How many milliseconds of turns lie between two instants. */
+  between(from: number, to: number): number {
+    let ms = 0
+    const oldest = Math.max(0, this.#count - this.#size)
+    for (let number = this.#count - 1; number >= oldest; number--) {
+      const at = number % this.#size
+      const end = this.#to[at]!
+      // Spans lie in the order in which they ended.
+      if (end <= from) break
+      const start = this.#from[at]!
+      if (start >= to) continue
+      const overlap = Math.min(end, to) - Math.max(start, from)
+      ms += (overlap / (end - start)) * this.#busy[at]!
+    }
+    return ms
+  }
+
+  #joins(last: number, from: number, to: number): boolean {
+    const [start, end] = [this.#from[last]!, this.#to[last]!]
+    const isShort = this.#busy[last]! < sharedSpanMs && end - start < sharedSpanMs
+    return isShort && from >= start && from - end < ownSpanMs && to - start <= sharedSpanMs
+  }
+}
+
+/** With spans of 4 ms at the least when turns are many, that is 4 s of past. */
+export const recentHolds = 1_024
+const ownSpanMs = 1
+const sharedSpanMs = 4

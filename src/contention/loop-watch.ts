@@ -1,18 +1,19 @@
 import { PerformanceObserver } from 'node:perf_hooks'
 import { Histogram } from './histogram.ts'
-import { Holds } from './holds.ts'
 import type { Kind, Kinds } from './kinds.ts'
+import { Holds } from './kinds.ts'
 import type { NamedHolders } from './wait-matrix.ts'
 
 /**
  * The event loop, the garbage collector and the host as holders. A timer should fire every ten milliseconds; when it is
- * late, something had the thread: a turn that was told of, a collection, code that nobody told of (`event-loop`), or nobody
- * at all, because the host did not let us run (`host`). Node says how long the loop was busy, which tells the last two apart.
+ * late, something had the thread: a reported turn, a collection, untracked code (`event-loop`), or the host did not let the
+ * process run (`host`). Node says how long the loop was busy, which tells the last two apart.
  *
  *     timer   ┊◀─ 10 ms ─▶┊ due                  fires
  *     thread  ├─idle─┤├────── busy ──────────────┤     event-loop: what of it no collection and no turn explains
  *
- * The timer itself waits, too: `timer` in the matrix says who stops this thread, also while nothing else waits.
+ * The timer itself waits, too: `timer` in the matrix says who stops this thread, also while nothing else waits. While the
+ * thread is idle the timer fires four times a second only, so that an idle process stays asleep.
  */
 export class LoopWatch {
   readonly #parts: LoopParts
@@ -21,6 +22,10 @@ export class LoopWatch {
   #observer: PerformanceObserver | undefined
   #tickedAt = 0
   #activeMs = 0
+  #periodMs = tickMs
+  /** How busy the thread was since then decides the period. */
+  #pacedAt = 0
+  #pacedActiveMs = 0
   /** Lateness that is not shared out yet: collections are told of a round or two later. */
   #late: { readonly from: number; readonly to: number; readonly activeMs: number } | undefined
 
@@ -32,8 +37,7 @@ export class LoopWatch {
   start(): void {
     if (this.#timer !== undefined) return
     this.#begin(this.#parts.now())
-    this.#timer = setInterval(() => this.#tick(), tickMs)
-    this.#timer.unref()
+    this.#setPeriod(tickMs)
     this.#observer = new PerformanceObserver((list) => this.#collected(list.getEntries()))
     this.#observer.observe({ entryTypes: ['gc'] })
   }
@@ -51,7 +55,7 @@ export class LoopWatch {
     this.#collected(this.#observer!.takeRecords())
     this.#settleLate()
     const now = this.#parts.now()
-    if (now - this.#tickedAt <= tickMs + graceMs) return
+    if (now - this.#tickedAt <= this.#periodMs + graceMs) return
     this.#note(now)
     this.#settleLate()
   }
@@ -61,10 +65,34 @@ export class LoopWatch {
     this.#settleLate()
     this.#note(this.#parts.now())
     this.#parts.onTick(before)
+    this.#pace()
+  }
+
+  /** Ticks slowly after an idle second, and at full pace after the first slow tick that finds the thread busy. */
+  #pace(): void {
+    const spanMs = this.#tickedAt - this.#pacedAt
+    if (this.#periodMs === tickMs && spanMs < idleAfterMs) return
+    const isIdle = this.#activeMs - this.#pacedActiveMs < spanMs * idleShare
+    const periodMs = isIdle ? idleTickMs : tickMs
+    if (periodMs === this.#periodMs) this.#beginPace()
+    else this.#setPeriod(periodMs)
+  }
+
+  #setPeriod(periodMs: number): void {
+    clearInterval(this.#timer)
+    this.#periodMs = periodMs
+    this.#timer = setInterval(() => this.#tick(), periodMs)
+    this.#timer.unref()
+    this.#beginPace()
+  }
+
+  #beginPace(): void {
+    this.#pacedAt = this.#tickedAt
+    this.#pacedActiveMs = this.#activeMs
   }
 
   #note(now: number): void {
-    const dueAt = this.#tickedAt + tickMs
+    const dueAt = this.#tickedAt + this.#periodMs
     if (now - dueAt > graceMs) {
       const spanMs = now - this.#tickedAt
       // Before the loop has begun, Node counts nothing: the program's own first lines run then.
@@ -116,6 +144,10 @@ export function loopActiveMs(): number {
 }
 
 const tickMs = 10
+const idleTickMs = 250
+const idleAfterMs = 1_000
+/** A thread that is busy for less than this share of the time is idle. */
+const idleShare = 0.05
 /** Timers of Node count whole milliseconds. */
 const graceMs = 2
 

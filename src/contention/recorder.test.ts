@@ -3,18 +3,16 @@ import { test } from 'vitest'
 import { Kinds } from './kinds.ts'
 import { Recorder } from './recorder.ts'
 import { Slowest } from './slowest.ts'
-import { Tickets } from './tickets.ts'
 import { Matrix } from './wait-matrix.ts'
 
 function stage({ capacity = 100, maxKinds = 64 } = {}) {
   const clock = { now: 1_000 }
   const kinds = new Kinds(maxKinds)
-  const tickets = new Tickets(capacity)
   const holder = (name: string) => kinds.get(kinds.of(name))
   const named = { gc: holder('gc'), eventLoop: holder('event-loop'), host: holder('host') }
-  const matrix = new Matrix({ kinds, tickets, named })
+  const matrix = new Matrix({ kinds, named })
   const slowest = new Slowest(10, 0)
-  const meter = new Recorder({ kinds, tickets, matrix, slowest, now: () => clock.now })
+  const meter = new Recorder({ kinds, matrix, slowest, now: () => clock.now, maxOpen: capacity })
   /** Milliseconds by 'waiter <- holder'. */
   const cells = () => {
     matrix.settle(Number.POSITIVE_INFINITY)
@@ -28,10 +26,10 @@ function stage({ capacity = 100, maxKinds = 64 } = {}) {
         ]),
     )
   }
-  return { clock, kinds, tickets, matrix, meter, slowest, cells }
+  return { clock, kinds, matrix, meter, slowest, cells }
 }
 
-test('a wait is charged to whoever had the lane meanwhile, for as long as it had', () => {
+test('a wait is charged to the users of the lane, each for its share of the time', () => {
   const { clock, meter, cells } = stage()
   const [dispatch, rebuild] = [
     meter.kind('dispatch', { lane: 'registry' }),
@@ -62,7 +60,7 @@ test('a turn that stops the thread is charged in every lane, one of another lane
   assert.deepEqual(cells(), { 'waiter <- sync': 20 })
 })
 
-test('what nobody is known to have run in goes to other, and no more is charged than was waited', () => {
+test('time without a known user of the lane goes to other, and no more is charged than was waited', () => {
   const { meter, cells } = stage()
   const kind = meter.kind('query', { lane: 'pool', size: 4 })
   const report = meter.kind('report', { lane: 'pool', size: 4 })
@@ -89,7 +87,7 @@ test('those whose turn is not over are charged, too', () => {
   assert.deepEqual(cells(), { 'query <- report': 100 })
 })
 
-test('a wait of up to a millisecond is counted, and nobody is charged for it', () => {
+test('a wait of up to a millisecond is counted, but not charged', () => {
   const { kinds, meter, cells } = stage()
   const kind = meter.kind('quick', { lane: 'lane' })
   meter.turn(kind, 0, 1, 5)
@@ -106,7 +104,7 @@ test('a lane knows how many stand in it, the most that ever did, and how many ha
   meter.leave(tickets[1]!)
 
   const [lane] = kinds.lanes
-  assert.deepEqual([lane!.waiting, lane!.peakWaiting, lane!.holding], [1, 3, 1])
+  assert.deepEqual([lane!.waiting, lane!.peakWaiting, lane!.open.size], [1, 3, 1])
   meter.depth('told', 7)
   meter.depth('told', 2)
   const told = [...kinds.lanes].find(({ name }) => name === 'told')!
@@ -134,16 +132,16 @@ test('tickets that make no sense change nothing', () => {
 
   assert.equal(kinds.get(kind).hold!.count, 1)
   const [lane] = kinds.lanes
-  assert.deepEqual([lane!.waiting, lane!.holding], [1, 0])
+  assert.deepEqual([lane!.waiting, lane!.open.size], [1, 0])
   meter.leave(other)
   assert.equal(lane!.waiting, 0)
 })
 
 test('beyond the capacity, tickets are counted and do nothing', () => {
-  const { kinds, tickets, meter } = stage({ capacity: 4 })
+  const { kinds, meter } = stage({ capacity: 4 })
   const kind = meter.kind('command', { lane: 'lane' })
   const all = Array.from({ length: 10 }, () => meter.begin(kind))
-  assert.equal(tickets.overflow, 6)
+  assert.equal(meter.overflow, 6)
   for (const ticket of all) meter.enter(ticket)
   for (const ticket of all) meter.leave(ticket)
 

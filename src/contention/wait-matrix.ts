@@ -1,176 +1,133 @@
 import type { Kind, Kinds } from './kinds.ts'
-import type { Tickets } from './tickets.ts'
 
 /**
- * Who waits on whom, in milliseconds. Everybody who waited for more than a millisecond is kept for a moment, until it is
- * known what the garbage collector and the event loop did meanwhile (both tell it late), and then the wait is shared
- * out among those who ran in it:
+ * Who waits on whom, in milliseconds. A wait of more than a millisecond is kept for a moment, until it is known what the
+ * garbage collector and the event loop did meanwhile (both report late). Then it is shared out among those who ran in it:
  *
  *     waited   ├──────────────────────────────────────────┤
  *     gc            ├──┤                                     first, for nothing else ran then
- *     turns    ├───┤    ├──────────────┤                     of its own lane, and those that stop the thread
+ *     turns    ├───┤    ├──────────────┤                     in the same lane, and those that stop the thread
  *     loop                                    ├───┤          what else the thread was busy with
  *     the rest                           ├────┤   ├────────┤ the store, when it waited for that; else `other`
  *
- * Waits of a kind that lie nearly alike, as those of a crowd do, are shared out together. What is shared out is never more than the wait: where turns went on side by side, as in a pool, each gets its part.
+ * Waits of a kind that lie nearly alike, as those of a crowd do, are shared out together. The shares never add up to more
+ * than the wait: where turns went on side by side, as in a pool, each gets its part.
  */
 export class Matrix {
-  readonly #kinds: Kinds
-  readonly #tickets: Tickets
-  readonly #rows: (Row | undefined)[] = []
-  readonly #pending: Pending[]
-  #pendingCount = 0
-  #pendingFirst = 0
-  #cells = 0
+  readonly #parts: MatrixParts
+  /** Oldest first. */
+  readonly #pending: Pending[] = []
+  /** By waiter, then by holder. */
+  readonly #rows = new Map<number, Map<number, Cell>>()
+  #cellCount = 0
   /** Cells that did not fit; their time went to `other`. */
   overflow = 0
-  readonly #named: NamedHolders
-  readonly #onSettled: ((wait: Pending, shares: readonly Share[]) => void) | undefined
-  /** Reused, so that sharing out allocates nothing. */
-  readonly #shares: Share[] = []
-  #shareCount = 0
 
   constructor(parts: MatrixParts) {
-    this.#kinds = parts.kinds
-    this.#tickets = parts.tickets
-    this.#named = parts.named
-    this.#onSettled = parts.onSettled
-    this.#pending = Array.from({ length: maxPending }, () => ({
-      kind: 0,
-      from: 0,
-      to: 0,
-      fallback: 0,
-      what: undefined,
-      count: 0,
-      totalMs: 0,
-    }))
+    this.#parts = parts
   }
 
   /** A wait ended. `fallback` is charged for time in which no other kind ran. */
-  waited(kind: number, from: number, to: number, fallback: number, what: string | undefined): void {
-    const { alike } = this.#kinds.get(kind)
+  waited(kindId: number, from: number, to: number, fallback: number, what: string | undefined): void {
+    const kind = this.#parts.kinds.get(kindId)
+    const { alike } = kind
     if (alike !== undefined && alike.fallback === fallback && liesAlike(alike, from, to)) {
       alike.count++
       alike.totalMs += to - from
       return
     }
-    if (this.#pendingCount === maxPending) this.#settleFirst()
-    const wait = this.#pending[(this.#pendingFirst + this.#pendingCount++) % maxPending]!
-    wait.kind = kind
-    wait.from = from
-    wait.to = to
-    wait.fallback = fallback
-    wait.what = what
-    wait.count = 1
-    wait.totalMs = to - from
-    this.#kinds.get(kind).alike = wait
+    if (this.#pending.length === maxPending) this.#settleFirst()
+    kind.alike = { kind: kindId, from, to, fallback, what, count: 1, totalMs: to - from }
+    this.#pending.push(kind.alike)
   }
 
   /** Shares out the waits that ended before that instant. */
   settle(until: number): void {
-    while (this.#pendingCount > 0 && this.#pending[this.#pendingFirst]!.to <= until) this.#settleFirst()
+    while (this.#pending.length > 0 && this.#pending[0]!.to <= until) this.#settleFirst()
   }
 
-  /** Every cell that has something in it, greatest first. */
+  /** Every cell, greatest first. */
   cells(): readonly Cell[] {
-    const cells: Cell[] = []
-    for (const [waiter, row] of this.#rows.entries()) {
-      if (row === undefined) continue
-      row.ms.forEach((ms, holder) => {
-        if (ms > 0) cells.push({ waiter, holder, ms, count: row.counts[holder]! })
-      })
-    }
+    const cells = [...this.#rows.values()].flatMap((row) => [...row.values()])
     return cells.sort((one, other) => other.ms - one.ms)
   }
 
   #settleFirst(): void {
-    const wait = this.#pending[this.#pendingFirst]!
-    this.#pendingFirst = (this.#pendingFirst + 1) % maxPending
-    this.#pendingCount--
-    const kind = this.#kinds.get(wait.kind)
+    const wait = this.#pending.shift()!
+    const kind = this.#parts.kinds.get(wait.kind)
     if (kind.alike === wait) kind.alike = undefined
-    this.#shareOut(wait)
-    this.#onSettled?.(wait, this.#shares.slice(0, this.#shareCount))
-    wait.what = undefined
+    const shares = this.#shareOut(kind, wait)
+    const scale = wait.totalMs / (wait.to - wait.from)
+    for (const { holder, ms } of shares) this.#add(kind.id, holder, ms * scale, wait.count)
+    this.#parts.onSettled?.(wait, shares)
   }
 
-  #shareOut({ kind: id, from, to, fallback, count, totalMs }: Pending): void {
-    const waiter = this.#kinds.get(id)
-    const { gc, eventLoop, host } = this.#named
-    this.#shareCount = 0
+  #shareOut(waiter: Kind, { from, to, fallback }: Pending): readonly Share[] {
+    const { kinds, named } = this.#parts
+    const shares: Share[] = []
     let left = to - from
-    left -= this.#share(gc, Math.min(left, between(gc, from, to)))
-    const first = this.#shareCount
-    for (const holder of this.#kinds.sync) {
-      if (holder.lane !== waiter.lane || holder.lane === undefined)
-        this.#share(holder, between(holder, from, to))
+    /** Gives a holder its time, or what is left of the wait. */
+    const charge = (holder: Kind, ms: number) => {
+      const share = Math.min(ms, left)
+      // A millionth of a millisecond is what is left of adding up.
+      if (!(share > 1e-6)) return
+      shares.push({ holder: holder.id, ms: share })
+      left -= share
     }
-    if (waiter.lane !== undefined) {
-      for (const holder of waiter.lane.kinds) this.#share(holder, between(holder, from, to))
-      this.#tickets.eachOpen(waiter.lane, (holder, enteredAt) => {
-        if (enteredAt < to) this.#share(this.#kinds.get(holder), to - Math.max(from, enteredAt))
-      })
-    }
-    left -= this.#scale(first, left)
-    left -= this.#share(eventLoop, Math.min(left, between(eventLoop, from, to)))
-    left -= this.#share(host, Math.min(left, between(host, from, to)))
-    this.#share(this.#kinds.get(fallback), left)
-    const row = this.#rowOf(waiter.id)
-    const scale = totalMs / (to - from)
-    for (let index = 0; index < this.#shareCount; index++) {
-      const { holder, ms } = this.#shares[index]!
-      this.#add(row, holder, ms * scale, count)
-    }
+    charge(named.gc, between(named.gc, from, to))
+    const turns = turnsDuring(waiter, kinds.sync, from, to)
+    const sum = turns.reduce((total, { ms }) => total + ms, 0)
+    const scale = sum > left ? left / sum : 1
+    for (const { holder, ms } of turns) charge(holder, ms * scale)
+    charge(named.eventLoop, between(named.eventLoop, from, to))
+    charge(named.host, between(named.host, from, to))
+    charge(kinds.get(fallback), left)
+    return shares
   }
 
-  #share(holder: Kind, ms: number): number {
-    // A millionth of a millisecond is what is left of adding up.
-    if (!(ms > 1e-6)) return 0
-    const share = this.#shares[this.#shareCount]
-    if (share === undefined) this.#shares.push({ holder: holder.id, ms })
-    else {
-      share.holder = holder.id
-      share.ms = ms
-    }
-    this.#shareCount++
-    return ms
-  }
-
-  /** Makes the shares from `first` on fit into what is left; answers their sum. */
-  #scale(first: number, left: number): number {
-    let sum = 0
-    for (let index = first; index < this.#shareCount; index++) sum += this.#shares[index]!.ms
-    if (sum <= left) return sum
-    for (let index = first; index < this.#shareCount; index++) this.#shares[index]!.ms *= left / sum
-    return left
-  }
-
-  #rowOf(waiter: number): Row {
-    let row = this.#rows[waiter]
+  #add(waiter: number, holder: number, ms: number, count: number): void {
+    let row = this.#rows.get(waiter)
     if (row === undefined) {
-      row = { ms: new Float64Array(this.#kinds.max), counts: new Float64Array(this.#kinds.max) }
-      this.#rows[waiter] = row
+      row = new Map()
+      this.#rows.set(waiter, row)
     }
-    return row
+    let cell = row.get(holder)
+    if (cell === undefined && this.#cellCount >= maxCells) {
+      this.overflow++
+      cell = row.get(0)
+    }
+    if (cell === undefined) {
+      const column = this.#cellCount < maxCells ? holder : 0
+      cell = { waiter, holder: column, ms: 0, count: 0 }
+      row.set(column, cell)
+      this.#cellCount++
+    }
+    cell.ms += ms
+    cell.count += count
   }
+}
 
-  #add(row: Row, holder: number, ms: number, count: number): void {
-    let column = holder
-    if (row.ms[column] === 0) {
-      if (this.#cells < maxCells) this.#cells++
-      else {
-        this.overflow++
-        column = 0
-      }
-    }
-    row.ms[column]! += ms
-    row.counts[column]! += count
-  }
+/** The turns that ran while the waiter waited: those of its lane, and those that stop the thread. */
+function turnsDuring(
+  { lane }: Kind,
+  sync: readonly Kind[],
+  from: number,
+  to: number,
+): readonly { readonly holder: Kind; readonly ms: number }[] {
+  const elsewhere = sync.filter((kind) => kind.lane === undefined || kind.lane !== lane)
+  const ended = [...elsewhere, ...(lane?.kinds ?? [])].map((holder) => ({
+    holder,
+    ms: between(holder, from, to),
+  }))
+  const open = [...(lane?.open ?? [])].map(({ kind, enteredAt }) => ({
+    holder: kind,
+    ms: Math.max(0, to - Math.max(from, enteredAt!)),
+  }))
+  return [...ended, ...open].filter(({ ms }) => ms > 0)
 }
 
 export interface MatrixParts {
   readonly kinds: Kinds
-  readonly tickets: Tickets
   readonly named: NamedHolders
   /** Learns what became of each wait. */
   readonly onSettled?: (wait: Pending, shares: readonly Share[]) => void
@@ -188,31 +145,26 @@ export interface NamedHolders {
 export interface Cell {
   readonly waiter: number
   readonly holder: number
-  readonly ms: number
+  ms: number
   /** How many waits it had a share in. */
-  readonly count: number
+  count: number
 }
 
 /** A wait that is not shared out yet, with those of its kind that lie alike. */
 export interface Pending {
-  kind: number
+  readonly kind: number
   /** Of the first of them. */
-  from: number
-  to: number
-  fallback: number
-  what: string | undefined
+  readonly from: number
+  readonly to: number
+  readonly fallback: number
+  readonly what: string | undefined
   count: number
   totalMs: number
 }
 
 export interface Share {
-  holder: number
-  ms: number
-}
-
-interface Row {
-  readonly ms: Float64Array
-  readonly counts: Float64Array
+  readonly holder: number
+  readonly ms: number
 }
 
 const maxPending = 2_048

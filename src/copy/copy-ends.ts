@@ -1,4 +1,4 @@
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../core/errors.ts'
 import {
   beforeBaseline,
   type CopyEnd,
@@ -33,8 +33,7 @@ export async function openEnds(from: string, to: string, kept: AsyncDisposableSt
     )
   const sourceId = (await source.storeId())!
   if ((await target.storeId()) === sourceId)
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       'FROM and TO are the same store (or a copy of its files): there is nothing to copy. Name an empty database as TO.',
     )
   const schema = await target.schema()

@@ -9,11 +9,11 @@ import { open } from '../index.ts'
 import { openCopyEnd, openMigrator } from '../storage/index.ts'
 import { compare, copy, planCopy } from './index.ts'
 
-/** Two files, the first of them a store with so many jobs. */
+/** Two files, the first of them a store with this many jobs. */
 async function createStage(jobs: number) {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-copy-'))
   const [from, to] = ['from', 'to'].map((name) => `sqlite:${join(folder, `${name}.db`)}`) as [string, string]
-  await using box = await open(from, { contention: false })
+  await using box = await open(from, { contention: false, series: false })
   await box.jobs.addMany(Array.from({ length: jobs }, (_, index) => ({ kind: 'count', payload: index })))
   return {
     from,
@@ -41,7 +41,7 @@ test('what is no database to copy is refused, with what to name instead', async 
   using stage = await createStage(1)
   for (const [url, said] of [
     ['memory:', /gone with its process/],
-    ['redis://cache', /locks and guards alone/],
+    ['redis://cache', /only locks and guards/],
     ['https://jobs.example.com', /name the database of that server/],
     ['mail.db', /sqlite:FILE/],
   ] as const) {
@@ -58,7 +58,7 @@ test('what is no database to copy is refused, with what to name instead', async 
 test('a schema of another version is told with the side it is on, and what to upgrade', async () => {
   using stage = await createStage(1)
   const add = 'INSERT INTO signalbox_migration (number, name, applied_at) VALUES (?, ?, 0)'
-  await using box = await open(stage.to, { contention: false })
+  await using box = await open(stage.to, { contention: false, series: false })
   await box.close()
   stage.exec(stage.to, add, 900, 'future')
   await assert.rejects(
@@ -74,10 +74,10 @@ test('a schema of another version is told with the side it is on, and what to up
   )
 })
 
-test('a target with rows of its own is left alone', async () => {
+test('a target that already has rows is left alone', async () => {
   using stage = await createStage(3)
   {
-    await using box = await open(stage.to, { contention: false })
+    await using box = await open(stage.to, { contention: false, series: false })
     await box.jobs.pause('mail')
   }
   await assert.rejects(
@@ -85,11 +85,11 @@ test('a target with rows of its own is left alone', async () => {
     isCode('copy_target_taken', /its table queue_control has rows/),
   )
   await assert.rejects(planCopy(stage.from, stage.to), isCode('copy_target_taken', /not empty/))
-  await using box = await open(stage.to, { contention: false })
+  await using box = await open(stage.to, { contention: false, series: false })
   assert.equal((await box.jobs.list()).items.length, 0)
 })
 
-test('a copy that broke off goes on where it was, and nobody can open its target meanwhile', async () => {
+test('a copy that broke off goes on where it was, and its target cannot be opened meanwhile', async () => {
   using stage = await createStage(1_000)
   const broken = copy(stage.from, stage.to, {
     pageRows: 400,
@@ -107,7 +107,7 @@ test('a copy that broke off goes on where it was, and nobody can open its target
   const { resumed, written, jobs } = await copy(stage.from, stage.to)
   assert.deepEqual([resumed, jobs], [true, 1_000])
   assert.ok(written > 0 && written < 1_000, `${written} were written by the second run`)
-  await using box = await open(stage.to, { contention: false })
+  await using box = await open(stage.to, { contention: false, series: false })
   assert.equal((await box.jobs.stats())[0]!.ready, 1_000)
   await assert.rejects(
     copy(stage.from, stage.to),
@@ -124,9 +124,9 @@ test('of two copies at once one does it', async () => {
   assert.equal((await compare(stage.from, stage.to)).jobs, 1_000)
 })
 
-test('a source that is worked in is refused, and a lease that nobody renews is waited for', async () => {
+test('a source with active workers is refused, and the copy waits for abandoned leases', async () => {
   using stage = await createStage(2)
-  await using box = await open(stage.from, { contention: false })
+  await using box = await open(stage.from, { contention: false, series: false })
   const [job] = await box.jobs.claim({ leaseMs: 1_000, workerId: 'ada' })
   await assert.rejects(
     copy(stage.from, stage.to, { waitMs: 0 }),
@@ -146,7 +146,7 @@ test('a source that is worked in is refused, and a lease that nobody renews is w
   const { jobs } = await copy(stage.from, stage.to)
   assert.equal(jobs, 2)
   // Its attempt counts, and its word is taken nowhere: its lease was left behind.
-  await using target = await open(stage.to, { contention: false })
+  await using target = await open(stage.to, { contention: false, series: false })
   const found = await target.jobs.find(job!.id)
   assert.deepEqual([found!.state, found!.attempt], ['ready', 1])
   for (const store of [box, target])
@@ -155,7 +155,7 @@ test('a source that is worked in is refused, and a lease that nobody renews is w
   assert.ok(Number(again!.token.split('.')[0]) > Number(job!.token.split('.')[0]))
 })
 
-test('what changes behind the copy is copied anew; what keeps changing is told by table', async () => {
+test('rows that change behind the copy are copied anew; tables that keep changing are named', async () => {
   using stage = await createStage(600)
   let changes = 0
   const change = () => stage.exec(stage.from, 'UPDATE job_queue SET priority = ? WHERE rowid = 1', ++changes)
@@ -187,7 +187,7 @@ test('two databases that differ are told apart by table and count', async () => 
   )
 })
 
-test('rows that are there although nobody copied them are seen by the proof', async () => {
+test('the proof finds rows in the target that were not copied', async () => {
   using stage = await createStage(3)
   await assert.rejects(
     copy(stage.from, stage.to, {

@@ -87,7 +87,7 @@ export async function copy(from: string, to: string, options: CopyOptions = {}):
     if (round === maxRounds)
       throw new SignalboxError(
         'copy_source_changed',
-        `The source kept changing while it was copied: ${differing.map(({ source: { table } }) => table).join(', ')}. Stop its servers and workers, then copy again: only these tables are copied anew.`,
+        `The source kept changing while it was copied: ${differing.map(({ source: { table } }) => table).join(', ')}. Stop its servers and workers, then copy again: the copy repeats only these tables.`,
         { details: { tables: differing.map(({ source: { table } }) => table) } },
       )
     before = new Map(differing.map(({ source: ours }) => [ours.table, ours]))

@@ -5,9 +5,9 @@ import { openBackend } from '../storage/open.ts'
 import type { CopyNews } from './copy-progress.ts'
 
 /**
- * No lease is carried to the target: what is copied is what a store is when nobody works. So a copy waits for leases of
- * those who died to end, refuses while anybody renews or takes one, and then does what the next worker would have done:
- * takes back what ran out. A worker of before the copy has no lease in the target that its word could be taken for.
+ * No lease is carried to the target: the copy shows a store without active work. So a copy waits for the leases of dead
+ * workers to end, and refuses while a process renews or takes one. Then it takes back expired jobs, as the next worker
+ * would have done. A worker from before the copy has no lease in the target, so its verdict is refused there.
  */
 export async function makeQuiet(
   url: string,
@@ -44,7 +44,7 @@ async function waitForLeases(source: CopyEnd, waitMs: number, tell: (news: CopyN
 function busy({ of, holder, endsAt }: LiveLease, how: string): SignalboxError {
   return new SignalboxError(
     'copy_source_busy',
-    `The source is still being worked: ${of} (${holder}) ${how}. Stop its servers and workers, then copy again; leases of those who died end by themselves (--wait says how long they may take).`,
+    `The source is still being worked: ${of} (${holder}) ${how}. Stop its servers and workers, then copy again. Leases of dead workers end by themselves (--wait sets how long the copy waits for them).`,
     { details: { of, holder, endsAt } },
   )
 }

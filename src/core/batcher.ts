@@ -4,8 +4,7 @@
  *
  *     add(item) ──▶ waiting ──start──▶ in flight (at most `maxInFlight` batches of `maxItems`) ──▶ each call's promise
  *
- * Batches begin in the order of their items. Time limits, retries and what callers learn beyond the answer are the
- * business of `run`.
+ * Batches begin in the order of their items. `run` decides about time limits and retries.
  */
 export interface BatcherOptions<Item, Answer> {
   /** Answers for the items, in their order. When it rejects, so does the call of each item. */

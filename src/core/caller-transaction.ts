@@ -1,3 +1,4 @@
+import { within } from './deadline.ts'
 import { type ErrorCode, isSignalboxError, SignalboxError } from './errors.ts'
 
 /**
@@ -21,9 +22,8 @@ const leavesOpen: readonly ErrorCode[] = [
 /** The part of a store that ends transactions of callers. */
 export interface TransactionEnder {
   /**
-   * Rolls back the transaction of the caller's that `tx` stands for, and leaves its connection so that it cannot be
-   * committed: nothing written in it is kept, whatever the caller does next. For a transaction that the store gave, it
-   * calls `refuseCommit` instead. `error` is the reason.
+   * Rolls back the caller's transaction `tx` and leaves its connection in a state that cannot commit. For a transaction that
+   * the store gave, it calls `refuseCommit` instead. `error` is the reason.
    */
   endTransaction(tx: unknown, error: unknown): Promise<void>
 }
@@ -54,26 +54,18 @@ async function orEnd<Result>(
   }
 }
 
-async function end(ender: TransactionEnder, tx: unknown, error: unknown): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), endMs)
-  })
+function end(ender: TransactionEnder, tx: unknown, error: unknown): Promise<boolean> {
   // A connection that is lost, or a transaction that is over by now, cannot be ended and cannot be committed either.
   const ended = ender.endTransaction(tx, error).then(
     () => true,
     () => false,
   )
-  try {
-    return await Promise.race([ended, late])
-  } finally {
-    clearTimeout(timer)
-  }
+  return within(endMs, ended, () => false)
 }
 
 function explained(error: SignalboxError, isEnded: boolean): SignalboxError {
   const end = isEnded
-    ? 'The transaction handed in as `tx` was ended, and nothing written in it can be committed. Roll it back; to try again, begin a new one.'
+    ? 'The transaction handed in as `tx` was ended, and nothing written in it can be committed. Roll it back, and begin a new one to try again.'
     : 'The transaction handed in as `tx` must not be committed: roll it back.'
   return new SignalboxError(error.code as ErrorCode, `${error.message} ${end}`, {
     cause: error,

@@ -78,7 +78,7 @@ test('details that are too long for a store are cut to text', () => {
   assert.ok(describeError(describeError({ text: 'x'.repeat(1_000_000) })).details === details)
 })
 
-test('what throws when it is looked at is described all the same', () => {
+test('a value that throws on access is still described', () => {
   const { proxy, revoke } = Proxy.revocable({}, {})
   revoke()
   const getters = {
@@ -101,11 +101,11 @@ test('what throws when it is looked at is described all the same', () => {
     },
   }
   for (const thrown of [untouchable(), proxy, getters, hostile]) {
-    assert.equal(describeError(thrown).message, 'Something without a message was thrown.')
+    assert.equal(describeError(thrown).message, 'The handler threw a value without a message.')
     assert.equal(isSignalboxError(thrown, 'lease_lost'), false)
   }
   const callable = Object.assign(() => 1, { toString: hostile.toString })
-  assert.equal(describeError(callable).message, 'Something that cannot be shown was thrown.')
+  assert.equal(describeError(callable).message, 'The handler threw a value that cannot be shown.')
 })
 
 test('what is huge is cut, and what no store keeps is replaced', () => {

@@ -1,8 +1,6 @@
-import { looseJson, sound } from './loose-json.ts'
-
 /**
- * Describes what a handler threw or a caller handed in, as the error that is kept. The description always has a message,
- * fits into every store, and is made without letting the thrown value throw again.
+ * Describes a thrown or given value as the error that is stored. The description always has a message and fits into every
+ * store; reading the value cannot throw.
  *
  *     an Error                        name, message, code and stack; its other fields stay behind, for they may hold anything
  *     { error: 'boom' }               message 'boom', details { error: 'boom' }
@@ -11,7 +9,7 @@ import { looseJson, sound } from './loose-json.ts'
  *     a description made before       the same description: a failure may pass through a client and a server
  */
 
-/** Why something failed, as it is kept and shown. */
+/** Why something failed, as it is stored and shown. */
 export interface Failure {
   readonly name?: string
   readonly message: string
@@ -44,7 +42,7 @@ export function describeError(thrown: unknown): Failure {
   }
 }
 
-const withoutMessage = 'Something without a message was thrown.'
+const withoutMessage = 'The handler threw a value without a message.'
 
 /** Undefined where the JSON holds nothing. */
 function jsonOf(thrown: object): string | undefined {
@@ -93,11 +91,45 @@ function safeString(thrown: unknown): string {
   try {
     return thrown === undefined ? 'undefined was thrown.' : String(thrown)
   } catch {
-    return 'Something that cannot be shown was thrown.'
+    return 'The handler threw a value that cannot be shown.'
   }
 }
 
 function clip(text: string, max: number): string {
   const whole = sound(text)
   return whole.length > max ? `${whole.slice(0, max - 1).toWellFormed()}…` : whole
+}
+
+/**
+ * The JSON of any value, for messages and errors. What JSON cannot hold (a bigint, a circle) becomes text instead of an
+ * error, and characters that some stores refuse are replaced. Undefined when reading the value throws, or it has no JSON.
+ */
+export function looseJson(value: unknown): string | undefined {
+  const holders: unknown[] = []
+  function replace(this: unknown, _key: string, part: unknown): unknown {
+    if (typeof part === 'string') return sound(part)
+    if (typeof part === 'bigint') return String(part)
+    if (typeof part !== 'object' || part === null) return part
+    // `this` holds the part: holders behind it on the stack are finished.
+    while (holders.length > 0 && holders.at(-1) !== this) holders.pop()
+    if (holders.includes(part)) return '[circular]'
+    const readable = withSoundKeys(part)
+    holders.push(readable)
+    return readable
+  }
+  try {
+    return JSON.stringify(value, replace)
+  } catch {
+    return undefined
+  }
+}
+
+/** Replaces NUL and lone surrogates, which some stores refuse. */
+export function sound(text: string): string {
+  return text.replaceAll('\0', '\ufffd').toWellFormed()
+}
+
+function withSoundKeys(part: object): object {
+  if (Array.isArray(part) || Object.keys(part).every((key) => sound(key) === key)) return part
+  return Object.fromEntries(Object.entries(part).map(([key, value]) => [sound(key), value]))
 }

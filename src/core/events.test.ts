@@ -17,7 +17,7 @@ test('listeners are told in the order they came, with the event of their name', 
   assert.deepEqual(told, ['first 7', 'second 7'])
 })
 
-test('a listener that throws or rejects harms nobody and is reported', async () => {
+test('a listener that throws or rejects is reported and does not affect the others', async () => {
   const reported: unknown[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
   const events = createEvents<Sample>({

@@ -1,19 +1,18 @@
 /**
- * Typed events, for logs, metrics and whoever watches. They tell what happened and can change none of it: a listener
- * that throws, or whose promise rejects, harms neither the emitter nor its neighbours. Such an error goes to
- * `onListenerError`. Without that hook it is printed, not thrown again in a microtask: in Node that would end the
- * process, and a broken log line must not stop a worker.
+ * Typed events, for logs, metrics and tests. A listener cannot harm the emitter or other listeners: what it throws, and the
+ * rejection of its promise, go to `onListenerError`. Without that hook the error is printed, not thrown again: that would end
+ * the process, and a broken log line must not stop a worker.
  */
 
 /** The events of something: on, once and emit, by name. */
 export interface Events<Map extends object> extends EventSource<Map> {
-  /** Tells every listener that was there when the call began, in the order they came. */
+  /** Calls every listener that was there when the call began, in their order. */
   emit<Name extends keyof Map>(name: Name, event: Map[Name]): void
 }
 
 /** The listening side of events, for handing out. */
 export interface EventSource<Map extends object> {
-  /** Listens until the returned function is called. The same listener twice is told twice. */
+  /** Listens until the returned function is called. A listener that was added twice is called twice. */
   on<Name extends keyof Map>(name: Name, listener: (event: Map[Name]) => unknown): () => void
   /** The next event of that name; rejects with the signal's reason when it aborts first. */
   once<Name extends keyof Map>(name: Name, options?: { readonly signal?: AbortSignal }): Promise<Map[Name]>
@@ -21,7 +20,7 @@ export interface EventSource<Map extends object> {
   listenerCount(name: keyof Map): number
 }
 
-/** What events can be given. */
+/** The options of events. */
 export interface EventsOptions {
   /** Gets what a listener threw. @default prints it with console.error */
   readonly onListenerError?: (error: unknown, name: PropertyKey) => void
@@ -29,11 +28,11 @@ export interface EventsOptions {
 
 interface Registration {
   readonly listener: (event: never) => unknown
-  /** Rises with every `on`, so that an emit can tell who came after it began. */
+  /** Rises with every `on`, so that an emit can skip listeners that came after it began. */
   readonly number: number
 }
 
-/** Makes events whose names and payloads are the keys and values of `Map`. */
+/** Creates events: names and payloads are the keys and values of `Map`. */
 export function createEvents<Map extends object>(options: EventsOptions = {}): Events<Map> {
   return new EventHub<Map>(options.onListenerError ?? printListenerError)
 }
@@ -86,7 +85,7 @@ class EventHub<Names extends object> implements Events<Names> {
     if (!all) return
     const last = this.#lastNumber
     for (const { listener, number } of all) {
-      // A set also visits what is added on the way; those came after the event.
+      // A set also visits listeners that are added meanwhile; they came after the event.
       if (number > last) break
       try {
         const result = (listener as (event: Names[Name]) => unknown)(event)

@@ -1,8 +1,7 @@
-import { SignalboxError } from './errors.ts'
+import { invalidArgument } from './errors.ts'
 
 /**
- * Ids that sort by the time they were made: 26 characters of lower-case Crockford base32, safe in URLs, file names
- * and keys, whose byte order is their order of creation.
+ * Ids that sort by their time of creation: 26 characters of lower-case Crockford base32, safe in URLs, file names and keys.
  *
  *     01k9z3v8qe  0m4t  9wq3rb5c7xkd
  *     time        nth   random
@@ -25,13 +24,13 @@ const pairs: readonly string[] = Array.from(
   (_, bits) => alphabet.charAt(bits >> 5) + alphabet.charAt(bits & 31),
 )
 
-/** What an id maker can be given. */
+/** The options of a generator of ids. */
 export interface IdsOptions {
   /** The wall clock, in epoch milliseconds. @default Date.now */
   readonly now?: () => number
 }
 
-/** Makes a maker of ids with a time and a count of its own; most code wants `createId`. */
+/** Creates a separate generator of ids; most code uses `createId`. */
 export function createIds({ now = Date.now }: IdsOptions = {}): () => string {
   // One call to the system's generator serves 512 ids: the call costs more than the bytes.
   const pool = new Uint16Array(512 * 8)
@@ -83,7 +82,7 @@ export function isId(value: unknown): value is string {
 
 /** The time in an id, in epoch milliseconds: when it was made, or a little later (see above). */
 export function decodeIdTime(id: string): number {
-  if (!isId(id)) throw new SignalboxError('invalid_argument', 'This is not an id made by Signalbox.')
+  if (!isId(id)) throw invalidArgument('This is not an id of Signalbox.')
   let time = 0
   for (let i = 0; i < 10; i++) time = time * 32 + alphabet.indexOf(id.charAt(i))
   return time
@@ -102,8 +101,5 @@ function encodeTime(ms: number): string {
 function checkTime(ms: number): number {
   const whole = Math.floor(ms)
   if (whole >= 0 && whole <= maxTime) return whole
-  throw new SignalboxError(
-    'invalid_argument',
-    `The clock reads ${ms}; ids need epoch milliseconds from 0 to ${maxTime}.`,
-  )
+  throw invalidArgument(`The clock returned ${ms}; ids need epoch milliseconds from 0 to ${maxTime}.`)
 }

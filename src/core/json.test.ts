@@ -110,7 +110,7 @@ test('32 levels are taken and 33 are not; a cycle is too deep', () => {
   refuses(nested(5_000), /32 levels/)
 })
 
-test('256 KiB is counted in bytes, and exactly so many are taken', () => {
+test('256 KiB is counted in bytes, and exactly 256 KiB are accepted', () => {
   const quotes = 2
   const exactly = 'x'.repeat(maxJsonBytes - quotes)
   assert.equal(encodeJson('payload', exactly).length, maxJsonBytes)

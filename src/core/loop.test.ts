@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createFakeClock } from './fake-clock.ts'
-import { createLoop, type LoopEvents } from './loop.ts'
-import type { StepContext, StepOutcome } from './loop-options.ts'
+import { createLoop, type LoopEvents, type StepContext, type StepOutcome } from './loop.ts'
 import { createNotifier } from './notifier.ts'
 
 /** Turns of the event loop until something holds; no time passes, the test's own time-out is the limit. */

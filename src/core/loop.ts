@@ -1,37 +1,32 @@
-import { backoffMs } from './backoff.ts'
+import { type Backoff, backoffMs, resolveBackoff } from './backoff.ts'
+import { type Clock, systemClock } from './clock.ts'
 import { createEvents, type EventSource, type Events } from './events.ts'
-import {
-  type LoopOptions,
-  type ResolvedLoopOptions,
-  resolveLoopOptions,
-  type StepOutcome,
-} from './loop-options.ts'
-import { createNotifier } from './notifier.ts'
-import { whole } from './options.ts'
+import { createNotifier, type Notifier } from './notifier.ts'
+import { callable, duration, onlyKeys, text, whole, withDefaults } from './options.ts'
 
 /**
- * A supervised loop: it calls `step` again and again, and nothing a step does can end it but `stop`.
+ * A supervised loop: it calls `step` repeatedly until `stop`. No error of a step ends it.
  *
  *     step ── 'more' ──────────────────────────────▶ step at once
  *      ├──── 'idle' ── sleep idleMs, or a wake-up ────▶ step
  *      ├──── throws ── back off, deaf to wake-ups ────▶ step          failed; then recovered
  *      └──── no progress for watchdogMs ───────────▶ a fresh generation steps; the old step is abandoned
  *
- * Workers that live but no longer work hang in an await that never settles. So every step has a
- * watchdog. A step without progress is aborted and replaced; what it returns later is ignored, for its place has
- * been taken. `healthy` is false from then on until a step ends well, and while steps have failed for watchdogMs.
+ * A worker that hangs waits for a promise that never settles. So every step has a watchdog: a step without progress is
+ * aborted and replaced, and its late result is ignored. `healthy` is false from then on until a step succeeds, and while
+ * steps have failed for watchdogMs.
  */
 export interface Loop extends AsyncDisposable {
   readonly name: string
   /** What happens to the loop, for logs, metrics and tests. */
   readonly events: EventSource<LoopEvents>
-  /** Whether the loop runs and its steps end well, or did so within watchdogMs. */
+  /** Whether the loop runs, and a step succeeded within watchdogMs. */
   readonly healthy: boolean
-  /** When a step last ended well or told of progress, by the loop's clock; at first, when the loop began. */
+  /** When a step last succeeded or reported progress, by the loop's clock; at first, the start of the loop. */
   readonly lastProgressAt: number
   /** How many generations the watchdog has replaced. */
   readonly restarts: number
-  /** Aborts the step in hand, waits for it up to `graceMs` (10,000 unless told), and says whether all steps ended. */
+  /** Aborts the current step, waits up to `graceMs` (default 10,000), and returns whether all steps ended. */
   stop(options?: { readonly graceMs?: number }): Promise<{ readonly ended: boolean }>
 }
 
@@ -40,7 +35,7 @@ export interface LoopEvents {
   failed: { readonly error: unknown; readonly failureCount: number; readonly retryInMs: number }
   recovered: { readonly failureCount: number }
   stalled: { readonly stalledMs: number; readonly restarts: number }
-  /** A step that had been abandoned settled after all; `error` is there when it threw. */
+  /** An abandoned step has ended late; `error` is set when it threw. */
   late: { readonly error?: unknown }
   stopped: { readonly ended: boolean }
 }
@@ -50,10 +45,10 @@ export function createLoop(options: LoopOptions): Loop {
   return new SupervisedLoop(resolveLoopOptions(options))
 }
 
-/** So many steps, or so long, may follow each other before the event loop gets its turn. */
+/** After this many steps, or this long, the event loop gets its turn. */
 const stepsPerTurn = 100
 const turnMs = 10
-/** What ends the waits that did not end a nap. Made once: one made for each, with its stack, would be the dearest part of waking up. */
+/** Ends the waits that lost a race. Created once, because an error with a stack is the dearest part of waking up. */
 const awake = new DOMException('The nap is over.', 'AbortError')
 
 class SupervisedLoop implements Loop {
@@ -62,7 +57,7 @@ class SupervisedLoop implements Loop {
   readonly #stopping = new AbortController()
   readonly #ended = Promise.withResolvers<void>()
   #generation = 0
-  /** Runs that have not returned: the present one, and abandoned ones whose step still hangs. */
+  /** Runs that have not returned: the current one, and abandoned ones that still hang. */
   #runCount = 0
   #step: AbortController | undefined
   #nap: AbortController | undefined
@@ -109,7 +104,7 @@ class SupervisedLoop implements Loop {
     this.#stopping.abort(reason)
     this.#step?.abort(reason)
     this.#nap?.abort(reason)
-    // From here on the grace is the watchdog: nothing is started any more, and no timer may outlive the loop.
+    // From here on the grace replaces the watchdog, and no timer may outlive the loop.
     this.#disarm?.()
     const ended = await new Promise<boolean>((resolve) => {
       const timer = clock.setTimeout(() => resolve(false), graceMs)
@@ -145,7 +140,7 @@ class SupervisedLoop implements Loop {
     if (--this.#runCount === 0) this.#ended.resolve()
   }
 
-  /** One step under its watchdog; replies with how to go on. */
+  /** One step under its watchdog; returns how to continue. */
   async #attempt(generation: number): Promise<Pause> {
     const controller = new AbortController()
     this.#step = controller
@@ -182,7 +177,7 @@ class SupervisedLoop implements Loop {
   }
 
   #failed(error: unknown): Exclude<Pause, 'idle'> {
-    // A step that throws because it was told to stop has not failed.
+    // A step that throws because of `stop` has not failed.
     if (this.#stopping.signal.aborted) return 'none'
     const { backoff, random, clock } = this.#options
     this.#failingSince ??= clock.now()
@@ -198,10 +193,9 @@ class SupervisedLoop implements Loop {
     const nap = new AbortController()
     this.#nap = nap
     const limits = { timeoutMs: pause === 'idle' ? idleMs : pause.retryInMs, signal: nap.signal, clock }
-    // The time-out is kept here as well, by a notifier that is never woken: a backend's notifier may hang or fail, and polling
-    // must go on without it.
+    // This notifier is never woken and keeps the time-out: a backend's notifier may hang or fail, and polling must continue.
     const waits = [createNotifier().wait(limits)]
-    // `async` turns what a foreign notifier throws into a rejection, like all the rest of its trouble.
+    // `async` turns an exception of a foreign notifier into a rejection.
     if (pause === 'idle') waits.push((async () => notifier.wait(limits))())
     try {
       await Promise.race(waits)
@@ -214,7 +208,7 @@ class SupervisedLoop implements Loop {
     }
   }
 
-  /** Watches one step; replies with the function that ends the watch. */
+  /** Watches one step; returns the function that ends the watch. */
   #watch(progressAt: () => number, controller: AbortController): () => void {
     const { clock, watchdogMs } = this.#options
     let timer: unknown
@@ -228,8 +222,8 @@ class SupervisedLoop implements Loop {
       const now = clock.now()
       const leftMs = progressAt() + watchdogMs - now
       if (leftMs > 0) return arm(leftMs)
-      // A timer that is itself late means that the process stood still (blocked, SIGSTOP). The step had no chance
-      // either, and its answer may be waiting in the socket: it gets one more period.
+      // A late timer means that the process was blocked or stopped. The step could not run either, and its answer may
+      // wait in the socket: it gets one more period.
       if (!hadSecondChance && now - dueAt > watchdogMs / 10) {
         hadSecondChance = true
         return arm(watchdogMs)
@@ -258,5 +252,70 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     if (typeof setImmediate === 'function') setImmediate(resolve)
     else setTimeout(resolve, 0)
+  })
+}
+
+/** The answer of a step: `more` work waits, or it is `idle` (the same as undefined). */
+export type StepOutcome = 'more' | 'idle' | void
+
+/** The arguments of a step. */
+export interface StepContext {
+  /** Aborts when the loop stops or the watchdog has given the step up. */
+  readonly signal: AbortSignal
+  /** Tells the watchdog that a long step makes progress. */
+  readonly progress: () => void
+}
+
+/** The options of a loop. */
+export interface LoopOptions {
+  /** The loop's name in messages, logs and metrics. */
+  readonly name: string
+  /** One round of work. It may throw, and it should obey its signal. */
+  readonly step: (context: StepContext) => Promise<StepOutcome> | StepOutcome
+  /** How long to sleep after a step without more to do. @default 1_000 */
+  readonly idleMs?: number
+  /** Ends that sleep early. @default a notifier that never wakes */
+  readonly notifier?: Pick<Notifier, 'wait'>
+  /** How long to wait after failures. @default { baseMs: 100, factor: 2, maxMs: 30_000, jitter: 0.2 } */
+  readonly backoff?: Partial<Backoff>
+  /** How long a step may go without progress before it is replaced. @default 30_000 */
+  readonly watchdogMs?: number
+  /** The time of all the above. @default systemClock */
+  readonly clock?: Clock
+  /** Numbers in [0, 1) for the jitter. @default Math.random */
+  readonly random?: () => number
+}
+
+/** Complete and checked options. */
+export type ResolvedLoopOptions = Required<Omit<LoopOptions, 'backoff'>> & { readonly backoff: Backoff }
+
+type LoopSettings = Required<Omit<LoopOptions, 'name' | 'step' | 'notifier'>>
+
+/** The default options of a loop. */
+export const loopDefaults: LoopSettings & { readonly backoff: Backoff } = {
+  idleMs: 1_000,
+  backoff: { baseMs: 100, factor: 2, maxMs: 30_000, jitter: 0.2 },
+  watchdogMs: 30_000,
+  clock: systemClock,
+  random: Math.random,
+}
+
+/** The longest delay a timer takes. */
+const maxTimerMs = 2 ** 31 - 1
+
+/** Checks a loop's options and makes them whole. */
+export function resolveLoopOptions(options: LoopOptions): ResolvedLoopOptions {
+  onlyKeys('createLoop', options, ['name', 'step', 'notifier', ...Object.keys(loopDefaults)])
+  const { name, step, notifier = createNotifier(), ...rest } = options
+  const given = withDefaults<LoopSettings>('createLoop', rest, loopDefaults)
+  return Object.freeze({
+    name: text('createLoop.name', name),
+    step: callable('createLoop.step', step),
+    notifier,
+    idleMs: duration('createLoop.idleMs', given.idleMs, { max: maxTimerMs }),
+    backoff: resolveBackoff('createLoop.backoff', given.backoff, loopDefaults.backoff),
+    watchdogMs: duration('createLoop.watchdogMs', given.watchdogMs, { min: 1, max: maxTimerMs }),
+    clock: given.clock,
+    random: callable('createLoop.random', given.random),
   })
 }

@@ -1,6 +1,6 @@
-/** Puts it in as the newest of at most so many; the one that is there longest makes room. */
+/** Sets the newest entry of a map with at most `limit` entries; the oldest one is removed. */
 export function setNewest<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, limit: number): void {
-  // Taken out first, so that one that comes again is the newest too.
+  // Deleted first, so that a known key becomes the newest.
   map.delete(key)
   if (map.size >= limit) {
     for (const oldest of map.keys()) {

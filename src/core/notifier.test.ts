@@ -14,7 +14,7 @@ test('a wake-up wakes everyone who waits and is not remembered after that', asyn
   assert.equal(await notifier.wait({ clock, timeoutMs: 0 }), 'timeout')
 })
 
-test('wake-ups that nobody hears are remembered as one', async () => {
+test('wake-ups without a listener are remembered as one', async () => {
   const notifier = createNotifier()
   notifier.wake()
   notifier.wake()

@@ -1,16 +1,16 @@
 import { type Clock, systemClock } from './clock.ts'
-import { SignalboxError } from './errors.ts'
+import { invalidArgument, type SignalboxError } from './errors.ts'
 import { show } from './options.ts'
 
 /**
- * Wakes waiters without news. A wake-up says "look again", never what happened, so wake-ups may be merged, repeated or
- * lost without harm: whoever wakes asks the store, and whoever hears nothing asks after its time-out.
+ * Wakes waiters. A wake-up says "look again", never what happened, so wake-ups may be merged, repeated or lost without harm:
+ * a waiter asks the store when it wakes, and also after its time-out.
  *
- * A wake-up wakes everyone who waits. With nobody waiting it is remembered once, for the next one who does; that closes
- * the gap between "I found nothing" and "I wait", in which a wake-up would otherwise be lost.
+ * A wake-up wakes all waiters. Without waiters it is remembered once, for the next waiter; otherwise a wake-up between "I
+ * found nothing" and "I wait" would be lost.
  */
 export interface Notifier {
-  /** Wakes all who wait now, or else the next one who will. */
+  /** Wakes all waiters, or else the next one. */
   wake(): void
   /** Waits for a wake-up, until `timeoutMs` at most. Rejects with the signal's reason when it aborts. */
   wait(options?: NotifierWaitOptions): Promise<'woken' | 'timeout'>
@@ -29,7 +29,7 @@ export interface NotifierWaitOptions {
 /** The longest delay a timer takes; beyond it, timers fire at once. An early wake-up is harmless here. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** Makes a notifier for one process. */
+/** Creates a notifier for one process. */
 export function createNotifier(): Notifier {
   return new LocalNotifier()
 }
@@ -86,8 +86,55 @@ class LocalNotifier implements Notifier {
 }
 
 function badTimeout(value: unknown): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    `timeoutMs must be 0 or more milliseconds, not ${show(value)}.`,
-  )
+  return invalidArgument(`timeoutMs must be 0 or more milliseconds, not ${show(value)}.`)
+}
+
+/**
+ * Wakes at instants that this process knows of: a retry after its back-off, a job with a delay. The next poll finds what is
+ * missed here, so the number of instants is bounded.
+ */
+export interface Alarm {
+  set(inMs: number): void
+  clear(): void
+}
+
+const maxInstants = 1_000
+/** The store's clock has whole milliseconds, so an early wake-up would find nothing. */
+const slackMs = 2
+
+export function createAlarm(wake: () => void, onSpent: () => void = () => undefined): Alarm {
+  let instants: number[] = []
+  let timer: NodeJS.Timeout | undefined
+  let timerAt = Number.POSITIVE_INFINITY
+
+  function arm(at: number): void {
+    if (at >= timerAt) return
+    clearTimeout(timer)
+    timerAt = at
+    timer = setTimeout(fire, Math.max(1, at - performance.now()))
+    timer.unref()
+  }
+
+  function fire(): void {
+    timerAt = Number.POSITIVE_INFINITY
+    const now = performance.now()
+    instants = instants.filter((at) => at > now)
+    wake()
+    if (instants.length > 0) arm(Math.min(...instants))
+    else onSpent()
+  }
+
+  return {
+    set(inMs) {
+      if (instants.length >= maxInstants) return
+      const at = performance.now() + inMs + slackMs
+      instants.push(at)
+      arm(at)
+    },
+    clear() {
+      clearTimeout(timer)
+      timerAt = Number.POSITIVE_INFINITY
+      instants = []
+    },
+  }
 }

@@ -165,7 +165,7 @@ test('an unknown option is refused with the list of known ones, whatever its nam
   for (const json of ['{"lease":1}', '{"__proto__":1}', '{"constructor":1}', '{"toString":1}']) {
     refused(
       () => onlyKeys('worker', JSON.parse(json), ['leaseMs', 'limit']),
-      /^worker has no option ".+"; it has leaseMs, limit\.$/,
+      /^worker has no option ".+"\. Options: leaseMs, limit\.$/,
     )
   }
   refused(() => onlyKeys('worker', { [Symbol('x')]: 1 }, ['leaseMs']), /has no option "Symbol\(x\)"/)

@@ -107,7 +107,7 @@ export function onlyKeys(
   for (const key of Reflect.ownKeys(options as object)) {
     if (typeof key === 'string' && keys.includes(key)) continue
     const place = placeOf?.(String(key))
-    const more = place === undefined ? `; it has ${keys.join(', ')}.` : `. ${place}`
+    const more = place === undefined ? `. Options: ${keys.join(', ')}.` : `. ${place}`
     throw new SignalboxError('invalid_argument', `${name} has no option ${show(String(key))}${more}`, {
       details: { option: String(key), allowed: keys },
     })
@@ -155,8 +155,38 @@ function range(min: number, max: number): string {
   return max >= Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`
 }
 
-function refuse(name: string, allowed: string, value: unknown): never {
+/**
+ * A list of up to `max` values, each checked by `check` under its own name. A value that is given twice counts once.
+ * `what` names the values in the message.
+ */
+export function listOf<Value>(
+  name: string,
+  value: unknown,
+  what: string,
+  { min = 0, max }: Range & { readonly max: number },
+  check: (name: string, value: unknown) => Value,
+): readonly Value[] {
+  if (!Array.isArray(value) || value.length < min || value.length > max)
+    refuse(name, `a list of ${min === 0 ? 'up' : min} to ${max} ${what}`, value)
+  // Not `map`, which skips holes.
+  return [...new Set(Array.from(value as unknown[], (one, at) => check(`${name}[${at}]`, one)))]
+}
+
+/** Throws `invalid_argument`: which option, what it must be, what it is. */
+export function refuse(name: string, allowed: string, value: unknown): never {
   throw new SignalboxError('invalid_argument', `${name} must be ${allowed}, not ${show(value)}.`, {
     details: { option: name },
   })
+}
+
+/**
+ * Refuses a missing URL, such as `process.env.DATABASE_URL` when the variable is not set. `call` is the function that got it.
+ */
+export function requireUrl<Url>(call: string, url: Url): asserts url is Exclude<Url, undefined> {
+  if (url !== undefined && url !== null && url !== '') return
+  throw new SignalboxError(
+    'invalid_argument',
+    `${call} got no URL: it is ${url === '' ? 'empty text' : String(url)}. If it comes from an environment variable, set the variable.`,
+    { details: { option: 'url' } },
+  )
 }

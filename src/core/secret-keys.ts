@@ -1,4 +1,4 @@
-import { SignalboxError } from './errors.ts'
+import { invalidArgument, type SignalboxError } from './errors.ts'
 
 /**
  * Reads the keys that seal secrets in the store: 32 bytes each, as 64 hexadecimal digits or as base64. In text several
@@ -32,9 +32,5 @@ function decode(text: string): Uint8Array | undefined {
 }
 
 function refused(name: string, allowed: string): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    `${name} must be ${allowed}. Make one with \`openssl rand -base64 32\`.`,
-    { details: { option: name } },
-  )
+  return invalidArgument(`${name} must be ${allowed}. Make one with \`openssl rand -base64 32\`.`, name)
 }

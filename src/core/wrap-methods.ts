@@ -2,9 +2,8 @@
 export type Method = (...args: unknown[]) => unknown
 
 /**
- * An object with the same methods, each made by `wrap`; everything else is read from the original. For wrappers that treat
- * every method alike, whatever the interface: they measure it, or check something first. The methods are found once, so an
- * object that gets others later is not for this.
+ * An object with the same methods, each made by `wrap`; other properties are read from the original. For wrappers that treat
+ * every method alike: they measure it, or check something first. Methods that are added later are not wrapped.
  */
 export function wrapMethods<Target extends object>(
   target: Target,

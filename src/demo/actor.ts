@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Does the same thing again and again until it is stopped. Errors in between are part of the demo: they are counted,
- * and the next turn follows.
+ * Repeats one action until it is stopped. Errors are part of the demo: they are counted, and the next turn follows.
  */
 export interface Stage {
   readonly signal: AbortSignal

@@ -1,2 +1,62 @@
+import { type Box, open, type RemoteUrl } from '../index.ts'
+import type { Stage } from './actor.ts'
+import { playCrawlers } from './crawlers.ts'
+import { playOffice } from './office.ts'
+import { playPullers, playTranslators } from './translators.ts'
+
 /** A small fleet that keeps every module of a server busy: for a first look, and for tests of the whole. */
-export { type Demo, type DemoOptions, startDemo } from './demo.ts'
+
+/** What the play needs. */
+export interface DemoOptions {
+  /** Where the modules are; its monitor must be allowed to reach this machine. */
+  readonly box: Box
+  /** A server of that box, for the nodes to connect to. */
+  readonly url: string
+  /** Learns of what went wrong and was not meant to. Must not throw. */
+  readonly onFault?: ((who: string, error: unknown) => void) | undefined
+}
+
+export interface Demo extends AsyncDisposable {
+  /** How often something went wrong that was not meant to. */
+  readonly faultCount: number
+  stop(): Promise<void>
+}
+
+/** Begins, and goes on until it is stopped. */
+export function startDemo({ box, url, onFault }: DemoOptions): Demo {
+  const controller = new AbortController()
+  let faultCount = 0
+  const stage: Stage = {
+    signal: controller.signal,
+    fault(who, error) {
+      faultCount++
+      onFault?.(who, error)
+    },
+  }
+  const part = (who: string, play: Promise<void>) =>
+    play.catch((error: unknown) => {
+      if (!controller.signal.aborted) stage.fault(who, error)
+    })
+  const parts = [
+    part('office', playRemoteOffice(url, stage)),
+    part('pullers', playPullers(box, stage)),
+    part('crawlers', playCrawlers(box, stage)),
+    part('translators', playTranslators(box, url, stage)),
+  ]
+  const stop = async () => {
+    controller.abort()
+    await Promise.all(parts)
+  }
+  return {
+    get faultCount() {
+      return faultCount
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+async function playRemoteOffice(url: string, stage: Stage): Promise<void> {
+  await using remote = await open(url as RemoteUrl)
+  await playOffice(remote, stage)
+}

@@ -7,16 +7,14 @@ import type { GuardStore } from '../once/index.ts'
 import { type DispatchOptions, resolveDispatchOptions } from './dispatch-options.ts'
 import { Engine, type EngineParts } from './engine.ts'
 import { explainSteps, whyNotWaiting } from './explain-task.ts'
-import { inTime } from './in-time.ts'
+import { countServices } from './fleet-snapshot.ts'
 import { checkTerms } from './matching/terms.ts'
 import { type NodeView, taskStatuses } from './node.ts'
-import { countServices } from './service-counts.ts'
-import { stopEngine } from './stop-engine.ts'
-import { resolveSubmit } from './tasks/submit-options.ts'
-import type { CordonOptions, Dispatch, Submitted, Task } from './tasks/task.ts'
-import { decodeDocument, dispatchQueue, encodeTaskJob, type TaskTerms } from './tasks/task-document.ts'
-import { taskOfKey } from './tasks/task-keys.ts'
+import { resolveSubmit, taskOfKey } from './tasks/submit-task.ts'
+import type { CordonOptions, Dispatch, Submitted, Task, TaskTerms } from './tasks/task.ts'
+import { decodeDocument, dispatchQueue, encodeTaskJob } from './tasks/task-document.ts'
 import { TaskReads } from './tasks/task-reads.ts'
+import { inTime } from './time-limits.ts'
 
 /** What a dispatcher is made of. */
 export interface DispatchParts extends EngineParts {
@@ -25,7 +23,7 @@ export interface DispatchParts extends EngineParts {
 
 /** How long `cancel` waits for the end to be durable. */
 const cancelWithinMs = 5_000
-/** How long an operator's word waits for the cluster state to be read. */
+/** How long an operator's request waits for the cluster state to be read. */
 const lookWithinMs = 8_000
 /** The most tasks of one write. */
 const maxAdds = 500
@@ -35,7 +33,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   const { jobs, logs, notifier, guards } = parts
   const options = resolveDispatchOptions(given)
   const engine = new Engine(parts, options)
-  const { registry, mailbox, connections, tally, claims, ends, feed, sharing } = engine
+  const { registry, mailbox, connections, tally, claims, completer, feed, sharing } = engine
   const { cluster, settings, servers, demands } = sharing
   const reads = new TaskReads(engine, jobs, logs)
   const adds = new Batcher<NewJob, void>({ maxItems: maxAdds, run: addAll })
@@ -134,7 +132,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const service = serviceToCordon('cordon', nodeId, options)
       await mustKnow(nodeId)
       const isNew = !settings.isCordoned(nodeId, service)
-      if (isNew && cluster.rows('cordon').size >= maxCordons) throw tooManyCordons()
+      if (isNew && cluster.rows('cordon').size >= maxCordons) throw full(maxCordons, 'cordons', 'lift')
       await settings.cordon(nodeId, service, true)
     },
 
@@ -153,7 +151,8 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const name = text('definePool.name', pool.name)
       const requires = checkTerms('definePool.requires', pool.requires)
       await catchUp()
-      if (!settings.rules.has(name) && settings.rules.size >= maxPools) throw tooManyPools()
+      if (!settings.rules.has(name) && settings.rules.size >= maxPools)
+        throw full(maxPools, 'pools', 'remove')
       await settings.definePool(name, requires)
     },
 
@@ -168,19 +167,19 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       ...registry.counts(),
       ...tally,
       held: claims.size,
-      unwritten: ends.size,
+      unwritten: completer.size,
       connections: connections.size,
     }),
     serviceCounts: () => countServices(registry.tasks(), sharing.nodes(), engine.now()),
     get ready() {
-      return engine.isStarted && stopping === null && engine.intake.healthy && engine.keeper.healthy
+      return engine.isStarted && stopping === null && engine.fetcher.healthy && engine.leaseRenewer.healthy
     },
     start() {
       if (stopping !== null) throw draining()
       engine.start()
     },
     stop({ graceMs = 10_000 } = {}) {
-      stopping ??= stopEngine(engine, whole('stop.graceMs', graceMs))
+      stopping ??= engine.stop(whole('stop.graceMs', graceMs))
       return stopping
     },
     [Symbol.asyncDispose]: () => dispatch.stop(),
@@ -188,11 +187,10 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   return dispatch
 
   /** Makes a task durable, under a kind that is known to the servers before the task is: so one of them claims it. */
-  function write(taskId: string, terms: TaskTerms, payload: string): Promise<void> {
+  async function write(taskId: string, terms: TaskTerms, payload: string): Promise<void> {
     engine.expect(taskId)
-    const add = (kind: string) => adds.add(encodeTaskJob(taskId, terms, payload, kind))
-    const kind = demands.knownKind(terms)
-    return kind === null ? demands.kindFor(terms).then(add) : add(kind)
+    const kind = await demands.kindFor(terms)
+    await adds.add(encodeTaskJob(taskId, terms, payload, kind))
   }
 
   /** Makes tasks durable, those of one turn and those that came during the write before together. */
@@ -205,7 +203,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       throw error
     }
     tally.submitted += batch.length
-    if (engine.isStarted && servers.others.length === 0) engine.intake.wake()
+    if (engine.isStarted && servers.others.length === 0) engine.fetcher.wake()
     else notifier.wake(queueTopic(dispatchQueue))
     return []
   }
@@ -281,12 +279,8 @@ const maxCordons = 10_000
 /** How often a dispatcher that only submits reads the cluster state again before it refuses a task. */
 const looksEveryMs = 1_000
 
-function tooManyPools(): SignalboxError {
-  return new SignalboxError('too_many', `There are ${maxPools} pools already; remove one first.`)
-}
-
-function tooManyCordons(): SignalboxError {
-  return new SignalboxError('too_many', `There are ${maxCordons} cordons already; lift one first.`)
+function full(count: number, what: string, verb: string): SignalboxError {
+  return new SignalboxError('too_many', `There are ${count} ${what} already; ${verb} one first.`)
 }
 
 function draining(): SignalboxError {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { resolveDispatchOptions } from './dispatch-options.ts'
-import type { PolicyOptions } from './policy-options.ts'
+import { type PolicyOptions, resolveDispatchOptions } from './dispatch-options.ts'
 import { mailboxDefaults } from './registry/mailbox.ts'
-import { registryDefaults } from './registry/policy.ts'
+import { registryDefaults } from './registry/registry-state.ts'
 
 test('a policy of which a part is given is whole, also within its weights and vetoes', () => {
   const { policy, mailbox } = resolveDispatchOptions({ policy: { ageMs: 5, weights: { cpu: 3 } } })

@@ -1,13 +1,12 @@
 import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
-import { duration, onlyKeys, text, whole } from '../core/options.ts'
-import { type PolicyOptions, resolveMailbox, resolvePolicy } from './policy-options.ts'
-import type { MailboxOptions } from './registry/mailbox.ts'
-import type { RegistryPolicy } from './registry/policy.ts'
+import { duration, onlyKeys, type Range, real, text, whole } from '../core/options.ts'
+import { type MailboxOptions, mailboxDefaults } from './registry/mailbox.ts'
+import { type RegistryPolicy, registryDefaults } from './registry/registry-state.ts'
 
 /** How a dispatcher works. */
 export interface DispatchOptions {
-  /** How often nodes are to speak; they are told so. @default 15_000 */
+  /** How often nodes send heartbeats; the welcome says so. @default 15_000 */
   readonly heartbeatMs?: Duration | undefined
   /** Silent for so long, a node gets no new work. @default twice heartbeatMs */
   readonly suspectAfterMs?: Duration | undefined
@@ -38,24 +37,14 @@ export interface DispatchOptions {
 }
 
 /** Options that are whole and checked. */
-export interface ResolvedDispatchOptions {
-  readonly heartbeatMs: number
-  readonly suspectAfterMs: number
-  readonly goneAfterMs: number
-  readonly closedGraceMs: number
-  readonly leaseMs: number
-  readonly serverLeaseMs: number
-  readonly pollMs: number
-  readonly maxAttempts: number
-  readonly maxHeld: number
-  readonly maxHeldBytes: number
-  readonly rebuildMs: number
+export interface ResolvedDispatchOptions
+  extends Readonly<Record<keyof typeof dispatchDefaults | 'suspectAfterMs' | 'goneAfterMs', number>> {
   readonly policy: RegistryPolicy
   readonly mailbox: Required<MailboxOptions>
   readonly workerId: string
 }
 
-/** What a dispatcher does unless told otherwise; silence is counted in heartbeats (2 and 3 of them). */
+/** The defaults. `suspectAfterMs` and `goneAfterMs` are two and three heartbeats. */
 export const dispatchDefaults = {
   heartbeatMs: 15_000,
   closedGraceMs: 2_000,
@@ -106,4 +95,92 @@ export function resolveDispatchOptions(options: DispatchOptions = {}): ResolvedD
 
 function withoutUndefined(options: object): object {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+}
+
+/** A policy as it is given: what is left out is as in `registryDefaults`, also within weights and vetoes. */
+export type PolicyOptions = Partial<Omit<RegistryPolicy, 'weights' | 'veto'>> & {
+  readonly weights?: Partial<RegistryPolicy['weights']> | undefined
+  readonly veto?: Partial<RegistryPolicy['veto']> | undefined
+}
+
+const span: Range = { max: 31 * 86_400_000 }
+const spanFromOne: Range = { ...span, min: 1 }
+const many: Range = { min: 1, max: 10_000_000 }
+const buckets: Range = { max: 32 }
+
+/** A turn of the registry is as long as its slice: a billion steps would block the process. */
+const wholes: Readonly<Record<Exclude<keyof RegistryPolicy, 'weights' | 'veto'>, Range>> = {
+  seed: { max: 2 ** 32 - 1 },
+  acceptMs: span,
+  cancelGraceMs: span,
+  restMs: spanFromOne,
+  retryInMs: span,
+  maxRejects: many,
+  ageMs: spanFromOne,
+  holdAfterMs: span,
+  maxWaiting: { ...many, min: 0 },
+  maxWaitingPerTenant: { ...many, min: 0 },
+  sessionMs: span,
+  maxSessions: many,
+  escapeBuckets: buckets,
+  preferBuckets: buckets,
+  maxPoolsScanned: many,
+  maxDemands: many,
+  sliceSteps: { min: 1, max: 100_000 },
+  publishMs: spanFromOne,
+  keepMs: spanFromOne,
+}
+
+const mailboxWholes: Readonly<Record<Exclude<keyof MailboxOptions, 'turnMs'>, Range>> = {
+  turnCommands: { min: 1, max: 100_000 },
+  maxDispatches: many,
+  maxResults: many,
+  maxAdmin: many,
+}
+
+/** Checks how the registry is to decide, and makes it whole. */
+function resolvePolicy(given: PolicyOptions = {}): RegistryPolicy {
+  const name = 'dispatch.policy'
+  const { weights: defaultWeights, veto: defaultVeto } = registryDefaults
+  onlyKeys(name, given, Object.keys(registryDefaults))
+  const weights = reals(`${name}.weights`, given.weights, defaultWeights, 1_000)
+  return Object.freeze({
+    ...numbers(name, given, registryDefaults, wholes),
+    weights: { ...weights, used: real(`${name}.weights.used`, weights.used, { max: 1 }) },
+    veto: reals(`${name}.veto`, given.veto, defaultVeto, 1_000),
+  })
+}
+
+/** The same for how much may wait before it. */
+function resolveMailbox(given: MailboxOptions = {}): Required<MailboxOptions> {
+  const name = 'dispatch.mailbox'
+  onlyKeys(name, given, Object.keys(mailboxDefaults))
+  const turnMs = given.turnMs ?? mailboxDefaults.turnMs
+  return Object.freeze({
+    ...numbers(name, given, mailboxDefaults, mailboxWholes),
+    turnMs: real(`${name}.turnMs`, turnMs, { min: 0.1, max: 1_000 }),
+  })
+}
+
+function numbers<Key extends string>(
+  name: string,
+  given: { readonly [Each in Key]?: number | undefined },
+  defaults: Readonly<Record<Key, number>>,
+  ranges: Readonly<Record<Key, Range>>,
+): Record<Key, number> {
+  const keys = Object.keys(ranges) as Key[]
+  const checked = keys.map((key) => [key, whole(`${name}.${key}`, given[key] ?? defaults[key], ranges[key])])
+  return Object.fromEntries(checked) as Record<Key, number>
+}
+
+function reals<Key extends string>(
+  name: string,
+  given: { readonly [Each in Key]?: number | undefined } | undefined,
+  defaults: Readonly<Record<Key, number>>,
+  max: number,
+): Record<Key, number> {
+  const keys = Object.keys(defaults) as Key[]
+  if (given !== undefined) onlyKeys(name, given, keys)
+  const checked = keys.map((key) => [key, real(`${name}.${key}`, given?.[key] ?? defaults[key], { max })])
+  return Object.fromEntries(checked) as Record<Key, number>
 }

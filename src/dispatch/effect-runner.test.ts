@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { ServerFrame } from './connections/node-link.ts'
+import type { ServerFrame } from './connections/node-connection.ts'
 import { type EffectParts, EffectRunner } from './effect-runner.ts'
 
-test('a node that answers for a task just being handed back is told that nobody waits for it', () => {
+test('a node that answers for a task that is being handed back gets task.stale', () => {
   const sent: ServerFrame[] = []
   const claim = { jobId: 't1', attempt: 2, isEnding: false, spec: { uses: { nmt: 1 } } }
   let told = () => {}

@@ -1,28 +1,25 @@
-/** Does what the registry wants done: frames, ends, timers, news. Never waits; what comes back comes as commands. */
+/** Runs the effects of the registry: sends frames, writes ends, sets timers. It never waits; answers come back as commands. */
 import type { JobRecord } from '../jobs/index.ts'
 import type { NodeConnections, NodeConnectionsEvent } from './connections/node-connections.ts'
-import type { Tally } from './dispatch-tally.ts'
 import type { Snapshot } from './fleet-snapshot.ts'
 import type { TaskSpec } from './node.ts'
-import type { Command } from './registry/command.ts'
-import type { Assign, Effect, RegistryEvent, Settled } from './registry/effect.ts'
+import type { Assign, Command, Effect, RegistryEvent, Settled } from './registry/command.ts'
 import type { Registry } from './registry/registry.ts'
 import type { Claim, Claims } from './tasks/claims.ts'
-import type { ProgressWriter } from './tasks/progress-writer.ts'
-import type { Ending, Ends } from './tasks/task-completer.ts'
+import { attemptThatEnded, type Ending, endingOf, type TaskCompleter } from './tasks/claims.ts'
 import { decodeDocument, encodeSpent } from './tasks/task-document.ts'
-import { attemptThatEnded, endingOf } from './tasks/task-ends.ts'
-import type { TaskFeed } from './tasks/task-feed.ts'
-import type { Lookups } from './tasks/task-lookups.ts'
+import type { Lookups } from './tasks/task-fetcher.ts'
+import type { ProgressWriter } from './tasks/task-progress.ts'
+import type { TaskFeed } from './tasks/task-reads.ts'
 
-/** What a dispatcher finds worth a line in the log. */
+/** An event for the log. */
 export type DispatchEvent =
   | RegistryEvent
   | NodeConnectionsEvent
   | { readonly name: 'node.drained'; readonly nodeId: string; readonly epoch: number }
   | { readonly name: 'task.lost'; readonly taskId: string; readonly attempt: number }
   | { readonly name: 'store.trouble'; readonly error: unknown }
-  /** Another server lives under this one's name (`workerId`): it goes on under another. */
+  /** Another live server has this one's name (`workerId`): this one goes on under another. */
   | { readonly name: 'server.name_taken'; readonly serverId: string; readonly renamedTo: string }
   | { readonly name: 'command.failed'; readonly kind: string; readonly error: unknown }
 
@@ -30,7 +27,7 @@ export type DispatchEvent =
 export interface EffectParts {
   readonly registry: Registry
   readonly claims: Claims
-  readonly ends: Ends
+  readonly completer: TaskCompleter
   readonly connections: NodeConnections
   readonly feed: TaskFeed
   readonly snapshot: Snapshot
@@ -41,26 +38,24 @@ export interface EffectParts {
   readonly now: () => number
   readonly monotonicMs: () => number
   readonly armTimer: (at: number) => void
-  /** A job was handed back and may be claimed again in so many milliseconds. */
+  /** A job was handed back and may be claimed again after `afterMs`. */
   readonly handedBack: (taskId: string, afterMs: number) => void
-  /** Gives a claim back to the store without spending an attempt; `told` is called when that is over. */
-  readonly handBack: (claim: Claim, told: () => void) => void
-  /** A claim was given up: there is capacity. */
+  /** Hands a claim back to the store without spending an attempt; calls `done` afterwards. */
+  readonly handBack: (claim: Claim, done: () => void) => void
+  /** A claim ended: there is capacity for another. */
   readonly freed: () => void
   readonly log: (event: DispatchEvent) => void
-  /** A task was given to a node for the first time, so long after it was submitted. */
+  /** A task was assigned for the first time; `waitedMs` counts from its submit. */
   readonly placed: (waitedMs: number) => void
 }
 
 type Of<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>
 type Asker = { readonly nodeId: string; readonly epoch: number; readonly attempt: number }
 
-const nobody: readonly Asker[] = []
-
 /** Runs effects, in their order. */
 export class EffectRunner {
   readonly #parts: EffectParts
-  /** Nodes that spoke of a task whose end is being written: they are told with it. */
+  /** Nodes that sent a frame about a task whose end is being written: they get the answer with it. */
   readonly #askers = new Map<string, Asker[]>()
 
   constructor(parts: EffectParts) {
@@ -72,7 +67,7 @@ export class EffectRunner {
       try {
         this.#run(effect, command)
       } catch (error) {
-        // The others are other tasks' and nodes' affairs.
+        // The other effects are about other tasks and nodes.
         this.#parts.log({ name: 'command.failed', kind: `${command.kind}/${effect.kind}`, error })
       }
     }
@@ -137,7 +132,6 @@ export class EffectRunner {
         return
       // The mailbox's own.
       case 'moreWork':
-      case 'refused':
     }
   }
 
@@ -154,7 +148,7 @@ export class EffectRunner {
     connections.send(nodeId, epoch, { type: 'task.assign', taskId, attempt, service, payload, deadlineAt })
     tally.assigned += 1
     progress.say(claim, null)
-    if (feed.isWatched(taskId)) feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
+    feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
     if (isFirst(claim)) placed(now() - claim.spec.submittedAt)
   }
 
@@ -182,7 +176,6 @@ export class EffectRunner {
   #ended({ taskId, attempt, nodeId, end, output, error }: Omit<Settled, 'kind' | 'epoch'>): void {
     const { feed, tally, now } = this.#parts
     tally[end] += 1
-    if (!feed.isWatched(taskId)) return
     const same = { taskId, attempt, nodeId, at: now() }
     if (end === 'completed') feed.publish({ ...same, status: end, output })
     else feed.publish({ ...same, status: end, error: error ?? { code: end, message: 'It ended.' } })
@@ -208,7 +201,7 @@ export class EffectRunner {
       this.#tellStale(taskId)
       if (took) {
         tally.requeued += 1
-        // The node that said so need not keep its word any longer.
+        // The node that reported the failure need not keep it any longer.
         if (code === 'failed' && by !== null) connections.tell(by, { type: 'task.settled', taskId, attempt })
         handedBack(taskId, afterMs)
       } else {
@@ -219,11 +212,11 @@ export class EffectRunner {
     feed.publish({ taskId, attempt, at: now(), status: 'waiting' })
   }
 
-  #write(claim: Claim, ending: Ending, told: (took: boolean) => void): void {
-    const { ends, claims, freed } = this.#parts
-    ends.write(claim, ending, (took) => {
+  #write(claim: Claim, ending: Ending, done: (took: boolean) => void): void {
+    const { completer, claims, freed } = this.#parts
+    completer.write(claim, ending, (took) => {
       claims.drop(claim)
-      told(took)
+      done(took)
       freed()
     })
   }
@@ -237,7 +230,6 @@ export class EffectRunner {
     const { claims, feed, progress, now } = this.#parts
     const claim = claims.get(taskId)
     if (status === 'waiting' && claim?.attempt === attempt) progress.say(claim, null)
-    if (!feed.isWatched(taskId)) return
     const same = { taskId, attempt, at: now() }
     feed.publish(status === 'waiting' ? { ...same, status } : { ...same, status, nodeId })
   }
@@ -248,9 +240,7 @@ export class EffectRunner {
     const nodeId = registry.task(taskId)?.nodeId ?? null
     const at = now()
     if (claim?.attempt === attempt && nodeId !== null) progress.say(claim, { nodeId, percent, note, at })
-    if (feed.isWatched(taskId)) {
-      feed.publish({ taskId, attempt, at, status: 'progress', nodeId, percent, note })
-    }
+    feed.publish({ taskId, attempt, at, status: 'progress', nodeId, percent, note })
   }
 
   #handBack({ taskId, attempt }: Of<'handBack'>): void {
@@ -264,7 +254,7 @@ export class EffectRunner {
     const claim = claims.get(taskId)
     if (claim?.isEnding) {
       if (attempt === 0) {
-        // It hears of the end by its result, or asks again; until then it may still be at it.
+        // The node may still run it. It gets an answer to its result, or lists the task again.
         post({ kind: 'orphan', nodeId, epoch, taskId, attempt, uses: claim.spec.uses })
         return
       }
@@ -281,7 +271,7 @@ export class EffectRunner {
       const isGivenAnew = attempt === 0 && registry.task(taskId)?.nodeId === nodeId
       if (isSettled) connections.send(nodeId, epoch, { type: 'task.settled', taskId, attempt: endedBy })
       else if (!isGivenAnew) connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
-      // Told first: the time that it has for stopping begins with the orphan task.
+      // After the frame: the node's time to stop begins with the orphan task.
       if (attempt === 0) {
         const uses = endedBy === null ? usesOf(record) : null
         post({ kind: 'orphan', nodeId, epoch, taskId, attempt, uses })
@@ -289,7 +279,7 @@ export class EffectRunner {
     })
   }
 
-  /** The task has not ended: nodes that asked for it meanwhile need not wait. */
+  /** The task has not ended: nodes that asked meanwhile get `task.stale`. */
   #tellStale(taskId: string): void {
     for (const { nodeId, epoch, attempt } of this.#takeAskers(taskId)) {
       this.#parts.connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
@@ -297,8 +287,7 @@ export class EffectRunner {
   }
 
   #takeAskers(taskId: string): readonly Asker[] {
-    if (this.#askers.size === 0) return nobody
-    const askers = this.#askers.get(taskId) ?? nobody
+    const askers = this.#askers.get(taskId) ?? []
     this.#askers.delete(taskId)
     return askers
   }
@@ -320,7 +309,19 @@ function usesOf(record: JobRecord | undefined): TaskSpec['uses'] | null {
   }
 }
 
-/** A task that no node had before; one that was only handed from server to server has waited all the time. */
+/** Whether no node had the task before. A task that was only handed from server to server has waited all the time. */
 function isFirst({ attempt, handBackCount, moveCount }: Claim): boolean {
   return attempt - handBackCount === 1 && moveCount === 0
+}
+
+/** Counts since the dispatcher was made. */
+export class Tally {
+  submitted = 0
+  assigned = 0
+  requeued = 0
+  completed = 0
+  failed = 0
+  cancelled = 0
+  /** Ends whose lease was lost before they were written. */
+  lost = 0
 }

@@ -1,8 +1,8 @@
 /**
- * The registry at work: its mailbox, the claims it places, the nodes it speaks to, the servers it shares them with, and
+ * The registry at work: its mailbox, the claims it places, its connections to nodes, the servers it shares them with, and
  * the clock that wakes it.
  *
- *   store ─claims─▶ intake ─▶ mailbox ─▶ registry ─▶ effects ─▶ ends ─▶ store
+ *   store ─claims─▶ fetcher ─▶ mailbox ─▶ registry ─▶ effects ─▶ completer ─▶ store
  *   nodes ─frames─▶ connections ───────▲                       └──────▶ connections ─▶ nodes
  */
 import { type JobRecord, type JobStore, type JobsNotifier, type LogStore, queueTopic } from '../jobs/index.ts'
@@ -10,22 +10,17 @@ import type { FleetStore } from './cluster/fleet-store.ts'
 import { Sharing } from './cluster/server-sharing.ts'
 import { NodeConnections, sweepMs } from './connections/node-connections.ts'
 import type { ResolvedDispatchOptions } from './dispatch-options.ts'
-import { Tally } from './dispatch-tally.ts'
-import { type DispatchEvent, EffectRunner } from './effect-runner.ts'
+import { type DispatchEvent, EffectRunner, Tally } from './effect-runner.ts'
 import { Snapshot } from './fleet-snapshot.ts'
-import { anyKind } from './matching/demand-kind.ts'
 import type { Command, CommandKind } from './registry/command.ts'
 import { Mailbox } from './registry/mailbox.ts'
 import { Registry } from './registry/registry.ts'
-import { type Claim, Claims } from './tasks/claims.ts'
-import { HandedBack } from './tasks/handed-back.ts'
-import { Keeper } from './tasks/lease-renewer.ts'
-import { ProgressWriter } from './tasks/progress-writer.ts'
-import { Ends } from './tasks/task-completer.ts'
-import { decodeTask, dispatchQueue, eventOf } from './tasks/task-document.ts'
-import { TaskFeed } from './tasks/task-feed.ts'
-import { Intake } from './tasks/task-fetcher.ts'
-import { Lookups } from './tasks/task-lookups.ts'
+import { type Claim, Claims, LeaseRenewer, TaskCompleter } from './tasks/claims.ts'
+import { anyKind, decodeTask, dispatchQueue, eventOf } from './tasks/task-document.ts'
+import { HandedBack, Lookups, TaskFetcher } from './tasks/task-fetcher.ts'
+import { ProgressWriter } from './tasks/task-progress.ts'
+import { TaskFeed } from './tasks/task-reads.ts'
+import { inTime } from './time-limits.ts'
 
 /** What an engine is made of. */
 export interface EngineParts {
@@ -33,28 +28,36 @@ export interface EngineParts {
   /** Where other servers read how far tasks are. */
   readonly logs: Pick<LogStore, 'add' | 'progress'>
   readonly notifier: JobsNotifier
-  /** Where servers that share the nodes tell each other of them. */
+  /** The cluster state of the servers that share the nodes. */
   readonly fleet: FleetStore
   /** Whether wake-ups reach other processes. @default false */
   readonly remoteWakeUps?: boolean | undefined
   /** Epoch milliseconds. @default Date.now */
   readonly now?: (() => number) | undefined
   readonly log?: ((event: DispatchEvent) => void) | undefined
-  /** Told how long a task waited until it was first given to a node. */
+  /** Called with how long a task waited until it was first given to a node. */
   readonly placed?: ((waitedMs: number) => void) | undefined
-  /** Told how long each command waited and held the registry. */
+  /** Called with how long each command waited and held the registry. */
   readonly observe?: ((kind: CommandKind, waitMs: number, holdMs: number, who: string) => void) | undefined
 }
 
 /** Ends not written, beyond which sockets are not read. */
 const maxUnwritten = 20_000
 /** Handed-back tasks and lapsed leases are looked after this often. */
-const mindEveryMs = 1_000
+const checkEveryMs = 1_000
 /** How long an own submit counts as waiting before this process claims it; another may have. */
 const submittedForMs = { alone: 10_000, shared: 1_000 } as const
-/** A kind for anybody that was yielded is left to others for so long. */
+/** After tasks of the kind for any server were yielded, others may claim them for so long. */
 const anyRestMs = 1_000
 const maxTimerMs = 2 ** 31 - 1
+/** Stopping after the grace takes less than 5 s: running claims (within the grace, if that is longer), last writes, loops. */
+const claimWithinMs = 1_500
+const writeWithinMs = 2_000
+const haltWithinMs = 1_000
+const lookEveryMs = 20
+const repairsPerStep = 5_000
+/** A task has run for so long before it is written down for other servers. */
+const tellAfterMs = 500
 
 /** A dispatcher's inner works. */
 export class Engine {
@@ -65,14 +68,13 @@ export class Engine {
   readonly snapshot: Snapshot = new Snapshot()
   readonly tally: Tally = new Tally()
   readonly handedBack: HandedBack = new HandedBack()
-  readonly ends: Ends
+  readonly completer: TaskCompleter
   readonly connections: NodeConnections
-  readonly intake: Intake
-  readonly keeper: Keeper
+  readonly fetcher: TaskFetcher
+  readonly leaseRenewer: LeaseRenewer
   readonly sharing: Sharing
   readonly now: () => number
   readonly log: (event: DispatchEvent) => void
-  readonly #jobs: JobStore
   readonly #notifier: JobsNotifier
   readonly #options: ResolvedDispatchOptions
   readonly #lookups: Lookups
@@ -82,7 +84,6 @@ export class Engine {
   #tick: NodeJS.Timeout | undefined
   #tickAt = Number.POSITIVE_INFINITY
   #intervals: NodeJS.Timeout[] = []
-  #isMinding = false
   #round: IterableIterator<Claim> | undefined
   readonly #strays = new Set<Claim>()
   #isStarted = false
@@ -94,21 +95,20 @@ export class Engine {
     const monotonicMs = () => performance.now()
     const onTrouble = (error: unknown) => log({ name: 'store.trouble', error })
     const post = (command: Command) => this.mailbox.post(command)
-    this.#jobs = jobs
     this.#notifier = notifier
     this.#options = options
     this.now = now
     this.log = log
     this.registry = new Registry(options.policy)
-    this.ends = new Ends(jobs, onTrouble)
+    this.completer = new TaskCompleter(jobs, onTrouble)
     this.#lookups = new Lookups(jobs, onTrouble)
     this.#progress = new ProgressWriter({ logs, claims: this.claims, monotonicMs, onTrouble })
     const { heartbeatMs, leaseMs } = options
     const isFull = () =>
-      this.ends.size > maxUnwritten ||
-      this.ends.bytes > options.maxHeldBytes ||
+      this.completer.size > maxUnwritten ||
+      this.completer.bytes > options.maxHeldBytes ||
       this.mailbox.depth().results > (options.mailbox.maxResults ?? 100_000) / 2
-    const { registry, claims, ends, feed, snapshot, tally, handedBack } = this
+    const { registry, claims, completer, feed, snapshot, tally, handedBack } = this
     this.mailbox = new Mailbox(
       {
         apply: (command, at) => registry.apply(command, at),
@@ -126,8 +126,8 @@ export class Engine {
       ...{ now, monotonicMs, log, onTrouble },
       dismiss: (nodeId, epoch) => this.connections.close(nodeId, epoch, 4408, 'connected to another server'),
       mendNodes: () => this.connections.mend(),
-      wake: () => this.intake.wake(),
-      hearWishes: () => this.keeper.hearWishes(),
+      wake: () => this.fetcher.wake(),
+      checkCancellations: () => this.leaseRenewer.checkCancellations(),
     })
     const { ownNodes, settings, kinds, demands } = this.sharing
     this.connections = new NodeConnections({
@@ -135,28 +135,41 @@ export class Engine {
     })
     const { connections } = this
     const effects = new EffectRunner({
-      ...{ registry, claims, ends, connections, feed, snapshot, tally, post, now, monotonicMs, log, placed },
+      ...{
+        registry,
+        claims,
+        completer,
+        connections,
+        feed,
+        snapshot,
+        tally,
+        post,
+        now,
+        monotonicMs,
+        log,
+        placed,
+      },
       ...{ lookups: this.#lookups, progress: this.#progress },
       armTimer: (at) => this.#armTimer(at),
       handedBack: (taskId, afterMs) => {
         // It may be claimed again before this process hears that it was handed back.
         if (claims.get(taskId) !== undefined) return
         handedBack.add(taskId, monotonicMs() + afterMs)
-        this.intake.wake(afterMs)
+        this.fetcher.wake(afterMs)
         if (afterMs <= 0) this.#wakeOthers()
       },
-      handBack: (claim, told) => {
+      handBack: (claim, done) => {
         if (claim.kind === anyKind) this.sharing.kinds.rest(anyKind, anyRestMs)
-        this.handBack(claim, told)
+        this.handBack(claim, done)
       },
       freed: () => {
-        this.intake.freed()
+        this.fetcher.freed()
         connections.relieve()
       },
     })
-    this.intake = new Intake({
+    this.fetcher = new TaskFetcher({
       ...{ store: jobs, notifier, claims, handedBack, options, post, now, monotonicMs, onTrouble },
-      backlog: () => ends.size,
+      backlog: () => completer.size,
       waiting: () => this.mailbox.depth().dispatches,
       asks: () => kinds.asks(),
       claimed: (task) => {
@@ -164,7 +177,7 @@ export class Engine {
         demands.learn(task)
       },
     })
-    this.keeper = new Keeper({
+    this.leaseRenewer = new LeaseRenewer({
       ...{ store: jobs, notifier, claims, leaseMs, monotonicMs, onTrouble },
       lose: (claim) => this.lose(claim),
       cancel: ({ jobId }) => post({ kind: 'cancel', taskId: jobId, reason: null }),
@@ -180,13 +193,13 @@ export class Engine {
     this.#isStarted = true
     const { rebuildMs } = this.#options
     this.connections.open()
-    this.keeper.start()
-    // What is claimed depends on who else is there, and where it may go on what operators decided.
-    const begun = this.sharing.start().then(() => this.intake.start())
+    this.leaseRenewer.start()
+    // The claims depend on the other servers, and their nodes on the settings of operators.
+    const begun = this.sharing.start().then(() => this.fetcher.start())
     begun.catch((error: unknown) => this.log({ name: 'store.trouble', error }))
     this.#intervals = [
       setInterval(() => this.connections.sweep(), sweepMs),
-      setInterval(() => void this.#mind(), mindEveryMs),
+      setInterval(() => this.#checkExpired(), checkEveryMs),
     ]
     if (rebuildMs > 0) {
       this.#intervals.push(setInterval(() => this.mailbox.post({ kind: 'rebuild' }), rebuildMs))
@@ -198,7 +211,7 @@ export class Engine {
     if (this.#isStarted) this.#submitted.set(taskId, performance.now())
   }
 
-  /** It came to nothing. */
+  /** The submit failed. */
   unexpect(taskId: string): void {
     this.#submitted.delete(taskId)
   }
@@ -213,32 +226,57 @@ export class Engine {
     this.tally.lost += 1
     this.log({ name: 'task.lost', taskId: claim.jobId, attempt: claim.attempt })
     this.mailbox.post({ kind: 'forget', taskId: claim.jobId, attempt: claim.attempt })
-    this.intake.wake()
+    this.fetcher.wake()
   }
 
-  /** Hands a claim back without spending an attempt; the next claim's attempt is higher all the same. */
-  handBack(claim: Claim, told: () => void = () => undefined): void {
+  /** Hands a claim back without spending an attempt; the next claim still has a higher attempt. */
+  handBack(claim: Claim, done: () => void = () => undefined): void {
     const { spent, moveCount } = claim
     const isNew = spent === 0 && moveCount === 0
     const error = isNew ? null : JSON.stringify({ message: 'Handed back.', spent, moveCount })
     const ending = { state: 'ready', result: null, error, handBackCount: claim.handBackCount + 1 } as const
-    this.ends.write(claim, ending, () => {
+    this.completer.write(claim, ending, () => {
       this.claims.drop(claim)
-      told()
-      this.intake.freed()
+      done()
+      this.fetcher.freed()
       this.#wakeOthers()
     })
   }
 
-  /** Ends everything that runs by itself. Claims and ends are the caller's to look after first. */
-  async halt(withinMs: number): Promise<void> {
+  /** Stops: claims nothing new, lets running tasks end within the grace, hands the others back, then ends all loops. */
+  async stop(graceMs: number): Promise<void> {
+    const until = performance.now() + graceMs
+    await this.fetcher.stop(Math.max(claimWithinMs, graceMs))
+    void this.sharing.leave()
+    while (this.claims.size > 0 && performance.now() < until) {
+      for (const claim of this.claims.values()) {
+        const status = this.registry.task(claim.jobId)?.status
+        // Tasks that are not assigned yet are not assigned any more.
+        if (status === undefined || status === 'waiting') this.#giveUp(claim)
+      }
+      await pause(lookEveryMs)
+    }
+    for (const claim of this.claims.values()) this.#giveUp(claim)
+    // The registry needs a turn to send the frames.
+    await pause(lookEveryMs)
+    await inTime(writeWithinMs, () => this.completer.idle()).catch(() => undefined)
+    await this.#halt(haltWithinMs)
+  }
+
+  #giveUp(claim: Claim): void {
+    if (claim.isEnding) return
+    this.mailbox.post({ kind: 'forget', taskId: claim.jobId })
+    this.handBack(claim)
+  }
+
+  async #halt(withinMs: number): Promise<void> {
     for (const interval of this.#intervals) clearInterval(interval)
     clearTimeout(this.#tick)
     this.#lookups.stop()
     this.#progress.stop()
     this.connections.shut()
     this.mailbox.close()
-    await Promise.all([this.keeper.stop(withinMs), this.sharing.stop(withinMs)])
+    await Promise.all([this.leaseRenewer.stop(withinMs), this.sharing.stop(withinMs)])
   }
 
   /** Something is there to claim, perhaps for another server. */
@@ -257,8 +295,8 @@ export class Engine {
     }, inMs)
   }
 
-  async #mind(): Promise<void> {
-    this.keeper.mind()
+  #checkExpired(): void {
+    this.leaseRenewer.checkExpired()
     this.#repair()
     const now = performance.now()
     const forMs = submittedForMs[this.sharing.servers.others.length > 0 ? 'shared' : 'alone']
@@ -266,20 +304,12 @@ export class Engine {
       if (now - at < forMs) break
       this.#submitted.delete(taskId)
     }
-    if (this.#isMinding || this.handedBack.size === 0) return
-    this.#isMinding = true
-    try {
-      await this.handedBack.check(this.#jobs, now, (taskId, record) => this.forget(taskId, record))
-    } catch (error) {
-      this.log({ name: 'store.trouble', error })
-    } finally {
-      this.#isMinding = false
-    }
+    this.handedBack.check(this.#lookups, now, (taskId, record) => this.forget(taskId, record))
   }
 
   /**
    * A net under everything else: a task that is held here and that the registry does not know, seen so twice, is
-   * submitted again. A part of the claims at a time. By the way, other servers are told what runs here.
+   * submitted again. A part of the claims at a time. It also writes for other servers which tasks run here.
    */
   #repair(): void {
     const isShared = this.sharing.servers.others.length > 0
@@ -295,8 +325,7 @@ export class Engine {
       }
       if (isShared && !claim.isEnding) this.#tellIfRuns(claim)
       const isStray = !claim.isEnding && !this.registry.has(claim.jobId)
-      if (isStray && this.#strays.has(claim))
-        this.mailbox.post({ kind: 'submit', task: claim.spec, admitted: true })
+      if (isStray && this.#strays.has(claim)) this.mailbox.post({ kind: 'submit', task: claim.spec })
       else if (isStray) this.#strays.add(claim)
       else this.#strays.delete(claim)
     }
@@ -322,10 +351,6 @@ export class Engine {
   }
 }
 
-const repairsPerStep = 5_000
-/** So long a task has run before it is written down for other servers. */
-const tellAfterMs = 500
-
 /** The time of day as it was at the start, and from then on forward only: a clock that is set changes no deadline. */
 function forwardClock(): () => number {
   const origin = Date.now() - performance.now()
@@ -338,7 +363,11 @@ function quiet(log: EngineParts['log']): (event: DispatchEvent) => void {
     try {
       log?.(event)
     } catch {
-      // It was told.
+      // There is nothing left to report it to.
     }
   }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -41,15 +41,6 @@ interface Requirement {
 const nodesPerStep = 256
 const nearestCount = 5
 
-/** Explains in one go: for small fleets and tests. */
-export function explain(source: ExplainSource): Explanation {
-  const steps = explainSteps(source)
-  for (;;) {
-    const step = steps.next()
-    if (step.done) return step.value
-  }
-}
-
 /** Explains, yielding every 256 nodes. */
 export function* explainSteps({ spec, nodes, rules, now }: ExplainSource): Generator<void, Explanation> {
   const requirements = requirementsOf(spec, rules, now)
@@ -87,7 +78,7 @@ export function* explainSteps({ spec, nodes, rules, now }: ExplainSource): Gener
   }
 }
 
-/** What is said instead of what would wake it, of a task that does not wait. */
+/** Why a task that does not wait has nothing to wake it; null: it waits. */
 export function whyNotWaiting({
   status,
   nodeId,
@@ -120,7 +111,7 @@ function requirementsOf(spec: TaskSpec, rules: PoolRules, now: number): readonly
     })),
     ...spec.requires.map((term) => ({
       text: describeTerm(term),
-      holds: (node: NodeView) => termHolds(term, node.services, node.labels, rules),
+      holds: (node: NodeView) => termHolds(term, node, rules),
     })),
   ]
   const passing: Omit<Requirement, 'failing' | 'fixed'>[] = [

@@ -1,22 +1,33 @@
 /** Tasks to nodes that can do them: matched by what nodes offer, reserved atomically, ended exactly once. */
 
 export * from './cluster/fleet-store.ts'
-export * from './connections/node-link.ts'
+export type {
+  NodeConnector,
+  NodeFrame,
+  NodeLink,
+  NodeSession,
+  ServerFrame,
+} from './connections/node-connection.ts'
 export { createDispatch, type DispatchParts } from './create-dispatch.ts'
+export type { PolicyOptions } from './dispatch-options.ts'
 export { type DispatchOptions, dispatchDefaults, resolveDispatchOptions } from './dispatch-options.ts'
 export type { DispatchEvent } from './effect-runner.ts'
-export { type ExplainSource, type Explanation, explain, explainSteps } from './explain-task.ts'
+export { type ExplainSource, type Explanation, explainSteps } from './explain-task.ts'
+export type { ServiceCounts } from './fleet-snapshot.ts'
 export { type PageSource, Snapshot } from './fleet-snapshot.ts'
 export { checkTerms, termLimits } from './matching/terms.ts'
 export * from './node.ts'
-export type { PolicyOptions } from './policy-options.ts'
+export type { Assign, Effect, EffectKind, RegistryEvent, Settled } from './registry/command.ts'
 export { type Command, type CommandKind, subjectOf } from './registry/command.ts'
-export type { Assign, Effect, EffectKind, RegistryEvent, Settled } from './registry/effect.ts'
-export { decodeLogEntry, EffectDigest, encodeLogEntry, type LogEntry, replay } from './registry/event-log.ts'
-export { Mailbox, type MailboxOptions, type MailboxParts, mailboxDefaults } from './registry/mailbox.ts'
-export { type LaneName, laneNames } from './registry/mailbox-lane.ts'
-export { type RegistryPolicy, registryDefaults } from './registry/policy.ts'
+export {
+  type LaneName,
+  laneNames,
+  Mailbox,
+  type MailboxOptions,
+  type MailboxParts,
+  mailboxDefaults,
+} from './registry/mailbox.ts'
 export { Registry, type RegistryCounts } from './registry/registry.ts'
-export type { ServiceCounts } from './service-counts.ts'
+export { type RegistryPolicy, registryDefaults } from './registry/registry-state.ts'
 export type * from './tasks/task.ts'
 export { dispatchQueue } from './tasks/task-document.ts'

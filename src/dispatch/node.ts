@@ -1,5 +1,5 @@
 /**
- * The records that dispatch speaks of: what a node offers, how loaded it is, what a task asks for, and how both are
+ * The records of dispatch: what a node offers, how loaded it is, what a task asks for, and how both are
  * shown. Plain data; every other file of this module, the wire and the stores use these words.
  */
 
@@ -58,24 +58,20 @@ export interface TaskError {
 }
 
 /** The codes that dispatch itself gives to the end of an attempt; a node's own codes stand beside them. */
-export const faultCodes = [
-  'node_lost',
-  'superseded',
-  'moved',
-  'forgotten',
-  'accept_timeout',
-  'idle_timeout',
-  'rejected',
-  'drained',
-  'lease_lost',
-  'deadline_exceeded',
-  'poison',
-  'cancelled',
-  'failed',
-] as const
-
-/** One of `faultCodes`. */
-export type FaultCode = (typeof faultCodes)[number]
+export type FaultCode =
+  | 'node_lost'
+  | 'superseded'
+  | 'moved'
+  | 'forgotten'
+  | 'accept_timeout'
+  | 'idle_timeout'
+  | 'rejected'
+  | 'drained'
+  | 'lease_lost'
+  | 'deadline_exceeded'
+  | 'poison'
+  | 'cancelled'
+  | 'failed'
 
 /** A task as the registry sees it: what to place, never its payload. `attempt` is the job's attempt, its fence. */
 export interface TaskSpec {
@@ -86,7 +82,7 @@ export interface TaskSpec {
   /** How often an attempt ended for nothing because its node went to another server. @default 0 */
   readonly moveCount?: number
   readonly service: string
-  /** What it asks for as one word, the same on every server: see `demandKind`. */
+  /** What it asks for as one text, the same on every server: see `demandKind`. */
   readonly kind: string
   /** Slots by service, all of them on one node in one reservation. */
   readonly uses: Readonly<Record<string, number>>

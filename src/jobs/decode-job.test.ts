@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { decodeBackoff, decodeClaimed, decodeJob } from './decode-job.ts'
+import { decodeClaimed, decodeJob } from './decode-job.ts'
+import { decodeMeta, encodeMeta, parseMeta } from './job-facts.ts'
 import type { ClaimedRecord } from './job-store.ts'
-import { backoffDefaults } from './lifecycle.ts'
+import { backoffDefaults, decodeBackoff } from './lifecycle.ts'
 
 function aRecord(record: Partial<ClaimedRecord> = {}): ClaimedRecord {
   return {
@@ -72,4 +73,28 @@ test('a back-off that cannot be used is the usual one: no wait is ever not a num
     '{"base":1}',
   ])
     assert.deepEqual(decodeBackoff(text), backoffDefaults, text)
+})
+
+test('a job without facts has no meta text', () => {
+  assert.equal(encodeMeta({}), null)
+  assert.equal(encodeMeta({ tags: [] }), null)
+  assert.deepEqual(parseMeta(null), {})
+  assert.deepEqual(decodeMeta(null).tags, [])
+})
+
+test('tags come back as they were given, and unknown fields are kept', () => {
+  assert.equal(encodeMeta({ tags: ['a', 'ä🚂'] }), '{"tags":["a","ä🚂"]}')
+  const kept = '{"tags":["a"],"trace":{"id":"7"}}'
+  assert.deepEqual(decodeMeta(kept).tags, ['a'])
+  assert.equal(encodeMeta(parseMeta(kept)), kept)
+  assert.equal(encodeMeta({ ...parseMeta(kept), tags: [] }), '{"trace":{"id":"7"}}')
+})
+
+test('a damaged meta text counts as empty', () => {
+  for (const kept of ['', '{', 'null', '7', '"a"', '["a"]']) {
+    assert.deepEqual(parseMeta(kept), {}, kept)
+    assert.deepEqual(decodeMeta(kept).tags, [], kept)
+  }
+  assert.deepEqual(decodeMeta('{"tags":"a"}').tags, [])
+  assert.deepEqual(decodeMeta('{"tags":["a",7,null,"b"]}').tags, ['a', 'b'])
 })

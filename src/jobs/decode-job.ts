@@ -1,17 +1,15 @@
-import { type Backoff, resolveBackoff } from '../core/backoff.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { isSealed, showSealed, whySealed } from './encryption/sealed-text.ts'
 import type { ClaimedJob, Job, JobError } from './job.ts'
-import { decodeLimitKey, decodeLock, decodeSchedule, decodeTags, decodeTrace } from './job-meta.ts'
+import { decodeMeta } from './job-facts.ts'
 import type { ClaimedRecord, JobRecord } from './job-store.ts'
-import { backoffDefaults } from './lifecycle.ts'
+import { decodeBackoff } from './lifecycle.ts'
 
 /**
- * Records become jobs here. A row that was damaged, or written by hand, must hold nobody up: showing it never
- * throws, and running it is refused with a reason (`undecodable`), which the worker writes down as the job's death.
+ * Turns stored records into jobs. Showing a damaged row never throws. Running it throws `undecodable`, and the worker
+ * writes that as the reason of the job's death. A sealed payload is shown as sealed, or passed on as it is stored
+ * (`passesSealed`) to a caller that may have the key.
  */
-
-/** What is sealed is shown as such, unless it is passed on to somebody who may have the key. */
 export function decodeJob(record: JobRecord, passesSealed = false): Job {
   const job = outline(record, passesSealed)
   if (isSealed(record.payload) && !passesSealed) return { ...job, payload: showSealed(record) }
@@ -28,8 +26,8 @@ export function decodeClaimed(record: ClaimedRecord, passesSealed = false): Clai
     payload: decodePayload(record, passesSealed),
     fence: record.fence ?? null,
     snoozeCount,
-    trace: decodeTrace(record.meta),
-    // Last, so that a shell can find them behind whatever the payload holds.
+    trace: decodeMeta(record.meta).trace,
+    // Last, so that a shell script finds them behind the payload.
     token,
     leaseEndsAt,
     handBackCount,
@@ -44,42 +42,19 @@ export function decodePayload(record: JobRecord, passesSealed = false): unknown 
   return parsed.value
 }
 
-export function decodeBackoff(text: string | null): Backoff {
-  if (text === null) return backoffDefaults
-  // Only what we wrote ourselves is here. Whatever else it is, the defaults are safe; a wait that is no number would be
-  // refused by the store, and with it the verdicts on other jobs in the same write.
-  try {
-    return resolveBackoff('backoff', JSON.parse(text) as Partial<Backoff>, backoffDefaults)
-  } catch {
-    return backoffDefaults
-  }
-}
-
 function outline(record: JobRecord, passesSealed: boolean): Omit<Job, 'payload'> {
   const { id, queue, kind, priority, uniqueKey, state, attempt, maxAttempts, runAt, createdAt } = record
   const { startedAt, finishedAt, workerId, timeoutMs, cancelRequested, cancelIgnored } = record
+  const { trace: _, onFailure: __, ...facts } = decodeMeta(record.meta)
   return {
-    id,
-    queue,
-    kind,
-    priority,
-    uniqueKey,
-    state,
-    attempt,
-    maxAttempts,
-    runAt,
-    createdAt,
-    startedAt,
-    finishedAt,
+    ...{ id, queue, kind, priority, uniqueKey, state, attempt, maxAttempts, runAt, createdAt },
+    ...{ startedAt, finishedAt },
     result: decodeResult(record, passesSealed),
     error: decodeError(record.error),
     workerId,
     backoff: decodeBackoff(record.backoff),
     timeoutMs,
-    tags: decodeTags(record.meta),
-    limitKey: decodeLimitKey(record.meta),
-    lock: decodeLock(record.meta),
-    schedule: decodeSchedule(record.meta),
+    ...facts,
     cancelRequested,
     cancelIgnored,
   }
@@ -117,6 +92,6 @@ function describeUndecodable(): JobError {
 function undecodable(id: string): SignalboxError {
   return new SignalboxError(
     'undecodable',
-    `The payload kept for job "${id}" is not JSON, so no handler can run it. Mend the row and retry the job, or cancel it.`,
+    `The payload kept for job "${id}" is not JSON, so no handler can run it. Repair the row and retry the job, or cancel it.`,
   )
 }

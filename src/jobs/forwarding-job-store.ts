@@ -4,6 +4,8 @@ import type {
   CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
+  EndedQuery,
+  JobEnd,
   JobRecord,
   JobStore,
   LeaseRef,
@@ -23,11 +25,9 @@ import type { QueueLimits } from './queue-limits.ts'
 export class ForwardingJobStore implements JobStore {
   protected readonly inner: JobStore
   readonly addClaimed?: NonNullable<JobStore['addClaimed']>
-  readonly claimsInOrder: boolean
 
   constructor(inner: JobStore) {
     this.inner = inner
-    this.claimsInOrder = inner.claimsInOrder === true
     if (inner.addClaimed !== undefined)
       this.addClaimed = (job, request) => this.addClaimedTo(inner.addClaimed!.bind(inner), job, request)
   }
@@ -98,6 +98,10 @@ export class ForwardingJobStore implements JobStore {
 
   reach(query: ReachQuery): Promise<string | null> {
     return this.inner.reach(query)
+  }
+
+  ends(query: EndedQuery): Promise<readonly JobEnd[]> {
+    return this.inner.ends(query)
   }
 
   cancel(id: string): Promise<CancelAnswer | undefined> {

@@ -1,10 +1,10 @@
 import { SignalboxError } from '../core/errors.ts'
 
-/** Why a job could not be ended, or did not end as its handler meant; and what everyone is told whose token does not hold it. */
+/** The token no longer holds the job. */
 export function leaseLost(id: string): SignalboxError {
   return new SignalboxError(
     'lease_lost',
-    `Job "${id}" is no longer held with this token: it ended, or its lease ran out and was lost. Nothing was written. If it ran out: raise leaseMs, renew sooner, or free the event loop.`,
+    `Job "${id}" is no longer held with this token: it ended, or its lease expired. Nothing was written. If it expired: raise leaseMs, renew sooner, or unblock the event loop.`,
     { details: { jobId: id } },
   )
 }
@@ -16,7 +16,7 @@ export function timedOut(id: string, timeoutMs: number): SignalboxError {
 export function ackMissing(id: string): SignalboxError {
   return new SignalboxError(
     'ack_missing',
-    `The handler of job "${id}" must end it in a transaction, and returned without a committed ack or nack.`,
+    `The handler of job "${id}" must end it in a transaction, but returned without a committed ack or nack.`,
   )
 }
 
@@ -27,18 +27,18 @@ export function rolledBack(id: string): SignalboxError {
   )
 }
 
-/** Errors of ours after which no further attempt can help, whatever attempts are left. */
+/** Errors after which no further attempt can help. */
 const final = new WeakSet<object>()
 
 export function isFinal(error: unknown): boolean {
   return typeof error === 'object' && error !== null && final.has(error)
 }
 
-/** `told` is what is wrong with it and where. */
-export function unfit(id: string, kind: string, told: string): SignalboxError {
+/** `issues` says what is wrong, and where. */
+export function unfit(id: string, kind: string, issues: string): SignalboxError {
   const error = new SignalboxError(
     'invalid_payload',
-    `The payload kept for job "${id}" does not fit the kind "${kind}": ${told}. Mend the schema or the handler and retry the job, or add it anew.`,
+    `The payload kept for job "${id}" does not fit the kind "${kind}": ${issues}. Fix the schema or the handler and retry the job, or add it again.`,
     { details: { jobId: id, kind } },
   )
   final.add(error)
@@ -49,7 +49,15 @@ export function notFound(id: string): SignalboxError {
   return new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
 }
 
-/** `name` is what the call calls the job that waits. */
+/** The box or the server on which a caller waited was closed. */
+export function waitClosed(): SignalboxError {
+  return new SignalboxError(
+    'closed',
+    'This box was closed, so it waits for no job any more. The job itself goes on: open another box and wait again.',
+  )
+}
+
+/** `name` names the dependent job in the message. */
 export function unknownDependency(name: string, id: string): SignalboxError {
   return new SignalboxError(
     'invalid_argument',

@@ -2,81 +2,69 @@ import type { CallerTransaction, TransactionEnder } from '../core/caller-transac
 import type { NewDependencies } from './dependencies/dependency-store.ts'
 import type { FinalState, JobState, LiveState } from './job.ts'
 import type { QueueLimits } from './queue-limits.ts'
-import type { StopSignal } from './stop-signal.ts'
 
 /**
- * What jobs ask of a backend. A store keeps rows, order and leases; why a job fails, waits or dies is decided in
- * lifecycle.ts. Each operation is one atomic step and reads the store's own clock; none takes the time from outside.
+ * The job store of an engine. It keeps rows, order and leases; `lifecycle.ts` decides why a job fails, waits or dies. Each
+ * operation is one atomic step and reads the store's clock; none takes the time from outside.
  *
  * A lease is (job, token). It is live while its row says so and `leaseEndsAt` is after the store's clock. Renewing and
- * settling are conditional on a live lease: an expired one is lost, whether or not anybody has taken it back yet, so
- * the verdict never depends on a sweeper's timing. Claiming, finding and listing likewise judge leases and due times at
- * the moment of the call.
+ * settling need a live lease: an expired one is lost even before it is reclaimed, so a verdict never depends on the
+ * timing of a sweeper. Claiming, finding and listing also judge leases and due times at the moment of the call.
  *
- * Values users gave (payload, result, error, back-off, meta) come and go as JSON text that is kept byte for byte. Of
- * `meta` a store reads one word: its `limitKey`, which is what the limits of a queue are counted by.
+ * Payload, result, error, back-off and meta are JSON text that is kept byte for byte. Of `meta` a store reads only the
+ * `limitKey`, by which the limits of a queue count.
  */
 export interface JobStore extends TransactionEnder {
   /**
-   * Writes all of them or none; answers in order. With a unique key that a live job of the queue has (compared byte
-   * by byte), nothing is written for it and the answer is that job's id, `duplicate: true`; also when two adds race,
-   * and within one call. With `tx`, in that transaction of the caller's.
+   * Writes all jobs or none, and answers in order. If a live job of the queue has the same unique key (compared byte by
+   * byte), nothing is written for it and the answer is that job's id with `duplicate: true`; also when two adds race, and
+   * within one call. With `tx`: in the caller's transaction.
    *
-   * A job that depends on others is written `waiting`, with what it waits for in the same transaction. A dependency on a job of the same
-   * call that came to a duplicate is a need for the job that was there.
+   * A job with dependencies is written as `waiting`, with its dependencies in the same transaction. A dependency on a
+   * duplicate of the same call becomes a dependency on the job that was there.
    *
-   * `wakeUps` are the topics that the caller will wake when it is done: a store whose notifier is the database itself may send
-   * the wake-up along, behind the write. It may as well not.
+   * The caller wakes the topics `wakeUps` afterwards. A store whose notifier is the database may send them with the write.
    */
   add(jobs: readonly NewJob[], tx?: unknown, wakeUps?: readonly string[]): Promise<readonly Added[]>
 
   /**
-   * Adds a job that is due and has no unique key, and hands it to the claimer in the same step: one commit instead of
-   * two between a producer and a worker that stands idle beside it. Only if it would be the next anyway: no job waits
-   * in its queue, no lease has run out, the queue is not paused. Undefined: nothing was written. Engines on which that
-   * saves nothing leave it out.
+   * Adds a job that is due and has no unique key, and leases it to the claimer in the same step: one commit instead of two
+   * before an idle worker of the same process starts. Only if the job would be next anyway: its queue is empty and not
+   * paused, and no lease has expired. Undefined: nothing was written. Engines that gain nothing by it leave it out.
    */
   addClaimed?(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined>
 
   /**
-   * Hands out due jobs under a new lease, by priority (higher first), then due time, then id, over all the queues
-   * together; each to one claimer. `attempt` is counted here. Takes up what other claimers let run out, and never
-   * hands out a job of a paused queue or of a kind not asked for.
+   * Leases due jobs by priority (higher first), then due time, then id, over all the queues together; each job to one
+   * claimer. `attempt` rises here. Includes jobs whose lease expired; never jobs of a paused queue or of another kind.
    *
-   * Of a queue with limits it hands out what they leave room for, and marks it `limited`. Among jobs of one `limitKey`
-   * the order is as ever; a key without room holds up no other. It looks at up to 1,000 keys that have jobs ready, in the
-   * order of claims over all of them together, and where there are more goes on behind them the next time.
+   * Of a queue with limits it leases as many jobs as have capacity, and marks them `limited`. A `limitKey` without
+   * capacity delays no other key. One claim reads up to 1,000 keys with ready jobs, in the order of claims; the next one
+   * continues behind them.
    */
   claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]>
 
   /**
-   * Claims that a worker sends without waiting for the answer to the one before are carried out in the order in which
-   * they were sent. Engines on which they are not, or which gain nothing by it, leave it out and are asked one by one.
-   */
-  readonly claimsInOrder?: boolean
-
-  /**
-   * Keeps the leases that are still live: never shortens one. Answers for those that took, in any order. An engine may
-   * keep jobs that were claimed together alive together; then the others are kept too.
+   * Extends the leases that are still live; never shortens one. Returns those, in any order. An engine may renew all jobs
+   * of one claim together.
    */
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]>
 
   /**
-   * Writes the verdicts whose lease is live; answers, for each in order, whether it took. A verdict that would bring
-   * back a job whose cancellation was asked for writes `cancelled` instead; one that completes it notes `cancelIgnored`.
+   * Writes the verdicts whose lease is live. Returns, in order, whether each was written. If cancellation was requested, a
+   * verdict that would bring the job back writes `cancelled`, and one that completes it sets `cancelIgnored`.
    */
   settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]>
 
   /**
-   * The same for one verdict, inside the caller's open transaction, which decides when it counts. Throws
-   * `invalid_argument` (not a transaction of this engine's drivers, or a pool), `transaction_required` (not in a
-   * transaction), `wrong_database`; whatever else the database says is passed on. Where the answer is no, or it throws,
-   * the transaction may have failed, and the caller must not commit it: see `endTransaction`.
+   * The same for one verdict, in the caller's open transaction. Throws `invalid_argument` (not a transaction of this
+   * engine's drivers, or a pool), `transaction_required` (not in a transaction), `wrong_database`, and errors of the
+   * database. After false or an error the caller must not commit: see `endTransaction`.
    */
   settleIn(tx: unknown, verdict: Verdict): Promise<boolean>
 
   /**
-   * Runs `work` in a transaction of the store's own, then writes the verdict it answers, then commits. Nothing is
+   * Runs `work` in a transaction, writes the verdict that it returns, then commits. Nothing is
    * kept when `work` throws (that error is thrown on), when the lease is lost (`lease_lost`), when it takes longer than
    * `timeoutMs` (`transaction_timeout`), or when the database gives it up (`transaction_conflict`: deadlock,
    * serialisation, lock wait). When COMMIT's answer is lost: `commit_unknown`.
@@ -84,23 +72,23 @@ export interface JobStore extends TransactionEnder {
   transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void>
 
   /**
-   * Several transactions' worth of work under one commit, each in a savepoint of its own. Answers, in order, what each
-   * threw, or undefined when it was committed. Throws only when the commit as a whole failed: then nothing was kept.
+   * The same for several, under one commit, each in a savepoint. Returns, in order, what each threw, or undefined when it
+   * was committed. Throws only when the commit failed: then nothing was kept.
    */
   transactAll(
     works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
     options: TransactOptions,
   ): Promise<readonly (undefined | { readonly error: unknown })[]>
 
-  /** What has become of these attempts; in order. Never waits for another transaction. */
+  /** What became of these attempts, in order. Never waits for another transaction. */
   outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]>
 
-  /** Which of these running jobs somebody wants cancelled: their ids. */
+  /** The ids of those of these running jobs whose cancellation was requested. */
   cancelRequests(leases: readonly LeaseRef[]): Promise<readonly string[]>
 
   /**
-   * Takes back up to `limit` jobs whose lease ran out: back to `ready` at their old `runAt` when attempts are left,
-   * else `dead` with `expired` as its error; `cancelled` where that was asked for. `claim` does so by itself.
+   * Reclaims up to `limit` jobs whose lease expired: `ready` at their old `runAt` if attempts are left, else `dead` with
+   * the error `expired`; `cancelled` if that was requested. `claim` does this by itself.
    */
   reclaim(
     limit: number,
@@ -110,20 +98,22 @@ export interface JobStore extends TransactionEnder {
   /** Newest first, by id; `before` is the last id of the page before. */
   list(query: ListQuery): Promise<readonly JobRecord[]>
   /**
-   * An id with no more than `rows` live and as many ended jobs from it up to `before`, so that a list down to it costs
-   * so much and no more, whatever it looks for. Null: no more than these lie below, or the list bounds itself.
+   * An id such that at most `rows` live and `rows` ended jobs lie between it and `before`. So a list down to it has a
+   * bounded cost. Null: no more jobs lie below, or the list bounds itself.
    */
   reach(query: ReachQuery): Promise<string | null>
 
-  /** Ends a job that is not running; asks for it when it is. Undefined: no such job. A job that has ended stays as it is. */
+  /** Jobs of a queue in the order of their ends, then of their ids. */
+  ends(query: EndedQuery): Promise<readonly JobEnd[]>
+
+  /** Ends a job that is not running, or requests that of a running one. An ended job stays as it is. Undefined: no such job. */
   cancel(id: string): Promise<CancelAnswer | undefined>
   /**
-   * Makes a dead, cancelled or completed job ready again, with its id, attempt 0 and a lease number that goes on
-   * rising; makes a live one that is not running due now, attempt 0. `running` is left alone. `taken`: its unique key
-   * belongs to another live job now.
+   * Makes an ended job ready again, with the same id and attempt 0; its lease number continues to rise. A live job that is
+   * not running becomes due now, with attempt 0. A running job stays as it is. `taken`: another live job has its unique key.
    */
   retry(id: string): Promise<RetryAnswer | undefined>
-  /** `retry` for up to `limit` dead jobs, oldest first; those whose key is taken are left. Answers how many took. */
+  /** `retry` for up to `limit` dead jobs, oldest first, except those whose key is taken. Returns how many. */
   retryDead(query: {
     readonly queue?: string
     readonly kind?: string
@@ -134,7 +124,7 @@ export interface JobStore extends TransactionEnder {
   stats(): Promise<readonly QueueStats[]>
   pause(queue: string): Promise<void>
   resume(queue: string): Promise<void>
-  /** Sets the limits of a queue, or lifts them with null. They count from then on, for every claim anywhere. */
+  /** Sets the limits of a queue; null removes them. They hold for every later claim, in every process. */
   setLimits(queue: string, limits: QueueLimits | null): Promise<void>
   /**
    * Deletes these jobs with their logs, those that ended and live ones that are not running; one that runs stays, and
@@ -164,7 +154,7 @@ export interface NewJob {
   readonly dependsOn?: NewDependencies | null
 }
 
-/** What an add came to. */
+/** The answer to an add. */
 export interface Added {
   readonly id: string
   readonly duplicate: boolean
@@ -180,17 +170,10 @@ export interface ClaimRequest {
 }
 
 /** A job as a store keeps it. */
-export interface JobRecord {
-  readonly id: string
-  readonly queue: string
-  readonly kind: string
-  readonly payload: string
-  readonly priority: number
-  readonly uniqueKey: string | null
+export interface JobRecord extends Omit<NewJob, 'due' | 'dependsOn'> {
   /** As of the moment of the call: a due `scheduled` job is `ready`, one whose lease ran out is `ready` or `dead`. */
   readonly state: JobState
   readonly attempt: number
-  readonly maxAttempts: number
   /** How often a worker handed it back without burning an attempt. */
   readonly handBackCount: number
   /** How often its handler snoozed it, which burns no attempt either. */
@@ -201,25 +184,23 @@ export interface JobRecord {
   readonly finishedAt: number | null
   readonly workerId: string | null
   readonly leaseEndsAt: number | null
-  readonly backoff: string | null
-  readonly timeoutMs: number | null
-  /** As it was added. */
-  readonly meta: string | null
   readonly result: string | null
   readonly error: string | null
   readonly cancelRequested: boolean
   readonly cancelIgnored: boolean
-  /** What stands in the place of values that are hidden from whoever looks; a store leaves it out. */
+  /** The text that replaces values which are hidden from the reader; a store leaves it out. */
   readonly hiddenAs?: string
+  /** The group of an error of which some is hidden; a store leaves it out. */
+  readonly errorGroup?: string
 }
 
-/** A job just handed out. */
+/** A job that was just claimed. */
 export interface ClaimedRecord extends JobRecord {
   readonly token: string
   readonly leaseEndsAt: number
-  /** Its queue has limits: its end may make room for another. */
+  /** Its queue has limits: its end may free capacity for another. */
   readonly limited?: true
-  /** The fence of its lock; a store leaves it out, what stands before it fills it in. */
+  /** The fence of its lock; `DependentJobStore` fills it in. */
   readonly fence?: number
 }
 
@@ -297,6 +278,21 @@ export interface ReachQuery {
   readonly among?: 'live' | 'ended'
 }
 
+export interface EndedQuery {
+  readonly queue: string
+  /** Jobs that ended then or later. */
+  readonly from: number
+  /** Of those that ended just then, only jobs with a higher id. */
+  readonly after?: string
+  readonly limit: number
+}
+
+/** That a job ended. */
+export interface JobEnd extends Pick<JobRecord, 'id' | 'kind' | 'attempt' | 'createdAt' | 'startedAt'> {
+  readonly state: FinalState
+  readonly finishedAt: number
+}
+
 export interface CancelAnswer {
   readonly state: JobState
   readonly cancelRequested: boolean
@@ -317,4 +313,16 @@ export interface QueueStats {
   readonly dead: number
   /** Since when its longest waiting ready job could have been claimed; null when none is ready. */
   readonly oldestReadyAt: number | null
+}
+
+/**
+ * Stops a transaction. An AbortSignal fits. Workers use a plainer one: an AbortSignal with a listener per job cost as much
+ * as writing to the database's socket.
+ */
+export interface StopSignal {
+  readonly aborted: boolean
+  readonly reason: unknown
+  throwIfAborted(): void
+  addEventListener(type: 'abort', heard: () => void): void
+  removeEventListener(type: 'abort', heard: () => void): void
 }

@@ -1,10 +1,11 @@
 import type { Backoff } from '../core/backoff.ts'
 import type { Failure } from '../core/describe-error.ts'
-import type { JobLock } from './dependencies/dependency.ts'
-import type { JobProgress } from './logs/progress.ts'
+import type { BlockedInterval, JobAttempt } from './attempts/job-attempts.ts'
+import type { JobFacts } from './job-facts.ts'
+import type { JobProgress } from './logs/job-logs.ts'
 
 /**
- * A job, from the moment it is added until for ever after.
+ * The life of a job.
  *
  *     add ──▶ scheduled ──due──▶ ready ──claim──▶ running ──ack──▶ completed
  *                ▲                 ▲                 ├── nack, attempts left ──▶ scheduled
@@ -24,7 +25,7 @@ export { jobStates } from '../core/job-states.ts'
 /** Why a job failed, as it is kept and shown. */
 export type JobError = Failure
 
-/** Whose run a job is. */
+/** The schedule that added a job. */
 export interface JobSchedule {
   readonly name: string
   readonly slotAt: number | null
@@ -35,12 +36,12 @@ export interface JobDependency {
   readonly id: string
   /** Null: it is gone. */
   readonly state: JobState | null
-  /** Nobody waits for it any more. */
+  /** The dependent no longer waits for it. */
   readonly isMet: boolean
 }
 
 /** A job as its users see it. Instants are epoch milliseconds of the store's clock. */
-export interface Job<Payload = unknown> {
+export interface Job<Payload = unknown> extends JobFacts {
   readonly id: string
   readonly queue: string
   readonly kind: string
@@ -62,22 +63,15 @@ export interface Job<Payload = unknown> {
   readonly workerId: string | null
   readonly backoff: Backoff
   readonly timeoutMs: number | null
-  readonly tags: readonly string[]
-  /** What the limits of its queue count it by; null: the queue alone. */
-  readonly limitKey: string | null
-  /** The line it stands in before each attempt; null: none. */
-  readonly lock: JobLock | null
-  /** The schedule that added it, and for which slot (null: out of turn); null: somebody else did. */
-  readonly schedule: JobSchedule | null
-  /** It runs, and somebody wants it cancelled. */
+  /** It runs, and its cancellation was requested. */
   readonly cancelRequested: boolean
-  /** It completed although somebody wanted it cancelled. */
+  /** It completed although its cancellation was requested. */
   readonly cancelIgnored: boolean
 }
 
-/** A job that was looked up by its id, with what its attempts said of themselves. */
+/** A job that was found by its id, with its progress and its dependencies. */
 export interface FoundJob<Payload = unknown> extends Job<Payload> {
-  /** How far it is, or was at last, as its handler said; null: it did not say. */
+  /** The latest progress that its handler reported; null: none. */
   readonly progress: JobProgress | null
   /** How often it was put off without burning an attempt. */
   readonly snoozeCount: number
@@ -85,11 +79,15 @@ export interface FoundJob<Payload = unknown> extends Job<Payload> {
   readonly dependencies: readonly JobDependency[]
   /** The jobs that were added to wait for it, up to 100. */
   readonly dependents: readonly JobDependency[]
+  /** The attempts that failed or were lost, oldest first: the last 50. */
+  readonly attempts: readonly JobAttempt[]
+  /** The times in which it waited for other jobs or for its lock, oldest first. The one that lasts has no `endedAt`. */
+  readonly blocked: readonly BlockedInterval[]
 }
 
-/** A job in somebody's hands: only who has the token can renew or end it. */
+/** A claimed job. Only the holder of the token can renew or end it. */
 export interface ClaimedJob<Payload = unknown> extends Job<Payload> {
-  /** The fence of its lock, to hand to whatever the lock guards; null: it has none. */
+  /** The fence of its lock, for the system that the lock protects; null: it has no lock. */
   readonly fence: number | null
   /** Opaque: a number that rises with every claim of the job, for ever, and a nonce. */
   readonly token: string
@@ -98,6 +96,6 @@ export interface ClaimedJob<Payload = unknown> extends Job<Payload> {
   readonly handBackCount: number
   /** How often it was put off without burning an attempt. */
   readonly snoozeCount: number
-  /** Whose doing it is, as a W3C traceparent; null: nobody said. */
+  /** The W3C traceparent of its cause; null: none was given. */
   readonly trace: string | null
 }

@@ -1,10 +1,10 @@
-import { type Backoff, backoffMs } from '../core/backoff.ts'
+import { type Backoff, backoffMs, resolveBackoff } from '../core/backoff.ts'
 import type { Verdict } from './job-store.ts'
 
-/** What came of an attempt. Results and errors are JSON text already. */
+/** The outcome of an attempt. Results and errors are JSON text. */
 export type Outcome =
   | { readonly kind: 'returned'; readonly result: string | null }
-  /** The handler failed. `retryInMs` or `backoff` overrules the job's back-off, `dead` the attempts that are left. */
+  /** The handler failed. `retryInMs` or `backoff` replaces the job's back-off; `dead` ends it although attempts are left. */
   | {
       readonly kind: 'threw'
       readonly error: string
@@ -12,13 +12,13 @@ export type Outcome =
       readonly backoff?: Partial<Backoff> | undefined
       readonly dead?: boolean
     }
-  /** Nobody's fault: a deploy, or the store's trouble. The attempt is given back. */
+  /** A deploy, or an error of the store. The attempt does not count. */
   | { readonly kind: 'interrupted'; readonly delayMs: number }
-  /** Not yet: back in line after that time, as if it had not been claimed. As often as it likes. */
+  /** Ready again after that time, as if it had not been claimed. Any number of times. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
   | { readonly kind: 'cancelled'; readonly error: string | null }
 
-/** What judging needs to know of a job. */
+/** What `judge` needs to know of a job. A claimed record has all of it. */
 export interface Judged {
   readonly id: string
   readonly token: string
@@ -26,13 +26,14 @@ export interface Judged {
   readonly maxAttempts: number
   readonly handBackCount: number
   readonly snoozeCount: number
-  readonly backoff: Backoff
+  /** As an object, or as the store keeps it. */
+  readonly backoff: Backoff | string | null
 }
 
-/** After so many hand-backs an attempt counts, or a job that always outlives its worker's deploys would go round for ever. */
+/** Later hand-backs use up an attempt: a job that runs longer than the time between deploys would otherwise never end. */
 export const maxFree = 10
 
-/** The most that every store's column holds. A job may be snoozed more often; the count stays there. */
+/** The largest value of the column. A job may be snoozed more often; the count stays here. */
 const maxSnoozeCount = 2 ** 31 - 1
 
 export const backoffDefaults: Backoff = { baseMs: 2_000, factor: 2, jitter: 0.2, maxMs: 3_600_000 }
@@ -42,7 +43,17 @@ const handedBack: string = JSON.stringify({
   message: `It was handed back by stopping workers more than ${maxFree} times, and no attempts are left.`,
 })
 
-/** What becomes of a job. Stores write the verdict; they never second-guess it. */
+/** Decodes a stored back-off. A damaged row gets the defaults: a store would refuse the whole write for one bad delay. */
+export function decodeBackoff(text: string | null): Backoff {
+  if (text === null) return backoffDefaults
+  try {
+    return resolveBackoff('backoff', JSON.parse(text) as Partial<Backoff>, backoffDefaults)
+  } catch {
+    return backoffDefaults
+  }
+}
+
+/** Decides what happens to a job after an attempt. Stores write the verdict and never change it. */
 export function judge(
   job: Judged,
   outcome: Outcome,
@@ -56,7 +67,9 @@ export function judge(
     case 'threw': {
       const { error, retryInMs, dead } = outcome
       if (dead === true || exhausted) return verdict(job, 'dead', ranMs, { error })
-      const backoff = outcome.backoff === undefined ? job.backoff : { ...job.backoff, ...outcome.backoff }
+      const own =
+        typeof job.backoff === 'object' && job.backoff !== null ? job.backoff : decodeBackoff(job.backoff)
+      const backoff = { ...own, ...outcome.backoff }
       const delayMs = retryInMs ?? Math.round(backoffMs(backoff, job.attempt, random))
       return verdict(job, 'scheduled', ranMs, { error, delayMs })
     }
@@ -78,7 +91,7 @@ export function judge(
   }
 }
 
-/** Field by field and without spreading: it is made for every job. */
+/** Without spreading: it is built for every job. */
 function verdict(
   job: Judged,
   state: Verdict['state'],

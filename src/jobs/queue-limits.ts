@@ -1,12 +1,11 @@
 import type { Duration } from '../core/duration.ts'
-import { SignalboxError } from '../core/errors.ts'
-import { duration, onlyKeys, show, whole } from '../core/options.ts'
+import { invalidArgument, type SignalboxError } from '../core/errors.ts'
+import { duration, onlyKeys, refuse, whole } from '../core/options.ts'
 
 /**
- * How much of a queue may run at once, and how much may start in a time: of the whole queue, and of each key that its
- * jobs carry (a tenant, an account). What counts is an attempt: from its claim until its end is written or its lease is
- * over by the store's clock. A store holds to it when it claims, so no process can go past it, and nothing has to be
- * given back by one that died.
+ * How many jobs of a queue may run at once, and how many may start in a period: of the whole queue, and of each `limitKey`
+ * (a tenant, an account). An attempt counts from its claim until its end is written or its lease expires by the store's
+ * clock. The store enforces limits when it claims, so no process can exceed them, and a process that died returns nothing.
  */
 export interface QueueLimits extends Limit {
   /** The same for each `limitKey`; jobs without one are counted for the queue alone. */
@@ -14,18 +13,18 @@ export interface QueueLimits extends Limit {
 }
 
 export interface Limit {
-  /** So many run at once; null: any number. */
+  /** How many may run at once; null: any number. */
   readonly concurrency: number | null
   readonly rate: Rate | null
 }
 
-/** So many starts in any span of that length. */
+/** At most `count` starts in any span of `perMs`. */
 export interface Rate {
   readonly count: number
   readonly perMs: number
 }
 
-/** Limits as they are given. Every field may be left out; at least one must be there. */
+/** Limits as users give them, with at least one field. */
 export interface LimitOptions extends OneLimitOptions {
   readonly perKey?: OneLimitOptions | null | undefined
 }
@@ -38,34 +37,27 @@ export interface OneLimitOptions {
 const most = 1_000_000
 const longestMs = 86_400_000
 
-/** Checks limits and makes them whole. Throws `invalid_argument` for limits of 0, which would hold everything up for ever. */
+/** Checks limits and fills them in. Throws `invalid_argument`, also for limits of 0, which would block the queue for ever. */
 export function resolveLimits(name: string, options: unknown): QueueLimits {
   const { perKey, ...own } = known(name, options, ['concurrency', 'rate', 'perKey']) as LimitOptions
-  const limits = {
-    ...resolveOne(name, own),
-    perKey:
-      perKey === undefined || perKey === null
-        ? null
-        : resolveOne(`${name}.perKey`, known(`${name}.perKey`, perKey, ['concurrency', 'rate'])),
+  const queue = resolveOne(name, own)
+  if (perKey === undefined || perKey === null) {
+    if (isEmpty(queue)) throw limitsNothing(name)
+    return { ...queue, perKey: null }
   }
-  for (const [where, limit] of [
-    [name, limits],
-    [`${name}.perKey`, limits.perKey],
-  ] as const) {
-    const isEmpty = limit !== null && limit.concurrency === null && limit.rate === null
-    if (isEmpty && !(where === name && limits.perKey !== null)) throw limitsNothing(where)
-  }
-  return limits
+  const keyName = `${name}.perKey`
+  const key = resolveOne(keyName, known(keyName, perKey, ['concurrency', 'rate']))
+  if (isEmpty(key)) throw limitsNothing(keyName)
+  return { ...queue, perKey: key }
+}
+
+function isEmpty({ concurrency, rate }: Limit): boolean {
+  return concurrency === null && rate === null
 }
 
 function known(name: string, value: unknown, keys: readonly string[]): OneLimitOptions {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} must be limits such as { concurrency: 10 } or { rate: { count: 100, perMs: '1m' } }, not ${show(value)}.`,
-      { details: { option: name } },
-    )
-  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    refuse(name, "limits such as { concurrency: 10 } or { rate: { count: 100, perMs: '1m' } }", value)
   onlyKeys(name, value, keys)
   return value
 }
@@ -81,13 +73,7 @@ function resolveOne(name: string, { concurrency, rate }: OneLimitOptions): Limit
 }
 
 function resolveRate(name: string, rate: { readonly count: number; readonly perMs: Duration }): Rate {
-  if (typeof rate !== 'object') {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} must be a count in a time, such as { count: 100, perMs: '1m' }, not ${show(rate)}.`,
-      { details: { option: name } },
-    )
-  }
+  if (typeof rate !== 'object') refuse(name, "a count in a time, such as { count: 100, perMs: '1m' }", rate)
   onlyKeys(name, rate, ['count', 'perMs'])
   return {
     count: whole(`${name}.count`, rate.count, { min: 1, max: most }),
@@ -96,9 +82,8 @@ function resolveRate(name: string, rate: { readonly count: number; readonly perM
 }
 
 function limitsNothing(name: string): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     `${name} limits nothing: give concurrency, rate or perKey, or null to lift the limits.`,
-    { details: { option: name } },
+    name,
   )
 }

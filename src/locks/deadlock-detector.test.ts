@@ -25,7 +25,7 @@ function createStage(looks: readonly (readonly WaitingHolder[])[], options = {})
     },
     async fail(key: LockKey, { node, seq }: { node: string; seq: number }, value: string) {
       ended.push(`${node} for ${key.operation} at ${seq}: ${JSON.parse(value).code}`)
-      return { failed: true, told: { requesters: [], everyone: false, changed: true }, revision: 1 }
+      return { failed: true, notified: { requesters: [], everyone: false, changed: true }, revision: 1 }
     },
   } as unknown as LockStore
   const notifier = { wake: () => undefined, listen: () => () => undefined }
@@ -43,7 +43,7 @@ test('a circle is followed from a noted wait queue, and its youngest wait ends o
   assert.deepEqual(ended, ['B for a at 7: deadlock'])
 })
 
-test('what was noted is looked at once, and with nothing noted nobody is asked', async () => {
+test('a suspected wait queue is checked once, and without suspects the store is not asked', async () => {
   const { detector, asked } = createStage([[]])
   await detector.look()
   assert.deepEqual(asked, [])

@@ -8,13 +8,13 @@ import { type Blocking, findVictims, nameOfQueue } from './wait-graph.ts'
 /**
  * Looks for deadlocks where one may have come about, and ends the youngest wait of each.
  *
- * A circle is closed by a step: somebody joins a wait queue, or a wait queue is handed to somebody who waits elsewhere. So whoever
- * takes such a step notes the wait queue, and only from noted wait queues is it asked whether the holder waits, and for whom. Those
- * who wait ask again all the time, which notes their wait queues again: also when the process that noted them first is gone.
- * Wait queues whose holder waits nowhere are looked at once and no further.
+ * A step closes a circle: a requester joins a wait queue, or a waiter is granted a lock while it waits elsewhere. Each such
+ * step marks its wait queue as a suspect. The detector asks only for suspects whether the holder waits, and for whom.
+ * Waiters ask for their position all the time, which marks their wait queues again, even if the first process is gone.
+ * A wait queue whose holder waits nowhere is checked once.
  */
 export interface DeadlockDetector {
-  /** Somebody waits in this wait queue, as far as is known. */
+  /** Marks a wait queue that probably has waiters. */
   suspect(key: LockKey): void
   /** Looks, unless it did so a moment ago or nothing was noted. */
   look(): Promise<void>
@@ -61,7 +61,7 @@ export function createDeadlockDetector({ store, notifier }: LocksParts, times: L
   async function end({ who, waitsFor, seq }: WaitingHolder): Promise<void> {
     const value = JSON.stringify({
       code: 'deadlock',
-      message: `${who.node} waits for ${describe(waitsFor)} and those it waits for wait for what it holds; as the youngest wait it was ended.`,
+      message: `Deadlock: ${who.node} waits for ${describe(waitsFor)}, whose holder waits for a lock that ${who.node} holds. Its wait was the youngest, so it was ended.`,
     })
     wakeForStep(notifier, waitsFor, await store.fail(waitsFor, { ...who, seq }, value, times))
   }

@@ -1,5 +1,6 @@
 import type { Failure } from '../core/describe-error.ts'
 import { SignalboxError } from '../core/errors.ts'
+import { parseJson } from '../core/json.ts'
 import type { AcquireAnswer, LockHolder, LockOutcome, LockQueue } from './lock.ts'
 import type { LockKey, WaitQueueView } from './lock-store.ts'
 import type { HolderView, LastOutcome, OutcomeKind, Standing } from './rules/index.ts'
@@ -72,14 +73,9 @@ export function failureOf(value: string | null): Failure {
     : { message: value ?? 'It failed without saying why.' }
 }
 
-/** What we wrote ourselves; a row that somebody else damaged is shown as text. */
+/** Parses JSON that the store wrote; a row that was damaged from outside is shown as text. */
 export function parse(value: string | null): unknown {
-  if (value === null) return null
-  try {
-    return JSON.parse(value)
-  } catch {
-    return value
-  }
+  return value === null ? null : parseJson(value, value)
 }
 
 export function describe({ operation, resource }: LockKey): string {

@@ -1,3 +1,4 @@
+import { within } from '../core/deadline.ts'
 import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
@@ -95,7 +96,7 @@ async function holdOne(
   const isNew = options.requestId === undefined
   const turn = await awaitTurn(locks, operation, resource, { ...rest, requestId, isNew, inHand }, 'turn')
   if (turn.status === 'granted') return turn.held
-  // Whoever wants a turn is not told of others' results.
+  // A requester that wants a turn does not learn other requesters' results.
   const { code, message } =
     turn.status === 'failed' ? turn.error : { code: undefined, message: 'It was done.' }
   const what = `${operation} of ${JSON.stringify(resource)}`
@@ -105,7 +106,7 @@ async function holdOne(
     })
   throw new SignalboxError(
     'timeout',
-    `The turn for ${what} did not come within its deadline. Wait longer, or look at who holds it.`,
+    `The turn for ${what} did not come within its deadline. Wait longer, or check its holder.`,
   )
 }
 
@@ -117,7 +118,7 @@ export type Turn =
 
 interface TurnOptions extends HoldOptions {
   readonly requestId: string
-  /** Nobody has asked with this requestId before, so a grant at once is as old as the asking. */
+  /** The requestId is new, so an immediate grant is as old as this call. */
   readonly isNew: boolean
   /** The wait queues that this request holds. */
   readonly inHand?: Set<string>
@@ -207,8 +208,9 @@ async function askUntil(
         throw waitClosed(who)
       }
       if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
-      // Its grant, or its position, ran out while somebody stood still: whoever wants a turn joins the wait queue again. For one who
-      // wants a result there may be one by now; and where others know the requestId, one of them may have left the wait queue.
+      // The grant or the position ran out while this process or the store stood still. A request for a turn joins the wait
+      // queue again. A request for a result may find one by now; and where other processes know the requestId, one of them
+      // may have left the wait queue.
       else if (event && !(event.type === 'lost' && want === 'turn' && isNew)) return endOf(event)
     }
     const held = grant && (await takeUp(locks, who, grant, ttl, inHand))
@@ -218,10 +220,8 @@ async function askUntil(
 
 /** Leaves the wait queue. It does not wait long for a store that is away: the position expires there by itself. */
 async function leaveSoon(locks: LockCalls, who: Asking): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, leaveMs)
-  await Promise.race([locks.leave(who).catch(() => undefined), late])
-  clearTimeout(timer)
+  const left = locks.leave(who).catch(() => undefined)
+  await within(leaveMs, left, () => undefined)
 }
 
 const leaveMs = 1_000
@@ -349,7 +349,7 @@ class HeldLock implements Held {
     if (this.#inHand.has(name))
       throw new SignalboxError(
         'conflict',
-        `This request holds ${operation} of ${JSON.stringify(resource)} already, or asks for it at this moment. Use that one, or ask with a request of its own.`,
+        `This request holds ${operation} of ${JSON.stringify(resource)} already, or asks for it at this moment. Use that one, or ask with another requestId.`,
       )
     this.#inHand.add(name)
     const signal = options.signal ? AbortSignal.any([this.signal, options.signal]) : this.signal
@@ -394,8 +394,8 @@ class HeldLock implements Held {
   async #renewWith(progress: unknown): Promise<void> {
     const sentAt = performance.now()
     try {
-      const told = progress === undefined ? {} : { progress }
-      await this.#locks.renew({ ...this.#who(), ttlMs: this.#ttlMs, ...told })
+      const notified = progress === undefined ? {} : { progress }
+      await this.#locks.renew({ ...this.#who(), ttlMs: this.#ttlMs, ...notified })
       this.#lostAt = Math.max(this.#lostAt, sentAt + this.#ttlMs)
       this.#watchDeadline()
     } catch (error) {

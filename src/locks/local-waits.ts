@@ -1,14 +1,15 @@
+import { within } from '../core/deadline.ts'
 import { SignalboxError } from '../core/errors.ts'
 
 /**
- * Who waits for a turn here. When the locks are closed all of them leave their wait queues first: one that stayed would be
- * granted in its time, and everybody behind it would wait until it is clear that nobody takes that up.
+ * The waits for a turn in this process. When the locks close, all of them leave their wait queues first. A wait that stayed
+ * would be granted later, and all waiters behind it would wait until its take-up window is over.
  */
 export class Waits {
   readonly #open = new Set<Promise<unknown>>()
   #isOver = false
 
-  /** Nobody may wait any more. */
+  /** No wait may begin any more. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -26,10 +27,7 @@ export class Waits {
   async end(): Promise<void> {
     this.#isOver = true
     if (this.#open.size === 0) return
-    const { promise: late, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, leaveWithinMs)
-    await Promise.race([Promise.allSettled(this.#open), late])
-    clearTimeout(timer)
+    await within(leaveWithinMs, Promise.allSettled(this.#open), () => undefined)
   }
 }
 

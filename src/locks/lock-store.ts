@@ -3,11 +3,11 @@ import type {
   HolderView,
   LastOutcome,
   LockTimes,
+  Notified,
   RenewTerms,
   Requester,
   Ruled,
   Standing,
-  Told,
   Want,
 } from './rules/index.ts'
 
@@ -16,7 +16,7 @@ import type {
  * the store's own clock. What a step does is said once, in src/locks/rules/rules.ts; a store that cannot run those (Redis has
  * its scripts) does the same, and the conformance suite and a random walk hold it to that.
  *
- * Every answer says who is to be told; telling them is the caller's affair, by the notifier and after the commit.
+ * Every answer says whom to notify. The caller does that, by the notifier and after the commit.
  */
 export interface LockStore {
   acquire(key: LockKey, ask: AcquireAsk, times: LockTimes): Promise<Ruled<{ readonly standing: Standing }>>
@@ -55,7 +55,7 @@ export interface LockStore {
     times: LockTimes,
   ): Promise<Ruled<{ readonly standing: Standing | undefined }>>
 
-  /** Ends one wait as failed with this error, if it is still at that position: whoever waited is told as of any end. */
+  /** Ends one wait as failed with this error, if it is still at that position; the waiter learns it as any other outcome. */
   fail(
     key: LockKey,
     who: Requester & { readonly seq: number },
@@ -63,7 +63,7 @@ export interface LockStore {
     times: LockTimes,
   ): Promise<Ruled<{ readonly failed: boolean }>>
 
-  /** A wait queue as it is now, with up to `limit` of those who wait; a lease that ran out shows as nobody holding. */
+  /** A wait queue as it is now, with up to `limit` waiters; a holder whose lease ran out is left out. */
   inspect(key: LockKey, limit: number): Promise<WaitQueueView | undefined>
   /** Wait queues that are held or waited for, by operation and then resource. `after` is the last key of the page before. */
   list(query: WaitQueueQuery): Promise<readonly WaitQueueSummary[]>
@@ -75,10 +75,13 @@ export interface LockStore {
   findWaitingHolders(keys: readonly LockKey[]): Promise<readonly WaitingHolder[]>
 
   /**
-   * Brings up to `limit` wait queues to the present whose time has come (a lease, a take-up, a delay, a deadline), and forgets
-   * what is over: wait queues that nobody holds or waits for and outcomes past their time. Answers who is to be told.
+   * Applies due changes (a lease, a take-up, a delay, a deadline) to up to `limit` wait queues. It deletes wait queues
+   * without holder and waiters, and outcomes past their time. Answers which requesters to notify.
    */
-  sweep(limit: number, times: LockTimes): Promise<readonly { readonly key: LockKey; readonly told: Told }[]>
+  sweep(
+    limit: number,
+    times: LockTimes,
+  ): Promise<readonly { readonly key: LockKey; readonly notified: Notified }[]>
 }
 
 /** One queue: an operation on a resource. */
@@ -87,7 +90,7 @@ export interface LockKey {
   readonly resource: string
 }
 
-/** Somebody who holds one wait queue and waits in another. */
+/** A requester that holds one lock and waits for another. */
 export interface WaitingHolder {
   readonly who: Requester
   readonly holds: LockKey

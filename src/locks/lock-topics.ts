@@ -1,5 +1,5 @@
 import type { LockKey } from './lock-store.ts'
-import type { Requester, Ruled, Told } from './rules/index.ts'
+import type { Notified, Requester, Ruled } from './rules/index.ts'
 
 /**
  * Who is woken for what. One who waits hears its own topic and the end of the wait queue; one who looks on hears the wait queue. So a
@@ -35,7 +35,7 @@ export function isQueueTopic(name: string): boolean {
 export function wakeFor(
   notifier: LocksNotifier,
   key: LockKey,
-  { requesters, everyone, changed }: Told,
+  { requesters, everyone, changed }: Notified,
   except?: Requester,
 ): void {
   for (const who of requesters) {
@@ -50,16 +50,17 @@ export function wakeFor(
 export function wakeForStep(
   notifier: LocksNotifier,
   key: LockKey,
-  { told, elsewhere }: Ruled<object>,
+  { notified, elsewhere }: Ruled<object>,
   except?: Requester,
 ): void {
-  wakeFor(notifier, key, told, except)
-  for (const other of elsewhere ?? []) wakeFor(notifier, { ...key, operation: other.operation }, other.told)
+  wakeFor(notifier, key, notified, except)
+  for (const other of elsewhere ?? [])
+    wakeFor(notifier, { ...key, operation: other.operation }, other.notified)
 }
 
 /**
- * Parts with their lengths before them, so that no two lists of names make the same topic. Whoever waits keeps two of
- * them: joined, a text is in one piece, where one that was added up would keep every step of that.
+ * Each part follows its length, so that two different lists of names never make the same topic. Each waiter keeps two
+ * topics: `join` makes one flat string, where `+` would keep every intermediate one.
  */
 function topic(kind: string, ...names: readonly string[]): string {
   return [`locks.${kind}`, ...names.flatMap((name) => [name.length, name])].join(':')

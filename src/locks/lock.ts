@@ -14,7 +14,7 @@ export interface LockRequest extends LockKey {
 export interface AcquireOptions extends LockRequest {
   /** Wait in the queue when it is busy; false: be refused. @default true */
   readonly wait?: boolean | undefined
-  /** `result`: leave when somebody has succeeded. `turn`: have a turn all the same. @default 'result' */
+  /** `result`: leave after another requester's success. `turn`: wait for a turn anyway. @default 'result' */
   readonly want?: Want | undefined
   /** How long a grant lasts without renewal: 100 ms to 24 h. @default 30_000 */
   readonly ttlMs?: Duration | undefined

@@ -22,7 +22,7 @@ export interface LocksForJobs {
 
 const nodePrefix = 'job:'
 
-/** A job asks as a node of its own, for a turn: that another succeeded does not do its work. */
+/** Each job requests locks as its own node, and for a turn: another job's success does not do its work. */
 export function createLocksForJobs(locks: () => Locks, notifier: LocksNotifier): LocksForJobs {
   return {
     async ask(ask) {
@@ -46,7 +46,7 @@ export function createLocksForJobs(locks: () => Locks, notifier: LocksNotifier):
       try {
         await locks().leave(requestOf(ask))
       } catch (error) {
-        // It was granted just now, and nobody will take it up: that ends by itself.
+        // The grant came just now, and no holder will take it up: it ends after its take-up window.
         if (!isSignalboxError(error, 'conflict')) throw error
       }
     },

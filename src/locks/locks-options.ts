@@ -1,5 +1,5 @@
 import { encodeError } from '../core/describe-error.ts'
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument, type SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole, withDefaults } from '../core/options.ts'
 import type { AcquireOptions, LockRequest } from './lock.ts'
@@ -22,15 +22,15 @@ export interface LocksOptions {
   readonly takeUpMs?: number | undefined
   /** How long the end is kept for those who waited. @default 60_000 */
   readonly keepMs?: number | undefined
-  /** After a lease that ran out nobody is granted for so long. @default 0 */
+  /** After an expired lease, the lock grants nothing for this time. @default 0 */
   readonly lockDelayMs?: number | undefined
   /** The most who may wait in one wait queue. @default 10_000 */
   readonly maxWaiters?: number | undefined
   /** False makes `wait: false` the default of every acquire. @default true */
   readonly multiNode?: boolean | undefined
   /**
-   * Pairs of operations that exclude each other on the same resource: `[['pull', 'delete']]`. Whoever uses the namespace
-   * must be told the same. @default none
+   * Pairs of operations that exclude each other on the same resource: `[['pull', 'delete']]`. All processes that use the
+   * namespace need the same pairs. @default none
    */
   readonly conflicts?: Conflicts | undefined
 }
@@ -90,7 +90,7 @@ export function resolveConflicts(name: string, conflicts: unknown): Conflicts {
 }
 
 function refuseConflicts(name: string, allowed: string): SignalboxError {
-  return new SignalboxError('invalid_argument', `${name} must be ${allowed}.`, { details: { option: name } })
+  return invalidArgument(`${name} must be ${allowed}.`, name)
 }
 
 const requestKeys: readonly string[] = ['operation', 'resource', 'node', 'requestId']
@@ -171,20 +171,14 @@ export function resolveEnd(options: {
     }
   }
   if (result !== undefined) {
-    throw new SignalboxError(
-      'invalid_argument',
-      'release has a result with the outcome "failure"; give an error.',
-    )
+    throw invalidArgument('release has a result with the outcome "failure"; give an error.')
   }
   return { outcome, value: encodeError(error ?? 'failed'), terminal: flag('release.terminal', terminal) }
 }
 
 function refuse(field: string, isGiven: boolean): void {
   if (!isGiven) return
-  throw new SignalboxError(
-    'invalid_argument',
-    `release has ${field} with the outcome "success"; leave it out.`,
-  )
+  throw invalidArgument(`release has ${field} with the outcome "success"; leave it out.`)
 }
 
 export interface ListLocksOptions {
@@ -220,5 +214,5 @@ function decodeCursor(cursor: unknown): LockKey {
   } catch {
     // As below: whatever it is, it is none of ours.
   }
-  throw new SignalboxError('invalid_argument', 'list.cursor is not one that a page ended with.')
+  throw invalidArgument('list.cursor is not one that a page ended with.')
 }

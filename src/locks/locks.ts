@@ -50,7 +50,7 @@ export interface Locks extends AsyncDisposable {
   /** What happens in a wait queue: to `node` where one is named, else to all. A waiter keeps its position while it watches. */
   watch(options: WatchOptions): AsyncIterable<LockEvent>
   /**
-   * The whole loop: look whether it is there, ask for the lock, wait, look again, and do it only when nobody else has.
+   * The whole loop: check, ask for the lock, wait, check again, and run only if no other requester has done it.
    *
    *     const image = await locks.singleFlight('pull', 'app:1.2', { node, check: findLocal, run: (held) => pull(held.signal) })
    */
@@ -62,11 +62,11 @@ export interface Locks extends AsyncDisposable {
 export interface ReleaseOptions extends LockRequest {
   readonly token: number
   readonly outcome: 'success' | 'failure'
-  /** With `success`: told to everybody who waited. */
+  /** With `success`: all waiters get it. */
   readonly result?: unknown
   /** With `failure`: why. */
   readonly error?: unknown
-  /** With `failure`: nobody else should try; everybody who waits is told so. @default false */
+  /** With `failure`: no other requester should try; all waiters get the failure. @default false */
   readonly terminal?: boolean | undefined
 }
 
@@ -107,7 +107,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
   const waits = new Waits()
 
   /** Wakes those whom a step concerns but the one who knows by its answer, and gives that on. */
-  function told<Answer extends Ruled<object>>(key: LockKey, answer: Answer, except?: Requester): Answer {
+  function wake<Answer extends Ruled<object>>(key: LockKey, answer: Answer, except?: Requester): Answer {
     wakeForStep(notifier, key, answer, except)
     if (answer.elsewhere) {
       for (const { operation } of answer.elsewhere) sweeper.suspect({ ...key, operation })
@@ -121,7 +121,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       const ask = resolveAcquire(options, times.multiNode, false)
       sweeper.wake()
       const answer = await store.acquire(key, ask, times)
-      const { standing } = told(key, answer, answer.standing.status === 'granted' ? ask : undefined)
+      const { standing } = wake(key, answer, answer.standing.status === 'granted' ? ask : undefined)
       if (standing.status === 'queued') sweeper.suspect(key)
       return decodeStanding(key, standing)
     },
@@ -130,7 +130,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       onlyRequestKeys('release', options, releaseKeys)
       const key = resolveKey('release', options)
       const who = { ...resolveRequester('release', options), token: resolveToken('release', options.token) }
-      const { released } = told(key, await store.release(key, who, resolveEnd(options), times))
+      const { released } = wake(key, await store.release(key, who, resolveEnd(options), times))
       if (released === undefined) throw lockLost(key, who.node)
       if (released.next !== null) sweeper.suspect(key)
       return { next: released.next?.node ?? null }
@@ -145,7 +145,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
         ttlMs: ttlMs === undefined ? undefined : lockSpan('renew.ttlMs', ttlMs),
         progress: progress === undefined ? undefined : encodeJson('renew.progress', progress),
       }
-      const { expiresAt } = told(key, await store.renew(key, who, terms, times))
+      const { expiresAt } = wake(key, await store.renew(key, who, terms, times))
       if (expiresAt === undefined) throw lockLost(key, who.node)
       return { expiresAt }
     },
@@ -153,7 +153,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
     async leave(options) {
       onlyRequestKeys('leave', options)
       const key = resolveKey('leave', options)
-      const { left } = told(key, await store.leave(key, resolveRequester('leave', options), times))
+      const { left } = wake(key, await store.leave(key, resolveRequester('leave', options), times))
       if (left === true) sweeper.suspect(key)
       if (left !== 'holding') return { left }
       throw new SignalboxError(
@@ -180,7 +180,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       onlyRequestKeys('evict', options)
       const key = resolveKey('evict', options)
       const who = resolveRequester('evict', options)
-      const { evicted } = told(key, await store.evict(key, who, times))
+      const { evicted } = wake(key, await store.evict(key, who, times))
       if (evicted) {
         sweeper.suspect(key)
         return { evicted: true }

@@ -27,7 +27,7 @@ export async function createFlight<Value>(
   const { check, run, ...rest } = options
   callable('singleFlight.check', check)
   callable('singleFlight.run', run)
-  // The same request all the way: whoever finds nothing after a success asks again from its old position.
+  // Keep the requestId: a caller that finds nothing after a success asks again from its old position.
   const requestId = createId()
   for (let isNew = true; ; isNew = false) {
     const present = await check()
@@ -55,7 +55,7 @@ async function fly<Value>(
   }
 }
 
-/** The lock is not held any more, and the answer that would have said why was lost. The work is done all the same. */
+/** The lock is not held any more, and the answer with the reason was lost. The work itself is done. */
 function unlessUnknown(error: unknown): void {
   if (!isSignalboxError(error, 'commit_unknown')) throw error
 }
@@ -73,5 +73,5 @@ function resultOf(value: unknown): { readonly result?: unknown } {
 
 function failed({ code, message }: { readonly code?: string; readonly message: string }): SignalboxError {
   if (code === 'timeout') return new SignalboxError('timeout', message)
-  return new SignalboxError('conflict', `Nobody could do it: ${message}`)
+  return new SignalboxError('conflict', `No holder succeeded: ${message}`)
 }

@@ -1,8 +1,8 @@
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument } from '../core/errors.ts'
 import { oneOf, onlyKeys, show } from '../core/options.ts'
 
 /**
- * The fence at the guarded database. A lease alone excludes nobody: a holder that was frozen past its time still
+ * The fence at the guarded database. A lease alone cannot exclude a holder that was frozen past its time and still
  * believes that it holds. So the write itself shows its token, and the row remembers the greatest it has taken:
  *
  *     a shows 33 ──▶ taken, the row says 33
@@ -74,5 +74,5 @@ function quoted(name: string, value: unknown, mark: string): string {
   if (typeof value === 'string' && value !== '' && !value.includes('\0')) {
     return mark + value.replaceAll(mark, mark + mark) + mark
   }
-  throw new SignalboxError('invalid_argument', `sqlFence.${name} must be a name, not ${show(value)}.`)
+  throw invalidArgument(`sqlFence.${name} must be a name, not ${show(value)}.`)
 }

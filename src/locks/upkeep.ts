@@ -7,14 +7,14 @@ import type { LocksParts } from './locks.ts'
 import type { LockTimes } from './rules/index.ts'
 
 /**
- * Ends dead leases and calls the next waiter, for wait queues that nobody asks about meanwhile; and ends deadlocks. Safe anywhere and any number
- * of times: every step is conditional on what it finds. It begins with the first use and rests when nothing was used for
- * a while, so a box that only once took a lock does not go on asking its store.
+ * Ends expired leases, calls the next waiter of wait queues that no process asks about meanwhile, and ends deadlocks. Any
+ * number of sweepers may run: every step checks what it finds. It begins with the first use and rests after a while
+ * without use, so a box that took a lock once does not keep asking its store.
  */
 export interface Sweeper extends AsyncDisposable {
   /** There may be something to sweep from now on. */
   wake(): void
-  /** Somebody waits in this wait queue, so that it may be part of a deadlock. */
+  /** This wait queue has a waiter, so it may be part of a deadlock. */
   suspect(key: LockKey): void
   /** Undefined while it rests. */
   readonly loop: Loop | undefined
@@ -22,7 +22,7 @@ export interface Sweeper extends AsyncDisposable {
 
 const idleMs = 250
 const batch = 200
-/** Longer than anything that was asked for is likely to take; whoever asks again wakes it. */
+/** Longer than most calls take; the next call wakes it. */
 const restAfterMs = 120_000
 
 export function createSweeper(parts: LocksParts, times: LockTimes): Sweeper {
@@ -34,9 +34,9 @@ export function createSweeper(parts: LocksParts, times: LockTimes): Sweeper {
 
   async function step(): Promise<'more' | 'idle'> {
     const swept = await store.sweep(batch, times)
-    for (const { key, told } of swept) {
-      wakeFor(notifier, key, told)
-      if (told.requesters.length > 0) detector.suspect(key)
+    for (const { key, notified } of swept) {
+      wakeFor(notifier, key, notified)
+      if (notified.requesters.length > 0) detector.suspect(key)
     }
     await detector.look()
     if (swept.length > 0) lastUse = performance.now()

@@ -52,7 +52,7 @@ test('a holder of several wait queues is one, and its wait ends once', () => {
   assert.deepEqual(victims(['A:a>b@9', 'A:a2>b@9', 'B:b>a@1', 'B:b>a2@2']), ['A for b'])
 })
 
-test('the same node with another request is somebody else', () => {
+test('the same node with another requestId is another requester', () => {
   const [a, b] = ['A:a>b@5', 'B:b>a@7'].map(holder) as [WaitingHolder, WaitingHolder]
   const other = { ...b, who: { node: 'A', requestId: 'other' } }
   assert.equal(findVictims([a, other], alone).length, 1)

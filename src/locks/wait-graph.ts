@@ -2,8 +2,8 @@ import type { LockKey, WaitingHolder } from './lock-store.ts'
 import type { Requester } from './rules/index.ts'
 
 /**
- * Deadlocks, found in what is given. A waiter waits for the holder of its wait queue; when that one waits as well, for
- * somebody who waits, and so on back to the first, none of them will ever have its turn.
+ * Finds deadlocks among the given waits. A waiter waits for the holder of its wait queue. When that holder waits too, and
+ * so on back to the first, none of them will ever have its turn.
  *
  *     A holds deploy ──waits for──▶ backup, held by B ──waits for──▶ deploy
  */
@@ -12,8 +12,8 @@ import type { Requester } from './rules/index.ts'
 export type Blocking = (key: LockKey) => readonly LockKey[]
 
 /**
- * The waits that must end so that no circle is left: of each circle the youngest, which is the one with the highest
- * position. Whoever looks at the same circle chooses the same one.
+ * The waits that must end so that no circle is left: of each circle the youngest, which has the highest position. All
+ * processes that see the same circle choose the same wait.
  */
 export function findVictims(holders: readonly WaitingHolder[], blocking: Blocking): readonly WaitingHolder[] {
   const victims: WaitingHolder[] = []

@@ -6,7 +6,7 @@ import { createWaitQueueNotifier, wakeDelayMs } from './wait-queue-notifier.ts'
 const key = { operation: 'pull', resource: 'app:1.2' }
 const queue = queueTopic(key)
 
-/** Notes what is woken, and wakes whoever awaits the next. */
+/** Records wake-ups, and resolves `next` at the next one. */
 function createNotes(): LocksNotifier & { readonly woken: string[]; next(): Promise<void> } {
   const woken: string[] = []
   let wake: () => void = () => undefined
@@ -24,7 +24,7 @@ function createNotes(): LocksNotifier & { readonly woken: string[]; next(): Prom
   }
 }
 
-test('whoever waits is woken at once, and a wait queue once for all that happened in a moment', async () => {
+test('waiters are woken at once, and watchers once for all changes of a moment', async () => {
   const notes = createNotes()
   const notifier = createWaitQueueNotifier(notes)
   const who = requesterTopic(key, { node: 'a', requestId: 'r' })

@@ -1,9 +1,9 @@
 import { isQueueTopic, type LocksNotifier } from './lock-topics.ts'
 
 /**
- * A notifier that wakes wait queues a moment later, once for all that happened in them meanwhile. Whoever looks on looks after a
- * pause anyway (wait-queue-hub.ts), and a wait queue that is taken and given back all the time would be woken for each. Those who wait are
- * woken at once.
+ * A notifier that wakes the watchers of a wait queue a moment later, once for all changes meanwhile. Watchers pause
+ * between two looks anyway (wait-queue-hub.ts), and a busy wait queue would wake them for every change. Waiters are woken
+ * at once.
  */
 export interface WaitQueueNotifier extends LocksNotifier {
   /** Wakes what is left. */
@@ -25,7 +25,7 @@ export function createWaitQueueNotifier(notifier: LocksNotifier): WaitQueueNotif
     try {
       for (const topic of topics) notifier.wake(topic)
     } catch {
-      // The store was closed meanwhile: nobody listens there, and elsewhere they look by themselves.
+      // The store was closed meanwhile: it has no listeners here, and other processes poll.
     }
   }
 

@@ -12,9 +12,9 @@ import type { Sweeper } from './upkeep.ts'
 import { createQueueHub, nameOf, positionsIn, type WaitQueueHub } from './wait-queue-hub.ts'
 
 /**
- * A wait queue's changes, as they happen. One who waits sees its own standing: where it is in the wait queue, that it was granted, how
- * the wait queue ended; and keeps its position by looking. One who looks on sees the wait queue. Wake-ups are hints: everybody looks by
- * itself now and then, and what is told is always what the store says at that moment.
+ * A wait queue's changes, as they happen. A waiter sees its own standing (its position, its grant, the outcome) and keeps
+ * its position by watching. An observer sees the wait queue. Wake-ups are hints: every watcher polls now and then, and
+ * each event shows the store's state at that moment.
  */
 export interface WatchOptions extends Partial<Pick<LockRequest, 'node' | 'requestId'>>, LockKey {
   /** Ends it. With the reason `draining` it is the server that goes, so a bound lease is left as it is. */
@@ -155,7 +155,7 @@ class WaiterWatch {
     this.#standing = answer.standing
     if (answer.standing?.status === 'queued') sweeper.suspect(key)
     if (answer.standing === undefined) {
-      // A turn that was released is nobody's news; a position that is not there, or not any more, is.
+      // The end of a turn that was released is no event; a position that is missing or was lost is one.
       return had?.status === 'granted' ? [] : [this.#number({ type: 'lost' }, answer.revision)]
     }
     const event = eventOf(answer.standing, who)
@@ -230,7 +230,7 @@ class WaiterWatch {
     return (isHolder ? holderPollMs : times.waiterLeaseMs / 3) * (0.75 + Math.random() / 4)
   }
 
-  /** Nobody hears a grant any more: it may take longer to be taken up, or the lease of a bound holder ends soon. */
+  /** No watcher hears a grant any more: the take-up window may be longer, or the lease of a bound holder ends soon. */
   #leaveStream(): void {
     const { parts, times, key, who, isBound, signal } = this.#own
     const standing = this.#standing

@@ -1,13 +1,6 @@
-/** Changes notified once: reports are compared, decided on and kept, and what is to be notified goes out through channels. */
+/** Notifies changes once: compares reports, decides, stores the decisions, and sends notifications through channels. */
 export type { Channel } from './channels/channel.ts'
-export type {
-  DingTalkChannel,
-  FeishuChannel,
-  SlackChannel,
-  SubscriptionChannel,
-  WebhookChannel,
-  WeComChannel,
-} from './channels/subscription-channel.ts'
+export type * from './channels/index.ts'
 export {
   signWebhook,
   verifyWebhook,
@@ -15,10 +8,9 @@ export {
   type WebhookCheck,
   type WebhookProblem,
   type WebhookVerdict,
-} from './channels/verify-webhook.ts'
-export type { Sender, SenderOptions } from './delivery/sender.ts'
+} from './channels/webhook-signature.ts'
+export type { Sender, SenderOptions, TestSendAnswer } from './delivery/sender.ts'
 export type { SendingCounts, SendingTrouble } from './delivery/sending-outcome.ts'
-export type { TestSendAnswer } from './delivery/test-send.ts'
 export type { SubjectMatch, TextMatch } from './match.ts'
 export { createMonitor, type Monitor, type MonitorParts } from './monitor.ts'
 export {
@@ -27,7 +19,6 @@ export {
   type ResolvedMonitorOptions,
   resolveMonitorOptions,
 } from './monitor-options.ts'
-export type { DeadNotifications, MonitorProblems, UnreadableChannel } from './monitor-problems.ts'
 export type {
   ExplainOptions,
   ListDecisionsOptions,
@@ -48,15 +39,17 @@ export type {
 export type { ResealAnswer } from './secrets/reseal.ts'
 export { SecretKeys } from './secrets/secret-keys.ts'
 export type {
+  DeadNotifications,
   ExplainedDecision,
   Explanation,
+  MonitorProblems,
   ShownDecision,
   ShownNotification,
   ShownSubject,
   ShownVerdict,
   ShownWindow,
+  UnreadableChannel,
 } from './shown-records.ts'
-export type { Silence, SilenceOptions } from './silence.ts'
 export type { GivenPlace, ShownName, ShownPlace, SubjectPlace } from './subject-forms.ts'
 export {
   type SubscribeOptions,
@@ -64,3 +57,4 @@ export {
   type SubscriptionOptions,
   subscriptionDefaults,
 } from './subscription.ts'
+export type { Silence, SilenceOptions } from './subscription-rules.ts'

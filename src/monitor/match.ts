@@ -1,4 +1,4 @@
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument } from '../core/errors.ts'
 import { onlyKeys, show, text } from '../core/options.ts'
 import { bothForms, placeKeys } from './subject-forms.ts'
 
@@ -44,10 +44,9 @@ function resolveText(name: string, value: unknown): TextMatch {
     onlyKeys(name, value, ['prefix'])
     return { prefix: text(`${name}.prefix`, (value as { prefix?: unknown }).prefix) }
   }
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `${name} must be text, a list of 1 to ${maxListed} texts or { prefix }, not ${show(value)}.`,
-    { details: { option: name } },
+    name,
   )
 }
 

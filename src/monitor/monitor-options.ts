@@ -1,5 +1,5 @@
 import type { Duration } from '../core/duration.ts'
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument } from '../core/errors.ts'
 import { duration, show, text, whole, withDefaults } from '../core/options.ts'
 import { parseAddressRules } from './delivery/address-rules.ts'
 
@@ -39,17 +39,12 @@ export const monitorDefaults: Required<{
   allowPrivate: [],
 }
 
-export interface ResolvedMonitorOptions {
-  readonly lockTtlMs: number
-  readonly notificationIntervalMs: number
-  readonly eventDedupTtlMs: number
-  readonly taskKeepMs: number
-  readonly keepMs: number
-  readonly batchSize: number
-  readonly maxConcurrent: number
-  readonly ignore: readonly string[]
-  readonly allowPrivate: readonly string[]
-}
+type ListOption = 'ignore' | 'allowPrivate'
+
+/** Options that are whole and checked; spans are in milliseconds. */
+export type ResolvedMonitorOptions = Readonly<
+  Record<Exclude<keyof MonitorOptions, ListOption>, number> & Record<ListOption, readonly string[]>
+>
 
 const day = 86_400_000
 const year = 365 * day
@@ -92,9 +87,5 @@ function fromPointer(pointer: string): string {
 function textList(name: string, value: unknown): readonly string[] {
   if (Array.isArray(value) && value.length <= 1_000)
     return value.map((item, index) => text(`${name}[${index}]`, item))
-  throw new SignalboxError(
-    'invalid_argument',
-    `${name} must be a list of at most 1000 texts, not ${show(value)}.`,
-    { details: { option: name } },
-  )
+  throw invalidArgument(`${name} must be a list of at most 1000 texts, not ${show(value)}.`, name)
 }

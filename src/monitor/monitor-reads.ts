@@ -1,4 +1,4 @@
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument } from '../core/errors.ts'
 import { oneOf, onlyKeys, text, whole } from '../core/options.ts'
 import type {
   DecisionQuery,
@@ -120,6 +120,6 @@ function decodeCursor(cursor: unknown): NonNullable<SubjectQuery['after']> {
       name: text('name', name),
     }
   } catch {
-    throw new SignalboxError('invalid_argument', 'subjects.cursor is not one that a page ended with.')
+    throw invalidArgument('subjects.cursor is not one that a page ended with.')
   }
 }

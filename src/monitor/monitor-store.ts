@@ -123,7 +123,7 @@ export interface WindowRecord {
 export interface ReportBatch {
   /** The rules that were decided by. */
   readonly revision: number
-  /** Of these subscriptions, at most so many notifications were made within `perMs` before this batch. */
+  /** Of these subscriptions, at most `most` notifications were made within `perMs` before this batch. */
   readonly throttles: readonly {
     readonly subscriptionId: string
     readonly perMs: number

@@ -1,15 +1,18 @@
 import { SignalboxError } from '../core/errors.ts'
 import { text } from '../core/options.ts'
 import { type JobStore, type JobsNotifier, queueTopic } from '../jobs/index.ts'
-import { type GuardStore, OnceTally } from '../once/index.ts'
+import { createUpkeep, type GuardStore, OnceTally } from '../once/index.ts'
 import type { Channel } from './channels/channel.ts'
-import { parseChannel as parseRealChannel } from './channels/index.ts'
-import type { SubscriptionChannel } from './channels/subscription-channel.ts'
+import { parseChannel as parseRealChannel, type SubscriptionChannel } from './channels/index.ts'
 import { createOutbound, type Outbound } from './delivery/outbound.ts'
-import { createSender, type Sender, type SenderOptions } from './delivery/sender.ts'
-import { sendTest, type TestSendAnswer } from './delivery/test-send.ts'
+import {
+  createSender,
+  type Sender,
+  type SenderOptions,
+  sendTest,
+  type TestSendAnswer,
+} from './delivery/sender.ts'
 import { type MonitorOptions, resolveMonitorOptions } from './monitor-options.ts'
-import { findProblems, type MonitorProblems } from './monitor-problems.ts'
 import {
   type ExplainOptions,
   encodeCursor,
@@ -31,6 +34,8 @@ import type { SecretKeys } from './secrets/secret-keys.ts'
 import { StoredChannels } from './secrets/stored-channels.ts'
 import {
   type Explanation,
+  findProblems,
+  type MonitorProblems,
   type ShownDecision,
   type ShownNotification,
   type ShownSubject,
@@ -39,7 +44,6 @@ import {
   showSubject,
   showWindows,
 } from './shown-records.ts'
-import { decodeSilence, resolveSilence, type Silence, type SilenceOptions } from './silence.ts'
 import { type GivenPlace, resolvePlace, showPlace } from './subject-forms.ts'
 import {
   decodeSubscription,
@@ -47,11 +51,16 @@ import {
   type SubscribeOptions,
   type Subscription,
 } from './subscription.ts'
-import { createRuleCache } from './subscription-rules.ts'
-import { createMonitorUpkeep } from './upkeep.ts'
+import {
+  createRuleCache,
+  decodeSilence,
+  resolveSilence,
+  type Silence,
+  type SilenceOptions,
+} from './subscription-rules.ts'
 
 /**
- * The verbs of the room: what users, the server and the command line say to the monitor. A report decides and writes what
+ * The verbs of the monitor: what users, the server and the command line say to the monitor. A report decides and writes what
  * is to be notified; notifying it is the sender's.
  */
 export interface Monitor extends AsyncDisposable {
@@ -78,11 +87,10 @@ export interface Monitor extends AsyncDisposable {
   /** Sends one that is dead or held once more. Throws `not_found`, `conflict`. */
   replay(id: string): Promise<{ readonly id: string; readonly status: 'pending' }>
   subjects(options?: ListSubjectsOptions): Promise<Page<ShownSubject>>
-  /** Sends a message through a channel now, past all queues and limits: for whoever sets it up. */
+  /** Sends a message through a channel now, past all queues and limits, for the person who sets it up. */
   test(channel: SubscriptionChannel): Promise<TestSendAnswer>
   /**
-   * Something that sends what was decided, once it is started. Any number may run, in any number of processes; a server
-   * has one of its own.
+   * A sender of the notifications, once it is started. Any number may run, in any number of processes; a server runs one.
    *
    *     await using sender = monitor.sender({ concurrency: 10 })
    *     await sender.start()
@@ -105,10 +113,10 @@ interface Page<Item> {
   readonly cursor: string | null
 }
 
-/** What the room is made of; the caller hands it in from a backend. */
+/** What a monitor is made of; the caller hands it in from a backend. */
 export interface MonitorParts {
   readonly store: MonitorStore
-  /** For tasks in hand; in the same store. */
+  /** For tasks that are being reported; in the same store. */
   readonly guards: GuardStore
   /** What was decided is sent by jobs; in the same store. */
   readonly jobs: JobStore
@@ -146,7 +154,14 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
     return outbound
   }
   const senders = new Set<Sender>()
-  const upkeep = createMonitorUpkeep(store, guards, resolved.keepMs)
+  const upkeep = createUpkeep({
+    name: 'monitor.upkeep',
+    idleMs: 60_000,
+    prune: async (limit) => [
+      await store.prune({ olderThanMs: resolved.keepMs, limit }),
+      await guards.prune(limit),
+    ],
+  })
 
   async function present(): ReturnType<typeof rules.book> {
     rules.drop()
@@ -169,7 +184,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
       const record = resolveSubscription(options, resolved.notificationIntervalMs, parseChannel)
       await store.subscribe({ ...record, channel: channels.encode(record.id, record.channel) })
       const { subscribers } = await present()
-      const made = subscribers.find(({ id }) => id === record.id)
+      const made = subscribers.get(record.id)
       if (made) return decodeSubscription(made.record, made.stored)
       throw new SignalboxError(
         'conflict',
@@ -185,7 +200,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
 
     async subscriptions() {
       const { subscribers } = await present()
-      return subscribers.map(({ record, stored }) => decodeSubscription(record, stored))
+      return Array.from(subscribers.values(), ({ record, stored }) => decodeSubscription(record, stored))
     },
 
     async silence(options) {
@@ -300,8 +315,8 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
     reseal: () => resealChannels(store, channels),
 
     async problems() {
-      const [{ subscribers }, counts] = await Promise.all([present(), store.countDead()])
-      return findProblems(subscribers, counts)
+      const [book, counts] = await Promise.all([present(), store.countDead()])
+      return findProblems(book, counts)
     },
 
     async [Symbol.asyncDispose]() {

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { decodeIdTime } from '../core/ids.ts'
 import { createMint } from './notification-queue.ts'
 
-test('ids go by the clock they are given and rise, whoever made the last one', () => {
+test('ids follow the given clock and rise, also after an id of another process', () => {
   const [here, there] = [createMint(), createMint()]
   let last = ''
   for (let round = 0; round < 1_000; round++) {

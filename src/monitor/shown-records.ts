@@ -1,51 +1,39 @@
+import { parseJson } from '../core/json.ts'
 import type {
+  DeadCount,
   DecisionRecord,
   KnownSubject,
   NotificationRecord,
-  NotificationStatus,
+  SubjectName,
   SubjectRecord,
+  WindowRecord,
 } from './monitor-store.ts'
 import type { Reason } from './report/decide.ts'
 import { type ShownPlace, showPlace } from './subject-forms.ts'
 import type { RuleBook } from './subscription-rules.ts'
 
-/** Records as answers show them: parsed, in words, without keys and secrets. */
-
-export interface ShownNotification extends ShownPlace {
-  readonly id: string
-  readonly subscriptionId: string
-  /** The subscription's name and where it goes; null: nobody is subscribed any more. */
+/** A notification without keys and secrets. */
+export interface ShownNotification
+  extends ShownPlace,
+    Omit<
+      NotificationRecord,
+      keyof SubjectName | 'stateHash' | 'windowMs' | 'channel' | 'from' | 'to' | 'error'
+    > {
+  /** The subscription's name and where it goes; null: it has ended. */
   readonly subscription: string | null
   readonly channel: string | null
-  /** 'change', 'flapping', 'reconcile'. */
-  readonly kind: string
   readonly from: unknown
   readonly to: unknown
-  readonly status: NotificationStatus
-  readonly attempt: number
-  readonly maxAttempts: number
-  readonly dueAt: number
-  readonly createdAt: number
-  readonly finishedAt: number | null
   readonly error: { readonly message: string; readonly code?: string } | null
-  /** It may have reached people before. */
-  readonly possibleRepeat: boolean
-  /** The message it shared with others. */
-  readonly digestId: string | null
-  readonly decisionId: string | null
-  readonly eventId: string | null
 }
 
-export interface ShownDecision extends ShownPlace {
-  readonly id: string
-  readonly taskId: string
+export interface ShownDecision
+  extends ShownPlace,
+    Pick<DecisionRecord, 'id' | 'taskId' | 'eventId' | 'observedAt' | 'decidedAt'> {
   readonly reason: Reason
   /** The states; `from` is null for a subject that was not known. */
   readonly from: unknown
   readonly to: unknown
-  readonly eventId: string | null
-  readonly observedAt: number
-  readonly decidedAt: number
   /** What became of it for each subscription. */
   readonly verdicts: readonly ShownVerdict[]
 }
@@ -70,29 +58,18 @@ export interface ShownSubject extends ShownPlace {
 }
 
 /** A notification of one state of a subject to one subscription: sent, or on its way. */
-export interface ShownWindow {
-  readonly subscriptionId: string
+export interface ShownWindow extends Omit<WindowRecord, 'stateHash'> {
   /** The subscription's name; null: it has ended. */
   readonly subscription: string | null
   /** The state that it is about. Left out when it is not known any more: its notification is older than `keepMs`. */
   readonly state?: unknown
   readonly isPresentState: boolean
-  readonly status: 'pending' | 'notified' | 'owed'
-  readonly notificationId: string
-  /** When it was last notified; null: never yet. */
-  readonly notifiedAt: number | null
-  /** Until when the same state is not notified again; null: there is no window. */
-  readonly endsAt: number | null
 }
 
 /** Why subscribers were notified of a subject, or not. */
 export interface Explanation extends ShownPlace {
   /** Null: it was never reported. */
-  readonly present: {
-    readonly state: unknown
-    readonly observedAt: number
-    readonly changedAt: number
-  } | null
+  readonly present: Pick<ShownSubject, 'state' | 'observedAt' | 'changedAt'> | null
   /** Who was notified what of it lately, or is about to be, and until when that is not notified again. */
   readonly windows: readonly ShownWindow[]
   /** Newest first. */
@@ -102,7 +79,7 @@ export interface Explanation extends ShownPlace {
 
 export function showNotification(record: NotificationRecord, { subscribers }: RuleBook): ShownNotification {
   const { subject, source, group, name, stateHash, windowMs, channel, from, to, error, ...rest } = record
-  const subscriber = subscribers.find(({ id }) => id === record.subscriptionId)
+  const subscriber = subscribers.get(record.subscriptionId)
   return {
     ...rest,
     ...showPlace({ source, group, name }),
@@ -146,7 +123,7 @@ export function showWindows(
     const state = stateOf.get(stateHash)
     return {
       ...window,
-      subscription: subscribers.find(({ id }) => id === window.subscriptionId)?.name ?? null,
+      subscription: subscribers.get(window.subscriptionId)?.name ?? null,
       ...(state === undefined ? {} : { state: JSON.parse(state) }),
       isPresentState: stateHash === known.stateHash,
     }
@@ -155,9 +132,47 @@ export function showWindows(
 
 /** A decision of an earlier version holds long states shortened, which is no JSON: that text is shown as it is. */
 function decodeState(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
+  return parseJson(text, text)
+}
+
+/** What needs an operator, by subscription. */
+export interface MonitorProblems {
+  /** Subscriptions with notifications that were given up. Those of ended subscriptions are not counted. */
+  readonly dead: readonly DeadNotifications[]
+  /** Subscriptions whose channel cannot be opened here: their notifications wait, or die when the seal is broken. */
+  readonly unreadable: readonly UnreadableChannel[]
+  /** How many subscriptions keep their secrets in plain. */
+  readonly plain: number
+}
+
+export interface DeadNotifications extends DeadCount {
+  /** The subscription's name. */
+  readonly subscription: string
+  /** The type of its channel. */
+  readonly channel: string
+}
+
+export interface UnreadableChannel {
+  readonly subscriptionId: string
+  readonly subscription: string
+  /** `secret_sealed`: another key opens it. `seal_broken`: no key does. */
+  readonly code: string
+  readonly message: string
+}
+
+export function findProblems({ subscribers }: RuleBook, counts: readonly DeadCount[]): MonitorProblems {
+  const all = [...subscribers.values()]
+  return {
+    dead: counts.flatMap(({ subscriptionId, count, since }) => {
+      const found = subscribers.get(subscriptionId)
+      if (found === undefined) return []
+      return [{ subscriptionId, subscription: found.name, channel: found.stored.type, count, since }]
+    }),
+    unreadable: all.flatMap(({ id, name, stored }) => {
+      if (stored.secrets !== 'unreadable') return []
+      const { code, message } = stored.problem!
+      return [{ subscriptionId: id, subscription: name, code, message }]
+    }),
+    plain: all.filter(({ stored }) => stored.secrets === 'plain').length,
   }
 }

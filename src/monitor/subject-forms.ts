@@ -1,4 +1,4 @@
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument, type SignalboxError } from '../core/errors.ts'
 import { onlyKeys, text } from '../core/options.ts'
 import { digestParts } from '../once/index.ts'
 import type { SubjectName } from './monitor-store.ts'
@@ -73,15 +73,11 @@ export function showPlace({ source, group, name }: Omit<SubjectName, 'subject'>)
 }
 
 function incomplete(option: string): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     `${option} names one subject by source and subject, or by source, timeSlot and venueId.`,
   )
 }
 
 export function bothForms(option: string): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    `${option} has fields of both forms. Give subject, or timeSlot and venueId.`,
-  )
+  return invalidArgument(`${option} has fields of both forms. Give subject, or timeSlot and venueId.`)
 }

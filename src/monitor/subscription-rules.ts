@@ -1,14 +1,16 @@
-import { createMatcher, type Matcher } from './match.ts'
-import type { MonitorStore, SilenceRecord, SubscriptionRecord } from './monitor-store.ts'
-import type { Listener } from './report/decide.ts'
+import type { Duration } from '../core/duration.ts'
+import { createId } from '../core/ids.ts'
+import { duration, onlyKeys, text, whole } from '../core/options.ts'
+import { createMatcher, type Matcher, resolveMatch, type SubjectMatch } from './match.ts'
+import type { MonitorStore, NewSilence, SilenceRecord, SubscriptionRecord } from './monitor-store.ts'
 import type { StoredChannel, StoredChannels } from './secrets/stored-channels.ts'
 import { decodeSubscriptionOptions, type ResolvedSubscriptionOptions } from './subscription.ts'
 
-/** A subscription, ready to be asked. */
-export interface Subscriber extends Listener {
+/** A subscription with its options, its matcher and its channel decoded. */
+export interface Subscriber extends ResolvedSubscriptionOptions {
+  readonly id: string
   readonly name: string
   readonly matcher: Matcher
-  readonly options: ResolvedSubscriptionOptions
   readonly record: SubscriptionRecord
   readonly stored: StoredChannel
 }
@@ -16,41 +18,60 @@ export interface Subscriber extends Listener {
 /** All subscriptions and silences, as of one revision. */
 export interface RuleBook {
   readonly revision: number
-  readonly subscribers: readonly Subscriber[]
+  /** By id, oldest first. */
+  readonly subscribers: ReadonlyMap<string, Subscriber>
   readonly silences: readonly (SilenceRecord & { readonly matcher: Matcher })[]
 }
 
 /**
- * The rules as this process knows them. They are read once and kept for a minute; a report reads the revision with
- * everything else it reads, so a change of rules, by whomever, is noticed by the very next report.
+ * The rules as this process knows them. They are read once and kept for a minute. A report reads the revision with the
+ * subjects, so the next report notices a change of rules.
  */
 export interface RuleCache {
-  book(): Promise<RuleBook>
+  /** The rules, at most `maxAgeMs` old. @default 60_000 */
+  book(maxAgeMs?: number): Promise<RuleBook>
   /** These rules are not the present ones. */
   drop(): void
 }
 
-const keptMs = 60_000
-
-export function createRuleCache(store: Pick<MonitorStore, 'rules'>, channels: StoredChannels): RuleCache {
+/** `defaults` are for subscriptions that do not say. */
+export function createRuleCache(
+  store: Pick<MonitorStore, 'rules'>,
+  channels: StoredChannels,
+  defaults: Partial<ResolvedSubscriptionOptions> = {},
+): RuleCache {
   let kept: { readonly book: Promise<RuleBook>; readonly readAt: number } | undefined
+  let decoded: ReadonlyMap<string, Subscriber> = new Map()
 
   async function read(): Promise<RuleBook> {
     const { revision, subscriptions, silences } = await store.rules()
+    const subscribers = new Map(subscriptions.map((record) => [record.id, decode(record)]))
+    decoded = subscribers
+    const matched = silences.map((record) => ({
+      ...record,
+      matcher: createMatcher(JSON.parse(record.match)),
+    }))
+    return { revision, subscribers, silences: matched }
+  }
+
+  function decode(record: SubscriptionRecord): Subscriber {
+    const known = decoded.get(record.id)
+    // A sender reads the rules every second: opening sealed channels each time would cost more than sending.
+    if (known?.record.channel === record.channel && known.record.options === record.options) return known
     return {
-      revision,
-      subscribers: subscriptions.map((record) => createSubscriber(record, channels)),
-      silences: silences.map((record) => ({ ...record, matcher: createMatcher(JSON.parse(record.match)) })),
+      ...decodeSubscriptionOptions(record, defaults),
+      ...{ id: record.id, name: record.name, record, stored: channels.decode(record) },
+      matcher: createMatcher(JSON.parse(record.match)),
     }
   }
 
   return {
-    book() {
-      if (kept && performance.now() - kept.readAt < keptMs) return kept.book
+    book(maxAgeMs = 60_000) {
+      if (kept && performance.now() - kept.readAt < maxAgeMs) return kept.book
       const reading = { book: read(), readAt: performance.now() }
       kept = reading
       reading.book.catch(() => {
-        // A failure is nothing to keep; its callers get the error.
+        // A failure is not kept; its callers get the error.
         if (kept === reading) kept = undefined
       })
       return reading.book
@@ -61,21 +82,43 @@ export function createRuleCache(store: Pick<MonitorStore, 'rules'>, channels: St
   }
 }
 
-function createSubscriber(record: SubscriptionRecord, channels: StoredChannels): Subscriber {
-  const options = decodeSubscriptionOptions(record)
-  const { id, name } = record
-  const { windowMs, notifyNew, reconcile, throttle, flap } = options
+/** What is not to be notified for a while. */
+export interface SilenceOptions {
+  /** Which subjects; what is left out may be anything. @default all */
+  readonly match?: SubjectMatch | undefined
+  readonly forMs: Duration
+  /** An instant (epoch milliseconds, or a Date). @default now */
+  readonly startsAt?: number | Date | undefined
+  /** Why, for people. @default none */
+  readonly comment?: string | undefined
+}
+
+export interface Silence {
+  readonly id: string
+  readonly match: SubjectMatch
+  readonly comment: string
+  readonly startsAt: number
+  readonly endsAt: number
+}
+
+const year = 31_536_000_000
+
+export function resolveSilence(options: SilenceOptions): NewSilence {
+  onlyKeys('silence', options, ['match', 'forMs', 'startsAt', 'comment'])
+  const { match = {}, forMs, startsAt, comment = '' } = options
+  const instant = startsAt instanceof Date ? startsAt.getTime() : startsAt
   return {
-    id,
-    name,
-    windowMs,
-    notifyNew,
-    reconcile,
-    throttle,
-    flap,
-    matcher: createMatcher(JSON.parse(record.match)),
-    options,
-    record,
-    stored: channels.decode(record),
+    id: createId(),
+    match: JSON.stringify(resolveMatch('silence.match', match)),
+    comment: comment === '' ? '' : text('silence.comment', comment),
+    startsAt:
+      instant === undefined
+        ? null
+        : whole('silence.startsAt', instant, { max: 8_640_000_000_000_000 - year }),
+    forMs: duration('silence.forMs', forMs, { min: 1, max: year }),
   }
+}
+
+export function decodeSilence({ match, ...silence }: SilenceRecord): Silence {
+  return { ...silence, match: JSON.parse(match) }
 }

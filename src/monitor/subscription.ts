@@ -2,7 +2,7 @@ import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
-import type { SubscriptionChannel } from './channels/subscription-channel.ts'
+import type { SubscriptionChannel } from './channels/index.ts'
 import { checkTemplate } from './delivery/compose-message.ts'
 import { resolveMatch, type SubjectMatch } from './match.ts'
 import type { NewSubscription, SubscriptionRecord } from './monitor-store.ts'
@@ -19,11 +19,11 @@ export interface SubscriptionOptions {
   readonly notifyNew?: boolean | undefined
   /** When what held a change back is over and the truth is not what was notified last, notify it once. @default false */
   readonly reconcile?: boolean | undefined
-  /** Gather what happens within so long into one message; 0: notify each by itself. @default 0 */
+  /** Gather the changes of windows of this length into one message each; 0: notify each by itself. @default 0 */
   readonly digestMs?: Duration | undefined
   /** At most `max` notifications within `perMs`; what is more is not notified. @default none */
   readonly throttle?: { readonly max: number; readonly perMs: Duration } | null | undefined
-  /** More than so many changes of a venue within `withinMs` are notified as one: it is flapping. @default none */
+  /** More than `changes` changes of a venue within `withinMs` are notified as one: it is flapping. @default none */
   readonly flap?: { readonly changes: number; readonly withinMs: Duration } | null | undefined
   /** The line of a message, with {venueId} and the like in it. @default one that names the venue and both states */
   readonly template?: string | null | undefined
@@ -151,8 +151,17 @@ function withoutUndefined<Options extends object>(
   return Object.fromEntries(given) as { [Key in keyof Options]: Exclude<Options[Key], undefined> }
 }
 
-export function decodeSubscriptionOptions(record: SubscriptionRecord): ResolvedSubscriptionOptions {
-  return { ...subscriptionDefaults, windowMs: 300_000, ...JSON.parse(record.options) }
+/** `defaults` are for options that the record does not have. Options that cannot be read are as if left out. */
+export function decodeSubscriptionOptions(
+  { options }: SubscriptionRecord,
+  defaults: Partial<ResolvedSubscriptionOptions> = {},
+): ResolvedSubscriptionOptions {
+  const whole = { ...subscriptionDefaults, windowMs: 300_000, ...defaults }
+  try {
+    return { ...whole, ...JSON.parse(options) }
+  } catch {
+    return whole
+  }
 }
 
 /** As people may see it. */

@@ -31,7 +31,7 @@ export function canonicalJson(name: string, value: unknown, ignore: readonly str
   return ignore.length === 0 ? whole : write(value, new Set(ignore), '')
 }
 
-/** What was checked before is sound: plain, and not too deep. Where nothing is ignored, nobody needs to know the path. */
+/** `value` was checked before: plain JSON, and not too deep. The path is needed only where fields are ignored. */
 function write(value: unknown, ignore: ReadonlySet<string> | undefined, path: string): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return writeArray(value, ignore, path)

@@ -1,42 +1,36 @@
+import { randomBytes } from 'node:crypto'
 import { inCallerTransaction } from '../core/caller-transaction.ts'
 import type { Clock } from '../core/clock.ts'
-import { SignalboxError } from '../core/errors.ts'
-import type { ClaimAnswer } from './guard.ts'
-import { askWithin, createDegradedToken, isDown } from './guard-deadline.ts'
-import type { GuardEnd, GuardStanding, GuardStore } from './guard-store.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import type { ClaimAnswer, GuardEnd, GuardStanding, GuardStore } from './guard-store.ts'
 import type { ClaimTerms, ResolvedOnceOptions } from './once-options.ts'
 import type { OnceTally } from './once-tally.ts'
 
-interface ClaimsParts extends ResolvedOnceOptions {
+export interface ClaimParts extends ResolvedOnceOptions {
   readonly store: GuardStore
   readonly tally: OnceTally
   readonly clock: Clock
 }
 
-/** Claims keys, all on the same terms, and answers in their order. */
-type Claims = (
-  call: string,
-  keys: readonly string[],
-  terms: ClaimTerms,
-  tx: unknown,
-) => Promise<readonly ClaimAnswer[]>
+/** A call that claims keys, all on the same terms. */
+interface ClaimCall {
+  readonly call: string
+  readonly keys: readonly string[]
+  readonly terms: ClaimTerms
+  readonly tx: unknown
+}
 
-/** From asking the store to the caller's answer: counted, and by the policy where the store has none. */
-export function createClaims({ store, tally, clock, whenDown, timeoutMs }: ClaimsParts): Claims {
-  const within = { clock, timeoutMs }
-
-  async function claimKeys(
-    call: string,
-    keys: readonly string[],
-    terms: ClaimTerms,
-    tx: unknown,
-  ): Promise<readonly ClaimAnswer[]> {
+/** Claims keys, and answers in their order. Answers are counted; where the store does not answer, the policy does. */
+export function claimKeys(parts: ClaimParts, asked: ClaimCall): Promise<readonly ClaimAnswer[]> {
+  return inCallerTransaction(parts.store, asked.tx, async () => {
+    const { call, keys, terms, tx } = asked
+    const { store, tally, whenDown, timeoutMs } = parts
     let standings: readonly GuardStanding[]
     try {
       const asks = keys.map((key) => ({ ...terms, key }))
       const late =
-        tx === undefined ? (answer: readonly GuardStanding[]) => letGo(keys, terms, answer) : undefined
-      standings = await askWithin(within, call, () => store.claim(asks, tx), late)
+        tx === undefined ? (answer: readonly GuardStanding[]) => letGo(parts, asked, answer) : undefined
+      standings = await askWithin(parts, call, () => store.claim(asks, tx), late)
     } catch (error) {
       if (tx !== undefined || !isDown(error)) throw error
       tally.degraded(call, whenDown, error, keys.length)
@@ -45,30 +39,28 @@ export function createClaims({ store, tally, clock, whenDown, timeoutMs }: Claim
     for (const [index, standing] of standings.entries()) tally.claimed(terms.space, keys[index]!, standing)
     const wrong = standings.findIndex(({ status }) => status === 'mismatch')
     if (wrong !== -1) {
-      // Nobody will hear of the claims that took.
-      if (tx === undefined) await letGo(keys, terms, standings)
+      // The caller gets an error instead of the tokens of the other claims.
+      if (tx === undefined) await letGo(parts, asked, standings)
       throw mismatch(keys[wrong]!)
     }
     return standings.map(answerOf)
-  }
+  })
+}
 
-  /** Undoes claims whose tokens nobody was given. What cannot be undone runs out by itself. */
-  async function letGo(
-    keys: readonly string[],
-    { space }: ClaimTerms,
-    standings: readonly GuardStanding[],
-  ): Promise<void> {
-    const ends = standings.flatMap((standing, index): readonly GuardEnd[] => {
-      if (standing.status !== 'run') return []
-      const { token, attempt } = standing
-      // The attempts before stay counted.
-      const end = attempt > 1 ? 'failed' : 'released'
-      return [{ space, key: keys[index]!, token, end, result: null }]
-    })
-    if (ends.length > 0) await askWithin(within, 'fail', () => store.settle(ends)).catch(() => undefined)
-  }
-
-  return (call, keys, terms, tx) => inCallerTransaction(store, tx, () => claimKeys(call, keys, terms, tx))
+/** Undoes claims whose tokens no caller got. A claim that cannot be undone runs out by itself. */
+async function letGo(
+  parts: ClaimParts,
+  { keys, terms: { space } }: ClaimCall,
+  standings: readonly GuardStanding[],
+): Promise<void> {
+  const ends = standings.flatMap((standing, index): readonly GuardEnd[] => {
+    if (standing.status !== 'run') return []
+    const { token, attempt } = standing
+    // The attempts before stay counted.
+    const end = attempt > 1 ? 'failed' : 'released'
+    return [{ space, key: keys[index]!, token, end, result: null }]
+  })
+  if (ends.length > 0) await askWithin(parts, 'fail', () => parts.store.settle(ends)).catch(() => undefined)
 }
 
 function answerOf(standing: GuardStanding): ClaimAnswer {
@@ -96,4 +88,64 @@ function mismatch(key: string): SignalboxError {
     `The key ${JSON.stringify(key)} was claimed with another fingerprint, so it stands for something else. Use another key.`,
     { details: { key } },
   )
+}
+
+/**
+ * Asks a store that may be gone. Every call has a deadline; an answer after it goes to `late`, which may have to undo it.
+ */
+export function askWithin<Answer>(
+  { clock, timeoutMs }: { readonly clock: Clock; readonly timeoutMs: number },
+  call: string,
+  ask: () => Promise<Answer>,
+  late?: (answer: Answer) => unknown,
+): Promise<Answer> {
+  // One promise and no race: there is a claim for every event.
+  return new Promise((resolve, reject) => {
+    let isOver = false
+    const timer = clock.setTimeout(() => {
+      isOver = true
+      reject(tookTooLong(call, timeoutMs))
+    }, timeoutMs)
+    ask().then(
+      (answer) => {
+        clock.clearTimeout(timer)
+        if (isOver) late?.(answer)
+        else resolve(answer)
+      },
+      (error) => {
+        clock.clearTimeout(timer)
+        // The caller has its answer already: it took too long.
+        reject(error)
+      },
+    )
+  })
+}
+
+function tookTooLong(call: string, timeoutMs: number): SignalboxError {
+  return new SignalboxError(
+    'timeout',
+    `once.${call} had no answer from its store within ${timeoutMs} ms; whether it took is not known. Try again, or raise once.timeoutMs.`,
+    { details: { call, timeoutMs } },
+  )
+}
+
+/** Whether an error says that the store could not be asked, and not that something else is wrong. */
+export function isDown(error: unknown): boolean {
+  return (
+    isSignalboxError(error, 'store_unavailable') ||
+    isSignalboxError(error, 'store_busy') ||
+    isSignalboxError(error, 'commit_unknown') ||
+    isSignalboxError(error, 'timeout')
+  )
+}
+
+const degradedPrefix = 'degraded.'
+
+/** The token of a claim that the store does not know; no store makes such a token. */
+function createDegradedToken(): string {
+  return degradedPrefix + randomBytes(8).toString('hex')
+}
+
+export function isDegradedToken(token: string): boolean {
+  return token.startsWith(degradedPrefix)
 }

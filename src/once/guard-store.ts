@@ -1,5 +1,4 @@
 import type { TransactionEnder } from '../core/caller-transaction.ts'
-import type { GuardMode } from './guard.ts'
 
 /**
  * What guards ask of a backend. Each key of a call is one atomic step, judged by the store's own clock; all keys of one
@@ -11,7 +10,7 @@ import type { GuardMode } from './guard.ts'
  * - done, with its result, for `keepMs` from then on;
  * - failed: free to be claimed, its attempts remembered for `keepMs`, so that the next claim is attempt + 1.
  *
- * `space` keeps the keys of different users of this store apart: 'once' (callers' keys), 'processing' (tasks in hand),
+ * `space` keeps the keys of different users of this store apart: 'once' (callers' keys), 'processing' (running tasks),
  * 'monitor.task', 'monitor.event'. With `tx`, a step is taken in that transaction of the caller's; engines that cannot
  * throw `transaction_unsupported`.
  */
@@ -25,7 +24,7 @@ export interface GuardStore extends TransactionEnder {
   claim(asks: readonly GuardAsk[], tx?: unknown): Promise<readonly GuardStanding[]>
   /**
    * Ends or keeps claims; answers for each whether it took. It takes while the guard is running with this token and its
-   * lease is live; an at-most-once guard also after that, while it is stuck (nobody else can have begun). In the order
+   * lease is live; an at-most-once guard also after that, while it is stuck (no other claim can have begun). In the order
    * given: a token that is settled twice in one call took once.
    */
   settle(ends: readonly GuardEnd[], tx?: unknown): Promise<readonly boolean[]>
@@ -44,9 +43,9 @@ export interface GuardStore extends TransactionEnder {
   seen(asks: readonly WindowAsk[], tx?: unknown): Promise<readonly boolean[]>
   /**
    * Guards of a space that are running, done, failed or stuck, by key where the engine has an order. `cursor` is what the
-   * page before answered. `endsAt` is the end of the lease, or when what is kept is forgotten; null: stuck.
+   * page before answered.
    */
-  list(query: GuardQuery): Promise<{ readonly items: readonly GuardRecord[]; readonly cursor: string | null }>
+  list(query: GuardQuery): Promise<{ readonly items: readonly Guard[]; readonly cursor: string | null }>
   /**
    * Forgets up to `limit` rows past their time, guards and windows of this namespace together, never one that is stuck;
    * answers how many. Engines that forget by themselves answer 0.
@@ -101,11 +100,44 @@ export interface GuardQuery {
   readonly cursor?: string
 }
 
-export interface GuardRecord {
+/** What becomes of a key whose claim ran out without an end: claimable again, or stuck until an operator looks. */
+export type GuardMode = 'at-least-once' | 'at-most-once'
+
+/** What a claim came to. `degraded`: the store did not answer, and the declared policy spoke in its place. */
+export type ClaimAnswer = (
+  | { readonly status: 'run'; readonly token: string; readonly attempt: number }
+  | { readonly status: 'running'; readonly retryInMs: number }
+  | { readonly status: 'done'; readonly result: unknown }
+  | { readonly status: 'stuck' }
+) & { readonly degraded?: true }
+
+/** What `run` and `processing` came to. */
+export type RunAnswer<Result> =
+  | { readonly ran: true; readonly result: Result; readonly degraded?: true }
+  | {
+      readonly ran: false
+      readonly status: 'running' | 'done' | 'stuck'
+      readonly result?: unknown
+      readonly retryInMs?: number
+      readonly degraded?: true
+    }
+
+/** Whether this was notified recently; false means: notify. */
+export interface SeenAnswer {
+  readonly seen: boolean
+  readonly degraded?: true
+}
+
+/** A guard as operators see it; no token. */
+export interface Guard {
   readonly key: string
   readonly status: 'running' | 'done' | 'failed' | 'stuck'
   readonly mode: GuardMode
   readonly attempt: number
   readonly claimedAt: number
+  /** When the claim ends, or when the result is forgotten; null: it is stuck. */
   readonly endsAt: number | null
 }
+
+/** A guard as a store lists it. */
+export type GuardRecord = Guard

@@ -2,8 +2,8 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { callable, onlyKeys } from '../core/options.ts'
-import type { ClaimAnswer, RunAnswer } from './guard.ts'
-import { isDown } from './guard-deadline.ts'
+import { isDown } from './guard-claims.ts'
+import type { ClaimAnswer, RunAnswer } from './guard-store.ts'
 import type { Once } from './once.ts'
 import { type ClaimOptions, leaseSpan } from './once-options.ts'
 
@@ -11,7 +11,7 @@ import { type ClaimOptions, leaseSpan } from './once-options.ts'
 export interface GuardedRun {
   /** Aborts when the claim is lost, and when the caller's own signal does. */
   readonly signal: AbortSignal
-  /** Rises with every claim of the key; what is written should be shown it. */
+  /** Rises with every claim of the key: pass it to the resource that is written as a fence. */
   readonly token: string
   /** 1, or more when it failed before. */
   readonly attempt: number
@@ -23,7 +23,7 @@ export interface RunOptions extends Omit<ClaimOptions, 'space'> {
 }
 
 export interface ProcessingOptions {
-  /** How long the task stays in hand when whoever has it died. @default 30_000 */
+  /** How long the task stays claimed when its process died. @default 30_000 */
   readonly ttlMs?: Duration | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -51,7 +51,7 @@ export async function runOnce<Result>(
   return runGuarded(place, key, callable('run', fn), claim, signal, parts)
 }
 
-/** The same for a task that is in hand only while it runs: nothing is kept of it. */
+/** The same for a task that is claimed only while it runs: its result is not kept. */
 export async function runProcessing<Result>(
   place: OncePlace,
   taskId: string,
@@ -81,7 +81,7 @@ async function runGuarded<Result>(
   const where = { space: claim.space, tx: claim.tx }
   const leaseMs = leaseSpan('leaseMs', claim.leaseMs ?? 30_000)
   const isKept = degraded === undefined && claim.tx === undefined
-  const lease = new KeptLease({ place, key, token, leaseMs, where, sentAt, clock }, isKept)
+  const lease = new GuardLease({ place, key, token, leaseMs, where, sentAt, clock }, isKept)
   const flag = degraded && { degraded }
   let result: Result
   try {
@@ -101,7 +101,7 @@ async function runGuarded<Result>(
     // It ran, and only the store does not know. A transaction says itself how it ended.
     if (whenDown === 'open' && claim.tx === undefined && isDown(error))
       return { ran: true, result, degraded: true }
-    // A result that cannot be kept: at least once, it may be tried again; at most once, somebody has to look.
+    // A result that cannot be stored: at least once, it may be tried again; at most once, an operator has to look.
     if (isBadResult(error) && claim.mode !== 'at-most-once')
       await place.fail(key, token, where).catch(() => undefined)
     throw error
@@ -131,7 +131,7 @@ interface LeaseParts {
  * Renews a claim at a third of its lease, and counts it as lost no later than a lease after the last renewal was *sent*,
  * by this process's monotonic clock: then `signal` aborts, whatever the store thinks.
  */
-class KeptLease {
+class GuardLease {
   readonly #parts: LeaseParts
   readonly #loss = new AbortController()
   #lossTimer: unknown

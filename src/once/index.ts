@@ -1,6 +1,5 @@
-/** At most once per key, and the answer kept: claims with results, tasks in hand, and windows in which nothing is notified twice. */
+/** At most once per key, with the result: claims, running tasks, and windows in which nothing is notified twice. */
 export { canonicalJson, digestParts, digestState } from './digest.ts'
-export * from './guard.ts'
 export * from './guard-store.ts'
 export {
   type GuardedRun,
@@ -24,5 +23,5 @@ export {
   resolveOnceOptions,
 } from './once-options.ts'
 export { type OnceEvents, type OnceStats, OnceTally } from './once-tally.ts'
-export { createGuardUpkeep, type GuardUpkeep } from './upkeep.ts'
+export { createUpkeep, type Upkeep, type UpkeepParts } from './upkeep.ts'
 export { type ChangeEvent, eventId, type SeenOptions, type Sighting } from './window.ts'

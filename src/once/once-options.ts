@@ -1,9 +1,8 @@
 import type { CallerTransaction } from '../core/caller-transaction.ts'
 import type { Duration } from '../core/duration.ts'
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../core/errors.ts'
 import { duration, oneOf, onlyKeys, show, text, whole, withDefaults } from '../core/options.ts'
-import type { GuardMode } from './guard.ts'
-import type { GuardAsk, GuardQuery } from './guard-store.ts'
+import type { GuardAsk, GuardMode, GuardQuery, GuardRef } from './guard-store.ts'
 
 /** How a box's guards behave when their store does not. */
 export interface OnceOptions {
@@ -37,7 +36,7 @@ export function resolveOnceOptions(options: OnceOptions = {}): ResolvedOnceOptio
   })
 }
 
-/** Whose keys: callers' own, or those of tasks in hand, which are free again as soon as they end. */
+/** Whose keys: callers' own, or those of running tasks, which are free again as soon as they end. */
 export type OnceSpace = 'once' | 'processing'
 
 /** Where a call is made. */
@@ -54,8 +53,8 @@ export interface ClaimManyOptions extends PlaceOptions {
   /** How long the end is known: `done` with its result, failures with their number. @default 86_400_000 */
   readonly keepMs?: Duration | undefined
   /**
-   * What becomes of a claim that runs out: another may run it (`at-least-once`), or nobody until an operator forgot the
-   * key (`at-most-once`). @default 'at-least-once'
+   * What becomes of a claim that runs out: another caller may run it (`at-least-once`), or no caller until an operator
+   * forgets the key (`at-most-once`). @default 'at-least-once'
    */
   readonly mode?: GuardMode | undefined
 }
@@ -67,7 +66,7 @@ export interface ClaimOptions extends ClaimManyOptions {
 
 const claimManyKeys: readonly string[] = ['leaseMs', 'keepMs', 'mode', 'space', 'tx']
 /** The same for one key. */
-export const claimKeys: readonly string[] = [...claimManyKeys, 'fingerprint']
+export const claimOptionKeys: readonly string[] = [...claimManyKeys, 'fingerprint']
 
 /** What a claim asks of the store, but for its key. */
 export type ClaimTerms = Omit<GuardAsk, 'key'>
@@ -95,10 +94,9 @@ export function resolveClaim(
 }
 
 function noneOfTasks(name: string, option: string): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     `${name} has ${option} in the space "processing", where nothing is kept of a task that ended; leave it out.`,
-    { details: { option } },
+    option,
   )
 }
 
@@ -117,11 +115,10 @@ export function leaseSpan(name: string, value: unknown): number {
 }
 
 /** The most keys of one call. */
-export const mostKeys = 1_000
+const mostKeys = 1_000
 
 export function resolveKeys(keys: unknown): readonly string[] {
-  if (!Array.isArray(keys))
-    throw new SignalboxError('invalid_argument', `claimMany takes an array of keys, not ${show(keys)}.`)
+  if (!Array.isArray(keys)) throw invalidArgument(`claimMany takes an array of keys, not ${show(keys)}.`)
   if (keys.length > mostKeys) {
     throw new SignalboxError(
       'too_large',
@@ -132,9 +129,10 @@ export function resolveKeys(keys: unknown): readonly string[] {
   return keys.map((key, index) => text(`keys[${index}]`, key))
 }
 
-/** A token of ours has at most 35 characters; another is none, and nothing is looked up with it. */
-export function resolveToken(name: string, token: unknown): string {
-  return text(`${name}.token`, token, { max: 64 })
+/** The claim that a call is about. Our tokens have at most 35 characters; the store is not asked about longer ones. */
+export function resolveRef(name: string, key: unknown, token: unknown, options: PlaceOptions): GuardRef {
+  const space = resolvePlace(name, options)
+  return { space, key: text(`${name}.key`, key), token: text(`${name}.token`, token, { max: 64 }) }
 }
 
 export interface ListGuardsOptions {
@@ -161,5 +159,5 @@ export function resolveListGuards(options: ListGuardsOptions): GuardQuery {
 
 function resolveCursor(cursor: unknown): string {
   if (typeof cursor === 'string' && /^[\w-]{1,8192}$/.test(cursor)) return cursor
-  throw new SignalboxError('invalid_argument', 'list.cursor is not one that a page ended with.')
+  throw invalidArgument('list.cursor is not one that a page ended with.')
 }

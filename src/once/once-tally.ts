@@ -1,15 +1,15 @@
 import { createEvents, type EventSource, type Events } from '../core/events.ts'
 import type { GuardStanding } from './guard-store.ts'
 
-/** What was counted since the room was made. The first five have the names that operators of monitors know. */
+/** Counts since the box was opened. The first five have the names that operators of monitors know. */
 export interface OnceStats {
-  /** Tasks that were taken in hand. */
+  /** Tasks that were claimed. */
   readonly lock_acquired_count: number
-  /** Tasks that somebody else had in hand. */
+  /** Tasks that another caller had claimed. */
   readonly lock_rejected_count: number
   /** Claims of keys that were known: running, done or stuck. */
   readonly duplicate_events: number
-  /** Claims of keys that nobody had claimed before. */
+  /** Claims of keys that were new. */
   readonly unique_events: number
   /** Repeats that were not to be notified, because their window was open. */
   readonly notification_dedup: number
@@ -65,14 +65,14 @@ export class OnceTally {
     this.#emit('claimed', () => ({ space, key, status }))
   }
 
-  /** It was asked whether something was notified recently. */
+  /** A caller asked whether something was notified recently. */
   seen(subject: readonly string[], seen: boolean): void {
     this.#answer('seen', seen ? 'seen' : 'unseen')
     if (seen) this.#counts.notification_dedup++
     this.#emit('seen', () => ({ subject, seen }))
   }
 
-  /** So many answers were given without the store. */
+  /** `count` answers were given without the store. */
   degraded(call: string, policy: 'open' | 'closed', error: unknown, count = 1): void {
     this.#counts.degraded += count
     this.#answer('degraded', policy, count)
@@ -89,7 +89,7 @@ export class OnceTally {
     this.#answers.set(space, statuses.set(status, (statuses.get(status) ?? 0) + count))
   }
 
-  /** The event is made only when somebody listens: there is one for every key. */
+  /** The event is made only for a listener: there is one for every key. */
   #emit<Name extends keyof OnceEvents>(name: Name, event: () => OnceEvents[Name]): void {
     if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
   }

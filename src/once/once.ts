@@ -5,10 +5,8 @@ import { SignalboxError } from '../core/errors.ts'
 import type { EventSource } from '../core/events.ts'
 import { encodeJson } from '../core/json.ts'
 import { text } from '../core/options.ts'
-import type { ClaimAnswer, Guard, RunAnswer, SeenAnswer } from './guard.ts'
-import { createClaims } from './guard-claims.ts'
-import { askWithin, isDegradedToken, isDown } from './guard-deadline.ts'
-import type { GuardEnd, GuardStore } from './guard-store.ts'
+import { askWithin, claimKeys, isDegradedToken, isDown } from './guard-claims.ts'
+import type { ClaimAnswer, Guard, GuardEnd, GuardStore, RunAnswer, SeenAnswer } from './guard-store.ts'
 import {
   type GuardedRun,
   type ProcessingOptions,
@@ -19,7 +17,7 @@ import {
 import {
   type ClaimManyOptions,
   type ClaimOptions,
-  claimKeys,
+  claimOptionKeys,
   type ListGuardsOptions,
   leaseSpan,
   type OnceOptions,
@@ -29,25 +27,25 @@ import {
   resolveListGuards,
   resolveOnceOptions,
   resolvePlace,
-  resolveToken,
+  resolveRef,
 } from './once-options.ts'
 import { type OnceEvents, type OnceStats, OnceTally } from './once-tally.ts'
-import { createGuardUpkeep } from './upkeep.ts'
+import { createUpkeep } from './upkeep.ts'
 import { type ChangeEvent, eventId, resolveSighting, type SeenOptions, type Sighting } from './window.ts'
 
 /**
- * The verbs of the room: at most one runs a key at a time, and its answer is kept for whoever comes later.
+ * The verbs of guards: at most one caller runs a key at a time, and later callers get its result.
  *
  *     absent ──claim──▶ running ──done──▶ done, with its result, for keepMs
  *       ▲                 ├──fail───────▶ failed: claimable at once, as the next attempt
- *       └── forget        └──lease ends─▶ at-least-once: failed; at-most-once: stuck until somebody forgets it
+ *       └── forget        └──lease ends─▶ at-least-once: failed; at-most-once: stuck until an operator forgets it
  */
 export interface Once extends AsyncDisposable {
   /** Whether to run a key. Throws `fingerprint_mismatch` when it stands for something else. */
   claim(key: string, options?: ClaimOptions): Promise<ClaimAnswer>
   /** The same for up to 1,000 keys in one round trip, answered in their order. */
   claimMany(keys: readonly string[], options?: ClaimManyOptions): Promise<readonly ClaimAnswer[]>
-  /** It was done: whoever claims the key now gets `done` and the result. Throws `lease_lost`. */
+  /** It was done: later claims of the key get `done` and the result. Throws `lease_lost`. */
   done(key: string, token: string, result?: unknown, options?: PlaceOptions): Promise<Settled<'done'>>
   /** It was not done: the key may be claimed again at once. Throws `lease_lost`. */
   fail(key: string, token: string, options?: PlaceOptions): Promise<Settled<'failed'>>
@@ -64,7 +62,7 @@ export interface Once extends AsyncDisposable {
     fn: (run: GuardedRun) => Promise<Result> | Result,
     options?: RunOptions,
   ): Promise<RunAnswer<Result>>
-  /** Runs `fn` unless somebody has this task in hand; when it ends, the task is free again and nothing is kept of it. */
+  /** Runs `fn` unless another caller runs this task; when it ends, the task is free again and its result is not kept. */
   processing<Result>(
     taskId: string,
     fn: (run: GuardedRun) => Promise<Result> | Result,
@@ -72,7 +70,7 @@ export interface Once extends AsyncDisposable {
   ): Promise<RunAnswer<Result>>
   /** Whether this was notified recently. `seen: false` means: notify it, and its window begins; repeats do not prolong it. */
   seen(sighting: Sighting, options?: SeenOptions): Promise<SeenAnswer>
-  /** The name of a change: the same for everybody who saw it. */
+  /** The name of a change: the same for all observers. */
   eventId(event: ChangeEvent): string
   /** What was counted since the box was opened. */
   stats(): OnceStats
@@ -92,10 +90,10 @@ export interface Renewed {
   readonly degraded?: true
 }
 
-/** What the room is made of; the caller hands it in from a backend. */
+/** What guards are made of; the caller hands it in from a backend. */
 export interface OnceParts {
   readonly store: GuardStore
-  /** Counts; shared with others who claim. @default one of its own */
+  /** Counts; modules that claim may share it. @default a new one */
   readonly tally?: OnceTally | undefined
   /** The time of deadlines and renewals. @default systemClock */
   readonly clock?: Clock | undefined
@@ -104,15 +102,17 @@ export interface OnceParts {
 export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
   const { store, tally = new OnceTally(), clock = systemClock } = parts
   const { whenDown, timeoutMs } = resolveOnceOptions(options)
-  const upkeep = createGuardUpkeep(store)
-  const within = { clock, timeoutMs }
-  const claims = createClaims({ store, tally, clock, whenDown, timeoutMs })
+  const upkeep = createUpkeep({
+    ...{ name: 'once.upkeep', idleMs: 30_000, restAfterMs: 600_000 },
+    prune: async (limit) => [await store.prune(limit)],
+  })
+  const claimParts = { store, tally, clock, whenDown, timeoutMs }
 
   /** Ends a claim; one that was the policy's ends without the store, which never knew of it. */
   async function settle(call: string, end: GuardEnd, tx: unknown): Promise<{ readonly degraded?: true }> {
     if (isDegradedToken(end.token)) return degradedEnd(call)
     return inCallerTransaction(store, tx, async () => {
-      const [took] = await askWithin(within, call, () => store.settle([end], tx))
+      const [took] = await askWithin(claimParts, call, () => store.settle([end], tx))
       if (!took) throw guardLost(end.key)
       return {}
     })
@@ -125,9 +125,10 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
 
   const once: Once = {
     async claim(key, options = {}) {
-      const terms = resolveClaim('claim', options, claimKeys)
+      const terms = resolveClaim('claim', options, claimOptionKeys)
       upkeep.wake()
-      const [answer] = await claims('claim', [text('claim.key', key)], terms, options.tx)
+      const keys = [text('claim.key', key)]
+      const [answer] = await claimKeys(claimParts, { call: 'claim', keys, terms, tx: options.tx })
       return answer!
     },
 
@@ -135,34 +136,32 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
       const terms = resolveClaim('claimMany', options)
       const all = resolveKeys(keys)
       upkeep.wake()
-      return all.length === 0 ? [] : claims('claimMany', all, terms, options.tx)
+      if (all.length === 0) return []
+      return claimKeys(claimParts, { call: 'claimMany', keys: all, terms, tx: options.tx })
     },
 
     async done(key, token, result, options = {}) {
-      const space = resolvePlace('done', options)
+      const ref = resolveRef('done', key, token, options)
       const kept = result === undefined ? null : encodeJson('result', result)
-      const ref = { space, key: text('done.key', key), token: resolveToken('done', token) }
       const end: GuardEnd =
-        space === 'processing'
+        ref.space === 'processing'
           ? { ...ref, end: 'released', result: null }
           : { ...ref, end: 'done', result: kept }
       return { done: true, ...(await settle('done', end, options.tx)) }
     },
 
     async fail(key, token, options = {}) {
-      const space = resolvePlace('fail', options)
-      const ref = { space, key: text('fail.key', key), token: resolveToken('fail', token) }
-      const end = space === 'processing' ? 'released' : 'failed'
+      const ref = resolveRef('fail', key, token, options)
+      const end = ref.space === 'processing' ? 'released' : 'failed'
       return { failed: true, ...(await settle('fail', { ...ref, end, result: null }, options.tx)) }
     },
 
     async renew(key, token, leaseMs = 30_000, options = {}) {
-      const space = resolvePlace('renew', options)
-      const ref = { space, key: text('renew.key', key), token: resolveToken('renew', token) }
+      const ref = resolveRef('renew', key, token, options)
       const span = leaseSpan('renew.leaseMs', leaseMs)
       if (isDegradedToken(ref.token)) return { expiresAt: Date.now() + span, ...degradedEnd('renew') }
       return inCallerTransaction(store, options.tx, async () => {
-        const expiresAt = await askWithin(within, 'renew', () => store.renew(ref, span, options.tx))
+        const expiresAt = await askWithin(claimParts, 'renew', () => store.renew(ref, span, options.tx))
         if (expiresAt === undefined) throw guardLost(ref.key)
         return { expiresAt }
       })
@@ -171,7 +170,7 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
     async forget(key, options = {}) {
       const space = resolvePlace('forget', options)
       const name = text('forget.key', key)
-      return askWithin(within, 'forget', () => store.forget(space, name))
+      return askWithin(claimParts, 'forget', () => store.forget(space, name))
     },
 
     run: (key, fn, options = {}) => runOnce(once, key, fn, options, { whenDown, clock }),
@@ -183,7 +182,7 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
       upkeep.wake()
       try {
         const [seen = false] = await inCallerTransaction(store, options.tx, () =>
-          askWithin(within, 'seen', () => store.seen([ask], options.tx)),
+          askWithin(claimParts, 'seen', () => store.seen([ask], options.tx)),
         )
         tally.seen(subject, seen)
         return { seen }
@@ -199,7 +198,7 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
 
     async list(options = {}) {
       const query = resolveListGuards(options)
-      return askWithin(within, 'list', () => store.list(query))
+      return askWithin(claimParts, 'list', () => store.list(query))
     },
 
     get events() {

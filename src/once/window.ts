@@ -1,6 +1,6 @@
 import type { CallerTransaction } from '../core/caller-transaction.ts'
 import type { Duration } from '../core/duration.ts'
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument } from '../core/errors.ts'
 import { duration, oneOf, onlyKeys, show, text } from '../core/options.ts'
 import { canonicalJson, digestParts, digestState } from './digest.ts'
 import type { WindowAsk } from './guard-store.ts'
@@ -41,10 +41,9 @@ export function resolveSighting(
   const subject = resolveSubject(sighting.subject)
   const state = digestState('seen.state', sighting.state)
   if (sighting.from === undefined && by === 'transition') {
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       'seen needs `from`, the state before, with by: "transition"; null where there was none.',
-      { details: { option: 'seen.from' } },
+      'seen.from',
     )
   }
   switch (by) {
@@ -63,10 +62,9 @@ export function resolveSighting(
 function resolveSubject(subject: unknown): readonly string[] {
   if (Array.isArray(subject) && subject.length >= 1 && subject.length <= 16)
     return subject.map((part, index) => text(`seen.subject[${index}]`, part))
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `seen.subject must be an array of 1 to 16 texts, not ${show(subject)}.`,
-    { details: { option: 'seen.subject' } },
+    'seen.subject',
   )
 }
 
@@ -88,7 +86,7 @@ interface StateChange {
   readonly at?: string | number | undefined
 }
 
-/** The name of a change: the same for everybody who saw it. SHA-256, in hexadecimal. */
+/** The name of a change: the same for all observers. SHA-256, in hexadecimal. */
 export function eventId(event: ChangeEvent): string {
   onlyKeys('eventId', event, ['source', 'subject', 'timeSlot', 'venueId', 'from', 'to', 'at'])
   const { source, from, to, at } = event
@@ -107,19 +105,15 @@ function resolveEventSubject(event: ChangeEvent): readonly string[] {
   if (!('subject' in event))
     return [text('eventId.timeSlot', event.timeSlot), text('eventId.venueId', event.venueId)]
   if (!('timeSlot' in event) && !('venueId' in event)) return ['', text('eventId.subject', event.subject)]
-  throw new SignalboxError(
-    'invalid_argument',
-    'eventId has fields of both forms. Give subject, or timeSlot and venueId.',
-  )
+  throw invalidArgument('eventId has fields of both forms. Give subject, or timeSlot and venueId.')
 }
 
 function resolveAt(at: unknown): string {
   if (typeof at === 'string' && at !== '' && at.length <= 1_024 && at.isWellFormed())
     return JSON.stringify(at)
   if (typeof at === 'number' && Number.isFinite(at)) return JSON.stringify(at)
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `eventId.at must be text of 1 to 1,024 characters or a number, not ${show(at)}.`,
-    { details: { option: 'eventId.at' } },
+    'eventId.at',
   )
 }

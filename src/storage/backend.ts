@@ -2,14 +2,16 @@ import type { TokenStore } from '../access/index.ts'
 import type { AuditStore } from '../audit/index.ts'
 import type { Meter } from '../core/meter.ts'
 import type { FleetStore } from '../dispatch/cluster/fleet-store.ts'
-import type { DependencyStore, JobStore, LogStore, ScheduleStore } from '../jobs/index.ts'
+import type { SeriesStore } from '../fleet/series/series-store.ts'
+import type { WorkerStore } from '../fleet/workers/index.ts'
+import type { AttemptStore, DependencyStore, JobStore, LogStore, ScheduleStore } from '../jobs/index.ts'
 import type { LockStore } from '../locks/index.ts'
 import type { MonitorStore } from '../monitor/monitor-store.ts'
 import type { GuardStore } from '../once/guard-store.ts'
 
 /**
- * A backend is where everything is kept: the stores of the modules, a notifier, and what it can and cannot do. What not all
- * of them can do is a trait; nobody asks a backend for its name.
+ * A backend keeps all data: the stores of the modules, a notifier, and the traits of the engine. What engines cannot all
+ * do is a trait; callers check the trait, never the backend's name.
  */
 export interface Backend extends Stores, AsyncDisposable {
   /** For messages and people: 'memory', 'sqlite', 'postgres', 'mariadb'. */
@@ -24,7 +26,7 @@ export interface Backend extends Stores, AsyncDisposable {
   within(namespace: string): Stores
   /** Forgets up to `limit` request keys, of any namespace, whose time is over; answers how many. */
   pruneKeys(limit: number): Promise<number>
-  /** Up to `limit` namespaces in which somebody is subscribed to changes, so that something must be there to send them. */
+  /** Up to `limit` namespaces with subscriptions to changes, so that a server starts a sender for each. */
   subscribedNamespaces(limit: number): Promise<readonly string[]>
   /** Up to `limit` namespaces that have nodes or tasks for nodes, so that something must be there to place them. */
   dispatchedNamespaces(limit: number): Promise<readonly string[]>
@@ -44,7 +46,7 @@ export interface Backend extends Stores, AsyncDisposable {
   ping(): Promise<void>
   /** The time by the store's own clock. */
   time(): Promise<number>
-  /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
+  /** Closes all connections; later calls fail with `closed`. Safe to call twice. */
   close(): Promise<void>
 }
 
@@ -53,6 +55,8 @@ export interface Stores {
   readonly jobs: JobStore
   /** What attempts say of themselves; always in the store that holds the jobs. */
   readonly logs: LogStore
+  /** Attempts that failed or were lost; always in the store that holds the jobs, which writes them. */
+  readonly attempts: AttemptStore
   /** Always in the store that holds the jobs: a run of a schedule commits with the jobs it adds. */
   readonly schedules: ScheduleStore
   /** What jobs wait for; always in the store that holds the jobs. */
@@ -65,8 +69,12 @@ export interface Stores {
   readonly monitor: MonitorStore
   /** What operators did; like the monitor, always in the store that holds the jobs. */
   readonly audit: AuditStore
+  /** Counts and times of jobs; always in the store that holds the jobs. */
+  readonly series: SeriesStore
   /** What servers that share a fleet of nodes tell each other. */
   readonly fleet: FleetStore
+  /** The rows of workers; always in the store that holds the jobs. */
+  readonly workers: WorkerStore
   readonly notifier: BackendNotifier
   /**
    * The same stores for one request that must not be done twice. The first call that writes (add, claim, renew,
@@ -91,7 +99,7 @@ export interface RequestKey {
   readonly caller: string
   /** As the caller chose it: 1 to 255 printable characters. */
   readonly key: string
-  /** SHA-256 of what is asked, in hexadecimal: the route and the body. */
+  /** SHA-256 of the request, in hexadecimal: the route and the body. */
   readonly fingerprint: string
   /** How long it is kept. */
   readonly keepMs: number
@@ -105,8 +113,8 @@ export interface Traits {
 }
 
 /**
- * Tells others in this process at once, and other processes where the engine can, that there may be news. A wake-up may
- * be merged with others or lost; whoever depends on it polls as well.
+ * Wakes listeners of this process at once, and other processes where the engine can: there may be news. A wake-up may be
+ * merged with others or lost, so listeners poll as well.
  */
 export interface BackendNotifier {
   /** Wakes after the caller's commit, never within it. Wake-ups of a topic that follow each other at once are told to other processes as one. */
@@ -124,8 +132,8 @@ export interface BackendNotifier {
 export interface Migrator {
   status(): Promise<MigrationStatus>
   /**
-   * Brings the schema up to date; answers what it applied. Several may try at once, and any may be killed. `onStep` is
-   * told of each step before it begins; it must not throw.
+   * Brings the schema up to date; answers the steps it applied. Several processes may try at once, and any may be killed.
+   * It calls `onStep` before each step; `onStep` must not throw.
    */
   up(onStep?: OnMigrationStep): Promise<readonly AppliedMigration[]>
   /** All the steps as one text that a person can read and run. */
@@ -171,7 +179,7 @@ export interface BackendOptions {
    * time from its own. @default the store’s own
    */
   readonly now?: (() => number) | undefined
-  /** Learns how long calls stood in line for a connection or the writer, and who was in it. @default nobody does */
+  /** Learns how long calls waited for a connection or the writer, and which calls had it. @default no meter */
   readonly meter?: Meter
   /** How often claims see whether the schema is still one to work on. For tests. @default 10_000 */
   readonly schemaLookMs?: number | undefined

@@ -16,7 +16,7 @@ export interface CopyEnd extends AsyncDisposable {
   runningNamespaces(): Promise<readonly string[]>
   /** Live jobs that do not run and that a claim would cancel, for that was asked of them. */
   unwantedJobs(): Promise<readonly { readonly namespace: string; readonly id: string }[]>
-  /** One moment of the database; whatever is read of it belongs together. */
+  /** Reads one moment of the database; all parts of the answer belong together. */
   look(): Promise<CopyLook>
 
   /** The name of a table with rows that a copy would write, if there is one; tables that are not there are empty. */
@@ -25,7 +25,7 @@ export interface CopyEnd extends AsyncDisposable {
   book(): Promise<CopyBook | undefined>
   /** Where a copy that has ended came from. */
   copiedFrom(): Promise<string | undefined>
-  /** Begins a copy: from now on nobody can open this database as a store. */
+  /** Begins a copy: from now on no program can open this database as a store. */
   begin(from: string): Promise<void>
   /** Writes rows and how far that is, in one transaction. */
   write(table: CopyTable, rows: readonly CopyRow[], step: CopyStep): Promise<void>
@@ -37,7 +37,7 @@ export interface CopyEnd extends AsyncDisposable {
   finish(from: string): Promise<void>
 }
 
-/** A lease that somebody has. */
+/** A live lease in the source. */
 export interface LiveLease {
   /** What it is of: "job mail/01k9…", "lock deploy eu-1", "server 01k9…". */
   readonly of: string
@@ -50,7 +50,7 @@ export interface LiveLease {
 /** One moment of a database. */
 export interface CopyLook extends AsyncDisposable {
   count(table: CopyTable): Promise<number>
-  /** Rows behind that key, in the order of the table's key, in pages of up to so many. */
+  /** Rows behind that key, in the order of the table's key, in pages of up to `pageRows`. */
   read(table: CopyTable, after: readonly string[] | null, pageRows: number): AsyncIterable<readonly CopyRow[]>
   numbers(): Promise<CopyNumbers>
 }
@@ -69,20 +69,17 @@ export interface CopyProgress {
   readonly isDone: boolean
 }
 
-/** What is written with rows. */
+/** The progress that is written together with rows. */
 export interface CopyStep extends CopyProgress {
   /** How many rows were there before; when that is not so any more, another copy is at work here. */
   readonly countBefore: number
   readonly numbers: CopyNumbers
 }
 
-/** For whoever finds that the book is not as it was left. */
+/** The error when the stored progress differs from what this copy last wrote. */
 export function takenByAnother(): SignalboxError {
   return new SignalboxError(
     'copy_target_taken',
     'Another `signalbox copy` is filling this target at the same time. Let one of them do it.',
   )
 }
-
-/** After how many characters a page is full, however few rows it has. */
-export const pageChars = 4_000_000

@@ -50,6 +50,7 @@ function table(name: string, key: string, columns: string): CopyTable {
   }
 }
 
+const series = `queue kind added# started# completed# failed# dead# cancelled# ready# running# run_times wait_times`
 const subject = 'subject source time_slot venue_id'
 
 /** In the order in which they are copied: jobs first, for they are most. */
@@ -76,6 +77,17 @@ export const copyTables: readonly CopyTable[] = [
     'namespace job_id attempt number',
     'namespace job_id attempt# number# level text logged_at#',
   ),
+  table(
+    'job_attempt',
+    'namespace job_id number',
+    `namespace job_id number# attempt# queue kind outcome worker_id release started_at# ended_at# fingerprint error`,
+  ),
+  table(
+    'job_error_group',
+    'namespace fingerprint',
+    `namespace fingerprint kind attempt_count# first_seen_at# last_seen_at# releases sample_jobs error`,
+  ),
+  table('job_block', 'namespace job_id number', 'namespace job_id number# cause started_at# ended_at#'),
   table('job_dependency', 'namespace job_id dependency_id', 'namespace job_id dependency_id is_met?'),
   table(
     'job_lock',
@@ -131,6 +143,18 @@ export const copyTables: readonly CopyTable[] = [
   table('audit_entry', 'namespace id', 'namespace id at# actor actor_name action target outcome code'),
   table('fleet_board', 'namespace', 'namespace version# forgotten#'),
   table('fleet_row', 'namespace kind row_key', 'namespace kind row_key version# doc expires_at#'),
+  table(
+    'series_part',
+    'namespace bucket_at source series_key',
+    `namespace bucket_at# source series_key ${series}`,
+  ),
+  table(
+    'series_bucket',
+    'namespace step_ms bucket_at series_key',
+    `namespace step_ms# bucket_at# series_key ${series}`,
+  ),
+  table('series_total', 'namespace series_key', `namespace series_key ${series}`),
+  table('series_mark', 'namespace', 'namespace tens_until# hours_until#'),
   // How long leases of lines last is not carried: as after a boot of the host, everybody has their whole time again.
   table(
     'lock_queue',
@@ -147,7 +171,7 @@ export const copyTables: readonly CopyTable[] = [
   table(
     'lock_outcome',
     'namespace operation resource node request_id',
-    'namespace operation resource node request_id seq# kind value is_told? revision#',
+    'namespace operation resource node request_id seq# kind value is_notified? revision#',
   ),
 ]
 
@@ -157,19 +181,19 @@ export const copyGroups: readonly (readonly string[])[] = [
   ['lock_queue', 'lock_waiter', 'lock_outcome'],
 ]
 
-/** What servers of one fleet tell each other that outlives them; who they are, and which node is whose, does not. */
-export const durableFleet = `kind IN ('pool', 'cordon', 'drain')`
+/** The values of a row's key. */
+export function keyOf(table: CopyTable): (row: CopyRow) => readonly string[] {
+  const places = table.key.map((key) => table.columns.findIndex(({ name }) => name === key))
+  return (row) => places.map((place) => row[place]!)
+}
 
 /** The engines' tables that are not read, and why nothing is lost by that. */
 export const leftBehind: Readonly<Record<string, string>> = {
+  fleet_worker: 'is of leases; workers write their rows anew on the target',
   signalbox_meta: 'names the store itself, and the boot that its leases count from',
   signalbox_migration: 'is what the schema of each database knows of itself',
   copy_progress: 'is how far a copy has come, and goes with its end',
   job_cancel: 'asks something of a running attempt, and none runs',
-  job_lease: 'holds running attempts, and none runs',
-  job_end: 'fences the ends of leases, and there are none',
-  job_slot: 'counts running attempts, and none runs',
-  job_unique: 'follows from the keys of live jobs, and is written with them',
   job_dead: 'follows from the history, and is written with it',
   lock_result: 'follows from how lines ended, and is written with that',
   lock_shard: 'has only a number that must rise, which is carried apart',
@@ -180,18 +204,15 @@ export const leftColumns: Readonly<Record<string, Readonly<Record<string, string
   job_queue: {
     lease_nonce: 'is of a lease',
     lease_ends_at: 'is of a lease',
-    settled_tokens: 'tells workers of earlier attempts how those ended, and those workers are gone',
+    settled_tokens: 'serves only workers of earlier attempts, which are gone',
     room: 'keeps a place blank',
   },
-  job_pending: { result: 'is never set while a job is live', limit_key: 'a trigger writes it' },
   job_history: {
-    lease_no: 'only tells workers of earlier attempts how those ended, where it is one counter for all jobs',
     lease_nonce: 'is of a lease',
-    settled_tokens: 'tells workers of earlier attempts how those ended, and those workers are gone',
+    settled_tokens: 'serves only workers of earlier attempts, which are gone',
   },
   queue_control: {
     key_position: 'is where the next claim goes on; it begins again at the first key',
-    adopt_until: 'is about claims that were under way',
   },
   monitor_channel: { token: 'is of a lease', lease_ends_at: 'is of a lease' },
   monitor_subject: { seen: 'is a number of the table’s own' },
@@ -203,7 +224,6 @@ export const leftColumns: Readonly<Record<string, Readonly<Record<string, string
     opened_at: 'is of the call that opened the window',
   },
   fleet_row: {
-    fleet_row: 'is a number of the table’s own',
     removed_at: 'is of rows that were removed, which are not carried',
   },
   lock_queue: { queue_id: 'is a number of the table’s own' },

@@ -1,4 +1,5 @@
 import { SignalboxError } from '../core/errors.ts'
+import type { StoreTransaction } from '../jobs/index.ts'
 
 /**
  * From the transaction of a library inwards to what it runs on. A caller hands in what their library gave them, and each
@@ -185,4 +186,14 @@ function outside(library: string, way: string, cause?: unknown): SignalboxError 
     `tx is of ${library}, but not in a transaction, or in one that has ended. Hand in what ${way} gives you.`,
     cause === undefined ? {} : { cause },
   )
+}
+
+/**
+ * Whether a caller's `tx` is the one that `job.transaction` gave them. It is taken like their own: adding the next job
+ * in the transaction that completes this one is the commonest reason to hand one in.
+ */
+export function isStoreTransaction(tx: unknown): tx is StoreTransaction {
+  if (typeof tx !== 'object' || tx === null) return false
+  const { query, sql } = tx as { query?: unknown; sql?: unknown }
+  return typeof query === 'function' && typeof sql === 'function' && 'raw' in tx
 }

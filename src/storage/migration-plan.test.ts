@@ -30,13 +30,17 @@ test('a program works on the schema it knows, and on a newer one that allows for
     [1, 2, 3].map((oldest) => isRunnable(4, oldest)),
     [true, true, false],
   )
-  assert.equal(isRunnable(copyMark, 1), false, 'nobody works on what a copy has not filled yet')
+  assert.equal(
+    isRunnable(copyMark, 1),
+    false,
+    'no program works on a database that a copy has not filled yet',
+  )
   assert.throws(() => requireSchema(planMigrations({ current: copyMark, oldest: 1, first }, known)), {
     code: 'copy_unfinished',
   })
 })
 
-test('who may work on it is said by the strictest of its steps, and of that schema alone', () => {
+test('the strictest step decides which programs may work on a schema, and on that schema only', () => {
   assert.equal(noteOf([]), '0 of 0')
   assert.equal(noteOf([step(1), step(2, 1)]), '1 of 2')
   assert.equal(noteOf([step(1), step(2, 1), step(3)]), '3 of 3')

@@ -12,7 +12,7 @@ export interface Migration {
   readonly statements: readonly string[]
   /**
    * The last step that a program must know to go on working when this one has been applied, so that the release before
-   * and this one can run side by side. @default its own number: nobody who does not know it may
+   * and this one can run side by side. @default its own number: older programs must stop
    */
   readonly oldest?: number
 }
@@ -82,7 +82,7 @@ export function named({ number, name }: Migration): AppliedMigration {
  */
 export const copyMark = 1_000_000
 
-/** What is said of a schema from before the baseline, and what to do. */
+/** The message about a schema from before the baseline, with the way out. */
 export const beforeBaseline =
   'was made by an unreleased version of Signalbox, before the baseline schema of 0.1.0. This version can neither migrate nor copy it. Export what you need with the version that made it, then start with an empty database.'
 

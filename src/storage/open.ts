@@ -1,13 +1,15 @@
 import { SignalboxError } from '../core/errors.ts'
-import type { Backend, BackendOptions } from './backend.ts'
+import type { Backend, BackendOptions, Migrator } from './backend.ts'
+import type { CopyEnd } from './copy-end.ts'
 import { withDriver } from './driver.ts'
+import { requireSchema } from './migration-plan.ts'
 import { checkRedisUrl, withRedis } from './with-redis.ts'
 
 export type { Backend, BackendOptions } from './backend.ts'
 
 /**
- * The one place that chooses an engine, by the URL's scheme. Each is loaded only when asked for, so nobody needs a
- * driver for a database they do not use.
+ * The one place that chooses an engine, by the URL's scheme. It loads only that engine, so a program needs no driver for
+ * other databases.
  */
 export async function openBackend(url: string, { redis, ...options }: BackendOptions): Promise<Backend> {
   if (redis === undefined) return openEngine(url, options)
@@ -41,4 +43,73 @@ async function openEngine(url: string, options: BackendOptions): Promise<Backend
         `There is no engine for "${scheme}:". Use memory:, sqlite:FILE, postgres://… or mysql://… (MariaDB).`,
       )
   }
+}
+
+/** A migrator, and the connections it opened. */
+export type OpenMigrator = Migrator & AsyncDisposable
+
+/**
+ * The way to a database's schema without a store: opening a store requires the schema that is asked about here.
+ * Nothing is connected to before `status` or `up` is called, so that `sql` needs no server.
+ */
+export async function openMigrator(url: string): Promise<OpenMigrator> {
+  const migrator = await chooseMigrator(url)
+  return {
+    ...migrator,
+    async up(onStep) {
+      const status = await migrator.status()
+      // Engines skip what they find done, and would call a schema from the future up to date.
+      if (status.current > status.latest || status.isBeforeBaseline) requireSchema(status)
+      return migrator.up(onStep)
+    },
+  }
+}
+
+async function chooseMigrator(url: string): Promise<OpenMigrator> {
+  const [scheme = ''] = /^[a-z][a-z0-9+.-]*(?=:)/.exec(url) ?? []
+  switch (scheme) {
+    case 'sqlite':
+      return (await import('./sqlite/open-migrator.ts')).openSqliteMigrator(url)
+    case 'postgres':
+    case 'postgresql':
+      return (await withDriver('pg', () => import('./postgres/migrator.ts'))).openPostgresMigrator(url)
+    case 'mysql':
+    case 'mariadb':
+      return (await withDriver('mysql2', () => import('./mariadb/migrator.ts'))).openMariadbMigrator(url)
+    default:
+      // The URL itself is not shown: it may hold a password.
+      throw new SignalboxError(
+        'invalid_argument',
+        `There is no schema to migrate in "${scheme}:". Use sqlite:FILE, postgres://… or mysql://… (MariaDB).`,
+      )
+  }
+}
+
+/** One end of a copy, by its URL. Only databases that outlive a process are one. */
+export async function openCopyEnd(url: string): Promise<CopyEnd> {
+  const [scheme = ''] = /^[a-z][a-z0-9+.-]*(?=:)/.exec(url) ?? []
+  switch (scheme) {
+    case 'sqlite':
+      return (await import('./sqlite/copy.ts')).openSqliteCopyEnd(url)
+    case 'postgres':
+    case 'postgresql':
+      return (await withDriver('pg', () => import('./postgres/copy.ts'))).openPostgresCopyEnd(url)
+    case 'mysql':
+    case 'mariadb':
+      return (await withDriver('mysql2', () => import('./mariadb/copy.ts'))).openMariadbCopyEnd(url)
+    default:
+      // The URL itself is not shown: it may hold a password.
+      throw new SignalboxError(
+        'invalid_argument',
+        `"${scheme}:" cannot be copied from or to${whyNot[scheme] ?? ''}. Use sqlite:FILE, postgres://… or mysql://… (MariaDB).`,
+      )
+  }
+}
+
+const whyNot: Readonly<Record<string, string>> = {
+  memory: ': it is gone with its process',
+  redis: ': it holds only locks and guards, which end when no process works',
+  rediss: ': it holds only locks and guards, which end when no process works',
+  http: ': name the database of that server instead',
+  https: ': name the database of that server instead',
 }

@@ -14,7 +14,7 @@ export class PoolMeter {
     this.#size = size
   }
 
-  /** Somebody wants a connection for this; the names of what they do are ours. */
+  /** Begins a wait for a connection; `doing` is one of the store's names for its operations. */
   begin(doing: string): Ticket {
     return this.#meter.begin(this.#kinds.get(doing) ?? this.#kindOf(doing))
   }

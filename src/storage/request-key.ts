@@ -62,7 +62,6 @@ export function createKeyedJobs(
       : first(method, args)) as ReturnType<JobStore[Name]>
   return {
     // `addClaimed` is left out: it is a shorter way to add, past the key.
-    ...(jobs.claimsInOrder === undefined ? {} : { claimsInOrder: jobs.claimsInOrder }),
     // A caller's transaction is not ours to write a key in.
     add: (...args) => (args[1] === undefined ? keyed('add', args) : jobs.add(...args)),
     claim: (...args) => keyed('claim', args),
@@ -86,6 +85,7 @@ export function createKeyedJobs(
     find: (id) => jobs.find(id),
     list: (query) => jobs.list(query),
     reach: (query) => jobs.reach(query),
+    ends: (query) => jobs.ends(query),
     stats: () => jobs.stats(),
   }
 }

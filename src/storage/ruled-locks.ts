@@ -7,8 +7,10 @@ import {
   keep,
   type LockTimes,
   leave,
+  type Notified,
   type Requester,
   type Rule,
+  type Ruled,
   release,
   renew,
   shorten,
@@ -44,4 +46,21 @@ export function ruledLocks(runRule: RunRule): RuledLocks {
     fail: (key, who, value, times) => run(key, () => fail(who, value, times), times),
     keep: (key, who, options, times) => run(key, () => keep(who, options, times), times),
   }
+}
+
+/** What the sweep of a wait queue changed, for its waiters and watchers. */
+export interface SweptWaitQueue {
+  readonly key: LockKey
+  readonly notified: Notified
+}
+
+/** What a step changed, in its wait queue and in those that its operation excludes. */
+export function tellings(
+  { operation, resource }: LockKey,
+  { notified, elsewhere = [] }: Ruled<object>,
+): readonly SweptWaitQueue[] {
+  const all = [{ operation, notified }, ...elsewhere]
+  return all.flatMap((one) =>
+    one.notified.changed ? [{ key: { operation: one.operation, resource }, notified: one.notified }] : [],
+  )
 }

@@ -3,9 +3,9 @@ import type { MigrationStatus } from './backend.ts'
 import { requireSchema } from './migration-plan.ts'
 
 /**
- * Keeps a program from claiming once somebody has migrated the store beyond what it may work on: what it holds it still
- * ends, and nothing new begins, so its workers drain. There is no timer: whoever claims looks again when the last look is
- * old, and learns the answer with the next claim.
+ * Stops a program from claiming when the store was migrated to a version that the program cannot work on. It still ends
+ * the jobs it has and starts no new ones, so its workers drain. There is no timer: a claim checks again when the last
+ * check is old, and the next claim uses the answer.
  */
 export class SchemaWatch {
   readonly #status: () => Promise<MigrationStatus>
@@ -23,7 +23,7 @@ export class SchemaWatch {
     if (this.isRefusing()) throw this.#refusal
   }
 
-  /** The same for whoever can do without a claim. */
+  /** The same for callers that can skip a claim. */
   isRefusing(): boolean {
     const now = performance.now()
     if (now - this.#lookedAt >= this.#everyMs) {
@@ -38,7 +38,7 @@ export class SchemaWatch {
     try {
       status = await this.#status()
     } catch {
-      // A store that does not answer is told by the claim itself.
+      // The claim itself reports a store that does not answer.
       return
     }
     this.#refusal = refusalOf(status)

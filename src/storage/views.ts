@@ -1,8 +1,8 @@
 import type { Stores } from './backend.ts'
 
 /**
- * The stores of the namespaces used last, so that what this process remembers of one serves the next call too. One that
- * was dropped works on for whoever has it; who asks for its namespace again gets another, that remembers nothing yet.
+ * The stores of the namespaces used last, so that remembered hints of a namespace serve the next call too. A dropped view
+ * still works for its current users; the next caller of that namespace gets a new one without hints.
  */
 export class Views {
   readonly #views = new Map<string, Stores>()

@@ -1,7 +1,7 @@
 import { SignalboxError } from '../core/errors.ts'
 import type { Backend, BackendNotifier, BackendOptions, Stores } from './backend.ts'
 import { withDriver } from './driver.ts'
-import { boardTopic } from './notifying-fleet.ts'
+import { boardTopic } from './fleet.ts'
 import type { RedisStores } from './redis/index.ts'
 
 /**

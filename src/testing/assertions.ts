@@ -24,7 +24,7 @@ export type PartFor<Target extends AddTarget> =
 export interface AddedOptions {
   /** Only those of this queue. @default any */
   readonly queue?: string | undefined
-  /** Exactly so many. @default one or more */
+  /** The exact number. @default one or more */
   readonly count?: number | undefined
 }
 
@@ -139,7 +139,7 @@ export function fitsPart(value: unknown, part: unknown): boolean {
 const maxShown = 20
 const maxPayload = 120
 
-/** The jobs that are there, a line each: those of the kind first. */
+/** The present jobs, one line each: those of the kind first. */
 export function describeJobs(jobs: readonly Job[], kind: string): readonly string[] {
   if (jobs.length === 0) return ['There are no jobs at all.']
   const sorted = jobs.toSorted((a, b) => Number(b.kind === kind) - Number(a.kind === kind))

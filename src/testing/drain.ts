@@ -1,14 +1,27 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { within } from '../core/deadline.ts'
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
-import type { DrivenEnd, DrivenJobs, DrivenRun, Job, Jobs, ListOptions } from '../jobs/index.ts'
-import type { TestClock } from './test-clock.ts'
+import type {
+  Added,
+  AddInTransaction,
+  AddOptions,
+  AnyDefinition,
+  DrivenEnd,
+  DrivenJobs,
+  DrivenRun,
+  Job,
+  Jobs,
+  ListOptions,
+} from '../jobs/index.ts'
+import type { TestClock } from './test-box.ts'
 
-/** What to run. */
+/** The options of `drain`. */
 export interface DrainOptions {
   /** Only this queue. @default all that workers look in */
   readonly queue?: string | undefined
-  /** Stop after so many runs. @default 1_000, and then it is an error: something adds itself for ever */
+  /** Stop after this number of runs. @default 1_000; reaching it is an error, because a job may add itself for ever */
   readonly limit?: number | undefined
   /** Move the clock on to what falls due next, retries included, until nothing waits for its time. @default false */
   readonly withScheduled?: boolean | undefined
@@ -106,22 +119,16 @@ async function nextDue(
 }
 
 /** How a run ended, waited for no longer than `timeoutMs` of real time. */
-export async function endOf({ job, ended }: DrivenRun, timeoutMs: number): Promise<DrivenEnd> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(stuck(job, timeoutMs)), timeoutMs)
+export function endOf({ job, ended }: DrivenRun, timeoutMs: number): Promise<DrivenEnd> {
+  return within(timeoutMs, ended, () => {
+    throw stuck(job, timeoutMs)
   })
-  try {
-    return await Promise.race([ended, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 function stuck({ id, kind }: DrivenRun['job'], timeoutMs: number): SignalboxError {
   return new SignalboxError(
     'timeout',
-    `The handler of job "${id}" (${kind}) has not ended within ${timeoutMs} ms of real time. Does it wait for something that never comes?`,
+    `The handler of job "${id}" (${kind}) has not ended within ${timeoutMs} ms of real time. Check what it waits for, or raise timeoutMs.`,
     { details: { jobId: id, kind, timeoutMs } },
   )
 }
@@ -129,7 +136,7 @@ function stuck({ id, kind }: DrivenRun['job'], timeoutMs: number): SignalboxErro
 function endless({ job }: DrivenRun): SignalboxError {
   return new SignalboxError(
     'too_many',
-    `After ${maxRuns} runs there is still something due, now a job of kind "${job.kind}". Does a job add itself for ever? If not, say how many with limit.`,
+    `After ${maxRuns} runs a job of kind "${job.kind}" is still due. A job may add itself for ever; if not, set limit.`,
     { details: { kind: job.kind, runCount: maxRuns } },
   )
 }
@@ -157,4 +164,100 @@ export async function listAll(
     cursor = page.cursor
   } while (cursor !== null)
   return all
+}
+
+/** So deep may jobs be run inside of jobs: one that adds its own kind would never come to an end. */
+const maxDepth = 200
+/** How deep the caller is inside of handlers; jobs that are merely added at once do not count. */
+const depth = new AsyncLocalStorage<number>()
+
+/**
+ * The same jobs, but an `add` comes back when what it added was run, and throws what its handler threw. What is not due,
+ * or has no handler here, stays queued. Jobs that were queued before and are due go first, as ever.
+ *
+ * A job that is added with `tx` is not there before the commit. Where a handler adds it, it is run when that handler has
+ * ended, and its error is thrown by the `add` that ran the handler. Where a test adds it, the next `add` or `drain` runs it.
+ */
+export function runInline(driven: DrivenJobs): Jobs {
+  const { jobs } = driven
+  /** Begun and not ended; what ended, for an `add` that did not run its job itself. */
+  const begun = new Map<string, Promise<DrivenEnd>>()
+  const ended = new Map<string, DrivenEnd>()
+  /** Ids of jobs that were added with `tx` and not run yet. */
+  const uncommitted: string[] = []
+
+  async function runUntilEnded(id: string): Promise<DrivenEnd | undefined> {
+    while (!ended.has(id)) {
+      const running = begun.get(id)
+      if (running !== undefined) await running
+      else if (!(await runNext()) && !begun.has(id)) break
+    }
+    const end = ended.get(id)
+    ended.delete(id)
+    return end
+  }
+
+  async function runNext(): Promise<boolean> {
+    const inside = depth.getStore() ?? 0
+    if (inside >= maxDepth) throw tooDeep()
+    const run = await depth.run(inside + 1, () => driven.beginNext())
+    if (run === undefined) return false
+    const { id } = run.job
+    const end = endOf(run, runTimeoutMs)
+    begun.set(id, end)
+    try {
+      ended.set(id, await end)
+    } finally {
+      begun.delete(id)
+    }
+    return true
+  }
+
+  async function runAll(added: readonly Added[]): Promise<void> {
+    const failures: unknown[] = []
+    const run = async (id: string): Promise<void> => {
+      const end = await runUntilEnded(id)
+      if (end?.error !== undefined && end.error !== null) failures.push(thrownBy(end.error))
+    }
+    for (const { id, duplicate } of added) {
+      // One that was there already may be waiting for this very call.
+      if (!duplicate) await run(id)
+      // Inside of a handler its transaction may still be open.
+      while (depth.getStore() === undefined && uncommitted.length > 0) await run(uncommitted.shift()!)
+    }
+    if (failures.length > 0) throw failures[0]
+  }
+
+  /** Running it now would wait for the caller's transaction, which waits for this call. */
+  function runLater(added: readonly Added[]): void {
+    for (const { id, duplicate } of added) if (!duplicate) uncommitted.push(id)
+  }
+
+  return {
+    ...jobs,
+    async add(
+      kind: string | AnyDefinition,
+      payload?: unknown,
+      options?: AddOptions & AddInTransaction,
+    ): Promise<Added> {
+      const added = await jobs.add(kind as string, payload, options)
+      if (options?.tx === undefined) await runAll([added])
+      else runLater([added])
+      return added
+    },
+    async addMany(list, options) {
+      const added = await jobs.addMany(list, options)
+      if (options?.tx === undefined) await runAll(added)
+      else runLater(added)
+      return added
+    },
+  }
+}
+
+function tooDeep(): SignalboxError {
+  return new SignalboxError(
+    'too_many',
+    `${maxDepth} jobs run inside of each other, each added by the one before. A job may add its own kind for ever: test it in manual mode, with drain({ limit }).`,
+    { details: { runCount: maxDepth } },
+  )
 }

@@ -1,4 +1,4 @@
-/** What tests of code that uses Signalbox need: a box whose time moves by hand and whose jobs run on command. */
+/** For tests of code that uses Signalbox: a box with a clock that the test moves, and jobs that run on command. */
 export { createFakeClock, type FakeClock } from '../core/fake-clock.ts'
 export {
   type AddedOptions,
@@ -10,5 +10,10 @@ export {
   type PartOf,
 } from './assertions.ts'
 export type { Drained, DrainedError, DrainOptions } from './drain.ts'
-export { openTestBox, type TestBox, type TestBoxOptions } from './test-box.ts'
-export { createTestClock, type TestClock } from './test-clock.ts'
+export {
+  createTestClock,
+  openTestBox,
+  type TestBox,
+  type TestBoxOptions,
+  type TestClock,
+} from './test-box.ts'

@@ -19,7 +19,7 @@ test('in manual mode nothing runs before drain, and then all that is due does, i
     { kind: 'note', payload: 'low', priority: -1 },
     { kind: 'note', payload: 'high', priority: 5 },
     { kind: 'note', payload: 'later', delayMs: '5m' },
-    { kind: 'nobody’s', payload: 'other' },
+    { kind: 'unhandled', payload: 'other' },
   ])
   await new Promise((resolve) => setImmediate(resolve))
   assert.deepEqual(ran, [])
@@ -106,7 +106,7 @@ test('drain can move the clock itself to whatever falls due, also past a paused 
     { kind: 'note', payload: 'hour', delayMs: '1h' },
     { kind: 'note', payload: 'paused', delayMs: '2h', queue: 'still' },
     { kind: 'fails', backoff: { jitter: 0 } },
-    { kind: 'nobody’s', delayMs: '7d' },
+    { kind: 'unhandled', delayMs: '7d' },
   ])
   assert.partialDeepStrictEqual(await box.drain({ withScheduled: true }), {
     completed: 3,
@@ -120,7 +120,7 @@ test('drain can move the clock itself to whatever falls due, also past a paused 
   assert.equal(box.clock.now(), at + 86_400_000)
 })
 
-test('drain runs one queue when told, and stops after so many', async () => {
+test('drain runs one queue if asked, and stops at its limit', async () => {
   await using box = await openTestBox({ at })
   box.jobs.worker({ queues: ['a', 'b'], handlers: { note: () => undefined } })
   for (const queue of ['a', 'a', 'a', 'b']) await box.jobs.add('note', null, { queue })
@@ -282,12 +282,12 @@ test('in inline mode add throws what the handler threw, and the job is kept as i
   assert.partialDeepStrictEqual(await box.drain(), { completed: 0, failed: 3, dead: 0 })
 })
 
-test('in inline mode what is not due, paused or nobody’s stays in line', async () => {
+test('in inline mode jobs that are not due, paused or unhandled stay queued', async () => {
   await using box = await openTestBox({ mode: 'inline', at })
   let ran = 0
   box.jobs.worker({ handlers: { note: () => void ran++ } })
   await box.jobs.add('note', null, { delayMs: '1m' })
-  await box.jobs.add('nobody’s')
+  await box.jobs.add('unhandled')
   await box.jobs.add('note', null, { queue: 'elsewhere' })
   assert.equal(ran, 0)
   box.clock.advance('1m')
@@ -317,7 +317,7 @@ test('in inline mode a job that adds its own kind for ever ends with too_many', 
   await assert.rejects(box.jobs.add('again'), (error) => isSignalboxError(error, 'too_many'))
 })
 
-test('in inline mode a key that is taken waits for nobody', async () => {
+test('in inline mode an add with a taken key does not wait', async () => {
   await using box = await openTestBox({ mode: 'inline', at })
   const seen: boolean[] = []
   box.jobs.worker({

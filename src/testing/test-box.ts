@@ -1,13 +1,15 @@
-import type { DatabaseSync } from 'node:sqlite'
-import { SignalboxError } from '../core/errors.ts'
-import { oneOf, onlyKeys, whole } from '../core/options.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import type { Duration } from '../core/duration.ts'
+import { invalidArgument, SignalboxError } from '../core/errors.ts'
+import { createFakeClock, type FakeClock } from '../core/fake-clock.ts'
+import { duration, oneOf, onlyKeys, whole } from '../core/options.ts'
 import { type Box, open } from '../index.ts'
 import { createDrivenJobs } from '../jobs/index.ts'
 import { createLocksForJobs } from '../locks/index.ts'
-import { type Drained, type DrainOptions, drain } from './drain.ts'
-import { runInline } from './run-inline.ts'
-import { createTestClock, type TestClock } from './test-clock.ts'
-import { createTestDatabase, type TestDatabase } from './test-database.ts'
+import { type Drained, type DrainOptions, drain, runInline } from './drain.ts'
 
 /** The options of a test box. */
 export interface TestBoxOptions {
@@ -49,12 +51,12 @@ export async function openTestBox(options: TestBoxOptions = {}): Promise<TestBox
   const clock = createTestClock(instant(options.at))
   const database = createTestDatabase(options.url === undefined ? undefined : testUrl(options.url))
   const box = await openOn(database, clock)
-  const { jobs: store, logs, schedules, notifier } = box.backend
+  const { jobs: store, logs, attempts, schedules, notifier } = box.backend
   const dependencies = {
     store: box.backend.dependencies,
     locks: createLocksForJobs(() => box.locks, notifier),
   }
-  const driven = createDrivenJobs({ store, logs, schedules, dependencies, notifier, clock })
+  const driven = createDrivenJobs({ store, logs, attempts, schedules, dependencies, notifier, clock })
   let closed: Promise<void> | undefined
 
   async function close(): Promise<void> {
@@ -99,18 +101,91 @@ async function openOn(database: TestDatabase, clock: TestClock): Promise<Box> {
 
 function testUrl(url: string): string {
   if (url === 'memory:' || (typeof url === 'string' && url.startsWith('sqlite:'))) return url
-  throw new SignalboxError(
-    'invalid_argument',
-    'openTestBox.url must be memory: or sqlite:FILE; no other store has a clock that a test can move.',
-    { details: { option: 'openTestBox.url' } },
+  throw invalidArgument(
+    'openTestBox.url must be memory: or sqlite:FILE. Tests cannot move the clock of other stores.',
+    'openTestBox.url',
   )
 }
 
 function boxClosed(): SignalboxError {
-  return new SignalboxError('closed', 'This box was closed; open another.')
+  return new SignalboxError('closed', 'This box is closed. Open another one.')
 }
 
 function instant(at: number | Date | undefined): number {
   const given = at instanceof Date ? at.getTime() : at
   return whole('openTestBox.at', given ?? Date.now(), { max: 8_640_000_000_000_000 })
+}
+
+/** The clock of a test box: it stands still until it is moved, and takes spans as all of Signalbox does. */
+export interface TestClock extends Omit<FakeClock, 'advance'> {
+  /** Moves the time on: milliseconds, or text like '30s', '5m', '24h'. Time-outs on the way fire, each at its moment. */
+  advance(span: Duration): void
+}
+
+/** Makes a clock that reads `at`, in epoch milliseconds. */
+export function createTestClock(at: number): TestClock {
+  const fake = createFakeClock(at)
+  return Object.create(fake, {
+    advance: { value: (span: Duration) => fake.advance(duration('advance', span)) },
+  }) as TestClock
+}
+
+/**
+ * Where a test box keeps its jobs: by default its own SQLite file. It is a file, and not `:memory:`, because the box
+ * and the test need connections of their own to the same database, and one must be able to read while the other writes.
+ * A box that was not closed leaves its file until the process ends.
+ */
+export interface TestDatabase {
+  /** For `open`. */
+  readonly url: string
+  /** The test's own connection, opened when it is first asked for. Throws where there are no tables. */
+  connect(): DatabaseSync
+  /** Closes that connection, and removes a file of the box's own. */
+  remove(): void
+}
+
+/** Without `url`, a SQLite file in a new folder. */
+export function createTestDatabase(url: string | undefined): TestDatabase {
+  const folder = url === undefined ? makeFolder() : undefined
+  // Nothing is left to lose after a power cut, so no commit waits for the disk.
+  const address = url ?? `sqlite:${join(folder!, 'test.db')}?synchronous=normal`
+  let connection: DatabaseSync | undefined
+  return {
+    url: address,
+    connect() {
+      connection ??= new DatabaseSync(fileOf(address))
+      return connection
+    },
+    remove() {
+      if (connection?.isOpen) connection.close()
+      if (folder !== undefined) removeFolder(folder)
+    },
+  }
+}
+
+function fileOf(url: string): string {
+  if (url.startsWith('sqlite:')) return url.slice('sqlite:'.length).replace(/\?.*$/s, '')
+  throw new SignalboxError(
+    'transaction_unsupported',
+    'This test box is on memory:, which has no tables. Open it without `url` to get a SQLite database.',
+  )
+}
+
+const folders = new Set<string>()
+
+function makeFolder(): string {
+  if (folders.size === 0) process.once('exit', removeAll)
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
+  folders.add(folder)
+  return folder
+}
+
+function removeFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true })
+  folders.delete(folder)
+  if (folders.size === 0) process.off('exit', removeAll)
+}
+
+function removeAll(): void {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 }

@@ -2,8 +2,9 @@
  * The delaying queue: an item may be added now and become pending later. It has one heap and one timer, and no timer when
  * nothing waits. When the timer fires, all that is due by then enters the queue in due order, as any `add` would.
  */
-import { DelayedItems } from './delayed-items.ts'
+
 import { type AddAfterOptions, type AddOptions, type DelayingQueueOptions, priorityOf } from './options.ts'
+import { DelayedItems } from './timer-heap.ts'
 import { WorkQueue } from './work-queue.ts'
 
 /** The longest a timer is set for: a stepped clock is noticed within it, and no delay is too long for a timer. */

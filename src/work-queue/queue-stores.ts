@@ -1,7 +1,8 @@
-/** The stores that decide which entry is next. */
-import { KeyMap } from './key-map.ts'
-import { type Lane, Levels } from './priority-levels.ts'
+import { Ring } from '../core/ring.ts'
+import { KeyMap } from './key-indexes.ts'
 import type { Entry } from './turn.ts'
+
+/** The stores that decide which entry is next. */
 
 /** What a WorkQueue asks of a store. It holds each pending entry once. */
 export interface Queue<T> {
@@ -11,6 +12,138 @@ export interface Queue<T> {
   /** The next entry; only called while `size > 0`. */
   pop(): Entry<T>
   readonly size: number
+}
+
+/**
+ * Entries by priority, the highest level first.
+ *
+ * An entry whose priority rises gets a position at the end of its new level; the position it had turns stale and is
+ * passed over when its time comes. Which positions are stale needs no book-keeping: an entry belongs to the level
+ * that its priority names and to no other. They are swept out before they outnumber the live ones.
+ */
+
+/** The positions of one level in the order in which they are served, stale ones among them. */
+export interface Lane<T> {
+  readonly size: number
+  push(entry: Entry<T>): void
+  /** The entry was raised out of this level; the position it had is stale from now on. */
+  leave(entry: Entry<T>): void
+  /** The next position; only while `size > 0`. */
+  shift(): Entry<T>
+  /** Drops the positions that do not pass. */
+  keep(passes: (entry: Entry<T>) => boolean): void
+}
+
+interface Level<T> {
+  readonly priority: number
+  readonly lane: Lane<T>
+}
+
+/** How many stale positions are not worth a sweep. */
+const spareStale = 32
+
+export abstract class Levels<T> {
+  readonly #laneFor: (priority: number) => Lane<T>
+  readonly #levels = new Map<number, Level<T>>()
+  /** The levels as a binary heap, the highest at 0. Nearly always there is one. */
+  #ranks: Level<T>[] = []
+  #size = 0
+  #stale = 0
+
+  constructor(laneFor: (priority: number) => Lane<T>) {
+    this.#laneFor = laneFor
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  push(entry: Entry<T>): void {
+    this.#enter(entry)
+    this.#size++
+  }
+
+  touch(entry: Entry<T>, previousPriority: number): void {
+    if (entry.priority === previousPriority) return
+    this.#enter(entry)
+    this.#levels.get(previousPriority)?.lane.leave(entry)
+    if (++this.#stale > this.#size + spareStale) this.#sweep()
+  }
+
+  pop(): Entry<T> {
+    for (;;) {
+      const top = this.#ranks[0] as Level<T>
+      if (top.lane.size === 0) {
+        this.#dropTop()
+        continue
+      }
+      const entry = top.lane.shift()
+      if (entry.priority !== top.priority) {
+        this.#stale--
+        continue
+      }
+      this.#size--
+      // Stale positions would keep entries alive that were taken long ago.
+      if (this.#size === 0 && this.#stale > 0) this.#sweep()
+      return entry
+    }
+  }
+
+  #enter(entry: Entry<T>): void {
+    const top = this.#ranks[0]
+    const level = top?.priority === entry.priority ? top : this.#level(entry.priority)
+    level.lane.push(entry)
+  }
+
+  #level(priority: number): Level<T> {
+    let level = this.#levels.get(priority)
+    if (level === undefined) {
+      level = { priority, lane: this.#laneFor(priority) }
+      this.#levels.set(priority, level)
+      this.#rank(level)
+    }
+    return level
+  }
+
+  /** Sifts a new level up to where its parent is higher. */
+  #rank(level: Level<T>): void {
+    const ranks = this.#ranks
+    let at = ranks.push(level) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      const above = ranks[parent] as Level<T>
+      if (above.priority > level.priority) break
+      ranks[at] = above
+      at = parent
+    }
+    ranks[at] = level
+  }
+
+  #dropTop(): void {
+    const ranks = this.#ranks
+    this.#levels.delete((ranks[0] as Level<T>).priority)
+    const last = ranks.pop() as Level<T>
+    if (ranks.length === 0) return
+    let at = 0
+    for (let child = 1; child < ranks.length; child = 2 * at + 1) {
+      const [left, right] = [ranks[child] as Level<T>, ranks[child + 1]]
+      const higher = right !== undefined && right.priority > left.priority ? right : left
+      if (higher.priority <= last.priority) break
+      ranks[at] = higher
+      at = higher === left ? child : child + 1
+    }
+    ranks[at] = last
+  }
+
+  #sweep(): void {
+    for (const level of this.#ranks) {
+      level.lane.keep((entry) => entry.priority === level.priority)
+      if (level.lane.size === 0) this.#levels.delete(level.priority)
+    }
+    this.#stale = 0
+    // In descending order it is a heap again.
+    this.#ranks = [...this.#levels.values()].sort((a, b) => b.priority - a.priority)
+  }
 }
 
 /** By priority, then first in first out. */
@@ -24,62 +157,6 @@ export class FifoQueue<T> extends Levels<T> implements Queue<T> {
 export class FairQueue<T> extends Levels<T> implements Queue<T> {
   constructor(groupOf: (item: T) => unknown) {
     super((priority) => new Groups(groupOf, priority))
-  }
-}
-
-const smallestRing = 16
-
-/**
- * First in, first out, in one array that wraps round. It doubles when full and halves when three quarters are empty, so
- * a burst of a million leaves nothing behind.
- */
-class Ring<T> {
-  #values: (T | undefined)[] = []
-  #head = 0
-  #size = 0
-
-  get size(): number {
-    return this.#size
-  }
-
-  push(value: T): void {
-    if (this.#size === this.#values.length) this.#resize(Math.max(smallestRing, this.#size * 2))
-    this.#values[(this.#head + this.#size) & (this.#values.length - 1)] = value
-    this.#size++
-  }
-
-  /** The oldest value, left in the ring; only while `size > 0`. */
-  peek(): T {
-    return this.#values[this.#head] as T
-  }
-
-  /** Takes the oldest value; only while `size > 0`. */
-  shift(): T {
-    const values = this.#values
-    const head = this.#head
-    const value = values[head] as T
-    values[head] = undefined
-    this.#head = (head + 1) & (values.length - 1)
-    this.#size--
-    if (values.length > smallestRing && this.#size * 4 <= values.length) this.#resize(values.length / 2)
-    return value
-  }
-
-  /** Drops every value that does not pass, keeping the order of the rest. */
-  keep(passes: (value: T) => boolean): void {
-    for (let left = this.#size; left > 0; left--) {
-      const value = this.shift()
-      if (passes(value)) this.push(value)
-    }
-  }
-
-  #resize(capacity: number): void {
-    const values = this.#values
-    const mask = values.length - 1
-    const resized = new Array<T | undefined>(capacity).fill(undefined)
-    for (let i = 0; i < this.#size; i++) resized[i] = values[(this.#head + i) & mask]
-    this.#values = resized
-    this.#head = 0
   }
 }
 

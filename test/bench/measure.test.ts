@@ -31,7 +31,7 @@ test('a trial measures everyone once a round and keeps every round', async () =>
   assert.deepEqual(outcomes.get('a'), { rounds: [{ rate: 1 }, { rate: 6 }] })
 })
 
-test('a contestant that cannot run keeps its reason and holds nobody up', async () => {
+test('a contestant that cannot run keeps its reason and does not delay the others', async () => {
   let tries = 0
   const outcomes = await measureTrial('module', trial, {
     rounds: 3,
@@ -89,7 +89,7 @@ test('a ground that cannot be opened is the reason of every contestant', async (
   assert.deepEqual([...outcomes.values()], Array(3).fill({ reason: 'no MariaDB here' }))
 })
 
-test('a measurement is taken in a process of its own', async () => {
+test('a measurement is taken in a separate process', async () => {
   const conditions = { quick: true, settings: {} }
   const figures = await measureInChild({
     module: 'workqueue',
@@ -158,6 +158,6 @@ test('an unknown module, trial or option ends with 2 and the list of modules', (
     })
     assert.equal(status, 2)
     assert.match(stderr, said)
-    assert.match(stderr, /Rooms: workqueue/)
+    assert.match(stderr, /Modules: workqueue/)
   }
 })

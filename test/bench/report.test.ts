@@ -50,7 +50,7 @@ test('a goal reads as a sentence and decides on the medians', () => {
   assert.equal(atLeastTimes(0.7, 'limit').holds(standing), true)
   assert.equal(atMostTimes(0.5, 'best peer').holds(standing), true)
   assert.equal(atMostTimes(0.4, 'best peer').holds(standing), false)
-  assert.equal(atLeastTimes(0, 'nobody').holds(standing), false, 'a rival that did not run is never beaten')
+  assert.equal(atLeastTimes(0, 'unknown').holds(standing), false, 'a rival that did not run is never beaten')
   assert.equal(atMost(2).holds(standing), true)
   assert.equal(atLeast(2.1).holds(standing), false)
   const both = allOf(atLeastTimes(1, 'a'), atLeastTimes(1, 'b', 'note'))

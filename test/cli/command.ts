@@ -78,7 +78,7 @@ function start(cwd: string, args: readonly string[], env: NodeJS.ProcessEnv = {}
   })
 }
 
-/** Reads from the start: Node throws away what nobody has read when a child exits. */
+/** Reads from the start: Node drops unread output when a child exits. */
 function watch(child: Child): { out(): string; err(): string; ended: Promise<Ended> } {
   const said = { out: '', err: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => (said.out += text))

@@ -77,7 +77,7 @@ test('dead notifications are listed with their subscription and reason, and repl
     JSON.parse(twice.out).refused.map(({ code }: { code: string }) => code),
     ['conflict', 'not_found'],
   )
-  assert.equal(await ok(place, ['monitor', 'replay', '--dead']), '1 notification is sent again\n')
+  assert.equal(await ok(place, ['monitor', 'replay', '--dead']), '1 notification is queued again\n')
   assert.deepEqual(await list('--state', 'dead'), [])
   for (const wrong of [[], ['--dead', 'x'], ['x', '--subscription', 'y']])
     assert.equal((await place.run(['monitor', 'replay', ...wrong])).code, 2, wrong.join(' '))
@@ -126,13 +126,13 @@ test('reseal seals what was in plain; doctor says how secrets are kept; the key 
   const env = { SIGNALBOX_SECRET_KEY: key }
   assert.match(
     (await secretsOf(env)).join(),
-    /^warning: .*2 subscriptions were stored before there was a key/,
+    /^warning: .*2 subscriptions are plain text .*stored before there was a key/,
   )
   assert.equal(
     await ok(place, ['monitor', 'reseal'], env),
-    '2 sealed with the first key, 0 already sealed with it, 0 could not be opened\n',
+    '2 encrypted with the first key, 0 already encrypted with it, 0 could not be decrypted\n',
   )
-  assert.match((await secretsOf(env)).join(), /^ok: .*sealed/)
+  assert.match((await secretsOf(env)).join(), /^ok: .*encrypted/)
   const [problem] = (await secretsOf({})).filter((text) => text.startsWith('problem'))
   assert.match(problem!, /"(front desk|back office)".*sealed with the key/)
 

@@ -86,7 +86,7 @@ test('a server that is killed with messages left to send sends them when it is s
   }
   receiver.misbehave(null)
   await using server = await place.serve(['--log-level=error'], allow)
-  // It may have been cut off in the middle, and then another has to see first that nobody has it any more.
+  // The sender may have been killed while sending; then another one waits for the end of its lease.
   await receiver.waitFor(1, 60_000)
   assert.equal(receiver.messages[0]!.body.data.changes[0].to, 'free')
   assert.equal(server.err(), '')

@@ -24,7 +24,7 @@ test('serve says where it listens, on what and who may come; it answers there, a
       server.out(),
       `Signalbox ${version} is listening on ${url} (Ctrl+C stops it)\n` +
         'Database: sqlite:signalbox.db\n' +
-        'Tokens: not needed, for only this machine can reach it\n' +
+        'Authentication: off (only this machine can reach the server)\n' +
         'Channel secrets: plain text in the database (SIGNALBOX_SECRET_KEY is not set)\n' +
         `Try: curl ${url}/v1/queues\n`,
     )
@@ -84,7 +84,7 @@ test('everything that is wrong with the configuration is listed, and the store i
   assert.match(lines[0]!, /^signalbox: SIGNALBOX_HOST must be an IP address or localhost, not ""\.$/)
   assert.match(lines[1]!, /^signalbox: --port must be a whole number from 0 to 65535, not "\\u001b\[31m1"\.$/)
   assert.match(lines[2]!, /^signalbox: --retention must be milliseconds/)
-  assert.match(lines[3]!, /^signalbox: "SIGNALBOX_NOPE" is no variable of Signalbox\./)
+  assert.match(lines[3]!, /^signalbox: "SIGNALBOX_NOPE" is not a variable of Signalbox\./)
   assert.equal(existsSync(join(place.folder, 'signalbox.db')), false)
 })
 
@@ -103,7 +103,7 @@ test('a second signal ends serve at once, whatever its clients do', async () => 
   server.kill('SIGINT')
   const { code, err } = await server.ended
   assert.equal(code, 1)
-  assert.match(err, /^signalbox: A second signal came;.*\n$/)
+  assert.match(err, /^signalbox: A second signal arrived.*\n$/)
   socket.destroy()
 })
 
@@ -150,19 +150,19 @@ test('a database that is not there is one clear line without its password, and a
   }
 })
 
-test('an address that others could reach refuses to start without a token, and with one lets nobody in without it', async () => {
+test('a server that other machines can reach does not start without a token, and then requires it', async () => {
   using place = createWorkplace()
   const everywhere = ['--host=0.0.0.0', '--allowed-hosts=127.0.0.1,jobs.example.com']
   const refused = await place.run(['serve', '--port=0', ...everywhere])
   assert.equal(refused.code, 2)
   assert.match(
     refused.err,
-    /^\{.*"server\.start".*\}\nsignalbox: host "0\.0\.0\.0" can be reached from other machines.*token.*\n$/,
+    /^\{.*"server\.start".*\}\nsignalbox: host "0\.0\.0\.0" is reachable from other machines.*token.*\n$/,
   )
 
   await using server = await place.serve([...everywhere, '--log-level=info'], { SIGNALBOX_TOKEN: aSecret })
   const url = `http://127.0.0.1:${new URL(server.url).port}`
-  assert.match(server.out(), /^Tokens: needed/m)
+  assert.match(server.out(), /^Authentication: on/m)
   assert.equal((await fetch(`${url}/livez`)).status, 200)
   assert.equal((await fetch(`${url}/v1/queues`)).status, 401)
   assert.equal((await post(url, '/v1/jobs', { kind: 'hello' }, `${aSecret}x`)).status, 401)
@@ -187,7 +187,7 @@ test('a token made by hand is enough to be reached by others, and is asked for o
   }
 })
 
-test('secrets come from a file that nobody else can read', async () => {
+test('secrets come from a file that other users cannot read', async () => {
   using place = createWorkplace()
   const file = join(place.folder, 'secrets')
   writeFileSync(file, `${aSecret}\n`, { mode: 0o644 })
@@ -206,7 +206,7 @@ test('secrets come from a file that nobody else can read', async () => {
   assert.equal((await fetch(`${server.url}/v1/queues`, { headers })).status, 200)
 })
 
-test('the database file and its folder are for nobody else', async () => {
+test('other users cannot read the database file and its folder', async () => {
   using place = createWorkplace()
   await using _server = await place.serve(['--database=sqlite:data/box/mine.db'])
   const modeOf = (path: string) => (statSync(join(place.folder, path)).mode & 0o777).toString(8)

@@ -50,11 +50,11 @@ test('the first token of an open server says that the server is closed now, and 
   assert.equal(first.code, 0)
   assert.match(
     first.err,
-    /needs a token, and this one cannot make others\. .*--scope admin --database URL\n$/,
+    /requires a token, and this token cannot create others\. .*--scope admin --database URL\n$/,
   )
   const refused = await place.run(['token', 'ls'], there)
   assert.equal(refused.code, 1)
-  assert.match(refused.err, /on a server with an admin token, or with --database on its database/)
+  assert.match(refused.err, /on a server with an admin token, or on its database \(--database\)/)
   // As the message says: the database is the way in.
   const create = ['token', 'create', '--name', 'ops', '--scope', 'admin', '--database', 'sqlite:box.db']
   const { out, err } = await place.run(create, there)

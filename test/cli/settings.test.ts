@@ -11,12 +11,12 @@ import {
 } from '../../src/cli/config/settings.ts'
 import type { Kind } from '../../src/cli/config/value-kinds.ts'
 import { dispatchDefaults } from '../../src/dispatch/dispatch-options.ts'
-import { registryDefaults } from '../../src/dispatch/registry/policy.ts'
+import { registryDefaults } from '../../src/dispatch/registry/registry-state.ts'
 import { admissionDefaults } from '../../src/http/server/request/admission.ts'
 import { serverDefaults } from '../../src/http/server/server-options.ts'
 import { readSource } from '../house/sources.ts'
 
-/** The line that docs/server.md has for a setting. */
+/** The line that docs/configuration.md has for a setting. */
 function rowOf(name: SettingName): string {
   const { takes, none, description, kind, default: fallback } = settings[name]
   const flag = flagOf(name)
@@ -27,9 +27,9 @@ function rowOf(name: SettingName): string {
   return `| \`${name}\` | ${shownFlag} | \`${variableOf(name)}\` | ${shownDefault} | ${description} |`
 }
 
-test('docs/server.md has the table of settings as the program has it', async () => {
+test('docs/configuration.md has the table of settings as the program has it', async () => {
   const rows = settingNames.map(rowOf)
-  const documented = (await readSource('docs/server.md'))
+  const documented = (await readSource('docs/configuration.md'))
     .split('\n')
     .filter((line) => /^\| `[a-zA-Z]+` \|.*`SIGNALBOX_/.test(line))
   assert.deepEqual(documented, rows, `it should have:\n${rows.join('\n')}`)

@@ -5,9 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, test } from 'vitest'
 import { createTokens } from '../../src/access/index.ts'
-import { createPrinter } from '../../src/cli/print.ts'
+import { createPrinter, widthOf } from '../../src/cli/print.ts'
 import { run } from '../../src/cli/run.ts'
-import { widthOf } from '../../src/cli/table.ts'
 import { open } from '../../src/index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'signalbox-tables-'))

@@ -64,7 +64,7 @@ test('serve with a certificate says https, and a command with its authority reac
   write(place, first)
   await using server = await place.serve(flags)
   assert.match(server.out(), /^Signalbox \S+ is listening on https:\/\/127\.0\.0\.1:\d+ /)
-  assert.match(server.out(), /Tokens: not needed/)
+  assert.match(server.out(), /Authentication: off/)
   assert.match(server.out(), /Try: curl https:\/\/127/)
   assert.equal(await peerOf(server.url), '200 first')
   const env = { SIGNALBOX_URL: server.url, NODE_EXTRA_CA_CERTS: join(place.folder, 'ca.pem') }

@@ -9,7 +9,7 @@ import { findInterpreter } from '../support/interpreters.ts'
 import { createWorkplace, type Serving } from './command.ts'
 
 const examples = join(root, 'examples')
-/** Each test has a server of its own, and most of them wait: they wait together. */
+/** Each test starts its own server, and most of them wait, so they run at the same time. */
 const testMs = 60_000
 const aSecret = 'canary-0123456789abcdef0123456789abcdef'
 

@@ -35,7 +35,7 @@ export async function sqliteCaller(url: string): Promise<Caller> {
 
 export async function postgresCaller(url: string): Promise<Caller> {
   const client = new Client(url)
-  // Some tests kill the server: a connection that breaks while nobody uses it must not end the process.
+  // Some tests kill the server: an idle connection that breaks must not end the process.
   client.on('error', () => undefined)
   await client.connect()
   const run = async (sql: string) => void (await client.query(sql))

@@ -1,7 +1,7 @@
 /**
- * The engines that every contract is run on. `open()` gives a backend that is fresh, migrated, empty and in a namespace
- * of its own; the database behind it is made once per test file and removed at its end. An engine's code is imported
- * when it is first opened, so that one that does not load fails its own tests and no others.
+ * The engines that every contract is run on. `open()` gives a fresh, migrated, empty backend in a new namespace. Each test
+ * file makes its database once and removes it at its end. An engine's code is imported when it is first opened, so that
+ * one that does not load fails its own tests and no others.
  *
  *   BACKENDS=sqlite,postgres npx vitest run test/conformance      only those
  */
@@ -41,11 +41,11 @@ export interface Candidate {
   readonly title: string
   /** Whether a second opening of the same namespace reaches the same data. */
   readonly isShared: boolean
-  /** Opens the engine; without a namespace, in one that nobody used before. */
+  /** Opens the engine; without a namespace, in a new one. */
   open(options?: Partial<BackendOptions> & { readonly url?: string }): Promise<Backend>
   /**
-   * A backend that was opened for an earlier test, or is for later ones; without a namespace, in one that nobody used
-   * before. Two that are in hand at once are two openings.
+   * A backend that was opened for an earlier test, or is for later ones; without a namespace, in a new one. Two that are
+   * lent at the same time are two openings.
    */
   lend(namespace?: string): Promise<Backend>
   /** What only an engine with SQL has: a caller's own transactions, other openers, other databases. */
@@ -130,8 +130,8 @@ export function candidates(): readonly Candidate[] {
 }
 
 /**
- * SQLite with its writes in a thread of its own. To a caller it is an engine without transactions; all else is the
- * same, and is tested the same.
+ * SQLite with its writes in a separate thread. To a caller it is an engine without transactions; all else is the same,
+ * and is tested the same.
  */
 export function threadedCandidates(): readonly Candidate[] {
   if (!isWanted('sqlite')) return []

@@ -2,6 +2,8 @@ import { describe, test } from 'vitest'
 import { keysContract } from './access/keys.ts'
 import { namespacesContract } from './access/namespaces.ts'
 import { tokensContract } from './access/tokens.ts'
+import { attemptsContract } from './attempts/contract.ts'
+import { keepingContract as keepingOfAttempts } from './attempts/keeping.ts'
 import { auditContract } from './audit/contract.ts'
 import {
   type Candidate,
@@ -49,8 +51,10 @@ import { openingContract } from './opening.ts'
 import { schedulesContract } from './schedules/contract.ts'
 import { firingContract } from './schedules/firing.ts'
 import { scheduledContract } from './schedules/namespaces.ts'
+import { seriesContract } from './series/contract.ts'
+import { workersContract } from './workers/contract.ts'
 
-/** Every contract on one engine. Each has a test file of its own, so that they can run side by side. */
+/** Every contract on one engine. Each has its own test file, so that they can run side by side. */
 export function everyContract(engine: EngineName): void {
   const chosen = candidates().filter(({ name }) => name === engine)
   describeEach(chosen, (candidate) => {
@@ -80,11 +84,13 @@ export function writingContractsInThread(): void {
     describe('settling of guards', () => settlingOfGuards(borrower))
     describe('sending of notifications', () => sendingOfNotifications(borrower))
     describe('audit', () => auditContract(borrower))
+    describe('workers', () => workersContract(borrower))
     describe('writing on a fleet’s board', () => writingOfFleets(borrower))
     describe('forgetting on a fleet’s board', () => forgettingOfFleets(borrower))
     describe('documents on a fleet’s board', () => documentsOfFleets(borrower))
     describe('removing', () => removingContract(borrower))
     describe('logs of attempts', () => linesContract(borrower))
+    describe('keeping of attempts', () => keepingOfAttempts(borrower))
     describe('firing of schedules', () => firingContract(borrower))
     describe('counting of limits', () => countingOfLimits(borrower))
     describe('limits among crowds', () => crowdsOfLimits(borrower))
@@ -134,6 +140,7 @@ function contractsOf(candidate: Candidate): void {
   describe('removing', () => removingContract(borrower))
   describe('words about jobs', () => metaContract(borrower))
   describe('logs', () => logsContract(borrower))
+  describe('attempts', () => attemptsContract(borrower))
   describe('schedules', () => schedulesContract(borrower))
   describe('limits', () => limitsContract(borrower))
   describe('dependencies', () => dependenciesContract(borrower))
@@ -145,7 +152,9 @@ function contractsOf(candidate: Candidate): void {
   describe('guards', () => guardsContract(borrower))
   describe('monitor', () => monitorContract(borrower))
   describe('audit', () => auditContract(borrower))
+  describe('series', () => seriesContract(borrower))
   describe('fleet', () => fleetContract(borrower))
+  describe('workers', () => workersContract(borrower))
   describe('namespaces with a fleet', () => dispatchedContract(candidate))
   describe('namespaces with schedules', () => scheduledContract(candidate))
   describe('namespaces with dependencies', () => blockedNamespacesContract(candidate))

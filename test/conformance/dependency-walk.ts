@@ -126,7 +126,7 @@ export class DependencyWalk {
     const { anId, both } = this.#parts
     const id = anId()
     await both((dependencies) => dependencies.around(id, 1_000))
-    await both((dependencies) => dependencies.states([id, 'nobody']))
+    await both((dependencies) => dependencies.states([id, 'unknown']))
   }
 
   /** All that can be seen of dependencies. */

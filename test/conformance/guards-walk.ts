@@ -15,7 +15,7 @@ import { Random } from './random.ts'
 import { walkOn } from './walking.ts'
 
 export interface GuardsWalkRequest {
-  /** A fresh backend in a namespace of its own. */
+  /** A fresh backend in a new namespace. */
   readonly open: () => Promise<GuardsBackend>
   readonly title: string
   readonly seed: number
@@ -114,7 +114,7 @@ class GuardsWalk {
       ends.map(({ claim: { space, key, ...tokens }, end, result }): GuardEnd => {
         return { space, key, token: tokens[side], end, result: end === 'done' ? result : null }
       })
-    // What is kept for a short while is kept from now on.
+    // The short time to keep an end begins now.
     this.#isShort = ends.some(({ claim }) => claim.keepMs === shortMs)
     assert.deepEqual(await this.#engine.settle(of('engine')), await this.#model.settle(of('model')))
   }

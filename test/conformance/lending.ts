@@ -1,12 +1,12 @@
 /**
- * Backends that stay open from test to test. To open an engine may take longer than the test: Postgres is given several
- * connections and asked for its schema, SQLite's writer is given a thread. A test that needs a namespace nobody used
- * before, and does not care who opened the store, borrows one.
+ * Backends that stay open from test to test. Opening an engine may take longer than the test: Postgres opens several
+ * connections and checks its schema, SQLite's writer starts a thread. A test that needs a new namespace, and any opened
+ * store, borrows one.
  */
 import type { Backend } from '../../src/storage/backend.ts'
 
 export interface Lender {
-  /** A backend in this namespace that nobody else has in hand; disposing gives it back. */
+  /** Lends a backend in this namespace to one borrower; disposing gives it back. */
   lend(namespace: string): Promise<Backend>
   close(): Promise<void>
 }

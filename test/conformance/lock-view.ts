@@ -1,13 +1,13 @@
 /** Answers about wait queues as the walk compares them: instants only as far as two clocks can agree on them. */
 
 import type { WaitQueueSummary, WaitQueueView } from '../../src/locks/index.ts'
-import type { HolderView, Standing, Told } from '../../src/locks/rules/index.ts'
+import type { HolderView, Notified, Standing } from '../../src/locks/rules/index.ts'
 
 /** Much longer than a walk takes, much shorter than what is far. */
 const nearMs = 100_000_000
 
-/** Whoever is told first is told all the same. */
-export function toldView({ requesters, everyone, changed, lapsed }: Told): {
+/** Who is notified, in a fixed order: the order of notifications is not promised. */
+export function notifiedView({ requesters, everyone, changed, lapsed }: Notified): {
   readonly requesters: readonly string[]
   readonly everyone: boolean
   readonly changed: boolean
@@ -36,8 +36,8 @@ export function summaryView(
 }
 
 /**
- * A wait queue that nobody touched may be known or not, as long as nobody holds it or waits. How it last ended is compared
- * while it must be kept.
+ * A wait queue without holder, waiters and outcomes may be known or not. How it last ended is compared while it must be
+ * kept.
  */
 export function queueView(
   view: WaitQueueView | undefined,

@@ -19,13 +19,13 @@ import type {
   Standing,
 } from '../../src/locks/rules/index.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
-import { queueView, standingView, summaryView, toldView } from './lock-view.ts'
+import { notifiedView, queueView, standingView, summaryView } from './lock-view.ts'
 import type { LocksBackend } from './locks/opening.ts'
 import { Random } from './random.ts'
 import { walkOn } from './walking.ts'
 
 export interface LocksWalkRequest {
-  /** A fresh backend in a namespace of its own. */
+  /** A fresh backend in a new namespace. */
   readonly open: () => Promise<LocksBackend>
   readonly title: string
   readonly seed: number
@@ -117,7 +117,7 @@ class LocksWalk {
     await this.#compareAll()
   }
 
-  /** Waits until whatever is over soon is over. */
+  /** Waits until all short leases and delays are over. */
   async #settle(): Promise<void> {
     const queues = await this.#stores.model.list({ limit: 100 })
     const runsOut = queues.some(({ holder }) => holder !== null && holder.expiresAt < this.#now + farMs / 2)
@@ -186,14 +186,14 @@ class LocksWalk {
   ): Promise<Readonly<Record<Side, Answer>>> {
     const answers = await this.#both(call, (answer, now) => ({
       answer: view(answer, now),
-      told: toldView(answer.told),
+      notified: notifiedView(answer.notified),
       elsewhere: (answer.elsewhere ?? [])
-        .map(({ operation, told }) => ({ operation, ...toldView(told) }))
+        .map(({ operation, notified }) => ({ operation, ...notifiedView(notified) }))
         .toSorted((a, b) => (a.operation < b.operation ? -1 : 1)),
     }))
-    const { told, revision } = answers.engine
+    const { notified, revision } = answers.engine
     const before = this.#revisions.get(key) ?? 0
-    if (told.changed) assert.ok(revision > before, `revision ${revision} after ${before}`)
+    if (notified.changed) assert.ok(revision > before, `revision ${revision} after ${before}`)
     else if (this.#keepMs === farMs) assert.equal(revision, before, 'the revision stays')
     this.#revisions.set(key, Math.max(before, revision))
     return answers
@@ -240,7 +240,7 @@ class LocksWalk {
     return this.#ask(this.#random.pick(keys), this.#who())
   }
 
-  /** Whoever holds takes it up, and ends it. */
+  /** The holder takes up its grant, and ends the turn. */
   async #turn(): Promise<void> {
     const key = this.#random.pick(keys)
     const holder = (await this.#stores.model.inspect(key, 0))?.holder
@@ -328,7 +328,7 @@ class LocksWalk {
     )
   }
 
-  /** The wait of somebody who holds another wait queue; now and then at a position it has not. */
+  /** Fails the wait of a requester that holds another lock; now and then at a wrong position. */
   async #fail(): Promise<void> {
     const times = this.#times()
     const [model, engine] = await Promise.all([
@@ -381,8 +381,8 @@ class LocksWalk {
           .map(([queue, queues]) => ({
             queue,
             // A wait queue may be told of in one answer or in several.
-            told: queues.flatMap(({ told }) => toldView(told).requesters).toSorted(),
-            lapses: queues.filter(({ told }) => told.lapsed).length,
+            notified: queues.flatMap(({ notified }) => notifiedView(notified).requesters).toSorted(),
+            lapses: queues.filter(({ notified }) => notified.lapsed).length,
           }))
           .toSorted((a, b) => (a.queue < b.queue ? -1 : 1))
       },
@@ -450,7 +450,7 @@ class LocksWalk {
       const queue = await engine.inspect(key, 100)
       const actual = queueView(queue, { now: Date.now(), comparesEnd })
       assert.deepEqual(actual, expected, `${key.operation} of "${key.resource}" as it shows`)
-      // Sweeping raises it too, and tells nobody by how much; a wait queue that was forgotten has none.
+      // Sweeping raises it too, by an unknown amount; a deleted wait queue has none.
       const before = this.#revisions.get(key) ?? 0
       const revision = queue?.revision || before
       assert.ok(revision >= before, `revision ${revision} after ${before}`)
@@ -467,7 +467,7 @@ class LocksWalk {
   }
 }
 
-/** Whether a wait queue is listed on whose holder's end nobody has acted yet is the engine's choice. */
+/** After a holder's lease ran out unnoticed, the engine may list its wait queue or not. */
 function isBusy({
   holder,
   waiterCount,

@@ -25,7 +25,7 @@ import { instant, viewOf, viewStats } from './view.ts'
 import { walkOn } from './walking.ts'
 
 export interface WalkRequest {
-  /** A fresh backend in a namespace of its own. */
+  /** A fresh backend in a new namespace. */
   readonly open: () => Promise<Backend>
   readonly seed: number
   readonly steps: number
@@ -120,7 +120,7 @@ class Walk {
     [2, 'blockAgain', () => this.#settleLapsed().then(() => this.#dependencies.blockAgain())],
     [2, 'take', () => this.#dependencies.take()],
     [1, 'rest', () => this.#settleLapsed().then(() => this.#dependencies.rest())],
-    [1, 'pruneGates', () => this.#dependencies.prune()],
+    [1, 'pruneDependencies', () => this.#dependencies.prune()],
     [1, 'around', () => this.#dependencies.around()],
   ]
 
@@ -337,7 +337,7 @@ class Walk {
   }
 
   #anId(): string {
-    return this.#random.chance(0.03) ? 'nobody' : (this.#random.pick(this.#ids) ?? 'nobody')
+    return this.#random.chance(0.03) ? 'unknown' : (this.#random.pick(this.#ids) ?? 'unknown')
   }
 
   async #cancel(): Promise<void> {

@@ -9,7 +9,7 @@ import {
 import { test } from 'vitest'
 import { inGrowingLeases } from '../support/spans.ts'
 
-/** Keeps the thread, as code that somebody wrote without thinking does. */
+/** Blocks the thread, as careless code does. */
 function block(ms: number): void {
   const until = performance.now() + ms
   while (performance.now() < until);
@@ -64,7 +64,7 @@ test('a planted holder of 50 ms is named first in the matrix, whether it keeps t
         const [first] = snapshot.matrix
         assert.deepEqual([first!.waiter, first!.holder], ['dispatch', 'planted'])
         assert.equal(snapshot.holders[0]!.holder, 'planted')
-        // 100 dispatches waited for so long each; what the host took meanwhile is somebody else's.
+        // 100 dispatches waited for so long each; the time of the host is charged to the host.
         assert.ok(first!.ms >= 90 * holdMs, `${first!.ms}`)
         assert.deepEqual([snapshot.slowest.at(0)!.kind, snapshot.kinds[0]!.kind], ['dispatch', 'dispatch'])
         assert.ok(
@@ -84,7 +84,7 @@ test('the garbage collector is named for the time it took', async () => {
     const lane = createLane(contention, 'lane')
     // A large heap, so that a collection of all of it takes long.
     const heap = Array.from({ length: 600_000 }, (_, number) => ({ number, text: `${number}` }))
-    // Whoever waits stands in line while somebody else collects.
+    // The waiter is in the lane while another turn collects garbage.
     const collecting = Array.from({ length: 10 }, () => lane('work', () => globalThis.gc!()))
     await Promise.all(collecting)
     assert.equal(heap.length, 600_000)
@@ -101,7 +101,7 @@ test('the garbage collector is named for the time it took', async () => {
   }
 })
 
-test('code that nobody told of is named as the event loop, and a late timer says so while nobody else waits', async () => {
+test('untracked code appears as the event loop, and a late timer shows it even without other waiters', async () => {
   const contention = createContention()
   contention.start()
   try {

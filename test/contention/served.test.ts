@@ -33,7 +33,7 @@ test('GET /v1/contention says what requests waited for, and the writer says who 
   }
 })
 
-test('what a write waits for is charged to whoever is in it', async () => {
+test('the wait of a write is charged to the current writer', async () => {
   await using stage = await measured(undefined, false)
   const { box } = stage
   const { promise: isHeld, resolve: hold } = Promise.withResolvers<void>()

@@ -1,22 +1,18 @@
-import { type CopyShapes, writtenShape } from '../../src/storage/copy-shape.ts'
 import { copyTables, leftBehind, leftColumns } from '../../src/storage/copy-tables.ts'
+import { type CopyShapes, writtenShape } from '../../src/storage/sql/copy/copy-shapes.ts'
 
 /** The columns of an engine's tables that can be written. */
 export type EngineTables = ReadonlyMap<string, readonly string[]>
 
 /**
- * What an engine keeps that a copy neither carries nor names as left behind, in sentences. A table or a column that a
- * later step of the schema adds is one until somebody has decided about it.
+ * Data of an engine that a copy neither carries nor names as left behind, as sentences. A table or a column that a later
+ * step of the schema adds is reported until the copy handles it.
  */
-export function findUncopied(
-  tables: EngineTables,
-  shapes: CopyShapes,
-  besides: readonly string[] = [],
-): readonly string[] {
+export function findUncopied(tables: EngineTables, shapes: CopyShapes): readonly string[] {
   const written = new Map(
     copyTables.map((table) => {
-      const { table: name, columns } = writtenShape(table, shapes[table.name])
-      return [name, columns.map((column) => column.replaceAll('`', ''))]
+      const { columns } = writtenShape(table, shapes[table.name])
+      return [table.name, columns.map((column) => column.replaceAll('`', ''))]
     }),
   )
   const complaints: string[] = []
@@ -26,7 +22,7 @@ export function findUncopied(
       if (!(table in leftBehind)) complaints.push(`${table} is neither copied nor left behind`)
       continue
     }
-    const known = [...copied, ...Object.keys(leftColumns[table] ?? {}), ...besides]
+    const known = [...copied, ...Object.keys(leftColumns[table] ?? {})]
     for (const column of columns)
       if (!known.includes(column)) complaints.push(`${table}.${column} is neither copied nor left behind`)
     for (const column of copied)

@@ -1,6 +1,5 @@
 /**
- * Processes of one campaign, each running a script until it is killed with -9 or asked to leave. One that ends in any
- * other way is a failure of its own.
+ * Processes of one campaign. Each runs a script until it is killed with -9 or asked to stop; any other end is a failure.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Program, startProgram } from '../support/services/program.ts'

@@ -22,7 +22,7 @@ function sharedServer(engine: SqlEngine): string | undefined {
   return engine === 'sqlite' ? undefined : serviceFacts(engine).url
 }
 
-/** One test for each engine, on a database of its own; what the campaign counted is printed. */
+/** One test for each engine, each on a separate database; it prints the campaign's counts. */
 export function crashTest(
   engines: readonly SqlEngine[],
   name: string,

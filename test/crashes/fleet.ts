@@ -1,6 +1,6 @@
 /**
- * Worker processes, and the ways they come to grief. A process that ends without having been asked to is a failure
- * of its own: nothing a handler or a database does may end a worker.
+ * Worker processes, and the faults that hit them. A process that ends unasked is a failure: no handler and no database
+ * error may end a worker.
  */
 import { join } from 'node:path'
 import { type Program, startProgram } from '../support/services/program.ts'

@@ -1,5 +1,5 @@
 /**
- * Where a campaign takes place: a database of its own on one of the engines, with the table `effects` that handlers
+ * Where a campaign runs: a new database on one of the engines, with the table `effects` that handlers
  * write to, and a folder for the history. `effects` has no unique index, so that an effect that happened twice shows.
  */
 import { randomBytes } from 'node:crypto'
@@ -48,7 +48,7 @@ export async function connect(url: string): Promise<Caller> {
   if (url.startsWith('postgres')) return surviving(await postgresCaller(url))
   if (url.startsWith('mysql')) return surviving(await mariadbCaller(url))
   const caller = await sqliteCaller(url)
-  // A wait inside SQLite would stop this process's event loop, and with it whoever it waits for.
+  // A wait inside SQLite would stop this process's event loop, and with it the call that it waits for.
   await caller.exec('PRAGMA journal_mode = WAL')
   await caller.exec('PRAGMA busy_timeout = 0')
   return { ...caller, begin: () => patiently(() => caller.begin()) }

@@ -3,8 +3,8 @@
  * writer goes on, so that kill -9 loses nothing but the line in hand. Times are the host's monotonic clock, which all
  * processes share.
  *
- * `invoke` is written before a call and `ok` after it; `fail` means that it certainly had no effect, `info` that nobody
- * knows (the connection went, the process was killed in between).
+ * `invoke` is written before a call and `ok` after it. `fail` means that it certainly had no effect; `info` that its effect
+ * is unknown (the connection broke, or the process was killed in between).
  */
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

@@ -4,7 +4,7 @@ import { createFaults, findCompiler } from './faults.ts'
 import { clockSteps, slowDisk } from './machine.ts'
 
 const compiler = findCompiler()
-// A row of its own, so that the run says so: a file without any test would be a failure.
+// A separate test, so that the run mentions it: a file without any test would fail.
 if (compiler === undefined)
   test.skip('not run, for there is no C compiler: slow syncs, steps of the clock', () => {})
 else {

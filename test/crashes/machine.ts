@@ -13,15 +13,15 @@ export interface SlowDiskOptions {
 }
 
 /**
- * Every sync takes half a second. All is slower, and nobody loses what it holds for that: renewals do not stand in line
- * behind what ends jobs. Some jobs take longer than their lease, so that they live on renewals alone.
+ * Every sync takes half a second. Everything is slower, but no lease is lost: renewals do not queue behind verdicts. Some
+ * jobs take longer than their lease, so they depend on renewals.
  */
 export async function slowDisk(
   ground: Ground,
   faults: Faults,
   { seed, jobs, syncMs }: SlowDiskOptions,
 ): Promise<Counts> {
-  // A renewal may take a third of it, and may wait for the sync of whoever came before.
+  // A renewal may take a third of it, and may wait for the sync of an earlier write.
   const leaseMs = syncMs * 14
   const env = ground.engine === 'sqlite' ? faults.env : {}
   await using stage = await createStage(ground, { seed, leaseMs, concurrency: 2, prefetch: 0, env })
@@ -49,8 +49,8 @@ export interface ClockStepsOptions {
 }
 
 /**
- * The clock of the database's host is set forward by an hour while jobs run, and later back. Leases that are a moment old
- * have run out then, so jobs are given out again, and whoever had them before is refused: every effect happens once.
+ * The clock of the database's host is set forward by an hour while jobs run, and later back. New leases expire by that, so
+ * the jobs are claimed again, and the earlier holders are refused: every effect happens once.
  */
 export async function clockSteps(
   ground: Ground,

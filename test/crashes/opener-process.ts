@@ -1,6 +1,6 @@
 /**
- * Migrates a database to the next release's schema, opens it and says how long that took; or dies of kill -9 so many milliseconds after it
- * began. The killer is a thread: SQLite migrates without giving the main one a turn.
+ * Migrates a database to the next release's schema, opens it and prints how long that took; or is killed with -9 after
+ * KILL_AFTER_MS. The killer is a thread: SQLite migrates without giving the main one a turn.
  *
  *   opener-process.ts URL [KILL_AFTER_MS]
  */

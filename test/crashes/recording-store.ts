@@ -96,7 +96,7 @@ export function recordStore(store: JobStore, recorder: Recorder): JobStore {
 
     async transactAll(works, options) {
       const items: (HistoryItem | undefined)[] = works.map(() => undefined)
-      const told = (type: 'ok' | 'fail' | 'info', item: HistoryItem | undefined, detail: string) =>
+      const notified = (type: 'ok' | 'fail' | 'info', item: HistoryItem | undefined, detail: string) =>
         recorder.write({ type, op: 'transact', items: item === undefined ? [] : [item], detail })
       try {
         const answers = await store.transactAll(
@@ -108,11 +108,15 @@ export function recordStore(store: JobStore, recorder: Recorder): JobStore {
           options,
         )
         for (const [index, answer] of answers.entries()) {
-          told(answer === undefined ? 'ok' : 'fail', items[index], answer ? describe(answer.error) : 'group')
+          notified(
+            answer === undefined ? 'ok' : 'fail',
+            items[index],
+            answer ? describe(answer.error) : 'group',
+          )
         }
         return answers
       } catch (error) {
-        for (const item of items) told('info', item, describe(error))
+        for (const item of items) notified('info', item, describe(error))
         throw error
       }
     },

@@ -1,5 +1,5 @@
 /**
- * `signalbox serve` in a process of its own, on one port, made to be killed and started again.
+ * `signalbox serve` as a process on one port, made to be killed and started again.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -58,7 +58,7 @@ async function listening(
       await sleep(20)
     }
     await program[Symbol.asyncDispose]()
-    // While nobody listened, the system may have lent the port to a connection for a moment.
+    // Between two servers the system may have lent the port to a connection for a moment.
     if (!program.tail().includes('already in use') || Date.now() > deadline)
       throw new Error(`serve did not listen: ${program.ended}: ${program.tail()}`)
     await sleep(100)

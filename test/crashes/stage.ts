@@ -22,9 +22,9 @@ export interface Stage extends AsyncDisposable {
   readonly jobs: Jobs
   readonly store: Backend['jobs']
   readonly fleet: Fleet
-  /** Starts so many workers and waits until they work. */
+  /** Starts this many workers and waits until they work. */
   startWorkers(count: number, options?: Parameters<Fleet['start']>[0]): Promise<void>
-  /** Adds jobs; an add that fails is in the history and nobody's concern here. */
+  /** Adds jobs; a failed add is in the history and is ignored here. */
   add(jobs: readonly JobToAdd[]): Promise<void>
   /** Adds a job in a transaction of our own and rolls that back. */
   addAndRollBack(): Promise<void>
@@ -133,21 +133,25 @@ export async function createStage(ground: Ground, { seed, ...fleetOptions }: Sta
 
     async finish(options) {
       await fleet[Symbol.asyncDispose]()
+      // A job whose last lease expired is shown as dead before it is reclaimed.
+      await backend.jobs.reclaim(1_000)
+      const records = await listAll(backend.jobs)
+      const attempts = await checkAttempts(backend, records)
       const { complaints, counts } = check({
         events: readHistory(ground.folder),
-        records: await listAll(backend.jobs),
+        records,
         effects: await readEffects(ground.url),
         endedEarlier,
         neverAdded,
         ...options,
       })
-      const all = [...complaints, ...fleet.accidents]
+      const all = [...complaints, ...attempts.complaints, ...fleet.accidents]
       if (all.length > 0) {
         throw new Error(
           `${all.length} complaints on ${ground.engine}, seed ${seed}:\n${all.slice(0, 20).join('\n')}`,
         )
       }
-      return counts
+      return { ...counts, 'attempts that failed': attempts.count }
     },
 
     async [Symbol.asyncDispose]() {
@@ -158,7 +162,35 @@ export async function createStage(ground: Ground, { seed, ...fleetOptions }: Sta
   }
 }
 
-/** What went wrong most often, for whoever has to find out why. */
+/** From here on a hand-back counts as an attempt, and leaves no row. */
+const freeHandBacks = 10
+const keptAttempts = 50
+
+/**
+ * Each attempt that was counted and did not complete its job left one row, however its process ended: the row and the
+ * verdict are one transaction.
+ */
+async function checkAttempts(
+  { attempts }: Backend,
+  records: readonly JobRecord[],
+): Promise<{ readonly complaints: readonly string[]; readonly count: number }> {
+  const complaints: string[] = []
+  let count = 0
+  for (const { id, state, attempt, handBackCount, error } of records) {
+    if (handBackCount >= freeHandBacks || (state !== 'completed' && state !== 'dead')) continue
+    const rows = await attempts.list(id)
+    const expected = Math.min(state === 'completed' ? attempt - 1 : attempt, keptAttempts)
+    count += rows.length
+    if (rows.length !== expected)
+      complaints.push(`job ${id} is ${state} in attempt ${attempt}, and ${rows.length} attempts failed`)
+    const last = rows.at(-1)
+    if (state === 'dead' && last?.outcome === 'dead' && last.error !== error)
+      complaints.push(`job ${id} died of ${error}, and its last attempt failed with ${last.error}`)
+  }
+  return { complaints, count }
+}
+
+/** The most frequent errors, for the person who looks for the cause. */
 function troubles(events: readonly HistoryEvent[]): string {
   const said = Map.groupBy(
     events.filter(({ type }) => type === 'info' || type === 'fail'),

@@ -10,8 +10,8 @@ export interface SwallowedRefusalsOptions {
 }
 
 /**
- * A worker is stopped (SIGSTOP) past its lease, another one does the job, and the first goes on. Its handler writes its
- * row in a transaction of its own, catches the error of the refused ack, and commits. The row is there once.
+ * A worker is stopped (SIGSTOP) past its lease, another one does the job, and the first continues. Its handler writes its
+ * row in a new transaction, catches the error of the refused ack, and commits. The row exists once.
  *
  * A handler that blocks the event loop past its lease does the same before its worker can look at the clock: then the
  * store refuses the ack, and not the worker.

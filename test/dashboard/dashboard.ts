@@ -34,7 +34,7 @@ export interface DashboardOptions {
 
 let connected: Promise<Browser> | undefined
 
-/** Opens it; whoever disposes of it also learns whether the page complained. */
+/** Opens the dashboard; disposing of it throws if the page reported errors. */
 export async function openDashboard(options: DashboardOptions = {}): Promise<Dashboard> {
   const { server = {}, database = 'memory:', box = {}, context = {}, expected, token } = options
   connected ??= chromium.connect(inject('browser'))
@@ -91,7 +91,7 @@ interface AxeResult {
 
 /** Looks at the page as it is with axe: every rule of WCAG 2.2 AA and its best practices holds. */
 export async function expectNoViolations(page: Page): Promise<void> {
-  // By the browser's own tools: the page's policy lets nobody put a script into it.
+  // By the browser's developer protocol: the page's policy forbids injected scripts.
   const session = await page.context().newCDPSession(page)
   const evaluate = (expression: string) =>
     session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })

@@ -32,7 +32,7 @@ test('filters are in the address, hold over a reload, and say what to do when no
   await page.reload()
   await page.getByRole('row', { name: /mail/ }).waitFor()
   await page.getByLabel('State').selectOption('dead')
-  await page.getByText('Nothing matches these filters').waitFor()
+  await page.getByText('No jobs match these filters').waitFor()
   await expectNoViolations(page)
   await page.getByRole('button', { name: 'Clear filters' }).last().click()
   await page.getByRole('row', { name: /report/ }).waitFor()
@@ -52,11 +52,49 @@ test('the search at the top leads here from anywhere, and one that does not pars
   await page.keyboard.press('/')
   await page.keyboard.type('kind:')
   await page.keyboard.press('Enter')
+  const field = page.getByRole('searchbox', { name: 'Search', exact: true })
   await page
-    .getByRole('alert')
-    .getByText(/does not parse/)
+    .getByRole('status')
+    .getByText(/does not parse: at column 6/)
     .waitFor()
-  await page.getByText('Correct what you entered.').waitFor()
+  assert.equal(await field.getAttribute('aria-invalid'), 'true')
+  const hint = await field.getAttribute('aria-describedby')
+  assert.match((await page.locator(`[id="${hint}"]`).textContent())!, /does not parse/)
+  // It is no failure of the page.
+  assert.equal(await page.getByRole('alert').count(), 0)
+  await expectNoViolations(page)
+  await field.fill('')
+  await page.keyboard.press('Enter')
+  await page.getByText('2 jobs on this page').waitFor()
+  assert.equal(await field.getAttribute('aria-invalid'), null)
+})
+
+test('a search whose answer is awaited says so', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await client.jobs.add('mail')
+  await dashboard.visit('/jobs')
+  await page.getByText('1 job on this page').waitFor()
+  const { promise: held, resolve } = Promise.withResolvers<void>()
+  await page.route(/search=/, async (route) => {
+    await held
+    await route.continue()
+  })
+  await page.getByRole('searchbox', { name: 'Search', exact: true }).fill('kind:mail')
+  await page.keyboard.press('Enter')
+  const looking = page.getByRole('status').getByText('Searching…')
+  await looking.waitFor()
+  resolve()
+  await looking.waitFor({ state: 'detached' })
+})
+
+test('on a phone the list says why a job failed', async () => {
+  await using dashboard = await openDashboard({ context: { viewport: { width: 390, height: 844 } } })
+  const { page } = dashboard
+  await addDead(dashboard, 1)
+  await dashboard.visit('/jobs')
+  await page.getByText('relay is away').filter({ visible: true }).waitFor()
+  await expectNoViolations(page)
 })
 
 test('rows are walked, selected and opened by keyboard', async () => {
@@ -137,21 +175,21 @@ test('a list of what is rare looks further by itself, can be stopped, and goes o
   })
   await dashboard.visit('/jobs?kind=rare')
   await page.getByRole('row', { name: /rare/ }).waitFor()
-  await page.getByText('150,001 jobs were looked at, 1 found').waitFor()
-  const lookOn = page.getByRole('button', { name: 'Look further' })
+  await page.getByText('150,001 jobs searched, 1 found').waitFor()
+  const lookOn = page.getByRole('button', { name: 'Search further' })
   assert.equal(await lookOn.count(), 0)
 
   isNear = false
   await page.getByRole('searchbox', { name: 'Search', exact: true }).fill('payload.to:ann')
   await page.keyboard.press('Enter')
   await lookOn.waitFor()
-  await page.getByText(/^[\d,]+ jobs were looked at, 0 found/).waitFor()
+  await page.getByText(/^[\d,]+ jobs searched, 0 found/).waitFor()
   await expectNoViolations(page)
   const { promise, resolve } = Promise.withResolvers<void>()
   held = promise
   await lookOn.click()
-  await page.getByText(/^Looking further: [\d,]+ jobs so far, 0 found/).waitFor()
-  await page.getByRole('button', { name: 'Stop looking' }).click()
+  await page.getByText(/^Searching: [\d,]+ jobs so far, 0 found/).waitFor()
+  await page.getByRole('button', { name: 'Stop searching' }).click()
   await lookOn.waitFor()
   isNear = true
   resolve()
@@ -182,7 +220,7 @@ test('a retry of everything takes dead jobs only, shows the count by state, and 
 
   await state(/waiting/).check()
   await asks(4)
-    .getByText(/before the jobs they wait for/)
+    .getByText(/without waiting for their dependencies/)
     .waitFor()
   await state(/waiting/).uncheck()
   await state(/completed/).check()
@@ -234,7 +272,7 @@ test('a count that comes in parts is added up before the question is asked', asy
   })
   await dashboard.visit('/jobs')
   await page.getByRole('button', { name: 'Retry' }).click()
-  await page.getByText('Counting the jobs that match… 50,000 looked at so far').waitFor()
+  await page.getByText('Counting matching jobs… 50,000 searched so far').waitFor()
   goOn()
   const dialog = page.getByRole('dialog', { name: 'Retry 5 jobs?' })
   await dialog.getByLabel(/dead\s+5/).waitFor()

@@ -19,7 +19,7 @@ export const payloads: readonly string[] = [
 /** The same as a name: short, and without control characters. */
 export const names: readonly string[] = payloads.map((text) => text.replaceAll(/\p{Cc}/gu, '').slice(0, 60))
 
-/** What was put where, and how much of it was taken. */
+/** The stored texts, and which of them were accepted. */
 export interface Seeded extends AsyncDisposable {
   readonly taken: ReadonlyMap<string, number>
   readonly jobIds: readonly string[]

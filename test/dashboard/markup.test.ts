@@ -20,7 +20,8 @@ test('no text that is stored anywhere runs, loads or becomes an element in any v
   for (const [field, count] of seeded.taken) assert.ok(count >= 40, `${field} took only ${count}`)
   const happened = await watchFor(page)
 
-  const lists = ['', 'queues', 'jobs', 'schedules', 'locks', 'once', 'nodes', 'tasks', 'contention', 'audit']
+  const work = ['', 'queues', 'jobs', 'schedules', 'errors']
+  const lists = [...work, 'locks', 'once', 'nodes', 'tasks', 'contention', 'audit']
   const parts = ['decisions', 'notifications', 'subscriptions', 'venues', 'silences']
   for (const path of [...lists, 'settings', ...parts.map((part) => `monitor?part=${part}`)]) {
     await dashboard.visit(`/${path}`)
@@ -60,7 +61,7 @@ test('no text that is stored anywhere runs, loads or becomes an element in any v
   }
   assert.deepEqual(happened, [])
 
-  // Whoever looks would have seen it.
+  // An observer would have seen it.
   await page.evaluate(() => document.querySelector('main')!.append(document.createElement('marquee')))
   await assert.rejects(expectNothing(page, 'an element of ours'), /marquee/)
 })

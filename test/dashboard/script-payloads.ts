@@ -1,4 +1,4 @@
-/** Texts that would run, load or break out somewhere, if somebody took them for more than text. */
+/** Texts that would run, load or break out if a page treated them as more than text. */
 export const scriptPayloads: readonly string[] = [
   '<script>alert(1)</script>',
   '<img src=x onerror=alert(2)>',

@@ -33,7 +33,7 @@ async function scriptOf(url: string): Promise<string> {
   return `/${/src="\.\/(assets\/[^"]+\.js)"/.exec(body.toString())![1]}`
 }
 
-test('who takes HTML gets the page at any address of its own, and who does not gets what the API says', async () => {
+test('clients that accept HTML get the page at any of its addresses, others get the answer of the API', async () => {
   await using stage = await serving()
   for (const path of ['/', '/jobs', '/job?id=1', '/no/such/place']) {
     const reply = await bare(stage.url, path, html)

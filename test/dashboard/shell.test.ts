@@ -18,7 +18,7 @@ test('every view is reached by its link and by its key, and an address that lead
   const { page } = dashboard
   await dashboard.visit('/')
   const links = page.getByRole('navigation', { name: 'Views' }).getByRole('link')
-  const keys = ['o', 'q', 'j', 's', 'l', 'u', 'm', 'n', 't', 'c', 'a', 'e']
+  const keys = ['o', 'q', 'j', 's', 'x', 'w', 'l', 'u', 'm', 'n', 't', 'c', 'a', 'e']
   assert.equal(await links.count(), keys.length)
   for (const [nth, key] of keys.entries()) {
     const title = await links.nth(nth).locator('span').first().textContent()
@@ -45,7 +45,7 @@ test('a token is asked for, refused with a word why, taken, and forgotten when o
   const field = page.getByLabel('Token')
   await field.fill('not-the-token')
   await page.keyboard.press('Enter')
-  await page.getByRole('alert').getByText('does not take this token').waitFor()
+  await page.getByRole('alert').getByText('rejected this token').waitFor()
   await expectNoViolations(page)
   await field.fill(secret)
   await page.keyboard.press('Enter')
@@ -119,7 +119,7 @@ test('theme and language are chosen, shown at once, and kept', async () => {
 test('a browser that speaks Chinese is spoken to in Chinese', async () => {
   await using dashboard = await openDashboard({ context: { locale: 'zh-CN', colorScheme: 'dark' } })
   await dashboard.visit('/jobs')
-  await dashboard.page.getByRole('heading', { level: 1, name: '任务' }).waitFor()
+  await dashboard.page.getByRole('heading', { level: 1, name: '作业' }).waitFor()
   await expectNoViolations(dashboard.page)
 })
 
@@ -150,14 +150,14 @@ test('a server that goes away is said to be gone, and when it is back the page g
   await page.route('**/v1/**', (route) => (isGone ? route.abort('connectionrefused') : route.fallback()))
   await page.keyboard.press('r')
   await page.getByText('has not answered since').waitFor()
-  await page.getByRole('button', { name: 'No answer' }).waitFor()
+  await page.getByRole('button', { name: 'Disconnected' }).waitFor()
   // Once for the page, and with the code of what really is the matter.
   assert.equal(await page.getByRole('alert').count(), 1)
   await page.getByRole('alert').getByText('Code: server_unreachable').waitFor()
   await dashboard.client.jobs.add('after-the-storm')
   isGone = false
   await page.getByText('has not answered since').waitFor({ state: 'detached' })
-  await page.getByText('The server answers again.').waitFor()
+  await page.getByText('The server is back.').waitFor()
   await page.getByRole('cell', { name: 'after-the-storm' }).waitFor()
 })
 
@@ -166,11 +166,11 @@ test('an act without an answer says that its outcome is unknown, with the same c
   const { page } = dashboard
   const { id } = await dashboard.client.jobs.add('mail')
   await dashboard.visit(`/job?id=${id}`)
-  await page.getByRole('button', { name: 'Cancel the job' }).click()
+  await page.getByRole('button', { name: 'Cancel job' }).click()
   await page.route('**/v1/**', (route) => route.abort('connectionrefused'))
   const dialog = page.getByRole('dialog')
-  await dialog.getByRole('button', { name: 'Cancel the job' }).click()
-  await dialog.getByText('this may or may not have been done').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel job' }).click()
+  await dialog.getByText('may or may not have been carried out').waitFor()
   await dialog.getByText('Code: server_unreachable').waitFor()
 })
 
@@ -188,7 +188,7 @@ test('a server whose database is away is not said to be gone itself', async () =
   const away = { status: 503, contentType: 'application/problem+json', body: JSON.stringify(problem) }
   await page.route('**/v1/**', (route) => route.fulfill(away))
   await page.keyboard.press('r')
-  await page.getByText('The server answers, but its database has not since').waitFor()
+  await page.getByText('The server is up, but its database has not answered since').waitFor()
   await page.getByText('Code: store_unavailable').waitFor()
   assert.equal(await page.getByRole('alert').count(), 1)
 })
@@ -205,8 +205,8 @@ test('a token for work retries and cancels on the page of a job, and cannot dele
   await dashboard.visit(`/job?id=${id}`)
   await page.getByLabel('Token').fill(token.secret)
   await page.keyboard.press('Enter')
-  await page.getByRole('button', { name: 'Cancel the job' }).click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click()
+  await page.getByRole('button', { name: 'Cancel job' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel job' }).click()
   await page.getByText('cancelled').first().waitFor()
   await page.getByRole('button', { name: 'Retry' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click()
@@ -236,10 +236,10 @@ test('a view that could not be loaded while the server was gone is there when it
   await page.route(/\/(v1|assets)\//, (route) => route.abort('connectionrefused'))
   await page.keyboard.press('g')
   await page.keyboard.press('l')
-  await page.getByText('This view could not be shown').waitFor()
+  await page.getByText('This view failed to load').waitFor()
   await page.getByText('has not answered since').waitFor()
   await page.unroute(/\/(v1|assets)\//)
-  await page.getByRole('button', { name: 'Try now' }).click()
+  await page.getByRole('button', { name: 'Retry now' }).click()
   await page.getByRole('heading', { level: 1, name: 'Locks' }).waitFor()
 })
 
@@ -268,7 +268,7 @@ test('what is added shows by itself, and not while the reader has paused', async
   // The reader's clock may be wrong; what is shown goes by the server's.
   await page.clock.install({ time: Date.now() - 3 * 3_600_000 })
   await dashboard.visit('/jobs')
-  await page.getByText('Nothing was added in this namespace yet').waitFor()
+  await page.getByText('No jobs in this namespace yet').waitFor()
   await client.jobs.add('first')
   await page.getByRole('cell', { name: 'first' }).waitFor()
   assert.doesNotMatch((await page.getByRole('row', { name: 'first' }).textContent())!, /hour/)
@@ -285,7 +285,7 @@ test('what is added shows by itself, and not while the reader has paused', async
   await page.getByRole('cell', { name: 'second', exact: true }).waitFor()
 })
 
-test('whoever may go to another namespace can, and sees what is there', async () => {
+test('a user with access to another namespace can enter it and sees its jobs', async () => {
   await using dashboard = await openDashboard()
   const { page, url } = dashboard
   using elsewhere = createClient(url, { namespace: 'eu' })
@@ -294,7 +294,7 @@ test('whoever may go to another namespace can, and sees what is there', async ()
   await page.getByLabel('Namespace').selectOption('eu')
   await page.getByRole('cell', { name: 'bonjour' }).waitFor()
   await page.getByLabel('Namespace').selectOption('default')
-  await page.getByText('Nothing was added in this namespace yet').waitFor()
+  await page.getByText('No jobs in this namespace yet').waitFor()
 })
 
 test('on a phone the views are behind a button, and nothing is wider than the page', async () => {

@@ -30,7 +30,7 @@ test('each line is drawn with its holder and those who wait, and is found by ope
   await client.locks.acquire({ operation: 'deploy', resource: 'eu-1', node: 'ci' })
   await dashboard.visit('/locks')
   const drawn = page.getByRole('article').filter({ hasText: 'app:1.2' })
-  await drawn.getByText('2 wait').waitFor()
+  await drawn.getByText('2 waiting').waitFor()
   await drawn.locator('.locks-holder').getByText('node-1').waitFor()
   await drawn.getByText('42%').waitFor()
   await drawn.getByText('layer 3').waitFor()
@@ -51,10 +51,10 @@ test('each line is drawn with its holder and those who wait, and is found by ope
   await page.keyboard.press('/')
   await page.keyboard.type('nowhere')
   await page.keyboard.press('Enter')
-  await page.getByText('No line matches these filters').waitFor()
+  await page.getByText('No lock matches these filters').waitFor()
   await page.getByRole('button', { name: 'Clear filters' }).click()
   await drawn.waitFor()
-  await page.keyboard.press('j')
+  // The one with waiters is the first, though its name is not.
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { level: 1, name: 'app:1.2' }).waitFor()
@@ -67,7 +67,7 @@ test('a line that is open tells what happens in it, and its waiters and its hold
   const token = await standInLine(client, line, ['node-1', 'node-2', 'node-3'])
   await dashboard.visit('/locks?operation=pull&resource=app:1.2')
   const events = page.getByRole('list', { name: 'Recent events' })
-  await events.getByText('node-1 holds it, 2 wait').waitFor()
+  await events.getByText('node-1 holds it, 2 waiting').waitFor()
   await client.locks.renew({ ...line, node: 'node-1', token, progress: { percent: 80 } })
   await events.getByText('node-1: 80%').waitFor()
   await page.locator('.locks-holder').getByText('80%').waitFor()
@@ -95,7 +95,7 @@ test('a line that is open tells what happens in it, and its waiters and its hold
   const { token: second } = turn as { readonly token: number }
   const end = { ...line, node: 'node-2', token: second, outcome: 'success' as const, result: { size: 7 } }
   await client.locks.release(end)
-  await page.getByText('Nobody holds this lock or waits for it').waitFor()
+  await page.getByText('This lock has no holder and no waiters').waitFor()
   await page.getByRole('region', { name: 'Result' }).getByText('"size": 7').waitFor()
 })
 
@@ -112,13 +112,25 @@ test('guards are counted, filtered by status and key, and forgotten after a ques
   const row = (name: RegExp) => page.getByRole('row', { name })
   await row(/siren stuck 1 at most once/).waitFor()
   await row(/order:3 done/).waitFor()
-  const counts = page.getByRole('region', { name: 'Since this server started' })
-  await counts.getByText('Repeats held back').locator('..').getByText('1', { exact: true }).waitFor()
+  const byStatus = page.getByRole('region', { name: 'How many keys' })
+  for (const [status, count] of [
+    ['running', 3],
+    ['done', 1],
+    ['failed', 0],
+    ['stuck', 1],
+  ])
+    await byStatus.getByRole('button', { name: `${count} ${status}` }).waitFor()
+  await page
+    .locator('.once-server')
+    .getByText('Duplicates blocked')
+    .locator('..')
+    .getByText('1', { exact: true })
+    .waitFor()
   await expectNoViolations(page)
 
   await page.getByLabel('Status').selectOption('stuck')
   await row(/order:3/).waitFor({ state: 'detached' })
-  await page.getByText('1 of the 5 guards that were looked through').waitFor()
+  await page.getByText('1 of the 5 keys searched').waitFor()
   await page.getByLabel('Status').selectOption('')
   await page.getByRole('searchbox', { name: 'Part of a key' }).fill('order:')
   await page.keyboard.press('Enter')
@@ -131,18 +143,18 @@ test('guards are counted, filtered by status and key, and forgotten after a ques
   await page.getByLabel('Select order:3').check()
   await forget.click()
   await confirm(dashboard, 'Forget 2 keys?', 'Forget')
-  await page.getByText('2 keys were forgotten').waitFor()
+  await page.getByText('2 keys forgotten').waitFor()
   const { items } = await client.once.list()
   assert.deepEqual(items.map(({ key }) => key).sort(), ['mail:1', 'order:2', 'siren'])
 
   await page.getByLabel('Kind').selectOption('processing')
-  await page.getByText('No guard matches these filters').waitFor()
+  await page.getByText('No key matches these filters').waitFor()
   await page.getByRole('searchbox', { name: 'Part of a key' }).fill('')
   await page.keyboard.press('Enter')
   await page.getByLabel('Select crawl:7').check()
   await forget.click()
   await confirm(dashboard, 'Forget 1 key?', 'Forget')
-  await page.getByText('Nothing is being processed').waitFor()
+  await page.getByText('No task is being processed').waitFor()
   assert.deepEqual((await client.once.list({ space: 'processing' })).items, [])
 })
 
@@ -162,21 +174,21 @@ test('a schedule is set by a form that says at each field what is wrong, and cha
     assert.equal(await dialog.locator('[aria-invalid]').count(), 1)
   }
   await save()
-  await wrong('Name', /This is needed/)
+  await wrong('Name', /Required\./)
   await field('Name').fill('taken')
-  await field('Cron line').fill('61 9 * * 1-5')
+  await field('Cron expression').fill('61 9 * * 1-5')
   await field('Kind').fill('report')
-  await field('Payload, as JSON').fill('{"to": }')
+  await field('Payload (JSON)').fill('{"to": }')
   await save()
-  await wrong('Payload, as JSON', /This is not JSON/)
-  await field('Payload, as JSON').fill('{"to": "team"}')
+  await wrong('Payload (JSON)', /Invalid JSON/)
+  await field('Payload (JSON)').fill('{"to": "team"}')
   await save()
-  await wrong('Name', /There is a schedule of this name/)
+  await wrong('Name', /A schedule with this name exists/)
   await field('Name').fill('morning')
   await save()
-  await wrong('Cron line', /has "61" as its minute/)
+  await wrong('Cron expression', /has "61" as its minute/)
   await expectNoViolations(page)
-  await field('Cron line').fill('0 9 * * 1-5')
+  await field('Cron expression').fill('0 9 * * 1-5')
   await field('Time zone').fill('Mars/Base')
   await save()
   await wrong('Time zone', /must be a time zone such as/)
@@ -218,7 +230,7 @@ test('a schedule is run now, paused, resumed and removed, each after a question'
   const press = (name: string) => page.getByRole('button', { name, exact: true }).click()
   await press('Run now')
   await confirm(dashboard, 'Run nightly now?', 'Run now')
-  await page.getByText(/A job was added/).waitFor()
+  await page.getByText(/Job added/).waitFor()
   assert.deepEqual(
     (await client.jobs.list()).items.map(({ kind }) => kind),
     ['backup'],
@@ -239,7 +251,7 @@ test('a schedule is run now, paused, resumed and removed, each after a question'
   await page.getByText('No such schedule').waitFor()
 })
 
-test('whoever may only read sees the acts, and why they cannot be done', async () => {
+test('a read-only user sees the actions, and why they are disabled', async () => {
   const secret = 'a-bootstrap-secret-of-more-than-32-characters'
   await using dashboard = await openDashboard({
     server: { bootstrap: [secret] },
@@ -258,10 +270,10 @@ test('whoever may only read sees the acts, and why they cannot be done', async (
     assert.equal(await act.getAttribute('aria-disabled'), 'true')
     assert.match((await act.getAttribute('title'))!, /needs a token with the scope "admin"/)
   }
-  await page.getByText('node-1 holds it, 1 waits').waitFor()
+  await page.getByText('node-1 holds it, 1 waiting').waitFor()
 })
 
-/** Something in each view, under names that somebody else chose. */
+/** One entry in each view, under foreign names. */
 async function fill(client: Client, names: readonly string[]): Promise<void> {
   for (const name of names) {
     const key = { operation: name, resource: name }
@@ -313,7 +325,7 @@ test('the views speak Chinese, are dark, fit a phone, and say what to do when th
   }
   for (const [place, title] of [
     ['/locks', '当前没有锁'],
-    ['/once', '还没有守卫'],
+    ['/once', '还没有幂等键'],
     ['/schedules', '还没有定时计划'],
   ] as const) {
     await dashboard.visit(place)
@@ -327,7 +339,7 @@ test('the views speak Chinese, are dark, fit a phone, and say what to do when th
   )
   for (const [place, text] of [
     ['/locks', '1 个等待'],
-    [`/locks?operation=${key}&resource=${key}`, '移除持有者'],
+    [`/locks?operation=${key}&resource=${key}`, '驱逐持有者'],
     ['/once', '执行中'],
     ['/schedules', '启用'],
     [`/schedules?name=${key}`, '周一和周三 09:00'],

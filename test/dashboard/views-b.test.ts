@@ -60,7 +60,7 @@ test('without nodes the view shows how to connect one, and a node that connects 
     (await snippet.textContent())!,
     new RegExp(`connectNode\\('${url.replace('http', 'ws')}/v1/nodes/connect'`),
   )
-  await page.getByText('No pool is defined').waitFor()
+  await page.getByText('No pools yet').waitFor()
   await expectNoViolations(page)
 
   await using _ = await join(dashboard, 'gpu-1', {
@@ -70,23 +70,23 @@ test('without nodes the view shows how to connect one, and a node that connects 
   const { taskId } = await client.dispatch.submit({ service: 'asr' })
   await begun(dashboard, taskId)
   const row = page.getByRole('row', { name: /gpu-1/ })
-  await row.getByRole('img', { name: 'asr: 1 of 2 slots taken' }).waitFor()
+  await row.getByRole('img', { name: 'asr: 1 of 2 slots in use' }).waitFor()
   await row.getByText('ready').waitFor()
   await row.getByText('memoryGb 48').waitFor()
-  await row.getByText('this one').waitFor()
+  await row.getByText('this server').waitFor()
   // Now, not at the next poll.
   await page.keyboard.press('r')
-  await page.getByRole('table', { name: 'Kinds of nodes' }).getByText('language: en, zh').waitFor()
+  await page.getByRole('table', { name: 'Node types' }).getByText('language: en, zh').waitFor()
   await page.getByLabel('Service').fill('nmt')
   await page.keyboard.press('Enter')
   await page.getByText('No node offers "nmt"').waitFor()
   await page.getByRole('button', { name: 'Clear filters' }).click()
   await row.getByRole('link', { name: 'gpu-1' }).click()
   await page.getByRole('heading', { level: 1, name: 'gpu-1' }).waitFor()
-  await page.getByRole('heading', { name: 'Its tasks (1)' }).waitFor()
+  await page.getByRole('heading', { name: 'Running tasks (1)' }).waitFor()
   await page.getByRole('link', { name: taskId }).waitFor()
   await expectNoViolations(page)
-  await dashboard.visit('/nodes?id=nobody')
+  await dashboard.visit('/nodes?id=unknown')
   await page.getByText('No such node').waitFor()
 })
 
@@ -102,7 +102,7 @@ test('a node is drained with a deadline and opened again, cordoned and uncordone
   const button = (name: string) => page.getByRole('button', { name, exact: true })
 
   await button('Drain').click()
-  const drain = page.getByRole('dialog', { name: 'Drain gpu-1, which runs 1 task?' })
+  const drain = page.getByRole('dialog', { name: 'Drain gpu-1 with 1 running task?' })
   await drain.getByLabel('Deadline').fill('soon')
   await drain.getByRole('button', { name: 'Drain', exact: true }).click()
   await drain.getByRole('alert').waitFor()
@@ -110,19 +110,19 @@ test('a node is drained with a deadline and opened again, cordoned and uncordone
   await confirm(drain, 'Drain')
   await seen(dashboard, 'gpu-1', ({ draining }) => draining)
   await page.getByText('draining', { exact: true }).waitFor()
-  await button('End the drain').click()
-  await confirm(page.getByRole('dialog', { name: 'End the drain of gpu-1' }), 'End the drain')
+  await button('Stop draining').click()
+  await confirm(page.getByRole('dialog', { name: 'Stop draining gpu-1' }), 'Stop draining')
   await seen(dashboard, 'gpu-1', ({ draining }) => !draining)
 
   await page.locator('.page-head').getByRole('button', { name: 'Cordon' }).click()
-  await confirm(page.getByRole('dialog', { name: 'Cordon gpu-1, which runs 1 task?' }), 'Cordon')
+  await confirm(page.getByRole('dialog', { name: 'Cordon gpu-1 with 1 running task?' }), 'Cordon')
   await seen(dashboard, 'gpu-1', ({ cordoned }) => cordoned)
   await button('Uncordon').click()
-  await confirm(page.getByRole('dialog', { name: 'Uncordon gpu-1, which runs 1 task?' }), 'Uncordon')
+  await confirm(page.getByRole('dialog', { name: 'Uncordon gpu-1 with 1 running task?' }), 'Uncordon')
   await seen(dashboard, 'gpu-1', ({ cordoned }) => !cordoned)
 
   await button('Cordon asr').click()
-  await confirm(page.getByRole('dialog', { name: 'Cordon asr on gpu-1, with 1 slot taken?' }), 'Cordon')
+  await confirm(page.getByRole('dialog', { name: 'Cordon asr on gpu-1 with 1 slot in use?' }), 'Cordon')
   await seen(dashboard, 'gpu-1', ({ cordoned, services }) => !cordoned && services[0]!.cordoned)
   await button('Uncordon asr').click()
   await confirm(page.getByRole('dialog', { name: 'Uncordon asr on gpu-1' }), 'Uncordon')
@@ -146,7 +146,7 @@ test('a pool is defined by conditions, changed as JSON, and removed after a ques
   await first.getByLabel('Value').fill('eu, us')
   await form.getByRole('button', { name: 'Add a condition' }).click()
   const second = form.getByRole('group', { name: 'Condition 2' })
-  await second.getByLabel('What has to hold').selectOption('From')
+  await second.getByLabel('Condition type').selectOption('From')
   await second.getByLabel('Name').fill('memoryGb')
   await second.getByLabel('Value').fill('40')
   await expectNoViolations(page)
@@ -160,7 +160,7 @@ test('a pool is defined by conditions, changed as JSON, and removed after a ques
 
   await page.getByRole('button', { name: 'Change eu-large' }).click()
   const change = page.getByRole('dialog', { name: 'Change eu-large' })
-  await change.getByRole('button', { name: 'Write it as JSON' }).click()
+  await change.getByRole('button', { name: 'Edit as JSON' }).click()
   await change.getByLabel('Rule as JSON').fill('[{ "any": [{ "label": "region", "in": ["eu"] }] }]')
   await confirm(change, 'Save')
   assert.deepEqual((await rule())?.requires, [{ any: [{ label: 'region', in: ['eu'] }] }])
@@ -169,7 +169,7 @@ test('a pool is defined by conditions, changed as JSON, and removed after a ques
   await page.getByRole('button', { name: 'Remove eu-large' }).click()
   await confirm(page.getByRole('dialog', { name: 'Remove the pool eu-large with 1 node?' }), 'Remove')
   assert.equal(await rule(), undefined)
-  await page.getByText('No pool is defined').waitFor()
+  await page.getByText('No pools yet').waitFor()
 })
 
 test('tasks are listed by how they stand, and what one came to is shown', async () => {
@@ -177,7 +177,7 @@ test('tasks are listed by how they stand, and what one came to is shown', async 
   await using dashboard = await openDashboard({ expected: /404/ })
   const { page, client } = dashboard
   await dashboard.visit('/tasks')
-  await page.getByText('Nothing was submitted yet').waitFor()
+  await page.getByText('No tasks yet').waitFor()
   await expectNoViolations(page)
   await using _ = await join(dashboard, 'ocr-1', {
     services: [{ name: 'ocr', slots: 1 }],
@@ -217,8 +217,8 @@ test('tasks are listed by how they stand, and what one came to is shown', async 
   await rows.getByTitle(bad.taskId, { exact: true }).click()
   await page.getByText('the page is blank').waitFor()
   await page.getByRole('region', { name: 'Payload' }).getByText('"bad"').waitFor()
-  const cancel = page.getByRole('button', { name: 'Cancel the task' })
-  assert.match((await cancel.getAttribute('title'))!, /has ended already/)
+  const cancel = page.getByRole('button', { name: 'Cancel task' })
+  assert.match((await cancel.getAttribute('title'))!, /has already finished/)
   await dashboard.visit(`/tasks?id=${good.taskId}`)
   await page.getByRole('region', { name: 'Output' }).getByText('"pages": 3').waitFor()
   await dashboard.visit('/tasks?id=no-such-task')
@@ -239,9 +239,9 @@ test('why a task waits is drawn, a node that connects wakes it, and what happens
   await dashboard.visit(`/tasks?id=${taskId}`)
   const steps = page.locator('.tasks-funnel').getByRole('listitem')
   await steps.filter({ hasText: 'Connected nodes' }).getByText('1 node', { exact: true }).waitFor()
-  await steps.filter({ hasText: 'service asr with 2 slots' }).getByText('holds everywhere').waitFor()
-  await steps.filter({ hasText: 'region in eu' }).getByText('fails on 1 node').waitFor()
-  await page.getByText('A node connects, or changes what it offers').waitFor()
+  await steps.filter({ hasText: 'service asr with 2 slots' }).getByText('met by all').waitFor()
+  await steps.filter({ hasText: 'region in eu' }).getByText('not met by 1 node').waitFor()
+  await page.getByText('A node connects or changes its offer').waitFor()
   await page.getByText('gpu-1 does not meet: region in eu').waitFor()
   await page.getByText('acme', { exact: true }).waitFor()
   await page.getByText('asr × 2').waitFor()
@@ -260,10 +260,10 @@ test('why a task waits is drawn, a node that connects wakes it, and what happens
   await steps.first().waitFor({ state: 'detached' })
   await page.locator('.facts').getByRole('link', { name: 'gpu-2' }).waitFor()
 
-  await page.getByRole('button', { name: 'Cancel the task' }).click()
+  await page.getByRole('button', { name: 'Cancel task' }).click()
   const dialog = page.getByRole('dialog', { name: 'Cancel 1 task?' })
   await dialog.getByLabel('Reason').fill('the call is over')
-  await confirm(dialog, 'Cancel the task')
+  await confirm(dialog, 'Cancel task')
   const { status, error } = await client.dispatch.task(taskId)
   assert.deepEqual([status, error?.message], ['cancelled', 'the call is over'])
   await page.locator('.card').getByText('the call is over').waitFor()
@@ -282,8 +282,8 @@ test('who waits on whom is a table of numbers, with holders, kinds, lanes, slow 
   for (const node of ['ci-1', 'ci-2'])
     await client.locks.acquire({ operation: 'deploy', resource: 'web', node, ttlMs: '5m' })
   await dashboard.visit('/contention')
-  const row = page.getByRole('region', { name: 'Who waits on whom' }).getByRole('row', { name: /^place/ })
-  await row.getByTitle(/^place waited \d+ ms on rebuild, in 1 wait$/).waitFor()
+  const row = page.getByRole('region', { name: 'Waiters and holders' }).getByRole('row', { name: /^place/ })
+  await row.getByTitle(/^place waited \d+ ms for rebuild, 1 wait$/).waitFor()
   const holders = page.locator('.contention-holders')
   await holders
     .getByRole('listitem', { name: /^rebuild:/ })
@@ -294,9 +294,9 @@ test('who waits on whom is a table of numbers, with holders, kinds, lanes, slow 
     .getByRole('table', { name: 'Lanes' })
     .getByRole('row', { name: /^registry/ })
     .waitFor()
-  const kind = page.getByRole('table', { name: 'Kinds of command' }).getByRole('row', { name: /^place/ })
+  const kind = page.getByRole('table', { name: 'Commands' }).getByRole('row', { name: /^place/ })
   await kind
-    .getByRole('img', { name: /^1 in all: median \d+ ms/ })
+    .getByRole('img', { name: /^1 in total: p50 \d+ ms/ })
     .first()
     .waitFor()
   const lock = page.getByRole('row', { name: /deploy web/ })
@@ -305,7 +305,7 @@ test('who waits on whom is a table of numbers, with holders, kinds, lanes, slow 
   await expectNoViolations(page)
 })
 
-test('where nobody has waited the view says so', async () => {
+test('a server without waits says so', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   const { since, at, overflow } = await client.contention.snapshot()
@@ -314,9 +314,9 @@ test('where nobody has waited the view says so', async () => {
     route.fulfill({ json: { since, at, ...lists, overflow: { ...overflow, keys: 3 } } }),
   )
   await dashboard.visit('/contention')
-  await page.getByText('Nobody has waited yet').waitFor()
-  await page.getByText('No lock was waited for').waitFor()
-  await page.getByText(/found no room.* 3 locks/).waitFor()
+  await page.getByText('No waits yet').waitFor()
+  await page.getByText('No lock had waiters').waitFor()
+  await page.getByText(/exceeded the limits.* 3 locks/).waitFor()
   await expectNoViolations(page)
 })
 
@@ -351,7 +351,7 @@ test('in Chinese, in the dark and on a phone all three fit, and names full of ma
   const views = [
     ['/nodes', '节点', '就绪'],
     [`/nodes?id=${encodeURIComponent(text!)}`, text!, '已隔离'],
-    ['/tasks', '派发任务', '等待中'],
+    ['/tasks', '任务', '等待中'],
     [`/tasks?id=${taskId}`, text!, '为何等待'],
     ['/contention', '争用分析', '等待矩阵'],
   ] as const

@@ -30,7 +30,7 @@ export function addressesIn(text: string): ReadonlySet<keyof Addresses> {
   )
 }
 
-/** Makes the page's addresses known, and lets what is written lead to them. */
+/** Makes the page's addresses known, and maps the documented ones to them. */
 export function setAddresses(given: Addresses): void {
   addresses = given
   for (const [name, texts] of Object.entries(written)) {

@@ -38,8 +38,9 @@ export function makeFolder(): string {
 
 /** The prelude of a page: its own, or `box` alone. */
 export function preludeOf({ name }: Page): string {
-  const own = join(import.meta.dirname, 'preludes', `${name}.ts`)
-  return existsSync(own) ? own : join(import.meta.dirname, 'box.ts')
+  const folders = ['preludes', 'preludes/server-pages']
+  const own = folders.map((folder) => join(import.meta.dirname, folder, `${name}.ts`))
+  return own.find((file) => existsSync(file)) ?? join(import.meta.dirname, 'box.ts')
 }
 
 export function runnableOf({ blocks }: Page): readonly Block[] {

@@ -165,7 +165,7 @@ function tell(told: Told): Promise<unknown> {
   return new Promise((resolve) => process.send!(told, resolve))
 }
 
-// Nobody listens any more: the tests were ended.
+// The tests have ended, so no one listens any more.
 process.once('disconnect', () => process.exit(1))
 await runPage(JSON.parse(readFileSync(process.argv[2]!, 'utf8')))
 // Whatever else is still at work has nothing more to say.

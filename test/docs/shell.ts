@@ -29,7 +29,7 @@ export async function runScript({ way, line }: Block, text: string): Promise<str
   const child = spawn(program, isShell ? ['-euo', 'pipefail', file] : [file], {
     env: { ...process.env, ...shellEnvironment, PATH: path.join(delimiter), PAGE_FOLDER: process.cwd() },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own, so that nothing the block started is left behind.
+    // In a new process group, so that nothing that the block started is left behind.
     detached: true,
   })
   const killAll = () => {

@@ -78,22 +78,14 @@ for (const [fault, page, reason] of [
     block('sh stays', endless('exit 3')) + block('output', 'up'),
     /^it ended with 3 after Ctrl\+C/,
   ],
-  [
-    'a word that is not known',
-    block('sh stay', 'echo up'),
-    /^line 1: nobody knows what "stay" means behind the fence/,
-  ],
+  ['a word that is not known', block('sh stay', 'echo up'), /^line 1: unknown word "stay" behind the fence/],
   [
     'a promise in a comment',
     block('sh', `echo '{"next":"B"}' # {"next":"C"}`),
     /^line 1: it promises \{"next":"C"\}, and said:\n\{"next":"B"\}\n$/,
   ],
-  [
-    'a language that is not known',
-    block('zsh', 'echo up'),
-    /^line 1: nobody knows how to follow a block of "zsh"/,
-  ],
-  ['an address where nobody is', 'Open <http://127.0.0.1:1/>.', /^line 1: /],
+  ['a language that is not known', block('zsh', 'echo up'), /^line 1: a block of "zsh" cannot be followed/],
+  ['an address without a server', 'Open <http://127.0.0.1:1/>.', /^line 1: /],
 ] as const) {
   test(`a page that is wrong is found out: ${fault}`, async () => {
     const message = await follow(page, 500).then(

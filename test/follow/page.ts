@@ -104,7 +104,7 @@ async function followBlock(snippet: Snippet, terminals: Terminals, folder: strin
     return `wrote ${file}`
   }
   if (shownOnly.has(language)) return 'for reading'
-  throw new Error(`nobody knows how to follow a block of "${language}"`)
+  throw new Error(`a block of "${language}" cannot be followed`)
 }
 
 /** ` ```sh terminal=server stays` has two: `terminal` and `stays`. */
@@ -112,7 +112,7 @@ function settingsOf({ info }: Snippet): ReadonlyMap<string, string> {
   const words = info === '' ? [] : info.split(' ')
   const settings = new Map(words.map((word) => [word.split('=')[0]!, word.split('=').slice(1).join('=')]))
   const unknown = [...settings.keys()].find((name) => !['stays', 'terminal', 'file'].includes(name))
-  if (unknown !== undefined) throw new Error(`nobody knows what "${unknown}" means behind the fence`)
+  if (unknown !== undefined) throw new Error(`unknown word "${unknown}" behind the fence`)
   return settings
 }
 

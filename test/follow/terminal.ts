@@ -17,8 +17,8 @@ export interface TerminalPlace {
 let blockCount = 0
 
 /**
- * A shell that lives as long as the page is followed, so that what one block exports the next one has. It leads a process group of its own:
- * Ctrl+C reaches everything that was started in it, and nothing of it is left when it is closed.
+ * A shell that lives as long as the page is followed, so that later blocks see the exports of earlier ones. It leads a
+ * separate process group: Ctrl+C reaches all its children, and closing it ends them all.
  */
 export class Terminal implements AsyncDisposable {
   readonly #place: TerminalPlace
@@ -105,7 +105,7 @@ export class Terminal implements AsyncDisposable {
     try {
       process.kill(-this.#shell.pid!, 'SIGKILL')
     } catch {
-      // Nobody is left.
+      // The group has no process left.
     }
   }
 

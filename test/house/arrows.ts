@@ -5,25 +5,41 @@ import type { Sources } from './sources.ts'
 
 /**
  * Which module may import which. What is not in the table is not allowed; a new module starts by writing its line here.
- * `.` is src/index.ts, the face of the whole package. A folder inside another is a module of its own if it has a line.
+ * `.` is src/index.ts, the face of the whole package. A folder inside another is a separate module if it has a line.
  */
 export const arrows: Readonly<Record<string, readonly string[]>> = {
   core: [],
   'work-queue': ['core'],
   contention: ['core'],
-  jobs: ['core', 'contention'],
+  'fleet/workers': ['core'],
+  jobs: ['core', 'contention', 'fleet/workers'],
   'locks/rules': ['core'],
   locks: ['core', 'contention', 'locks/rules'],
   once: ['core', 'contention'],
   'monitor/rules': [],
   monitor: ['core', 'access', 'contention', 'once', 'jobs', 'monitor/rules'],
   dispatch: ['core', 'contention', 'jobs', 'once'],
+  'fleet/alerts': ['core', 'monitor'],
+  // Pure: how counts are put together, and what they call for.
+  'fleet/rules': [],
+  fleet: ['core', 'fleet/rules', 'fleet/workers', 'jobs'],
   access: ['core'],
   audit: ['core'],
   'http/contract': ['core'],
   'http/client': ['core', 'http/contract'],
-  'http/remote': ['core', 'http/contract', 'http/client', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  storage: ['core', 'locks/rules', 'monitor/rules'],
+  'http/remote': [
+    'core',
+    'http/contract',
+    'http/client',
+    'fleet/workers',
+    'jobs',
+    'locks',
+    'once',
+    'monitor',
+    'dispatch',
+    'fleet',
+  ],
+  storage: ['core', 'locks/rules', 'monitor/rules', 'fleet/rules'],
   copy: ['core', 'storage'],
   'http/server': [
     'core',
@@ -31,11 +47,15 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
     'access',
     'audit',
     'contention',
+    'fleet/workers',
     'jobs',
     'locks',
     'once',
     'monitor',
     'dispatch',
+    'fleet',
+    'fleet/alerts',
+    'fleet/rules',
   ],
   cli: [
     'core',
@@ -47,6 +67,7 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
     'copy',
     'jobs',
     'locks',
+    'fleet/alerts',
     'monitor',
     'dispatch',
     'demo',
@@ -62,8 +83,10 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
     'jobs',
     'locks',
     'once',
+    'fleet/alerts',
     'monitor',
     'dispatch',
+    'fleet',
     'storage',
     'http/client',
   ],
@@ -72,8 +95,20 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
 /** Modules that know the services by their types alone: the records, and what they ask of a store. */
 const typeArrows: Readonly<Record<string, readonly string[]>> = {
   'monitor/rules': ['monitor'],
-  storage: ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  'http/contract': ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch', 'contention'],
+  storage: ['access', 'audit', 'fleet', 'fleet/workers', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
+  'http/contract': [
+    'access',
+    'audit',
+    'fleet',
+    'fleet/alerts',
+    'fleet/workers',
+    'jobs',
+    'locks',
+    'once',
+    'monitor',
+    'dispatch',
+    'contention',
+  ],
 }
 
 /** The files such types come from, besides index.ts: a module's store interfaces and the files that hold its records. */
@@ -83,16 +118,17 @@ const recordFiles = [
   'dependencies/dependency-store.ts',
   'schedules/schedule-store.ts',
   'logs/log-store.ts',
+  'attempts/attempt-store.ts',
   'lock-store.ts',
   'lock.ts',
   'guard-store.ts',
-  'guard.ts',
   'monitor-store.ts',
   'report/report.ts',
   'node.ts',
   'cluster/fleet-store.ts',
   'token-store.ts',
   'audit-store.ts',
+  'series/series-store.ts',
   'recorder.ts',
 ]
 

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { findUnawaited } from './awaited.ts'
 import { readTypeScript } from './sources.ts'
 
-test('whatever is put away when a function leaves is put away after what it returns has ended', async () => {
+test('resources of a function are disposed of after its returned promise has settled', async () => {
   assert.deepEqual(findUnawaited(await readTypeScript()), [])
 }, 120_000)
 

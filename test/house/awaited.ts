@@ -141,7 +141,7 @@ function valuesOf(node: Syntax): readonly Syntax[] {
   }
 }
 
-/** Variables that were given a promise which nobody awaited. */
+/** Variables that hold a promise without an await. */
 function promisesKeptIn(node: Syntax, here: Names, anywhere: Names): readonly string[] {
   const { id, init } = node as Readonly<Record<string, Syntax | null | undefined>>
   const isKept = node.type === 'VariableDeclarator' && init && isPromise(init, here, anywhere)

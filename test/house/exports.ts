@@ -1,5 +1,5 @@
 /** Modules that users do not import: shared parts, the command line, and what `open` chooses from. */
-const innerModules = ['core', 'access', 'audit', 'cli', 'storage', 'copy', 'demo', 'http']
+const innerModules = ['core', 'access', 'audit', 'cli', 'storage', 'copy', 'demo', 'fleet', 'http']
 /** Modules whose subpath is not the name of their folder. */
 const subpaths: Readonly<Record<string, string>> = {
   'work-queue': 'workqueue',

@@ -1,6 +1,6 @@
 /**
- * `llms.txt` (llmstxt.org) and the index of the documentation: a page that is in neither is a page that nobody finds. The form is one title, a
- * summary as a quotation, and then sections of nothing but links, each with a word on what is behind it.
+ * `llms.txt` (llmstxt.org) and the index of the documentation: a page that is in neither cannot be found. The form is one
+ * title, a summary as a quotation, and then sections of links, each with a short description.
  */
 
 /** What is wrong with them. `pages` are all pages of docs/, from the repository's folder; `files` all paths there are. */

@@ -1,4 +1,4 @@
-/** The commands that a stranger needs, on the first screen. */
+/** The commands that a new user needs, on the first screen. */
 const commands = ['npm install signalbox', 'npm ci && npm start', 'npm ci && npm test']
 const firstScreenLines = 40
 /** One sentence says when to use which of the two. */

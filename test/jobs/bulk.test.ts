@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId, createIds } from '../../src/core/ids.ts'
 import type { Box } from '../../src/index.ts'
-import { type BulkRun, runBulk } from '../../src/jobs/bulk/bulk-run.ts'
+import { type BulkRun, runBulk } from '../../src/jobs/bulk/bulk-worker.ts'
 import type { BulkOperation } from '../../src/jobs/index.ts'
-import { countMatches, type MatchCount } from '../../src/jobs/search/search.ts'
+import { countMatches, type MatchCount } from '../../src/jobs/search/scan-jobs.ts'
 import { ended, engines, openGround } from './searching.ts'
 
 const counts = ({ state, matched, done, skipped }: BulkOperation) => ({ state, matched, done, skipped })
@@ -66,6 +66,29 @@ for (const engine of engines) {
   })
 }
 
+for (const engine of engines)
+  test(`${engine}: a bulk retry skips jobs that have not been tried, or are ready anyway`, async () => {
+    await using ground = await openGround(engine)
+    const { jobs } = ground.box
+    const [dead, failed] = await jobs.addMany([{ kind: 'dead' }, { kind: 'failed' }])
+    const claimed = await jobs.claim({ limit: 2 })
+    const claimOf = (id: string) => claimed.find((job) => job.id === id)!
+    await jobs.nack(claimOf(dead!.id), { dead: true, error: 'relay' })
+    await jobs.nack(claimOf(failed!.id), { error: 'relay', retryInMs: '1h' })
+    const cancelled = await jobs.add('cancelled')
+    await jobs.cancel(cancelled.id)
+    const [ready, later] = await jobs.addMany([{ kind: 'ready' }, { kind: 'later', delayMs: '1h' }])
+    const before = await jobs.find(ready!.id)
+
+    const { id } = await jobs.bulk({ action: 'retry', search: 'queue:default' })
+    const end = { state: 'completed', matched: 5, done: 3, skipped: 2 }
+    assert.deepEqual(counts(await ended(jobs, id)), end)
+    const stateOf = async (id: string) => (await jobs.find(id))?.state
+    for (const { id } of [dead!, failed!, cancelled]) assert.equal(await stateOf(id), 'ready')
+    assert.equal(await stateOf(later!.id), 'scheduled')
+    assert.deepEqual(await jobs.find(ready!.id), before)
+  })
+
 /** An operation in the hands of this test, as a worker would have it. */
 async function takeOn({ backend }: Box, order: BulkRun['order']): Promise<BulkRun> {
   const [added] = await backend.jobs.add([
@@ -122,7 +145,7 @@ test('jobs of machines whose clocks are ahead or behind are meant, if they were 
     return id
   }
   for (const hours of [24, -24, 0]) await addAt(hours)
-  // Within one millisecond nobody can say which was first.
+  // Within one millisecond the order is undefined.
   await new Promise((later) => setTimeout(later, 2))
   const run = await takeOn(ground.box, { action: 'delete', search: 'kind:mail', limit: null })
   await new Promise((later) => setTimeout(later, 2))
@@ -132,7 +155,7 @@ test('jobs of machines whose clocks are ahead or behind are meant, if they were 
   assert.deepEqual(left.toSorted(), late.toSorted())
 })
 
-test('jobs that begin to run while it goes on are cancelled all the same', async () => {
+test('jobs that start during a bulk cancellation are cancelled, too', async () => {
   await using ground = await openGround('memory')
   const { jobs } = ground.box
   await jobs.addMany(Array.from({ length: 3 }, (_, n) => ({ kind: 'mail', priority: n })))
@@ -153,7 +176,7 @@ test('jobs that begin to run while it goes on are cancelled all the same', async
   assert.equal((await jobs.find(claimed[0]!.id))?.cancelRequested, true)
 })
 
-test('whoever has lost an operation to another does no more of it', async () => {
+test('a process that lost an operation does no more of it', async () => {
   await using ground = await openGround('memory')
   const { jobs } = ground.box
   await jobs.add('mail')
@@ -163,7 +186,7 @@ test('whoever has lost an operation to another does no more of it', async () => 
   assert.equal((await jobs.list()).items.length, 1)
 })
 
-test('whoever loses an operation in the middle of a slice logs nothing more, and ends at once where it hears of it', async () => {
+test('a process that loses an operation within a slice logs nothing more, and stops at once when it notices', async () => {
   for (const hears of [false, true]) {
     await using ground = await openGround('memory')
     const { jobs } = ground.box
@@ -190,7 +213,7 @@ test('whoever loses an operation in the middle of a slice logs nothing more, and
     )
     const before = await jobs.bulkOperation(run.id)
     assert.equal(retried, hears ? 5 : 20)
-    // As it was noted before they were touched: whoever goes on counts them.
+    // As it was written before they were touched: the next process counts them.
     assert.deepEqual([before?.matched, before?.done], [20, 0])
     const [claimed] = await ground.box.backend.jobs.claim({
       ...{ queues: ['signalbox.bulk'], kinds: null, workerId: 'next', limit: 1, leaseMs: 60_000 },
@@ -200,7 +223,7 @@ test('whoever loses an operation in the middle of a slice logs nothing more, and
   }
 })
 
-test('whoever takes over after a crash counts what was done, and does nothing twice', async () => {
+test('the process that takes over after a crash counts finished jobs, and does nothing twice', async () => {
   await using ground = await openGround('sqlite')
   const { jobs } = ground.box
   const parts = partsOf(ground.box)

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId, createIds } from '../../src/core/ids.ts'
-import { listPage } from '../../src/jobs/api/list-page.ts'
 import type { JobStore } from '../../src/jobs/index.ts'
 import { parseSearch } from '../../src/jobs/index.ts'
-import { scanJobs } from '../../src/jobs/search/scan-jobs.ts'
-import { searchPage } from '../../src/jobs/search/search.ts'
+import { listPage } from '../../src/jobs/search/list-jobs.ts'
+import { scanJobs, searchPage } from '../../src/jobs/search/scan-jobs.ts'
 import { engines, openGround } from './searching.ts'
 
 for (const engine of engines) {
@@ -86,7 +85,7 @@ test('a search that stops says after how many jobs and why, and goes on from the
   assert.ok(late.scanned > 0 && late.scanned < 1_000 && late.cursor !== null)
 })
 
-test('whoever waits for a page is answered soon, however slow the store is', async () => {
+test('a page is answered soon, even if the store is slow', async () => {
   await using ground = await openGround('memory')
   const { jobs, backend } = ground.box
   await jobs.add('mail')

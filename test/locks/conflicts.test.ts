@@ -4,8 +4,8 @@ import { type Conflicts, excludedBy, groupOf, type LockTimes } from '../../src/l
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 import { Random } from '../conformance/random.ts'
 
-// Operations that exclude each other, judged by somebody who knows nothing of how it is done: only who holds, who waits
-// and in which order they came.
+// Operations that exclude each other, checked from outside: the check knows only who holds, who waits and in which order
+// they came.
 
 const conflicts: Conflicts = [
   ['pull', 'update'],
@@ -30,7 +30,7 @@ test('which operations are judged together follows from the pairs', () => {
 })
 
 for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
-  test(`nothing overlaps, nobody is passed and nobody waits for nothing, wherever walk ${seed} goes`, async () => {
+  test(`no grants overlap, no waiter is passed and none waits without a reason, in walk ${seed}`, async () => {
     const random = new Random(seed)
     let now = Date.now()
     const store = createMemoryLocks(() => now)
@@ -38,7 +38,7 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
       waiterLeaseMs: 1_000_000_000,
       streamedTakeUpMs: 1_000_000_000,
       takeUpMs: 1_000_000_000,
-      // Over before the next step, so that whoever comes back comes anew.
+      // Short, so that a requester that comes back begins anew.
       keepMs: 1,
       lockDelayMs: 0,
       maxWaiters: 1_000,
@@ -76,7 +76,7 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
       } else if (roll < 88) await store.leave(key, who, times)
       else if (roll < 94) await store.evict(key, who, times)
       else await store.sweep(100, times)
-      // Whatever has run out is acted upon by somebody within a moment.
+      // A sweep applies due changes within a moment.
       await store.sweep(100, times)
 
       const after = await look()
@@ -126,7 +126,7 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
       }
     }
 
-    /** Nobody who came before, and whom it excludes, still waits. */
+    /** Checks that no earlier waiter of an excluding operation still waits. */
     function checkGrant(operation: string, node: string, after: Awaited<ReturnType<typeof look>>): void {
       const arrival = arrivals.get(`${operation} ${node}`) ?? Number.POSITIVE_INFINITY
       granted[Number.isFinite(arrival) ? 'later' : 'atOnce']++

@@ -76,7 +76,7 @@ test('what is no option of a lock within another is refused by name', async () =
   await assert.rejects(outer.hold('deploy', 'eu-2', { node: 'B' } as never), /node/)
 })
 
-test('flights that cross are a deadlock of nobody: each has a request of its own', async () => {
+test('crossing flights are no deadlock: each has its own request', async () => {
   await using locks = openLocks()
   const flight = (first: string, second: string, node: string) =>
     locks.singleFlight('build', first, {

@@ -84,13 +84,13 @@ test('scenario 2: operations on one resource do not block one another', async ()
   assert.equal((await stage.ask('delete', 'C')).status, 'granted', 'untouched')
 })
 
-test('scenario 3: a success tells everybody who waits, once, and nobody is granted', async () => {
+test('scenario 3: a success notifies every waiter once, and none is granted', async () => {
   const stage = new Stage()
   const a = await stage.granted('pull', 'A')
   await stage.ask('pull', 'B')
   await stage.ask('pull', 'C')
-  const { released, told } = await stage.end('pull', 'A', a, 'success')
-  assert.deepEqual([released, told.everyone], [{ next: null }, true])
+  const { released, notified } = await stage.end('pull', 'A', a, 'success')
+  assert.deepEqual([released, notified.everyone], [{ next: null }, true])
   assert.deepEqual(await stage.queue('pull'), [], 'no ghosts')
   assert.deepEqual(await stage.ask('pull', 'B'), { status: 'ended', kind: 'completed', value: '"success"' })
   const again = await stage.ask('pull', 'B')
@@ -103,8 +103,8 @@ test('T1 to T5: the whole sequence of three operations and a failed pull', async
   await stage.granted('update', 'B')
   await stage.granted('delete', 'C')
   assert.equal((await stage.ask('pull', 'D')).status, 'queued')
-  const { told } = await stage.end('pull', 'A', a, 'failure')
-  assert.deepEqual(told.requesters, [{ node: 'D', requestId: 'D' }], 'D is told, and only D')
+  const { notified } = await stage.end('pull', 'A', a, 'failure')
+  assert.deepEqual(notified.requesters, [{ node: 'D', requestId: 'D' }], 'D is told, and only D')
   const standing = await stage.ask('pull', 'D')
   assert.deepEqual([standing.status, (standing as { attempt: number }).attempt], ['granted', 2])
 })
@@ -232,14 +232,14 @@ test('a deadline ends the wait, and a position can be left', async () => {
   assert.deepEqual(await stage.queue('pull'), [])
 })
 
-test('a wait queue takes so many and no more', async () => {
+test('a wait queue never exceeds its limit', async () => {
   const stage = new Stage()
   await stage.granted('pull', 'A')
   for (const node of ['1', '2', '3', '4', '5']) await stage.ask('pull', node)
   assert.deepEqual(await stage.ask('pull', '6'), { status: 'full', waiters: 5 })
 })
 
-test('after a lost lease nobody is granted before the delay is over, newcomers included', async () => {
+test('after a lost lease there is no grant before the delay is over, also for newcomers', async () => {
   const stage = new Stage({ lockDelayMs: 5_000 })
   await stage.granted('pull', 'A')
   stage.now += 30_000
@@ -259,13 +259,13 @@ test('sweeping calls the next, tells whom it concerns, and forgets what is over'
   stage.now += 25_000
   await stage.ask('pull', 'C')
   assert.deepEqual(
-    (await stage.store.sweep(100, stage.times)).flatMap(({ told }) =>
-      told.requesters.map(({ node }) => node),
+    (await stage.store.sweep(100, stage.times)).flatMap(({ notified }) =>
+      notified.requesters.map(({ node }) => node),
     ),
     ['B'],
   )
   stage.now += 5_000
-  const nodes = (await stage.store.sweep(100, stage.times)).flatMap(({ told }) => told.requesters)
+  const nodes = (await stage.store.sweep(100, stage.times)).flatMap(({ notified }) => notified.requesters)
   assert.deepEqual(
     nodes.map(({ node }) => node),
     ['A', 'C'],

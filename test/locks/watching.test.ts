@@ -6,7 +6,7 @@ import { createMemoryNotifier } from '../../src/storage/memory/notifier.ts'
 
 const key = { operation: 'pull', resource: 'app:1.2' }
 
-/** Locks on a store in memory, and how often each of its steps was taken. `isDeaf`: wake-ups reach nobody. */
+/** Locks on a memory store, with counts of its steps. `isDeaf`: wake-ups are dropped. */
 function openLocks(options: LocksOptions = {}, isDeaf = false) {
   const counts: Record<string, number> = {}
   const store = new Proxy(

@@ -57,7 +57,7 @@ test('what is silenced is not notified; with reconcile it is when the silence en
   assert.deepEqual(await stand.monitor.silences(), [])
   await stand.monitor.reconcile({ ...place, venueId: 'a' })
   await stand.monitor.reconcile({ ...place, venueId: 'b' })
-  await stand.monitor.reconcile({ ...place, venueId: 'nobody ever saw' })
+  await stand.monitor.reconcile({ ...place, venueId: 'never seen' })
   assert.deepEqual(await stand.send(), ['b nothing→B reconcile'])
   await stand.monitor.silence({ forMs: '1h' })
   const [running] = await stand.monitor.silences()
@@ -161,7 +161,7 @@ test('explain says why: each decision with its reason, and what became of each n
   const page = await stand.monitor.explain({ ...place, venueId: 'a', limit: 2 })
   const next = await stand.monitor.explain({ ...place, venueId: 'a', limit: 2, cursor: page.cursor })
   assert.deepEqual([...page.decisions, ...next.decisions], decisions.slice(0, 4))
-  const unknown = await stand.monitor.explain({ ...place, venueId: 'nobody' })
+  const unknown = await stand.monitor.explain({ ...place, venueId: 'unknown' })
   assert.deepEqual([unknown.present, unknown.decisions, unknown.windows], [null, [], []])
 })
 
@@ -231,7 +231,7 @@ test('one that died is sent once more on request, and only such a one', async ()
   assert.deepEqual(await stand.monitor.replay(one!.id), { id: one!.id, status: 'pending' })
   assert.deepEqual((await stand.see({ a: 'B' })).notified, 0, 'it is on its way again')
   assert.deepEqual(await stand.send(), ['a A→B'])
-  await assert.rejects(stand.monitor.replay('nobody'), { code: 'not_found' })
+  await assert.rejects(stand.monitor.replay('unknown'), { code: 'not_found' })
 })
 
 test('a message that dies before a newer one of its venue leaves the truth to be notified', async () => {

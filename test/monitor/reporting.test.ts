@@ -57,7 +57,7 @@ test('a venue twice with one state counts once; with two states it is failed, an
   )
 })
 
-test('what is no state or no venue is in failed, and the task is done all the same', async () => {
+test('an invalid state or venue is in failed, and the rest of the task is done', async () => {
   await using stand = await openStand()
   const trap = {
     get free(): number {
@@ -162,7 +162,7 @@ test('a batch that cannot be written is in failed, the others stand, and the tas
   )
 })
 
-test('with its store down a report throws, and notifies nobody anything', async () => {
+test('with its store down a report throws, and sends no notification', async () => {
   let isDown = true
   const wrap = (store: MonitorStore) =>
     overlay(store, {

@@ -59,7 +59,7 @@ test('a pool of robots takes as many as all of them together, and one that is ba
   assert.ok(records.every(({ status }) => status === 'sent'))
   assert.equal(first.messages.length + second.messages.length + third.messages.length, 30)
   assert.equal(second.messages.length, 3)
-  // Two may be under way at once; after that nobody asks it again.
+  // Two may be in flight at once; after that no request is made.
   assert.ok(second.requests <= 5, `${second.requests} requests`)
   assert.ok(sender.counts().dingtalk!.penalties >= 1)
   for (const { attempt } of records) assert.equal(attempt, 1, 'a ban costs no try')
@@ -79,7 +79,7 @@ test('a ban is waited for and costs no try', async () => {
   world.advance(300_000)
   const [other] = await world.notify(desk, ['court-3'])
   await world.idle()
-  assert.equal(robot.requests, 2, 'nobody asks before the ban is over')
+  assert.equal(robot.requests, 2, 'no request before the ban is over')
   world.advance(300_001)
   await robot.waitFor(2)
   await world.idle()

@@ -30,7 +30,7 @@ test('what is due is sent, its window begins, and nothing is left to do', async 
   assert.equal(sender.counts().webhook?.sent, 3)
 })
 
-test('a digest that failed and goes out in two parts is two messages to whoever takes each id once', async () => {
+test('a digest that failed and goes out in two parts is two messages to a receiver that takes each id once', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   const minute = 60_000
@@ -61,7 +61,7 @@ test('a digest that failed and goes out in two parts is two messages to whoever 
   assert.deepEqual(robot.repeats, [])
 })
 
-test('a clock that is set back while a sender looks leaves nobody behind', async () => {
+test('a clock that is set back while a sender looks leaves no notification behind', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   const config = { type: 'webhook', url: robot.url, secret: robot.secret }
@@ -162,7 +162,7 @@ test('a refusal is dead at once, and no secret is in the reason', async () => {
   assert.ok(!record!.error!.includes(secret) && !record!.error!.includes('hooks/monitor'))
 })
 
-test('nobody is notified after unsubscribing, not even what a dead sender had begun', async () => {
+test('a subscription that ended gets nothing more, not even what a dead sender had begun', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })

@@ -21,7 +21,7 @@ export interface Subscribed {
   readonly channel: string
 }
 
-/** Several share a store; each has senders and connections of its own. */
+/** Several share a store; each has its own senders and connections. */
 export interface World extends AsyncDisposable {
   readonly backend: Backend
   /** The store's clock, which can be put forward. */

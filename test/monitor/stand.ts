@@ -49,7 +49,7 @@ export class Stand implements AsyncDisposable {
     this.#clock.now += ms
   }
 
-  /** Reports these venues' states, as a task of its own. */
+  /** Reports these venues' states, as a new task. */
   see(states: Readonly<Record<string, unknown>>, more: Partial<Report> = {}): Promise<ReportAnswer> {
     const venues = Object.entries(states).map(([venueId, state]) => ({ venueId, state }))
     const taskId = `task ${++this.#tasks}`

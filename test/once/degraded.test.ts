@@ -47,7 +47,7 @@ test('calls that no policy can answer end with an error at the deadline', async 
   assert.equal(once.stats().degraded, 0)
 })
 
-test('a claim that took after its deadline is let go, since nobody has its token', async () => {
+test('a claim that took after its deadline is undone, because no caller has its token', async () => {
   for (const whenDown of ['open', 'closed'] as const) {
     const clock = createFakeClock(1_000)
     const inner = new MemoryGuards(() => clock.now())
@@ -88,7 +88,7 @@ test('a claim of the policy can be ended and renewed without the store, each fla
   assert.equal(once.stats().degraded, 4)
 })
 
-test('a store takes no claim of the policy for one of its own', async () => {
+test('a store refuses the token of a claim that the policy granted', async () => {
   await using once = createOnce({ store: new MemoryGuards(Date.now) })
   await once.claim('a')
   await once.done('a', 'degraded.0123456789abcdef', 1)

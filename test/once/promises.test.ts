@@ -101,7 +101,7 @@ test('G6: with the store down, the declared policy answers and nothing else, fla
         ? ['run', 'run', 'run', false, true, true]
         : ['running', 'running', 'running', true, 'running', 'running'],
     )
-    // Open: the two runs also say how they ended, to nobody.
+    // Open: the two runs also report how they ended; the store ignores it.
     const count = whenDown === 'open' ? 8 : 6
     const { degraded, answers: byStatus, ...counters } = once.stats()
     assert.deepEqual([degraded, byStatus], [count, { degraded: { [whenDown]: count } }])

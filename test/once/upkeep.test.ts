@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createOnce } from '../../src/once/index.ts'
-import { createGuardUpkeep } from '../../src/once/upkeep.ts'
+import { createUpkeep } from '../../src/once/upkeep.ts'
 import { until } from '../conformance/locks/stage.ts'
 import { brokenStore } from './stage.ts'
 
-test('what is past its time is forgotten bite by bite, from the first use on and not before', async () => {
+test('rows past their time are deleted in bites, from the first use on and not before', async () => {
   const left = [1_000, 1_000, 7]
   const bites: number[] = []
   const prune = async (limit: number) => {
@@ -20,8 +20,8 @@ test('what is past its time is forgotten bite by bite, from the first use on and
   assert.deepEqual(bites, [1_000, 1_000, 1_000])
 })
 
-test('a room that was closed begins no upkeep', async () => {
-  const upkeep = createGuardUpkeep({ prune: async () => 0 })
+test('upkeep that was closed does not start again', async () => {
+  const upkeep = createUpkeep({ name: 'once.upkeep', idleMs: 1_000, prune: async () => [0] })
   await upkeep[Symbol.asyncDispose]()
   upkeep.wake()
   assert.equal(upkeep.loop, undefined)

@@ -5,6 +5,7 @@ import { test } from 'vitest'
 import { parse } from 'yaml'
 import { resolveConfig } from '../../src/cli/config/config.ts'
 import { settingNames, variableOf } from '../../src/cli/config/settings.ts'
+import { getScaling } from '../../src/http/contract/index.ts'
 import { readSource, root } from '../house/sources.ts'
 
 const folder = 'packaging/helm/signalbox'
@@ -88,6 +89,48 @@ test('the values that are there by default are valid, and mistakes are not', () 
   }
 })
 
+test('KEDA asks the server how many workers a queue calls for, with a token that may only read', () => {
+  const text = templates.get('templates/scaledobject.yaml')!
+  const [authentication, scaled] = text
+    .replaceAll('{{ .Values.scaling.token.existingSecret }}', 'reader')
+    .replaceAll('{{ .Values.scaling.token.key }}', 'token')
+    .replaceAll(/\{\{ \.min[^}]*\}\}/g, '0')
+    .replaceAll(/\{\{ \.max[^}]*\}\}/g, '10')
+    .replaceAll('{{ .deployment }}', 'mail-workers')
+    .replaceAll('{{ $name }}', 'box')
+    .replaceAll(/name: \{\{ printf .*\}\}/g, 'name: box-mail-workers')
+    .replaceAll(/url: \{\{ .*\}\}/g, 'url: http://box.jobs.svc:80/v1/scaling?queue=mail')
+    .replaceAll(/^.*\{\{.*\}\}.*\n/gm, '')
+    .split('---')
+    .map((part) => parse(part))
+  assert.equal(authentication.kind, 'TriggerAuthentication')
+  assert.deepEqual(authentication.spec.secretTargetRef, [
+    { parameter: 'token', name: 'reader', key: 'token' },
+  ])
+  const { spec, kind, metadata } = scaled
+  assert.deepEqual(
+    [kind, metadata.name, spec.scaleTargetRef.name],
+    ['ScaledObject', 'box-mail-workers', 'mail-workers'],
+  )
+  const [{ type, metricType, metadata: trigger, authenticationRef }] = spec.triggers
+  assert.deepEqual([type, metricType, authenticationRef.name], ['metrics-api', 'AverageValue', 'box'])
+  // One pod for each worker that is wanted.
+  assert.deepEqual([trigger.valueLocation, trigger.targetValue, trigger.authMode], ['wanted', '1', 'bearer'])
+  assert.match(text, /http:\/\/%s\.%s\.svc:%v\/v1\/scaling\?%s/)
+  assert.equal(getScaling.path, '/v1/scaling')
+  const worker = { deployment: 'mail-workers', queue: 'mail' }
+  assert.ok(
+    isValid(withValue('scaling.workers', [worker, { deployment: 'gpu', service: 'asr', max: 3 }])).valid,
+  )
+  for (const wrong of [
+    { queue: 'mail' },
+    { ...worker, service: 'asr' },
+    { deployment: 'gpu' },
+    { ...worker, min: -1 },
+  ])
+    assert.equal(isValid(withValue('scaling.workers', [wrong])).valid, false, JSON.stringify(wrong))
+})
+
 test('every value is used, and every value that is used is there', () => {
   const used = [...all.matchAll(/\.Values\.([\w.]+)/g)].map(([, path]) => path!.replace(/\.$/, ''))
   const known = leaves(values)
@@ -105,7 +148,7 @@ test('every template that is included is defined, and every block that begins en
   }
 })
 
-test('the variables that the chart sets are settings, and Kubernetes sets none of its own', () => {
+test('the variables that the chart sets are settings, and Kubernetes adds none', () => {
   const variables = [...deployment.matchAll(/- name: (SIGNALBOX_\w+)/g)].map(([, name]) => name!)
   assert.ok(variables.length >= 6)
   const known = settingNames.map(variableOf)

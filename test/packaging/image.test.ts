@@ -100,7 +100,7 @@ test('the settings of the image are such that a server takes, and its data is in
 
 test('the settings in compose.yaml are such that a server takes', async () => {
   const compose = parse(await readSource('compose.yaml'))
-  // `${NAME:-default}` is what it stands for unless somebody says otherwise.
+  // `${NAME:-default}` stands for its default.
   const given = Object.entries<string>(compose.services.signalbox.environment).map(([name, value]) => [
     name,
     value.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1'),

@@ -70,7 +70,7 @@ test('the release workflow may do no more than it needs, and knows no lasting se
   }
 })
 
-test('the security policy says how to report, without an address that nobody reads, and what a release carries', async () => {
+test('the security policy says how to report, without an unread address, and what a release carries', async () => {
   const policy = await readSource('SECURITY.md')
   assert.match(policy, /private vulnerability reporting/)
   assert.match(policy, /## Supported versions/)

@@ -9,7 +9,7 @@ function directive(name: string): string | undefined {
   return new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1]
 }
 
-test('the unit runs the server, as nobody in particular, and gives it the time it needs to stop', () => {
+test('the unit runs the server as an unprivileged user, and gives it the time it needs to stop', () => {
   assert.match(directive('ExecStart')!, / signalbox serve$/)
   assert.equal(directive('DynamicUser'), 'yes')
   assert.equal(directive('MemoryDenyWriteExecute'), undefined, 'V8 compiles while it runs')

@@ -43,7 +43,7 @@ for (const [name, own] of [
       assert.deepEqual([of('clocks').length, of('clocks')[0]?.level], [1, 'ok'])
       assert.equal(of('schema')[0]?.level, 'ok')
       assert.equal(of('queues')[0]?.subject, 'shut')
-      // The servers of the tests are fast rather than durable, or as somebody set them up: either is said.
+      // Test servers are either fast rather than durable, or set up by a developer: the doctor reports either.
       assert.deepEqual(
         of('durability').filter(({ level }) => level === 'warning').length,
         box.warnings.length,

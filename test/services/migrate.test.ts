@@ -43,7 +43,10 @@ async function runMariadb(url: string, sql: string): Promise<void> {
 }
 
 /** All of them, so far; both have the same. */
-const steps = [{ number: 1, name: 'baseline' }]
+const steps = [
+  { number: 1, name: 'baseline' },
+  { number: 2, name: 'fleet' },
+]
 
 for (const { name, own, runSql } of [
   { name: 'postgres', own: ownPostgres, runSql: runPostgres },
@@ -149,8 +152,8 @@ for (const { name, own, connect, key } of [
 
       await using next = openNextMigrator(database.url)
       const { current, latest, pending, isRunnable } = await next.status()
-      assert.deepEqual([current, latest, isRunnable], [1, 2, false])
-      assert.deepEqual(pending, [{ number: 2, name: 'synthetic' }])
+      assert.deepEqual([current, latest, isRunnable], [steps.length, steps.length + 1, false])
+      assert.deepEqual(pending, [{ number: steps.length + 1, name: 'synthetic' }])
       assert.throws(() => requireSchema({ ...status, current, latest, pending }), { code: 'schema_outdated' })
       assert.deepEqual(await next.up(), pending)
       assert.deepEqual(await next.up(), [])
@@ -174,7 +177,7 @@ test.runIf(hasService('postgres'))('migrate makes the schema that the address na
   assert.equal((await migrate('status', '--database', database.url)).code, 1)
 })
 
-test.runIf(hasService('postgres'))('a user who may not make tables is told what would help', async () => {
+test.runIf(hasService('postgres'))('a user who may not create tables learns what to do', async () => {
   await using database = await ownPostgres()
   const role = `signalbox_guest_${process.pid}`
   await runPostgres(
@@ -188,7 +191,10 @@ test.runIf(hasService('postgres'))('a user who may not make tables is told what 
     const { code, out, err } = await migrate('up', '--database', url.href)
     assert.equal(code, 1)
     assert.equal(out, '')
-    assert.match(err, /^signalbox: This user may not make tables there\. [^\n]*permission denied[^\n]*\n$/)
+    assert.match(
+      err,
+      /^signalbox: This user may not create tables in the schema\. [^\n]*permission denied[^\n]*\n$/,
+    )
     assert.doesNotMatch(err, /CANARY/)
   } finally {
     await runPostgres(database.url, `DROP ROLE ${role}`)

@@ -43,7 +43,7 @@ for (const { name, own } of [
       await assert.rejects(opened(), { code: 'schema_newer' })
       assert.deepEqual(await before.jobs.settle([verdictOf(held)]), [true])
       assert.equal((await before.migrator.status()).isRunnable, false)
-      // What it may not claim it may still add, for others; beside an idle worker of its own too.
+      // Jobs that it may not claim it may still add for others, also beside its own idle worker.
       const added = await before.jobs.addClaimed?.(aJob({ queue: 'idle' }), { ...nothing, queues: ['idle'] })
       assert.equal(added, undefined)
       await before.jobs.add([aJob()])
@@ -51,7 +51,7 @@ for (const { name, own } of [
   )
 }
 
-const nothing: ClaimRequest = { queues: ['nobody'], kinds: null, workerId: 'w', limit: 1, leaseMs: 1_000 }
+const nothing: ClaimRequest = { queues: ['unknown'], kinds: null, workerId: 'w', limit: 1, leaseMs: 1_000 }
 
 async function isRefused({ jobs }: Backend): Promise<boolean> {
   try {

@@ -12,7 +12,7 @@ import { findState, remaining, removeState, writeState } from './state.ts'
 
 const known = ['walk', 'fuzz']
 
-test('a soak without arguments runs every campaign for ten minutes on a seed of its own', () => {
+test('a soak without arguments runs every campaign for ten minutes with a random seed', () => {
   assert.deepEqual(parseSoak([], known, 7), {
     campaigns: known,
     seed: 7,

@@ -1,6 +1,6 @@
 /**
  * A campaign is a check that gets better the longer it runs: a random walk, a fuzz, a series of crashes. The test
- * suite runs a short form of it; `npm run soak` runs the long one. It goes in pieces, each with a seed of its own,
+ * suite runs a short form of it; `npm run soak` runs the long one. It runs in pieces, each with its seed,
  * so that a failure is replayed alone and an interrupted run can go on from where it was.
  */
 
@@ -16,7 +16,7 @@ export interface CampaignRequest {
   /** The first piece's seed; the next piece has the next number. */
   readonly seed: number
   readonly scale: Scale
-  /** Says where the campaign is, for whoever watches. */
+  /** Reports the position of the campaign. */
   readonly progress: (detail: string) => void
 }
 

@@ -45,7 +45,7 @@ export function createCopy(root: string = fileURLToPath(new URL('../..', import.
   for (const name of copied) cpSync(join(root, name), join(folder, name), { recursive: true })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const remove = (): void => rmSync(folder, { recursive: true, force: true })
-  // For whoever interrupts a soak: `using` does not reach that far.
+  // For an interrupted soak: `using` does not cover that.
   process.once('exit', remove)
   return {
     failing: (paths) => failingTests(folder, paths),
@@ -68,7 +68,7 @@ async function failingTests(folder: string, paths: readonly string[]): Promise<s
   const ended = await run(folder, [
     join('node_modules', 'vitest', 'vitest.mjs'),
     ...['run', ...paths, '--reporter=json', `--outputFile=${report}`],
-    // One name is enough to know that it was noticed, and a promise nobody settles need not take long.
+    // One failing test is enough, and a promise that never settles should not take long.
     ...['--bail=1', '--testTimeout=10000'],
   ])
   if (!ended) return [hung]
@@ -102,7 +102,7 @@ export function decodeReport(text: string): string[] {
 /** Whether it ended by itself, in time. Its exit code says no more than the report does. */
 function run(cwd: string, argv: string[]): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-  // A group of its own, so that the test workers end with it.
+  // In a new process group, so that the test workers end with it.
   const child = spawn(process.execPath, argv, { cwd, stdio: 'ignore', detached: true })
   const end = (): void => void process.kill(-child.pid!, 'SIGKILL')
   const timer = setTimeout(() => {

@@ -3,7 +3,7 @@ import { chromium, type Page } from 'playwright-core'
 import { ensureDashboard } from '../../tools/dashboard.ts'
 import { launchOptions } from '../dashboard/chromium.ts'
 
-/** Somebody who goes from view to view of a dashboard, in a real browser, and remembers what it complained of. */
+/** A real browser that goes from view to view of a dashboard and records errors. */
 export interface Onlooker extends AsyncDisposable {
   /** Goes to the next view and waits until it shows something. */
   look(): Promise<void>

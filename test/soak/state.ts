@@ -17,7 +17,7 @@ export function remaining({ campaigns, finished }: SoakState): string[] {
 
 export function writeState(path: string, state: SoakState): void {
   mkdirSync(dirname(path), { recursive: true })
-  // Written aside and renamed: whoever interrupts us finds the old state or the new one, never half of it.
+  // Written aside and renamed: after an interruption there is the old state or the new one, never half of it.
   writeFileSync(`${path}.new`, JSON.stringify(state))
   renameSync(`${path}.new`, path)
 }

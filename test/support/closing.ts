@@ -8,7 +8,7 @@ export interface Tally {
 }
 
 /**
- * Counts a run's tests. A file that failed without a failing test of its own (it did not load, a hook threw) and an
+ * Counts a run's tests. A file that failed without a failing test (it did not load, a hook threw) and an
  * error outside every test count as one failure each, so that a failed run never says "0 failed".
  */
 export function tally(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): Tally {

@@ -4,10 +4,10 @@
  */
 import type { Migrator } from '../../src/storage/backend.ts'
 import { migrations as mariadbMigrations } from '../../src/storage/mariadb/migrations/index.ts'
-import { openMariadbMigrator } from '../../src/storage/mariadb/open-migrator.ts'
+import { openMariadbMigrator } from '../../src/storage/mariadb/migrator.ts'
 import type { Migration } from '../../src/storage/migration-plan.ts'
 import { migrationsFor } from '../../src/storage/postgres/migrations/index.ts'
-import { openPostgresMigrator } from '../../src/storage/postgres/open-migrator.ts'
+import { openPostgresMigrator } from '../../src/storage/postgres/migrator.ts'
 import { migrations as sqliteMigrations } from '../../src/storage/sqlite/migrations/index.ts'
 import { openSqliteMigrator } from '../../src/storage/sqlite/open-migrator.ts'
 

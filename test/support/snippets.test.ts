@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { promisesIn, snippetsOf } from './snippets.ts'
 
-test('the blocks of a page are told with their language, what is said about them, and where they are', () => {
+test('the blocks of a page come with their language, their attributes and their line', () => {
   const page = [
     '# A page',
     '',

@@ -1,4 +1,4 @@
-/** The fenced blocks of a page of Markdown, as whoever runs them needs them. */
+/** The fenced blocks of a Markdown page, for the code that runs them. */
 
 export interface Snippet {
   /** The first word after the fence: `sh`, `ts`, `json`; empty when nothing stands there. */

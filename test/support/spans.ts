@@ -17,8 +17,8 @@ export async function inGrowingSpans<Answer>(
 }
 
 /**
- * Tells a story about a lease that is kept: with this lease first, and with longer ones when it failed and somebody
- * stood still for so long that the lease may have ended by that. What fails while everybody has their turns fails at once.
+ * Runs a story about a lease that is kept. If it fails after a process stood still for so long that the lease may have
+ * expired, it runs again with a longer lease. Any other failure counts at once.
  */
 export async function inGrowingLeases<Answer>(
   leastMs: number,
@@ -45,7 +45,7 @@ export class Stills implements Disposable {
     return this.#longestMs
   }
 
-  /** Asks somebody who may stand still as well: an engine, another process. */
+  /** Asks a party that may be paused as well: an engine, another process. */
   async during<Answer>(asking: Promise<Answer>): Promise<Answer> {
     const begunAt = performance.now()
     try {

@@ -1,6 +1,6 @@
 /** The surface of `signalbox` and `signalbox/jobs` as their contract declares it; `tsc` is the test. */
 import type * as whole from 'signalbox'
-import type { Box, Duration, OpenOptions } from 'signalbox'
+import type { AlertOptions, Box, Duration, OpenOptions, SeriesOptions } from 'signalbox'
 import type { Contention } from 'signalbox/contention'
 import type { DispatchOptions } from 'signalbox/dispatch'
 import type * as room from 'signalbox/jobs'
@@ -68,17 +68,28 @@ export type Names = [
       | 'createDrivenJobs'
       | 'createTelemetry'
       | 'createUpkeep'
+      | 'countSome'
+      | 'fingerprintError'
       | 'defineJob'
       | 'createAesSealer'
       | 'Completer'
+      | 'findCancelled'
+      | 'foldFacts'
+      | 'noFacts'
+      | 'parseMeta'
+      | 'renewLeases'
       | 'ForwardingJobStore'
       | 'SealedJobStore'
-      | 'resolveSealer'
+      | 'jobsOptionKeys'
+      | 'resolveJobsOptions'
       | 'openShown'
       | 'isSealed'
       | 'sealedFor'
       | 'givenId'
       | 'isReserved'
+      | 'isFinal'
+      | 'JobWaits'
+      | 'maxWaitedIds'
       | 'jobStates'
       | 'loadTelemetryApi'
       | 'queueTopic'
@@ -108,6 +119,8 @@ export type Boxes = [
         secretKey?: string | readonly string[]
         clock?: { now(): number }
         contention?: boolean | Contention
+        series?: boolean | SeriesOptions
+        alerts?: AlertOptions
         telemetry?: boolean | TelemetryApi
       }
     >
@@ -121,6 +134,7 @@ export type Boxes = [
       | 'monitor'
       | 'dispatch'
       | 'contention'
+      | 'metrics'
       | 'settings'
       | 'backend'
       | 'warnings'
@@ -141,10 +155,13 @@ type JobsMembers =
   | 'nack'
   | 'renew'
   | 'find'
+  | 'wait'
   | 'bulk'
   | 'bulkOperation'
   | 'bulkOperations'
   | 'cancelBulk'
+  | 'errorGroups'
+  | 'errorGroup'
   | 'logs'
   | 'note'
   | 'list'
@@ -155,6 +172,11 @@ type JobsMembers =
   | 'pause'
   | 'resume'
   | 'setLimits'
+  | 'workers'
+  | 'findWorker'
+  | 'quietWorker'
+  | 'resumeWorker'
+  | 'stopWorker'
   | 'prune'
   | 'remove'
   | 'schedules'
@@ -242,7 +264,10 @@ export type Records = [
     >
   >,
   Expect<
-    Equal<Exclude<keyof FoundJob, keyof Job>, 'progress' | 'snoozeCount' | 'dependencies' | 'dependents'>
+    Equal<
+      Exclude<keyof FoundJob, keyof Job>,
+      'progress' | 'snoozeCount' | 'dependencies' | 'dependents' | 'attempts' | 'blocked'
+    >
   >,
   Expect<Equal<Job<{ to: string }>['payload'], { to: string }>>,
   // A job is read: what it says cannot be changed by who has it.
@@ -260,6 +285,7 @@ export type Workers = [
       | 'listenerCount'
       | 'ready'
       | 'load'
+      | 'mode'
       | 'counts'
       | 'start'
       | 'stop'
@@ -267,7 +293,10 @@ export type Workers = [
     >
   >,
   Expect<
-    Equal<keyof WorkerEvents, 'completed' | 'failed' | 'handedBack' | 'snoozed' | 'lost' | 'late' | 'warning'>
+    Equal<
+      keyof WorkerEvents,
+      'completed' | 'failed' | 'handedBack' | 'snoozed' | 'lost' | 'late' | 'stopped' | 'warning'
+    >
   >,
   Expect<Equal<HandlerContext, { readonly signal: AbortSignal }>>,
   Expect<
@@ -323,6 +352,6 @@ export async function mistakes(box: Box): Promise<void> {
   const job = await box.jobs.find('a')
   // @ts-expect-error it may not be there
   job.id
-  // @ts-expect-error a payload is unknown until somebody says what it is
+  // @ts-expect-error a payload is unknown without a type
   job?.payload.to
 }

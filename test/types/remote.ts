@@ -62,6 +62,7 @@ export type Opened = [
       | 'monitor'
       | 'dispatch'
       | 'contention'
+      | 'metrics'
       | 'warnings'
       | 'ping'
       | 'close'
@@ -160,6 +161,6 @@ export async function calls(client: Client): Promise<void> {
   await client.call(addJobs, { body: { payload: 1 } })
   // @ts-expect-error a list takes no body
   await client.call(listJobs, { body: {} })
-  // @ts-expect-error somebody must hear a stream
+  // @ts-expect-error a stream needs onEvent
   await client.stream(jobEvents, {})
 }

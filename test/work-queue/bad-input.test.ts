@@ -104,7 +104,7 @@ test('a limiter of your own that answers no number is told so, and the item does
   assert.equal(queue.waiting, 0)
 })
 
-test('parallelizeUntil refuses to work with nobody, or on no number of pieces', async () => {
+test('parallelizeUntil refuses zero workers and an invalid number of pieces', async () => {
   const never = () => assert.fail('a piece was begun')
   for (const bad of noNumbers) {
     await assert.rejects(parallelizeUntil(bad, 3, never), isRangeErrorAbout('workers'))

@@ -116,7 +116,7 @@ test('D3: disposing twice is as good as once, even when the item is in flight ag
   assert.equal(queue.processing, 0)
 })
 
-test('D2: disposing after done leaves the turn of whoever has the item since', () => {
+test('D2: disposing after done leaves the turn of a later consumer', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const mine = take(queue)

@@ -1,7 +1,7 @@
 /**
  * Contract, "Delays": due items enter in due order, equal times in the order of the calls that set them. Here thousands
- * fall due at one firing, while hooks, which are foreign code, call the queue in the midst of it. What did not enter
- * yet is still waiting then, and whatever is done to it counts.
+ * fall due at one firing, while hooks, which are foreign code, call the queue in between. An item that has not entered yet
+ * is still waiting then, and every call on it counts.
  */
 import assert from 'node:assert/strict'
 import { DelayingQueue, type DelayingQueueOptions, FifoQueue } from 'signalbox/workqueue'
@@ -23,7 +23,7 @@ interface Delays {
   fire(): void
 }
 
-/** A list that is searched for whoever is next. */
+/** A list that is searched for the next item. */
 class NaiveDelays implements Delays {
   readonly #onAdd: () => void
   readonly #waiting = new Map<number, { dueAt: number; order: number }>()

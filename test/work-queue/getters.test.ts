@@ -115,7 +115,7 @@ test('G4: an item given to a blocked getter is in flight at once, before the get
   const got = queue.get()
   assert.equal(queue.add('a'), true)
   assert.deepEqual([queue.size, queue.processing, queue.stats().depth], [0, 1, 0])
-  assert.equal(queue.tryGet(), undefined, 'nobody else can have it')
+  assert.equal(queue.tryGet(), undefined, 'no other getter can have it')
   assert.equal(queue.add('a'), true, 'an add now is one of an item in flight')
   assert.equal((await got).item, 'a')
 })

@@ -141,7 +141,7 @@ test('a store that refuses an item added again leaves it in flight, and done may
   assert.equal((queue.tryGet() as { priority: number }).priority, 2)
 })
 
-test('a store that ends other turns before it refuses an item leaves it in flight all the same', () => {
+test('a store that ends other turns before it refuses an item still leaves it in flight', () => {
   let refuse = (): void => {}
   class Refusing extends FifoQueue<object> {
     override push(entry: Entry<object>): void {
@@ -155,7 +155,7 @@ test('a store that ends other turns before it refuses an item leaves it in fligh
   for (const each of [...others, item]) queue.add(each)
   while (queue.size > 0) queue.tryGet()
   queue.add(item)
-  // So many leave that the key indexes of those who stay are renumbered.
+  // Enough items leave that the key indexes of the others are renumbered.
   refuse = () => {
     for (const other of others) queue.done(other)
     throw new Error('the store is full')

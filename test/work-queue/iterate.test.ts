@@ -137,7 +137,7 @@ test('an item re-added in the body at shutDown has its second run in that iterat
   assert.deepEqual([queue.size, queue.processing], [0, 0])
 })
 
-test('I2: next after done leaves the turn of whoever has the item since', async () => {
+test('I2: next after done leaves the turn of a later consumer', async () => {
   const queue = filled('a')
   const iterator = queue[Symbol.asyncIterator]()
   await iterator.next()
@@ -154,7 +154,7 @@ test('I2: next after done leaves the turn of whoever has the item since', async 
   assert.deepEqual(await blocked, { value: 'a', done: false })
 })
 
-test('I2: break after done leaves the turn of whoever has the item since', async () => {
+test('I2: break after done leaves the turn of a later consumer', async () => {
   const queue = filled('a')
   for await (const item of queue) {
     queue.done(item)

@@ -94,7 +94,7 @@ test('an older payload is let go of when a newer one takes its place', async () 
   assert.deepEqual([queue.size, queue.waiting], [20, 20])
 })
 
-test('W7: an item in flight is let go of at done, also when its Work is kept by nobody', async () => {
+test('W7: an item in flight is released at done, even if its Work is not referenced', async () => {
   const queue = new WorkQueue<Item>({ key: ({ id }) => id })
   const refs = watched(20, (items) => {
     for (const each of items) {
@@ -199,7 +199,7 @@ test('W7: a run that retried its items leaves nothing of them', async () => {
   await ran
 })
 
-test('a queue that nobody holds is collected, with its queued items', async () => {
+test('an unreferenced queue is collected, with its queued items', async () => {
   const refs = watched(10, (items) => {
     const queue = new DelayingQueue<Item>({ clock: createFakeClock() })
     for (const each of items) queue.add(each)

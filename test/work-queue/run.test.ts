@@ -336,7 +336,7 @@ test('N3: handlers may be plain, async, or answer a thenable', async () => {
   assert.deepEqual(ended, ['plain', 'async'])
 })
 
-test('N3: a handler that ends its turn itself does not lose the turn of whoever has the item since', async () => {
+test('N3: a handler that ends its turn itself does not lose the turn of a later consumer', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const gate = createGate()
@@ -392,7 +392,7 @@ test('N5: a failure calls onError with the error and the item, before the item i
   await ran
 })
 
-test('N5: without onError a rate limiting queue retries all the same and the run goes on', async () => {
+test('N5: without onError a rate limiting queue still retries, and the run continues', async () => {
   const { queue, clock } = retrying()
   const seen: string[] = []
   const ran = queue.run((item) => {

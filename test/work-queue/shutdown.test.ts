@@ -195,7 +195,7 @@ test('S6: a drain does not end the wait of another drain', async () => {
   await Promise.all([first, second])
 })
 
-test('S6: a drain of an idle queue resolves at once, again and again', async () => {
+test('S6: a drain of an idle queue resolves at once, any number of times', async () => {
   const queue = new WorkQueue<string>()
   assert.equal(await queue.shutDownWithDrain(), undefined)
   assert.equal(queue.shuttingDown, true)
@@ -265,7 +265,7 @@ test('S8: an abort of the signal rejects that drain alone; the queue stays shut 
   await patient
 })
 
-test('S8: a signal aborted before the call rejects, and the queue is shut down all the same', async () => {
+test('S8: a signal aborted before the call rejects, and the queue is still shut down', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const drained = queue.shutDownWithDrain({ signal: AbortSignal.abort('no time') })

@@ -61,7 +61,7 @@ test('T1: none is armed when the last waiting item fell due, was taken back or u
   assert.equal(clock.timerCount, 0)
 })
 
-test('T1: none is armed after shutdown, and a timer that fires all the same does nothing', () => {
+test('T1: none is armed after shutdown, and a timer that still fires does nothing', () => {
   const clock = new HandClock()
   const queue = new DelayingQueue<string>({ clock })
   queue.addAfter('a', 10)
@@ -289,7 +289,7 @@ test('on the system clock, which is the default, nothing is released before its 
   }
 })
 
-/** Runs a script in a process of its own; what it printed, once it has ended by itself. */
+/** Runs a script in a new process; returns its output once it has ended by itself. */
 async function inProcess(script: string): Promise<string> {
   const args = ['--conditions=source', '--no-warnings', '--input-type=module', '-e', script]
   const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 15_000 })

@@ -38,7 +38,7 @@ test('A1: a re-added item keeps the queue from idling', async () => {
   await idle
 })
 
-test('A1: a re-added item that is taken again and again keeps the queue from idling', async () => {
+test('A1: an item that is added and taken repeatedly keeps the queue from idling', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)

@@ -116,7 +116,7 @@ const columns: readonly (readonly [name: string, type: string])[] = [
   ['meta', 'text'],
 ]
 const names = columns.map(([name]) => name).join(', ')
-const insert = `INSERT INTO job_pending (${names})
+const insert = `INSERT INTO job_queue (${names})
   SELECT * FROM unnest(${columns.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ')})`
 
 function readAll(url: string): readonly (readonly unknown[])[] {

@@ -6,7 +6,7 @@ import { launchOptions } from '../../../test/dashboard/chromium.ts'
 const waitMs = 60_000
 
 export interface Tabs extends AsyncDisposable {
-  /** Opens a page with a cache and connections of its own. */
+  /** Opens a page with a separate cache and separate connections. */
   open(): Promise<Page>
 }
 
@@ -16,7 +16,7 @@ export async function openTabs(): Promise<Tabs> {
   const browser: Browser = await chromium.launch({ executablePath, args })
   return {
     async open() {
-      // As of a reader of its own: a browser opens no more than six connections to a server for all tabs of one.
+      // A separate context: a browser opens at most six connections to a server for all tabs of one context.
       const context = await browser.newContext({ locale: 'en-US', viewport: { width: 1360, height: 860 } })
       const page = await context.newPage()
       page.setDefaultTimeout(waitMs)

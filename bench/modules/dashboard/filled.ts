@@ -1,8 +1,8 @@
 /**
  * A database with a million jobs in ten queues and a million more in the history, filled once a trial and used by every
- * round. What is rare (a queue and a kind with a few jobs, every state, tasks, bulk operations) is made by Signalbox itself;
- * all others are copies, written by the database. Ten thousand of each table, the oldest, have a queue and a kind to
- * themselves: whoever looks for them from the newest on passes all others.
+ * round. Signalbox itself makes the rare jobs (a queue and a kind with a few jobs, every state, tasks, bulk operations);
+ * the database copies all others. The oldest ten thousand of each table have a queue and a kind to themselves: a search
+ * for them from the newest on passes all others.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -92,7 +92,7 @@ async function filledPostgres(conditions: Conditions, count: number): Promise<st
     ).map(({ name }) => String(name))
   const series = `generate_series(1, ${count}) n`
   const id = (prefix: string) => `'${prefix}' || lpad(n::text, 23, '0')`
-  await ask(filling, copies('job_pending', await columnsOf('job_pending'), liveCopies(id('00r')), series))
+  await ask(filling, copies('job_queue', await columnsOf('job_queue'), liveCopies(id('00r')), series))
   await ask(filling, copies('job_history', await columnsOf('job_history'), endedCopies(id('00h')), series))
   await addRare(filling)
   await ask(filling, 'VACUUM ANALYZE')

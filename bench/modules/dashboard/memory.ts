@@ -132,7 +132,7 @@ function weigh({ snapshot: { meta }, nodes }: Snapshot): Pick<Holdings, 'held' |
     const name = types[0][nodes[at + type]!]
     const megabytes = nodes[at + size]! / 1_000_000
     if (name === 'code') code += megabytes
-    // What is native is the browser's own, such as the answers it keeps for whoever measures.
+    // Native memory is the browser's, such as the responses it keeps for its developer tools.
     else if (name !== 'native') held += megabytes
   }
   return { held, code }
@@ -195,7 +195,7 @@ export const memoryTrial: Trial = {
     {
       ...shown,
       name: 'memory-faults',
-      // On a machine that is busy with other things some of its calls come too late; the page has followed all the same.
+      // On a busy machine some calls of the demo come too late; the page has followed nevertheless.
       unit: 'faults of the demo meanwhile',
       figure: 'faults',
       goal: printed,

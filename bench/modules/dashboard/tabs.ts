@@ -81,7 +81,7 @@ const drainedInTurns: Contestant = async (conditions) => {
   const overview = `http://127.0.0.1:${server.port}`
   const turns: Turn[] = []
   while (turns.length < (conditions.quick ? 2 : 4)) {
-    // Each goes first as often as the other: a table that grows is nobody's disadvantage.
+    // Each goes first as often as the other, so that a growing table favours neither.
     if (turns.length % 2 === 0) turns.push({ open: await drained(overview), closed: await drained(blank) })
     else turns.push({ closed: await drained(blank), open: await drained(overview) })
   }

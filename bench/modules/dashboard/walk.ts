@@ -20,7 +20,7 @@ const addresses: readonly (readonly [address: string, asks: string])[] = [
     // Few have these, and none but the oldest have those.
     ...[filledNames.rareQueue, filledNames.oldQueue].map((name) => `?queue=${name}`),
     ...[filledNames.rareKind, filledNames.oldKind].map((name) => `?kind=${name}`),
-    ...[`?search=${filledIds.ended}`, '?search=payload.to:nobody@example.com'],
+    ...[`?search=${filledIds.ended}`, '?search=payload.to:unknown@example.com'],
   ].map((query) => [`/jobs${query}`, '/v1/jobs'] as const),
   ...Object.values(filledIds).map((id) => [`/job?id=${id}`, `/v1/jobs/${id}`] as const),
   ['/schedules', '/v1/schedules'],

@@ -70,7 +70,7 @@ export function orderOf<Order>(): Order {
   return JSON.parse(process.argv[2]!) as Order
 }
 
-/** Answers questions by name, until whoever asks is gone. */
+/** Answers questions by name, until the parent process is gone. */
 export function answer(answers: Readonly<Record<string, (given: never) => unknown>>): void {
   process.on('message', async ({ number, name, given }: Question) => {
     try {

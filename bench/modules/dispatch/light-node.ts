@@ -52,7 +52,7 @@ export class LightNode {
       reject(new Error(`its socket closed with ${code}`))
       onClosed?.()
     })
-    // Whoever only counts what is lost does not wait for the welcome.
+    // A node that only counts lost sockets does not wait for the welcome.
     promise.catch(() => undefined)
   }
 

@@ -94,7 +94,7 @@ function beyond(waits: readonly Wait[], stalls: HostStalls): Figures {
   return { beyondMs: Math.max(0, ...own), stallMs: stalls.longestMs }
 }
 
-/** Resolves when so many things have happened. */
+/** Resolves after `count` calls. */
 class Countdown {
   #left = 0
   #resolve = () => undefined as void
@@ -154,7 +154,7 @@ interface Repeating extends Disposable {
   stop(): void
 }
 
-/** Again and again, one at a time: a node says nothing new while its last word is being heard. */
+/** Repeatedly, one at a time: a node sends nothing new while its last frame is being handled. */
 function every(ms: number, work: () => Promise<void>): Repeating {
   let isBusy = false
   const timer = setInterval(async () => {

@@ -1,6 +1,6 @@
 /**
  * A node that outlives its server: it goes to another one, says what it runs, and tells its results until they are
- * settled. It runs whatever it is given, so that what it runs at a time shows whether somebody gave it too much.
+ * settled. It runs whatever it is given, so that the number of tasks it runs at a time shows whether a server gave it too many.
  */
 import { WebSocket } from 'ws'
 import type { ServerFrame } from '../../../src/dispatch/index.ts'

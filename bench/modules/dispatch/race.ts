@@ -1,6 +1,6 @@
 /**
  * Eight servers share a thousand nodes of four slots over Postgres and Redis, 95 % of the slots are in use all the time,
- * and again and again a server is killed by kill -9 and started anew. Nodes count for themselves what they run at a time:
+ * and servers are repeatedly killed by kill -9 and started anew. Nodes count for themselves what they run at a time:
  * that is a fact no registry can hide. Afterwards, when a lease and a heartbeat have passed, as many tasks as there are
  * slots must all run at once; what does not is leaked.
  */
@@ -44,7 +44,7 @@ const signalbox: Contestant = async (conditions) => {
 
   const load = new Load(box, nodes)
   const loading = load.run()
-  // Whatever goes wrong first is what is told.
+  // The first error is the one that is reported.
   loading.catch(() => undefined)
   await nodes.until('the slots are filled', ({ running }) => running >= fill * 0.9)
   const killUntil = performance.now() + longestMs
@@ -74,7 +74,7 @@ async function submit(box: Box, count: number, holdMs: number): Promise<void> {
   await Promise.all(Array.from({ length: count }, () => box.dispatch.submit({ service: 'asr', payload })))
 }
 
-/** Keeps so many tasks under way as fill the slots to the mark. */
+/** Keeps as many tasks in flight as fill the slots to the mark. */
 class Load {
   readonly #box: Box
   readonly #nodes: Nodes

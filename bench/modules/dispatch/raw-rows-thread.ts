@@ -1,4 +1,4 @@
-/** Writes the rows of batches of tasks in a thread of its own, raw: one batch is begun for each that is asked for or ended. */
+/** Writes the rows of batches of tasks in a separate thread, raw: one batch is begun for each that is asked for or ended. */
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { rawRows } from './raw-tasks.ts'

@@ -1,6 +1,6 @@
 /**
  * The rows of dispatched tasks, written raw: the columns and indexes that Signalbox's own rows have, added, claimed and
- * ended in batches of 500, each batch one commit on disk, with nobody asking for them and no node to send them to.
+ * ended in batches of 500, each batch one commit on disk, without callers and without nodes.
  */
 import { randomBytes } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'

@@ -1,6 +1,6 @@
 /**
- * A server in a process of its own, as `signalbox serve` runs it, or a bare `ws` server that sends and takes the same
- * frames. Tasks are given to it from within: so many are under way at a time, each followed by the next when its end is
+ * A server in a separate process, as `signalbox serve` runs it, or a bare `ws` server that sends and takes the same
+ * frames. Tasks are submitted inside the process: a fixed number is in flight at a time, each followed by the next when its end is
  * in the store. What is counted is ends.
  */
 import { open } from 'signalbox'

@@ -15,7 +15,7 @@ export interface Placer {
   ended(task: number, node: number, now: number): void
   /** The node had no slot for it. */
   refused(task: number, node: number, now: number): void
-  /** The node said that it ran these, when so many tasks had reached it. */
+  /** The node reported that it ran these, when `seen` tasks had reached it. */
   beat(node: number, tasks: readonly number[], reached: number, now: number): void
   /** When it wants to be woken, and that it was. */
   readonly wakeAt: number

@@ -1,6 +1,6 @@
 /**
  * When the host did not let this thread run. The event loop is kept turning, so it never sleeps: what passes by the clock
- * in a turn and is not spent by the thread is time that somebody else had the core. (Where a garbage collection waits for
+ * in a turn and is not spent by the thread is time that another process had the core. (Where a garbage collection waits for
  * its helper threads that counts too; they wait for a core then.)
  */
 export class HostStalls implements Disposable {
@@ -19,7 +19,7 @@ export class HostStalls implements Disposable {
     return this.#longestMs
   }
 
-  /** How much of this span the host took. */
+  /** The part of this span that the host took. */
   within(from: number, to: number): number {
     let lostMs = 0
     for (const stall of this.#stalls) {

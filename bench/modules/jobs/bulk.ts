@@ -1,6 +1,6 @@
 /** How fast jobs are put in line, many in a call. Each job is a row on disk when its call answers, except on Redis. */
 import type { Contestant, Trial } from '../../case.ts'
-import { atLeastTimes } from '../../goal.ts'
+import { printed } from '../../goal.ts'
 import { groundOf } from './ground.ts'
 import { fill } from './lane.ts'
 import { type LaneName, lanes } from './lanes.ts'
@@ -39,7 +39,7 @@ export const bulkTrial: Trial = {
       better: 'higher',
       figure: 'rate',
       peers: ['graphile-worker', 'pg-boss', 'BullMQ on Postgres', 'BullMQ'],
-      goal: atLeastTimes(2, 'best peer'),
+      goal: printed,
     },
   ],
 }

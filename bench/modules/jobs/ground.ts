@@ -1,7 +1,7 @@
 /**
- * What a trial stands on: servers of its own with settings as in production, where a commit is on disk before it is
- * answered, and a folder on a real disk for SQLite. Redis alone runs without any persistence: that is faster than
- * anything a user would run, so the comparison leans to its side.
+ * The servers of a trial: separate ones with settings as in production, where a commit is on disk before it is answered,
+ * and a folder on a real disk for SQLite. Redis alone runs without any persistence: that is faster than a real user's
+ * Redis, so the comparison favours it.
  *
  * A server that cannot come up fails the contestants that need it, with its reason, and no others.
  */

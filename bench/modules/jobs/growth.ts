@@ -132,7 +132,7 @@ async function addMany(box: Box, count: number): Promise<void> {
   )
 }
 
-/** Opens the database with so many rows; the first to ask fills it. It gets its name when it is full. */
+/** Opens the database with this many rows; the first caller fills it. It gets its name when it is full. */
 async function openFilled(
   conditions: Conditions,
   { ready, history }: { ready: number; history: number },
@@ -169,7 +169,7 @@ async function fill(url: string, ready: number, history: number): Promise<void> 
     await box.jobs.ack(job!)
     await addMany(box, 1)
   }
-  await ask(url, copiesOf('job_pending', '00r'), ready - 1)
+  await ask(url, copiesOf('job_queue', '00r'), ready - 1)
   await ask(url, copiesOf('job_history', '00h'), history)
   await ask(url, 'VACUUM ANALYZE')
 }

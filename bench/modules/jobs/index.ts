@@ -1,6 +1,9 @@
 /** Jobs, against graphile-worker, pg-boss and BullMQ, with raw SQL as the limit. */
 import type { BenchModule } from '../../case.ts'
+import { ackTrials } from './acks.ts'
+import { addTrials } from './add.ts'
 import { bulkTrial } from './bulk.ts'
+import { countTrials } from './counts.ts'
 import { drainTrials } from './drain.ts'
 import { fleetTrials } from './fleet/trials.ts'
 import { growthTrial } from './growth.ts'
@@ -16,7 +19,10 @@ export const jobsModule: BenchModule = {
     ...fleetTrials,
     ...drainTrials,
     ...limitsTrials,
+    ...addTrials,
     bulkTrial,
+    ...ackTrials,
+    ...countTrials,
     ...transactionTrials,
     ...pickupTrials,
     growthTrial,

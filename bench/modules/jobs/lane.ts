@@ -23,7 +23,7 @@ export function payloadOf(number: number, filler?: string): { number: number; fi
   return filler === undefined ? { number } : { number, filler }
 }
 
-/** Counts jobs as they are handled. None may come twice: nobody crashes here, so nothing may be delivered again. */
+/** Counts jobs as they are handled. No job may come twice: without crashes there is no second delivery. */
 export class Tally {
   readonly done: Promise<void>
   readonly handle: (number: number) => void

@@ -18,6 +18,7 @@ export const tuned = { concurrency: 100, prefetch: 1_000 } as const
 export type LaneName =
   | 'signalbox'
   | 'signalbox tuned'
+  | 'signalbox tuned, unseen'
   | 'signalbox 50'
   | 'signalbox mariadb'
   | 'signalbox sqlite'
@@ -42,6 +43,15 @@ export const lanes: Readonly<Record<LaneName, KnownLane>> = {
   'signalbox tuned': {
     engine: 'postgres',
     load: async () => (await import('./signalbox.ts')).signalboxLane(tuned),
+  },
+  // Without a row of the worker and without counts over time.
+  'signalbox tuned, unseen': {
+    engine: 'postgres',
+    load: async () =>
+      (await import('./signalbox.ts')).signalboxLane(tuned, undefined, {
+        series: false,
+        jobs: { membership: false },
+      }),
   },
   'signalbox 50': {
     engine: 'postgres',
@@ -94,14 +104,14 @@ export const lanes: Readonly<Record<LaneName, KnownLane>> = {
   },
   'raw postgres': {
     engine: 'postgres',
-    load: async () => (await import('./raw-postgres.ts')).rawPostgresLane,
+    load: async () => (await import('./raw/raw-postgres.ts')).rawPostgresLane,
   },
   'raw mariadb': {
     engine: 'mariadb',
-    load: async () => (await import('./raw-mariadb.ts')).rawMariadbLane,
+    load: async () => (await import('./raw/raw-mariadb.ts')).rawMariadbLane,
   },
   'raw sqlite': {
     engine: 'sqlite',
-    load: async () => (await import('./raw-sqlite.ts')).rawSqliteLane,
+    load: async () => (await import('./raw/raw-sqlite.ts')).rawSqliteLane,
   },
 }

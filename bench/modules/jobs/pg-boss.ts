@@ -6,8 +6,8 @@ import type { Lane, OpenLane } from './lane.ts'
 export const queue = 'noop'
 
 /**
- * As tuned by trying: a partition of its own, notify on, 4 workers of 500 jobs that fetch on while batches are
- * full. With nothing set it runs one job every two seconds.
+ * Tuned by trying: a separate partition, notify on, 4 workers of 500 jobs that fetch on while batches are full. Without
+ * settings it runs one job every two seconds.
  */
 const tuned = { batchSize: 500, localConcurrency: 4, burstWhenBatchFull: true } as const
 

@@ -1,4 +1,4 @@
-/** A fresh, empty place to keep jobs for one measurement: nobody meets another one's tables, statistics or notifiers. */
+/** A fresh, empty store for one measurement, without the tables, statistics or notifiers of another. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'

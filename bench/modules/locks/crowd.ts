@@ -1,4 +1,4 @@
-/** Those who wait in one wait queue of a server, each with a stream of its own: plain sockets and the least parsing. */
+/** The waiters of one wait queue of a server, each with a separate stream: plain sockets and the least parsing. */
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
@@ -14,14 +14,14 @@ export interface Called {
 }
 
 export interface Crowd extends Disposable {
-  /** Takes the lock while nobody else has it. */
+  /** Takes the lock while it has no other holder. */
   take(node: string): Promise<number>
-  /** So many more wait in the queue, and each has an open stream. */
+  /** Adds this many waiters, each with an open stream. */
   join(many: number, want: 'turn' | 'result'): Promise<void>
   /** Takes up a turn that was granted. */
   begin(node: string, token: number): Promise<void>
   release(node: string, token: number): Promise<void>
-  /** The next so many who are called from now on. */
+  /** The next waiters that are called from now on, this many. */
   called(many: number): Promise<readonly Called[]>
 }
 
@@ -71,7 +71,7 @@ export function createCrowd(port: number): Crowd {
       return token
     },
     async join(many, want) {
-      // In parts, so that the backlog of the listening socket is never full and nobody waits long for its stream.
+      // In parts, so that the backlog of the listening socket is never full and no waiter waits long for its stream.
       for (let left = many; left > 0; left -= 200) {
         const nodes = Array.from({ length: Math.min(left, 200) }, () => `node-${joined++}`)
         await Promise.all(nodes.map((node) => acquire(node, want).then(() => openStream(node))))

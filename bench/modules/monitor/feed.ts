@@ -1,5 +1,5 @@
 /**
- * A source whose venues are reported again and again: the first time all of them are new, from then on one in a hundred
+ * A source whose venues are reported repeatedly: the first time all of them are new, from then on one in a hundred
  * has changed since the last time, each time others, spread evenly, so that every batch has its part of them.
  */
 import type { Box } from 'signalbox'
@@ -53,7 +53,7 @@ function createVenue(at: number, nr: number): Venue {
   }
 }
 
-/** Somebody who wants to be notified everything. Nobody sends here, so the address is never used. */
+/** A subscription to everything. No sender runs here, so the address is never used. */
 export async function subscribeToAll(box: Box): Promise<void> {
   const channel = {
     type: 'webhook' as const,
@@ -63,7 +63,7 @@ export async function subscribeToAll(box: Box): Promise<void> {
   await box.monitor.subscribe({ name: 'everything', channel })
 }
 
-/** Reports, and throws unless all of it was taken and so many changes were notified. */
+/** Reports, and throws unless all of it was taken and `notified` changes were notified. */
 export async function reportAll(box: Box, report: VenueReport, changeCount: number): Promise<void> {
   const { status, notified, failed } = await box.monitor.report(report)
   if (status !== 'processed' || notified !== changeCount || failed.length > 0) {

@@ -13,7 +13,7 @@ import { Feed, reportAll, subscribeToAll } from './feed.ts'
 
 const mostVenues = 10_000
 
-/** A store in which so many venues are known. */
+/** A store that knows this number of venues. */
 interface Watched {
   readonly box: Box
   readonly feeds: readonly Feed[]
@@ -56,7 +56,7 @@ async function createWatched(
   return { box, feeds, venueCount, costs: [], [Symbol.asyncDispose]: () => box.close() }
 }
 
-/** Microseconds a venue, when all of them are reported so many times. */
+/** Microseconds a venue, when all of them are reported `times` times. */
 async function costOf({ box, feeds, venueCount }: Watched, times: number): Promise<number> {
   let ms = 0
   for (let time = 0; time < times; time++) {

@@ -24,7 +24,7 @@ interface Subject {
   stateHash: string
 }
 
-/** A hundred subjects, one of them changed; with the ids of what is written for it. */
+/** A hundred subjects, one of them changed; with the ids of the rows for it. */
 interface Batch {
   readonly subjects: readonly Subject[]
   readonly changed: Subject
@@ -121,7 +121,8 @@ async function writeBatch(client: Client, { subjects, changed, ids, event }: Bat
     query('notify', notify, [notification, subject, venueId, decision, event, from, state, stateHash]),
     query('job', addJob, [job]),
   ])
-  if (updated.rowCount !== subjects.length || claimed.rowCount !== 1) throw new Error('somebody was quicker')
+  if (updated.rowCount !== subjects.length || claimed.rowCount !== 1)
+    throw new Error('another writer was quicker')
   await client.query('COMMIT')
 }
 
@@ -181,7 +182,7 @@ const notify = `
     300000, 4, ${now}, 'pending', 0, ${now}, false)`
 
 const addJob = `
-  INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, hand_back_count,
+  INSERT INTO job_queue (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, hand_back_count,
     snooze_count, run_at, created_at, updated_at)
   VALUES ('raw', $1, 'signalbox.notify', 'send', '{"channel":"${'0'.repeat(64)}"}', 0, 'ready', 0, 1000, 0, 0, ${now}, ${now},
     ${now})`

@@ -1,5 +1,5 @@
 /**
- * Receivers of webhooks, each on a port of its own. They report their ports, and then that all the living ones have as many
+ * Receivers of webhooks, each on its own port. They report their ports, and then that all the living ones have as many
  * messages as they were to get. A dead one takes connections and requests and never answers.
  */
 import { createServer } from 'node:http'

@@ -1,4 +1,4 @@
-/** Receivers of webhooks in a process of their own, and whoever waits for what they took. */
+/** Receivers of webhooks in a separate process, and the wait for what they took. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

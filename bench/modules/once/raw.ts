@@ -51,7 +51,7 @@ export async function rawScript(url: string): Promise<ClaimLane> {
   }
 }
 
-/** A statement for so many rows, each a commit on disk. */
+/** A statement for `count` rows, each a commit on disk. */
 export async function rawSqlite(url: string, size: number): Promise<ClaimLane> {
   const db = new DatabaseSync(url.slice('sqlite:'.length))
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')

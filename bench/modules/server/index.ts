@@ -1,10 +1,11 @@
 /** The server, with a bare Fastify as the limit. */
 import type { BenchModule } from '../../case.ts'
 import { idleTrial } from './idle.ts'
-import { addTrial, claimAckTrial } from './requests.ts'
+import { importTrial } from './import.ts'
+import { addTrials, claimAckTrials } from './requests.ts'
 import { startTrial } from './start.ts'
 
 export const serverModule: BenchModule = {
   name: 'server',
-  trials: [addTrial, claimAckTrial, idleTrial, startTrial],
+  trials: [...addTrials, ...claimAckTrials, idleTrial, startTrial, importTrial],
 }

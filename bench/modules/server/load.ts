@@ -1,7 +1,6 @@
 /**
  * A load of HTTP requests over keep-alive connections, one request at a time on each: plain sockets and the least
- * parsing, so that on a small machine the server is what is measured and not whoever asks. Every contestant is driven
- * by the same one.
+ * parsing, so that on a small machine the server is measured and not the client. The same load drives every contestant.
  */
 import { connect, type Socket } from 'node:net'
 

@@ -15,6 +15,8 @@ export interface Running extends AsyncDisposable {
   readonly pid: number
   /** Its resident set in bytes, after a collection. */
   memory(): Promise<number>
+  /** The CPU time that it has used, in milliseconds. */
+  cpuMs(): Promise<number>
 }
 
 export async function startServer(order: ServerOrder): Promise<Running> {
@@ -32,14 +34,16 @@ export async function startServer(order: ServerOrder): Promise<Running> {
     await end()
     throw error
   })
+  const ask = async (question: 'memory' | 'cpu') => {
+    const answer = answerOf<{ rss: number; cpuMs: number }>(child)
+    child.send(question)
+    return answer
+  }
   return {
     port,
     pid: child.pid!,
-    async memory() {
-      const answer = answerOf<{ rss: number }>(child)
-      child.send('memory')
-      return (await answer).rss
-    },
+    memory: async () => (await ask('memory')).rss,
+    cpuMs: async () => (await ask('cpu')).cpuMs,
     [Symbol.asyncDispose]: end,
   }
 }

@@ -19,8 +19,8 @@ interface Load {
 }
 
 /**
- * Warms up, times the whole, then weighs. In this order, because a heap that has held a million items once makes room
- * for the next million much faster, and most so for whoever allocates most.
+ * Warms up, times the whole, then weighs. In this order, because a heap that has held a million items once takes the next
+ * million much faster, and most so for the contestant that allocates most.
  */
 async function loaded(create: () => Load): Promise<{ rate: number; bytes: number }> {
   for (let warmUp = 0; warmUp < 3; warmUp++) {
@@ -71,7 +71,7 @@ export const signalboxMillion: Contestant = () =>
 const fastqMillion =
   (answer: Later): Contestant =>
   async () => {
-    // Made beforehand: `create` below is synchronous, and each load needs a queue of its own.
+    // Made beforehand: `create` below is synchronous, and each load needs a separate queue.
     const spare = await Promise.all(Array.from({ length: 5 }, () => openFastq(answer)))
     return loaded(() => {
       const { queue, push } = spare.pop()!

@@ -24,7 +24,7 @@ export function LookingFurther({ further, found }: LookingFurtherProps): ReactNo
       {error && <Problem error={error} onRetry={lookOn} />}
       <div className="further" aria-busy={isLooking}>
         {isLooking && <progress aria-label={say('looking', values)} />}
-        {/* A screen reader is told the end, not every step. */}
+        {/* A screen reader announces the end, not every step. */}
         <span className="aside" role={isLooking ? undefined : 'status'}>
           {say(isLooking ? 'looking' : 'scanned', values)}
         </span>

@@ -20,7 +20,19 @@ export function jobColumns(say: Say<typeof jobsWords>): readonly Column<WireJob>
         </Link>
       ),
     },
-    { key: 'kind', head: say('kind'), cell: ({ kind }) => <Text value={kind} /> },
+    {
+      ...{ key: 'kind', head: say('kind') },
+      cell: ({ kind, error }) => (
+        <>
+          <Text value={kind} />
+          {error !== null && (
+            <span className="aside narrow-only">
+              <Text value={error.message} cut />
+            </span>
+          )}
+        </>
+      ),
+    },
     {
       ...{ key: 'queue', head: say('queue'), wideOnly: true },
       cell: ({ queue }) => (

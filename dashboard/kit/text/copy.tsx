@@ -6,7 +6,7 @@ import { announce } from '../toast.tsx'
 
 export interface CopyProps {
   readonly text: string
-  /** What is copied, for screen readers. */
+  /** The name of the copied value, for screen readers. */
   readonly label?: string
 }
 

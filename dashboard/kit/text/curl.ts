@@ -1,6 +1,6 @@
 import { namespaceToName, type SignedIn, useSignedIn } from '../../shell/session.ts'
 
-/** A command that sends this to this very server, as whoever reads it: to copy into a shell. */
+/** A shell command that sends this request to this server, as the signed-in user. */
 export function useCurl(path: string, body: unknown): string {
   return curlOf(new URL(path, document.baseURI).href, body, useSignedIn())
 }
@@ -13,7 +13,7 @@ export function curlOf(
   const namespace = namespaceToName(me)
   return [
     `curl -X POST ${url}`,
-    // Between these quotes a shell puts the value in; the token itself is not shown.
+    // The shell expands the variable inside double quotes, so the page never shows the token.
     ...(hasToken ? [`-H "authorization: Bearer $SIGNALBOX_TOKEN"`] : []),
     ...(namespace === undefined
       ? []
@@ -23,7 +23,7 @@ export function curlOf(
   ].join(' ')
 }
 
-/** As one word of a shell, whatever is in it. */
+/** Quotes any text as one word of a shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -11,7 +11,7 @@ export interface JsonProps {
   readonly label: string
 }
 
-/** So much is shown at first, and so much more at each press: the browser lays out text, not the page, and no tree. */
+/** The characters shown at first, and added at each press: the browser lays out text; there is no tree. */
 const firstChars = 8_000
 const moreChars = 64_000
 

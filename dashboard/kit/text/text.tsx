@@ -12,8 +12,8 @@ export interface TextProps {
 }
 
 /**
- * Text that somebody else chose: names, ids, payloads. It shows as text, whatever is in it: its direction is its own
- * (`bdi`), and what has no shape (control characters, marks that turn the direction) gets one.
+ * Untrusted text: names, ids, payloads. It always shows as text, in an isolated direction (`bdi`). Invisible characters
+ * (control characters, direction marks) become visible.
  */
 export function Text({ value, mono = false, cut = false, wideOnly = false }: TextProps): ReactNode {
   const shown = visible(value)

@@ -4,7 +4,7 @@ import { createStored, type Stored, useStored } from '../../shell/stored.ts'
 import { kitWords } from '../../words/kit.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 
-/** One clock for the page; it stands still while nobody sees it. */
+/** One clock for the page; it stops while the page is hidden. */
 const clock: Stored<number> = createStored(serverNow())
 let watchers = 0
 let timer: ReturnType<typeof setInterval> | undefined

@@ -1,6 +1,6 @@
 /**
- * Characters without a shape: control characters, marks of direction, separators of lines, halves of pairs. The two
- * joiners stay as they are, for words and emoji are written with them.
+ * Invisible characters: control characters, direction marks, line separators, lone surrogates. The two joiners stay,
+ * because words and emoji need them.
  */
 const shapeless = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 

@@ -17,7 +17,7 @@ import { Kinds } from './kinds.tsx'
 import { Lanes } from './lanes.tsx'
 import { Slowest } from './slowest.tsx'
 
-/** Who waits, how long and on whom, in the server that answers. */
+/** Which calls wait, how long and for which holder, in the server that answers. */
 export default function ContentionView(): ReactNode {
   const say = useWords(contentionWords)
   const sayShell = useWords(shellWords)

@@ -30,7 +30,7 @@ test('rows and columns come greatest first, and a cell stands where they cross',
   assert.deepEqual([low, high], [1, 100])
 })
 
-test('what is cut off still counts in the sum of its row', () => {
+test('cells that are cut off still count in the sum of their row', () => {
   const { rows } = heatMapOf(snapshot, 1)
   assert.deepEqual(
     rows.map(({ waiter, ms, cells }) => [waiter, ms, cells.length]),

@@ -17,7 +17,7 @@ export interface HeatMap {
   readonly high: number
 }
 
-/** Makes the table, with so many rows and columns at most. */
+/** Makes the table with a maximum number of rows and columns. */
 export function heatMapOf({ matrix, holders: ranked }: Snapshot, most: number): HeatMap {
   const byWaiter = new Map<string, Map<string, Cell>>()
   for (const cell of matrix) {

@@ -15,7 +15,7 @@ import { More } from './more.tsx'
 
 type Key = Snapshot['keys'][number]
 
-/** Locks that somebody waited for: who waits on whom, and in whose turns. */
+/** Locks that had waiters, with their holders. */
 export function Keys({ snapshot: { keys } }: { readonly snapshot: Snapshot }): ReactNode {
   const say = useWords(contentionWords)
   const format = useFormat()
@@ -83,7 +83,7 @@ function Name({ lock: { namespace, operation, resource } }: { readonly lock: Key
 
 const shownWaiters = 5
 
-/** Those who wait, an arrow, and whom they wait for. */
+/** The waiters, an arrow, and the holder they wait for. */
 function Line({ lock: { holder, waiters } }: { readonly lock: Key }): ReactNode {
   const say = useWords(contentionWords)
   const moreCount = waiters.length - shownWaiters

@@ -5,7 +5,7 @@ import { useWords } from '../../words/language.tsx'
 
 export interface MoreProps<Row> {
   readonly rows: readonly Row[]
-  /** So many at first. */
+  /** How many are shown at first. */
   readonly first: number
   readonly children: (rows: readonly Row[]) => ReactNode
 }

@@ -15,6 +15,7 @@ import { useClient } from '../../shell/session.ts'
 import { jobWords } from '../../words/job.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { shellWords } from '../../words/shell.ts'
+import { Attempts } from './attempts.tsx'
 import { Graph } from './graph.tsx'
 import './job.css'
 import { JobActs } from './job-acts.tsx'
@@ -27,7 +28,7 @@ export default function JobView(): ReactNode {
   const sayShell = useWords(shellWords)
   const client = useClient()
   const id = usePlace().query.id ?? ''
-  // `undefined` is no answer that can be kept.
+  // The query cache cannot hold `undefined`.
   const job = useLive(['job', id], async () => (await client.jobs.find(id)) ?? null, {
     everyMs: 2_000,
     enabled: id !== '',
@@ -77,6 +78,7 @@ function Whole({ job }: { readonly job: WireFoundJob }): ReactNode {
       <Timeline job={job} />
       <Graph job={job} />
       {job.error !== null && <Failure error={job.error} />}
+      <Attempts attempts={job.attempts} />
       <Section title={say('payload')}>
         <Json value={job.payload} label={say('payload')} />
       </Section>
@@ -136,7 +138,14 @@ function About({ job }: { readonly job: WireFoundJob }): ReactNode {
                 <Text value={schedule.name} />
               </Link>,
             ],
-        job.workerId === null ? undefined : [say('worker'), text(job.workerId)],
+        job.workerId === null
+          ? undefined
+          : [
+              say('worker'),
+              <Link key="worker" to="workers" query={{ id: job.workerId }}>
+                <Text value={job.workerId} />
+              </Link>,
+            ],
         job.timeoutMs === null ? undefined : [say('timeout'), <Span key="timeout" ms={job.timeoutMs} />],
         snoozeCount > 0 ? [say('snoozed'), say('times', { count: snoozeCount })] : undefined,
       ]}

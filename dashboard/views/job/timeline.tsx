@@ -8,7 +8,7 @@ import { jobWords } from '../../words/job.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 
 interface Step {
-  readonly word: 'added' | 'due' | 'started' | 'ended'
+  readonly word: 'added' | 'due' | 'started' | 'ended' | 'blockedDependencies' | 'blockedLock'
   readonly at: number
   readonly about: readonly string[]
 }
@@ -33,23 +33,33 @@ export function Timeline({ job }: { readonly job: WireFoundJob }): ReactNode {
             ...(ranMs === null ? [] : [say('ranFor', { span: format.span(Math.max(0, ranMs - startedAt)) })]),
           ],
         },
+    ...job.blocked.map(
+      ({ cause, startedAt: since, endedAt }): Step => ({
+        word: cause === 'lock' ? 'blockedLock' : 'blockedDependencies',
+        at: since,
+        about: [
+          say(endedAt === null ? 'blockedSoFar' : 'blockedFor', {
+            span: format.span(Math.max(0, (endedAt ?? now) - since)),
+          }),
+        ],
+      }),
+    ),
     finishedAt === null ? undefined : { word: 'ended', at: finishedAt, about: [] },
   ]
+  // Steps of the same instant stay in the order in which they are written here.
+  const inOrder = steps.filter((step) => step !== undefined).toSorted((a, b) => a.at - b.at)
   return (
     <Section title={say('timeline')}>
       <div className="card">
         <ol className="job-timeline">
-          {steps.map(
-            (step) =>
-              step && (
-                <li key={step.word} className={step.at > now ? 'ahead' : undefined}>
-                  <strong>{say(step.word)}</strong>
-                  <span>
-                    <Time at={step.at} /> <span className="aside">{step.about.join(' · ')}</span>
-                  </span>
-                </li>
-              ),
-          )}
+          {inOrder.map((step) => (
+            <li key={`${step.word} ${step.at}`} className={step.at > now ? 'ahead' : undefined}>
+              <strong>{say(step.word)}</strong>
+              <span>
+                <Time at={step.at} /> <span className="aside">{step.about.join(' · ')}</span>
+              </span>
+            </li>
+          ))}
         </ol>
         {progress !== null && progress !== undefined && (
           <div className="job-progress">

@@ -69,7 +69,7 @@ export interface SelectedDialogProps {
 export function SelectedDialog({ act, jobs, onDone, onClose }: SelectedDialogProps): ReactNode {
   const say = useWords(jobsWords)
   const client = useClient()
-  // The live list goes on changing; the question stays about what was selected.
+  // The live list keeps changing; the dialog keeps the selection it was opened with.
   const [asked] = useState(jobs)
   const counts = countStates(asked.map(({ state }) => state))
   const dead = defaultChoice(act, counts)

@@ -41,8 +41,8 @@ export function leftAlone(act: Act, counts: StateCounts): readonly JobState[] {
 }
 
 /**
- * What is chosen when the dialog opens. A retry takes dead jobs only: running completed work again must be the reader's own
- * choice, made here or by a filter on that state.
+ * The states selected when the dialog opens. A retry selects dead jobs only: to run completed jobs again, the operator
+ * must choose that state here or in the filter.
  */
 export function defaultChoice(act: Act, counts: StateCounts, filtered?: JobState): readonly JobState[] {
   const choices = choicesFor(act, counts)

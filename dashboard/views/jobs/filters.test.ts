@@ -8,7 +8,7 @@ test('a state that is none is left out, and so is everything else an address may
   assert.deepEqual(filtersOf({ state: 'dead', queue: 'eu' }), { state: 'dead', queue: 'eu' })
 })
 
-test('filters as one search mean the same, whatever is in a name', () => {
+test('filters as one search mean the same, for any name', () => {
   assert.equal(searchOf({}), 'id:*')
   for (const queue of ['mail', 'a b', 'a"b', 'a\\', '*', 'x:y', '-x']) {
     const [term] = parseSearch(searchOf({ queue }))

@@ -1,7 +1,7 @@
 import { jobStates, type WireJob } from '../../../src/http/client/index.ts'
 import type { Query } from '../../shell/router.tsx'
 
-/** What is asked for, as the address says it. */
+/** The filters in the address. */
 export interface JobFilters {
   readonly queue?: string
   readonly kind?: string

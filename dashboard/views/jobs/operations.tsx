@@ -13,7 +13,7 @@ import { useClient } from '../../shell/session.ts'
 import { jobsWords } from '../../words/jobs.ts'
 import { useWords } from '../../words/language.tsx'
 
-/** So long after its end an operation is still shown. */
+/** How long an ended operation is still shown. */
 const shownMs = 10 * 60_000
 
 /** Bulk operations under way, and those that have just ended. */

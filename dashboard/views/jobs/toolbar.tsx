@@ -4,6 +4,7 @@ import { Button } from '../../kit/button.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { Input, Select } from '../../kit/field.tsx'
 import { useKeys } from '../../kit/keys.ts'
+import { Text } from '../../kit/text/text.tsx'
 import { visible } from '../../kit/text/visible.ts'
 import { useQueues } from '../../live/queues.ts'
 import { go, useFilter, usePlace } from '../../shell/router.tsx'
@@ -12,8 +13,15 @@ import { kitWords } from '../../words/kit.ts'
 import { useWords } from '../../words/language.tsx'
 import { filtersOf } from './filters.ts'
 
+export interface ToolbarProps {
+  /** Why the search does not parse. */
+  readonly problem: string | undefined
+  /** The answer to the search has not come yet. */
+  readonly isLooking: boolean
+}
+
 /** The filters of the list; each is in the address. */
-export function Toolbar(): ReactNode {
+export function Toolbar({ problem, isLooking }: ToolbarProps): ReactNode {
   const say = useWords(jobsWords)
   const sayKit = useWords(kitWords)
   const { query } = usePlace()
@@ -24,7 +32,7 @@ export function Toolbar(): ReactNode {
   const [search, setSearch] = useFilter('search')
   const [helps, setHelps] = useState(false)
   const field = useRef<HTMLInputElement>(null)
-  // Here the search is nearer than the one above.
+  // On this page `/` focuses this search, not the one in the top bar.
   useKeys({ '/': () => field.current?.select() })
   const { data: queues } = useQueues(15_000)
   const names = new Set([...(queues?.items ?? []).map((one) => one.queue), ...(queue ? [queue] : [])])
@@ -55,6 +63,16 @@ export function Toolbar(): ReactNode {
           placeholder={say('searchHint')}
           value={search}
           onChange={(value) => setSearch(value.trim())}
+          invalid={problem !== undefined}
+          hint={
+            problem === undefined ? (
+              isLooking && search !== '' ? (
+                say('stillLooking')
+              ) : undefined
+            ) : (
+              <Text value={problem} />
+            )
+          }
         />
       </span>
       <Button look="quiet" icon="info" label={say('howToSearch')} onPress={() => setHelps(true)}>

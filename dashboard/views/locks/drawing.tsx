@@ -18,12 +18,12 @@ type Waiter = LockQueue['waiters'][number]
 
 export interface DrawingProps {
   readonly line: Pick<LockQueue, 'operation' | 'resource' | 'holder' | 'waiters' | 'waiterCount'>
-  /** Those who wait can be evicted, by asking this. */
+  /** With this function, waiters can be evicted. */
   readonly onEvict?: (evicted: Evicted) => void
 }
 
 /**
- * A line as a picture, read from its head: who has its turn, then who waits, the next one first.
+ * Draws a wait queue from its head: the holder, then the waiters in order.
  *
  *     [ holder · lease · progress ] ‹ [1 waiter] [2 waiter] [3 waiter] and 4 more
  */
@@ -80,7 +80,7 @@ function HolderBox({ holder, isWhole }: { readonly holder: Holder; readonly isWh
   const now = useNow()
   const { node, attempt, since, expiresAt } = holder
   const leftMs = Math.max(0, expiresAt - now)
-  // How long a lease is, nobody says: the most that was seen of it has to do.
+  // The server does not send the lease length: use the longest remaining time seen so far.
   const longestMs = useRef(0)
   longestMs.current = Math.max(longestMs.current, leftMs)
   const share = longestMs.current === 0 ? 0 : leftMs / longestMs.current
@@ -164,7 +164,7 @@ function WaiterBox({
 
 const jobPrefix = 'job:'
 
-/** Who it is; a job that stands in line leads to itself. */
+/** The name of a node; a waiting job links to its page. */
 function NodeName({ node }: { readonly node: string }): ReactNode {
   if (!node.startsWith(jobPrefix)) return <Text value={node} cut />
   return (
@@ -174,7 +174,7 @@ function NodeName({ node }: { readonly node: string }): ReactNode {
   )
 }
 
-/** Which of a node's requests it is, where it has a name of its own. */
+/** The name of a node's request, if it has one. */
 function RequestId({ node, requestId }: Pick<Waiter, 'node' | 'requestId'>): ReactNode {
   const say = useWords(locksWords)
   if (requestId === node) return null

@@ -11,7 +11,7 @@ import { locksWords } from '../../words/locks.ts'
 import { useHappenings } from './lock-events.ts'
 import { readProgress } from './progress.ts'
 
-/** What happens in a line while one looks, newest first. */
+/** Live events of a wait queue, newest first. */
 export function Events({
   operation,
   resource,
@@ -65,7 +65,7 @@ function Kind({ type }: { readonly type: string }): ReactNode {
   return <Badge {...look}>{say(word)}</Badge>
 }
 
-/** An event in a few words; its type is told beside it. */
+/** An event in a few words; its type stands beside it. */
 function tell(event: WireLockEvent, say: Say<typeof locksWords>, percent: (share: number) => string): string {
   const node = String(event.node)
   const waiting = (count: unknown) =>

@@ -7,7 +7,7 @@ import { useClient } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { locksWords } from '../../words/locks.ts'
 
-/** Who is to be evicted, and of which line. */
+/** The node to evict, and the wait queue it is in. */
 export interface Evicted {
   readonly operation: string
   readonly resource: string

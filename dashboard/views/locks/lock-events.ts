@@ -5,18 +5,18 @@ import { hint } from '../../live/hints.ts'
 import { serverNow } from '../../live/server-clock.ts'
 import { useClient } from '../../shell/session.ts'
 
-/** What happened in a line, and when this page heard of it. */
+/** An event of a wait queue, and when this page received it. */
 export interface Happening {
   readonly event: WireLockEvent
   readonly at: number
 }
 
-/** So many are kept. */
+/** How many are kept. */
 const most = 50
 
 /**
- * What happens in a line while somebody looks, newest first; and each makes the line be asked for again. The stream
- * ends while the page is hidden or paused, and goes on after the last event that was seen. Use it under a key of the line.
+ * The lock's events while the page is visible, newest first. Each event refetches the wait queue. The stream closes while
+ * the page is hidden or paused, and resumes after the last event. Mount it with the lock as React key.
  */
 export function useHappenings(operation: string, resource: string): readonly Happening[] {
   const client = useClient()
@@ -35,7 +35,7 @@ export function useHappenings(operation: string, resource: string): readonly Hap
       setHappenings((before) => [{ event, at: serverNow() }, ...before].slice(0, most))
       hint('locks')
     }
-    // Without the stream the page polls, and polling says what is wrong.
+    // Without the stream the page polls, and the poll reports the error.
     client.locks.watch(options, seen).catch(() => undefined)
     return () => ending.abort()
   }, [client, operation, resource, paused, isHidden])

@@ -10,8 +10,8 @@ const noteNames = ['note', 'message', 'step', 'phase', 'status'] as const
 const noteChars = 200
 
 /**
- * Progress is any JSON value: a number or `percent` from 0 to 100, `done` of `total`, a text, or whatever else, which is
- * shown as it is written.
+ * Progress is any JSON value: a number or `percent` from 0 to 100, `done` of `total`, or a text. Any other value is
+ * shown as JSON.
  */
 export function readProgress(value: unknown): Progress | null {
   if (value === null || value === undefined) return null

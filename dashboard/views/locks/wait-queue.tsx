@@ -21,7 +21,7 @@ export interface LineViewProps {
   readonly resource: string
 }
 
-/** One line: who holds it, everybody who waits, how the last turn ended, and what happens while one looks. */
+/** One wait queue: its holder, all waiters, how the last turn ended, and live events. */
 export function WaitQueueView({ operation, resource }: LineViewProps): ReactNode {
   const say = useWords(locksWords)
   const client = useClient()

@@ -1,26 +1,32 @@
-import { type ReactNode, useId, useRef } from 'react'
-import type { LocksClient } from '../../../src/http/client/index.ts'
+import { type PointerEvent, type ReactNode, type RefObject, useId, useRef, useState } from 'react'
 import { Button } from '../../kit/button.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Input } from '../../kit/field.tsx'
+import { Growing } from '../../kit/growing.tsx'
 import { useKeys } from '../../kit/keys.ts'
 import { Loaded } from '../../kit/loaded.tsx'
 import { Page } from '../../kit/page.tsx'
 import { Pager } from '../../kit/pager.tsx'
 import { Badge } from '../../kit/state.tsx'
+import { useSteadyRows } from '../../kit/steady-rows.ts'
 import { Text } from '../../kit/text/text.tsx'
-import { useLive } from '../../live/queries.ts'
+import { keepEmptied } from '../../live/emptied.ts'
+import { queryClient, useLive } from '../../live/queries.ts'
+import { serverNow } from '../../live/server-clock.ts'
 import { go, Link, useFilter, usePlace } from '../../shell/router.tsx'
 import { useClient } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { locksWords } from '../../words/locks.ts'
 import { shellWords } from '../../words/shell.ts'
 import { Drawing } from './drawing.tsx'
+import { emptyLock, keyOfLock, type Summary, worstLocksFirst } from './worst-first.ts'
 
-type Summary = Awaited<ReturnType<LocksClient['list']>>['items'][number]
-
-const pageLines = 20
-/** So many of those who wait are drawn in the list; the line itself shows them all. */
+/** Locks are listed by name, and shown by how much they hold up: this many are asked for at once. */
+const askedLocks = 500
+const shownLocks = 20
+/** An answer with this many locks is refreshed less often than every other second. */
+const manyLocks = 100
+/** How many waiters the list draws; the page of the lock shows all. */
 const drawnWaiters = 6
 
 /** Every line that is held or waited for, drawn. */
@@ -29,8 +35,18 @@ export function LinesView(): ReactNode {
   const sayShell = useWords(shellWords)
   const client = useClient()
   const { operation, search, cursor: from } = usePlace().query
-  const asked = { limit: pageLines, ...pick({ operation, search, cursor: from }) }
-  const locks = useLive(['locks', asked], () => client.locks.list(asked), { everyMs: 2_000 })
+  const asked = { limit: askedLocks, ...pick({ operation, search, cursor: from }) }
+  const key = ['locks', asked] as const
+  const ask = async () => {
+    const before = queryClient.getQueryData<{ readonly items: readonly Summary[] }>(key)
+    const { items, cursor } = await client.locks.list(asked)
+    const now = serverNow()
+    const all = keepEmptied(before?.items ?? [], items, now, keyOfLock, emptyLock)
+    return { items: worstLocksFirst(all, now), cursor }
+  }
+  const locks = useLive(key, ask, {
+    everyMs: (data) => ((data?.items.length ?? 0) > manyLocks ? 5_000 : 2_000),
+  })
   const list = useRef<HTMLUListElement>(null)
   useKeys({ j: () => step(list.current, 1), k: () => step(list.current, -1) })
   return (
@@ -40,13 +56,7 @@ export function LinesView(): ReactNode {
         {({ items, cursor }) => (
           <>
             {items.length === 0 && <Nothing isFiltered={operation !== undefined || search !== undefined} />}
-            <ul ref={list} className="locks-lines" aria-label={say('lines')}>
-              {items.map((line) => (
-                <li key={JSON.stringify([line.operation, line.resource])} className="card">
-                  <Line line={line} />
-                </li>
-              ))}
-            </ul>
+            <Lines list={list} locks={items} isStale={locks.isPlaceholderData} />
             <Pager next={cursor}>
               {items.length > 0 ? say('onPage', { count: items.length }) : undefined}
             </Pager>
@@ -57,13 +67,49 @@ export function LinesView(): ReactNode {
   )
 }
 
+/** The locks, worst first. They stand still while the pointer is on one. */
+function Lines({
+  list,
+  locks,
+  isStale,
+}: {
+  readonly list: RefObject<HTMLUListElement | null>
+  readonly locks: readonly Summary[]
+  readonly isStale: boolean
+}): ReactNode {
+  const say = useWords(locksWords)
+  const [isPointed, setPointed] = useState(false)
+  const { rows } = useSteadyRows(locks, keyOfLock, { isPointed, isStale })
+  const point = (event: PointerEvent) =>
+    setPointed(event.type === 'pointerenter' && event.pointerType !== 'touch')
+  return (
+    <Growing items={rows} step={shownLocks}>
+      {(shown) => (
+        <ul
+          ref={list}
+          className="locks-lines"
+          aria-label={say('lines')}
+          onPointerEnter={point}
+          onPointerLeave={point}
+        >
+          {shown.map(({ key, row, isGone }) => (
+            <li key={key} className="card">
+              <Line line={isGone ? emptyLock(row) : row} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Growing>
+  )
+}
+
 function Toolbar({ operations }: { readonly operations: ReadonlySet<string> }): ReactNode {
   const say = useWords(locksWords)
   const [operation, setOperation] = useFilter('operation')
   const [search, setSearch] = useFilter('search')
   const field = useRef<HTMLInputElement>(null)
   const known = useId()
-  // Here the search is nearer than the one above.
+  // On this page `/` focuses this search, not the one in the top bar.
   useKeys({ '/': () => field.current?.select() })
   return (
     <div className="toolbar">
@@ -102,7 +148,7 @@ function Line({ line }: { readonly line: Summary }): ReactNode {
   const say = useWords(locksWords)
   const client = useClient()
   const { operation, resource, waiterCount } = line
-  // Only lines with somebody in them are asked for, and anew when their number is another.
+  // Request only wait queues with waiters, and again when the number of waiters changes.
   const key = { operation, resource }
   const whole = useLive(['locks', 'line', key, waiterCount], () => client.locks.inspect(key), {
     everyMs: 5_000,
@@ -153,7 +199,7 @@ function step(list: HTMLUListElement | null, by: 1 | -1): void {
   next?.scrollIntoView({ block: 'nearest' })
 }
 
-/** Without what is not asked for. */
+/** Leaves out empty fields. */
 function pick<Value>(fields: Readonly<Record<string, Value | undefined>>): Readonly<Record<string, Value>> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value)) as Readonly<
     Record<string, Value>

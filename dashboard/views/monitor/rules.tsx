@@ -3,7 +3,7 @@ import { useFormat, useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
 import type { Subscription } from './subscriptions/subscriber-names.ts'
 
-/** What a subscription asks for besides its changes: its window first, then what is not as usual. */
+/** The rules of a subscription besides its matches: its window first, then the settings that differ from the defaults. */
 export function Rules({ subscription }: { readonly subscription: Subscription }): ReactNode {
   const say = useWords(monitorWords)
   const format = useFormat()

@@ -20,7 +20,7 @@ export interface DrainingProps {
 export function Draining({ node, onClose }: DrainingProps): ReactNode {
   const say = useWords(nodesWords)
   const client = useClient()
-  // As it was when it was asked: what is shown meanwhile must not turn the question round.
+  // Keep the state from when the dialog opened, so that an update does not invert the question.
   const [{ nodeId, draining, taskIds }] = useState(node)
   const [deadline, write] = useState('')
   const act = draining ? 'undrain' : 'drain'

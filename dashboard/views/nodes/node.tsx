@@ -23,7 +23,7 @@ export function OneNode({ id }: { readonly id: string }): ReactNode {
   const say = useWords(nodesWords)
   const client = useClient()
   const nodes = useLive(['nodes', 'one', id], () => client.dispatch.nodes({ nodeId: id }), { everyMs: 2_000 })
-  // What is kept over a change of address is of another node.
+  // After a change of address, cached data may belong to another node.
   const node = nodes.data?.items.find(({ nodeId }) => nodeId === id)
   return (
     <Page

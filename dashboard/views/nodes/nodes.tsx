@@ -3,6 +3,7 @@ import type { WireNode } from '../../../src/http/client/index.ts'
 import { Button } from '../../kit/button.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Input } from '../../kit/field.tsx'
+import { Growing } from '../../kit/growing.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
 import { Page } from '../../kit/page.tsx'
 import { Pager } from '../../kit/pager.tsx'
@@ -21,8 +22,11 @@ import './nodes.css'
 import { Labels, Load, ServiceSlots, Standing, Via } from './parts.tsx'
 import { Pools } from './pools.tsx'
 import { NodeSnippet } from './snippet.tsx'
+import { worstNodesFirst } from './worst-first.ts'
 
-const pageSize = 50
+/** The server lists nodes by name; here the worst are first, so this many are asked for at once. */
+const askedNodes = 500
+const shownNodes = 50
 
 /** Nodes and pools; `?id=` opens one node. */
 export default function NodesView(): ReactNode {
@@ -37,11 +41,13 @@ function AllNodes(): ReactNode {
   const { query } = usePlace()
   const [service, setService] = useFilter('service')
   const asked = {
-    limit: pageSize,
+    limit: askedNodes,
     ...(service ? { service } : {}),
     ...(query.cursor ? { cursor: query.cursor } : {}),
   }
-  const nodes = useLive(['nodes', asked], () => client.dispatch.nodes(asked), { everyMs: 2_000 })
+  const nodes = useLive(['nodes', asked], () => client.dispatch.nodes(asked), {
+    everyMs: (data) => ((data?.items.length ?? 0) > shownNodes ? 5_000 : 2_000),
+  })
   const columns = useColumns()
   return (
     <Page title={sayShell('nodes')} lead={say('lead')}>
@@ -66,15 +72,19 @@ function AllNodes(): ReactNode {
       <Loaded query={nodes}>
         {({ items, cursor }) => (
           <>
-            <Table
-              label={sayShell('nodes')}
-              rows={items}
-              columns={columns}
-              rowKey={({ nodeId }) => nodeId}
-              onOpen={({ nodeId }) => go('nodes', { id: nodeId })}
-              stale={nodes.isPlaceholderData}
-              empty={service ? <NoneOffer service={service} /> : <NoNodes />}
-            />
+            <Growing items={worstNodesFirst(items)} step={shownNodes}>
+              {(rows) => (
+                <Table
+                  label={sayShell('nodes')}
+                  rows={rows}
+                  columns={columns}
+                  rowKey={({ nodeId }) => nodeId}
+                  onOpen={({ nodeId }) => go('nodes', { id: nodeId })}
+                  stale={nodes.isPlaceholderData}
+                  empty={service ? <NoneOffer service={service} /> : <NoNodes />}
+                />
+              )}
+            </Growing>
             {items.length > 0 && <Pager next={cursor}>{say('shown', { count: items.length })}</Pager>}
           </>
         )}

@@ -24,7 +24,7 @@ export interface PoolFormProps {
   readonly onClose: () => void
 }
 
-/** A line and a number of its own, for lines may be taken out in between. */
+/** A line with a number, because lines may be removed in between. */
 type Line = Condition & { readonly nth: number }
 
 const exampleRule = '[{ "label": "region", "in": ["eu"] }]'
@@ -56,7 +56,7 @@ export function PoolForm({ pool, onClose }: PoolFormProps): ReactNode {
     try {
       terms = termsOf(written(lines), say)
     } catch {
-      // What is half written begins anew.
+      // Discard invalid JSON and start with an empty form.
     }
     writeJson(JSON.stringify(terms, null, 2))
   }
@@ -170,7 +170,7 @@ function nextOf(lines: readonly Line[]): number {
   return lines.reduce((last, { nth }) => Math.max(last, nth), -1) + 1
 }
 
-/** A line that nobody began says nothing. */
+/** An empty line is ignored. */
 function written(lines: readonly Line[]): readonly Condition[] {
   return lines.filter(({ name, value }) => name.trim() !== '' || value.trim() !== '')
 }
@@ -180,7 +180,7 @@ function parse(text: string, refusal: string): readonly Term[] {
     const terms: unknown = JSON.parse(text)
     if (Array.isArray(terms)) return terms as readonly Term[]
   } catch {
-    // Said below.
+    // The form shows the error below.
   }
   throw new Error(refusal)
 }

@@ -36,10 +36,10 @@ test('a rule that the form cannot say is left to JSON', () => {
   for (const term of rules) assert.equal(conditionsOf([term]), undefined, JSON.stringify(term))
 })
 
-test('what is missing is said', () => {
+test('a missing part is named', () => {
   assert.throws(() => termsOf([{ kind: 'There', name: ' ', value: '' }], say), /needs a name/)
   assert.throws(() => termsOf([{ kind: 'In', name: 'region', value: '' }], say), /"region" needs a value/)
-  assert.throws(() => termsOf([{ kind: 'From', name: 'gb', value: 'x' }], say), /"x" is no number/)
+  assert.throws(() => termsOf([{ kind: 'From', name: 'gb', value: 'x' }], say), /"x" is not a number/)
 })
 
 test('a rule reads as a sentence', () => {

@@ -18,7 +18,7 @@ export interface Condition {
 
 export const emptyCondition: Condition = { kind: 'In', name: '', value: '' }
 
-/** The rule that the lines mean; throws what is missing, in words. */
+/** The rule of these lines; throws a message for a missing part. */
 export function termsOf(conditions: readonly Condition[], say: Say<typeof nodesWords>): readonly Term[] {
   return conditions.map((condition) => termOf(condition, say))
 }
@@ -100,7 +100,7 @@ function numberOf(text: string, say: Say<typeof nodesWords>): number {
   return value
 }
 
-/** A term as part of a sentence. Names in it are somebody else's: whoever shows it does so as text. */
+/** A term as part of a sentence. It has foreign names, so views must show it as text. */
 export function describeTerm(term: Term, say: Say<typeof nodesWords>): string {
   if ('any' in term) {
     return say('termAny', { terms: term.any.map((one) => describeTerm(one, say)).join(say('termOr')) })

@@ -18,7 +18,7 @@ test('a signature is read as services with their tags, and labels', () => {
   )
 })
 
-test('names that look like the place between the two are no trouble, and what is no signature is none', () => {
+test('names that look like the separator are read correctly, and other texts are no signature', () => {
   assert.deepEqual(signatureParts('[["]{",[]]]{"a]{":"x"}'), {
     services: [[']{', '']],
     labels: [['a]{', 'x']],

@@ -21,7 +21,7 @@ export function signatureParts(text: string): SignatureParts | undefined {
         labels: Object.entries(labels as object).map(([name, value]) => [name, String(value)]),
       }
     } catch {
-      // A name may hold the same two characters: the next place then.
+      // A name may contain the separator: try the next position.
     }
   }
   return undefined

@@ -4,7 +4,7 @@ import { useWords } from '../../words/language.tsx'
 import { nodesWords } from '../../words/nodes.ts'
 import './slots.css'
 
-/** More than so many are drawn as one bar. */
+/** More slots than this are drawn as one bar. */
 const mostBoxes = 12
 
 export interface SlotsProps {

@@ -3,8 +3,8 @@ import { changed } from '../../live/queries.ts'
 import type { Pool } from './rule.ts'
 
 /**
- * Nodes and pools are shown as last published, a little old: what was just done is waited for a moment, so that the page
- * does not jump back to how it was.
+ * Nodes and pools are shown as last published, slightly stale. After an action the page waits briefly for the published
+ * change, so that it does not flip back to the old state.
  */
 const looks = 12
 const lookEveryMs = 150

@@ -15,7 +15,7 @@ export interface ForgettingProps {
   readonly onDone: () => void
 }
 
-/** So many are named in the question. */
+/** How many keys the question names. */
 const namedKeys = 5
 
 /** Asks before keys are forgotten. */

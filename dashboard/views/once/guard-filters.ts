@@ -28,7 +28,7 @@ export function filtersOf({ space, status, search, cursor }: Query): Filters {
   }
 }
 
-/** What is asked of the server for them. */
+/** The query for the server. */
 export function questionOf({
   space,
   status,
@@ -41,4 +41,13 @@ export function questionOf({
     ...(search === undefined ? {} : { search }),
     ...(cursor === undefined ? {} : { cursor }),
   }
+}
+
+/** How many are in which state. */
+export function countByStatus(
+  guards: readonly Pick<Guard, 'status'>[],
+): Readonly<Record<GuardStatus, number>> {
+  const counts = { running: 0, done: 0, failed: 0, stuck: 0 }
+  for (const { status } of guards) counts[status]++
+  return counts
 }

@@ -7,7 +7,8 @@ import type { Say } from '../../words/catalogue.ts'
 import type { onceWords } from '../../words/once.ts'
 import type { Guard, GuardStatus } from './guard-filters.ts'
 
-const looks: Readonly<Record<GuardStatus, Pick<BadgeProps, 'tone' | 'icon'>>> = {
+/** How a state looks. */
+export const looks: Readonly<Record<GuardStatus, Pick<BadgeProps, 'tone' | 'icon'>>> = {
   running: { tone: 'busy', icon: 'running' },
   done: { tone: 'good', icon: 'completed' },
   failed: { tone: 'warn', icon: 'dead' },

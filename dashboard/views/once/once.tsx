@@ -1,4 +1,4 @@
-import { type ReactNode, useRef, useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Action } from '../../kit/action.tsx'
 import { Button } from '../../kit/button.tsx'
 import { Empty } from '../../kit/empty.tsx'
@@ -14,7 +14,7 @@ import { useClient } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { onceWords } from '../../words/once.ts'
 import { shellWords } from '../../words/shell.ts'
-import { Counts } from './counts.tsx'
+import { ServerCounts, StatusCounts } from './counts.tsx'
 import { Forgetting } from './forget-dialog.tsx'
 import { type Filters, filtersOf, guardStatuses, questionOf } from './guard-filters.ts'
 import { guardColumns } from './guards.tsx'
@@ -33,8 +33,11 @@ export default function OnceView(): ReactNode {
   const guards = useLive(['once', question], () => client.once.list(question), { everyMs: 2_000 })
   const all = guards.data?.items ?? []
   const rows = all.filter(({ status }) => filters.status === undefined || status === filters.status)
-  // What left the page is not forgotten with the rest.
-  const chosen = rows.map(({ key }) => key).filter((key) => selected.has(key))
+  // Selected keys stay in sight, also when they left the page. Another list clears the selection.
+  const chosen = [...selected]
+  const place = JSON.stringify(filters)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever what is listed changes
+  useEffect(() => setSelected(new Set()), [place])
   return (
     <Page
       title={sayShell('once')}
@@ -51,7 +54,7 @@ export default function OnceView(): ReactNode {
         </Action>
       }
     >
-      <Counts />
+      <StatusCounts filters={filters} />
       <Toolbar filters={filters} />
       <Loaded query={guards}>
         {({ cursor }) => (
@@ -75,6 +78,7 @@ export default function OnceView(): ReactNode {
           </>
         )}
       </Loaded>
+      <ServerCounts />
       {asked && (
         <Forgetting
           keys={asked}
@@ -93,7 +97,7 @@ function Toolbar({ filters }: { readonly filters: Filters }): ReactNode {
   const [, setStatus] = useFilter('status')
   const [search, setSearch] = useFilter('search')
   const field = useRef<HTMLInputElement>(null)
-  // Here the search is nearer than the one above.
+  // On this page `/` focuses this search, not the one in the top bar.
   useKeys({ '/': () => field.current?.select() })
   return (
     <div className="toolbar">

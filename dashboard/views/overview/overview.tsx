@@ -1,7 +1,9 @@
 import type { ReactNode } from 'react'
-import type { WireOverview, WireQueueStats } from '../../../src/http/client/index.ts'
+import type { WireOverview } from '../../../src/http/client/index.ts'
 import { Empty } from '../../kit/empty.tsx'
+import { Charts } from '../../kit/jobs/charts.tsx'
 import { Counting } from '../../kit/jobs/counting.tsx'
+import { LastActive } from '../../kit/jobs/last-active.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
 import { Page, Section } from '../../kit/page.tsx'
 import { Badge, State } from '../../kit/state.tsx'
@@ -16,12 +18,19 @@ import { kitWords } from '../../words/kit.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { overviewWords } from '../../words/overview.ts'
 import { shellWords } from '../../words/shell.ts'
-import { Charts } from './charts.tsx'
 import './overview.css'
 import { useLiveness } from '../../live/connection.ts'
-import { useOverview } from '../../live/overview.ts'
+import { type LiveOverview, useOverview } from '../../live/overview.ts'
+import type { LiveQueue } from '../../live/queues.ts'
+import { useActiveQueues, withIdleQueues } from '../../live/series.ts'
 import { Problems } from './problems.tsx'
-import { endedPerMinute } from './series.ts'
+
+/** Attempts that ended within the last whole minute. */
+function endedPerMinute({ at, history }: Pick<WireOverview, 'at' | 'history'>): number {
+  const minute = Math.floor(at / history.stepMs - 1) * history.stepMs
+  const last = history.samples.find((sample) => sample.at === minute)
+  return last === undefined ? 0 : last.completed + last.retried + last.dead
+}
 
 /** How everything stands: problems first, then numbers, then the last hour, then the queues. */
 export default function OverviewView(): ReactNode {
@@ -29,16 +38,21 @@ export default function OverviewView(): ReactNode {
   const sayShell = useWords(shellWords)
   const { me } = useSignedIn()
   const { lostAt } = useLiveness()
+  const active = useActiveQueues()
   return (
     <Page title={sayShell('overview')} lead={say('lead', me.server)}>
       <Loaded query={useOverview()}>
         {(overview) => (
           <>
-            <Problems problems={overview.problems} isSure={!overview.counting && lostAt === null} />
-            {overview.queues.length === 0 && !overview.counting ? (
+            <Problems
+              problems={overview.problems}
+              queues={overview.queues}
+              isSure={!overview.counting && lostAt === null}
+            />
+            {overview.queues.length === 0 && active.size === 0 && !overview.counting ? (
               <FirstJob />
             ) : (
-              <Standing overview={overview} />
+              <Standing overview={overview} active={active} />
             )}
             <Health readiness={overview.readiness} />
           </>
@@ -48,26 +62,31 @@ export default function OverviewView(): ReactNode {
   )
 }
 
-function Standing({ overview }: { readonly overview: WireOverview }): ReactNode {
+function Standing({
+  overview,
+  active,
+}: {
+  readonly overview: LiveOverview
+  readonly active: ReadonlyMap<string, number>
+}): ReactNode {
   const say = useWords(overviewWords)
-  const { queues, counting = false } = overview
+  const { counting = false } = overview
+  const queues = withIdleQueues(overview.queues, active)
   const isKnown = queues.length > 0
   return (
     <>
       <Section title={say('jobsNow')} actions={counting && isKnown && <Counting />}>
         {isKnown ? <Figures overview={overview} /> : <Counting />}
       </Section>
-      <Section title={say('overTime')}>
-        <Charts overview={overview} />
-      </Section>
-      {isKnown && <Queues queues={queues} />}
+      <Charts />
+      {isKnown && <Queues queues={queues} active={active} />}
     </>
   )
 }
 
 const states = ['ready', 'running', 'scheduled', 'waiting', 'dead'] as const
 
-function Figures({ overview }: { readonly overview: WireOverview }): ReactNode {
+function Figures({ overview }: { readonly overview: LiveOverview }): ReactNode {
   const say = useWords(overviewWords)
   const sayKit = useWords(kitWords)
   const format = useFormat()
@@ -94,27 +113,33 @@ function Figures({ overview }: { readonly overview: WireOverview }): ReactNode {
 
 const mostQueues = 10
 
-function Queues({ queues }: { readonly queues: readonly WireQueueStats[] }): ReactNode {
+function Queues({
+  queues,
+  active,
+}: {
+  readonly queues: readonly LiveQueue[]
+  readonly active: ReadonlyMap<string, number>
+}): ReactNode {
   const say = useWords(overviewWords)
   const sayKit = useWords(kitWords)
   const format = useFormat()
-  const count = (key: 'ready' | 'running' | 'scheduled' | 'dead'): Column<WireQueueStats> => ({
+  const count = (key: 'ready' | 'running' | 'scheduled' | 'dead'): Column<LiveQueue> => ({
     key,
     head: sayKit(key),
     align: 'end',
     wideOnly: key === 'scheduled',
     cell: (row) => <span className={row[key] === 0 ? 'aside' : undefined}>{format.compact(row[key])}</span>,
   })
-  const columns: readonly Column<WireQueueStats>[] = [
+  const columns: readonly Column<LiveQueue>[] = [
     {
       ...{ key: 'queue', head: say('queue'), grow: true },
       cell: ({ queue, paused }) => (
-        <>
+        <span className="cell-name">
           <Link to="queue" query={{ name: queue }}>
             <Text value={queue} cut />
-          </Link>{' '}
+          </Link>
           {paused && <State name="paused" />}
-        </>
+        </span>
       ),
     },
     ...(['ready', 'running', 'scheduled', 'dead'] as const).map(count),
@@ -123,8 +148,15 @@ function Queues({ queues }: { readonly queues: readonly WireQueueStats[] }): Rea
       cell: ({ oldestReadyAt }) =>
         oldestReadyAt === null ? <span className="aside">–</span> : <Time at={oldestReadyAt} />,
     },
+    {
+      ...{ key: 'active', head: say('lastActive'), align: 'end' as const, wideOnly: true },
+      cell: (row) => <LastActive queue={row} active={active} />,
+    },
   ]
-  const busiest = queues.toSorted((a, b) => b.ready + b.running - a.ready - a.running).slice(0, mostQueues)
+  const lastAt = ({ queue }: LiveQueue) => active.get(queue) ?? 0
+  const busiest = queues
+    .toSorted((a, b) => b.ready + b.running - a.ready - a.running || lastAt(b) - lastAt(a))
+    .slice(0, mostQueues)
   return (
     <Section title={say('queues')} actions={<Link to="queues">{say('allQueues')}</Link>}>
       <Table

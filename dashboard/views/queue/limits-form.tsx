@@ -11,7 +11,7 @@ import type { Say } from '../../words/catalogue.ts'
 import { useWords } from '../../words/language.tsx'
 import { queuesWords } from '../../words/queues.ts'
 
-/** What is written into the fields of one limit. */
+/** The fields of one limit. */
 interface Written {
   readonly concurrency: string
   readonly count: string

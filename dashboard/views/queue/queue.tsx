@@ -3,6 +3,7 @@ import type { WireQueueStats } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Empty } from '../../kit/empty.tsx'
+import { Charts } from '../../kit/jobs/charts.tsx'
 import { Counting } from '../../kit/jobs/counting.tsx'
 import { LookingFurther } from '../../kit/jobs/further.tsx'
 import { jobColumns } from '../../kit/jobs/job-columns.tsx'
@@ -52,6 +53,7 @@ export default function QueueView(): ReactNode {
           )
         }}
       </Loaded>
+      <Charts queue={name} />
       <Newest queue={name} />
     </Page>
   )

@@ -1,9 +1,9 @@
 import { type ReactNode, useState } from 'react'
-import type { WireQueueStats } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Input } from '../../kit/field.tsx'
 import { Counting } from '../../kit/jobs/counting.tsx'
+import { LastActive } from '../../kit/jobs/last-active.tsx'
 import { LimitsText } from '../../kit/jobs/queue-limits.tsx'
 import { Switching } from '../../kit/jobs/queue-switching.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
@@ -12,7 +12,8 @@ import { State } from '../../kit/state.tsx'
 import { type Column, Table } from '../../kit/table.tsx'
 import { Text } from '../../kit/text/text.tsx'
 import { Time } from '../../kit/text/time.tsx'
-import { useQueues } from '../../live/queues.ts'
+import { type LiveQueue, useQueues } from '../../live/queues.ts'
+import { useActiveQueues, withIdleQueues } from '../../live/series.ts'
 import { go, Link, useFilter } from '../../shell/router.tsx'
 import { kitWords } from '../../words/kit.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
@@ -27,7 +28,8 @@ export default function QueuesView(): ReactNode {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [act, setAct] = useState<'pause' | 'resume'>()
   const queues = useQueues()
-  const columns = useColumns()
+  const active = useActiveQueues()
+  const columns = useColumns(active)
   const words = filter.toLowerCase()
   return (
     <Page title={sayShell('queues')} lead={say('lead')}>
@@ -54,26 +56,30 @@ export default function QueuesView(): ReactNode {
         ))}
       </div>
       <Loaded query={queues}>
-        {({ items: all, counting = false }) => (
-          <Table
-            label={sayShell('queues')}
-            stale={counting}
-            rows={all.filter(({ queue }) => queue.toLowerCase().includes(words))}
-            columns={columns}
-            rowKey={({ queue }) => queue}
-            selection={{ selected, onChange: setSelected }}
-            onOpen={({ queue }) => go('queue', { name: queue })}
-            empty={
-              counting ? (
-                <Counting />
-              ) : (
-                <Empty icon="queues" title={say(all.length === 0 ? 'none' : 'noMatch')}>
-                  <p>{say(all.length === 0 ? 'noneNext' : 'noMatchNext')}</p>
-                </Empty>
-              )
-            }
-          />
-        )}
+        {({ items, counting = false }) => {
+          const all = withIdleQueues(items, active)
+          return (
+            <Table
+              label={sayShell('queues')}
+              stale={counting}
+              // What is selected stays in sight, whatever the filter.
+              rows={all.filter(({ queue }) => selected.has(queue) || queue.toLowerCase().includes(words))}
+              columns={columns}
+              rowKey={({ queue }) => queue}
+              selection={{ selected, onChange: setSelected }}
+              onOpen={({ queue }) => go('queue', { name: queue })}
+              empty={
+                counting ? (
+                  <Counting />
+                ) : (
+                  <Empty icon="queues" title={say(all.length === 0 ? 'none' : 'noMatch')}>
+                    <p>{say(all.length === 0 ? 'noneNext' : 'noMatchNext')}</p>
+                  </Empty>
+                )
+              }
+            />
+          )
+        }}
       </Loaded>
       {act && (
         <Switching
@@ -89,7 +95,7 @@ export default function QueuesView(): ReactNode {
 
 const states = ['ready', 'running', 'scheduled', 'waiting', 'dead'] as const
 
-function useColumns(): readonly Column<WireQueueStats>[] {
+function useColumns(active: ReadonlyMap<string, number>): readonly Column<LiveQueue>[] {
   const say = useWords(queuesWords)
   const sayKit = useWords(kitWords)
   const format = useFormat()
@@ -97,16 +103,16 @@ function useColumns(): readonly Column<WireQueueStats>[] {
     {
       ...{ key: 'queue', head: say('queue'), grow: true },
       cell: ({ queue, paused }) => (
-        <>
+        <span className="cell-name">
           <Link to="queue" query={{ name: queue }}>
             <Text value={queue} cut />
-          </Link>{' '}
+          </Link>
           {paused && <State name="paused" />}
-        </>
+        </span>
       ),
     },
     ...states.map(
-      (state): Column<WireQueueStats> => ({
+      (state): Column<LiveQueue> => ({
         ...{ key: state, head: sayKit(state), align: 'end' },
         wideOnly: state === 'scheduled' || state === 'waiting',
         cell: ({ queue, [state]: count }) =>
@@ -123,6 +129,10 @@ function useColumns(): readonly Column<WireQueueStats>[] {
       ...{ key: 'oldest', head: say('oldest'), align: 'end', wideOnly: true },
       cell: ({ oldestReadyAt }) =>
         oldestReadyAt === null ? <span className="aside">–</span> : <Time at={oldestReadyAt} />,
+    },
+    {
+      ...{ key: 'active', head: say('lastActive'), align: 'end', wideOnly: true },
+      cell: (queue) => <LastActive queue={queue} active={active} />,
     },
     {
       ...{ key: 'limits', head: say('limits'), wideOnly: true },

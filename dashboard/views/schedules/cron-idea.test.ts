@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { readCron } from './cron-idea.ts'
 
-test('lines that most people write are told in words', () => {
+test('common cron lines are described in words', () => {
   assert.deepEqual(readCron('* * * * *'), { key: 'everyMinute' })
   assert.deepEqual(readCron('*/15 * * * *'), { key: 'everyMinutes', count: 15 })
   assert.deepEqual(readCron('5 * * * *'), { key: 'everyHour', minute: '05' })
@@ -16,7 +16,7 @@ test('lines that most people write are told in words', () => {
   assert.deepEqual(readCron('0 6 1 * *'), { key: 'everyMonth', day: 1, time: '06:00' })
 })
 
-test('of a line that says more nothing is told, lest it be wrong', () => {
+test('a more complex cron line gets no description, because it could be wrong', () => {
   const lines = [
     '*/7 * * * *',
     '30 0 9 * * *',

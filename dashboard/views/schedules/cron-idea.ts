@@ -13,7 +13,7 @@ const dayNames = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat']
 /** Reads the lines that most people write. Null: it says more than a few words can. */
 export function readCron(line: string): CronIdea | null {
   const fields = line.trim().toLowerCase().split(/\s+/)
-  // The second stands first where there are six; at :00 it is as if it were not there.
+  // With six fields the first is the second; the second 0 equals a cron line of five fields.
   if (fields.length === 6 && fields[0] === '0') fields.shift()
   if (fields.length !== 5 || fields[3] !== '*') return null
   const [minute, hour, day, , weekday] = fields as [string, string, string, string, string]
@@ -34,7 +34,7 @@ function readMinutes(minute: string): CronIdea | null {
   if (minute === '*') return { key: 'everyMinute' }
   const every = Number(/^\*\/(\d{1,2})$/.exec(minute)?.[1])
   if (every === 1) return { key: 'everyMinute' }
-  // Another step begins anew each hour, which is not "every so many minutes".
+  // A step that does not divide 60 restarts each hour, so it is not "every n minutes".
   if (every > 0) return 60 % every === 0 && every < 60 ? { key: 'everyMinutes', count: every } : null
   return /^[0-5]?\d$/.test(minute) ? { key: 'everyHour', minute: minute.padStart(2, '0') } : null
 }

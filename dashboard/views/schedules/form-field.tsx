@@ -7,7 +7,7 @@ export interface FormFieldProps {
   readonly value: string
   readonly onChange: (value: string) => void
   readonly hint?: string
-  /** What is wrong with it. */
+  /** The fault of its value. */
   readonly error?: string | undefined
   readonly mono?: boolean
   /** Several lines. */
@@ -17,7 +17,7 @@ export interface FormFieldProps {
   readonly suggestions?: readonly string[]
 }
 
-/** A field of a form: its name above, what it takes and what is wrong with it below. */
+/** A field of a form: its name above, its hint and its fault below. */
 export function FormField({
   label,
   value,

@@ -9,7 +9,7 @@ import { useWords } from '../../words/language.tsx'
 import { schedulesWords } from '../../words/schedules.ts'
 import { type Field, fieldOf, optionsOf, type Written } from './written.ts'
 
-/** What is wrong, and with which field; with none: with all of it. */
+/** A fault, and its field; without a field, it concerns the whole form. */
 export interface Wrong {
   readonly field?: Field | undefined
   readonly error: unknown
@@ -34,7 +34,7 @@ export function useSave(before: WireSchedule | undefined, onDone: () => void): S
     try {
       const name = before?.name ?? written.name.trim()
       const options = optionsOf(written, before)
-      // To set is to make or to change; here whoever makes one shall not change another's.
+      // `set` creates or changes. A new schedule must not overwrite an existing one.
       if (before === undefined && (await isTaken(client, name))) {
         return { field: 'name', error: new Error(say('nameTaken')) }
       }

@@ -26,7 +26,7 @@ export function ScheduleActs({ schedule }: { readonly schedule: WireSchedule }):
     toast(await doTo(client, act, schedule.name, say))
     if (act === 'remove') {
       go('schedules')
-      // Nobody asks any more for what is gone.
+      // Stop polling the removed schedule.
       queryClient.removeQueries({ queryKey: ['schedules', 'one', schedule.name] })
     }
     await changed('schedules', 'audit', ...(act === 'run' ? (['jobs', 'queues', 'overview'] as const) : []))

@@ -20,7 +20,7 @@ import { When } from './when.tsx'
 export function ScheduleView({ name }: { readonly name: string }): ReactNode {
   const say = useWords(schedulesWords)
   const client = useClient()
-  // `undefined` is no answer that can be kept.
+  // The query cache cannot hold `undefined`.
   const schedule = useLive(
     ['schedules', 'one', name],
     async () => (await client.jobs.schedules.find(name)) ?? null,

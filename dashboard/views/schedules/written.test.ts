@@ -31,7 +31,7 @@ const schedule: WireSchedule = {
   createdAt: 1,
 }
 
-test('a form that nobody changed says the schedule as it is, also what it has no fields for', () => {
+test('an unchanged form describes the schedule as it is, including options without fields', () => {
   const written = write(schedule, 'Europe/Berlin')
   assert.equal(written.everyMs, '10m')
   assert.deepEqual(optionsOf(written, schedule), {
@@ -61,7 +61,7 @@ test('what the server says of a field is shown at that field', () => {
   assert.equal(fieldOf('schedule.job.queue is "signalbox.x"; names …'), 'queue')
   assert.equal(fieldOf('job.kind must be text of 1 to 191 characters'), 'kind')
   assert.equal(fieldOf('everyMs must be a whole number'), 'everyMs')
-  assert.equal(fieldOf('Schedule "cron" changed again and again meanwhile'), undefined)
+  assert.equal(fieldOf('Schedule "cron" kept changing meanwhile'), undefined)
 })
 
 test('a payload that is not shown whole is known', () => {

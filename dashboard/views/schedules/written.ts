@@ -35,8 +35,8 @@ export function write(schedule: WireSchedule | undefined, timeZone: string): Wri
 }
 
 /**
- * What is said to the server. What a schedule has besides the fields is said again as it is, for to set one is to set
- * all of it. Throws a SyntaxError when the payload is no JSON.
+ * The request that saves the form. `set` replaces the whole schedule, so options without a field are sent unchanged.
+ * Throws a SyntaxError when the payload is not JSON.
  */
 export function optionsOf(written: Written, before: WireSchedule | undefined): SetOptions {
   const { by, cron, timeZone, catchUp, kind, queue, payload } = written

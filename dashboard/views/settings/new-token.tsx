@@ -27,7 +27,7 @@ export function NewToken({ onClose }: { readonly onClose: () => void }): ReactNo
         ...{ name: name.trim(), scope },
         ...(span === '' ? {} : { expiresInMs: spanOf(span) }),
       })
-      // Before anything else is asked: a page without a token may be refused from now on.
+      // Do this before any other request: the server may now refuse requests without a token.
       showSecret(secret)
       if (!hasToken && (await isRefused(client.overview.me()))) await signIn(secret)
     })

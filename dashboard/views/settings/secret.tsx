@@ -8,8 +8,8 @@ import { useWords } from '../../words/language.tsx'
 import { settingsWords } from '../../words/settings.ts'
 
 /**
- * The secret that is being shown. It is kept outside of components, for the first token of a server makes the page sign
- * in anew, and everything in it is drawn again; and in memory alone, until it is closed.
+ * The secret on display. It lives outside of components, because the first token signs the page in again and remounts
+ * everything. It stays in memory only, until the dialog closes.
  */
 const shown: Stored<string | undefined> = createStored<string | undefined>(undefined)
 

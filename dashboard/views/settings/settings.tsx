@@ -15,7 +15,7 @@ import { Secret } from './secret.tsx'
 import { Tokens } from './tokens.tsx'
 import './settings.css'
 
-/** The server, its health, what is weak about its engine, and the tokens. */
+/** The server, its health, the weaknesses of its engine's settings, and the tokens. */
 export default function SettingsView(): ReactNode {
   const say = useWords(settingsWords)
   const sayShell = useWords(shellWords)

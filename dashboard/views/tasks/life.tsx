@@ -118,7 +118,7 @@ function stateOf(stage: Stage, { status, nodeId }: WireTask): keyof typeof marks
   const at = reached[status]
   if (place === at) return status === 'failed' || status === 'cancelled' ? status : at === 3 ? 'done' : 'now'
   if (place > at) return 'ahead'
-  // It ended without a node: nobody ever ran it, as far as is known.
+  // The task ended without a node, so no node is known to have run it.
   if (at === 3 && nodeId === null && (stage === 'assigned' || stage === 'running')) return 'skipped'
   return 'done'
 }

@@ -7,8 +7,8 @@ import { describeTerm } from '../nodes/rule.ts'
 export type Explanation = Awaited<ReturnType<DispatchClient['explain']>>
 
 /**
- * What the server calls each requirement, in the reader's words. It names them in a fixed order (services, rules, what a
- * node is in, free slots, open services), so they are known by their places; should there be others, they stay as they are.
+ * Translates the server's requirements. The server lists them in a fixed order (services, rules, node states, free slots,
+ * open services), so the index identifies each. Unknown ones are shown unchanged.
  */
 export function requirementNames(
   { requirements }: Explanation,

@@ -4,7 +4,7 @@ import { useLiveness } from '../../live/connection.ts'
 import { hint } from '../../live/hints.ts'
 import { useClient } from '../../shell/session.ts'
 
-/** So many are kept, the newest. */
+/** How many of the newest are kept. */
 const most = 100
 
 /** An event, with its place among all. */
@@ -28,7 +28,7 @@ export function useTaskEvents(taskId: string, isOver: boolean): readonly SeenEve
       isPresent = false
       setEvents((before) => {
         const nth = (before[0]?.nth ?? 0) + 1
-        // After a reconnect the present state comes again.
+        // After a reconnect the stream repeats the current state.
         if (wasPresent && before[0] !== undefined) return before
         return [{ ...event, nth, isPresent: wasPresent }, ...before].slice(0, most)
       })
@@ -37,7 +37,7 @@ export function useTaskEvents(taskId: string, isOver: boolean): readonly SeenEve
     const onBreak = () => {
       isPresent = true
     }
-    // Without a stream the page polls: that is enough.
+    // Without a stream the page still polls.
     client.dispatch.watch(taskId, seen, { signal: ending.signal, onBreak }).catch(() => undefined)
     return () => ending.abort()
   }, [client, taskId, isOver, paused])

@@ -19,7 +19,7 @@ export interface Tour {
 /** Looks at a mounted Signalbox as its users do: the page, a job from end to end, a stream, a node. */
 export async function tour({ url, headers = {}, refused = 401, nodes = true }: Tour): Promise<void> {
   const own = { authorization: `Bearer ${secret}`, ...headers }
-  assert.equal((await fetch(`${url}/v1/queues`)).status, refused, 'whoever shows nothing is refused')
+  assert.equal((await fetch(`${url}/v1/queues`)).status, refused, 'a request without a token is refused')
 
   const page = await fetch(url, { headers: { ...headers, accept: 'text/html' } })
   if (page.headers.get('content-type')?.startsWith('text/html'))

@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Box } from '../../index.ts'
 import type { HandlerJob } from '../../jobs/index.ts'
 import { type LocksOptions, resolveLocksOptions } from '../../locks/index.ts'
-import { type Bench, type BenchLine, lineOf, type Measured, repeat } from './measure.ts'
-import type { Raw } from './raw.ts'
+import { type Bench, type BenchLine, lineOf, type Measured, type Raw, repeat } from './measure.ts'
 
 const kind = 'bench'
 const batch = 500

@@ -2,16 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { Argument, Command } from 'commander'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import type { Box } from '../../index.ts'
-import type { Bench, BenchLine } from '../bench/measure.ts'
-import type { Raw } from '../bench/raw.ts'
+import type { Bench, BenchLine, Raw } from '../bench/measure.ts'
 import { resolveGiven } from '../config/config.ts'
 import { addStoreFlags, sourcesOf } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/value-kinds.ts'
-import type { Printer } from '../print.ts'
-import { createProgress } from '../progress.ts'
-import { printTable } from '../table.ts'
+import { createProgress, printTable } from '../print.ts'
+import type { Stage } from '../verbs.ts'
 import { Interrupted } from './locked-child.ts'
 import { requireDatabase } from './place.ts'
 
@@ -23,27 +21,25 @@ interface BenchFlags {
   readonly json?: boolean
 }
 
-/** How many stretches of time a module is measured in, the raw one included. */
+/** The number of cases of a module, the raw one included. */
 const caseCounts: Readonly<Record<BenchModule, number>> = { jobs: 7, locks: 4, once: 4 }
 
 /** `signalbox bench MODULE`: what this machine and this database can do, in a separate namespace. */
-export function benchCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+export function benchCommand({ printer, endWith }: Stage): Command {
   const command = new Command('bench')
-    .description('measure what your database and this machine can do')
     .addArgument(new Argument('<module>', 'what to measure').choices(modules))
-    .option('--seconds <number>', 'how long it may take, roughly', '10')
+    .option('--seconds <number>', 'the duration, roughly', '10')
     .option('--json', 'answer with one line of JSON')
-    .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
-      '\nWithout a database that is named, it is a SQLite file in this folder that is removed at the end. In a database of yours\n' +
-        'it works in a separate namespace and table and removes both; other load on the database shows in the figures, and\n' +
-        'suffers from them. RAW is how often the database would do it if nothing but its commits took time, one row each.\n' +
+      '\nWithout --database it uses a SQLite file in this folder and removes it at the end. In your database it uses a separate\n' +
+        'namespace and table and removes both. It competes with other load on the database. RAW is the rate of bare commits,\n' +
+        'one row each: the limit of the database.\n' +
         '\nExamples:\n  signalbox bench jobs\n  signalbox bench locks --database postgres://app@db/shop --seconds 30\n  signalbox bench once --json',
     )
     .action(async (module: BenchModule, { seconds, json = false }: BenchFlags) => {
       if (!/^\d{1,4}$/.test(seconds) || Number(seconds) < 1 || Number(seconds) > 3_600)
-        throw new SignalboxError('invalid_argument', '--seconds must be a whole number from 1 to 3600.')
+        throw invalidArgument('--seconds must be a whole number from 1 to 3600.')
       const measured = await measure(command, module, Number(seconds)).catch((error: unknown) => {
         if (!(error instanceof Interrupted)) throw error
         endWith(error.exitCode)
@@ -55,7 +51,7 @@ export function benchCommand(printer: Printer, endWith: (exitCode: number) => vo
         printer.line(`${module} on ${place.redis ?? place.database}, Node ${place.node}, ${place.cpu}`)
         printTable(printer, ['CASE', 'PER SECOND', 'P50', 'P99', 'RAW', 'WHAT'], lines.map(rowOf))
       }
-      if (noRaw !== undefined) printer.problem(`the raw figure could not be had: ${noRaw}`)
+      if (noRaw !== undefined) printer.problem(`the raw rate could not be measured: ${noRaw}`)
     })
   addStoreFlags(command)
   const database = command.options.find(({ long }) => long === '--database')!
@@ -69,9 +65,8 @@ async function measure(command: Command, module: BenchModule, seconds: number) {
   const named = resolveGiven('database', sources)
   const redis = resolveGiven('redis', sources)
   if (named?.startsWith('memory:'))
-    throw new SignalboxError(
-      'invalid_argument',
-      'A memory: database keeps nothing, so there is nothing to measure.',
+    throw invalidArgument(
+      'A memory: database stores nothing, so there is nothing to measure. Name another with --database.',
     )
   const tag = `bench-${randomBytes(6).toString('hex')}`
   const file = named === undefined ? `signalbox-${tag}.db` : undefined
@@ -89,7 +84,7 @@ async function measure(command: Command, module: BenchModule, seconds: number) {
   try {
     const { open } = await import('../../index.ts')
     const { benchLocksOptions: locks } = await import('../bench/workloads.ts')
-    await using box = await open(database, { namespace: tag, redis, locks, contention: false })
+    await using box = await open(database, { namespace: tag, redis, locks, contention: false, series: false })
     const { raw, noRaw } = await tryRaw(bench, database, module !== 'jobs' && redis !== undefined)
     try {
       const lines = await benchModule(module, bench, box, raw)
@@ -119,14 +114,14 @@ async function benchModule(
   }
 }
 
-/** Not where a Redis does the work; and who may not make a table there can do without. */
+/** Without a raw rate on Redis, or without the right to create a table. */
 async function tryRaw(
   bench: Bench,
   database: string,
   isInRedis: boolean,
 ): Promise<{ readonly raw?: Raw; readonly noRaw?: string }> {
   if (isInRedis) return {}
-  const { measureRaw } = await import('../bench/raw.ts')
+  const { measureRaw } = await import('../bench/measure.ts')
   try {
     return { raw: await measureRaw(bench, database) }
   } catch (error) {

@@ -1,20 +1,18 @@
 import { Argument, Command } from 'commander'
-import type { Printer } from '../print.ts'
+import type { Stage } from '../verbs.ts'
 
 const shells = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof shells)[number]
 
 /** `signalbox completion SHELL`: a script that lets a shell complete commands and flags, made from the commands themselves. */
-export function completionCommand(printer: Printer): Command {
+export function completionCommand({ printer }: Stage): Command {
   const command = new Command('completion')
-    .description('print a script that lets your shell complete commands and flags')
     .addArgument(new Argument('<shell>', 'your shell').choices(shells))
-    .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
       '\nExamples:\n  source <(signalbox completion bash)\n  signalbox completion zsh > ~/.zfunc/_signalbox\n  signalbox completion fish > ~/.config/fish/completions/signalbox.fish',
     )
-    .option('--json', 'answer with one line of JSON')
+    .option('--json', 'print one line of JSON')
     .action((shell: Shell, { json }: { readonly json?: boolean }) => {
       const script = scriptFor(shell, wordsOf(command.parent!))
       if (json) printer.json({ shell, script })

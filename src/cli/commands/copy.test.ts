@@ -22,7 +22,7 @@ test('copy counts, goes on with what was begun, copies, compares, and says each 
   const [from, to] = ['from', 'to'].map((name) => `sqlite:${join(folder, `${name}.db`)}`) as [string, string]
   let fromId: string
   {
-    await using box = await open(from, { contention: false })
+    await using box = await open(from, { contention: false, series: false })
     await box.jobs.addMany([{ kind: 'a' }, { kind: 'b' }, { kind: 'c' }])
     await using end = await openCopyEnd(from)
     fromId = (await end.storeId())!
@@ -48,7 +48,7 @@ test('copy counts, goes on with what was begun, copies, compares, and says each 
     /is being filled by `signalbox copy`, which has not ended: run the same copy again/,
   )
   const doctor = await runCopy('doctor', '--database', to)
-  assert.match(doctor.out, /problem {2}schema: .*`signalbox copy` is filling it, and has not ended/)
+  assert.match(doctor.out, /problem {2}schema: .*It is the target of an unfinished `signalbox copy`/)
 
   process.env.COPY_TEST_TO = to
   const copied = await runCopy('copy', from, 'env:COPY_TEST_TO')
@@ -74,7 +74,7 @@ test('what makes no sense ends with 2, and a refusal with 1 and its reason', asy
   for (const [args, code, said] of [
     [[from, from], 2, /the same store/],
     [[from, 'memory:'], 2, /gone with its process/],
-    [[from, 'env:NO_SUCH_VARIABLE'], 2, /there is no variable NO_SUCH_VARIABLE/],
+    [[from, 'env:NO_SUCH_VARIABLE'], 2, /the variable NO_SUCH_VARIABLE is not set/],
     [[from, 'sqlite:x.db', '--dry-run', '--verify-only'], 2, /not both/],
     [[from, 'sqlite:x.db', '--wait', 'soon'], 2, /--wait/],
     [[from, `sqlite:${join(folder, 'to.db')}`], 1, /copied to this target before/],

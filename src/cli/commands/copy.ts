@@ -1,10 +1,10 @@
 import { Command } from 'commander'
 import type { CopyNews, CopyPlan, CopyReport } from '../../copy/index.ts'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import { whole } from '../../core/options.ts'
 import { numberOr, spanOf } from '../config/value-kinds.ts'
-import type { Printer } from '../print.ts'
-import { createProgress, type Progress } from '../progress.ts'
+import { createProgress, type Printer, type Progress } from '../print.ts'
+import type { Stage } from '../verbs.ts'
 
 interface CopyFlags {
   readonly wait: string
@@ -15,21 +15,19 @@ interface CopyFlags {
 }
 
 /** `signalbox copy FROM TO`: moves everything to a database of another engine, and proves that it is there. */
-export function copyCommand(printer: Printer): Command {
+export function copyCommand({ printer }: Stage): Command {
   return new Command('copy')
-    .description('copy everything from one database to another that is empty, and prove it')
     .argument('<from>', 'the database to read: sqlite:FILE, postgres://…, mysql://… or env:NAME')
     .argument('<to>', 'the database to fill')
-    .option('--wait <span>', 'how long leases of workers that died are waited for', '60s')
-    .option('--page-rows <count>', 'how many rows are written in one transaction', '5000')
-    .option('--dry-run', 'only say what would be copied')
-    .option('--verify-only', 'only compare the two')
+    .option('--wait <span>', 'how long to wait for the leases of crashed workers', '60s')
+    .option('--page-rows <count>', 'rows per transaction', '5000')
+    .option('--dry-run', 'only print what would be copied')
+    .option('--verify-only', 'only compare the two databases')
     .option('--json', 'print progress and the result as lines of JSON')
-    .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
-      '\nStop the servers and workers of FROM first. When it is killed, run the same command again: it goes on.\n' +
-        'TO cannot be opened before the copy has ended.\n' +
+      '\nStop the servers and workers of FROM first. After an interruption, run the same command again: it continues.\n' +
+        'TO cannot be opened before the copy is complete.\n' +
         '\nExamples:\n  signalbox copy sqlite:signalbox.db postgres://app@db/shop --dry-run\n  signalbox copy sqlite:signalbox.db postgres://app@db/shop\n  signalbox copy sqlite:signalbox.db postgres://app@db/shop --verify-only --json',
     )
     .action(
@@ -38,8 +36,7 @@ export function copyCommand(printer: Printer): Command {
         target: string,
         { wait, pageRows, dryRun, verifyOnly, json = false }: CopyFlags,
       ) => {
-        if (dryRun && verifyOnly)
-          throw new SignalboxError('invalid_argument', 'Give --dry-run or --verify-only, not both.')
+        if (dryRun && verifyOnly) throw invalidArgument('Give --dry-run or --verify-only, not both.')
         const [from, to] = [addressOf('FROM', source), addressOf('TO', target)]
         const settings = {
           waitMs: spanOf('--wait', wait, { min: 0, max: 86_400_000 }),
@@ -64,7 +61,7 @@ function addressOf(argument: string, address: string): string {
   if (name === undefined) return address
   const held = process.env[name]
   if (held) return held
-  throw new SignalboxError('invalid_argument', `${argument} is ${address}, and there is no variable ${name}.`)
+  throw invalidArgument(`${argument} is ${address}, but the variable ${name} is not set.`)
 }
 
 /** A bar on a terminal; with --json an object now and then, on standard output. */

@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import { spanOf } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { listenForStop } from '../signals.ts'
+import type { Stage } from '../verbs.ts'
 
 interface DemoFlags {
   readonly port: string
@@ -18,23 +19,21 @@ interface DemoFlags {
 const forceAfterMs = 20_000
 
 /** `signalbox demo`: a server with a small fleet that makes every view of its dashboard live. */
-export function demoCommand(printer: Printer, prepare: () => Promise<void> = async () => undefined): Command {
+export function demoCommand({ printer, prepareServe }: Stage): Command {
   const command = new Command('demo')
-    .description('run a server with a small fleet at work, to look at')
     .option('--port <number>', 'the port to listen on; 0 takes any', '7420')
-    .option('--database <url>', 'a store of your own (default: a SQLite file that is removed at the end)')
-    .option('--for <span>', 'end by itself after so long, such as 10m')
-    .option('--json', 'say where it listens, and what came of it, in lines of JSON')
-    .helpOption('-h, --help', 'print this help')
+    .option('--database <url>', 'the database (default: a SQLite file that is removed at the end)')
+    .option('--for <span>', 'stop after this time, such as 10m')
+    .option('--json', 'print the address and the result as lines of JSON')
     .addHelpText(
       'after',
-      '\nOnly this machine can reach it. Ctrl+C ends it and removes what it made.\n\nExamples:\n  signalbox demo\n  signalbox demo --port 8080 --for 10m',
+      '\nOnly this machine can reach it. Ctrl+C ends it and removes its files.\n\nExamples:\n  signalbox demo\n  signalbox demo --port 8080 --for 10m',
     )
     .action(async (flags: DemoFlags) => {
       if (!/^\d{1,5}$/.test(flags.port) || Number(flags.port) > 65_535)
-        throw new SignalboxError('invalid_argument', '--port must be a number from 0 to 65535.')
+        throw invalidArgument('--port must be a number from 0 to 65535.')
       const spanMs = spanOf('--for', flags.for, { min: 1, max: 2_147_483_647 })
-      await prepare()
+      await prepareServe?.()
       await play(flags, spanMs, printer)
     })
   return command

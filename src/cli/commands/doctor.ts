@@ -6,6 +6,7 @@ import { addSettingFlags, configSources } from '../config/flags.ts'
 import { problemLines } from '../config/problems.ts'
 import { type Finding, levels, ok, problem } from '../doctor/finding.ts'
 import type { Printer } from '../print.ts'
+import type { Stage } from '../verbs.ts'
 import { remoteOptions, serverOf } from './place.ts'
 
 interface DoctorFlags {
@@ -15,20 +16,15 @@ interface DoctorFlags {
   readonly json?: boolean
 }
 
-/** `signalbox doctor`: says what is weak or wrong, and changes nothing. */
-export function doctorCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+/** `signalbox doctor`: reports weak settings and problems, and changes nothing. */
+export function doctorCommand({ printer, endWith }: Stage): Command {
   const command = new Command('doctor')
-    .description('look for weak settings and trouble, here or on a server; it changes nothing')
-    .option('--url <url>', 'the server to look at; its token stands in SIGNALBOX_TOKEN')
-    .option(
-      '--namespace <name>',
-      'the namespace whose queues are looked at (default: default, or the token’s)',
-    )
-    .option('--strict', 'end with 1 for warnings too')
-    .helpOption('-h, --help', 'print this help')
+    .option('--url <url>', 'the server to check; SIGNALBOX_TOKEN holds its token')
+    .option('--namespace <name>', 'the namespace to check (default: default, or the token’s)')
+    .option('--strict', 'exit with 1 for warnings too')
     .addHelpText(
       'after',
-      '\nExit codes: 0 all well (or warnings), 1 a problem (with --strict: or a warning).\n' +
+      '\nExit codes: 0 no problem, 1 a problem (with --strict: or a warning).\n' +
         '\nExamples:\n  signalbox doctor\n  signalbox doctor --database postgres://app@db/shop --redis redis://cache:6379 --strict\n  signalbox doctor --url https://jobs.example.com --json',
     )
     .action(async (flags: DoctorFlags) => {

@@ -1,8 +1,13 @@
+import { hostname } from 'node:os'
 import { Command } from 'commander'
-import { SignalboxError } from '../../core/errors.ts'
-import type { Printer } from '../print.ts'
-import { printTable, showSpan } from '../table.ts'
-import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import type { Held, Locks } from '../../locks/index.ts'
+import { addStoreFlags } from '../config/flags.ts'
+import { spanOf } from '../config/value-kinds.ts'
+import { type Printer, printTable, showSpan } from '../print.ts'
+import type { Stage } from '../verbs.ts'
+import { heedSignals, Interrupted, runChild } from './locked-child.ts'
+import { addBoxFlags, openPlace, type PlaceFlags, readAll } from './place.ts'
 
 interface ListFlags extends PlaceFlags {
   readonly operation?: string
@@ -10,29 +15,18 @@ interface ListFlags extends PlaceFlags {
 }
 
 /** `signalbox locks ls|evict`: locks that are held or waited for, and what operators do with them. */
-export function locksCommand(printer: Printer): Command {
+export function locksCommand({ printer }: Stage): Command {
   const list = new Command('ls')
     .alias('list')
-    .description('locks that are held or waited for, with who holds them')
-    .option('--operation <name>', 'of this operation alone')
-    .option('--search <text>', 'whose resource contains this text')
+    .description('list locks that are held or waited for, with their holders')
+    .option('--operation <name>', 'only this operation')
+    .option('--search <text>', 'only resources that contain this text')
     .addHelpText('after', '\nExamples:\n  signalbox locks ls\n  signalbox locks ls --operation pull --json')
     .action(async ({ json, operation, search, ...place }: ListFlags) => {
       await using box = await openPlace(list, place)
-      const items = []
-      let cursor: string | null = null
-      do {
-        const page: Awaited<ReturnType<typeof box.locks.list>> = await box.locks.list({
-          ...(operation === undefined ? {} : { operation }),
-          ...(search === undefined ? {} : { search }),
-          ...(cursor === null ? {} : { cursor }),
-          limit: 500,
-        })
-        items.push(...page.items)
-        cursor = page.cursor
-      } while (cursor !== null)
+      const items = await readAll((cursor) => box.locks.list({ operation, search, cursor, limit: 500 }))
       if (json) return printer.json({ items })
-      if (items.length === 0) return printer.line('No lock is held, and none is waited for.')
+      if (items.length === 0) return printer.line('No lock is held or waited for.')
       const now = Date.now()
       printTable(
         printer,
@@ -46,9 +40,6 @@ export function locksCommand(printer: Printer): Command {
       )
     })
   return new Command('locks')
-    .description('show who holds locks and who waits, and evict them')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand(false)
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox locks ls\n  signalbox locks ls --search nginx\n  signalbox locks evict pull nginx',
@@ -68,7 +59,7 @@ function evictCommand(printer: Printer): Command {
     .argument('<operation>', 'the operation')
     .argument('<resource>', 'the resource')
     .option('--node <node>', 'the holder or waiter to remove (default: the holder)')
-    .option('--request-id <id>', 'which of its requests (default: the node’s name)')
+    .option('--request-id <id>', 'the id of its request (default: the node’s name)')
     .addHelpText(
       'after',
       '\nThe first waiter gets the lock. The evicted program is not stopped: its renewal and release get lease_lost, and stores\n' +
@@ -78,10 +69,7 @@ function evictCommand(printer: Printer): Command {
     .action(async (operation: string, resource: string, flags: EvictFlags) => {
       const { node, requestId, json, ...place } = flags
       if (node === undefined && requestId !== undefined)
-        throw new SignalboxError(
-          'invalid_argument',
-          '--request-id needs --node: it names one request of that node.',
-        )
+        throw invalidArgument('--request-id needs --node: it names one request of that node.')
       await using box = await openPlace(command, place)
       const key = { operation, resource }
       const { holder } = await box.locks.inspect(key)
@@ -105,4 +93,121 @@ function evictCommand(printer: Printer): Command {
         )
     })
   return addBoxFlags(command)
+}
+
+/**
+ * `signalbox lock OPERATION RESOURCE -- command…`: waits for the lock, runs the command while it is held, and ends the
+ * turn as the command ended. Beyond the command's own exit codes it has three: what `lockExitCodes` says.
+ */
+export const lockExitCodes: Readonly<Record<'refused' | 'deadline' | 'lost', number>> = {
+  /** With --no-wait: another node holds the lock. The command was not run. */
+  refused: 75,
+  /** The deadline passed before the lock was granted. The command was not run. */
+  deadline: 124,
+  /** The lock was lost while the command ran, and the command was ended. */
+  lost: 125,
+}
+
+interface LockFlags extends PlaceFlags {
+  readonly node: string
+  readonly ttl: string
+  readonly wait: boolean
+  readonly deadline?: string
+}
+
+/** How the turn ended, and the exit code. */
+interface LockEnd {
+  readonly status: 'released' | 'refused' | 'timeout' | 'lost' | 'interrupted'
+  readonly exitCode: number
+  /** The fencing token; null: the command was not run. */
+  readonly token: number | null
+}
+
+export function lockCommand({ printer, endWith }: Stage): Command {
+  const command = new Command('lock')
+    .argument('<operation>', 'the operation')
+    .argument('<resource>', 'the resource')
+    .argument('<command...>', 'the command and its arguments, after --')
+    .option('--node <name>', 'the name of this node', hostname())
+    .option('--ttl <span>', 'the lease of the lock; it is renewed while the command runs', '30s')
+    .option('--no-wait', `do not wait: exit with ${lockExitCodes.refused} when the lock is busy`)
+    .option('--deadline <span>', `the longest wait; then exit with ${lockExitCodes.deadline}`)
+    .option('--url <url>', 'the server to use; SIGNALBOX_TOKEN holds its token')
+    .option('--namespace <name>', 'the namespace of the lock (default: default, or the token’s)')
+    .option('--json', 'print the outcome as one line of JSON, after the output of the command')
+    .addHelpText(
+      'after',
+      `\nThe command sees the fencing token as SIGNALBOX_LOCK_TOKEN. Exit code 0 ends the turn as a success, any other as a failure.\n` +
+        `Exit codes: the command's own; ${lockExitCodes.refused} refused; ${lockExitCodes.deadline} the deadline passed; ${lockExitCodes.lost} the lock was lost.\n` +
+        '\nExamples:\n  signalbox lock deploy eu-1 -- ./deploy.sh\n  signalbox lock backup db --no-wait -- pg_dump -f db.sql shop\n  signalbox lock pull app:1.2 --url http://127.0.0.1:7420 --deadline 5m -- docker pull app:1.2',
+    )
+    .action(async (operation: string, resource: string, words: readonly string[], flags: LockFlags) => {
+      await using box = await openPlace(command, flags, 'hold')
+      const end = await runLocked(box.locks, operation, resource, words, flags, printer)
+      if (flags.json) printer.json({ operation, resource, node: flags.node, ...end })
+      endWith(end.exitCode)
+    })
+  return addStoreFlags(command)
+}
+
+async function runLocked(
+  locks: Locks,
+  operation: string,
+  resource: string,
+  [program, ...args]: readonly string[],
+  { node, ttl, wait, deadline }: LockFlags,
+  printer: Printer,
+): Promise<LockEnd> {
+  const heeding = heedSignals()
+  let held: Held
+  try {
+    // Without --no-wait, the server or the configuration decides.
+    const asked = wait ? {} : { wait }
+    const options = {
+      ...{ node, ...asked, signal: heeding.signal },
+      ttlMs: spanOf('--ttl', ttl),
+      deadlineMs: spanOf('--deadline', deadline) ?? null,
+    }
+    held = await locks.hold(operation, resource, options)
+  } catch (error) {
+    return endOf(error, printer)
+  } finally {
+    heeding.stop()
+  }
+  const { exitCode, isLost, problem } = await runChild(program!, args, {
+    token: held.token,
+    lost: held.signal,
+  })
+  if (problem !== undefined) printer.problem(problem)
+  const { token } = held
+  const lost: LockEnd = { status: 'lost', exitCode: lockExitCodes.lost, token }
+  if (isLost) {
+    printer.problem(`${(held.signal.reason as Error).message} The command was ended.`, 'lease_lost')
+    return lost
+  }
+  return (await release(held, exitCode, printer)) ? { status: 'released', exitCode, token } : lost
+}
+
+/** Whether the lock was held to the end. */
+async function release(held: Held, exitCode: number, printer: Printer): Promise<boolean> {
+  try {
+    if (exitCode === 0) await held.release()
+    else await held.release({ outcome: 'failure', error: `exit code ${exitCode}` })
+    return true
+  } catch (error) {
+    printer.problem((error as Error).message, isSignalboxError(error) ? error.code : undefined)
+    // Without an answer, the end of the lease releases the lock. The command ran in time.
+    return !isSignalboxError(error, 'lease_lost')
+  }
+}
+
+function endOf(error: unknown, printer: Printer): LockEnd {
+  if (error instanceof Interrupted) return { status: 'interrupted', exitCode: error.exitCode, token: null }
+  if (!isSignalboxError(error)) throw error
+  const isDeadline = error.code === 'timeout' && error.details.route === undefined
+  if (!isDeadline && error.details.status !== 'refused') throw error
+  printer.problem(error.message, error.code)
+  return isDeadline
+    ? { status: 'timeout', exitCode: lockExitCodes.deadline, token: null }
+    : { status: 'refused', exitCode: lockExitCodes.refused, token: null }
 }

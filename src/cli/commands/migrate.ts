@@ -2,20 +2,18 @@ import { Argument, Command } from 'commander'
 import type { AppliedMigration, MigrationStatus, Migrator } from '../../storage/index.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/value-kinds.ts'
-import type { Printer } from '../print.ts'
-import { createProgress } from '../progress.ts'
+import { createProgress, type Printer } from '../print.ts'
+import type { Stage } from '../verbs.ts'
 import { requireDatabase } from './place.ts'
 
 const actions = ['up', 'status', 'sql'] as const
 type Action = (typeof actions)[number]
 
 /** `signalbox migrate up|status|sql`: brings a database's schema up to date, says where it stands, prints the steps. */
-export function migrateCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+export function migrateCommand({ printer, endWith }: Stage): Command {
   const command = new Command('migrate')
-    .description('bring the schema of a database up to date, say where it stands, or print its steps')
     .addArgument(new Argument('<action>', 'what to do').choices(actions))
-    .option('--json', 'answer with one line of JSON')
-    .helpOption('-h, --help', 'print this help')
+    .option('--json', 'print one line of JSON')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox migrate up\n  signalbox migrate status || signalbox migrate up\n  SIGNALBOX_DATABASE=postgres://app@db/shop signalbox migrate up --json\n  signalbox migrate sql --database mysql://db/shop > schema.sql',

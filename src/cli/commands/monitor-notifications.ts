@@ -1,12 +1,11 @@
 import { Command } from 'commander'
-import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { oneOf } from '../../core/options.ts'
 import type { Box, RemoteBox } from '../../index.ts'
-import { notificationStatuses, type ShownNotification } from '../../monitor/index.ts'
+import { type Explanation, notificationStatuses, type ShownNotification } from '../../monitor/index.ts'
 import { numberOr } from '../config/value-kinds.ts'
-import type { Printer } from '../print.ts'
-import { printTable, showSpan } from '../table.ts'
-import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
+import { type Printer, printTable, showSpan } from '../print.ts'
+import { addBoxFlags, openPlace, type PlaceFlags, readAll } from './place.ts'
 
 type AnyMonitor = Box['monitor'] | RemoteBox['monitor']
 
@@ -19,10 +18,10 @@ interface ListFlags extends PlaceFlags {
 /** `signalbox monitor notifications`: what was sent or is to be, newest first. */
 export function notificationsCommand(printer: Printer): Command {
   const command = new Command('notifications')
-    .description('list notifications, newest first: to whom, in which state, and why they failed')
-    .option('--state <state>', `only those in this state: ${notificationStatuses.join(', ')}`)
-    .option('--subscription <name>', 'only those of this subscription, by its name or id')
-    .option('--limit <number>', 'how many at most', '50')
+    .description('list notifications, newest first: subscription, state, error')
+    .option('--state <state>', `only this state: ${notificationStatuses.join(', ')}`)
+    .option('--subscription <name>', 'only this subscription, by its name or id')
+    .option('--limit <number>', 'the most notifications', '50')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox monitor notifications --state dead\n  signalbox monitor notifications --subscription desk --json',
@@ -37,7 +36,7 @@ export function notificationsCommand(printer: Printer): Command {
         limit: numberOr(limit!) as number,
       })
       if (json) return printer.json(page)
-      if (page.items.length === 0) return printer.line('There are no such notifications.')
+      if (page.items.length === 0) return printer.line('No notifications found.')
       printNotifications(printer, page.items)
     })
   return addBoxFlags(command)
@@ -69,19 +68,18 @@ interface ReplayFlags extends PlaceFlags {
 /** `signalbox monitor replay`: sends dead or held notifications once more. */
 export function replayCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   const command = new Command('replay')
-    .description('send dead or held notifications once more: these, or all that are dead')
+    .description('send dead or held notifications again, by id or all dead ones')
     .argument('[ids...]', 'the notifications')
-    .option('--dead', 'all that are dead')
-    .option('--subscription <name>', 'with --dead: only those of this subscription, by its name or id')
+    .option('--dead', 'all dead notifications')
+    .option('--subscription <name>', 'with --dead: only this subscription, by its name or id')
     .addHelpText(
       'after',
-      '\nExit codes: 0 all are sent again, 1 some were refused.\n' +
+      '\nExit codes: 0 all are queued again, 1 some were refused.\n' +
         '\nExamples:\n  signalbox monitor replay 01k9z3v8qe0m4t9wq3rb5c7xkd\n  signalbox monitor replay --dead --subscription desk',
     )
     .action(async (ids: readonly string[], { json, dead = false, subscription, ...place }: ReplayFlags) => {
       if (dead === ids.length > 0 || (subscription !== undefined && !dead))
-        throw new SignalboxError(
-          'invalid_argument',
+        throw invalidArgument(
           'Give the ids of notifications, or --dead for all dead ones. --subscription needs --dead.',
         )
       await using box = await openPlace(command, place)
@@ -90,7 +88,7 @@ export function replayCommand(printer: Printer, endWith: (exitCode: number) => v
       if (json) printer.json({ replayed, refused })
       else {
         for (const { message } of refused) printer.problem(message)
-        printer.line(`${replayed.length} notification${replayed.length === 1 ? ' is' : 's are'} sent again`)
+        printer.line(`${replayed.length} notification${replayed.length === 1 ? ' is' : 's are'} queued again`)
       }
       if (refused.length > 0) endWith(1)
     })
@@ -118,16 +116,10 @@ async function replayAll(monitor: AnyMonitor, ids: readonly string[]): Promise<R
 
 /** All of them before the first is replayed, because a replay takes it out of the list. */
 async function findDead(monitor: AnyMonitor, subscriptionId: string | undefined): Promise<readonly string[]> {
-  const ids: string[] = []
-  let cursor: string | null = null
-  do {
-    const page: Awaited<ReturnType<AnyMonitor['notifications']>> = await monitor.notifications({
-      ...{ status: 'dead', subscriptionId, limit: 500, cursor },
-    })
-    ids.push(...page.items.map(({ id }) => id))
-    cursor = page.cursor
-  } while (cursor !== null)
-  return ids
+  const dead = await readAll((cursor) =>
+    monitor.notifications({ status: 'dead', subscriptionId, limit: 500, cursor }),
+  )
+  return dead.map(({ id }) => id)
 }
 
 /** The id of a subscription by its name or id; undefined: any. */
@@ -137,8 +129,108 @@ async function idOf(monitor: AnyMonitor, given: string | undefined): Promise<str
   const found = all.filter(({ id, name }) => id === given || name === given)
   if (found.length === 1) return found[0]!.id
   if (found.length === 0) throw new SignalboxError('not_found', `There is no subscription "${given}".`)
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `${found.length} subscriptions are called "${given}". Name one by its id: ${found.map(({ id }) => id).join(', ')}.`,
   )
+}
+
+interface ExplainFlags extends PlaceFlags {
+  readonly limit?: string
+}
+
+/** `signalbox monitor explain`: why subscribers were notified of a subject, or why not. */
+export function explainCommand(printer: Printer): Command {
+  const command = new Command('explain')
+    .description(
+      'say why subscribers were notified of a subject, or why not: its state, its windows, the decisions',
+    )
+    .argument('<source>', 'the source of the reports')
+    .argument('<subject>', 'the subject; or the time slot, if a venue follows')
+    .argument('[venueId]', 'the venue')
+    .option('--limit <number>', 'the most decisions, newest first', '20')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox monitor explain siteA court-1\n  signalbox monitor explain siteA 2025-06-01 court-1\n  signalbox monitor explain siteA 2025-06-01 court-1 --json',
+    )
+    .action(
+      async (
+        source: string,
+        subject: string,
+        venueId: string | undefined,
+        { json, limit, ...place }: ExplainFlags,
+      ) => {
+        await using box = await openPlace(command, place)
+        const explanation = await box.monitor.explain({
+          ...(venueId === undefined ? { source, subject } : { source, timeSlot: subject, venueId }),
+          limit: numberOr(limit!) as number,
+        })
+        if (json) printer.json(explanation)
+        else printExplanation(printer, explanation)
+      },
+    )
+  return addBoxFlags(command)
+}
+
+function printExplanation(printer: Printer, explanation: Explanation): void {
+  const { present, windows, decisions } = explanation
+  const now = Date.now()
+  const ago = (at: number) => `${showSpan(now - at)} ago`
+  const names = namesOf(explanation)
+  if (present === null) printer.line('It was never reported.')
+  else
+    printer.line(
+      `State: ${textOf(present.state)} (changed ${ago(present.changedAt)}, observed ${ago(present.observedAt)})`,
+    )
+  if (windows.length > 0) {
+    printer.line('')
+    printTable(
+      printer,
+      ['SUBSCRIPTION', 'WINDOW', 'STATE', 'NOTIFIED', 'ENDS'],
+      windows.map((window) => [
+        window.subscription ?? window.subscriptionId,
+        window.status,
+        'state' in window ? textOf(window.state) : null,
+        window.notifiedAt && ago(window.notifiedAt),
+        window.endsAt && (window.endsAt > now ? `in ${showSpan(window.endsAt - now)}` : ago(window.endsAt)),
+      ]),
+    )
+  }
+  if (decisions.length === 0) return
+  printer.line('')
+  printTable(
+    printer,
+    ['DECIDED', 'REASON', 'FROM', 'TO', 'SUBSCRIBERS'],
+    decisions.map(({ decidedAt, reason, from, to, verdicts }) => [
+      ago(decidedAt),
+      reason,
+      from === null ? null : textOf(from),
+      textOf(to),
+      verdicts
+        .map(({ subscriptionId, notified, reason: why, notification }) => {
+          const what = notified ? (notification?.status ?? 'notified') : why
+          return `${names.get(subscriptionId) ?? subscriptionId}: ${what}`
+        })
+        .join(', ') || null,
+    ]),
+  )
+}
+
+/** The names of subscriptions, as far as the explanation has them. */
+function namesOf({ windows, decisions }: Explanation): ReadonlyMap<string, string> {
+  const known = [
+    ...windows,
+    ...decisions.flatMap(({ verdicts }) => verdicts.flatMap(({ notification }) => notification ?? [])),
+  ]
+  return new Map(
+    known.flatMap(({ subscriptionId, subscription }) =>
+      subscription === null ? [] : [[subscriptionId, subscription] as const],
+    ),
+  )
+}
+
+const shownChars = 60
+
+function textOf(state: unknown): string {
+  const text = typeof state === 'string' ? state : JSON.stringify(state)
+  return text.length > shownChars ? `${text.slice(0, shownChars - 1).toWellFormed()}…` : text
 }

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import { show, text } from '../../core/options.ts'
 import type { SubscriptionChannel } from '../../monitor/index.ts'
 import { resolveSecretKeys, resolveSetting } from '../config/config.ts'
 import { addSettingFlags, resolveDatabase, sourcesOf } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
-import { explainCommand } from './monitor-explain.ts'
-import { notificationsCommand, replayCommand } from './monitor-notifications.ts'
+import type { Stage } from '../verbs.ts'
+import { explainCommand, notificationsCommand, replayCommand } from './monitor-notifications.ts'
 import { remoteOptions, requireDatabase, requireFile, serverInEnvironment } from './place.ts'
 
 interface TestFlags {
@@ -17,11 +17,8 @@ interface TestFlags {
 }
 
 /** `signalbox monitor …`: notifications and the reasons for them, and the channels that they go through. */
-export function monitorCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+export function monitorCommand({ printer, endWith }: Stage): Command {
   return new Command('monitor')
-    .description('list and replay notifications, explain a venue, try a channel, seal channel secrets')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand(false)
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox monitor notifications --state dead\n  signalbox monitor replay --dead\n  signalbox monitor explain siteA 2025-06-01 court-1\n  signalbox monitor test channel.json\n  signalbox monitor reseal',
@@ -36,27 +33,26 @@ export function monitorCommand(printer: Printer, endWith: (exitCode: number) => 
 /** `signalbox monitor test FILE`: sends a message through a channel now, and says how it went. */
 function testCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   const command = new Command('test')
-    .description('send a test message through a channel now, past all queues and limits')
-    .argument('<file>', 'the channel in JSON, as a subscription has it; - reads standard input')
+    .description('send a test message through a channel now, without queue and limits')
+    .argument('<file>', 'a JSON file with the channel of a subscription; - reads standard input')
     .option(
       '--url <url>',
-      'the server that is to send it; its token stands in SIGNALBOX_TOKEN (default: it is sent from here)',
+      'the server that sends it; SIGNALBOX_TOKEN holds its token (default: send from here)',
     )
     .option('--namespace <name>', 'the namespace of the request (default: default, or the token’s)')
     .option('--json', 'answer with one line of JSON')
-    .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
-      '\nA channel holds secrets, so it is read from a file that you can protect and never from the command line:\n' +
+      '\nA channel holds secrets, so it is read from a file and never from the command line:\n' +
         '  {"type":"slack","url":"https://hooks.slack.com/services/…"}\n' +
-        '\nExit codes: 0 it was taken, 1 it was not.\n' +
+        '\nExit codes: 0 the channel accepted the message, 1 it did not.\n' +
         '\nExamples:\n  signalbox monitor test channel.json\n  signalbox monitor test channel.json --url http://127.0.0.1:7420 --json\n  signalbox monitor test - < channel.json',
     )
     .action(async (file: string, { url = serverInEnvironment(), namespace, json }: TestFlags) => {
       const channel = readChannel(file)
       const answer = await test(command, channel, url, namespace)
       if (json) printer.json(answer)
-      else if (answer.ok) printer.line(`a test message was taken by ${answer.shown}`)
+      else if (answer.ok) printer.line(`${answer.shown} accepted a test message`)
       else printer.problem(`${answer.shown ?? 'the channel'}: ${answer.reason}`)
       if (!answer.ok) endWith(1)
     })
@@ -84,10 +80,9 @@ async function test(
   return await box.monitor.test(channel)
 }
 
-function readChannel(file: string): SubscriptionChannel {
+export function readChannel(file: string): SubscriptionChannel {
   const name = file === '-' ? 'Standard input' : show(file)
-  const refuse = (why: string) =>
-    new SignalboxError('invalid_argument', `${name} ${why}`, { details: { option: 'file' } })
+  const refuse = (why: string) => invalidArgument(`${name} ${why}`, 'file')
   let said: string
   try {
     said = readFileSync(file === '-' ? 0 : file, 'utf8')
@@ -98,12 +93,14 @@ function readChannel(file: string): SubscriptionChannel {
   try {
     channel = JSON.parse(said)
   } catch {
-    // The parser's own words quote what it read, and that is secret.
-    throw refuse('does not hold JSON.')
+    // The message of the parser quotes the text, which is secret.
+    throw refuse('does not contain JSON.')
   }
   if (typeof channel === 'object' && channel !== null && !Array.isArray(channel))
     return channel as SubscriptionChannel
-  throw refuse('must hold one channel: an object with a type, such as {"type":"webhook","url":…,"secret":…}.')
+  throw refuse(
+    'must contain one channel: an object with a type, such as {"type":"webhook","url":…,"secret":…}.',
+  )
 }
 
 interface ResealFlags {
@@ -117,16 +114,13 @@ const maxNamespaces = 10_000
 /** `signalbox monitor reseal`: seals the secrets of all channels with the first key. It works on the database itself. */
 export function resealCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   const command = new Command('reseal')
-    .description(
-      'seal the secrets of all channels in the database with the first key, also those in plain text',
-    )
-    .option('--namespace <name>', 'of this namespace alone (default: of all)')
+    .description('encrypt the secrets of all channels in the database with the first key')
+    .option('--namespace <name>', 'only this namespace (default: all)')
     .option('--json', 'answer with one line of JSON')
-    .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
-      '\nSIGNALBOX_SECRET_KEY holds the keys, separated by commas; or --secret-key-file names a file with one key a line. The first\nkey seals, every key opens. Give the first key to all servers of the database before you run this.\n' +
-        '\nExit codes: 0 all are sealed with the first key, 1 some could not be opened.\n' +
+      '\nSIGNALBOX_SECRET_KEY holds the keys, separated by commas; or --secret-key-file names a file with one key a line. The first\nkey encrypts, every key decrypts. Give the first key to all servers of the database before you run this.\n' +
+        '\nExit codes: 0 all are encrypted with the first key, 1 some could not be decrypted.\n' +
         '\nExamples:\n  signalbox monitor reseal\n  signalbox monitor reseal --database postgres://app@db/shop --secret-key-file /run/secrets/signalbox-keys',
     )
     .action(async ({ namespace, json }: ResealFlags) => {
@@ -135,7 +129,7 @@ export function resealCommand(printer: Printer, endWith: (exitCode: number) => v
       else {
         for (const { message } of answer.unreadable) printer.problem(message)
         printer.line(
-          `${answer.resealed} sealed with the first key, ${answer.current} already sealed with it, ${answer.unreadable.length} could not be opened`,
+          `${answer.resealed} encrypted with the first key, ${answer.current} already encrypted with it, ${answer.unreadable.length} could not be decrypted`,
         )
       }
       if (answer.unreadable.length > 0) endWith(1)
@@ -144,7 +138,7 @@ export function resealCommand(printer: Printer, endWith: (exitCode: number) => v
 }
 
 async function reseal(command: Command, namespace: string | undefined) {
-  requireDatabase(command, 'monitor reseal', 'A server has no route for it.')
+  requireDatabase(command, 'monitor reseal', 'A server has no route for that.')
   const keys = resolveSecretKeys(sourcesOf(command))
   const database = resolveDatabase(command)
   requireFile(database)

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { isSignalboxError } from '../../core/errors.ts'
 import { spanOf } from '../config/value-kinds.ts'
-import type { Printer } from '../print.ts'
+import type { Stage } from '../verbs.ts'
 import { runChild } from './locked-child.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 
@@ -9,7 +9,7 @@ import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 export const onceExitCodes: Readonly<Record<'running' | 'stuck' | 'lost', number>> = {
   /** Another process does it right now. The command was not run. */
   running: 75,
-  /** It was begun once and its end is unknown; with --at-most-once it is not tried again by itself. */
+  /** It was started before and its outcome is unknown; --at-most-once does not run it again. */
   stuck: 76,
   /** The claim was lost while the command ran, and the command was ended. */
   lost: 125,
@@ -22,17 +22,16 @@ interface OnceFlags extends PlaceFlags {
 }
 
 /** `signalbox once KEY -- command…`: runs the command unless that was done before, anywhere. */
-export function onceCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+export function onceCommand({ printer, endWith }: Stage): Command {
   const command = new Command('once')
-    .description('run a command unless it was done before under this key, anywhere')
-    .argument('<key>', 'what it is called')
+    .argument('<key>', 'the key of the work')
     .argument('<command...>', 'the command and its arguments, after --')
-    .option('--keep <span>', 'how long it counts as done', '24h')
-    .option('--lease <span>', 'how long the claim lasts without renewal; it is renewed by itself', '30s')
-    .option('--at-most-once', 'do not try again when its end is unknown')
+    .option('--keep <span>', 'how long the key stays done', '24h')
+    .option('--lease <span>', 'the lease of the claim; it is renewed while the command runs', '30s')
+    .option('--at-most-once', 'do not run it again after a crash')
     .addHelpText(
       'after',
-      `\nExit code 0 of the command marks the key as done; any other frees it. When it was done before, nothing runs and the exit code is 0.\n` +
+      `\nExit code 0 of the command marks the key as done; any other frees it. If the key is done already, the command does not run and the exit code is 0.\n` +
         `Exit codes: the command's own; ${onceExitCodes.running} another process runs it now; ${onceExitCodes.stuck} it is stuck; ${onceExitCodes.lost} the claim was lost.\n` +
         '\nExamples:\n  signalbox once report-2026-11-15 -- ./report.sh\n  signalbox once import:42 --keep 7d --url http://127.0.0.1:7420 -- ./import 42',
     )
@@ -64,7 +63,7 @@ export function onceCommand(printer: Printer, endWith: (exitCode: number) => voi
   return addBoxFlags(command)
 }
 
-/** The command said no: the key is free again. */
+/** The command failed: the key is free again. */
 class CommandEnded extends Error {
   readonly exitCode: number
 
@@ -75,7 +74,7 @@ class CommandEnded extends Error {
 }
 
 function describeRefusal(key: string, status: 'running' | 'done' | 'stuck'): string {
-  if (status === 'done') return `${key} was done before; nothing was run`
-  if (status === 'running') return `${key} is being done by another process; nothing was run`
-  return `${key} was begun and its end is unknown; look whether it was done, then forget the key (POST /v1/once/forget)`
+  if (status === 'done') return `${key} was done before; the command was not run`
+  if (status === 'running') return `another process is running ${key}; the command was not run`
+  return `${key} was started before and its outcome is unknown. Check whether it was done, then forget the key (POST /v1/once/forget)`
 }

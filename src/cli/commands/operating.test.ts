@@ -54,7 +54,7 @@ test('a job is added, shown, cancelled and retried at a shell', async () => {
 
   for (const [args, code, word] of [
     [['jobs', 'show', 'nope'], 1, 'There is no job'],
-    [['add', 'mail', '--payload', '{'], 2, '--payload is not JSON'],
+    [['add', 'mail', '--payload', '{'], 2, '--payload must be JSON'],
     [['add', 'mail', '--priority', '3000000000'], 2, '--priority must be a whole number from -2147483648'],
     [['add', 'mail', '--delay', 'soon'], 2, '--delay must be milliseconds'],
     [['add', 'mail', '--after', 'nope'], 2, 'no such job'],

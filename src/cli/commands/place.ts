@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { show, text } from '../../core/options.ts'
 import type { Box, RemoteBox } from '../../index.ts'
+import type { Jobs } from '../../jobs/index.ts'
 import { resolveGiven } from '../config/config.ts'
 import {
+  addDatabaseFlags,
   addStoreFlags,
   givenFlags,
   resolveDatabase,
@@ -13,7 +15,7 @@ import {
   sourcesOf,
 } from '../config/flags.ts'
 
-/** Where the things are that a command is about: on a server, or in a store. */
+/** Flags that name the server or the store. */
 export interface PlaceFlags {
   readonly url?: string
   readonly namespace?: string
@@ -21,40 +23,77 @@ export interface PlaceFlags {
 }
 
 export function addBoxFlags(command: Command): Command {
-  return addStoreFlags(
-    command
-      .option('--url <url>', 'the server to ask; its token stands in SIGNALBOX_TOKEN')
-      .option('--namespace <name>', 'the namespace (default: default, or the token’s)')
-      .option('--json', 'answer with one line of JSON')
-      .helpOption('-h, --help', 'print this help'),
-  )
+  return addStoreFlags(addAskFlags(command))
 }
 
-/**
- * The box of a server where one is named, else on the store that a server started here would open. To `look` at a SQLite
- * file that is not there makes none; to `make` something there does.
- */
+/** For commands about jobs, which are never in a Redis. */
+export function addJobsFlags(command: Command): Command {
+  return addDatabaseFlags(addAskFlags(command))
+}
+
+function addAskFlags(command: Command): Command {
+  return command
+    .option('--url <url>', 'the server to use; SIGNALBOX_TOKEN holds its token')
+    .option('--namespace <name>', 'the namespace (default: default, or the token’s)')
+    .option('--json', 'print one line of JSON')
+}
+
+/** `look` creates no SQLite file; `make` does. `hold` also keeps trying a server that is away, because a lock must not be lost. */
+type PlaceMode = 'look' | 'make' | 'hold'
+
+/** The box of the named server, else on the store that a server started here would open. */
 export async function openPlace(
   command: Command,
   flags: PlaceFlags,
-  mode: 'look' | 'make' = 'look',
+  mode: PlaceMode = 'look',
 ): Promise<Box | RemoteBox> {
   const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
   const url = serverOf(command, flags)
   if (url !== undefined) {
     const { openRemote } = await import('../../http/remote/index.ts')
-    return openRemote(url, { namespace, ...remoteOptions() })
+    const { retries, ...options } = remoteOptions()
+    return openRemote(url, { namespace, ...options, ...(mode === 'hold' ? {} : { retries }) })
   }
   const database = resolveDatabase(command)
-  const redis = resolveRedis(command)
+  const takesRedis = command.options.some(({ long }) => long === '--redis')
+  const redis = takesRedis ? resolveRedis(command) : undefined
   if (database.startsWith('memory:') && redis === undefined)
-    throw new SignalboxError(
-      'invalid_argument',
-      'A memory: database is in one process only: there is nothing to find.',
+    throw invalidArgument(
+      'A memory: database exists only in the process that opened it. Name another with --database, or a server with --url.',
     )
   if (mode === 'look') requireFile(database)
   const { open } = await import('../../index.ts')
   return open(database, { namespace, redis, locks: resolveLocks(command), contention: false })
+}
+
+/** Reads a list page by page, to its end. */
+export async function readAll<Item>(
+  readPage: (cursor: string | undefined) => Promise<{
+    readonly items: readonly Item[]
+    readonly cursor: string | null
+  }>,
+): Promise<readonly Item[]> {
+  const items: Item[] = []
+  let cursor: string | undefined
+  do {
+    const page = await readPage(cursor)
+    items.push(...page.items)
+    cursor = page.cursor ?? undefined
+  } while (cursor !== undefined)
+  return items
+}
+
+/** The verbs of jobs that a server has too. */
+export type PlacedJobs = Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'>
+
+/** The jobs of that box. Closing them closes the box. */
+export async function openJobs(
+  command: Command,
+  flags: PlaceFlags,
+  mode: PlaceMode = 'look',
+): Promise<PlacedJobs> {
+  const box = await openPlace(command, flags, mode)
+  return { ...box.jobs, [Symbol.asyncDispose]: () => box.close() }
 }
 
 /**
@@ -68,15 +107,12 @@ export function serverOf(
   const { database, redis } = givenFlags(command)
   const namesStore = database !== undefined || redis !== undefined
   if (url !== undefined && namesStore)
-    throw new SignalboxError(
-      'invalid_argument',
-      '--url names a server, --database and --redis name a store. Give one or the other.',
-    )
-  // A flag goes before what merely stands in the environment.
+    throw invalidArgument('--url names a server; --database and --redis name a store. Give one or the other.')
+  // A flag takes precedence over the environment.
   return url ?? (namesStore ? undefined : serverInEnvironment())
 }
 
-/** SIGNALBOX_URL. An empty one is a mistake, as of a variable in a script that has no value: no store is meant by it. */
+/** SIGNALBOX_URL. An empty one is a mistake, such as an unset variable in a script, and does not mean the store. */
 export function serverInEnvironment(): string | undefined {
   const url = process.env.SIGNALBOX_URL
   if (url?.trim() === '')
@@ -87,7 +123,7 @@ export function serverInEnvironment(): string | undefined {
   return url
 }
 
-/** How commands speak to a server. They give up after a few tries, because a person or a script waits for them. */
+/** Commands give up on a server after a few tries, because a person or a script waits for them. */
 export function remoteOptions(): { readonly retries: number; readonly token?: string } {
   const token = process.env.SIGNALBOX_TOKEN
   return { retries: 4, ...(token ? { token } : {}) }
@@ -100,8 +136,7 @@ export function remoteOptions(): { readonly retries: number; readonly token?: st
 export function requireDatabase(command: Command, verb: string, advice: string): void {
   if (resolveGiven('database', sourcesOf(command)) !== undefined) return
   if (serverInEnvironment() === undefined) return
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `SIGNALBOX_URL names a server, and ${verb} works on a database. ${advice} Name the database with --database or SIGNALBOX_DATABASE, or unset SIGNALBOX_URL.`,
   )
 }
@@ -113,6 +148,6 @@ export function requireFile(database: string): void {
   if (existsSync(path)) return
   throw new SignalboxError(
     'schema_missing',
-    `There is no database ${show(path)}. Name it with --database, name a server with --url, or begin one: \`signalbox serve\`, \`signalbox add\`.`,
+    `There is no database ${show(path)}. Name it with --database, name a server with --url, or create one with \`signalbox serve\` or \`signalbox add\`.`,
   )
 }

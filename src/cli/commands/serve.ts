@@ -7,22 +7,20 @@ import type { Backend } from '../../storage/open.ts'
 import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
 import { addSettingFlags, configSources } from '../config/flags.ts'
 import { createTlsReader, type ReadTls } from '../config/named-files.ts'
-import type { Config } from '../config/settings.ts'
-import { nameOfDatabase } from '../config/value-kinds.ts'
-import type { Printer } from '../print.ts'
+import { type Config, type SettingName, settingNames, settings } from '../config/settings.ts'
+import { type Kind, nameOfDatabase } from '../config/value-kinds.ts'
+import { type Printer, printTable } from '../print.ts'
 import { listenForStop } from '../signals.ts'
+import type { Stage } from '../verbs.ts'
 
-/** Closing is bounded by its grace; what still hangs so long after that is ended by force. */
+/** Closing has a grace; this long after it, the process ends by force. */
 const forceAfterMs = 5_000
+/** Long enough after the start for what the first requests load. */
+const collectAfterMs = 2_000
 
 /** `signalbox serve`: runs the server until a signal stops it. `prepare` runs once the configuration is good. */
-export function serveCommand(
-  printer: Printer,
-  prepare: () => Promise<void> = async () => undefined,
-): Command {
+export function serveCommand({ printer, prepareServe }: Stage): Command {
   const command = new Command('serve')
-    .description('run the server until it gets SIGINT (Ctrl+C) or SIGTERM')
-    .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox serve --port 8080\n  signalbox serve --database postgres://app@db/shop --retention 30d\n  SIGNALBOX_PORT=8080 signalbox serve --json\n  signalbox config print',
@@ -32,7 +30,7 @@ export function serveCommand(
       const config = resolveConfig(configSources(command))
       const readTls = await createTlsReader(config)
       const tls = readTls?.()
-      await prepare()
+      await prepareServe?.()
       await serve(config, printer, tls && { ...tls, readAgain: readTls! })
     })
   return addSettingFlags(command)
@@ -50,14 +48,14 @@ async function serve(
 ): Promise<void> {
   const begunAt = performance.now()
   const stop = listenForStop(values.grace + forceAfterMs, (why) => {
-    printer.problem(`${why}; requests that had not ended were cut off.`)
+    printer.problem(`${why}. Open requests were cut off.`)
     process.exit(1)
   })
   // Imported here, so that other commands and the help load neither an engine nor an HTTP server first.
   const { open } = await import('../../index.ts')
   const { database, redis, guards, migrate, thread } = values
   if (!migrate) await requireSchema(database)
-  // The store opens, in its own thread where it has one, while the server is being loaded.
+  // The store opens while the server is being loaded.
   const secretKey = secretKeys.length === 0 ? undefined : secretKeys
   const opening = open(database, { migrate, thread, redis, guards, secretKey, ...moduleOptions(values) })
   const [{ createLog, createServer }] = await Promise.all([import('../../http/server/index.ts'), opening])
@@ -65,7 +63,7 @@ async function serve(
   await using log = createLog({
     level: values.logLevel,
     quietHealth: values.quietHealth,
-    // Standard output is for answers: where it listens.
+    // Standard output is for the address.
     destination: process.stderr,
   })
   const sinceMs = (at: number) => Math.round(performance.now() - at)
@@ -87,11 +85,26 @@ async function serve(
   await announce(values, url, { hasToken: secrets.length > 0, hasSecretKey }, box.backend, printer)
   const readyAt = performance.now()
   log.info('server.ready', { url, afterMs: sinceMs(begunAt) })
+  setTimeout(() => void collectGarbage(), collectAfterMs).unref()
   const signal = await stop.asked
   log.info('server.draining', { signal, graceMs: values.grace })
   const drainingAt = performance.now()
   await server.close()
   log.info('server.stop', { drainedMs: sinceMs(drainingAt), uptimeMs: sinceMs(readyAt) })
+}
+
+/**
+ * Starting leaves about 25 MB of garbage. V8 keeps it while the server is idle, because it collects when memory is asked for.
+ * One collection after the start gives it back to the system.
+ */
+async function collectGarbage(): Promise<void> {
+  const [{ setFlagsFromString }, { runInNewContext }] = await Promise.all([
+    import('node:v8'),
+    import('node:vm'),
+  ])
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as NodeJS.GCFunction
+  await collect({ type: 'major', execution: 'async' })
 }
 
 /** Reads the certificates again on SIGHUP. If they cannot be used, the server keeps the ones it has. */
@@ -107,7 +120,7 @@ function reloadOnHangup(read: () => ReadTls, server: Server, log: Log): void {
   })
 }
 
-/** How the modules behave in every namespace. */
+/** The settings as options of the modules. */
 export function moduleOptions(values: Config): OpenOptions {
   return {
     locks: { multiNode: values.locksMultiNode, conflicts: values.locksConflicts },
@@ -130,10 +143,17 @@ export function moduleOptions(values: Config): OpenOptions {
       policy: { acceptMs: values.dispatchAccept },
     },
     allowPrivate: values.allowPrivate,
+    alerts: {
+      behindMs: values.alertsBehind,
+      noWorkerMs: values.alertsNoWorker,
+      lockMs: values.alertsLock,
+      everyMs: values.alertsEvery,
+    },
+    series: values.series && { minutesMs: values.seriesMinutes, hoursMs: values.seriesHours },
   }
 }
 
-/** Opening a SQLite file brings its schema up to date, so an operator who does not want that gets an error before it is opened. */
+/** Opening a SQLite file migrates it, so --no-migrate is checked before the file is opened. */
 async function requireSchema(database: string): Promise<void> {
   if (database.startsWith('memory:')) return
   const { openMigrator } = await import('../../storage/index.ts')
@@ -149,7 +169,7 @@ async function requireSchema(database: string): Promise<void> {
 
 /** The settings as options of the server. */
 function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
-  const { host, port, allowedHosts, trustedProxies, grace, retention, redact } = values
+  const { host, port, allowedHosts, trustedProxies, grace, retention, redact, fastPath } = values
   const { maxConnections, maxConnectionsPerAddress, maxRequestsPerPrincipal } = values
   const { maxStreamsPerPrincipal, maxFailuresPerAddress } = values
   return {
@@ -160,6 +180,7 @@ function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
     graceMs: grace,
     retentionMs: retention,
     redact,
+    fastPath,
     maxConnections,
     maxConnectionsPerAddress,
     maxRequestsPerPrincipal,
@@ -168,7 +189,7 @@ function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
   }
 }
 
-/** Says where it listens, on what, who may come, and what to try first. */
+/** Prints the address, the database, authentication, and a first request to try. */
 async function announce(
   { json, database }: Config,
   url: string,
@@ -189,8 +210,8 @@ async function announce(
   printer.line(`Database: ${name}`)
   printer.line(
     needsToken
-      ? 'Tokens: needed; `signalbox token create` makes them'
-      : 'Tokens: not needed, for only this machine can reach it',
+      ? 'Authentication: on (`signalbox token create` makes tokens)'
+      : 'Authentication: off (only this machine can reach the server)',
   )
   printer.line(
     hasSecretKey
@@ -199,4 +220,49 @@ async function announce(
   )
   for (const warning of warnings) printer.line(`Warning: ${warning}`)
   printer.line(`Try: curl ${needsToken ? '-H "authorization: Bearer $TOKEN" ' : ''}${url}/v1/queues`)
+}
+
+/** `signalbox config print`: what `serve` would run with, and where each value came from. Opens no store. */
+export function configCommand({ printer }: Stage): Command {
+  const print = addSettingFlags(new Command('print'))
+    .description('print the settings of serve, and where each value comes from')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox config print\n  SIGNALBOX_PORT=8080 signalbox config print --json',
+    )
+    .action(() => {
+      const config = resolveConfig(configSources(print))
+      printConfig(config, printer)
+    })
+  return new Command('config')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox config print\n  signalbox config print --port 8080 --json',
+    )
+    .addCommand(print)
+}
+
+function printConfig(config: ResolvedConfig, printer: Printer): void {
+  const shown = settingNames.map((name) => ({
+    name,
+    value: shownValue(name, config),
+    source: config.sources[name],
+  }))
+  if (config.values.json) {
+    const lines = shown.map(({ name, value, source }) => [name, { value, source }] as const)
+    printer.json({ file: config.file ?? null, settings: Object.fromEntries(lines) })
+    return
+  }
+  const rows = shown.map(({ name, value, source }) => [name, textOf(name, value), source] as const)
+  printTable(printer, ['SETTING', 'VALUE', 'SOURCE'], rows)
+}
+
+function shownValue(name: SettingName, { values }: ResolvedConfig): ReturnType<Kind<unknown>['show']> {
+  return (settings[name].kind as Kind<unknown>).show(values[name])
+}
+
+function textOf(name: SettingName, value: ReturnType<Kind<unknown>['show']>): string {
+  if (value === null || (Array.isArray(value) && value.length === 0))
+    return `(${settings[name].none ?? 'not set'})`
+  return Array.isArray(value) ? value.join(', ') : String(value)
 }

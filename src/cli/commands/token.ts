@@ -1,22 +1,19 @@
 import { Command, Option } from 'commander'
 import type { ListedToken, Scope, Token, Tokens } from '../../access/index.ts'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
-import type { Printer } from '../print.ts'
-import { printTable } from '../table.ts'
-import { remoteOptions, serverOf } from './place.ts'
+import { type Printer, printTable } from '../print.ts'
+import type { Stage } from '../verbs.ts'
+import { readAll, remoteOptions, serverOf } from './place.ts'
 
 /**
  * `signalbox token create|list|revoke`: the tokens of a server, or of a database without a server. On a server it needs a
  * token with the scope admin. On a database it needs none, because a user who can open the database can do everything
  * already; this is the way in when the last token is lost.
  */
-export function tokenCommand(printer: Printer): Command {
+export function tokenCommand({ printer }: Stage): Command {
   return new Command('token')
-    .description('make, list and revoke the tokens that let clients speak to the server')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand(false)
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox token create --name ci --scope work\n  signalbox token ls\n  signalbox token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd',
@@ -26,7 +23,7 @@ export function tokenCommand(printer: Printer): Command {
     .addCommand(revokeCommand(printer))
 }
 
-/** As access has them; said again here, so that a line of help does not load the module. */
+/** Repeated here, so that the help does not load the module of access. */
 const scopes: readonly Scope[] = ['read', 'work', 'admin']
 
 interface CreateFlags {
@@ -41,12 +38,14 @@ interface CreateFlags {
 
 function createCommand(printer: Printer): Command {
   const command = new Command('create')
-    .description('make a token; its secret is printed once, and kept nowhere')
-    .requiredOption('--name <text>', 'whose it is, for people')
-    .addOption(new Option('--scope <scope>', 'what it may do; each includes those before it').choices(scopes))
-    .option('--node <id...>', 'a node it may connect as, and it may do nothing else; its scope is work')
-    .option('--namespace <name>', 'the namespace it speaks for, or * for every one', 'default')
-    .option('--expires <span>', 'how long it counts, such as 12h or 90d (default: until it is revoked)')
+    .description('create a token and print its secret, which is not stored')
+    .requiredOption('--name <text>', 'a name for people')
+    .addOption(
+      new Option('--scope <scope>', 'its rights; each scope includes those before it').choices(scopes),
+    )
+    .option('--node <id...>', 'bind it to these nodes; it can then only connect as them, with the scope work')
+    .option('--namespace <name>', 'its namespace, or * for all', 'default')
+    .option('--expires <span>', 'how long it is valid, such as 12h or 90d (default: until it is revoked)')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox token create --name ci --scope work\n  signalbox token create --name grafana --scope read --expires 90d --json\n  SIGNALBOX_DATABASE=postgres://app@db/shop signalbox token create --name ops --scope admin --namespace "*"\n  signalbox token create --name gpu-7 --node gpu-7\n  umask 077; signalbox token create --name worker --scope work > worker.token',
@@ -80,8 +79,8 @@ interface ListFlags {
 function listCommand(printer: Printer): Command {
   const command = new Command('ls')
     .alias('list')
-    .description('list the tokens, also those that ended')
-    .option('--namespace <name>', 'only those of this namespace')
+    .description('list tokens, including expired and revoked ones')
+    .option('--namespace <name>', 'only this namespace')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox token ls\n  signalbox token ls --namespace shop --json\n  signalbox token ls --url https://jobs.example.com',
@@ -99,14 +98,13 @@ function listCommand(printer: Printer): Command {
 
 function revokeCommand(printer: Printer): Command {
   const command = new Command('revoke')
-    .description('end a token; servers obey within 5 seconds, for open streams too')
+    .description('revoke a token; servers obey within 5 seconds, also for open streams')
     .argument('<id>', 'the id of the token, as list shows it')
     .addHelpText('after', '\nExamples:\n  signalbox token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd')
     .action(async (id: string, { json, url }: { readonly json?: boolean; readonly url?: string }) => {
       const { isSecret } = await import('../../access/index.ts')
       if (isSecret(id))
-        throw new SignalboxError(
-          'invalid_argument',
+        throw invalidArgument(
           'This is the secret of a token, not its id. The id is the part between the first two underscores.',
         )
       await withTokens(command, url, 'look', async (tokens) => {
@@ -121,13 +119,12 @@ function revokeCommand(printer: Printer): Command {
 function finish(command: Command): Command {
   return addDatabaseFlags(
     command
-      .option('--url <url>', 'the server to ask; an admin token stands in SIGNALBOX_TOKEN')
-      .option('--json', 'answer with one line of JSON')
-      .helpOption('-h, --help', 'print this help'),
+      .option('--url <url>', 'the server to use; SIGNALBOX_TOKEN holds an admin token')
+      .option('--json', 'print one line of JSON'),
   )
 }
 
-/** The verbs that a server has as well. It does not say which tokens are live: their instants do. */
+/** The verbs of tokens that a server has too. It does not send `live`; the instants say it. */
 interface PlacedTokens extends Pick<Tokens, 'revoke'> {
   create(token: {
     readonly name: string
@@ -142,13 +139,13 @@ interface PlacedTokens extends Pick<Tokens, 'revoke'> {
   }>
 }
 
-/** After the token was made: the server took it without a token, so it was open until now. */
+/** Whether the server created the token without authentication, so it was open until now. */
 function isOpenServer(command: Command, url: string | undefined): boolean {
   return serverOf(command, { url }) !== undefined && !process.env.SIGNALBOX_TOKEN
 }
 
 const closesServer =
-  'From now on this server needs a token, and this one cannot make others. To make an admin token, name the server’s database: signalbox token create --name ops --scope admin --database URL'
+  'This server now requires a token, and this token cannot create others. To create an admin token, use the database of the server: signalbox token create --name ops --scope admin --database URL'
 
 /**
  * The tokens of a server where one is named, else of the database. `make` brings SQLite's file and schema into being, as
@@ -168,9 +165,8 @@ async function withTokens(
   }
   const database = resolveDatabase(command)
   if (database.startsWith('memory:'))
-    throw new SignalboxError(
-      'invalid_argument',
-      'A memory: database has no tokens that outlive this command.',
+    throw invalidArgument(
+      'A memory: database would lose the token with this command. Name another with --database, or a server with --url.',
     )
   // Imported here, so that other commands and the help do not load an engine first.
   const { openMigrator } = await import('../../storage/index.ts')
@@ -190,18 +186,11 @@ async function withTokens(
 }
 
 async function listAll(tokens: PlacedTokens, namespace: string | undefined): Promise<readonly ListedToken[]> {
-  const items: ListedToken[] = []
-  let cursor: string | undefined
-  do {
-    const page = await tokens.list({
-      limit: 500,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    items.push(...page.items.map((token) => ({ ...token, live: token.live ?? isLive(token) })))
-    cursor = page.cursor ?? undefined
-  } while (cursor !== undefined)
-  return items
+  const given = namespace === undefined ? {} : { namespace }
+  const items = await readAll((cursor) =>
+    tokens.list({ limit: 500, ...given, ...(cursor === undefined ? {} : { cursor }) }),
+  )
+  return items.map((token) => ({ ...token, live: token.live ?? isLive(token) }))
 }
 
 function printTokens(printer: Printer, tokens: readonly ListedToken[]): void {

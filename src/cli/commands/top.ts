@@ -1,10 +1,11 @@
 import { Command, Option } from 'commander'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import { resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
 import { escapeText, type Printer } from '../print.ts'
-import type { PaneName } from '../top/panes.ts'
+import type { PaneName } from '../top/pane.ts'
+import type { Stage } from '../verbs.ts'
 import { addBoxFlags, openPlace, type PlaceFlags, serverOf } from './place.ts'
 
 interface TopFlags extends PlaceFlags {
@@ -13,30 +14,34 @@ interface TopFlags extends PlaceFlags {
   readonly once?: boolean
 }
 
-const choices = ['queues', 'locks', 'nodes', 'contention'] as const satisfies readonly PaneName[]
+const choices = [
+  'queues',
+  'locks',
+  'nodes',
+  'contention',
+  'workers',
+  'tasks',
+] as const satisfies readonly PaneName[]
 
-/** `signalbox top`: a live view of queues, locks, nodes and contention. */
-export function topCommand(printer: Printer): Command {
+/** `signalbox top`: a live view of queues, locks, nodes, contention, workers and tasks. */
+export function topCommand({ printer }: Stage): Command {
   const command = new Command('top')
-    .description('a live view of queues, locks, nodes and contention')
-    .addOption(new Option('--pane <name>', 'what to show first').choices(choices).default('queues'))
-    .option('--every <span>', 'how often to look', '1s')
-    .option('--once', 'print one frame and end')
+    .addOption(new Option('--pane <name>', 'the first pane').choices(choices).default('queues'))
+    .option('--every <span>', 'the refresh interval', '1s')
+    .option('--once', 'print one frame and exit')
     .addHelpText(
       'after',
-      '\nKeys: 1 queues, 2 locks, 3 nodes, 4 contention, j/k move, / filter, p pause, ? help, q or Esc quit.\n' +
+      '\nKeys: 1 queues, 2 locks, 3 nodes, 4 contention, 5 workers, 6 tasks, j/k move, / filter, p pause,\n' +
+        '? help, q or Esc quit.\n' +
         'Capital letters change something, and ask first: P pause or resume a queue, R retry its dead jobs,\n' +
-        'E evict a holder, D drain a node.\n' +
+        'E evict a holder, D drain a node, S stop a worker (P lets it be quiet), X cancel a task.\n' +
         '\nExamples:\n  signalbox top --url http://127.0.0.1:7420\n  signalbox top --pane locks --every 5s\n  signalbox top --once --pane nodes',
     )
     .action(async ({ pane, every, once = false, json = false, ...place }: TopFlags) => {
       const everyMs = spanOf('--every', every, { min: 100, max: 3_600_000 })
       const isLive = !once && !json
       if (isLive && !(process.stdin.isTTY && process.stdout.isTTY))
-        throw new SignalboxError(
-          'invalid_argument',
-          'top needs a terminal. Use --once for one frame, or --json for one snapshot.',
-        )
+        throw invalidArgument('top needs a terminal. Use --once for one frame, or --json for one snapshot.')
       await using box = await openPlace(command, place)
       const where = nameOfPlace(command, place)
       if (json) return void printer.json(await snapshotOf(box))

@@ -29,7 +29,7 @@ test('a channel is tried from here, and what is wrong with it is said without it
   const here = ['--allow-private', '127.0.0.0/8']
   const sent = await signalbox('monitor', 'test', file, ...here)
   assert.deepEqual([sent.code, sent.err], [0, ''])
-  assert.match(sent.out, /^a test message was taken by webhook /)
+  assert.match(sent.out, /^webhook .* accepted a test message/)
 
   const refused = await signalbox('monitor', 'test', file)
   assert.deepEqual([refused.code, refused.out], [1, ''])
@@ -41,12 +41,12 @@ test('a channel is tried from here, and what is wrong with it is said without it
   writeFileSync(file, '{"type":"webhook","secret":"CANARY')
   const broken = await signalbox('monitor', 'test', file)
   assert.equal(broken.code, 2)
-  assert.match(broken.err, /channel.* does not hold JSON\.\n$/)
+  assert.match(broken.err, /channel.* does not contain JSON\.\n$/)
   for (const { out, err } of [sent, refused, told, broken])
     assert.doesNotMatch(out + err, /CANARY|receiver-secret/)
 })
 
-test('bench measures a module in a namespace of its own, and leaves nothing of it behind', async () => {
+test('bench measures a module in a separate namespace, and leaves nothing behind', async () => {
   const file = join(folder, 'mine.db')
   const database = `sqlite:${file}`
   await signalbox('add', 'mine', '--database', database)
@@ -91,7 +91,7 @@ test('bench measures a module in a namespace of its own, and leaves nothing of i
   left.close()
 })
 
-test('whoever looks where no database is is told, and none is made', async () => {
+test('a missing database is reported and not created', async () => {
   const file = join(folder, 'nowhere.db')
   for (const words of ['jobs ls', 'queues ls', 'locks ls', 'schedules ls', 'top --once', 'jobs show x']) {
     const { code, out, err } = await signalbox(...words.split(' '), '--database', `sqlite:${file}`)
@@ -115,7 +115,7 @@ test('with --json what is wrong is one line of JSON with the code, on standard e
   await signalbox('add', 'x', '--database', database)
   assert.deepEqual(await said('jobs', 'show', 'nope', '--json', '--database', database), [
     1,
-    { code: 'not_found', message: 'There is no job "nope": it was never added, or it was pruned.' },
+    { code: 'not_found', message: 'There is no job "nope". It was never added, or it was deleted.' },
   ])
   const [failure, gone] = await said('queues', 'ls', '--json', '--url', 'http://127.0.0.1:9')
   assert.deepEqual([failure, gone.code], [1, 'store_unavailable'])

@@ -11,7 +11,7 @@ import { settingNames, settings, variableOf } from './settings.ts'
 const root = mkdtempSync(join(tmpdir(), 'signalbox-config-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-/** A folder of its own with these files. */
+/** A new folder with these files. */
 function folderWith(files: Readonly<Record<string, string>> = {}): string {
   const folder = mkdtempSync(join(root, 'f-'))
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o600 })
@@ -92,7 +92,15 @@ test('each setting can be said by its variable, as text, and in a file, as JSON,
     allowPrivate: ['127.0.0.0/8, ::1', ['127.0.0.0/8', '::1']],
     migrate: ['false', false],
     thread: ['false', false],
+    fastPath: ['false', false],
     retention: ['30d', '30d'],
+    alertsBehind: ['2m', 120_000],
+    alertsNoWorker: ['30s', '30s'],
+    alertsLock: ['1h', '1h'],
+    alertsEvery: ['5s', 5_000],
+    series: ['false', false],
+    seriesMinutes: ['1d', '1d'],
+    seriesHours: ['30d', '30d'],
     redact: ['password, card.*', ['password', 'card.*']],
     grace: ['250', 250],
     logLevel: ['debug', 'debug'],
@@ -120,8 +128,8 @@ test('timeouts of dispatch that contradict each other are refused, with the sett
     env: { SIGNALBOX_DISPATCH_GONE_AFTER: '4s' },
   })
   assert.deepEqual(lines, [
-    '--dispatch-suspect-after must not be below the heartbeat of nodes (dispatchHeartbeat, 10000 ms).',
-    'SIGNALBOX_DISPATCH_GONE_AFTER must not be below dispatchSuspectAfter (5000 ms): a node is suspect before it is gone.',
+    '--dispatch-suspect-after must not be less than the heartbeat of nodes (dispatchHeartbeat, 10000 ms).',
+    'SIGNALBOX_DISPATCH_GONE_AFTER must not be less than dispatchSuspectAfter (5000 ms): a node is suspect before it is gone.',
   ])
 })
 
@@ -150,7 +158,7 @@ test('everything that is wrong is said at once, each with the place it came from
     /^SIGNALBOX_TOKEN must be a secret.*it has 5 characters, and 32 are the least\.$/,
     /^signalbox\.config\.json: grace must be milliseconds.*not "soon"\.$/,
     /^SIGNALBOX_LOG_LEVEL must be one of.*not "loud"\.$/,
-    /^"SIGNALBOX_PROT" is no variable of Signalbox\. Did you mean SIGNALBOX_PORT\?$/,
+    /^"SIGNALBOX_PROT" is not a variable of Signalbox\. Did you mean SIGNALBOX_PORT\?$/,
     /^signalbox\.config\.json: "prot" is no setting\. Did you mean port\?$/,
     /^signalbox\.config\.json: token is not taken from a file of settings\. Set SIGNALBOX_TOKEN.*$/,
   ]
@@ -170,7 +178,7 @@ test('neither a password nor a secret is in any complaint', () => {
   assert.doesNotMatch(lines.join('\n'), /CANARY/)
 })
 
-test('whoever listens on every address says by which names', () => {
+test('a server on every address needs its host names', () => {
   for (const host of ['0.0.0.0', '::', '[::]']) {
     const [line, ...more] = problemsOf({ env: { SIGNALBOX_HOST: host } })
     assert.deepEqual(more, [])
@@ -274,27 +282,28 @@ test('a command that needs the database alone is not held up by what else is wro
   assert.equal(resolveSetting('database', { flags: { database: 'memory:' }, env, folder }), 'memory:')
 })
 
-test('a command that needs the database alone is told of a name that was meant to be it', () => {
+test('a command that needs only the database reports a misspelt database setting', () => {
   const folder = folderWith({ 'signalbox.config.json': '{"databse":"sqlite:mine.db"}' })
   const given = { flags: {}, env: {}, folder }
   assert.throws(() => resolveSetting('database', given), /"databse" is no setting\. Did you mean database\?$/)
   const env = { SIGNALBOX_DATABSE: 'sqlite:mine.db' }
   assert.throws(
     () => resolveSetting('database', { ...given, env, folder: folderWith({}) }),
-    /"SIGNALBOX_DATABSE" is no variable of Signalbox\. Did you mean SIGNALBOX_DATABASE\?$/,
+    /"SIGNALBOX_DATABSE" is not a variable of Signalbox\. Did you mean SIGNALBOX_DATABASE\?$/,
   )
   assert.equal(resolveSetting('database', { ...given, env: { SIGNALBOX_DATABASE: 'memory:' } }), 'memory:')
   assert.equal(resolveSetting('redis', given), undefined)
 })
 
-test('a name that is like no other is no slip, and stops nobody who needs the database alone', () => {
+test('an unknown setting that resembles no other does not stop a command that needs only the database', () => {
   const folder = folderWith({})
-  // As somebody else's variable may be called.
+  // Another program may have such a variable.
   const env = { SIGNALBOX_DB: 'x', SIGNALBOX_FOO: 'x', SIGNALBOX_READS: 'x' }
   assert.throws(() => resolve({ env, folder }), {
     details: {
       problems: Object.keys(env).map(
-        (name) => `"${name}" is no variable of Signalbox. Unset it; --help of a command has its variables.`,
+        (name) =>
+          `"${name}" is not a variable of Signalbox. Unset it; --help of a command lists its variables.`,
       ),
     },
   })
@@ -418,7 +427,7 @@ test('what is wrong with a YAML file is said with its line and column, and the n
     ['- 1', `${name} must hold an object of settings.`],
     [
       'dispatch: { gone_after: 1s }',
-      `${name}:1:13: dispatch.gone_after must not be below dispatchSuspectAfter (30000 ms): a node is suspect before it is gone.`,
+      `${name}:1:13: dispatch.gone_after must not be less than dispatchSuspectAfter (30000 ms): a node is suspect before it is gone.`,
     ],
   ] as const) {
     const problems = problemsOf({ folder: folderWith({ [name]: text }) })

@@ -1,8 +1,7 @@
 import { show } from '../../core/options.ts'
-import { nearestTo } from '../nearest.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { readSecretKeyFile, readTokenFile } from './named-files.ts'
-import { Problems } from './problems.ts'
+import { nearestTo, Problems } from './problems.ts'
 import { type Config, flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
 import type { Kind } from './value-kinds.ts'
 
@@ -11,8 +10,8 @@ import type { Kind } from './value-kinds.ts'
  *
  *     flags  >  SIGNALBOX_* variables  >  signalbox.config.{ts,json,yaml,yml}  >  defaults
  *
- * Every source is read to its end before anything is refused, so that the operator sees all that is wrong
- * at once, each with its place. Nothing outside is touched but the files that were named.
+ * Every source is read completely before anything is refused, so that the operator sees all mistakes at once, each with its
+ * place. Only the named files are read.
  */
 export interface ResolvedConfig {
   readonly values: Config
@@ -149,33 +148,33 @@ function addUnknownVariables(names: readonly string[], twins: readonly string[],
   for (const name of names) {
     if (twins.includes(name)) continue
     const meant = meantVariable(name, [...usualVariables, ...twins])
-    const advice = meant ? `Did you mean ${meant}?` : 'Unset it; --help of a command has its variables.'
-    problems.add(`${show(name)} is no variable of Signalbox. ${advice}`)
+    const advice = meant ? `Did you mean ${meant}?` : 'Unset it; --help of a command lists its variables.'
+    problems.add(`${show(name)} is not a variable of Signalbox. ${advice}`)
   }
 }
 
-/** All of them begin alike, so a slip is looked for behind that. */
+/** All names share a prefix, so the rest is compared. */
 function meantVariable(name: string, all: readonly string[]): string | undefined {
   const behind = (variable: string) => variable.slice(prefix.length)
   const meant = nearestTo(behind(name), all.map(behind))
   return meant && prefix + meant
 }
 
-/** Values that are sound each by itself, and not together. */
+/** Values that are valid alone but not together. */
 function addClashes(config: Config, sources: Readonly<Record<string, string>>, problems: Problems): void {
   const { host, allowedHosts, dispatchHeartbeat, dispatchSuspectAfter, dispatchGoneAfter } = config
   const suspectAfter = dispatchSuspectAfter ?? 2 * dispatchHeartbeat
   if (suspectAfter < dispatchHeartbeat)
     problems.add(
-      `${sources.dispatchSuspectAfter} must not be below the heartbeat of nodes (dispatchHeartbeat, ${dispatchHeartbeat} ms).`,
+      `${sources.dispatchSuspectAfter} must not be less than the heartbeat of nodes (dispatchHeartbeat, ${dispatchHeartbeat} ms).`,
     )
   if (dispatchGoneAfter !== undefined && dispatchGoneAfter < suspectAfter)
     problems.add(
-      `${sources.dispatchGoneAfter} must not be below dispatchSuspectAfter (${suspectAfter} ms): a node is suspect before it is gone.`,
+      `${sources.dispatchGoneAfter} must not be less than dispatchSuspectAfter (${suspectAfter} ms): a node is suspect before it is gone.`,
     )
   if (/^(0\.0\.0\.0|\[?::\]?)$/.test(host ?? '') && allowedHosts?.length === 0)
     problems.add(
-      `${sources.host} is ${host}, every address of this machine, so the names by which clients reach it must be given: ` +
+      `${sources.host} is ${host}, every address of this machine. Name the hosts that clients use: ` +
         `${flagOf('allowedHosts')} or ${variableOf('allowedHosts')}, such as "jobs.example.com". Other names are refused.`,
     )
 }

@@ -1,3 +1,4 @@
+import type { Range } from '../../core/options.ts'
 import type { LocksOptions } from '../../locks/index.ts'
 import {
   address,
@@ -20,12 +21,14 @@ import {
 
 const day = 86_400_000
 const hour = 3_600_000
+const cap: Range = { min: 1, max: 10_000_000 }
+const path = line(4_096)
 
 type Conflicts = NonNullable<LocksOptions['conflicts']>
 
 /**
  * Everything that can be set, once. From this table follow the flags of `serve`, the environment variables, the keys of
- * the configuration file, `config print` and the table in docs/server.md.
+ * the configuration file, `config print` and the table in docs/configuration.md.
  */
 export interface Config {
   readonly host: string
@@ -57,8 +60,16 @@ export interface Config {
   readonly secretKeyFile: string | undefined
   readonly migrate: boolean
   readonly thread: boolean
+  readonly fastPath: boolean
   /** In milliseconds, as all spans here; undefined is for ever. */
   readonly retention: number | undefined
+  readonly alertsBehind: number
+  readonly alertsNoWorker: number
+  readonly alertsLock: number
+  readonly alertsEvery: number
+  readonly series: boolean
+  readonly seriesMinutes: number
+  readonly seriesHours: number
   readonly redact: readonly string[]
   readonly token: string | undefined
   readonly tokenFile: string | undefined
@@ -95,264 +106,242 @@ export interface Setting<Value> {
 }
 
 export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
-  host: {
-    kind: address,
-    takes: 'address',
-    default: '127.0.0.1',
-    description: 'address to listen on; any but a loopback one needs a token',
-  },
-  port: {
-    kind: wholeNumber({ max: 65_535 }),
-    takes: 'number',
-    default: 7420,
-    description: 'port to listen on, 0 for any free one',
-  },
-  allowedHosts: {
-    kind: hostNames,
-    takes: 'names',
-    default: [],
-    none: 'its own address',
-    description: 'further names by which clients reach it, separated by commas, as behind a proxy',
-  },
-  trustedProxies: {
-    kind: addressRanges,
-    takes: 'ranges',
-    default: [],
-    none: 'none',
-    description: 'addresses of proxies in front whose X-Forwarded-For counts, such as 10.0.0.0/8',
-  },
-  database: {
-    kind: database,
-    takes: 'url',
-    default: 'sqlite:signalbox.db',
-    description: 'sqlite:FILE, postgres://…, mysql://… (MariaDB) or memory:',
-  },
-  redis: {
-    kind: optional(redisAddress),
-    takes: 'url',
-    default: undefined,
-    none: 'the database',
-    description: 'redis://… or rediss://… that holds the locks and guards instead',
-  },
-  locksMultiNode: {
-    kind: trueOrFalse,
-    default: true,
-    description: 'let a caller wait for a busy lock unless it says otherwise',
-  },
-  locksConflicts: {
-    kind: operationPairs,
-    takes: 'pairs',
-    default: [],
-    none: 'none',
-    description: 'operations that exclude each other on a resource, such as pull+delete,update+delete',
-  },
-  guards: {
-    kind: choice(['redis', 'sql']),
-    takes: 'where',
-    default: 'redis',
-    description: 'where guards are kept when there is a Redis: redis or sql',
-  },
-  onceWhenDown: {
-    kind: choice(['open', 'closed']),
-    takes: 'policy',
-    default: 'open',
-    description: 'what guards answer when their store does not: open (go ahead) or closed (do not)',
-  },
-  onceTimeout: {
-    kind: span({ min: 10, max: 600_000 }),
-    takes: 'span',
-    default: 2_000,
-    description: 'how long the store of guards may take to answer',
-  },
-  monitorDistributedLockTtl: {
-    kind: span({ min: 100, max: day }),
-    takes: 'span',
-    default: 30_000,
-    description: 'how long a report has its task before another may take it up',
-  },
-  monitorDistributedNotificationInterval: {
-    kind: span({ max: 365 * day }),
-    takes: 'span',
-    default: 300_000,
-    description: 'how long the same state is not notified again',
-  },
-  monitorDistributedEventDedupTtl: {
-    kind: span({ min: 1, max: 365 * day }),
-    takes: 'span',
-    default: 300_000,
-    description: 'how long the same change counts as the same event',
-  },
-  monitorPerformanceBatchSize: {
-    kind: wholeNumber({ min: 1, max: 1_000 }),
-    takes: 'number',
-    default: 100,
-    description: 'venues of a report that are decided and written together',
-  },
-  monitorPerformanceMaxConcurrent: {
-    kind: wholeNumber({ min: 1, max: 100 }),
-    takes: 'number',
-    default: 10,
-    description: 'batches of a report that are under way at once',
-  },
-  monitorKeep: {
-    kind: span({ min: 60_000, max: 3_650 * day }),
-    takes: 'span',
-    default: 7 * day,
-    description: 'how long decisions and notifications that ended are kept',
-  },
-  dispatchHeartbeat: {
-    kind: span({ min: 10, max: hour }),
-    takes: 'span',
-    default: 15_000,
-    description: 'how often nodes are to send a sign of life',
-  },
-  dispatchSuspectAfter: {
-    kind: optional(span({ min: 10, max: 10 * hour })),
-    takes: 'span',
-    default: undefined,
-    none: 'twice the heartbeat',
-    description: 'a node that is silent for so long gets no new work',
-  },
-  dispatchGoneAfter: {
-    kind: optional(span({ min: 10, max: 10 * hour })),
-    takes: 'span',
-    default: undefined,
-    none: 'three times the heartbeat',
-    description: 'a node that is silent for so long is gone, and its tasks go to others',
-  },
-  dispatchClosedGrace: {
-    kind: span({ max: hour }),
-    takes: 'span',
-    default: 2_000,
-    description: 'how long a node whose connection closed may stay away before it is gone',
-  },
-  dispatchAccept: {
-    kind: span({ max: hour }),
-    takes: 'span',
-    default: 10_000,
-    description: 'how long a node may take to accept a task before another attempt; 0 for no bound',
-  },
-  dispatchLease: {
-    kind: span({ min: 300, max: hour }),
-    takes: 'span',
-    default: 30_000,
-    description: 'how long tasks stay with a server that gives no sign of life',
-  },
-  dispatchServerLease: {
-    kind: span({ min: 300, max: hour }),
-    takes: 'span',
-    default: 10_000,
-    description: 'a server that gives the others no sign of life for so long does not count',
-  },
-  allowPrivate: {
-    kind: addressRanges,
-    takes: 'ranges',
-    default: [],
-    none: 'none',
-    description: 'addresses that notifications may go to although they are not public, such as 127.0.0.0/8',
-  },
-  secretKey: {
-    kind: optional(secretKeyText),
-    secret: true,
-    default: undefined,
-    description:
-      'key of 32 bytes (base64 or hexadecimal) that seals the secrets of channels; several by commas: the first seals',
-  },
-  secretKeyFile: {
-    kind: optional(line(4_096)),
-    takes: 'path',
-    default: undefined,
-    description: 'file of such keys, one a line, which no other user can read',
-  },
-  migrate: {
-    kind: trueOrFalse,
-    default: true,
-    description: 'bring the schema up to date at start',
-  },
-  thread: {
-    kind: trueOrFalse,
-    default: true,
-    description: 'write to SQLite in a separate thread',
-  },
-  retention: {
-    kind: optional(span({ min: 1_000 })),
-    takes: 'span',
-    default: undefined,
-    none: 'for ever',
-    description: 'how long jobs that ended are kept, such as 30d',
-  },
-  redact: {
-    kind: redactPaths,
-    takes: 'paths',
-    default: [],
-    none: 'nothing',
-    description: 'what is not shown of payloads, results and errors, such as password,card.number',
-  },
-  token: {
-    kind: optional(secret),
-    secret: true,
-    default: undefined,
-    description: 'a secret of 32 characters or more that may do everything',
-  },
-  tokenFile: {
-    kind: optional(line(4_096)),
-    takes: 'path',
-    default: undefined,
-    description: 'file of secrets that may do everything, one a line, which no other user can read',
-  },
-  tlsCert: {
-    kind: optional(line(4_096)),
-    takes: 'path',
-    default: undefined,
-    none: 'plain HTTP',
-    description:
-      'file with the certificate of the server in PEM, and those that signed it; SIGHUP reads it again',
-  },
-  tlsKey: {
-    kind: optional(line(4_096)),
-    takes: 'path',
-    default: undefined,
-    description: 'file with the private key of that certificate in PEM, which no other user can read',
-  },
-  tlsClientCa: {
-    kind: optional(line(4_096)),
-    takes: 'path',
-    default: undefined,
-    none: 'clients need no certificate',
-    description: 'file with the certificates in PEM that sign those of clients; others are refused',
-  },
-  grace: {
-    kind: span({ max: 3_600_000 }),
-    takes: 'span',
-    default: 10_000,
-    description: 'how long a stop waits for requests that have begun',
-  },
-  logLevel: {
-    kind: choice(logLevels),
-    takes: 'level',
-    default: 'info',
-    description: `what is logged: ${logLevels.join(', ')}`,
-  },
-  quietHealth: {
-    kind: trueOrFalse,
-    default: false,
-    description: 'do not log requests to /livez, /readyz and /metrics that went well',
-  },
-  maxConnections: cap(20_000, 'the most connections in all'),
-  maxConnectionsPerAddress: cap(12_000, 'the most connections from one address (IPv6: one /64)'),
-  maxRequestsPerPrincipal: cap(2_000, 'the most requests in flight of one token'),
-  maxStreamsPerPrincipal: cap(1_000, 'the most open streams of one token'),
-  maxFailuresPerAddress: cap(300, 'the most wrong tokens from one address within a minute'),
-  json: {
-    kind: trueOrFalse,
-    default: false,
-    description: 'answer in JSON, one line each',
-  },
+  host: valued('address', address, '127.0.0.1', 'address to listen on; any but a loopback one needs a token'),
+  port: count({ max: 65_535 }, 7420, 'port to listen on, 0 for any free one'),
+  allowedHosts: listed(
+    'names',
+    hostNames,
+    'its own address',
+    'further names by which clients reach it, separated by commas, as behind a proxy',
+  ),
+  trustedProxies: listed(
+    'ranges',
+    addressRanges,
+    'none',
+    'addresses of trusted proxies, whose X-Forwarded-For is used, such as 10.0.0.0/8',
+  ),
+  database: valued(
+    'url',
+    database,
+    'sqlite:signalbox.db',
+    'sqlite:FILE, postgres://…, mysql://… (MariaDB) or memory:',
+  ),
+  redis: unset(
+    'url',
+    redisAddress,
+    'redis://… or rediss://… that holds the locks and guards instead',
+    'the database',
+  ),
+  locksMultiNode: toggle(true, 'let a caller wait for a busy lock unless it says otherwise'),
+  locksConflicts: listed(
+    'pairs',
+    operationPairs,
+    'none',
+    'operations that exclude each other on a resource, such as pull+delete,update+delete',
+  ),
+  guards: valued(
+    'where',
+    choice(['redis', 'sql']),
+    'redis',
+    'where guards are kept when there is a Redis: redis or sql',
+  ),
+  onceWhenDown: valued(
+    'policy',
+    choice(['open', 'closed']),
+    'open',
+    'what guards answer when their store does not: open (go ahead) or closed (do not)',
+  ),
+  onceTimeout: time({ min: 10, max: 600_000 }, 2_000, 'how long the store of guards may take to answer'),
+  monitorDistributedLockTtl: time(
+    { min: 100, max: day },
+    30_000,
+    'how long a report has its task before another may take it up',
+  ),
+  monitorDistributedNotificationInterval: time(
+    { max: 365 * day },
+    300_000,
+    'how long the same state is not notified again',
+  ),
+  monitorDistributedEventDedupTtl: time(
+    { min: 1, max: 365 * day },
+    300_000,
+    'how long the same change counts as the same event',
+  ),
+  monitorPerformanceBatchSize: count(
+    { min: 1, max: 1_000 },
+    100,
+    'venues of a report that are decided and written together',
+  ),
+  monitorPerformanceMaxConcurrent: count(
+    { min: 1, max: 100 },
+    10,
+    'batches of a report that are under way at once',
+  ),
+  monitorKeep: time(
+    { min: 60_000, max: 3_650 * day },
+    7 * day,
+    'how long decisions and notifications that ended are kept',
+  ),
+  dispatchHeartbeat: time({ min: 10, max: hour }, 15_000, 'how often nodes are to send a sign of life'),
+  dispatchSuspectAfter: unset(
+    'span',
+    span({ min: 10, max: 10 * hour }),
+    'a node that is silent for so long gets no new work',
+    'twice the heartbeat',
+  ),
+  dispatchGoneAfter: unset(
+    'span',
+    span({ min: 10, max: 10 * hour }),
+    'a node that is silent for so long is gone, and its tasks go to others',
+    'three times the heartbeat',
+  ),
+  dispatchClosedGrace: time(
+    { max: hour },
+    2_000,
+    'how long a disconnected node may stay away before its tasks move to other nodes',
+  ),
+  dispatchAccept: time(
+    { max: hour },
+    10_000,
+    'how long a node may take to accept a task before another attempt; 0 for no bound',
+  ),
+  dispatchLease: time(
+    { min: 300, max: hour },
+    30_000,
+    'how long tasks stay with a server that gives no sign of life',
+  ),
+  dispatchServerLease: time(
+    { min: 300, max: hour },
+    10_000,
+    'a server that gives the others no sign of life for so long does not count',
+  ),
+  allowPrivate: listed(
+    'ranges',
+    addressRanges,
+    'none',
+    'addresses that notifications may go to although they are not public, such as 127.0.0.0/8',
+  ),
+  secretKey: secretly(
+    secretKeyText,
+    'key of 32 bytes (base64 or hexadecimal) that seals the secrets of channels; several by commas: the first seals',
+  ),
+  secretKeyFile: unset('path', path, 'file of such keys, one a line, which no other user can read'),
+  migrate: toggle(true, 'bring the schema up to date at start'),
+  thread: toggle(true, 'write to SQLite in a separate thread'),
+  fastPath: toggle(true, 'read plain requests without the HTTP parser of Node'),
+  retention: unset(
+    'span',
+    span({ min: 1_000 }),
+    'how long jobs that ended are kept, such as 30d',
+    'for ever',
+  ),
+  alertsBehind: time(
+    { min: 1_000, max: 30 * day },
+    300_000,
+    'alert when the oldest ready job of a queue waits longer',
+  ),
+  alertsNoWorker: time(
+    { min: 1_000, max: 30 * day },
+    60_000,
+    'alert when jobs are ready longer and no live worker claims from their queue',
+  ),
+  alertsLock: time({ min: 1_000, max: 30 * day }, 600_000, 'alert when a request waits longer for a lock'),
+  alertsEvery: time(
+    { min: 1_000, max: hour },
+    15_000,
+    'how often alerts are looked for, while a channel wants them',
+  ),
+  series: toggle(true, 'count what happens to jobs, for charts and metrics of the whole fleet'),
+  seriesMinutes: time({ min: hour, max: 3_650 * day }, 2 * day, 'how long these counts are kept by minute'),
+  seriesHours: time({ min: hour, max: 3_650 * day }, 90 * day, 'how long these counts are kept by hour'),
+  redact: listed(
+    'paths',
+    redactPaths,
+    'nothing',
+    'fields to hide in payloads, results and errors, such as password,card.number',
+  ),
+  token: secretly(secret, 'a secret of 32 characters or more that may do everything'),
+  tokenFile: unset(
+    'path',
+    path,
+    'file of secrets that may do everything, one a line, which no other user can read',
+  ),
+  tlsCert: unset(
+    'path',
+    path,
+    'file with the certificate of the server in PEM, and those that signed it; SIGHUP reads it again',
+    'plain HTTP',
+  ),
+  tlsKey: unset(
+    'path',
+    path,
+    'file with the private key of that certificate in PEM, which no other user can read',
+  ),
+  tlsClientCa: unset(
+    'path',
+    path,
+    'file with the certificates in PEM that sign those of clients; others are refused',
+    'clients need no certificate',
+  ),
+  grace: time({ max: 3_600_000 }, 10_000, 'how long a stop waits for requests that have begun'),
+  logLevel: valued(
+    'level',
+    choice(logLevels),
+    'info',
+    `the least level that is logged: ${logLevels.join(', ')}`,
+  ),
+  quietHealth: toggle(false, 'do not log requests to /livez, /readyz and /metrics that went well'),
+  maxConnections: count(cap, 20_000, 'the most connections in all'),
+  maxConnectionsPerAddress: count(cap, 12_000, 'the most connections from one address (IPv6: one /64)'),
+  maxRequestsPerPrincipal: count(cap, 2_000, 'the most requests in flight of one token'),
+  maxStreamsPerPrincipal: count(cap, 1_000, 'the most open streams of one token'),
+  maxFailuresPerAddress: count(cap, 300, 'the most wrong tokens from one address within a minute'),
+  json: toggle(false, 'answer in JSON, one line each'),
 }
 
-/** One of the server's caps. */
-function cap(fallback: number, description: string): Setting<number> {
-  return { kind: wholeNumber({ min: 1, max: 10_000_000 }), takes: 'number', default: fallback, description }
+function valued<Value>(
+  takes: string,
+  kind: Kind<Value>,
+  fallback: Value,
+  description: string,
+): Setting<Value> {
+  return { kind, takes, default: fallback, description }
+}
+
+/** A list, empty by default. `none` says what an empty list means. */
+function listed<Value>(
+  takes: string,
+  kind: Kind<readonly Value[]>,
+  none: string,
+  description: string,
+): Setting<readonly Value[]> {
+  return { kind, takes, default: [], none, description }
+}
+
+/** A setting without a default. `none` says what happens without a value. */
+function unset<Value>(
+  takes: string,
+  kind: Kind<Value>,
+  description: string,
+  none?: string,
+): Setting<Value | undefined> {
+  return { ...valued(takes, optional(kind), undefined, description), ...(none === undefined ? {} : { none }) }
+}
+
+function count(range: Range, fallback: number, description: string): Setting<number> {
+  return valued('number', wholeNumber(range), fallback, description)
+}
+
+function time(range: Range, fallback: number, description: string): Setting<number> {
+  return valued('span', span(range), fallback, description)
+}
+
+function toggle(fallback: boolean, description: string): Setting<boolean> {
+  return { kind: trueOrFalse, default: fallback, description }
+}
+
+function secretly<Value>(kind: Kind<Value>, description: string): Setting<Value | undefined> {
+  return { kind: optional(kind), secret: true, default: undefined, description }
 }
 
 export type SettingName = keyof Config

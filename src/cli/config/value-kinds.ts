@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { parseRanges } from '../../access/index.ts'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, type SignalboxError } from '../../core/errors.ts'
 import { duration, flag, oneOf, type Range, show, text, whole } from '../../core/options.ts'
 import { resolveRedactPaths } from '../../core/redact-paths.ts'
 import { parseSecretKeys } from '../../core/secret-keys.ts'
@@ -59,6 +59,18 @@ export function spanOf(flag: string, given: string, range?: Range): number
 export function spanOf(flag: string, given: string | undefined, range?: Range): number | undefined
 export function spanOf(flag: string, given: string | undefined, range?: Range): number | undefined {
   return given === undefined ? undefined : duration(flag, numberOr(given), range)
+}
+
+/** The JSON that `--payload` gives. */
+export function parsePayload(given: string | undefined): unknown {
+  if (given === undefined) return undefined
+  try {
+    return JSON.parse(given) as unknown
+  } catch (error) {
+    throw invalidArgument(
+      `--payload must be JSON (${(error as Error).message}). Put text in quotes: '"text"'.`,
+    )
+  }
 }
 
 /** Turns digits into a number. Other text stays as it is, so that the check refuses and quotes it. */
@@ -219,5 +231,5 @@ export function optional<Value>(kind: Kind<Value>): Kind<Value | undefined> {
 }
 
 function refuse(name: string, allowed: string): SignalboxError {
-  return new SignalboxError('invalid_argument', `${name} must be ${allowed}.`, { details: { option: name } })
+  return invalidArgument(`${name} must be ${allowed}.`, name)
 }

@@ -19,8 +19,8 @@ export function judgeConfiguration(
           warning(
             'channels',
             sources.allowPrivate,
-            `Notifications may go to addresses that are not public: ${allowPrivate.join(', ')}.`,
-            'A client that may subscribe can make the server call them. Keep the list short.',
+            `Notifications may go to private addresses: ${allowPrivate.join(', ')}.`,
+            'Clients that can subscribe can make the server call these addresses. Keep the list short.',
           ),
         ]),
     ...judgeStores(database, sources.database, redis, sources.redis),
@@ -29,35 +29,35 @@ export function judgeConfiguration(
 
 function judgeBind(host: string, source: string, hasToken: boolean | undefined): readonly Finding[] {
   if (isLoopback(host)) {
-    const who = hasToken ? 'and a token is needed' : 'so no token is needed'
-    return [ok('bind', source, `Only this machine can reach ${host}, ${who}.`)]
+    const who = hasToken ? ', and a token is required' : ', so no token is required'
+    return [ok('bind', source, `Only this machine can reach ${host}${who}.`)]
   }
   return [
     judgeAccess(host, source, hasToken),
     warning(
       'tls',
       source,
-      `Other machines can reach ${host}, and Signalbox speaks plain HTTP: tokens and jobs can be read on the way.`,
-      'Listen on 127.0.0.1 behind a proxy that speaks TLS, or let only the proxy reach this address.',
+      `Other machines can reach ${host} over plain HTTP: tokens and jobs can be read on the network.`,
+      'Set --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy with TLS.',
     ),
   ]
 }
 
 function judgeAccess(host: string, source: string, hasToken: boolean | undefined): Finding {
-  if (hasToken) return ok('bind', source, `Other machines can reach ${host}, and need a token.`)
+  if (hasToken) return ok('bind', source, `Other machines can reach ${host} with a token.`)
   const advice =
-    'Make a token with `signalbox token create`, set SIGNALBOX_TOKEN or --token-file, or listen on 127.0.0.1.'
+    'Create a token with `signalbox token create`, set SIGNALBOX_TOKEN or --token-file, or listen on 127.0.0.1.'
   if (hasToken === undefined)
     return warning(
       'bind',
       source,
-      `Other machines could reach ${host}; whether there is a token, without which serve refuses to start, could not be seen.`,
+      `Other machines could reach ${host}. It is unknown whether there is a token; without one, serve refuses to start.`,
       advice,
     )
   return problem(
     'bind',
     source,
-    `Other machines could reach ${host}, and there is no token, so serve refuses to start.`,
+    `Other machines could reach ${host} without a token, so serve refuses to start.`,
     advice,
   )
 }
@@ -76,7 +76,7 @@ function judgeStores(
   const memory = problem(
     'durability',
     source,
-    'memory: keeps everything in one process, and forgets it when that ends.',
+    'memory: loses all data when the process ends.',
     'Use sqlite:FILE, postgres://… or mysql://… for anything that matters.',
   )
   const open =

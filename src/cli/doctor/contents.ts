@@ -1,15 +1,15 @@
 import type { Token } from '../../access/index.ts'
 import type { QueueStats } from '../../jobs/index.ts'
 import type { MonitorProblems } from '../../monitor/index.ts'
-import { showSpan } from '../table.ts'
+import { showSpan } from '../print.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
-/** So long the oldest ready job of a queue may wait; the dashboard says the same. */
+/** The longest wait of a ready job before its queue counts as behind; the dashboard has the same limit. */
 const behindMs = 60_000
-/** So many jobs that ended are many to keep for ever. */
+/** More ended jobs than this need a retention. */
 export const manyEnded = 10_000
 
-/** What is stuck in queues: dead jobs, paused ones with jobs in them, and jobs that no worker claims. */
+/** Queues with dead jobs, paused queues with ready jobs, and queues that are behind. */
 export function judgeQueues(queues: readonly QueueStats[], now: number): readonly Finding[] {
   const findings = queues.flatMap((line) => judgeQueue(line, now))
   if (findings.length > 0) return findings
@@ -17,7 +17,7 @@ export function judgeQueues(queues: readonly QueueStats[], now: number): readonl
     ok(
       'queues',
       'queues',
-      `${queues.length} looked at: none has dead jobs, is behind, or is paused with jobs in it.`,
+      `${queues.length} checked: none has dead jobs, is behind, or is paused with ready jobs.`,
     ),
   ]
 }
@@ -38,7 +38,7 @@ function judgeQueue({ queue, dead, paused, ready, oldestReadyAt }: QueueStats, n
       warning(
         'queues',
         queue,
-        `It is paused, and ${ready} of its jobs ${ready === 1 ? 'waits' : 'wait'}.`,
+        `It is paused with ${ready} ready job${ready === 1 ? '' : 's'}.`,
         `Resume it with \`signalbox queues resume ${queue}\`.`,
       ),
     )
@@ -47,30 +47,30 @@ function judgeQueue({ queue, dead, paused, ready, oldestReadyAt }: QueueStats, n
       warning(
         'queues',
         queue,
-        `It is behind: ${ready} ready, the oldest for ${showSpan(now - oldestReadyAt)}.`,
-        'Start more workers for it, or look why those that run claim nothing (their kinds, the queue’s limits).',
+        `It is behind: ${ready} ready, the oldest has waited ${showSpan(now - oldestReadyAt)}.`,
+        'Start more workers, or check why the running ones claim nothing (their kinds, the limits of the queue).',
       ),
     )
   return findings
 }
 
-/** Jobs that ended are kept for ever, unless a retention is set. `completed`: at least so many are kept. */
+/** Ended jobs are kept unless a retention is set. `completed`: the least number of completed jobs. */
 export function judgeRetention(source: string, retentionMs: number | undefined, completed: number): Finding {
   if (retentionMs !== undefined)
-    return ok('retention', source, `Jobs that ended are forgotten after ${showSpan(retentionMs)}.`)
+    return ok('retention', source, `Ended jobs are deleted after ${showSpan(retentionMs)}.`)
   if (completed < manyEnded)
-    return ok('retention', source, 'Jobs that ended are kept for ever; there are not many yet.')
+    return ok('retention', source, 'Ended jobs are never deleted; there are not many yet.')
   return warning(
     'retention',
     source,
-    `Jobs that ended are kept for ever, and there are at least ${completed} completed ones.`,
+    `Ended jobs are never deleted, and at least ${completed} are stored.`,
     'Set --retention, such as 30d.',
   )
 }
 
 const soonMs = 7 * 86_400_000
 
-/** What is to be said of the tokens that count, those that ended left out. */
+/** Judges the valid tokens. */
 export function judgeTokens(
   tokens: readonly (Token & { readonly live: boolean })[],
   now: number,
@@ -79,7 +79,11 @@ export function judgeTokens(
   const findings = live.flatMap((token) => judgeToken(token, now))
   if (findings.length > 0) return findings
   return [
-    ok('tokens', 'tokens', live.length === 0 ? 'There are none.' : `${live.length} count, and all is well.`),
+    ok(
+      'tokens',
+      'tokens',
+      live.length === 0 ? 'There are no tokens.' : `${live.length} are valid, without problems.`,
+    ),
   ]
 }
 
@@ -90,8 +94,8 @@ function judgeToken({ id, name, scope, namespace, expiresAt }: Token, now: numbe
       warning(
         'tokens',
         subject,
-        `It may do everything${namespace === '*' ? ' in every namespace' : ''}, for ever.`,
-        `Make one that expires (\`signalbox token create --scope admin --expires 90d\`), then \`signalbox token revoke ${id}\`.`,
+        `It has the scope admin${namespace === '*' ? ' in every namespace' : ''} and never expires.`,
+        `Create one that expires (\`signalbox token create --scope admin --expires 90d\`), then \`signalbox token revoke ${id}\`.`,
       ),
     ]
   if (expiresAt !== null && expiresAt - now < soonMs)
@@ -100,7 +104,7 @@ function judgeToken({ id, name, scope, namespace, expiresAt }: Token, now: numbe
         'tokens',
         subject,
         `It expires in ${showSpan(Math.max(0, expiresAt - now))}.`,
-        'Make another with `signalbox token create` and give it to the user of this one.',
+        'Create another with `signalbox token create` and give it to its user.',
       ),
     ]
   return []
@@ -115,7 +119,7 @@ export function judgeMonitor(
     judgeSecrets(hasKey, source, plain),
     ...unreadable.map(({ subscription, message }) => judgeUnreadable(subscription, message)),
     ...(dead.length === 0
-      ? [ok('notifications', 'subscriptions', 'None has dead notifications.')]
+      ? [ok('notifications', 'subscriptions', 'No dead notifications.')]
       : dead.map(({ subscription, count }) => judgeDead(subscription, count))),
   ]
 }
@@ -126,20 +130,20 @@ function judgeSecrets(hasKey: boolean, source: string, plain: number): Finding {
     return ok(
       'secrets',
       source,
-      'There is no key to seal channel secrets with, and no subscription needs one yet.',
+      'There is no key to encrypt channel secrets, and no subscription needs one yet.',
     )
   if (!hasKey)
     return warning(
       'secrets',
       source,
-      `There is no key, so the secrets of channels are plain text in the database (${many}).`,
+      `There is no key, so channel secrets are plain text in the database (${many}).`,
       'Set SIGNALBOX_SECRET_KEY, such as `openssl rand -base64 32` prints, then run `signalbox monitor reseal`.',
     )
-  if (plain === 0) return ok('secrets', source, 'The secrets of channels are sealed in the database.')
+  if (plain === 0) return ok('secrets', source, 'Channel secrets are encrypted in the database.')
   return warning(
     'secrets',
     source,
-    `The channels of ${many} were stored before there was a key, and are plain text in the database.`,
+    `The channel secrets of ${many} are plain text in the database: they were stored before there was a key.`,
     'Run `signalbox monitor reseal`.',
   )
 }
@@ -151,7 +155,7 @@ export function judgeServedSecrets(
 ): readonly Finding[] {
   if (channels.length === 0) return []
   const plain = channels.filter(({ secrets }) => secrets === 'plain').length
-  if (plain === 0) return [ok('secrets', url, 'The secrets of channels are sealed in the database.')]
+  if (plain === 0) return [ok('secrets', url, 'Channel secrets are encrypted in the database.')]
   return [
     warning(
       'secrets',
@@ -176,7 +180,7 @@ export function judgeUnreadable(subscription: string, message: string | null): F
   return problem(
     'secrets',
     subscription,
-    message ?? 'Its channel is sealed, and the server cannot open it.',
-    'Give the server the key (SIGNALBOX_SECRET_KEY; several are separated by commas).',
+    message ?? 'The server has no key to decrypt its channel.',
+    'Give the server the key (SIGNALBOX_SECRET_KEY; separate several by commas).',
   )
 }

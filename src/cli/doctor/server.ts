@@ -7,7 +7,7 @@ import { type Finding, ok, problem, reasonOf, warning } from './finding.ts'
 import { type ClockReading, judgeClocks, readClock } from './probes.ts'
 import { judgeWarnings } from './store.ts'
 
-/** Looks at a server that runs. Its tokens are looked at where the one used here may see them. */
+/** Checks a running server; its tokens only with an admin token. */
 export async function examineServer(
   url: string,
   options: { readonly token?: string | undefined; readonly namespace?: string | undefined },
@@ -19,10 +19,10 @@ export async function examineServer(
     findings.push(...(await examine(client)))
   } catch (error) {
     const advice = isSignalboxError(error, 'unauthorized')
-      ? 'Set SIGNALBOX_TOKEN to a token that counts.'
+      ? 'Set SIGNALBOX_TOKEN to a valid token.'
       : isSignalboxError(error, 'forbidden')
-        ? 'Use a token that may see this namespace, or another --namespace.'
-        : 'Start the server, or mend its address (--url, SIGNALBOX_URL).'
+        ? 'Use a token for this namespace, or another --namespace.'
+        : 'Start the server, or correct its address (--url, SIGNALBOX_URL).'
     findings.push(problem('server', client.url, reasonOf(error), advice))
   }
   return findings
@@ -35,8 +35,8 @@ function judgeAddress(url: string, hasToken: boolean): readonly Finding[] {
     warning(
       'tls',
       url,
-      `It is reached over plain HTTP: ${hasToken ? 'the token and ' : ''}what is sent can be read on the way.`,
-      'Reach it by https://: give the server a certificate (--tls-cert), or put a proxy with TLS in front.',
+      `The connection is plain HTTP: ${hasToken ? 'the token and ' : ''}all data can be read on the network.`,
+      'Use https://: give the server a certificate (--tls-cert), or put a proxy with TLS in front.',
     ),
   ]
 }
@@ -78,18 +78,18 @@ function judgeVersion(url: string, served: string): readonly Finding[] {
 
 function judgeReadiness(url: string, { checks }: WireOverview['readiness']): readonly Finding[] {
   const failed = checks.filter((check) => !check.ok)
-  if (failed.length === 0) return [ok('ready', url, `It takes work: ${checks.length} checks are well.`)]
+  if (failed.length === 0) return [ok('ready', url, `It is ready: ${checks.length} checks pass.`)]
   return failed.map(({ name, detail }) =>
     problem(
       'ready',
       name,
-      `The server says it is not well${detail === undefined ? '' : `: ${detail}`}.`,
-      'See its log; a loop that stands still goes on after a restart of the server.',
+      `This check of the server fails${detail === undefined ? '' : `: ${detail}`}.`,
+      'See the log of the server. A restart helps when a loop makes no progress.',
     ),
   )
 }
 
-/** What the server itself calls a problem and is not judged above. */
+/** Other problems that the server reports. */
 export function judgeOther({
   kind,
   subject,
@@ -101,7 +101,7 @@ export function judgeOther({
       warning(
         'nodes',
         subject,
-        `${count} wait or are under way, and no node is connected.`,
+        `${count} tasks wait or run, and no node is connected.`,
         'Start nodes, or see `signalbox nodes ls`.',
       ),
     ]

@@ -8,8 +8,7 @@ import { nameOfDatabase } from '../config/value-kinds.ts'
 import { isLoopback, whereOf } from './configuration.ts'
 import { judgeMonitor, judgeQueues, judgeRetention, judgeTokens, manyEnded } from './contents.ts'
 import { type Finding, ok, problem, reasonOf, sentence, warning } from './finding.ts'
-import { type ClockReading, judgeClocks, probeDatabase } from './probes.ts'
-import { examineRedis } from './redis.ts'
+import { type ClockReading, examineRedis, judgeClocks, probeDatabase } from './probes.ts'
 
 /** What was found, and what the configuration's judgement depends on. */
 export interface StoreExamined {
@@ -18,7 +17,7 @@ export interface StoreExamined {
   readonly hasTokens: boolean | undefined
 }
 
-/** Looks at the store that a server started here would open. Nothing is migrated, made or written. */
+/** Checks the store that a server started here would open. Writes nothing. */
 export async function examineStore(config: ResolvedConfig, namespace: string): Promise<StoreExamined> {
   const { database, redis } = config.values
   const clocks: ClockReading[] = []
@@ -55,8 +54,8 @@ async function examineDatabase(
     return { findings: [...findings, ...opened.findings], hasTokens: opened.hasTokens }
   } catch (error) {
     const advice = isSignalboxError(error, 'engine_unsupported')
-      ? 'Use an engine that Signalbox knows.'
-      : 'Start it, or mend its address (--database, SIGNALBOX_DATABASE) and its password.'
+      ? 'Use a supported database.'
+      : 'Start it, or correct its address (--database, SIGNALBOX_DATABASE) and its password.'
     const reason = `It cannot be used: ${sentence(reasonOf(error))}`
     return { findings: [...findings, problem('store', name, reason, advice)], hasTokens: undefined }
   }
@@ -68,8 +67,8 @@ function judgeEncryption(name: string, database: string, isEncrypted: boolean): 
     warning(
       'tls',
       name,
-      'It is another machine, and the connection is not encrypted.',
-      'Ask for TLS in its address (Postgres: ?sslmode=verify-full, MariaDB: ?ssl=true), or be sure that no other machine is on that network.',
+      'The connection to another machine is not encrypted.',
+      'Ask for TLS in its address (Postgres: ?sslmode=verify-full, MariaDB: ?ssl=true), or make sure that the network is private.',
     ),
   ]
 }
@@ -105,10 +104,10 @@ async function examineOpened(
   }
 }
 
-/** What the engine itself complains of; its words say what to do. */
+/** The warnings of the engine, which say what to do. */
 export function judgeWarnings(name: string, warnings: readonly string[]): readonly Finding[] {
-  if (warnings.length === 0) return [ok('durability', name, 'What is answered as written is kept.')]
-  return warnings.map((text) => warning('durability', name, text, 'Change that setting of the engine.'))
+  if (warnings.length === 0) return [ok('durability', name, 'Committed writes survive a crash.')]
+  return warnings.map((text) => warning('durability', name, text, 'Change this setting of the database.'))
 }
 
 async function listTokens({
@@ -165,26 +164,27 @@ export function judgeSchema(
     return warning(
       'schema',
       name,
-      `It has schema ${current}, made by a newer Signalbox; this one (${latest}) may still work on it.`,
-      'Upgrade Signalbox here too, before the next release.',
+      `It has schema ${current} of a newer Signalbox; this version (${latest}) still works with it.`,
+      'Upgrade Signalbox here before the next release.',
     )
   if (current === copyMark)
     return problem(
       'schema',
       name,
-      '`signalbox copy` is filling it, and has not ended.',
-      'Run the same copy again: it goes on from where it was.',
+      'It is the target of an unfinished `signalbox copy`.',
+      'Run the same copy again: it continues.',
     )
   if (current > latest)
     return problem(
       'schema',
       name,
-      `It has schema ${current}, and this Signalbox knows ${latest}: a newer one made it.`,
-      'Upgrade Signalbox here; the database stays as it is.',
+      `It has schema ${current} of a newer Signalbox; this version knows ${latest}.`,
+      'Upgrade Signalbox here.',
     )
   const advice = 'Run `signalbox migrate up`.'
   const steps = `${pending.length} ${pending.length === 1 ? 'step is' : 'steps are'} missing`
-  if (migrates && current === 0) return ok('schema', name, 'There is no schema yet; serve makes it at start.')
+  if (migrates && current === 0)
+    return ok('schema', name, 'There is no schema yet; serve creates it at start.')
   if (migrates)
     return warning(
       'schema',

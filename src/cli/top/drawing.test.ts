@@ -1,9 +1,10 @@
 /** What the live view draws, and how little of it is written. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { intoCells, widthOf } from '../table.ts'
+import { intoCells, widthOf } from '../print.ts'
 import { columnWidths, drawFrame, drawPlain, type Scene } from './frame.ts'
-import { type Look, paneOf, type Row, showMs } from './panes.ts'
+import type { Look, Row } from './pane.ts'
+import { paneOf, showMs } from './panes.ts'
 import { firstState } from './state.ts'
 import { changes, createStyle } from './terminal.ts'
 
@@ -16,7 +17,7 @@ const sceneOf = (rows: readonly Row[], more: Partial<Scene> = {}): Scene => ({
   ...{ state: firstState('queues'), look: lookOf(rows), place: 'http://here', seenAt: '12:00:00' },
   ...{ trouble: '', ...more },
 })
-const queueRow = (name: string) => row(name, '1', '2', '3', '4', '5', '6 s', 'paused')
+const queueRow = (name: string) => row(name, '1', '2', '3', '4', '5', '6 s', '7/8', 'paused')
 
 test('a Chinese character takes two cells, a mark over another none', () => {
   assert.equal(widthOf('mail'), 4)

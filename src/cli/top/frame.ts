@@ -1,5 +1,6 @@
-import { fitWidths, intoCells, widthOf } from '../table.ts'
-import { type Column, type Look, paneOf, panes, type Row } from './panes.ts'
+import { fitWidths, intoCells, widthOf } from '../print.ts'
+import type { Column, Look, Row } from './pane.ts'
+import { paneOf, panes } from './panes.ts'
 import { chosenPlace, type State, shownRows } from './state.ts'
 import type { Size, Style } from './terminal.ts'
 
@@ -61,6 +62,8 @@ const actNames: Readonly<Record<string, string>> = {
   R: 'R retry dead',
   E: 'E evict holder',
   D: 'D drain',
+  S: 'S stop worker',
+  X: 'X cancel task',
 }
 
 function foot(state: State, look: Look | undefined): string {
@@ -118,7 +121,7 @@ export function columnWidths(
 
 const helpLines: readonly string[] = [
   '',
-  '  1  2  3  4       queues, locks, nodes, contention (l, n and c as well)',
+  '  1  2  3  4  5  6 queues, locks, nodes, contention, workers, tasks (l, n, c, w and t as well)',
   '  j  k  ↓  ↑       the next row, the one before',
   '  g  G  PgUp PgDn  the first row, the last, a page',
   '  /                show only rows that contain a text (Enter keeps it, Esc ends it)',
@@ -126,10 +129,12 @@ const helpLines: readonly string[] = [
   '  q  Q  Esc Ctrl+C quit',
   '',
   '  What changes something is a capital letter, and asks first:',
-  '  P                pause or resume the queue',
+  '  P                pause or resume the queue; let the worker be quiet, or resume it',
   '  R                retry the dead jobs of the queue',
   '  E                evict the holder of the lock',
   '  D                drain the node, or give it work again',
+  '  S                stop the worker',
+  '  X                cancel the task',
   '',
   '  Any key closes this.',
 ]

@@ -1,72 +1,40 @@
 import type { WireOverview } from '../../http/client/index.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import type { LockSummary } from '../../locks/index.ts'
-import { escapeText } from '../print.ts'
-import { showSpan } from '../table.ts'
-
-/** What is shown on one page: a table, and how its rows come from the box. */
-export interface Pane {
-  readonly name: PaneName
-  /** The keys that show it; the first is shown. */
-  readonly keys: readonly string[]
-  readonly columns: readonly Column[]
-  /** What an empty table says. */
-  readonly empty: string
-  /** Asks for what is shown, and no more than that. */
-  look(box: Box | RemoteBox): Promise<Look>
-}
-
-export const paneNames = ['queues', 'locks', 'nodes', 'contention'] as const
-export type PaneName = (typeof paneNames)[number]
-
-export interface Column {
-  readonly head: string
-  readonly align: 'left' | 'right'
-}
-
-export interface Look {
-  readonly rows: readonly Row[]
-  /** There are more than are shown. */
-  readonly isCut: boolean
-  /** The same for `--json`. */
-  readonly raw: unknown
-}
-
-export interface Row {
-  /** The same thing has the same id in the next look. */
-  readonly id: string
-  readonly cells: readonly string[]
-  /** It needs attention. */
-  readonly isAlert: boolean
-  /** What can be done to it, by the key that does it. */
-  readonly acts: Readonly<Record<string, Act>>
-}
-
-export interface Act {
-  readonly question: string
-  /** Does it; answers what was done, in words. */
-  perform(box: Box | RemoteBox): Promise<string>
-}
-
-/** More rows than a user scrolls through. */
-const maxRows = 500
+import { escapeText, showSpan } from '../print.ts'
+import { tasks, workers } from './fleet-panes.ts'
+import { columnsOf, lookOf, maxRows, type Pane, type PaneName, type Row } from './pane.ts'
+import { type QueueRate, queueRates } from './rates.ts'
 
 type QueueLine = WireOverview['queues'][number]
 
 const queues: Pane = {
   name: 'queues',
   keys: ['1'],
-  columns: columnsOf('QUEUE', '>READY', '>SCHEDULED', '>WAITING', '>RUNNING', '>DEAD', '>OLDEST', 'STATE'),
+  columns: columnsOf(
+    'QUEUE',
+    '>READY',
+    '>SCHEDULED',
+    '>WAITING',
+    '>RUNNING',
+    '>DEAD',
+    '>OLDEST',
+    '>IN/OUT',
+    'STATE',
+  ),
   empty: 'There are no queues yet.',
   async look(box) {
-    const lines = await box.jobs.stats()
+    const [lines, rates] = await Promise.all([box.jobs.stats(), queueRates(box)])
     const now = Date.now()
     const sorted = lines.toSorted((a, b) => (a.queue < b.queue ? -1 : 1))
-    return lookOf(lines, sorted, (line) => queueRow(line, now))
+    const raw = lines.map((line) => ({ ...line, ...rates?.get(line.queue) }))
+    return lookOf(raw, sorted, (line) => queueRow(line, rates && (rates.get(line.queue) ?? still), now))
   },
 }
 
-function queueRow(line: QueueLine, now: number): Row {
+const still: QueueRate = { addedPerSecond: 0, endedPerSecond: 0 }
+
+function queueRow(line: QueueLine, rate: QueueRate | undefined, now: number): Row {
   const { queue, ready, scheduled, waiting, running, dead, oldestReadyAt, paused, limits } = line
   const name = escapeText(queue)
   return {
@@ -74,6 +42,7 @@ function queueRow(line: QueueLine, now: number): Row {
     cells: [
       ...[name, `${ready}`, `${scheduled}`, `${waiting}`, `${running}`, `${dead}`],
       oldestReadyAt === null ? '-' : showSpan(Math.max(0, now - oldestReadyAt)),
+      rate === undefined ? '-' : `${showRate(rate.addedPerSecond)}/${showRate(rate.endedPerSecond)}`,
       [...(paused ? ['paused'] : []), ...(limits === null ? [] : ['limited'])].join(', '),
     ],
     isAlert: dead > 0 || paused,
@@ -174,7 +143,7 @@ function nodeRow(node: NodeLine, now: number): Row {
       D: {
         question: draining
           ? `Give ${name} work again?`
-          : `Drain ${name}? It gets no new work; what it runs may end.`,
+          : `Drain ${name}? It gets no new tasks; running tasks may finish.`,
         async perform(box) {
           await box.dispatch.drain(nodeId, { on: !draining })
           return draining ? `${name} is given work again` : `${name} is given no new work`
@@ -226,6 +195,11 @@ function contentionRow(
   }
 }
 
+/** Jobs a second, with as many digits as matter. */
+function showRate(rate: number): string {
+  return rate === 0 || rate >= 10 ? `${Math.round(rate)}` : rate.toFixed(1)
+}
+
 /** A wait, with as many digits as matter. */
 export function showMs(ms: number): string {
   if (ms >= 120_000) return showSpan(ms)
@@ -233,19 +207,7 @@ export function showMs(ms: number): string {
   return ms >= 10 || ms === 0 ? `${Math.round(ms)} ms` : `${ms.toFixed(1)} ms`
 }
 
-function lookOf<Item>(raw: unknown, items: readonly Item[], rowOf: (item: Item) => Row): Look {
-  return { raw, rows: items.slice(0, maxRows).map(rowOf), isCut: items.length > maxRows }
-}
-
-/** A head that begins with `>` stands over a column of numbers. */
-function columnsOf(...heads: readonly string[]): readonly Column[] {
-  return heads.map((head) => ({
-    head: head.replace(/^>/, ''),
-    align: head.startsWith('>') ? 'right' : 'left',
-  }))
-}
-
-export const panes: readonly Pane[] = [queues, locks, nodes, contention]
+export const panes: readonly Pane[] = [queues, locks, nodes, contention, workers, tasks]
 
 export function paneOf(name: PaneName): Pane {
   return panes.find((pane) => pane.name === name)!

@@ -1,7 +1,7 @@
 /** What keys do. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Act, Row } from './panes.ts'
+import type { Act, Row } from './pane.ts'
 import { chosenPlace, firstState, press, type State, shownRows, type Wish } from './state.ts'
 import { decodeKeys } from './terminal.ts'
 
@@ -43,6 +43,8 @@ test('the keys of the dashboard show its pages, each looked at at once', () => {
     ['l', 'locks'],
     ['n', 'nodes'],
     ['c', 'contention'],
+    ['w', 'workers'],
+    ['t', 'tasks'],
   ] as const) {
     const { state, wish } = after(['/', 'x', 'enter', key])
     assert.deepEqual([state.pane, state.filter, wish.kind], [pane, '', 'look'])
@@ -81,8 +83,18 @@ test('a capital letter asks first: only y does it, and what it is done to stays 
 test('q, Q, Escape and Ctrl+C quit, digits show pages, p stops and goes on, ? shows help', () => {
   for (const key of ['q', 'Q', 'escape', 'interrupt']) assert.equal(after([key]).wish.kind, 'quit', key)
   assert.equal(after(['/', 'interrupt']).wish.kind, 'quit')
-  const shown = ['1', '2', '3', '4', 'l', 'n', 'c'].map((key) => after([key]).state.pane)
-  assert.deepEqual(shown, ['queues', 'locks', 'nodes', 'contention', 'locks', 'nodes', 'contention'])
+  const shown = ['1', '2', '3', '4', '5', '6', 'l', 'n', 'c'].map((key) => after([key]).state.pane)
+  assert.deepEqual(shown, [
+    'queues',
+    'locks',
+    'nodes',
+    'contention',
+    'workers',
+    'tasks',
+    'locks',
+    'nodes',
+    'contention',
+  ])
   const paused = after(['p'])
   assert.deepEqual([paused.state.isPaused, paused.wish.kind], [true, 'none'])
   assert.equal(after(['l'], paused.state).state.isPaused, true)

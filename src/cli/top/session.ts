@@ -2,10 +2,10 @@ import { isSignalboxError } from '../../core/errors.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import { escapeText } from '../print.ts'
 import { drawFrame, pageSize } from './frame.ts'
-import { type Act, type Look, type PaneName, paneOf } from './panes.ts'
+import type { Act, Look, PaneName } from './pane.ts'
+import { paneOf } from './panes.ts'
 import { firstState, press, type State, shownRows } from './state.ts'
-import type { Style } from './terminal.ts'
-import { decodeKeys, openTerminal, type Terminal } from './terminal.ts'
+import { decodeKeys, openTerminal, type Style, type Terminal } from './terminal.ts'
 
 export interface SessionOptions {
   readonly box: Box | RemoteBox

@@ -1,11 +1,12 @@
-import { type Act, type PaneName, panes, type Row } from './panes.ts'
+import type { Act, PaneName, Row } from './pane.ts'
+import { panes } from './panes.ts'
 
 /**
  * What the person at the terminal has chosen, and what a key makes of it. Pure: what a key asks to be done outside comes
  * back as a wish.
  *
  *     view ──/──▶ filter ──enter, escape──▶ view
- *     view ──P E D R──▶ ask ──y──▶ (act) view
+ *     view ──P E D R S X──▶ ask ──y──▶ (act) view
  *     view ──?──▶ help ──any──▶ view
  */
 export interface State {

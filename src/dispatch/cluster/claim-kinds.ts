@@ -1,14 +1,12 @@
 /**
- * Which tasks this server claims. Alone: all. Else those that a node of its own could do, those that nobody's node could
- * do if it is the first of the servers (somebody must hold them, and see to their deadlines), and those for anybody.
- *
- * What was found is kept: a wish that a node could do is looked at through that node first, and one that none could do
- * is not looked at again before something changed.
+ * Which tasks this server claims. Alone: all. Otherwise those that one of its nodes could do, and those for any server.
+ * The first of the servers also claims tasks that no node could do: one server must hold them and end them at their
+ * deadlines.
  */
 
-import { anyKind } from '../matching/demand-kind.ts'
-import type { Suitability, Wish } from '../matching/suitability.ts'
-import { Stretch } from '../tasks/stretch.ts'
+import type { TaskKind } from '../matching/demand.ts'
+import { anyKind } from '../tasks/task-document.ts'
+import { Stretch } from '../time-limits.ts'
 import type { ClusterDemands } from './cluster-demands.ts'
 import type { ClusterSettings } from './cluster-settings.ts'
 import type { ClusterState } from './cluster-state.ts'
@@ -24,14 +22,13 @@ export interface ClaimKindsParts {
   readonly fleet: SharedFleet
   readonly servers: ServerList
   readonly settings: ClusterSettings
-  readonly suitability: Suitability
   readonly monotonicMs: () => number
   /** There may be more to claim than before. */
   readonly wake: () => void
   readonly onTrouble: (error: unknown) => void
 }
 
-/** One asking of the store. */
+/** One claim of tasks. */
 export interface ClaimAsk {
   /** Null: any. */
   readonly kinds: readonly string[] | null
@@ -43,43 +40,37 @@ export interface ClaimAsk {
 /** Kinds in one claim, and tasks. */
 const kindsPerClaim = 200
 const claimLimit = 500
-/** A net under all: now and then the first server takes a few of whatever is there, also those that other servers could do. */
+/** A safety net: now and then the first server claims a few tasks of any kind. */
 const net = { everyMs: 10_000, limit: 10 } as const
-
-interface Found {
-  nodeId: string | null
-  /** When null was found. */
-  generation: number
-}
 
 /** The kinds to claim. */
 export class ClaimKinds {
   readonly #parts: ClaimKindsParts
-  readonly #own = new Map<string, Found>()
-  readonly #others = new Map<string, Found>()
+  /** By kind, the node that could do it when it was last judged, here and elsewhere: it is tried first. */
+  readonly #own = new Map<string, string>()
+  readonly #others = new Map<string, string>()
   /** Kinds that were yielded just now, and until when they are left to others. */
   readonly #resting = new Map<string, number>()
-  /** Wishes that just came: they are looked at before all others. */
+  /** Kinds that just came: they are judged before all others. */
   readonly #fresh = new Set<string>()
-  #able: Set<string> = new Set([anyKind])
-  /** What has been found by a look at everything that is under way. */
-  #found: Set<string> | null = null
-  #generation = 0
-  #isStale = false
+  /** Kinds that this round has still to judge. */
+  readonly #stale = new Set<string>()
+  /** Another round is needed: nodes or settings changed. */
+  #isOutdated = false
   #isLooking = false
+  readonly #able: Set<string> = new Set([anyKind])
   #netAt: number
 
   constructor(parts: ClaimKindsParts) {
     this.#parts = parts
     this.#netAt = parts.monotonicMs()
     parts.cluster.onChange(({ kind, key, row }) => {
-      if (kind === 'pool') parts.suitability.forget()
       if (kind === 'demand') this.#heard(key, row !== undefined)
       else if (kind !== 'server') this.changed()
     })
   }
 
-  /** What to ask the store for now. */
+  /** The claims to make now. */
   asks(): readonly ClaimAsk[] {
     const { servers, monotonicMs } = this.#parts
     if (servers.others.length === 0) return [{ kinds: null, limit: claimLimit, isWhole: true }]
@@ -96,11 +87,6 @@ export class ClaimKinds {
     return asks
   }
 
-  /** Another whenever nodes, their owners, or what operators decided may be. */
-  get generation(): number {
-    return this.#generation
-  }
-
   get resting(): readonly string[] {
     return [...this.#resting.keys()]
   }
@@ -115,33 +101,25 @@ export class ClaimKinds {
     if (this.#resting.delete(kind)) this.#parts.wake()
   }
 
-  /** Something changed on which the choice depends. */
+  /** Something changed on which the choice depends: all kinds are judged again. */
   changed(): void {
-    this.#generation += 1
-    this.#isStale = true
+    this.#isOutdated = true
     this.#lookSoon()
   }
 
-  /** A new wish finds its nodes without any other being looked at again. */
   #heard(kind: string, isThere: boolean): void {
-    if (isThere) {
-      if (this.#able.has(kind)) return
+    if (!isThere) {
+      for (const each of [this.#fresh, this.#stale, this.#own, this.#others, this.#able]) each.delete(kind)
+    } else if (!this.#able.has(kind)) {
       this.#fresh.add(kind)
       this.#lookSoon()
-      return
     }
-    for (const each of [this.#fresh, this.#own, this.#others, this.#able, this.#found]) each?.delete(kind)
   }
 
   #lookSoon(): void {
     if (this.#isLooking) return
     this.#isLooking = true
-    setImmediate(() => {
-      this.#look().catch((error: unknown) => {
-        this.#isLooking = false
-        this.#parts.onTrouble(error)
-      })
-    })
+    setImmediate(() => void this.#look())
   }
 
   #awake(now: number): readonly string[] {
@@ -149,91 +127,77 @@ export class ClaimKinds {
     return [...this.#able].filter((kind) => !this.#resting.has(kind))
   }
 
+  /** Judges kinds until none is left. Alone, this server claims all there is. */
   async #look(): Promise<void> {
-    const { cluster, servers, wake } = this.#parts
+    const { servers, wake } = this.#parts
     const stretch = new Stretch()
-    await this.#lookAtFresh(stretch)
-    while (this.#isStale && servers.others.length > 0) {
-      this.#isStale = false
-      const found = new Set([anyKind])
-      this.#found = found
-      for (const kind of cluster.rows('demand').keys()) {
-        if (await this.#claims(kind, stretch)) found.add(kind)
-        if (stretch.isOver) await stretch.pause()
-        if (this.#fresh.size > 0) await this.#lookAtFresh(stretch)
-      }
-      const before = this.#able
-      this.#able = found
-      this.#found = null
-      for (const kind of found) {
-        if (before.has(kind)) continue
+    while (servers.others.length > 0) {
+      const kind = this.#next()
+      if (kind === undefined) break
+      if (!(await this.#claims(kind, stretch))) this.#able.delete(kind)
+      else if (!this.#able.has(kind)) {
+        this.#able.add(kind)
         wake()
-        break
       }
-      await stretch.pause()
+      if (stretch.isOver) await stretch.pause()
     }
+    // In the same turn as the last look at what is left: what comes later looks again.
     this.#isLooking = false
-    if (this.#fresh.size > 0) this.#lookSoon()
   }
 
-  async #lookAtFresh(stretch: Stretch): Promise<void> {
-    for (const kind of this.#fresh) {
-      this.#fresh.delete(kind)
-      // Alone it claims all there is; when others come everything is looked at.
-      if (this.#parts.servers.others.length === 0) continue
-      if (!(await this.#claims(kind, stretch))) continue
-      this.#able.add(kind)
-      this.#found?.add(kind)
-      this.#parts.wake()
+  #next(): string | undefined {
+    if (this.#stale.size === 0 && this.#isOutdated) {
+      this.#isOutdated = false
+      for (const kind of this.#parts.cluster.rows('demand').keys()) this.#stale.add(kind)
     }
+    const [kind] = this.#fresh.size > 0 ? this.#fresh : this.#stale
+    if (kind === undefined) return undefined
+    this.#fresh.delete(kind)
+    this.#stale.delete(kind)
+    return kind
   }
 
   async #claims(kind: string, stretch: Stretch): Promise<boolean> {
     const { demands, onTrouble } = this.#parts
     try {
-      const wish = demands.wish(kind)
-      return wish !== undefined && (await this.#isMine(wish, stretch))
+      const taskKind = demands.find(kind)
+      return taskKind !== undefined && (await this.#isMine(taskKind, stretch))
     } catch (error) {
-      // A wish that cannot be read must not keep the others from being claimed.
+      // A row that cannot be decoded must not keep the other kinds from being claimed.
       onTrouble(error)
       return false
     }
   }
 
-  async #isMine(wish: Wish, stretch: Stretch): Promise<boolean> {
-    const { servers, ownNodes, fleet, settings, suitability } = this.#parts
+  async #isMine(taskKind: TaskKind, stretch: Stretch): Promise<boolean> {
+    const { servers, ownNodes, fleet, settings } = this.#parts
     const couldDo = (nodeId: string): boolean => {
       const held = ownNodes.get(nodeId)
-      if (held === undefined || held.isGone) return false
-      return settings.isOpen(nodeId, held.doc.epoch, wish.uses) && suitability.couldDo(wish, held)
+      return held !== undefined && !held.isGone && settings.couldDo(taskKind, nodeId, held.doc)
     }
-    if (await this.#some(this.#own, wish, () => ownNodes.ids(), couldDo, stretch)) return true
+    if (await this.#some(this.#own, taskKind, () => ownNodes.ids(), couldDo, stretch)) return true
     if (!servers.isFirst) return false
-    const couldOther = (nodeId: string) => fleet.couldDo(wish, nodeId)
-    return !(await this.#some(this.#others, wish, () => fleet.ids(), couldOther, stretch))
+    const couldOther = (nodeId: string) => fleet.couldDo(taskKind, nodeId)
+    return !(await this.#some(this.#others, taskKind, () => fleet.ids(), couldOther, stretch))
   }
 
   async #some(
-    found: Map<string, Found>,
-    { kind }: Wish,
+    found: Map<string, string>,
+    { kind }: TaskKind,
     ids: () => Iterable<string>,
     couldDo: (nodeId: string) => boolean,
     stretch: Stretch,
   ): Promise<boolean> {
-    const generation = this.#generation
     const known = found.get(kind)
-    if (known !== undefined) {
-      if (known.nodeId === null && known.generation === generation) return false
-      if (known.nodeId !== null && couldDo(known.nodeId)) return true
-    }
+    if (known !== undefined && couldDo(known)) return true
+    found.delete(kind)
     for (const nodeId of ids()) {
       if (couldDo(nodeId)) {
-        found.set(kind, { nodeId, generation })
+        found.set(kind, nodeId)
         return true
       }
       if (stretch.isOver) await stretch.pause()
     }
-    found.set(kind, { nodeId: null, generation })
     return false
   }
 }

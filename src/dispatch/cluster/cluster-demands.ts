@@ -1,13 +1,12 @@
 /**
- * What tasks ask for, in the cluster state, so that every server knows which kinds its nodes could do. Whoever submits sees to it
- * that the wish is there before the task is. When there are too many, or the cluster state does not answer, the task's kind is
- * one that any server claims: it finds its node all the same, by a longer way.
+ * What tasks ask for, in the cluster state, so that every server knows which kinds its nodes could do. A submit writes
+ * the demand before the task. With too many demands, or a cluster state that does not answer, the task gets a kind that
+ * any server claims; then it takes longer to reach its node.
  */
 
-import { inTime } from '../in-time.ts'
-import type { Asked } from '../matching/demand.ts'
-import { anyKind, demandKind } from '../matching/demand-kind.ts'
-import type { Wish } from '../matching/suitability.ts'
+import type { Asked, TaskKind } from '../matching/demand.ts'
+import { anyKind, demandKind } from '../tasks/task-document.ts'
+import { inTime } from '../time-limits.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /** What the demands need. */
@@ -23,23 +22,23 @@ export interface ClusterDemandsParts {
 
 const keepMs = 86_400_000
 const renewAfterMs = 21_600_000
-/** The most wishes in the cluster state. */
+/** The most demands in the cluster state. */
 const maxDemands = 5_000
-/** So long a submit waits for the cluster state, once for each wish that is new to it. */
+/** How long a submit waits for the cluster state, once for each demand that is new to it. */
 const registerWithinMs = 1_000
 /** After a failed registration, submits do not wait for it for this long. */
 const troubleMs = 5_000
 /** A row that was written is seen in the cluster state by then, or it is not there. */
 const seenWithinMs = 5_000
-/** Wishes that are held are looked over this often, and when a row has gone. */
+/** Demands of held tasks are looked over this often, and when a row has gone. */
 const lookOverEveryMs = 60_000
 /** Rows written at a time. */
 const biteSize = 200
 
-/** The wishes. */
+/** The demands of the cluster. */
 export class ClusterDemands {
   readonly #parts: ClusterDemandsParts
-  /** When a wish was last seen to be in the cluster state, or (as a kind for anybody) that there is no capacity for it. */
+  /** When a kind was last seen in the cluster state, or (as the kind for any server) that the state is full. */
   readonly #known = new Map<string, Known>()
   readonly #registering = new Map<string, Promise<string>>()
   #lookedAt = Number.NEGATIVE_INFINITY
@@ -55,18 +54,11 @@ export class ClusterDemands {
     })
   }
 
-  /** The kind to give to the job of a task that asks for this; null: it takes a look at the cluster state. */
-  knownKind(asked: Asked): string | null {
+  /** The kind for the job of a task that asks for this. A kind that is new here is looked up in the cluster state. */
+  async kindFor(asked: Asked): Promise<string> {
     const kind = demandKind(asked)
     const known = this.#known.get(kind)
-    return known !== undefined && this.#counts(kind, known) ? known.kind : null
-  }
-
-  /** The same, once the cluster state has been looked at. */
-  async kindFor(asked: Asked): Promise<string> {
-    const known = this.knownKind(asked)
-    if (known !== null) return known
-    const kind = demandKind(asked)
+    if (known !== undefined && this.#counts(kind, known)) return known.kind
     let registering = this.#registering.get(kind)
     if (registering === undefined) {
       registering = this.#register(kind, asked).finally(() => this.#registering.delete(kind))
@@ -75,7 +67,7 @@ export class ClusterDemands {
     return registering
   }
 
-  /** Whether others would claim tasks of the kind: it is in the cluster state, or there is no capacity for it and they have that for anybody. */
+  /** Whether other servers would claim tasks of the kind: it is in the cluster state, or the state is full. */
   canBeFound(kind: string): boolean {
     if (this.#has(kind)) return true
     const known = this.#known.get(kind)
@@ -83,19 +75,19 @@ export class ClusterDemands {
   }
 
   /** What tasks of a kind in the cluster state ask for. */
-  wish(kind: string): Wish | undefined {
+  find(kind: string): TaskKind | undefined {
     const row = this.#parts.cluster.rows('demand').get(kind)
     if (row === undefined) return undefined
     const { uses, requires } = row.doc as Asked
     return { kind, uses, requires }
   }
 
-  /** A task of that wish is here: its row may have expired meanwhile, and other servers must find it too. */
+  /** A task of that kind is here: its row may have expired meanwhile, and other servers must find it too. */
   learn({ kind, service, uses, requires }: Asked & { readonly kind: string }): void {
     if (!this.#has(kind)) this.kindFor({ service, uses, requires }).catch(this.#parts.onTrouble)
   }
 
-  /** Writes the rows of wishes held here that have gone, or are getting old: a task may wait for longer than they last. */
+  /** Writes the rows of demands held here that are gone or getting old: a task may wait for longer than a row lasts. */
   async lookOver(): Promise<void> {
     const { held, cluster, isFollowing, monotonicMs, onTrouble } = this.#parts
     if (this.#isLooking || !cluster.isLoaded || !isFollowing()) return
@@ -172,7 +164,7 @@ export class ClusterDemands {
 }
 
 interface Known {
-  /** The kind itself, or the one for anybody. */
+  /** The kind itself, or the one that any server claims. */
   readonly kind: string
   readonly at: number
   readonly until: number

@@ -1,13 +1,15 @@
 /**
  * Pools, cordons and drains: what operators decide, for all servers and for good. The row is written first; every server
- * that reads it tells its registry. So they count wherever a node is, and after a restart too.
+ * that reads it informs its registry. So they count at every server, and after a restart too.
  */
 import { SignalboxError } from '../../core/errors.ts'
-import type { PoolRules } from '../matching/requirement.ts'
+import { slotsFor, type TaskKind } from '../matching/demand.ts'
+import { allHold, type PoolRules } from '../matching/requirement.ts'
 import type { Term } from '../node.ts'
 import type { Command } from '../registry/command.ts'
 import type { Mailbox } from '../registry/mailbox.ts'
 import type { ClusterChange, ClusterState } from './cluster-state.ts'
+import type { NodeDoc } from './node-ownership.ts'
 
 /** What the settings need. */
 export interface ClusterSettingsParts {
@@ -29,7 +31,7 @@ export interface DrainDoc {
 
 /** Tried again so soon when the registry is full of operators' commands. */
 const retryMs = 5
-/** A word that could not be written for so long is not written any more. */
+/** A request that could not be written within this time is given up. */
 const wordWithinMs = 8_000
 
 /** What operators decided. */
@@ -61,12 +63,12 @@ export class ClusterSettings {
     return (this.#parts.cluster.rows('drain').get(nodeId)?.doc as DrainDoc | undefined)?.epoch === epoch
   }
 
-  /** Whether operators let a node have new work that uses these services. */
-  isOpen(nodeId: string, epoch: number, uses: Readonly<Record<string, number>>): boolean {
+  /** Whether a node could do what a task asks for, with free slots or without: operators left it open, and it meets all terms. */
+  couldDo({ uses, requires }: TaskKind, nodeId: string, { epoch, services, labels }: NodeDoc): boolean {
     if (this.isDraining(nodeId, epoch)) return false
     const cordons = this.#cordons.get(nodeId)
-    if (cordons === undefined) return true
-    return !cordons.has(null) && !Object.keys(uses).some((service) => cordons.has(service))
+    if (cordons?.has(null) || Object.keys(uses).some((service) => cordons?.has(service))) return false
+    return slotsFor(uses, services) > 0 && allHold(requires, { services, labels }, this.#rules)
   }
 
   /** The drain that counts for a node that comes in, with its deadline by this process's clock. */
@@ -93,7 +95,7 @@ export class ClusterSettings {
     await this.#write('drain', nodeId, doc)
   }
 
-  /** Resolves when the registry has been told, and has had its turn. */
+  /** Resolves when the registry has applied all commands. */
   async applied(): Promise<void> {
     const { mailbox } = this.#parts
     while (this.#untold.length > 0 && !mailbox.isClosed) await turn()
@@ -159,7 +161,7 @@ export class ClusterSettings {
 
   /** In order, as fast as the registry takes it. */
   #tell(command: Command): void {
-    // Drains are for nodes that are here; others' servers tell theirs.
+    // Drains are for nodes that are here; other servers handle theirs.
     if (command.kind === 'drain' && !this.#parts.isHere(command.nodeId)) return
     this.#untold.push(command)
     if (!this.#isTelling) this.#pump()

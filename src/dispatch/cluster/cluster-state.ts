@@ -1,7 +1,7 @@
 /**
- * The cluster state as this process knows it: it reads what is new, keeps the rows, and tells who listens. Wake-ups say when
- * to look, polling is the truth. What it knows may be a little old; whoever needs certainty writes on the condition of
- * what it saw, and the store decides.
+ * The cluster state as this process knows it: it reads what is new, keeps the rows, and calls its listeners. Wake-ups say
+ * when to read, and polling finds what they missed. The rows may be a little old, so each write is conditional on the
+ * version that the writer saw, and the store decides.
  */
 
 import { Batcher } from '../../core/batcher.ts'
@@ -9,8 +9,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
 import { createNotifier, type Notifier } from '../../core/notifier.ts'
 import type { JobsNotifier } from '../../jobs/index.ts'
-import { inTime } from '../in-time.ts'
-import { Stretch } from '../tasks/stretch.ts'
+import { inTime, Stretch } from '../time-limits.ts'
 import {
   type FleetKind,
   type FleetPage,
@@ -121,7 +120,7 @@ export class ClusterState {
     this.#listeners.push(listener)
   }
 
-  /** Called after each reading, also one that found nothing, and told whether it began anew. */
+  /** Called after each reading, also one that found nothing, with whether it began anew. */
   onRead(listener: (isAnew: boolean) => void): void {
     this.#readListeners.push(listener)
   }
@@ -288,7 +287,7 @@ export class ClusterState {
       try {
         yield { ...row, row: row.doc === null ? undefined : read(row) }
       } catch (error) {
-        // Written by something else than us. The others are other people's affairs.
+        // Another program wrote it. The other rows still count.
         this.#parts.onTrouble(error)
       }
     }
@@ -317,7 +316,7 @@ export class ClusterState {
     for (const listener of this.#listeners) this.#guarded(() => listener(change))
   }
 
-  /** One who cannot bear a row must not keep the others from it, nor from the next. */
+  /** A listener that throws must not keep the others from a row. */
   #guarded(listener: () => void): void {
     try {
       listener()

@@ -1,10 +1,10 @@
 /**
- * Removes from the cluster state what nobody will take off any more: servers that died, their nodes, drains of nodes that are gone,
- * wishes that nobody had for long. Any server may; the first of them does. Each write is on the condition of what was
- * seen, so that whatever came back meanwhile stays.
+ * Removes rows without an owner from the cluster state: dead servers and their nodes, drains of nodes that are gone, and
+ * demands that have expired. The first of the servers does it. Each write is conditional on the version that was read, so
+ * a row that came back meanwhile stays.
  */
 
-import { inTime } from '../in-time.ts'
+import { inTime } from '../time-limits.ts'
 import type { DrainDoc } from './cluster-settings.ts'
 import type { ClusterRow, ClusterState } from './cluster-state.ts'
 import { type FleetKind, type FleetStore, type FleetWrite, tombstoneMs } from './fleet-store.ts'
@@ -24,8 +24,8 @@ export interface ClusterUpkeepParts {
 
 /** Rows that seem to have no owner stay for this long. */
 const patienceMs = 60_000
-/** A wish stays so long beyond its time: the tasks that had it may be found, and its time renewed. */
-const wishPatienceMs = 3_600_000
+/** How long a demand stays beyond its time: a server that still holds such tasks renews it. */
+const demandPatienceMs = 3_600_000
 const pruneEveryMs = 60_000
 const pruneWithinMs = 10_000
 const biteSize = 200
@@ -48,7 +48,7 @@ export class ClusterUpkeep {
     if (!cluster.isLoaded) return
     const orphans = new Map<string, number>()
     const writes: FleetWrite[] = []
-    for (const [kind, key, row] of this.#nobodys()) {
+    for (const [kind, key, row] of this.#ownerless()) {
       const name = `${kind} ${key} ${row.version}`
       const since = this.#orphans.get(name) ?? monotonicMs()
       orphans.set(name, since)
@@ -63,7 +63,7 @@ export class ClusterUpkeep {
     while ((await prune()) >= biteSize);
   }
 
-  *#nobodys(): Generator<readonly [FleetKind, string, ClusterRow]> {
+  *#ownerless(): Generator<readonly [FleetKind, string, ClusterRow]> {
     const { cluster, servers, ownNodes, serverId } = this.#parts
     // Its own that came to nothing are each server's own affair.
     for (const [key, row] of cluster.rows('node')) {
@@ -80,7 +80,7 @@ export class ClusterUpkeep {
       if (node?.epoch !== (row.doc as DrainDoc).epoch) yield ['drain', key, row]
     }
     for (const [key, row] of cluster.rows('demand')) {
-      if (row.expiresAt !== null && row.expiresAt + wishPatienceMs < cluster.readNow)
+      if (row.expiresAt !== null && row.expiresAt + demandPatienceMs < cluster.readNow)
         yield ['demand', key, row]
     }
   }

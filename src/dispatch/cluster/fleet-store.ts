@@ -1,11 +1,11 @@
 /**
- * What servers that share a fleet ask of a backend: a cluster state that all of them read. It holds rows: who the servers are,
+ * What servers that share a fleet ask of a backend: a cluster state that all of them read. It holds rows: the servers,
  * which node is whose, what tasks ask for, pools, cordons, drains. Tasks themselves are jobs and are not on it.
  *
- * Every write is conditional on the version that the writer saw, so of two that cross one is told to look again. Versions
- * come from one counter of the namespace, and a row with a lower version is never seen after one with a higher: whoever
- * has read up to N has missed nothing below it. A row that is removed stays as a row without a document for
- * `tombstoneMs`, so that readers learn of it; who was away for longer than that reads everything anew.
+ * Every write is conditional on the version that the writer saw, so of two writes that cross one is refused. Versions
+ * come from one counter of the namespace, and a row with a lower version never appears after one with a higher: a reader
+ * that has read up to N has missed nothing below it. A removed row stays as a row without a document for `tombstoneMs`,
+ * so that readers learn of it; a reader that was away for longer reads everything anew.
  */
 export interface FleetStore {
   /**
@@ -18,10 +18,9 @@ export interface FleetStore {
   /** One row, as it is now; undefined when there is none, or only what is left of a removed one. */
   find(kind: FleetKind, key: string): Promise<FleetRow | undefined>
   /**
-   * Each is made if the row still has the version `seen` (0: there is none, or it was removed; the version of the removed
-   * row is as good). All in one step of the
-   * store, in the order given; a write that is too late does not stop the others. Answers the new version of each, or
-   * null for too late.
+   * Makes each write whose row still has the version `seen` (0: there is none, or it was removed; the version of the
+   * removed row is as good). All in one step of the store, in the order given; a write that is too late does not stop
+   * the others. Answers the new version of each, or null for too late.
    */
   write(writes: readonly FleetWrite[]): Promise<readonly (number | null)[]>
   /** Forgets up to `limit` rows that were removed longer ago than `olderThanMs`, never the newest row; answers how many. */
@@ -65,5 +64,5 @@ export interface FleetPage {
 /** How long readers may be away before they must read everything anew. */
 export const tombstoneMs = 600_000
 
-/** Rung after a write to the cluster state. */
+/** The wake-up after a write to the cluster state. */
 export const fleetTopic = 'fleet'

@@ -20,7 +20,7 @@ function docOf(entered: ReturnType<typeof enterNode>): NodeDoc {
   return (entered as Extract<typeof entered, { kind: 'entered' }>).doc
 }
 
-test('a node that nobody knows gets the epoch that its server proposes', () => {
+test('an unknown node gets the epoch that its server proposes', () => {
   const doc = docOf(enterNode(undefined, hello('i1'), at))
   assert.deepEqual([doc.epoch, doc.owner, doc.past, doc.joinedAt], [100, 'b', [], 5_000])
 })
@@ -42,7 +42,7 @@ test('another instance takes over with a higher epoch, and the one before stays 
   assert.deepEqual(enterNode(doc, hello('i0'), at), { kind: 'superseded', epoch: 8 })
 })
 
-test('only so many instances are remembered as taken over', () => {
+test('a bounded number of instances is remembered as taken over', () => {
   let doc: NodeDoc = row
   for (let nr = 2; nr < 20; nr += 1) doc = docOf(enterNode(doc, hello(`i${nr}`), at))
   assert.equal(doc.past.length, 8)

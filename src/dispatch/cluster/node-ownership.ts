@@ -2,7 +2,7 @@
  * Whose a node is: the row that says so, and what becomes of it when the node says hello somewhere. Pure; the store makes
  * sure that of two servers that decide at once only one is heard.
  */
-import { tidyServices } from '../matching/capability.ts'
+import { tidyServices } from '../matching/requirement.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
 
 /** A node in the cluster state. Its owner holds its socket, and places its work alone. */
@@ -64,7 +64,7 @@ export function enterNode(row: NodeDoc | undefined, entrant: Entrant, at: Entran
   return { kind: 'entered', doc: { ...same, epoch, past, joinedAt: at.now } }
 }
 
-/** A node that is here with that epoch stays as who it is; unless its row says that it has been elsewhere since. */
+/** A node that is here with that epoch keeps it, unless its row says that it has been at another server since. */
 export function stayNode(row: NodeDoc | undefined, entrant: Entrant, at: Entrance): Entered {
   const isHere =
     row === undefined ||

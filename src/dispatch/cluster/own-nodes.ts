@@ -3,10 +3,9 @@
  * that is done the node is not let in, and when another server has written it since, the node is that one's.
  */
 import { SignalboxError } from '../../core/errors.ts'
-import { inTime } from '../in-time.ts'
-import { tidyServices } from '../matching/capability.ts'
-import { type Offering, offeringOf } from '../matching/suitability.ts'
+import { tidyServices } from '../matching/requirement.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
+import { inTime } from '../time-limits.ts'
 import type { ClusterChange, ClusterRow, ClusterState } from './cluster-state.ts'
 import { type Entered, type Entrant, enterNode, type NodeDoc, stayNode } from './node-ownership.ts'
 
@@ -24,7 +23,7 @@ export interface OwnNodesParts {
   readonly onTrouble: (error: unknown) => void
 }
 
-interface Held extends Offering {
+interface Held {
   readonly nodeId: string
   /** The connection that it is held for. */
   holder: object
@@ -55,7 +54,7 @@ export interface Caller extends Entrant {
 /** So long a node waits at the door. */
 const enterWithinMs = 5_000
 const conflictTries = 8
-/** What one node offers is told to the others this often at most: each time all of them look at everything anew. */
+/** The least time between two writes of a node's offer: after each, all servers judge all kinds again. */
 const refreshEveryMs = 500
 
 /** The nodes of this server. */
@@ -108,8 +107,8 @@ export class OwnNodes {
     return held.doc.epoch
   }
 
-  /** Makes the node this server's; `told` learns what came of it, in the order of the askings; null: it left, or the cluster state did not answer. */
-  enter(caller: Caller, told: (entered: Entered | null) => void): void {
+  /** Makes the node this server's. Calls `done` in the order of the calls; null: it left, or the cluster state did not answer. */
+  enter(caller: Caller, done: (entered: Entered | null) => void): void {
     const { nodeId } = caller
     const { monotonicMs, onTrouble, changed } = this.#parts
     const until = monotonicMs() + enterWithinMs
@@ -127,7 +126,7 @@ export class OwnNodes {
         isLate = true
         onTrouble(error)
       }
-      told(entered)
+      done(entered)
       changed()
     })
   }
@@ -150,11 +149,10 @@ export class OwnNodes {
       services: services === null ? held.doc.services : tidyServices(services),
       labels: labels ?? held.doc.labels,
     }
-    const offering = offeringOf(next.services, next.labels)
-    if (offering.signature === held.signature) return
+    if (offerOf(next) === offerOf(held.doc)) return
     const now = this.#parts.monotonicMs()
     if (now - held.refreshedAt < refreshEveryMs) {
-      Object.assign(held, { doc: next, isStale: true }, offering)
+      Object.assign(held, { doc: next, isStale: true })
       this.#late.add(held)
       this.#lateTimer ??= setTimeout(() => this.#writeLate(), refreshEveryMs)
       return
@@ -272,11 +270,9 @@ export class OwnNodes {
   }
 
   #hold({ nodeId, holder, isWelcomed = false }: Caller, doc: NodeDoc, version: number): void {
-    const { services, labels } = doc
     this.#held.set(nodeId, {
       ...{ nodeId, holder, isWelcomed, doc, version, isGone: false, isStale: false },
       refreshedAt: Number.NEGATIVE_INFINITY,
-      ...offeringOf(services, labels),
     })
     if (doc.owner !== this.#parts.serverId) this.renamed()
   }
@@ -318,7 +314,7 @@ export class OwnNodes {
   }
 
   #rewrite(known: Held, doc: NodeDoc): void {
-    const held = Object.assign(known, { doc, isStale: true }, offeringOf(doc.services, doc.labels))
+    const held = Object.assign(known, { doc, isStale: true })
     this.#parts.changed()
     this.#inLane(held.nodeId, async () => {
       if (this.#held.get(held.nodeId) !== held || !held.isStale) return
@@ -345,7 +341,7 @@ export class OwnNodes {
       }
       const row = await this.#find(key)
       const isMine = row?.doc.owner === this.#parts.serverId && row.doc.instanceId === doc.instanceId
-      // What is older than this server's own word is no answer to it.
+      // A row that is older than this server's own is no answer to it.
       if (row !== undefined && row.version > held.version && !isMine) {
         this.#lose(held, row.doc.instanceId)
         return
@@ -374,6 +370,10 @@ export class OwnNodes {
 interface NodeRow {
   readonly version: number
   readonly doc: NodeDoc
+}
+
+function offerOf({ services, labels }: NodeDoc): string {
+  return JSON.stringify([services, labels])
 }
 
 function asNode(row: ClusterRow | undefined): NodeRow | undefined {

@@ -3,12 +3,13 @@
  * changed, and which of the others live. A server that cannot write its row goes on with its own nodes; others only stop
  * counting on it.
  */
+
 import { createId } from '../../core/ids.ts'
 import type { Snapshot } from '../fleet-snapshot.ts'
-import { Stretch } from '../tasks/stretch.ts'
+import type { NodeLoad, NodeStatus, NodeView } from '../node.ts'
+import { Stretch } from '../time-limits.ts'
 import type { ClusterState } from './cluster-state.ts'
 import type { FleetRow } from './fleet-store.ts'
-import { encodeUsage, type ServerDoc, type Usage } from './usage.ts'
 
 /** What the server list needs. */
 export interface ServerListParts {
@@ -34,7 +35,7 @@ const nodesPerMs = 10
 /** This server and the others. */
 export class ServerList {
   readonly #parts: ServerListParts
-  /** Tells this server's row from that of another one of the same name. */
+  /** Distinguishes this server's row from that of another one of the same name. */
   readonly #instanceId = createId()
   #startedAt = 0
   #seen = 0
@@ -189,4 +190,70 @@ export class ServerList {
     this.#picture = picture
     changed()
   }
+}
+
+/**
+ * How busy one node is, as its server writes it for the others: `[epoch, flags, cpu, gpu, memory, used…]`, with the services in
+ * the order of the node's row. A service that takes no work now has a number below zero. The row of a server holds one
+ * such list a node, so it is short.
+ */
+export type Usage = readonly (number | null)[]
+
+/** A server in the cluster state. */
+export interface ServerDoc {
+  readonly startedAt: number
+  readonly leaseMs: number
+  /** Nodes that it has given up. */
+  readonly gone: number
+  /** Tasks that wait there. */
+  readonly waiting: number
+  readonly usage: Readonly<Record<string, Usage>>
+}
+
+const flags = { suspect: 1, gone: 2, draining: 4, cordoned: 8, overloaded: 16, held: 32 } as const
+
+/** A node's use in numbers. */
+export function encodeUsage(node: NodeView, now: number): Usage {
+  const { status, draining, cordoned, overloaded, heldFor, load, services } = node
+  const flag =
+    (status === 'ready' ? 0 : flags[status]) |
+    (draining ? flags.draining : 0) |
+    (cordoned ? flags.cordoned : 0) |
+    (overloaded ? flags.overloaded : 0) |
+    (heldFor === null ? 0 : flags.held)
+  const used = services.map((service) => {
+    const isOpen = !service.cordoned && (service.restsUntil ?? 0) <= now
+    return isOpen ? service.used : -1 - service.used
+  })
+  return [node.epoch, flag, short(load.cpu), short(load.gpu), short(load.memory), ...used]
+}
+
+/** What is to be read from it. */
+export interface ReadUsage {
+  readonly epoch: number
+  readonly status: NodeStatus
+  readonly overloaded: boolean
+  readonly load: NodeLoad
+  /** It takes new work. */
+  readonly isOpen: boolean
+  readonly services: readonly { readonly used: number; readonly isOpen: boolean }[]
+}
+
+export function decodeUsage([epoch, flag, cpu, gpu, memory, ...used]: Usage): ReadUsage {
+  const bits = flag ?? 0
+  return {
+    epoch: epoch ?? 0,
+    status: bits & flags.gone ? 'gone' : bits & flags.suspect ? 'suspect' : 'ready',
+    overloaded: (bits & flags.overloaded) !== 0,
+    load: { cpu: cpu ?? null, gpu: gpu ?? null, memory: memory ?? null },
+    isOpen: bits === 0,
+    services: used.map((each) => {
+      const count = each ?? 0
+      return { used: count < 0 ? -1 - count : count, isOpen: count >= 0 }
+    }),
+  }
+}
+
+function short(fraction: number | null): number | null {
+  return fraction === null ? null : Math.round(fraction * 1_000) / 1_000
 }

@@ -1,9 +1,9 @@
 /**
  * Several servers, one fleet. The server that holds a node's socket owns the node, and its registry alone places work
- * there; so no slot is ever given out twice, and no reservation is written anywhere. The cluster state says who owns which node
+ * there; so no slot is ever given out twice, and no reservation is written anywhere. The cluster state says which server owns which node
  * and what tasks ask for; tasks find the owner by being claimed by it.
  *
- *   hello ─▶ ownNodes ─row─▶ cluster ◀─rows─ other servers        demands ─▶ kinds ─▶ what intake claims
+ *   hello ─▶ ownNodes ─row─▶ cluster ◀─rows─ other servers        demands ─▶ kinds ─▶ claims
  *                              ├─▶ settings ─▶ registry         servers, fleet ─▶ balancing ─▶ what goes back
  *                              └─▶ fleet: the others' nodes
  */
@@ -11,12 +11,11 @@ import type { JobsNotifier } from '../../jobs/index.ts'
 import type { ResolvedDispatchOptions } from '../dispatch-options.ts'
 import type { DispatchEvent } from '../effect-runner.ts'
 import type { Snapshot } from '../fleet-snapshot.ts'
-import { inTime } from '../in-time.ts'
-import { Suitability } from '../matching/suitability.ts'
 import type { NodeView } from '../node.ts'
 import type { Command } from '../registry/command.ts'
 import type { Mailbox } from '../registry/mailbox.ts'
 import type { Registry } from '../registry/registry.ts'
+import { inTime } from '../time-limits.ts'
 import { Balancing } from './balancing.ts'
 import { ClaimKinds } from './claim-kinds.ts'
 import { ClusterDemands } from './cluster-demands.ts'
@@ -46,8 +45,8 @@ export interface SharingParts {
   readonly mendNodes: () => void
   /** There may be something to claim. */
   readonly wake: () => void
-  /** Wishes to cancel may have come that no wake-up announced. */
-  readonly hearWishes: () => void
+  /** Cancellation requests may have come that no wake-up announced. */
+  readonly checkCancellations: () => void
   readonly log: (event: DispatchEvent) => void
   readonly onTrouble: (error: unknown) => void
 }
@@ -55,7 +54,7 @@ export interface SharingParts {
 const tickMs = 200
 const upkeepEveryMs = 5_000
 /** Where wake-ups do not reach other processes, and there are others. */
-const pollMs = { cluster: 200, claims: 50, wishes: 500 } as const
+const pollMs = { cluster: 200, claims: 50, cancellations: 500 } as const
 const quietPollMs = 1_000
 
 /** All that servers have to do with each other. */
@@ -128,20 +127,19 @@ export class Sharing {
       held: () => registry.heldKinds(),
     })
     const { settings, ownNodes, servers, demands } = this
-    const suitability = new Suitability(() => settings.rules)
     this.fleet = new SharedFleet({
-      ...{ cluster, servers, settings, suitability, changed },
+      ...{ cluster, servers, settings, changed },
       get serverId() {
         return own.serverId
       },
     })
     const { fleet } = this
     this.kinds = new ClaimKinds({
-      ...{ cluster, demands, ownNodes, fleet, servers, settings, suitability, monotonicMs, onTrouble },
+      ...{ cluster, demands, ownNodes, fleet, servers, settings, monotonicMs, onTrouble },
       wake: parts.wake,
     })
     this.#balancing = new Balancing({
-      ...{ cluster, fleet, demands, ownNodes, settings, suitability, kinds: this.kinds },
+      ...{ fleet, demands, ownNodes, settings, kinds: this.kinds },
       ...{ post, now, monotonicMs, onTrouble },
       waiting: () => registry.waitingKinds(),
       nodeViews: () => snapshot.nodes(),
@@ -156,7 +154,7 @@ export class Sharing {
 
   /** Resolves when the cluster state was read, and the registry knows what operators decided. */
   async start(): Promise<void> {
-    const { remoteWakeUps, wake, hearWishes } = this.#parts
+    const { remoteWakeUps, wake, checkCancellations } = this.#parts
     const isShared = () => this.servers.others.length > 0
     this.#isFollowing = true
     this.cluster.follow(quietPollMs)
@@ -169,14 +167,14 @@ export class Sharing {
       this.#intervals.push(
         setInterval(() => isShared() && wake(), pollMs.claims),
         setInterval(() => isShared() && this.cluster.look(), pollMs.cluster),
-        setInterval(() => isShared() && hearWishes(), pollMs.wishes),
+        setInterval(() => isShared() && checkCancellations(), pollMs.cancellations),
       )
     }
     await this.cluster.loaded
     await this.settings.applied()
   }
 
-  /** Tells the others not to count on this server. Its nodes' rows stay: they come back elsewhere as who they are. */
+  /** Removes this server's row. The rows of its nodes stay: they connect to another server under the same epoch. */
   leave(): Promise<void> {
     // Its lease runs out where this does not work.
     this.#leaving ??= this.servers.stop().catch(this.#parts.onTrouble)

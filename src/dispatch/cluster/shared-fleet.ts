@@ -1,42 +1,34 @@
 /** The nodes of the other servers: as readers see them, and how many free slots they have for what waits here. */
 
-import { type Offering, offeringOf, type Suitability, slotsFor, type Wish } from '../matching/suitability.ts'
+import { slotsFor, type TaskKind } from '../matching/demand.ts'
 import type { NodeView } from '../node.ts'
-import type { Stretch } from '../tasks/stretch.ts'
+import type { Stretch } from '../time-limits.ts'
 import type { ClusterSettings } from './cluster-settings.ts'
 import type { ClusterChange, ClusterState } from './cluster-state.ts'
 import type { NodeDoc } from './node-ownership.ts'
 import type { ServerList } from './server-list.ts'
-import { decodeUsage } from './usage.ts'
+import { decodeUsage } from './server-list.ts'
 
 /** What the shared fleet is read from. */
 export interface SharedFleetParts {
   readonly cluster: ClusterState
   readonly servers: ServerList
   readonly settings: ClusterSettings
-  readonly suitability: Suitability
   readonly serverId: string
   /** Which nodes there are, or what they offer, is another than before. */
   readonly changed: () => void
 }
 
-interface RemoteNode extends Offering {
-  readonly nodeId: string
-  readonly doc: NodeDoc
-}
-
-/** How many tasks of a wish fit on nodes that have free slots, now and when they are empty. */
+/** How many tasks of a kind fit on nodes that have free slots, now and when they are empty. */
 export interface Capacity {
   readonly free: number
   readonly size: number
-  /** Some node could do it, with free slots or without. */
-  readonly isAble: boolean
 }
 
 /** The nodes of other servers. */
 export class SharedFleet {
   readonly #parts: SharedFleetParts
-  readonly #nodes = new Map<string, RemoteNode>()
+  readonly #nodes = new Map<string, NodeDoc>()
 
   constructor(parts: SharedFleetParts) {
     this.#parts = parts
@@ -57,22 +49,22 @@ export class SharedFleet {
   }
 
   view(nodeId: string): NodeView | undefined {
-    const node = this.#nodes.get(nodeId)
-    return node === undefined ? undefined : this.#view(node)
+    const doc = this.#nodes.get(nodeId)
+    return doc && this.#view(nodeId, doc)
   }
 
   *views(): Generator<NodeView> {
-    for (const node of this.#nodes.values()) yield this.#view(node)
+    for (const [nodeId, doc] of this.#nodes) yield this.#view(nodeId, doc)
   }
 
   /** Whether a node of a server that lives could do it, with free slots or without. */
-  couldDo(wish: Wish, nodeId: string): boolean {
-    const { servers, settings, suitability } = this.#parts
-    const node = this.#nodes.get(nodeId)
-    if (node === undefined || !servers.isLive(node.doc.owner)) return false
-    if (!settings.isOpen(nodeId, node.doc.epoch, wish.uses) || !suitability.couldDo(wish, node)) return false
-    const usage = servers.usage(node.doc.owner, nodeId)
-    // One that its server has not told of yet just came.
+  couldDo(taskKind: TaskKind, nodeId: string): boolean {
+    const { servers, settings } = this.#parts
+    const doc = this.#nodes.get(nodeId)
+    if (doc === undefined || !servers.isLive(doc.owner) || !settings.couldDo(taskKind, nodeId, doc))
+      return false
+    const usage = servers.usage(doc.owner, nodeId)
+    // A node that its server has not reported yet just came.
     return usage === undefined || decodeUsage(usage).status !== 'gone'
   }
 
@@ -80,42 +72,38 @@ export class SharedFleet {
     return this.#nodes.keys()
   }
 
-  /** Free slots for a wish, as the servers last told, up to so much of it. */
-  async capacity(wish: Wish, wanted: number, stretch: Stretch): Promise<Capacity> {
-    const { servers, settings, suitability } = this.#parts
+  /** Free slots for a kind, as the servers last wrote, up to `wanted`. */
+  async capacity(taskKind: TaskKind, wanted: number, stretch: Stretch): Promise<Capacity> {
+    const { servers, settings } = this.#parts
     let free = 0
     let size = 0
-    let isAble = false
-    for (const node of this.#nodes.values()) {
-      const { nodeId, doc, services } = node
-      const isOpen = servers.isLive(doc.owner) && settings.isOpen(nodeId, doc.epoch, wish.uses)
-      if (isOpen && suitability.couldDo(wish, node)) {
-        isAble = true
-        const here = this.#freeOn(node, wish)
+    for (const [nodeId, doc] of this.#nodes) {
+      if (servers.isLive(doc.owner) && settings.couldDo(taskKind, nodeId, doc)) {
+        const here = this.#freeOn(nodeId, doc, taskKind)
         if (here > 0) {
           free += here
-          size += slotsFor(wish.uses, services)
+          size += slotsFor(taskKind.uses, doc.services)
           if (free >= wanted) break
         }
       }
       if (stretch.isOver) await stretch.pause()
     }
-    return { free, size, isAble }
+    return { free, size }
   }
 
-  #freeOn({ nodeId, doc, services }: RemoteNode, wish: Wish): number {
-    const told = this.#parts.servers.usage(doc.owner, nodeId)
+  #freeOn(nodeId: string, { owner, epoch, services }: NodeDoc, taskKind: TaskKind): number {
+    const told = this.#parts.servers.usage(owner, nodeId)
     if (told === undefined) return 0
     const usage = decodeUsage(told)
-    if (usage.epoch !== doc.epoch || !usage.isOpen || usage.services.length !== services.length) return 0
+    if (usage.epoch !== epoch || !usage.isOpen || usage.services.length !== services.length) return 0
     const left = services.map(({ name, slots }, at) => {
       const { used, isOpen } = usage.services[at]!
       return { name, slots: isOpen ? slots - used : 0 }
     })
-    return slotsFor(wish.uses, left)
+    return slotsFor(taskKind.uses, left)
   }
 
-  #view({ nodeId, doc }: RemoteNode): NodeView {
+  #view(nodeId: string, doc: NodeDoc): NodeView {
     const { servers, settings } = this.#parts
     const { instanceId, epoch, owner, labels, joinedAt } = doc
     const told = servers.usage(owner, nodeId)
@@ -146,7 +134,7 @@ export class SharedFleet {
     if (doc === undefined || doc.owner === this.#parts.serverId) {
       if (!this.#nodes.delete(key)) return
     } else {
-      this.#nodes.set(key, { nodeId: key, doc, ...offeringOf(doc.services, doc.labels) })
+      this.#nodes.set(key, doc)
     }
     this.#parts.changed()
   }

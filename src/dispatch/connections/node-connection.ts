@@ -1,8 +1,10 @@
-/** One socket's node: its frames become commands with the epoch that its welcome gave it. */
+/**
+ * One node's connection, and the frames that both sides speak. A gateway reads and checks frames and knows sockets; the
+ * dispatcher knows neither. Frames become commands with the epoch that the node's welcome gave it.
+ */
 
-import type { Labels, ServiceOffer } from '../node.ts'
-import type { Command } from '../registry/command.ts'
-import type { NodeFrame, NodeLink, NodeSession, ServerFrame } from './node-link.ts'
+import type { Labels, NodeLoad, ServiceOffer } from '../node.ts'
+import type { Command, CommandKind, CommandOf } from '../registry/command.ts'
 
 type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
 type Word = Exclude<NodeFrame, { readonly type: 'hello' }>
@@ -18,9 +20,9 @@ export interface ConnectionParts {
   readonly offers: (services: readonly ServiceOffer[] | null, labels: Labels | null) => void
 }
 
-/** Frames kept for a node that speaks before it was welcomed. */
+/** Frames kept for a node that sends them before its welcome. */
 const maxEarly = 1_000
-/** With so many of them its socket is not read: each may be large. */
+/** With this many the socket is not read: each may be large. */
 const manyEarly = 16
 
 /** A node's connection, from its hello to its end. */
@@ -143,35 +145,88 @@ export class Connection implements NodeSession {
   }
 }
 
-/** Field by field: there are two of these for every task, and copies of parts would be most of what they cost. */
+/** The command that each frame becomes; its other fields are the same. */
+const kinds = {
+  heartbeat: 'heartbeat',
+  update: 'nodeUpdate',
+  bye: 'nodeBye',
+  'task.accept': 'accept',
+  'task.reject': 'reject',
+  'task.progress': 'progress',
+  'task.result': 'result',
+  'task.fail': 'fail',
+} as const
+
 function commandOf(frame: Word, nodeId: string, epoch: number): Command {
-  switch (frame.type) {
-    case 'heartbeat': {
-      const { load, running, countedSeq } = frame
-      return { kind: 'heartbeat', nodeId, epoch, load, running, countedSeq }
+  const { type, ...fields } = frame
+  if (frame.type !== 'task.fail') return { kind: kinds[type], nodeId, epoch, ...fields } as Command
+  const { code = 'failed', message } = frame.error
+  const { taskId, attempt, retryable } = frame
+  return { kind: 'fail', nodeId, epoch, taskId, attempt, error: { code, message }, retryable }
+}
+
+/** The fields that a frame and its command share. */
+type FieldsOf<Kind extends CommandKind> = Omit<CommandOf<Kind>, 'kind' | 'nodeId' | 'epoch'>
+
+/** A frame from a node. Unknown fields are ignored. */
+export type NodeFrame =
+  | ({ readonly type: 'hello'; readonly nodeId: string; readonly protocol: 1 } & Omit<
+      FieldsOf<'nodeHello'>,
+      'isDraining'
+    >)
+  | ({ readonly type: 'heartbeat'; readonly load: NodeLoad } & FieldsOf<'heartbeat'>)
+  | ({ readonly type: 'task.accept' } & FieldsOf<'accept'>)
+  | ({ readonly type: 'task.reject' } & FieldsOf<'reject'>)
+  | ({ readonly type: 'task.progress' } & FieldsOf<'progress'>)
+  | ({ readonly type: 'task.result' } & FieldsOf<'result'>)
+  | ({
+      readonly type: 'task.fail'
+      readonly error: { readonly code?: string; readonly message: string }
+    } & Omit<FieldsOf<'fail'>, 'error'>)
+  | ({ readonly type: 'update' } & FieldsOf<'nodeUpdate'>)
+  | { readonly type: 'bye' }
+
+/** A frame to a node. */
+export type ServerFrame =
+  | { readonly type: 'welcome'; readonly epoch: number; readonly heartbeatMs: number }
+  | {
+      readonly type: 'task.assign'
+      readonly taskId: string
+      readonly attempt: number
+      readonly service: string
+      readonly payload: unknown
+      readonly deadlineAt: number | null
     }
-    case 'update':
-      return { kind: 'nodeUpdate', nodeId, epoch, services: frame.services, labels: frame.labels }
-    case 'bye':
-      return { kind: 'nodeBye', nodeId, epoch }
-    case 'task.accept':
-      return { kind: 'accept', nodeId, epoch, taskId: frame.taskId, attempt: frame.attempt }
-    case 'task.reject': {
-      const { taskId, attempt, reason, retryAfterMs } = frame
-      return { kind: 'reject', nodeId, epoch, taskId, attempt, reason, retryAfterMs }
+  | {
+      readonly type: 'task.cancel' | 'task.stale' | 'task.settled'
+      readonly taskId: string
+      readonly attempt: number
     }
-    case 'task.progress': {
-      const { taskId, attempt, percent, note } = frame
-      return { kind: 'progress', nodeId, epoch, taskId, attempt, percent, note }
-    }
-    case 'task.result': {
-      const { taskId, attempt, output } = frame
-      return { kind: 'result', nodeId, epoch, taskId, attempt, output }
-    }
-    case 'task.fail': {
-      const { taskId, attempt, retryable } = frame
-      const { code = 'failed', message } = frame.error
-      return { kind: 'fail', nodeId, epoch, taskId, attempt, error: { code, message }, retryable }
-    }
-  }
+  | { readonly type: 'drain' }
+  | { readonly type: 'error'; readonly code: string; readonly message: string }
+
+/** A node's socket, as the dispatcher uses it. Neither throws. */
+export interface NodeLink {
+  /** False: it is closed, or its reader is too slow and it was closed for that. */
+  send(frame: ServerFrame): boolean
+  close(code: number, reason: string): void
+}
+
+/** A connection that the dispatcher holds, from `hello` on. */
+export interface NodeSession {
+  /** A frame after `hello`, checked. */
+  receive(frame: Exclude<NodeFrame, { readonly type: 'hello' }>): void
+  /** Any sign of life: a pong, a frame that was refused. */
+  alive(): void
+  /** The socket has closed. */
+  closed(reason: string): void
+  /** Too many results wait: do not read from this socket until `whenReady` resolves. */
+  readonly isFull: boolean
+  whenReady(): Promise<void>
+}
+
+/** Where sockets bring their nodes. */
+export interface NodeConnector {
+  connect(hello: Extract<NodeFrame, { readonly type: 'hello' }>, link: NodeLink): NodeSession
+  readonly heartbeatMs: number
 }

@@ -1,23 +1,23 @@
 /**
- * Where sockets bring their nodes, and who is taken for dead. Three things look alike from here and are told apart:
+ * Takes the nodes of sockets, and decides which nodes are dead. Three things look alike and are distinguished:
  *
  * - A closed socket: suspect at once, dead when it has not come back within `closedGraceMs`.
  * - Silence on an open one: suspect after two heartbeats, dead after three.
- * - Our own stall: when the sweep itself comes late, nobody could be heard meanwhile, so all clocks are moved on by that.
+ * - This process's stall: when the sweep comes late, no node could be heard meanwhile, so all clocks move on by that time.
  *
- * And when very many seem to die at once, it is more likely us, or the network, than them: at most a fifth of the fleet
- * (five nodes in a small one) is given up within five seconds; the others stay suspect, without new work, until their turn.
+ * When very many nodes seem to die at once, the cause is more likely this server or the network. So at most a fifth of the
+ * fleet (five nodes in a small one) is given up within five seconds; the others stay suspect, without new work.
  *
- * A node is let in when its row in the cluster state says that it is this server's. One that comes back while its place is still
- * kept needs nobody's leave; all others wait at the door for the cluster state, and nobody else waits with them.
+ * A node is welcomed when its row in the cluster state names this server. One that comes back while its row is still here
+ * is welcomed at once; every other node waits for the cluster state, and holds up no one else.
  */
 
 import type { ClusterSettings } from '../cluster/cluster-settings.ts'
 import type { Entered } from '../cluster/node-ownership.ts'
 import type { OwnNodes } from '../cluster/own-nodes.ts'
 import type { Command } from '../registry/command.ts'
+import type { NodeConnector, NodeFrame, NodeLink, NodeSession, ServerFrame } from './node-connection.ts'
 import { Connection, type ConnectionParts } from './node-connection.ts'
-import type { NodeConnector, NodeFrame, NodeLink, NodeSession, ServerFrame } from './node-link.ts'
 
 type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
 
@@ -123,7 +123,7 @@ export class NodeConnections implements NodeConnector {
     const command = {
       kind: 'nodeHello',
       ...{ nodeId, instanceId, epoch, services, labels, running },
-      // It is closed for new work from the first moment; the rest is told when it is there.
+      // It is closed for new work from the first moment; the deadline follows with the welcome.
       isDraining: this.#parts.settings.drainOf(nodeId, epoch) !== undefined,
     } as const
     this.#helloed.set(command, connection)
@@ -182,7 +182,7 @@ export class NodeConnections implements NodeConnector {
       this.#keeping.delete(connection)
       if (entered === null) return
       if (!isThere()) {
-        // Too late for the registry's word that it is gone: that came first.
+        // The registry reported before that it is gone.
         if (this.#current.get(nodeId) !== connection) ownNodes.abandon(nodeId, connection)
       } else if (entered.kind !== 'entered') {
         this.#end(connection, 4404, 'say hello again')
@@ -251,7 +251,7 @@ export class NodeConnections implements NodeConnector {
     this.#isBraking = heldBack > 0
   }
 
-  /** Lets sockets be read again that were told to wait. */
+  /** Lets sockets be read again that had to wait. */
   relieve(): void {
     if (this.#waiters.length === 0 || this.#parts.isFull()) return
     for (const wake of this.#waiters.splice(0)) wake()
@@ -269,7 +269,7 @@ export class NodeConnections implements NodeConnector {
     for (const wake of this.#waiters.splice(0)) wake()
   }
 
-  /** Why it is dead, if it is; suspicion is told on the way. */
+  /** Why it is dead; null: it lives. Reports a suspect node on the way. */
   #judge(connection: Connection, at: number): string | null {
     const { suspectAfterMs, goneAfterMs, closedGraceMs } = this.#parts.policy
     const { closedAt, closedFor, seenAt } = connection

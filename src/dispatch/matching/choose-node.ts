@@ -1,15 +1,14 @@
 /**
- * Which node a task goes to. At most `maxPoolsScanned` pools are looked at, each by its lowest bucket; in the best one
- * two nodes are drawn and the less loaded is taken, so that servers with the same view do not all take the same node.
+ * Chooses the node for a task. It looks at no more than `maxPoolsScanned` pools, each by its lowest bucket. From the best
+ * one it draws two nodes and takes the less loaded, so that servers with the same view do not all take the same node.
  */
 
-import type { RegistryPolicy } from '../registry/policy.ts'
-import type { Dice } from '../registry/seeded-random.ts'
-import type { FleetNode } from './fleet-node.ts'
+import type { RegistryPolicy } from '../registry/registry-state.ts'
+import type { FleetNode } from './fleet.ts'
 import type { Generation } from './generation.ts'
 import type { Row, View } from './pool.ts'
 
-/** What a task would rather have: its session's node, and not the one that failed it. */
+/** What a task prefers: its session's node, and not the node that failed it. */
 export interface Wishes {
   readonly sticky: FleetNode | undefined
   readonly shunned: string | null
@@ -77,4 +76,57 @@ function another(view: View, shunned: string): FleetNode | null {
     }
   }
   return null
+}
+
+/** Dice that fall the same way for the same seed: the registry's only randomness. */
+export class Dice {
+  #state: number
+
+  constructor(seed: number) {
+    // xorshift stays at zero for ever when it starts there.
+    this.#state = seed | 0 || 0x9e3779b9
+  }
+
+  /** A whole number from 0 to `sides - 1`. */
+  roll(sides: number): number {
+    let state = this.#state
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    this.#state = state
+    return (state >>> 0) % sides
+  }
+}
+
+/** The node of each session: remembered for `keepMs` after its last task, for `limit` sessions at most. */
+export class Sessions {
+  /** In the order of their last use, so that the oldest are the first. */
+  readonly #nodes = new Map<string, { readonly nodeId: string; readonly until: number }>()
+  readonly #keepMs: number
+  readonly #limit: number
+
+  constructor(keepMs: number, limit: number) {
+    this.#keepMs = keepMs
+    this.#limit = limit
+  }
+
+  get size(): number {
+    return this.#nodes.size
+  }
+
+  find(session: string, now: number): string | undefined {
+    const known = this.#nodes.get(session)
+    return known !== undefined && known.until > now ? known.nodeId : undefined
+  }
+
+  bind(session: string, nodeId: string, now: number): void {
+    this.#nodes.delete(session)
+    this.#nodes.set(session, { nodeId, until: now + this.#keepMs })
+    // Each new one removes one that ran out or is too many, so no sweep is needed.
+    for (const [oldest, { until }] of this.#nodes) {
+      if (until > now && this.#nodes.size <= this.#limit) break
+      this.#nodes.delete(oldest)
+      if (this.#nodes.size <= this.#limit) break
+    }
+  }
 }

@@ -24,7 +24,7 @@ function demandsWithNotes(limit = defaultLimit) {
   return { demands, made, dropped }
 }
 
-test('tasks that ask for the same have one demand, though each says it in words of its own', () => {
+test('tasks that ask for the same have one demand, whatever the order of their fields', () => {
   const { demands } = demandsWithNotes()
   const first = demands.of(taskFor('en'))
   assert.equal(demands.of(taskFor('en')), first)
@@ -36,7 +36,7 @@ test('tasks that ask for the same have one demand, though each says it in words 
   assert.equal(demands.of(taskFor('fr', 'en')), other)
 })
 
-test('what is asked for again and again outlives what comes once, and both stay within the limit', () => {
+test('a demand that is asked for repeatedly outlives demands that come once, within the limit', () => {
   const { demands, made, dropped } = demandsWithNotes()
   const steady = demands.of(taskFor('steady'))
   for (let nth = 0; nth < 1_000; nth += 1) {
@@ -48,7 +48,7 @@ test('what is asked for again and again outlives what comes once, and both stay 
   assert.equal(dropped.length, made.length - demands.size)
 })
 
-test('whoever asks for everything twice is forgotten too', () => {
+test('demands that are asked for twice are forgotten too', () => {
   const { demands } = demandsWithNotes()
   for (let nth = 0; nth < 1_000; nth += 1) {
     const demand = demands.of(taskFor(`twice-${nth}`))

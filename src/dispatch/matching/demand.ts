@@ -1,10 +1,10 @@
 /**
- * What tasks ask for, each distinct wish once. A shape is how many slots of which services a task takes; a demand is a
+ * What tasks ask for, each distinct demand once. A shape is how many slots of which services a task takes; a demand is a
  * shape with requirements. Tasks of one demand wait in one wait queue and are matched with pools together.
  */
+
 import type { TaskSpec, Term } from '../node.ts'
-import { isSameJson } from '../same-json.ts'
-import { WaitQueue } from '../waiting/wait-queue.ts'
+import { WaitQueue } from '../registry/wait-queue.ts'
 
 /** Slots by service. */
 export interface Shape {
@@ -17,7 +17,10 @@ export interface Shape {
 /** What a task asks for. */
 export type Asked = Pick<TaskSpec, 'service' | 'uses' | 'requires'>
 
-/** A shape with requirements, and the wait queue of those who wait with it. */
+/** What all tasks of one kind ask for. */
+export type TaskKind = Pick<TaskSpec, 'kind' | 'uses' | 'requires'>
+
+/** A shape with requirements, and the queue of the tasks that wait with it. */
 export class Demand {
   readonly key: string
   readonly kind: string
@@ -25,14 +28,12 @@ export class Demand {
   /** All that must hold, the services of the shape among it. */
   readonly requires: readonly Term[]
   readonly prefers: readonly Term[]
-  /** The wish as the tasks have it. */
+  /** The demand in the words of its tasks. */
   readonly asked: Asked
   readonly waitQueue: WaitQueue = new WaitQueue()
   /** Tasks in the registry that point here. */
   taskCount = 0
-  /** A task asked for it again, since it was made or last looked at for being of no use. */
-  isRecent = false
-  /** It is no longer among the demands: who asks for the same makes another. */
+  /** It is no longer among the demands: the next task that asks for the same makes another. */
   isDropped = false
 
   constructor(key: string, shape: Shape, { kind, service, uses, requires, prefers }: TaskSpec) {
@@ -45,12 +46,13 @@ export class Demand {
   }
 }
 
-/** Recent demands; unused ones are forgotten, the oldest first. */
+/** Unused demands that one new demand looks at, to forget them. */
+const looksPerTrim = 8
+
+/** Recent demands. Beyond the limit, the ones used longest ago and by no task now are forgotten. */
 export class Demands {
+  /** In the order of their last use. */
   readonly #demands = new Map<string, Demand>()
-  readonly #shapes = new Map<string, { readonly shape: Shape; count: number }>()
-  /** The newest of each kind: nearly always the one that the kind's tasks ask for, and comparing is cheaper than making a key. */
-  readonly #byKind = new Map<string, Demand>()
   readonly #limit: number
   readonly #made: (demand: Demand) => void
   readonly #dropped: (demand: Demand) => void
@@ -72,82 +74,43 @@ export class Demands {
   /** The demand of a task. */
   of(spec: TaskSpec): Demand {
     const { kind, uses, requires, prefers } = spec
-    const alike = this.#byKind.get(kind)
-    if (alike !== undefined && isFor(alike, spec)) {
-      alike.isRecent = true
-      return alike
-    }
     const shapeKey = keyOfUses(uses)
-    const plain = requires.length === 0 && prefers.length === 0
-    // Tasks of two kinds are given up apart, so they wait apart, though they may ask for the same.
-    const key = `${shapeKey}${plain ? '' : JSON.stringify([requires, prefers])}\n${kind}`
+    const isPlain = requires.length === 0 && prefers.length === 0
+    // Tasks of two kinds are yielded apart, so they wait apart, though they may ask for the same.
+    const key = `${shapeKey}${isPlain ? '' : JSON.stringify([requires, prefers])}\n${kind}`
     const known = this.#demands.get(key)
     if (known !== undefined) {
-      // A mark, and not a move to the young end: a map from which something is taken with every task is soon all holes, and
-      // is put together anew while somebody waits.
-      known.isRecent = true
+      this.#touch(known)
       return known
     }
-    const demand = new Demand(key, this.#shape(shapeKey, uses), spec)
+    const demand = new Demand(key, shapeOf(uses, shapeKey), spec)
     this.#trim()
     this.#made(demand)
     this.#demands.set(key, demand)
-    this.#byKind.set(kind, demand)
     return demand
   }
 
-  #shape(key: string, uses: Readonly<Record<string, number>>): Shape {
-    const known = this.#shapes.get(key)
-    if (known !== undefined) {
-      known.count += 1
-      return known.shape
-    }
-    const shape = shapeOf(uses, key)
-    this.#shapes.set(key, { shape, count: 1 })
-    return shape
+  #touch(demand: Demand): void {
+    this.#demands.delete(demand.key)
+    this.#demands.set(demand.key, demand)
   }
 
+  /** Demands in use stay, however many they are: there are at most as many as tasks. */
   #trim(): void {
-    if (this.#demands.size < this.#limit) return
-    // Those in use stay however many they are: their number is bounded by that of the tasks. They and those asked for of late
-    // go to the young end, so that the few looks of the next time find others.
-    // Nobody is looked at twice: who was moved just now has lost its mark, and would be forgotten while it is the spare one.
-    let looks = Math.min(8, this.#demands.size)
-    let spare: Demand | null = null
+    let looks = Math.min(looksPerTrim, this.#demands.size)
     for (const demand of this.#demands.values()) {
-      if (demand.taskCount === 0 && !demand.isRecent) {
-        this.#drop(demand)
-        if (this.#demands.size < this.#limit) return
-      } else {
-        if (demand.taskCount === 0) spare ??= demand
-        demand.isRecent = false
-        this.#demands.delete(demand.key)
-        this.#demands.set(demand.key, demand)
-      }
+      if (this.#demands.size < this.#limit || looks === 0) return
+      if (demand.taskCount === 0) this.#drop(demand)
+      else this.#touch(demand)
       looks -= 1
-      if (looks === 0) break
     }
-    // All were asked for of late: one has to go all the same, or whoever asks for ever more of them is never forgotten.
-    if (spare !== null) this.#drop(spare)
   }
 
   #drop(demand: Demand): void {
     this.#demands.delete(demand.key)
-    if (this.#byKind.get(demand.kind) === demand) this.#byKind.delete(demand.kind)
-    const held = this.#shapes.get(demand.shape.key)!
-    held.count -= 1
-    if (held.count === 0) this.#shapes.delete(demand.shape.key)
     demand.isDropped = true
     this.#dropped(demand)
   }
-}
-
-function isFor({ asked, prefers }: Demand, spec: TaskSpec): boolean {
-  return (
-    isSameJson(asked.uses, spec.uses) &&
-    isSameJson(asked.requires, spec.requires) &&
-    isSameJson(prefers, spec.prefers)
-  )
 }
 
 /** Slots by service, made ready for counting. */
@@ -162,4 +125,16 @@ function keyOfUses(uses: Readonly<Record<string, number>>): string {
   const names = Object.keys(uses)
   if (names.length === 1) return JSON.stringify([names[0], uses[names[0]!]])
   return JSON.stringify(names.sort().flatMap((name) => [name, uses[name]]))
+}
+
+/** How many tasks fit into these slots. */
+export function slotsFor(
+  uses: TaskKind['uses'],
+  services: readonly { readonly name: string; readonly slots: number }[],
+): number {
+  const fits = Object.keys(uses).map((name) => {
+    const slots = services.find((service) => service.name === name)?.slots ?? 0
+    return Math.floor(slots / uses[name]!)
+  })
+  return fits.length === 0 ? 0 : Math.min(...fits)
 }

@@ -1,20 +1,17 @@
 /**
- * One generation of pools: every live node in the pool of its signature, every demand matched with the pools that meet
- * it. What is new is matched a few steps at a time: a demand or a shape that nobody asked for before does not hold up
- * the turn, and whoever waits for it is served as the matching goes on.
+ * One generation of pools: every live node in the pool of its profile, every demand matched with the pools that meet
+ * it. New demands and pools are matched a few steps at a time, so that they do not hold up the turn; waiting tasks are
+ * served as the matching goes on.
  */
 
 import type { Term } from '../node.ts'
-import type { Work } from '../registry/work-counter.ts'
-import { Dictionary, labelsThatMatter, Profile } from './capability.ts'
 import type { Demand } from './demand.ts'
-import type { FleetNode } from './fleet-node.ts'
-import { type Finder, Matching } from './matching.ts'
+import type { FleetNode } from './fleet.ts'
+import { type Finder, Matching, type Work } from './matching.ts'
 import { bucketCount, Pool, type PoolMembership, type Row, type View } from './pool.ts'
-import { compileAll, labelsAsked, type PoolRules } from './requirement.ts'
-import { WideMap } from './wide-map.ts'
+import { allHold, labelsAsked, labelsThatMatter, type PoolRules, type Profile } from './requirement.ts'
 
-/** So many pools without nodes make a new generation worth while. */
+/** Beyond this many pools without nodes, and half of all, a new generation is built. */
 const manyEmpty = 1_000
 
 /** All pools as they stand in the same moment. */
@@ -25,9 +22,8 @@ export class Generation {
   readonly rules: PoolRules
   readonly pools: Pool[] = []
   readonly #labels = new Set<string>()
-  readonly #dictionary = new Dictionary()
   readonly #usedShare: number
-  readonly #byKey = new WideMap<Pool>()
+  readonly #byKey = new Map<string, Pool>()
   readonly #views = new Map<Demand, View>()
   readonly #matching: Matching
   readonly #work: Work
@@ -56,7 +52,7 @@ export class Generation {
     return this.#matching.hasWork
   }
 
-  /** Whether so much in it is out of use that building it anew is worth while. */
+  /** Whether too many of its pools are empty. */
   get worn(): boolean {
     return this.#emptyCount > manyEmpty && this.#emptyCount * 2 > this.pools.length
   }
@@ -67,7 +63,7 @@ export class Generation {
     return membership !== null && membership.pool.generation === this.number ? membership : null
   }
 
-  /** Tells these labels apart from now on; only before the first node has joined. */
+  /** Distinguishes these labels from now on; only before the first node has joined. */
   heed(labels: Iterable<string>): void {
     for (const label of labels) this.#labels.add(label)
   }
@@ -76,11 +72,10 @@ export class Generation {
     const labels = labelsThatMatter(node.labels, this.#labels)
     const key = `${node.servicesKey}${JSON.stringify(labels)}`
     let pool = this.#byKey.get(key)
-    if (pool === undefined) pool = this.#addPool(key, new Profile(this.#dictionary, node.services, labels))
+    if (pool === undefined) pool = this.#addPool(key, { services: node.services, labels })
     else if (pool.members.length === 0) this.#emptyCount -= 1
     const membership: PoolMembership = { pool, member: pool.members.length, bucket: [], position: [] }
     node.memberships[this.side] = membership
-    share(node, pool)
     pool.members.push(node)
     this.#work.done += 1
     for (const row of pool.rows) {
@@ -142,15 +137,15 @@ export class Generation {
     this.#matching.dropView(view)
   }
 
-  /** Goes on matching for so many steps, with `first` before others, and answers how many are left. */
+  /** Continues matching for up to `steps` steps, `first` before other views. Returns the steps that are left. */
   advance(steps: number, finder: Finder, first: View | null = null): number {
     return this.#matching.advance(steps, finder, first)
   }
 
   /** How many nodes a rule finds. */
   count(requires: readonly Term[]): number {
-    const check = compileAll(requires, this.#dictionary, this.rules)
-    return this.pools.reduce((sum, pool) => sum + (check(pool.profile) ? pool.members.length : 0), 0)
+    const pools = this.pools.filter(({ profile }) => allHold(requires, profile, this.rules))
+    return pools.reduce((sum, { members }) => sum + members.length, 0)
   }
 
   #look(demand: Demand, labelled: (label: string) => boolean): View {
@@ -168,8 +163,8 @@ export class Generation {
       cost: 1 + demand.key.length / 256,
       position: 0,
       dropped: false,
-      check: compileAll(demand.requires, this.#dictionary, this.rules),
-      prefer: demand.prefers.length > 0 ? compileAll(demand.prefers, this.#dictionary, this.rules) : null,
+      check: (profile) => allHold(demand.requires, profile, this.rules),
+      prefers: (profile) => demand.prefers.length > 0 && allHold(demand.prefers, profile, this.rules),
       blind,
       scanned: 0,
       matches: [],
@@ -182,7 +177,7 @@ export class Generation {
     const pool = new Pool(this.number, key, profile)
     this.pools.push(pool)
     this.#byKey.set(key, pool)
-    this.#work.small(profile.size)
+    this.#work.small(profile.services.length + Object.keys(profile.labels).length)
     this.#matching.addPool(pool)
     return pool
   }
@@ -217,16 +212,7 @@ export class Generation {
   }
 }
 
-/** How much of it is taken, whatever the service: what it reported, and what it had not counted then. */
+/** The load of a node over all services: what it reported, and the assigns it had not counted then. */
 function loadOf(node: FleetNode): number {
   return Math.min(1, node.reported + node.uncounted / node.totalSlots)
-}
-
-/**
- * Gives a node the lists that are the same for most of its pool: a choice among very many nodes takes as long as the memory
- * it looks at is far away, and what all of them share is near.
- */
-function share(node: FleetNode, { profile, members: [first] }: Pool): void {
-  node.names = profile.services
-  if (first?.slots.every((slots, index) => slots === node.slots[index])) node.slots = first.slots
 }

@@ -1,19 +1,18 @@
 /**
- * The work of matching demands with pools, a few steps at a time: a demand that nobody asked for before, or a pool that
- * was not there, does not hold up the turn.
+ * The work of matching demands with pools, a few steps at a time, so that a new demand or a new pool does not hold up the
+ * turn.
  *
- *   rows that have not looked at their nodes ─▶ new views, at all pools ─▶ new pools, at all views ─▶ dropped views
+ *   rows that have not looked at their nodes ─▶ views that have not looked at all pools ─▶ dropped views
  */
 
-import type { Work } from '../registry/work-counter.ts'
 import type { Demand } from './demand.ts'
-import type { FleetNode } from './fleet-node.ts'
+import type { FleetNode } from './fleet.ts'
 import { addMatch, dropMatch, type Pool, type Row, type View } from './pool.ts'
 
-/** So many views look at a new pool in the same moment. */
+/** Up to this many views look at a new pool at once. */
 const maxShownAtOnce = 32
 
-/** Who is told what matching has found. */
+/** Called with what matching finds. */
 export interface Finder {
   /** A row has found free slots on a node. */
   readonly hasCapacity: (node: FleetNode) => void
@@ -27,13 +26,10 @@ export class Matching {
   readonly #work: Work
   /** Puts a node where it fits in a row; answers whether it has free slots. */
   readonly #settle: (node: FleetNode, row: Row) => boolean
-  /** All views. Those before `#viewCursor` have looked at the pool at `#poolCursor`, if it was their next. */
   readonly #views: View[] = []
-  #viewCursor = 0
-  /** Pools before this one have been shown to all views that had looked at those before them. */
-  #poolCursor = 0
-  /** Views that look at all pools by themselves: they are new. */
-  readonly #behind: View[] = []
+  /** The view whose turn it is. The `#checked` views before it, around the end of the list, have looked at all pools. */
+  #cursor = 0
+  #checked = 0
   readonly #unbuilt: Row[] = []
   /** Views out of use, whose matches are still in the rows. */
   readonly #dropped: View[] = []
@@ -46,7 +42,7 @@ export class Matching {
 
   /** Whether a match may be missing. */
   get unfinished(): boolean {
-    return this.#behind.length > 0 || this.#unbuilt.length > 0 || this.#poolCursor < this.#pools.length
+    return this.#unbuilt.length > 0 || !this.#isChecked
   }
 
   /** Whether anything is left for `advance`. */
@@ -60,37 +56,36 @@ export class Matching {
   }
 
   addView(view: View): void {
+    if (this.#isChecked) this.#cursor = this.#views.length
+    else this.#checked = 0
     this.#put(view, this.#views.length)
-    if (!view.blind && this.#pools.length > 0) this.#behind.push(view)
   }
 
   dropView(view: View): void {
+    const wasChecked = this.#isChecked
     view.dropped = true
-    let gap = view.position
-    if (gap < this.#viewCursor) {
-      // Who has had its turn stays before the cursor, who has not stays behind it.
-      this.#viewCursor -= 1
-      this.#put(this.#views[this.#viewCursor]!, gap)
-      gap = this.#viewCursor
-    }
     const last = this.#views.pop()!
-    if (gap < this.#views.length) this.#put(last, gap)
+    if (last !== view) this.#put(last, view.position)
+    // The last view may have moved among the checked ones: all are checked again.
+    this.#checked = wasChecked ? this.#views.length : 0
+    if (this.#cursor >= this.#views.length) this.#cursor = 0
     if (view.matches.length > 0) this.#dropped.push(view)
   }
 
   /** The last of the pools is new: a few views look at it at once, many do so piece by piece. */
   addPool(pool: Pool): void {
-    const number = this.#pools.length - 1
-    if (this.#poolCursor < number || this.#views.length > maxShownAtOnce) return
+    if (!this.#isChecked || this.#views.length > maxShownAtOnce) {
+      this.#checked = 0
+      return
+    }
     for (const view of this.#views) {
-      if (view.blind || view.scanned !== number) continue
+      if (view.blind) continue
       this.#match(view, pool)
       view.scanned += 1
     }
-    this.#poolCursor += 1
   }
 
-  /** Goes on for so many steps, `first` before other views, and answers how many are left. */
+  /** Continues for up to `steps` steps, `first` before other views. Returns the steps that are left. */
   advance(steps: number, finder: Finder, first: View | null): number {
     const until = this.#work.done + steps
     while (this.#work.done < until && this.#step(until, finder, first));
@@ -100,23 +95,34 @@ export class Matching {
   /** False: nothing is left to do. */
   #step(until: number, { hasCapacity, hasPool }: Finder, first: View | null): boolean {
     const row = this.#unbuilt[this.#unbuilt.length - 1]
-    const view = this.#behind[this.#behind.length - 1]
     if (row !== undefined) {
       this.#build(row, until, hasCapacity)
       if (row.built >= row.pool.members.length) this.#unbuilt.pop()
     } else if (first !== null && this.#isBehind(first)) {
       this.#scan(first, hasPool)
-    } else if (view !== undefined) {
-      if (this.#isBehind(view)) this.#scan(view, hasPool)
-      else this.#behind.pop()
-    } else if (this.#poolCursor < this.#pools.length) {
-      this.#show(hasPool)
+    } else if (!this.#isChecked) {
+      this.#check(this.#views[this.#cursor]!, hasPool)
     } else if (this.#dropped.length > 0) {
       this.#forgetMatch()
     } else {
       return false
     }
     return true
+  }
+
+  /** Every view has looked at all pools. */
+  get #isChecked(): boolean {
+    return this.#checked >= this.#views.length
+  }
+
+  #check(view: View, hasPool: Finder['hasPool']): void {
+    if (this.#isBehind(view)) {
+      this.#scan(view, hasPool)
+      return
+    }
+    this.#work.small(1)
+    this.#checked += 1
+    this.#cursor = (this.#cursor + 1) % this.#views.length
   }
 
   #isBehind(view: View): boolean {
@@ -143,24 +149,11 @@ export class Matching {
     if (view.open.length > length && view.demand.waitQueue.size > 0) hasPool(view.demand)
   }
 
-  /** The new pool whose turn it is is shown to the next view. */
-  #show(hasPool: Finder['hasPool']): void {
-    const view = this.#views[this.#viewCursor]
-    this.#work.small(1)
-    if (view === undefined) {
-      this.#poolCursor += 1
-      this.#viewCursor = 0
-      return
-    }
-    this.#viewCursor += 1
-    if (view.scanned === this.#poolCursor && !view.blind) this.#scan(view, hasPool)
-  }
-
   #match(view: View, pool: Pool): void {
     this.#work.done += view.cost
     if (!view.check(pool.profile)) return
     const row = pool.row(view.demand.shape)
-    addMatch(view, row, view.prefer?.(pool.profile) === true)
+    addMatch(view, row, view.prefers(pool.profile))
     if (row.built < pool.members.length) this.#unbuilt.push(row)
   }
 
@@ -175,5 +168,19 @@ export class Matching {
   #put(view: View, position: number): void {
     this.#views[position] = view
     view.position = position
+  }
+}
+
+/**
+ * How much the registry has done, in steps of about a microsecond or two: a node joined, a pool looked at, an attempt
+ * ended. Whatever could grow with the fleet counts itself here as it is done, so that a turn can be bounded by work
+ * and not by how many things it was about.
+ */
+export class Work {
+  done = 0
+
+  /** Counts things that are so small that only many of them are a step. */
+  small(count: number): void {
+    this.done += count / 8
   }
 }

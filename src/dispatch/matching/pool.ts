@@ -1,14 +1,14 @@
 /**
- * A pool: nodes with one signature. For each shape that someone asks it for, it has a row of 32 buckets by load with a
+ * A pool: nodes with one profile. For each shape that tasks ask for, it has a row of 32 buckets by load with a
  * mask of those that are not empty. A node is in a row exactly when it has free slots for the shape now, so whatever a
  * bucket holds may be taken, and "no bit set" means that no node of the pool has free slots.
  */
-import type { Profile } from './capability.ts'
-import type { Demand, Shape } from './demand.ts'
-import type { FleetNode } from './fleet-node.ts'
-import type { Check } from './requirement.ts'
 
-/** How finely load is told apart. */
+import type { Demand, Shape } from './demand.ts'
+import type { FleetNode } from './fleet.ts'
+import type { Profile } from './requirement.ts'
+
+/** How finely load is distinguished. */
 export const bucketCount = 32
 
 /** A node's membership in a pool of one generation. */
@@ -31,9 +31,10 @@ export interface View {
   position: number
   /** No task asks for the demand any more. */
   dropped: boolean
-  readonly check: Check
-  readonly prefer: Check | null
-  /** It asks for a label that this generation does not tell apart: it matches nothing before the next one. */
+  /** Whether the nodes of a pool meet the demand, and whether its tasks prefer them. */
+  readonly check: (profile: Profile) => boolean
+  readonly prefers: (profile: Profile) => boolean
+  /** It asks for a label that this generation does not distinguish: it matches nothing before the next one. */
   readonly blind: boolean
   /** Pools looked at so far, in the order of the generation's list. */
   scanned: number
@@ -72,7 +73,8 @@ export class Row {
     this.pool = pool
     this.shape = shape
     this.number = number
-    this.serviceIndexes = shape.names.map((name) => pool.profile.services.indexOf(name))
+    const { services } = pool.profile
+    this.serviceIndexes = shape.names.map((name) => services.findIndex((service) => service.name === name))
   }
 
   /** The least loaded bucket that is not empty; only while the mask is not zero. */
@@ -117,7 +119,8 @@ export class Pool {
   readonly profile: Profile
   readonly members: FleetNode[] = []
   readonly rows: Row[] = []
-  readonly #rowOf = new Map<Shape, Row>()
+  /** By the key of the shape. */
+  readonly #rowOf = new Map<string, Row>()
 
   constructor(generation: number, key: string, profile: Profile) {
     this.generation = generation
@@ -126,16 +129,16 @@ export class Pool {
   }
 
   findRow(shape: Shape): Row | undefined {
-    return this.#rowOf.get(shape)
+    return this.#rowOf.get(shape.key)
   }
 
   /** The row for a shape whose services the pool has. */
   row(shape: Shape): Row {
-    let row = this.#rowOf.get(shape)
+    let row = this.#rowOf.get(shape.key)
     if (row === undefined) {
       row = new Row(this, shape, this.rows.length)
       this.rows.push(row)
-      this.#rowOf.set(shape, row)
+      this.#rowOf.set(shape.key, row)
     }
     return row
   }

@@ -1,7 +1,7 @@
 /**
  * Building all pools anew beside the ones in use, a few steps at a time, and swapping the pointer when they are whole:
  *
- *   ask every demand ─▶ join every node ─▶ match every demand ─▶ swap, wake who waits ─▶ sweep the old memberships
+ *   ask every demand ─▶ join every node ─▶ match every demand ─▶ swap, wake waiting tasks ─▶ sweep the old memberships
  *
  * Whatever happens to a node meanwhile happens in both, so the new ones are never behind.
  */
@@ -39,16 +39,16 @@ export function startRebuild(state: RegistryState): void {
   state.rebuild = { phase: 'ask', demands, demand: 0, line: 0, shadow, startedAt: now }
 }
 
-/** The pools in use do not tell apart what a demand asks for: pools that do are built. */
+/** The pools in use do not distinguish a label that a demand asks for: builds pools that do. */
 export function startRebuildFor(state: RegistryState, demand: Demand): void {
   const { shadow, rebuild } = state
-  // Its turn to be asked comes.
+  // The rebuild asks this demand too.
   if (rebuild?.phase === 'ask') return
   if (shadow === null || shadow.view(demand, (label) => state.fleet.labelled(label)).blind)
     startRebuild(state)
 }
 
-/** Goes on with the rebuild for so many steps. */
+/** Continues the rebuild for up to `steps` steps. */
 export function continueRebuild(state: RegistryState, rebuild: Rebuild, steps: number): void {
   const until = state.work.done + steps
   switch (rebuild.phase) {
@@ -90,7 +90,7 @@ function join({ fleet, work }: RegistryState, rebuild: Rebuild, until: number): 
 }
 
 /** Pools that are not in use serve no task. */
-const nobody: Finder = { hasCapacity: () => {}, hasPool: () => {} }
+const noFinder: Finder = { hasCapacity: () => {}, hasPool: () => {} }
 
 function match(state: RegistryState, rebuild: Rebuild, until: number): void {
   const { shadow, demands } = rebuild
@@ -102,7 +102,7 @@ function match(state: RegistryState, rebuild: Rebuild, until: number): void {
     work.small(1)
     if (!demand.isDropped) shadow.view(demand, labelled)
   }
-  if (work.done < until) shadow.advance(until - work.done, nobody)
+  if (work.done < until) shadow.advance(until - work.done, noFinder)
   if (shadow.unfinished) return
   const { fleet, now } = state
   state.generation = shadow
@@ -115,7 +115,7 @@ function match(state: RegistryState, rebuild: Rebuild, until: number): void {
   }
   const tookMs = now - rebuild.startedAt
   const { number, pools } = shadow
-  state.tell({
+  state.report({
     name: 'pools.rebuilt',
     generation: number,
     nodeCount: fleet.size,

@@ -1,13 +1,16 @@
 /**
- * From terms to checks. A requirement is compiled once for a generation of pools and asked once per pool, so choosing
- * a node never looks at a term again.
+ * Whether a node meets what a task requires. Nodes with the same services, tags and labels that matter share one
+ * profile, whatever their slots: they make one pool. A demand is checked once per pool, so choosing a node looks at no
+ * term.
  */
 
 import type { Labels, ServiceOffer, Term } from '../node.ts'
-import type { Dictionary, Profile } from './capability.ts'
 
-/** Whether the nodes of a pool meet a requirement. */
-export type Check = (profile: Profile) => boolean
+/** What the nodes of a pool have in common. */
+export interface Profile {
+  readonly services: readonly ServiceOffer[]
+  readonly labels: Labels
+}
 
 /** What the pools that were defined by name ask for. */
 export type PoolRules = ReadonlyMap<string, readonly Term[]>
@@ -15,82 +18,46 @@ export type PoolRules = ReadonlyMap<string, readonly Term[]>
 const noRules: PoolRules = new Map()
 
 /** The label that stands for the pools defined by name. */
-export const poolLabel = 'pool'
+const poolLabel = 'pool'
 
-/** One check for a list of terms that must all hold. */
-export function compileAll(terms: readonly Term[], dictionary: Dictionary, rules: PoolRules): Check {
-  const checks = terms.map((term) => compileTerm(term, dictionary, rules))
-  return (profile) => checks.every((check) => check(profile))
+/** Whether all terms hold. */
+export function allHold(terms: readonly Term[], profile: Profile, rules: PoolRules): boolean {
+  return terms.every((term) => termHolds(term, profile, rules))
 }
 
-function compileTerm(term: Term, dictionary: Dictionary, rules: PoolRules): Check {
-  if ('any' in term) {
-    const checks = term.any.map((each) => compileTerm(each, dictionary, rules))
-    return (profile) => checks.some((check) => check(profile))
-  }
-  if ('not' in term) {
-    const check = compileTerm(term.not, dictionary, rules)
-    return (profile) => !check(profile)
-  }
+/** Whether a term holds. */
+export function termHolds(term: Term, profile: Profile, rules: PoolRules): boolean {
+  if ('any' in term) return term.any.some((each) => termHolds(each, profile, rules))
+  if ('not' in term) return !termHolds(term.not, profile, rules)
   if ('service' in term) {
-    const { service, where = {} } = term
-    const tags = Object.keys(where).map((tag) => dictionary.tag(service, tag, where[tag]!))
-    const numbers = [dictionary.service(service), ...tags]
-    return (profile) => numbers.every((number) => profile.has(number))
-  }
-  if (term.label === poolLabel) {
-    // A rule that names another pool would make rules that never end: inside a rule the name means nothing.
-    const checks = (term.in ?? [...rules.keys()])
-      .filter((name) => rules.has(name))
-      .map((name) => compileAll(rules.get(name)!, dictionary, noRules))
-    return (profile) => checks.some((check) => check(profile))
-  }
-  return compileLabel(term, dictionary)
-}
-
-function compileLabel(term: Extract<Term, { label: string }>, dictionary: Dictionary): Check {
-  const { label, gte, lte } = term
-  const there = dictionary.label(label)
-  const values = term.in?.map((value) => dictionary.labelValue(label, value))
-  const measured = gte !== undefined || lte !== undefined
-  return (profile) => {
-    if (!profile.has(there)) return false
-    if (values !== undefined && !values.some((number) => profile.has(number))) return false
-    return !measured || within(profile.measure(label), gte, lte)
-  }
-}
-
-function within(value: unknown, gte: number | undefined, lte: number | undefined): boolean {
-  return (
-    typeof value === 'number' && (gte === undefined || value >= gte) && (lte === undefined || value <= lte)
-  )
-}
-
-/** Whether a term holds for one node, without any index: for those who only read. */
-export function termHolds(
-  term: Term,
-  services: readonly ServiceOffer[],
-  labels: Labels,
-  rules: PoolRules,
-): boolean {
-  if ('any' in term) return term.any.some((each) => termHolds(each, services, labels, rules))
-  if ('not' in term) return !termHolds(term.not, services, labels, rules)
-  if ('service' in term) {
-    const offer = services.find(({ name }) => name === term.service)
+    const offer = profile.services.find(({ name }) => name === term.service)
     if (offer === undefined) return false
-    // Own tags only: the names are other people's words, and every object has inherited a `toString`.
-    return Object.entries(term.where ?? {}).every(
+    if (term.where === undefined) return true
+    // Own tags only: callers choose the names, and every object inherits a `toString`.
+    return Object.entries(term.where).every(
       ([tag, value]) => Object.hasOwn(offer.tags, tag) && offer.tags[tag]!.includes(value),
     )
   }
   if (term.label === poolLabel) {
-    return (term.in ?? [...rules.keys()]).some(
-      (name) => rules.get(name)?.every((each) => termHolds(each, services, labels, noRules)) === true,
-    )
+    // A rule that names another pool could make rules that never end: inside a rule the name means nothing.
+    return (term.in ?? [...rules.keys()]).some((name) => {
+      const rule = rules.get(name)
+      return rule !== undefined && allHold(rule, profile, noRules)
+    })
   }
-  const value = Object.hasOwn(labels, term.label) ? labels[term.label] : undefined
-  if (value === undefined || term.in?.includes(String(value)) === false) return false
-  return (term.gte === undefined && term.lte === undefined) || within(value, term.gte, term.lte)
+  return labelHolds(term, profile.labels)
+}
+
+function labelHolds(
+  { label, in: values, gte, lte }: Extract<Term, { label: string }>,
+  labels: Labels,
+): boolean {
+  const value = Object.hasOwn(labels, label) ? labels[label] : undefined
+  if (value === undefined || values?.includes(String(value)) === false) return false
+  if (gte === undefined && lte === undefined) return true
+  return (
+    typeof value === 'number' && (gte === undefined || value >= gte) && (lte === undefined || value <= lte)
+  )
 }
 
 /** The labels that terms ask for, by the names of pools too. */
@@ -108,4 +75,30 @@ export function labelsAsked(
     }
   }
   return into
+}
+
+/** Services in the order of their names, each once: of two with one name the first counts. */
+export function tidyServices(services: readonly ServiceOffer[]): readonly ServiceOffer[] {
+  const names = new Set<string>()
+  const once = services.filter(({ name }) => !names.has(name) && names.add(name))
+  return once.sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** The part of a pool's key that comes from services; slots are no part of it. */
+export function servicesKey(services: readonly ServiceOffer[]): string {
+  return JSON.stringify(
+    services.map(({ name, tags }) => [
+      name,
+      Object.keys(tags)
+        .sort()
+        .map((tag) => [tag, [...tags[tag]!].sort()]),
+    ]),
+  )
+}
+
+/** The labels among `keys`: tasks ask for no others, so the others make no pools. */
+export function labelsThatMatter(labels: Labels, keys: ReadonlySet<string>): Labels {
+  const kept = Object.keys(labels).filter((label) => keys.has(label))
+  // By entries: a label may be called `__proto__`, which no assignment would make.
+  return Object.fromEntries(kept.sort().map((label) => [label, labels[label]!]))
 }

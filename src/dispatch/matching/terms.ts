@@ -1,6 +1,6 @@
 /** Terms and slots that come from outside: checked and bounded before anything is kept of them. */
-import { SignalboxError } from '../../core/errors.ts'
-import { show, text, whole } from '../../core/options.ts'
+import { invalidArgument, type SignalboxError } from '../../core/errors.ts'
+import { refuse, show, text, whole } from '../../core/options.ts'
 import type { Term } from '../node.ts'
 
 /** How much a task or a pool may ask for. */
@@ -12,12 +12,8 @@ export function checkTerms(name: string, value: unknown): readonly Term[] {
   return checkList(name, value, budget, 1)
 }
 
-/** Most ask for nothing more than a service. */
-const noTerms: readonly Term[] = []
-
 function checkList(name: string, value: unknown, budget: { left: number }, depth: number): readonly Term[] {
-  if (!Array.isArray(value)) throw refused(name, 'a list of terms', value)
-  if (value.length === 0) return noTerms
+  if (!Array.isArray(value)) refuse(name, 'a list of terms', value)
   // Not `map`, which leaves holes as they are.
   return Array.from(value, (term, index) => checkTerm(`${name}[${index}]`, term, budget, depth))
 }
@@ -27,7 +23,7 @@ function checkTerm(name: string, value: unknown, budget: { left: number }, depth
   if (budget.left < 0) throw tooMuch(name, `more than ${termLimits.terms} terms`)
   if (depth > termLimits.depth) throw wrong(name, `is nested more than ${termLimits.depth} levels deep.`)
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw refused(name, 'an object with service, label, any or not', value)
+    refuse(name, 'an object with service, label, any or not', value)
   const [kind, other] = termKinds.filter((each) => Object.hasOwn(value, each))
   if (other !== undefined)
     throw wrong(name, `has both ${kind} and ${other}. Write two terms; all terms of a list must hold.`)
@@ -62,7 +58,7 @@ function checkServiceTerm(name: string, value: { service: unknown; where?: unkno
   const service = text(`${name}.service`, value.service)
   if (value.where === undefined) return { service }
   if (typeof value.where !== 'object' || value.where === null || Array.isArray(value.where))
-    throw refused(`${name}.where`, "an object of tags, such as { pair: 'zh>en' }", value.where)
+    refuse(`${name}.where`, "an object of tags, such as { pair: 'zh>en' }", value.where)
   const entries = Object.entries(value.where)
   if (entries.length > termLimits.tags) throw tooMuch(`${name}.where`, `more than ${termLimits.tags} tags`)
   const where = entries.map(([tag, word]) => [
@@ -91,11 +87,11 @@ function checkLabelTerm(
 
 function checkBound(name: string, value: unknown): number | undefined {
   if (value === undefined || Number.isFinite(value)) return value as number | undefined
-  throw refused(name, 'a number, because labels that are numbers are compared with it', value)
+  refuse(name, 'a number, because labels that are numbers are compared with it', value)
 }
 
 function checkValues(name: string, value: unknown): readonly string[] {
-  if (!Array.isArray(value)) throw refused(name, 'a list of words', value)
+  if (!Array.isArray(value)) refuse(name, 'a list of words', value)
   if (value.length === 0)
     throw wrong(name, 'is an empty list, so no node can match. Name at least one word, or leave it out.')
   if (value.length > termLimits.values) throw tooMuch(name, `more than ${termLimits.values} words`)
@@ -106,14 +102,11 @@ function checkValues(name: string, value: unknown): readonly string[] {
 export function checkUses(name: string, value: unknown, service: string): Readonly<Record<string, number>> {
   if (value === undefined) return { [service]: 1 }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw refused(name, 'slots by service', value)
+    refuse(name, 'slots by service', value)
   const entries = Object.entries(value).filter(([, slots]) => slots !== undefined)
   if (entries.length > termLimits.services) throw tooMuch(name, `more than ${termLimits.services} services`)
   if (!entries.some(([each]) => each === service)) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} must have slots of ${show(service)}, the task's service.`,
-    )
+    throw invalidArgument(`${name} must have slots of ${show(service)}, the task's service.`)
   }
   const uses = entries.map(([each, slots]) => [
     text(`a service in ${name}`, each),
@@ -122,18 +115,12 @@ export function checkUses(name: string, value: unknown, service: string): Readon
   return Object.fromEntries(uses) as Record<string, number>
 }
 
-function refused(name: string, allowed: string, value: unknown): SignalboxError {
-  return new SignalboxError('invalid_argument', `${name} must be ${allowed}, not ${show(value)}.`, {
-    details: { option: name },
-  })
-}
-
 function tooMuch(name: string, what: string): SignalboxError {
   return wrong(name, `has ${what}.`)
 }
 
 function wrong(name: string, what: string): SignalboxError {
-  return new SignalboxError('invalid_argument', `${name} ${what}`, { details: { option: name } })
+  return invalidArgument(`${name} ${what}`, name)
 }
 
 function onlyFields(name: string, term: object, fields: readonly string[]): void {

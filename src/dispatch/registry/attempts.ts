@@ -1,24 +1,17 @@
-/** What nodes say about attempts. Only the node instance that holds an attempt is listened to; others hear `stale`. */
+/** Frames of nodes about attempts. Only the node instance that holds the attempt counts; others get `stale`. */
 
-import type { FleetNode } from '../matching/fleet-node.ts'
-import { enterQueue } from '../waiting/waiting.ts'
-import type { Command, OfAttempt } from './command.ts'
-import { endAttempt, settle } from './ending.ts'
-import { releaseLease } from './leases.ts'
+import type { FleetNode } from '../matching/fleet.ts'
+import type { AttemptFrame, CommandOf, OfAttempt } from './command.ts'
 import { releaseOrphan } from './orphan-tasks.ts'
-import { place } from './placing.ts'
+import { enterQueue, place } from './placing.ts'
 import type { RegistryState } from './registry-state.ts'
-import { rest } from './resting.ts'
-import { attemptKey, type Lease, type TaskEntry } from './task-entry.ts'
-import { setTaskTimer } from './task-timer.ts'
+import { attemptKey, type Lease, setTaskTimer, type TaskEntry } from './task-entry.ts'
+import { endAttempt, releaseLease, settle } from './task-lifecycle.ts'
 
-type Of<Kind extends Command['kind']> = Extract<Command, { kind: Kind }>
-type Word = Of<'accept' | 'reject' | 'progress' | 'result' | 'fail'>
-
-/** Why a node turns work away without being at fault: it is full, it leaves, it lacks something just now. */
+/** Reasons for which a node rejects a task without a failed attempt: it is full, it leaves, it lacks something just now. */
 const excuses: ReadonlySet<string> = new Set(['busy', 'draining', 'missing'])
 
-/** The node of that connection, if it may speak; a suspect one is well again by speaking. */
+/** Finds the node of that connection; null: its frames do not count. A suspect node that sends a frame is ready again. */
 export function hear(state: RegistryState, nodeId: string, epoch: number): FleetNode | null {
   const node = state.fleet.find(nodeId)
   if (node === undefined || epoch > node.epoch || (epoch === node.epoch && node.status === 'gone')) {
@@ -33,52 +26,52 @@ export function hear(state: RegistryState, nodeId: string, epoch: number): Fleet
   if (node.status === 'suspect') {
     node.status = 'ready'
     state.reopen(node)
-    state.tell({ name: 'node.ready', nodeId, epoch, resumed: true })
+    state.report({ name: 'node.ready', nodeId, epoch, resumed: true })
   }
   return node
 }
 
-/** A node's word about an attempt. */
-export function heardAttempt(state: RegistryState, word: Word): void {
-  const { nodeId, epoch, taskId, attempt } = word
+/** A node sent a frame about an attempt. */
+export function heardAttempt(state: RegistryState, frame: AttemptFrame): void {
+  const { nodeId, epoch, taskId, attempt } = frame
   const node = hear(state, nodeId, epoch)
   const lease = node?.leases.get(attemptKey(taskId, attempt))
-  const stopped = word.kind === 'result' || word.kind === 'fail' || word.kind === 'reject'
+  const stopped = frame.kind === 'result' || frame.kind === 'fail' || frame.kind === 'reject'
   if (node !== null && stopped) releaseOrphan(state, node, taskId, lease)
   const task = lease?.task ?? null
   if (lease === undefined || task === null) {
     if (lease !== undefined && stopped) releaseLease(state, lease)
-    answerStale(state, word, lease)
+    answerStale(state, frame, lease)
     return
   }
-  switch (word.kind) {
+  switch (frame.kind) {
     case 'accept':
       began(state, task, lease)
       return
     case 'progress':
       began(state, task, lease)
-      state.emit({ kind: 'progress', taskId, attempt, percent: word.percent, note: word.note })
+      state.emit({ kind: 'progress', taskId, attempt, percent: frame.percent, note: frame.note })
       return
     case 'reject':
-      rejected(state, task, lease, word)
+      rejected(state, task, lease, frame)
       return
     case 'result':
       releaseLease(state, lease)
       task.lease = null
-      settle(state, task, 'completed', { output: word.output, by: { nodeId, epoch } })
+      settle(state, task, 'completed', { output: frame.output, by: { nodeId, epoch } })
       return
     case 'fail':
-      failed(state, task, lease, word)
+      failed(state, task, lease, frame)
   }
 }
 
-/** The word is about an attempt that is not the speaker's, or no longer. */
-function answerStale(state: RegistryState, word: Word, lease: Lease | undefined): void {
-  const { nodeId, epoch, taskId, attempt } = word
+/** The frame is about an attempt that is not, or no longer, the node's. */
+function answerStale(state: RegistryState, frame: AttemptFrame, lease: Lease | undefined): void {
+  const { nodeId, epoch, taskId, attempt } = frame
   if (lease !== undefined || state.tasks.has(taskId)) {
     state.emit({ kind: 'stale', nodeId, epoch, taskId, attempt })
   } else {
-    state.emit({ kind: 'unknownTask', nodeId, epoch, taskId, attempt, said: word.kind })
+    state.emit({ kind: 'unknownTask', nodeId, epoch, taskId, attempt, said: frame.kind })
   }
 }
 
@@ -92,32 +85,53 @@ function began(state: RegistryState, task: TaskEntry, { node, taskId, attempt }:
   state.emit({ kind: 'taskChanged', status: 'running', taskId, attempt, nodeId: node.nodeId })
 }
 
-function rejected(state: RegistryState, task: TaskEntry, lease: Lease, word: Of<'reject'>): void {
+function rejected(state: RegistryState, task: TaskEntry, lease: Lease, frame: CommandOf<'reject'>): void {
   const { node } = lease
-  const { nodeId, epoch, reason } = word
+  const { nodeId, epoch, reason } = frame
   task.rejects += 1
   if (!excuses.has(reason) || task.rejects > state.policy.maxRejects) {
     releaseLease(state, lease)
     task.lease = null
     const error = { code: 'rejected', message: `Node "${nodeId}" rejected the task: ${reason}` }
-    endAttempt(state, task, 'rejected', error, { by: { nodeId, epoch }, afterMs: backoffMs(state, word) })
+    endAttempt(state, task, 'rejected', error, { by: { nodeId, epoch }, afterMs: backoffMs(state, frame) })
     return
   }
   // The service rests on that node for all tasks: the next one would be rejected too. No attempt is spent.
-  rest(state, node, task.spec.service, word.retryAfterMs ?? state.policy.restMs)
+  rest(state, node, task.spec.service, frame.retryAfterMs ?? state.policy.restMs)
   releaseLease(state, lease)
   task.lease = null
   if (!place(state, task)) enterQueue(state, task)
 }
 
-function failed(state: RegistryState, task: TaskEntry, lease: Lease, word: Of<'fail'>): void {
-  const by = { nodeId: word.nodeId, epoch: word.epoch }
+function failed(state: RegistryState, task: TaskEntry, lease: Lease, frame: CommandOf<'fail'>): void {
+  const by = { nodeId: frame.nodeId, epoch: frame.epoch }
   releaseLease(state, lease)
   task.lease = null
-  if (!word.retryable) settle(state, task, 'failed', { error: word.error, by })
-  else endAttempt(state, task, 'failed', word.error, { by, afterMs: backoffMs(state, word) })
+  if (!frame.retryable) settle(state, task, 'failed', { error: frame.error, by })
+  else endAttempt(state, task, 'failed', frame.error, { by, afterMs: backoffMs(state, frame) })
 }
 
 function backoffMs({ policy }: RegistryState, { attempt }: OfAttempt): number {
   return Math.min(60_000, policy.retryInMs * 2 ** Math.min(attempt - 1, 20))
+}
+
+/** The longest rest that a node may ask for. */
+const longestRestMs = 3_600_000
+
+/** Sends no task for the service to this node for a while: the node turned one away. */
+export function rest(state: RegistryState, node: FleetNode, service: string, forMs: number): void {
+  const at = node.serviceIndex(service)
+  if (at < 0) return
+  node.restsUntil[at] = state.now + Math.min(Math.max(forMs, 1), longestRestMs)
+  if (node.restTimer.position < 0 || node.restTimer.at > node.restsUntil[at]) {
+    state.timers.set(node.restTimer, node.restsUntil[at])
+  }
+  state.reopen(node)
+}
+
+/** A rest is over. Sets the timer for the next one of that node. */
+export function rested(state: RegistryState, node: FleetNode): void {
+  state.reopen(node)
+  const next = Math.min(...node.restsUntil.filter((at) => at > state.now))
+  if (next !== Number.POSITIVE_INFINITY) state.timers.set(node.restTimer, next)
 }

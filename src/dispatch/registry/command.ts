@@ -1,98 +1,88 @@
 /**
- * Everything that can happen to the registry. A command is plain data: a run is its commands with their instants,
- * and replaying them gives the same effects. Frames of a node carry the epoch that `welcome` gave its connection:
- * what an older instance says is told apart by it.
+ * What goes into the registry, commands, and what comes out, effects. Both are plain data: a run is its commands with
+ * their instants, and replaying them gives the same effects. Frames of a node carry the epoch that `welcome` gave its
+ * connection, so frames of an older instance are recognised.
  */
-import type { Labels, NodeLoad, ServiceOffer, TaskError, TaskSpec, Term } from '../node.ts'
 
-/** A command of the registry, told apart by `kind`. */
+import type {
+  FaultCode,
+  Labels,
+  NodeLoad,
+  ServiceOffer,
+  TaskEnd,
+  TaskError,
+  TaskSpec,
+  Term,
+} from '../node.ts'
+
+/** A connection of a node. */
+export interface OfNode {
+  readonly nodeId: string
+  readonly epoch: number
+}
+
+/** An attempt of a task. */
+export interface OfAttempt {
+  readonly taskId: string
+  readonly attempt: number
+}
+
+/** A frame of a node about an attempt. */
+type Frame<Kind extends string, Fields = unknown> = { readonly kind: Kind } & OfNode & OfAttempt & Fields
+
+/** What a node says about an attempt. */
+export type AttemptFrame =
+  | Frame<'accept'>
+  /** `busy`, `draining` and `missing` rest the service on that node; any other reason is a failed attempt. */
+  | Frame<'reject', { readonly reason: string; readonly retryAfterMs: number | null }>
+  | Frame<'progress', { readonly percent: number | null; readonly note: string | null }>
+  | Frame<'result', { readonly output: unknown }>
+  | Frame<'fail', { readonly error: TaskError; readonly retryable: boolean }>
+
+/** A command of the registry. */
 export type Command =
   // Results first: they free slots.
   | NodeHello
-  | ({ readonly kind: 'accept'; readonly nodeId: string; readonly epoch: number } & OfAttempt)
-  | ({
-      readonly kind: 'reject'
-      readonly nodeId: string
-      readonly epoch: number
-      /** `busy`, `draining` and `missing` rest the service on that node; anything else is a failed attempt. */
-      readonly reason: string
-      readonly retryAfterMs: number | null
-    } & OfAttempt)
-  | ({
-      readonly kind: 'progress'
-      readonly nodeId: string
-      readonly epoch: number
-      readonly percent: number | null
-      readonly note: string | null
-    } & OfAttempt)
-  | ({
-      readonly kind: 'result'
-      readonly nodeId: string
-      readonly epoch: number
-      readonly output: unknown
-    } & OfAttempt)
-  | ({
-      readonly kind: 'fail'
-      readonly nodeId: string
-      readonly epoch: number
-      readonly error: TaskError
-      readonly retryable: boolean
-    } & OfAttempt)
+  | AttemptFrame
   /**
-   * What `unknownTask` with attempt 0 found out: the node runs a task that is not this server's. `uses` are the slots
-   * it takes there until the node has stopped; null: none, it has ended at that node's own word, or it is unknown.
+   * The answer to `unknownTask` with attempt 0: the node runs a task that is not this server's. `uses` are the slots it
+   * takes there until the node has stopped; null: none, because this node ended it, or it is unknown.
    */
-  | ({
-      readonly kind: 'orphan'
-      readonly nodeId: string
-      readonly epoch: number
-      readonly uses: Readonly<Record<string, number>> | null
-    } & OfAttempt)
-  /** Its socket closed or it fell silent: no new work, what it runs goes on. Any later word of it lifts this. */
-  | { readonly kind: 'nodeSuspect'; readonly nodeId: string; readonly epoch: number; readonly reason: string }
+  | Frame<'orphan', { readonly uses: Readonly<Record<string, number>> | null }>
+  /** Its socket closed or it fell silent: no new work, running tasks go on. Any later frame of the node lifts this. */
+  | ({ readonly kind: 'nodeSuspect'; readonly reason: string } & OfNode)
   /** It is dead: its tasks go on elsewhere. */
-  | { readonly kind: 'nodeGone'; readonly nodeId: string; readonly epoch: number; readonly reason: string }
-  /** It says goodbye: like gone, and it is forgotten. */
-  | {
-      readonly kind: 'nodeBye'
-      readonly nodeId: string
-      readonly epoch: number
-      /** It is another server's now: as the same instance (what it ran spends no attempt), or as one that took over. */
-      readonly elsewhere?: 'moved' | 'superseded'
-    }
+  | ({ readonly kind: 'nodeGone'; readonly reason: string } & OfNode)
+  /**
+   * It says goodbye: like gone, and it is forgotten. `elsewhere`: another server has it now, as the same instance (its
+   * tasks spend no attempt), or as one that took over.
+   */
+  | ({ readonly kind: 'nodeBye'; readonly elsewhere?: 'moved' | 'superseded' } & OfNode)
   /** Services or labels changed, without a reconnect. */
-  | {
+  | ({
       readonly kind: 'nodeUpdate'
-      readonly nodeId: string
-      readonly epoch: number
       readonly services: readonly ServiceOffer[] | null
       readonly labels: Labels | null
-    }
+    } & OfNode)
   // Dispatches.
   /**
-   * A task whose attempt this server claimed. Known and `requeued`: its next attempt. Known otherwise: ignored.
-   * `admitted` passes the bound on waiting tasks: what is durable already cannot be turned away.
+   * A task whose attempt this server claimed. Known and `requeued`: its next attempt. Known otherwise: ignored. It is
+   * durable, so it is taken in however many wait; `admission` says before the write whether one more may wait.
    */
-  | { readonly kind: 'submit'; readonly task: TaskSpec; readonly admitted: boolean }
+  | { readonly kind: 'submit'; readonly task: TaskSpec }
   | { readonly kind: 'cancel'; readonly taskId: string; readonly reason: string | null }
-  /** The task is no longer this server's: its claim was lost, or its next attempt went elsewhere. No end is told. */
-  | {
-      readonly kind: 'forget'
-      readonly taskId: string
-      /** This attempt and those before it: a later one has been claimed anew. Left out: any. */
-      readonly attempt?: number
-    }
-  /** So many of those who wait with this `TaskSpec.kind` go back to the store, the last of the wait queue first: `handBack` each. */
+  /** The task is no longer this server's. `attempt`: this one and those before it. Left out: any. No end is reported. */
+  | { readonly kind: 'forget'; readonly taskId: string; readonly attempt?: number }
+  /** Hands `count` waiting tasks of this `TaskSpec.kind` back to the store, the last of the wait queue first. */
   | { readonly kind: 'yield'; readonly demand: string; readonly count: number }
   // Heartbeats: coalesced to the newest per node.
   | Heartbeat
-  // Administration.
+  // Administration. `epoch`: only this epoch of the node. Left out: any.
   | {
       readonly kind: 'drain'
       readonly nodeId: string
       readonly on: boolean
       readonly deadlineAt: number | null
-      /** Only this epoch of the node. Left out: any. */
       readonly epoch?: number
     }
   | {
@@ -103,10 +93,10 @@ export type Command =
     }
   | { readonly kind: 'definePool'; readonly name: string; readonly requires: readonly Term[] }
   | { readonly kind: 'removePool'; readonly name: string }
-  /** Builds all pools anew, beside the ones in use; also what the timed rebuild sends. */
+  /** Builds all pools anew, beside the ones in use. The timed rebuild sends it too. */
   | { readonly kind: 'rebuild' }
   // Background.
-  /** A piece of the work that `moreWork` spoke of. */
+  /** A piece of the work that `moreWork` announced. */
   | { readonly kind: 'rebuildSlice' }
   /** The instant that `armTimer` asked for has come. Early or needless ticks are harmless. */
   | { readonly kind: 'tick' }
@@ -114,23 +104,19 @@ export type Command =
 /** Names of the commands. */
 export type CommandKind = Command['kind']
 
-/** The attempt that a node's frame is about. */
-export interface OfAttempt {
-  readonly taskId: string
-  readonly attempt: number
-}
+/** The command of one kind, or of a few. */
+export type CommandOf<Kind extends CommandKind> = Extract<Command, { kind: Kind }>
 
 /**
  * A node connected. The same instance resumes: its epoch and its tasks stay. Another instance with the same id takes
  * over: the epoch rises, the tasks of the old one go on elsewhere, its frames are refused.
  */
-export interface NodeHello {
+export interface NodeHello extends OfNode {
   readonly kind: 'nodeHello'
-  readonly nodeId: string
   readonly instanceId: string
-  /** The least epoch to give to a new instance, from the cluster state or the time; the registry may give a higher one. */
+  /** The least epoch for a new instance, from the cluster state or the time; the registry may give a higher one. */
   readonly epoch: number
-  /** It is draining by an earlier word of an operator's: no new work, from the first moment on. @default false */
+  /** An operator drained it before: no new work, from the first moment on. @default false */
   readonly isDraining?: boolean
   readonly services: readonly ServiceOffer[]
   readonly labels: Labels
@@ -138,23 +124,21 @@ export interface NodeHello {
   readonly running: readonly string[] | null
 }
 
-/** A node's word about itself. */
-export interface Heartbeat {
+/** A node's report about itself. */
+export interface Heartbeat extends OfNode {
   readonly kind: 'heartbeat'
-  readonly nodeId: string
-  readonly epoch: number
   /** Null: it only lives (a pong, another frame). */
   readonly load: NodeLoad | null
   /** Tasks it still knows; null when it does not say. */
   readonly running: readonly string[] | null
   /**
-   * How many `task.assign` frames it had received on this connection when it measured: what came later is added to
-   * its load, what it has counted is not counted twice.
+   * How many `task.assign` frames it had received on this connection when it measured. The registry adds later assigns
+   * to the load, and counts no assign twice.
    */
   readonly countedSeq: number | null
 }
 
-/** Who a command is about, for logs and measurements: a node, a task or a pool. */
+/** The node, task or pool that a command is about, for logs and measurements. */
 export function subjectOf(command: Command): string {
   switch (command.kind) {
     case 'submit':
@@ -175,3 +159,110 @@ export function subjectOf(command: Command): string {
       return command.nodeId
   }
 }
+
+/**
+ * What the registry wants done. It does nothing itself: the effect runner sends frames, writes ends, looks tasks up and
+ * sets timers, in the order of the effects, and comes back with commands.
+ */
+export type Effect =
+  /** Send `welcome {epoch}`. `resumed`: the same instance came back, its tasks are still its own. */
+  | ({ readonly kind: 'welcome'; readonly resumed: boolean } & OfNode)
+  /**
+   * Send `error {code: 'superseded'}` and close 4409 to the connection of that epoch; with `instanceId`, to the one
+   * that just said hello and was refused.
+   */
+  | ({ readonly kind: 'superseded'; readonly instanceId: string | null } & OfNode)
+  /** The registry does not know this connection: close it, so that the node says hello again. Its earlier tasks are lost to it. */
+  | ({ readonly kind: 'unknownNode' } & OfNode)
+  /** The node is out of the registry: drop its connection and its row. */
+  | ({ readonly kind: 'nodeForgotten' } & OfNode)
+  /** Send `drain`. */
+  | ({ readonly kind: 'drainFrame' } & OfNode)
+  /** A drained node runs nothing any more: it may be closed. */
+  | ({ readonly kind: 'drained' } & OfNode)
+  | Assign
+  /** Send `task.cancel`. The slot stays taken until the node answers, or for `cancelGraceMs`. */
+  | ({ readonly kind: 'cancelFrame' } & OfNode & OfAttempt)
+  /** Send `task.stale`: the frame was about an attempt that is not, or no longer, this node's. Attempt 0: any attempt. */
+  | ({ readonly kind: 'stale' } & OfNode & OfAttempt)
+  /**
+   * A frame about a task that is not in the registry: it ended, was never here, or belongs to another server. Look it
+   * up: answer `task.settled` when that attempt is the one that ended it, `task.stale` otherwise, and nothing while its
+   * end is still being written. Attempt 0: the node only lists it as running. Then `orphan` must come back too, because
+   * the node gets no new work before.
+   */
+  | ({ readonly kind: 'unknownTask'; readonly said: string } & OfNode & OfAttempt)
+  | Settled
+  /**
+   * This attempt is over and the task is not: hand the job back and claim it anew. The claim comes back as `submit` with
+   * a higher attempt, or `forget` when another server has it. `isFree`: no attempt is spent, because its node moved to
+   * another server.
+   */
+  | ({
+      readonly kind: 'requeue'
+      readonly nodeId: string | null
+      readonly code: FaultCode
+      readonly error: TaskError
+      readonly afterMs: number
+      readonly isFree?: boolean
+    } & OfAttempt)
+  /** It waited here and is out of the registry: hand the claim back for another server, without spending an attempt. */
+  | ({ readonly kind: 'handBack' } & OfAttempt)
+  /** A task moved: inform its watchers. `assign` says that it was assigned. */
+  | ({
+      readonly kind: 'taskChanged'
+      readonly status: 'waiting' | 'running'
+      readonly nodeId: string | null
+    } & OfAttempt)
+  | ({ readonly kind: 'progress'; readonly percent: number | null; readonly note: string | null } & OfAttempt)
+  /** These pages of the snapshot changed: read them with `registry.page(number)`. */
+  | { readonly kind: 'publish'; readonly pages: readonly number[]; readonly version: number }
+  /** Send `tick` at that instant or soon after; replaces the one armed before. */
+  | { readonly kind: 'armTimer'; readonly at: number }
+  /** Work is left: send `rebuildSlice` when there is time, at the latest in 50 ms. */
+  | { readonly kind: 'moreWork' }
+  /** Something worth a line in the log or the audit. */
+  | { readonly kind: 'event'; readonly event: RegistryEvent }
+
+/** Names of the effects. */
+export type EffectKind = Effect['kind']
+
+/** Send `task.assign`. `seq` counts the assigns of that connection from 1, as `countedSeq` does. */
+export interface Assign extends OfNode, OfAttempt {
+  readonly kind: 'assign'
+  readonly seq: number
+  readonly service: string
+  readonly deadlineAt: number | null
+}
+
+/**
+ * The task ended; emitted exactly once. Write it durably, then send `task.settled` to `nodeId`, the node that reported
+ * the end (null: no node waits for it). `task.settled` must not be sent before that is written.
+ */
+export interface Settled extends OfAttempt {
+  readonly kind: 'settled'
+  readonly end: TaskEnd
+  /** Meaningful when completed. */
+  readonly output: unknown
+  /** Null when completed. */
+  readonly error: TaskError | null
+  readonly nodeId: string | null
+  readonly epoch: number
+}
+
+/** What the registry reports for the log. */
+export type RegistryEvent =
+  | ({ readonly name: 'node.ready'; readonly resumed: boolean } & OfNode)
+  | ({ readonly name: 'node.suspect' | 'node.gone'; readonly reason: string } & OfNode)
+  | ({ readonly name: 'node.superseded' } & OfNode)
+  | ({ readonly name: 'slot.forced'; readonly nodeId: string } & OfAttempt)
+  /** The lookup of these tasks timed out: the node gets work again. */
+  | ({ readonly name: 'node.unanswered'; readonly taskCount: number } & OfNode)
+  | { readonly name: 'node.held'; readonly nodeId: string; readonly taskId: string }
+  | {
+      readonly name: 'pools.rebuilt'
+      readonly generation: number
+      readonly nodeCount: number
+      readonly poolCount: number
+      readonly tookMs: number
+    }

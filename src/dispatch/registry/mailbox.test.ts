@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Command } from './command.ts'
-import type { Effect } from './effect.ts'
+import type { Command, Effect } from './command.ts'
 import { Mailbox, type MailboxOptions } from './mailbox.ts'
 
-const submit = (taskId: string): Command =>
-  ({ kind: 'submit', task: { taskId }, admitted: true }) as unknown as Command
+const submit = (taskId: string): Command => ({ kind: 'submit', task: { taskId } }) as unknown as Command
 const cancel = (taskId: string): Command => ({ kind: 'cancel', taskId, reason: null })
 const result = (taskId: string): Command => ({
   kind: 'result',

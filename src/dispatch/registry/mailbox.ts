@@ -7,11 +7,12 @@
  * neither starves the other; one administrative command goes with each turn; slices take the time that is left, and
  * one is served every 50 ms whatever else there is. All that waits here is measured.
  */
-import { type Command, type CommandKind, subjectOf } from './command.ts'
-import type { Effect } from './effect.ts'
-import { HeartbeatLane, Lane, type LaneName, type Letter, laneOf } from './mailbox-lane.ts'
 
-/** What a mailbox needs. It knows no clock and no scheduler of its own. */
+import { Ring } from '../../core/ring.ts'
+import type { Effect } from './command.ts'
+import { type Command, type CommandKind, type Heartbeat, subjectOf } from './command.ts'
+
+/** What a mailbox needs, clocks and scheduler included. */
 export interface MailboxParts {
   /** The registry's `apply`. */
   readonly apply: (command: Command, now: number) => readonly Effect[]
@@ -23,9 +24,9 @@ export interface MailboxParts {
   readonly monotonicMs: () => number
   /** Calls back soon, after what the event loop has to do meanwhile: setImmediate. */
   readonly defer: (turn: () => void) => void
-  /** Told how long each command waited and how long it held the registry, with who it was about. */
+  /** Called with how long each command waited and held the registry, and the node, task or pool it was about. */
   readonly observe?: (kind: CommandKind, waitMs: number, holdMs: number, who: string) => void
-  /** Told what `apply` or `run` threw; the mailbox goes on. */
+  /** Called with what `apply` or `run` threw; the mailbox goes on. */
   readonly onError: (error: unknown, command: Command) => void
 }
 
@@ -60,10 +61,10 @@ const sliceEveryMs = 50
 export class Mailbox {
   readonly #parts: MailboxParts
   readonly #options: Required<MailboxOptions>
-  readonly #results = new Lane()
-  readonly #dispatches = new Lane()
+  readonly #results = new Ring<Letter>()
+  readonly #dispatches = new Ring<Letter>()
   readonly #heartbeats = new HeartbeatLane()
-  readonly #admin = new Lane()
+  readonly #admin = new Ring<Letter>()
   #slice: Letter | null = null
   #tickWaits = false
   #lastSliceAt = 0
@@ -128,7 +129,7 @@ export class Mailbox {
         if (command.kind === 'tick' && this.#tickWaits) return true
         if (command.kind !== 'tick') return addTo(this.#admin, { command, postedAt }, maxAdmin)
         this.#tickWaits = true
-        this.#admin.add({ command, postedAt })
+        this.#admin.push({ command, postedAt })
         return true
       case 'slices':
         this.#slice ??= { command, postedAt }
@@ -145,7 +146,7 @@ export class Mailbox {
       case 'nodeGone':
       case 'nodeBye':
         this.#heartbeats.drop(command.nodeId)
-        this.#results.add(letter)
+        this.#results.push(letter)
         return true
       default:
         return addTo(this.#results, letter, limit)
@@ -163,7 +164,7 @@ export class Mailbox {
     for (let count = 0; count < turnCommands && !this.#closed; count += 1) {
       let letter = this.#next()
       if (letter === undefined && !adminServed) {
-        letter = this.#admin.take()
+        letter = takeFrom(this.#admin)
         adminServed = letter !== undefined
       }
       letter ??= this.#takeSlice()
@@ -173,7 +174,7 @@ export class Mailbox {
     }
     // A full turn of urgent things still serves one administrative command.
     if (!adminServed && !this.#closed) {
-      const letter = this.#admin.take()
+      const letter = takeFrom(this.#admin)
       if (letter !== undefined) this.#serve(letter, at)
     }
     this.#deferred = !this.#closed && this.#waiting()
@@ -181,7 +182,7 @@ export class Mailbox {
   }
 
   #next(): Letter | undefined {
-    const result = this.#results.take()
+    const result = takeFrom(this.#results)
     if (result !== undefined) return result
     if (this.#sinceHeartbeat >= dispatchesPerHeartbeat || this.#dispatches.size === 0) {
       this.#sinceHeartbeat = 0
@@ -189,7 +190,7 @@ export class Mailbox {
       if (heartbeat !== undefined) return heartbeat
     }
     this.#sinceHeartbeat += 1
-    return this.#dispatches.take()
+    return takeFrom(this.#dispatches)
   }
 
   #takeSlice(): Letter | undefined {
@@ -225,8 +226,89 @@ function wantsMore({ kind }: Effect): boolean {
   return kind === 'moreWork'
 }
 
-function addTo(lane: Lane, letter: Letter, limit: number): boolean {
+function addTo(lane: Ring<Letter>, letter: Letter, limit: number): boolean {
   if (lane.size >= limit) return false
-  lane.add(letter)
+  lane.push(letter)
   return true
+}
+
+function takeFrom(lane: Ring<Letter>): Letter | undefined {
+  return lane.size === 0 ? undefined : lane.shift()
+}
+
+/** The lanes in the order they are served. */
+export const laneNames = ['results', 'dispatches', 'heartbeats', 'admin', 'slices'] as const
+
+/** One of `laneNames`. */
+export type LaneName = (typeof laneNames)[number]
+
+/** A command on its way. */
+interface Letter {
+  readonly command: Command
+  /** When it was posted, by the clock that measures waits. */
+  readonly postedAt: number
+}
+
+/** Which lane a command goes to: what frees slots first, what only tidies up last. */
+function laneOf({ kind }: Command): LaneName {
+  switch (kind) {
+    case 'submit':
+    case 'cancel':
+    case 'forget':
+      return 'dispatches'
+    case 'heartbeat':
+      return 'heartbeats'
+    case 'yield':
+    case 'drain':
+    case 'cordon':
+    case 'definePool':
+    case 'removePool':
+    case 'rebuild':
+    case 'tick':
+      return 'admin'
+    case 'rebuildSlice':
+      return 'slices'
+    default:
+      return 'results'
+  }
+}
+
+/** Heartbeats: the newest of each node, in the order in which the first of them came. */
+class HeartbeatLane {
+  readonly #letters = new Map<string, Letter & { readonly command: Heartbeat }>()
+
+  get size(): number {
+    return this.#letters.size
+  }
+
+  add(command: Heartbeat, postedAt: number): void {
+    const { nodeId } = command
+    const older = this.#letters.get(nodeId)
+    // The wait is counted from the first: a node that beats faster must not look as if it were served sooner.
+    if (older === undefined) this.#letters.set(nodeId, { command, postedAt })
+    else if (older.command.epoch <= command.epoch) {
+      this.#letters.set(nodeId, { command: newest(older.command, command), postedAt: older.postedAt })
+    }
+  }
+
+  take(): Letter | undefined {
+    for (const [nodeId, letter] of this.#letters) {
+      this.#letters.delete(nodeId)
+      return letter
+    }
+    return undefined
+  }
+
+  /** Forgets a node's heartbeat, for something that came after it and will be served before it. */
+  drop(nodeId: string): void {
+    this.#letters.delete(nodeId)
+  }
+}
+
+/** The newer heartbeat; fields that it lacks come from the older one of the same connection. */
+function newest(older: Heartbeat, newer: Heartbeat): Heartbeat {
+  if (older.epoch !== newer.epoch) return newer
+  const silent = newer.running === null && newer.countedSeq === null
+  const { running, countedSeq } = silent ? older : newer
+  return { ...newer, load: newer.load ?? older.load, running, countedSeq }
 }

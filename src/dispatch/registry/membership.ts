@@ -1,19 +1,17 @@
-/** Nodes come, come back, are taken over, speak of themselves, fall silent and go. */
+/** Nodes connect, come back, are taken over, report, fall silent and go; operators drain and cordon them. */
 
-import { type FleetNode, noLoad } from '../matching/fleet-node.ts'
+import { type FleetNode, noLoad } from '../matching/fleet.ts'
+import { startRebuild } from '../matching/rebuild.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
-import { letGo } from '../waiting/waiting.ts'
 import { hear } from './attempts.ts'
-import type { Command, Heartbeat, NodeHello } from './command.ts'
-import { linger, voidLeases } from './leases.ts'
+import type { CommandOf, Heartbeat, NodeHello } from './command.ts'
 import { compareRunning } from './orphan-tasks.ts'
+import { letGo } from './placing.ts'
 import type { RegistryState } from './registry-state.ts'
-import { createTimer } from './timers.ts'
+import { endAttempt, linger, reportDrained, voidLeases } from './task-lifecycle.ts'
 
 /** Instances remembered as taken over, per node. */
 const maxPast = 8
-
-type Of<Kind extends Command['kind']> = Extract<Command, { kind: Kind }>
 
 /** A node connected. */
 export function hello(state: RegistryState, said: NodeHello): void {
@@ -45,10 +43,10 @@ function begin(state: RegistryState, node: FleetNode, said: NodeHello): void {
   node.services = []
   node.offer(said.services)
   node.labels = said.labels
-  if (node.forgetTimer !== null) state.timers.clear(node.forgetTimer)
-  if (node.drainTimer !== null) state.timers.clear(node.drainTimer)
+  state.timers.clear(node.forgetTimer)
+  state.timers.clear(node.drainTimer)
   state.emit({ kind: 'welcome', nodeId, epoch, resumed: false })
-  state.tell({ name: 'node.ready', nodeId, epoch, resumed: false })
+  state.report({ name: 'node.ready', nodeId, epoch, resumed: false })
   state.join(node)
   if (said.running !== null) compareRunning(state, node, said.running, 0)
 }
@@ -61,7 +59,7 @@ function takeOver(state: RegistryState, node: FleetNode, said: NodeHello): void 
   }
   if (node.status !== 'gone') {
     state.emit({ kind: 'superseded', nodeId, epoch, instanceId: null })
-    state.tell({ name: 'node.superseded', nodeId, epoch })
+    state.report({ name: 'node.superseded', nodeId, epoch })
     depart(state, node, 'superseded', `Another instance of node "${nodeId}" took over.`)
   }
   node.instanceId = said.instanceId
@@ -79,7 +77,7 @@ function resume(state: RegistryState, node: FleetNode, said: NodeHello): void {
   for (const lease of node.leases.values()) lease.seq = 0
   node.recount()
   state.emit({ kind: 'welcome', nodeId, epoch, resumed: true })
-  state.tell({ name: 'node.ready', nodeId, epoch, resumed: true })
+  state.report({ name: 'node.ready', nodeId, epoch, resumed: true })
   if (node.draining) state.emit({ kind: 'drainFrame', nodeId, epoch })
   change(state, node, said.services, said.labels)
   for (const lease of [...node.leases.values()]) {
@@ -94,7 +92,10 @@ function resume(state: RegistryState, node: FleetNode, said: NodeHello): void {
 }
 
 /** What it offers changed, without a reconnect. */
-export function update(state: RegistryState, { nodeId, epoch, services, labels }: Of<'nodeUpdate'>): void {
+export function update(
+  state: RegistryState,
+  { nodeId, epoch, services, labels }: CommandOf<'nodeUpdate'>,
+): void {
   const node = hear(state, nodeId, epoch)
   if (node !== null) change(state, node, services ?? node.services, labels ?? node.labels)
 }
@@ -112,7 +113,7 @@ function change(
   state.join(node)
 }
 
-/** A node's word about itself. */
+/** A node reports its load and its tasks. */
 export function heartbeat(state: RegistryState, said: Heartbeat): void {
   const node = hear(state, said.nodeId, said.epoch)
   if (node === null) return
@@ -126,23 +127,22 @@ export function heartbeat(state: RegistryState, said: Heartbeat): void {
   if (wasVetoed && !node.vetoed) state.freedNodes.add(node)
 }
 
-/** Its socket closed, or it fell silent: no new work until it speaks again. */
-export function suspect(state: RegistryState, { nodeId, epoch, reason }: Of<'nodeSuspect'>): void {
+/** Its socket closed, or it fell silent: no new work until it sends a frame. */
+export function suspect(state: RegistryState, { nodeId, epoch, reason }: CommandOf<'nodeSuspect'>): void {
   const node = state.fleet.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status !== 'ready') return
   node.status = 'suspect'
   if (node.heldFor !== null) letGo(state, node.heldFor)
   state.refresh(node)
-  state.tell({ name: 'node.suspect', nodeId, epoch, reason })
+  state.report({ name: 'node.suspect', nodeId, epoch, reason })
 }
 
-/** It is dead: its tasks go on elsewhere. It is remembered for a while, so that its late words are known as such. */
-export function gone(state: RegistryState, { nodeId, epoch, reason }: Of<'nodeGone'>): void {
+/** It is dead: its tasks go on elsewhere. It is remembered for `keepMs`, so that its late frames are recognised. */
+export function gone(state: RegistryState, { nodeId, epoch, reason }: CommandOf<'nodeGone'>): void {
   const node = state.fleet.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
   depart(state, node, 'node_lost', `Node "${nodeId}" was lost: ${reason}`)
-  state.tell({ name: 'node.gone', nodeId, epoch, reason })
-  node.forgetTimer ??= createTimer('forget', node)
+  state.report({ name: 'node.gone', nodeId, epoch, reason })
   state.timers.set(node.forgetTimer, state.now + state.policy.keepMs)
 }
 
@@ -153,19 +153,19 @@ const byes = {
 } as const
 
 /** It says goodbye, here or by going elsewhere. */
-export function bye(state: RegistryState, { nodeId, epoch, elsewhere }: Of<'nodeBye'>): void {
+export function bye(state: RegistryState, { nodeId, epoch, elsewhere }: CommandOf<'nodeBye'>): void {
   const node = state.fleet.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
   const [reason, message] = byes[elsewhere ?? 'node_lost']
   depart(state, node, elsewhere ?? 'node_lost', `Node "${nodeId}" ${message}.`)
-  state.tell({ name: 'node.gone', nodeId, epoch, reason })
+  state.report({ name: 'node.gone', nodeId, epoch, reason })
   forgetNode(state, node)
 }
 
 /** Takes a node out of the registry. */
 export function forgetNode(state: RegistryState, node: FleetNode): void {
-  for (const timer of [node.restTimer, node.drainTimer, node.unsureTimer, node.forgetTimer])
-    if (timer) state.timers.clear(timer)
+  stopTimers(state, node)
+  state.timers.clear(node.forgetTimer)
   state.fleet.remove(node)
   state.emit({ kind: 'nodeForgotten', nodeId: node.nodeId, epoch: node.epoch })
 }
@@ -178,10 +178,67 @@ function depart(
 ): void {
   node.status = 'gone'
   if (node.heldFor !== null) letGo(state, node.heldFor)
-  for (const timer of [node.restTimer, node.drainTimer, node.unsureTimer])
-    if (timer) state.timers.clear(timer)
+  stopTimers(state, node)
   node.foreignTasks.clear()
   node.open = false
   state.leave(node)
   voidLeases(state, node, code, message)
+}
+
+function stopTimers({ timers }: RegistryState, { restTimer, drainTimer, unsureTimer }: FleetNode): void {
+  for (const timer of [restTimer, drainTimer, unsureTimer]) timers.clear(timer)
+}
+
+/** Gives a node no new work. Its tasks may end, until the deadline if there is one. */
+export function drain(
+  state: RegistryState,
+  { nodeId, on, deadlineAt, epoch: only }: CommandOf<'drain'>,
+): void {
+  const node = state.fleet.find(nodeId)
+  if (node === undefined || node.status === 'gone') return
+  const { epoch } = node
+  if (only !== undefined && only !== epoch) return
+  state.timers.clear(node.drainTimer)
+  node.draining = on
+  if (!on) {
+    state.reopen(node)
+    return
+  }
+  if (node.heldFor !== null) letGo(state, node.heldFor)
+  state.refresh(node)
+  state.emit({ kind: 'drainFrame', nodeId, epoch })
+  reportDrained(state, node)
+  if (node.leases.size > 0 && deadlineAt !== null) state.timers.set(node.drainTimer, deadlineAt)
+}
+
+/** The drain's deadline passed: running tasks that have an attempt left go on elsewhere. */
+export function drainDue(state: RegistryState, node: FleetNode): void {
+  const message = `Node "${node.nodeId}" was drained before the task ended.`
+  for (const { task } of [...node.leases.values()]) {
+    if (task === null || !task.spec.retryable || task.spec.attempt >= task.spec.maxAttempts) continue
+    endAttempt(state, task, 'drained', { code: 'drained', message })
+  }
+}
+
+/** Closes or opens a node, or one service of it, for new work; kept while the node is away. */
+export function cordon(state: RegistryState, { nodeId, service, on }: CommandOf<'cordon'>): void {
+  state.fleet.cordon(nodeId, service ?? '', on)
+  const node = state.fleet.find(nodeId)
+  if (node === undefined || node.status === 'gone') return
+  state.reopen(node)
+  const held = node.heldFor
+  if (held !== null && (node.cordoned || !node.couldFit(held.demand.shape))) letGo(state, held)
+}
+
+/** Gives a pool its rule; one that it has already changes nothing. */
+export function definePool(state: RegistryState, { name, requires }: CommandOf<'definePool'>): void {
+  const known = state.rules.get(name)
+  if (known !== undefined && JSON.stringify(known) === JSON.stringify(requires)) return
+  state.rules.set(name, requires)
+  startRebuild(state)
+}
+
+/** Removes a pool, if it is defined. */
+export function removePool(state: RegistryState, { name }: CommandOf<'removePool'>): void {
+  if (state.rules.delete(name)) startRebuild(state)
 }

@@ -2,27 +2,24 @@
  * All state of the registry, and the few moves that every command shares. Nothing here waits or looks at a
  * clock: `now` is the command's, and what is to be done outside is written down as effects.
  */
+
+import { Dice, Sessions } from '../matching/choose-node.ts'
 import { type Demand, Demands } from '../matching/demand.ts'
-import { Fleet } from '../matching/fleet.ts'
-import { type FleetNode, type NodeTimer, noneShut } from '../matching/fleet-node.ts'
+import { Fleet, type FleetNode, type NodeTimer } from '../matching/fleet.ts'
 import { Generation } from '../matching/generation.ts'
-import type { Finder } from '../matching/matching.ts'
+import { type Finder, Work } from '../matching/matching.ts'
 import type { View } from '../matching/pool.ts'
 import type { Rebuild } from '../matching/rebuild.ts'
-import { Sessions } from '../matching/sessions.ts'
 import type { FaultCode, Term } from '../node.ts'
-import { Tenants } from '../waiting/tenants.ts'
-import type { Effect, RegistryEvent } from './effect.ts'
-import type { RegistryPolicy } from './policy.ts'
-import { Dice } from './seeded-random.ts'
+import type { Effect, RegistryEvent } from './command.ts'
+import { createTimer, PositionHeap, type Timer } from './position-heap.ts'
 import type { Lease, LeaseTimer, TaskEntry } from './task-entry.ts'
-import { createTimer, type Timer, Timers } from './timers.ts'
-import { Work } from './work-counter.ts'
+import { Tenants } from './wait-queue.ts'
 
 /** Every timer of the registry. */
 export type RegistryTimer = TaskEntry['timer'] | LeaseTimer | NodeTimer | Timer<'publish', null>
 
-/** Changed pages are published so many times faster than a page that has just been. */
+/** Further changed pages are published this many times faster than the first. */
 const pagesPerPublish = 20
 
 /** A lease whose node was lost, and why: its attempt is still to be ended. */
@@ -41,7 +38,7 @@ export class RegistryState {
   readonly demands: Demands
   readonly tenants: Tenants = new Tenants()
   readonly sessions: Sessions
-  readonly timers: Timers<RegistryTimer> = new Timers()
+  readonly timers: PositionHeap<RegistryTimer> = new PositionHeap()
   readonly dice: Dice
   readonly rules: Map<string, readonly Term[]> = new Map()
   generation: Generation
@@ -50,13 +47,13 @@ export class RegistryState {
   rebuildAgain = false
 
   readonly lost: LostLease[] = []
-  /** Nodes that have more free slots than before: who waits for them is looked for at the end of the command, or soon after. */
+  /** Nodes that have more free slots than before: waiting tasks are served at the end of the command, or soon after. */
   readonly freedNodes: Set<FleetNode> = new Set()
-  /** Demands that someone waits with, by `TaskSpec.kind`. */
+  /** Demands with waiting tasks, by `TaskSpec.kind`. */
   readonly waitingKinds: Map<string, Set<Demand>> = new Map()
   /** Demands whose wait queue is to be tried with all pools, not only with a node that has free slots. */
   readonly toWake: Set<Demand> = new Set()
-  /** How many of those who wait are still to be given up, by `TaskSpec.kind`. */
+  /** How many waiting tasks are still to be handed back, by `TaskSpec.kind`. */
   readonly yields: Map<string, number> = new Map()
   waitingCount = 0
   holdCount = 0
@@ -94,12 +91,10 @@ export class RegistryState {
   }
 
   emit(effect: Effect): void {
-    // Most commands have one effect: a list made with it is a tenth of one that was made to grow.
-    if (this.effects.length === 0) this.effects = [effect]
-    else this.effects.push(effect)
+    this.effects.push(effect)
   }
 
-  tell(event: RegistryEvent): void {
+  report(event: RegistryEvent): void {
     this.emit({ kind: 'event', event })
   }
 
@@ -125,8 +120,7 @@ export class RegistryState {
   reopen(node: FleetNode): void {
     const cordons = this.fleet.cordonsOf(node.nodeId)
     node.cordoned = cordons.has('')
-    const shut = node.names.map((name, index) => cordons.has(name) || node.restsUntil[index]! > this.now)
-    node.shut = shut.includes(true) ? shut : noneShut(shut.length)
+    node.shut = node.names.map((name, index) => cordons.has(name) || node.restsUntil[index]! > this.now)
     this.refresh(node)
     this.freedNodes.add(node)
   }
@@ -166,4 +160,79 @@ export class RegistryState {
     this.shadow?.leave(node)
     this.touch(node)
   }
+}
+
+/** How the registry decides: whole numbers and fractions, the same for every server of a fleet. */
+export interface RegistryPolicy {
+  /** Where the registry's own dice begin: the same seed and commands give the same effects. @default 1 */
+  readonly seed: number
+  /** A node must accept a task in this time, or the attempt is over. 0: no bound. @default 10_000 */
+  readonly acceptMs: number
+  /** After a cancel, how long a slot waits for the node's answer before it counts as free. @default 30_000 */
+  readonly cancelGraceMs: number
+  /** How long a service rests on a node that said it is busy without saying for how long. @default 1_000 */
+  readonly restMs: number
+  /** The wait before the second attempt after a failure, doubled for each further one. @default 500 */
+  readonly retryInMs: number
+  /** How many times a node may say busy before the attempt counts as failed. @default 100 */
+  readonly maxRejects: number
+  /** A waiting task rises by one priority in this time. @default 10_000 */
+  readonly ageMs: number
+  /** A task that fits nowhere, and has waited this long, has a node kept free for it. @default 5_000 */
+  readonly holdAfterMs: number
+  /** More waiting tasks than this are refused. @default 10_000 */
+  readonly maxWaiting: number
+  /** The same for one tenant. @default 10_000 */
+  readonly maxWaitingPerTenant: number
+  /** How long a session is remembered after its last task. @default 1_800_000 */
+  readonly sessionMs: number
+  /** @default 100_000 */
+  readonly maxSessions: number
+  /** A session leaves its node when that is more loaded than the best one by more than this many 32nds. @default 4 */
+  readonly escapeBuckets: number
+  /** A preferred node is taken until it is more loaded than the best one by this many 32nds. @default 4 */
+  readonly preferBuckets: number
+  /** What the score is made of: taken slots against reported load, and the parts of that. */
+  readonly weights: {
+    readonly used: number
+    readonly cpu: number
+    readonly gpu: number
+    readonly memory: number
+  }
+  /** A node that reports this much gets no new work; above 1: never. @default cpu 2, gpu 2, memory 0.98 */
+  readonly veto: { readonly cpu: number; readonly gpu: number; readonly memory: number }
+  /** Pools looked at per choice; the others have their turn at the next. @default 64 */
+  readonly maxPoolsScanned: number
+  /** Requirements remembered while nothing waits with them. @default 512 */
+  readonly maxDemands: number
+  /** Steps of a slice, as `Work` counts them: nodes joined, pools matched, attempts ended. @default 64 */
+  readonly sliceSteps: number
+  /** Changed snapshot pages are published this often; of many, one in a twentieth of it. @default 100 */
+  readonly publishMs: number
+  /** How long a dead node, and a task handed back, is remembered. @default 600_000 */
+  readonly keepMs: number
+}
+
+export const registryDefaults: RegistryPolicy = {
+  seed: 1,
+  acceptMs: 10_000,
+  cancelGraceMs: 30_000,
+  restMs: 1_000,
+  retryInMs: 500,
+  maxRejects: 100,
+  ageMs: 10_000,
+  holdAfterMs: 5_000,
+  maxWaiting: 10_000,
+  maxWaitingPerTenant: 10_000,
+  sessionMs: 1_800_000,
+  maxSessions: 100_000,
+  escapeBuckets: 4,
+  preferBuckets: 4,
+  weights: { used: 0.6, cpu: 1, gpu: 1, memory: 0.5 },
+  veto: { cpu: 2, gpu: 2, memory: 0.98 },
+  maxPoolsScanned: 64,
+  maxDemands: 512,
+  sliceSteps: 64,
+  publishMs: 100,
+  keepMs: 600_000,
 }

@@ -1,27 +1,42 @@
 /**
- * The registry: which nodes there are, which tasks, and which task is on which node. An actor without a lock: one
- * synchronous `apply`, never a wait inside, no clock and no dice of its own; time comes with the command. So there is
- * nothing to contend for, and a run can be told again from its commands.
+ * The registry: which nodes there are, which tasks, and which task is on which node. One synchronous `apply` changes it.
+ * It never waits, and has no clock and no randomness but its seed: time comes with the command. So it needs no lock, and
+ * a run can be replayed from its commands.
  *
  *   frames, claims, timers ─▶ mailbox ─▶ apply(command, now) ─▶ effects ─▶ frames, acks, timers
  */
 
 import type { Asked } from '../matching/demand.ts'
-import { startRebuild } from '../matching/rebuild.ts'
+import { continueRebuild, startRebuild } from '../matching/rebuild.ts'
 import type { NodeView, PoolView, TaskView, Term } from '../node.ts'
-import { serveFreedNodes } from '../waiting/serve-waiting.ts'
-import { admission } from '../waiting/waiting.ts'
-import { askedByKind, type WaitingKind, waitingByKind, yieldWaiting } from '../waiting/yield-waiting.ts'
-import { cordon, definePool, drain } from './administration.ts'
-import { heardAttempt } from './attempts.ts'
-import { endLost, slice, tick, workLeft } from './background.ts'
-import type { Command } from './command.ts'
-import type { Effect } from './effect.ts'
-import { bye, gone, heartbeat, hello, suspect, update } from './membership.ts'
-import { heardOrphan } from './orphan-tasks.ts'
-import { type RegistryPolicy, registryDefaults } from './policy.ts'
-import { RegistryState } from './registry-state.ts'
-import { cancel, forget, submit } from './submitting.ts'
+import { heardAttempt, rested } from './attempts.ts'
+import type { Command, CommandKind, CommandOf, Effect } from './command.ts'
+import {
+  bye,
+  cordon,
+  definePool,
+  drain,
+  drainDue,
+  forgetNode,
+  gone,
+  heartbeat,
+  hello,
+  removePool,
+  suspect,
+  update,
+} from './membership.ts'
+import { heardOrphan, unsureDue } from './orphan-tasks.ts'
+import { admission } from './placing.ts'
+import { type RegistryPolicy, RegistryState, type RegistryTimer, registryDefaults } from './registry-state.ts'
+import {
+  continueYields,
+  serveFreedNodes,
+  type WaitingKind,
+  waitingByKind,
+  wake,
+  yieldWaiting,
+} from './serve-waiting.ts'
+import { cancel, endAttempt, forceRelease, forget, submit, taskDue } from './task-lifecycle.ts'
 
 /** How much there is of everything. */
 export interface RegistryCounts {
@@ -52,15 +67,16 @@ export class Registry {
     state.now = Math.max(state.now, now)
     state.effects = []
     const before = state.work.done
-    act(state, command)
+    const handle = handlers[command.kind] as (state: RegistryState, command: Command) => void
+    handle(state, command)
     if (command.kind !== 'rebuildSlice') {
       const steps = endLost(state, state.policy.sliceSteps)
       serveFreedNodes(state, Math.max(1, steps))
     }
-    const { nextAt } = state.timers
-    if (nextAt < state.armedAt) {
-      state.armedAt = nextAt
-      state.emit({ kind: 'armTimer', at: nextAt })
+    const next = state.timers.first
+    if (next !== undefined && next.at < state.armedAt) {
+      state.armedAt = next.at
+      state.emit({ kind: 'armTimer', at: next.at })
     }
     if (!state.workAnnounced && workLeft(state)) {
       state.workAnnounced = true
@@ -75,9 +91,9 @@ export class Registry {
     return this.#lastSteps
   }
 
-  // What follows only reads. It may be called between any two commands and changes nothing.
+  // The rest only reads, and may be called between any two commands.
 
-  /** When to come again, if one more task of this tenant may not wait now; null: it may. */
+  /** In how many milliseconds to try again when no further task of this tenant may wait now; null: one may. */
   admission(tenant: string): number | null {
     return admission(this.#state, tenant)
   }
@@ -93,8 +109,9 @@ export class Registry {
   }
 
   /** What the tasks in the registry ask for, by `TaskSpec.kind`; a kind may come more than once. */
-  heldKinds(): Generator<Asked & { readonly kind: string }> {
-    return askedByKind(this.#state)
+  *heldKinds(): Generator<Asked & { readonly kind: string }> {
+    for (const { kind, asked, taskCount } of this.#state.demands.values())
+      if (taskCount > 0) yield { kind, ...asked }
   }
 
   /** Whether a task is in the registry. */
@@ -162,68 +179,98 @@ export class Registry {
   }
 }
 
-function act(state: RegistryState, command: Command): void {
-  switch (command.kind) {
-    case 'accept':
-    case 'reject':
-    case 'progress':
-    case 'result':
-    case 'fail':
-      heardAttempt(state, command)
-      return
-    case 'submit':
-      submit(state, command.task, command.admitted)
-      return
-    case 'cancel':
-      cancel(state, command.taskId, command.reason)
-      return
-    case 'forget':
-      forget(state, command.taskId, command.attempt)
-      return
-    case 'yield':
-      yieldWaiting(state, command.demand, command.count)
-      return
-    case 'orphan':
-      heardOrphan(state, command)
-      return
-    case 'heartbeat':
-      heartbeat(state, command)
-      return
-    case 'tick':
-      tick(state)
-      return
-    case 'rebuildSlice':
-      state.workAnnounced = false
-      slice(state)
-      return
-    case 'nodeHello':
-      hello(state, command)
-      return
-    case 'nodeUpdate':
-      update(state, command)
-      return
-    case 'nodeSuspect':
-      suspect(state, command)
-      return
-    case 'nodeGone':
-      gone(state, command)
-      return
-    case 'nodeBye':
-      bye(state, command)
-      return
-    case 'drain':
-      drain(state, command)
-      return
-    case 'cordon':
-      cordon(state, command)
-      return
-    case 'definePool':
-      definePool(state, command.name, command.requires)
-      return
-    case 'removePool':
-      if (state.rules.delete(command.name)) startRebuild(state)
-      return
-    case 'rebuild':
-      startRebuild(state)
+/** What each command does. */
+const handlers: { readonly [Kind in CommandKind]: (state: RegistryState, command: CommandOf<Kind>) => void } =
+  {
+    accept: heardAttempt,
+    reject: heardAttempt,
+    progress: heardAttempt,
+    result: heardAttempt,
+    fail: heardAttempt,
+    orphan: heardOrphan,
+    submit,
+    cancel,
+    forget,
+    yield: yieldWaiting,
+    heartbeat,
+    nodeHello: hello,
+    nodeUpdate: update,
+    nodeSuspect: suspect,
+    nodeGone: gone,
+    nodeBye: bye,
+    drain,
+    cordon,
+    definePool,
+    removePool,
+    rebuild: startRebuild,
+    rebuildSlice: slice,
+    tick,
   }
+
+/** Whether background work is left. */
+function workLeft(state: RegistryState): boolean {
+  const { lost, freedNodes, toWake, yields, rebuild, generation } = state
+  const isServing = freedNodes.size > 0 || toWake.size > 0 || yields.size > 0
+  return isServing || lost.length > 0 || rebuild !== null || generation.hasWork
+}
+
+/** One slice: attempts of lost nodes first, then waiting tasks, then matching, then the rebuild. */
+function slice(state: RegistryState): void {
+  state.workAnnounced = false
+  const { policy, generation } = state
+  let steps = endLost(state, policy.sliceSteps)
+  if (steps > 0) steps = serveFreedNodes(state, steps)
+  if (steps > 0) steps = wake(state, steps)
+  if (steps > 0) steps = continueYields(state, steps)
+  if (steps > 0 && generation.hasWork) steps = state.match(steps)
+  if (generation.worn && state.rebuild === null) startRebuild(state)
+  if (steps > 0 && state.rebuild !== null) continueRebuild(state, state.rebuild, steps)
+}
+
+/** Ends up to `steps` attempts whose leases went with their node. Returns the steps that are left. */
+function endLost(state: RegistryState, steps: number): number {
+  if (state.lost.length === 0) return steps
+  const pieces = state.lost.splice(0, Math.ceil(steps))
+  state.work.done += pieces.length
+  for (const { lease, code, message } of pieces) {
+    const { task, epoch, node } = lease
+    if (lease.grace !== null) state.timers.clear(lease.grace)
+    lease.task = null
+    if (task === null || task.lease !== lease) continue
+    task.lease = null
+    endAttempt(state, task, code, { code, message }, { by: { nodeId: node.nodeId, epoch } })
+  }
+  return Math.max(0, steps - pieces.length)
+}
+
+/** Handles due timers, as many as keep the turn short. */
+function tick(state: RegistryState): void {
+  state.armedAt = Number.POSITIVE_INFINITY
+  for (let left = state.policy.sliceSteps; left > 0; left -= 1) {
+    const timer = state.timers.first
+    if (timer === undefined || timer.at > state.now) return
+    state.timers.clear(timer)
+    state.work.done += 1
+    const handle = timerHandlers[timer.kind] as (state: RegistryState, subject: unknown) => void
+    handle(state, timer.subject)
+  }
+}
+
+/** What happens when a timer is due. */
+const timerHandlers: {
+  readonly [Kind in RegistryTimer['kind']]: (
+    state: RegistryState,
+    subject: Extract<RegistryTimer, { kind: Kind }>['subject'],
+  ) => void
+} = {
+  task: taskDue,
+  grace: forceRelease,
+  rest: rested,
+  drain: drainDue,
+  unsure: unsureDue,
+  forget: forgetNode,
+  publish: (state) => {
+    state.tenants.sweep(state.policy.sliceSteps)
+    state.publish()
+  },
 }

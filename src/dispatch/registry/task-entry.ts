@@ -1,9 +1,10 @@
 /** A task in the registry, and the lease that its attempt has on a node. */
 import type { Demand, Shape } from '../matching/demand.ts'
-import type { FleetNode } from '../matching/fleet-node.ts'
+import type { FleetNode } from '../matching/fleet.ts'
 import type { TaskSpec, TaskView } from '../node.ts'
-import type { WaitEntry } from '../waiting/wait-queue.ts'
-import { createTimer, type Timer } from './timers.ts'
+import { createTimer, type Timer } from './position-heap.ts'
+import type { RegistryState } from './registry-state.ts'
+import type { WaitEntry } from './wait-queue.ts'
 
 /**
  * Slots of one node, held by one attempt. It outlives its task when that was cancelled or given up: until the node
@@ -24,7 +25,7 @@ export interface Lease {
   grace: LeaseTimer | null
 }
 
-/** Ends the wait for a node's word about a cancelled attempt. */
+/** Ends the wait for a node's answer about a cancelled attempt. */
 export type LeaseTimer = Timer<'grace', Lease>
 
 /** The name of an attempt. */
@@ -71,4 +72,11 @@ export class TaskEntry {
       since: this.since,
     }
   }
+}
+
+/** Sets the task's one timer to the nearest of its bounds. */
+export function setTaskTimer(state: RegistryState, task: TaskEntry): void {
+  const at = Math.min(task.spec.deadlineAt ?? Number.POSITIVE_INFINITY, task.answerBy)
+  if (at === Number.POSITIVE_INFINITY) state.timers.clear(task.timer)
+  else state.timers.set(task.timer, at)
 }

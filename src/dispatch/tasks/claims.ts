@@ -1,16 +1,31 @@
 /**
  * The jobs that this process holds. A claim is (task, token): it is this process's while its lease lives, and the
- * attempt that was counted when it was made is the fence that nodes are told.
+ * attempt that was counted when it was made is the fence that nodes get.
  */
-import type { ClaimedRecord } from '../../jobs/index.ts'
-import type { TaskSpec } from '../node.ts'
-import type { SaidProgress } from './progress-writer.ts'
-import { spentBefore, type TaskDocument } from './task-document.ts'
+
+import { encodeJson } from '../../core/json.ts'
+import { createLoop, type Loop } from '../../core/loop.ts'
+import { createNotifier, type Notifier } from '../../core/notifier.ts'
+import {
+  type ClaimedRecord,
+  Completer,
+  cancelTopic,
+  findCancelled,
+  type JobRecord,
+  type JobStore,
+  type JobsNotifier,
+  renewLeases,
+  type Verdict,
+} from '../../jobs/index.ts'
+import type { TaskError, TaskSpec } from '../node.ts'
+import type { Settled } from '../registry/command.ts'
+import { decodeTask, encodeFault, encodeOutput, spentBefore, type TaskDocument } from './task-document.ts'
+import type { SaidProgress } from './task-progress.ts'
 
 /** A task that this process claimed. */
 export interface Claim {
   readonly jobId: string
-  /** The job's; the wish's own is its spec's. */
+  /** The kind of its job; its spec has the kind of its demand. */
   readonly kind: string
   readonly token: string
   readonly attempt: number
@@ -89,5 +104,185 @@ export class Claims {
     this.#claims.delete(claim.jobId)
     this.#bytes -= claim.bytes
     return true
+  }
+}
+
+/** What the lease renewer needs. */
+export interface LeaseRenewerParts {
+  readonly store: Pick<JobStore, 'renew' | 'cancelRequests'>
+  readonly notifier: JobsNotifier
+  readonly claims: Claims
+  readonly leaseMs: number
+  readonly monotonicMs: () => number
+  /** The lease is not ours any more. */
+  readonly lose: (claim: Claim) => void
+  readonly cancel: (claim: Claim) => void
+  readonly onTrouble: (error: unknown) => void
+}
+
+const batchSize = 1_000
+
+/** Renews until it is stopped. */
+export class LeaseRenewer {
+  readonly #parts: LeaseRenewerParts
+  readonly #cancelNotifier: Notifier = createNotifier()
+  #loops: Loop[] = []
+  #unlisten: (() => void) | null = null
+
+  constructor(parts: LeaseRenewerParts) {
+    this.#parts = parts
+  }
+
+  get healthy(): boolean {
+    return this.#loops.every(({ healthy }) => healthy)
+  }
+
+  start(): void {
+    const { notifier, leaseMs, onTrouble } = this.#parts
+    this.#unlisten = notifier.listen([cancelTopic], () => this.#cancelNotifier.wake())
+    const backoff = { baseMs: 50, maxMs: Math.min(2_000, Math.floor(leaseMs / 6)) }
+    this.#loops = [
+      createLoop({
+        name: 'dispatch.leases',
+        idleMs: Math.floor(leaseMs / 3),
+        watchdogMs: leaseMs,
+        backoff,
+        step: () => this.#renew(),
+      }),
+      createLoop({
+        name: 'dispatch.cancellations',
+        idleMs: leaseMs,
+        notifier: this.#cancelNotifier,
+        backoff,
+        step: () => this.#checkCancellations(),
+      }),
+    ]
+    for (const loop of this.#loops) loop.events.on('failed', ({ error }) => onTrouble(error))
+  }
+
+  async stop(withinMs: number): Promise<void> {
+    this.#unlisten?.()
+    await Promise.all(this.#loops.map((loop) => loop.stop({ graceMs: withinMs })))
+  }
+
+  /** Looks for cancellation requests that no wake-up announced. */
+  checkCancellations(): void {
+    this.#cancelNotifier.wake()
+  }
+
+  /** Gives up claims whose lease has run out, except those whose end is being written. */
+  checkExpired(): void {
+    const { claims, monotonicMs, lose } = this.#parts
+    const now = monotonicMs()
+    for (const claim of claims.values()) if (claim.leaseUntil < now && !claim.isEnding) lose(claim)
+  }
+
+  async #renew(): Promise<void> {
+    const { store, claims, leaseMs, lose } = this.#parts
+    const isEnding = (claim: Claim) => claim.isEnding
+    const cancel = (claim: Claim) => this.#cancel(claim)
+    for (const batch of batches(claims)) await renewLeases(batch, { store, leaseMs, isEnding, lose, cancel })
+  }
+
+  async #checkCancellations(): Promise<void> {
+    const { store, claims } = this.#parts
+    for (const batch of batches(claims)) {
+      for (const claim of await findCancelled(store, batch)) this.#cancel(claim)
+    }
+  }
+
+  #cancel(claim: Claim): void {
+    if (!claim.isEnding) this.#parts.cancel(claim)
+  }
+}
+
+/** The present claims in batches, those whose end is being written too: they need their lease most. */
+function* batches(claims: Claims): Generator<readonly Claim[]> {
+  const all = [...claims.values()]
+  for (let at = 0; at < all.length; at += batchSize) yield all.slice(at, at + batchSize)
+}
+
+/** How a claim ends. */
+export type Ending = Pick<Verdict, 'state' | 'result' | 'error'> & {
+  readonly delayMs?: number
+  readonly handBackCount?: number
+}
+
+/** Writes how claims ended, as the workers of jobs do, and counts the bytes of what is not written yet. */
+export class TaskCompleter {
+  readonly #completer: Completer
+  #bytes = 0
+
+  constructor(store: Pick<JobStore, 'settle' | 'outcomes'>, onTrouble: (error: unknown) => void) {
+    this.#completer = new Completer(store, { onTrouble })
+  }
+
+  /** How many ends are not written yet. */
+  get size(): number {
+    return this.#completer.size
+  }
+
+  /** What the results among them take, about. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Writes the end of a claim that is not ending yet. Calls `done` once with whether it took. */
+  write(
+    claim: Claim,
+    { state, result, error, delayMs = 0, handBackCount = claim.handBackCount }: Ending,
+    done: (took: boolean) => void,
+  ): void {
+    claim.isEnding = true
+    const bytes = result?.length ?? 0
+    this.#bytes += bytes
+    const verdict: Verdict = {
+      jobId: claim.jobId,
+      token: claim.token,
+      state,
+      attempt: claim.attempt,
+      handBackCount,
+      snoozeCount: claim.snoozeCount,
+      delayMs,
+      ranMs: null,
+      result,
+      error,
+    }
+    this.#completer.settle(claim, verdict, (took) => {
+      this.#bytes -= bytes
+      done(took)
+    })
+  }
+
+  /** Resolves when all is written or given up. */
+  idle(): Promise<void> {
+    return this.#completer.idle()
+  }
+}
+
+/** The attempt of this node that ended the task; null: something else did. */
+export function attemptThatEnded(record: JobRecord | undefined, nodeId: string): number | null {
+  if (record === undefined || record.finishedAt === null) return null
+  return decodeTask(record).nodeId === nodeId ? record.attempt : null
+}
+
+/** Encodes the end of a task. An output that cannot be stored fails the task. */
+export function endingOf(
+  effect: Settled,
+): Pick<Settled, 'end' | 'output' | 'error'> & { readonly ending: Ending } {
+  const { end, output, nodeId } = effect
+  if (end !== 'completed') {
+    const error: TaskError = effect.error ?? { code: 'failed', message: 'The task failed.' }
+    const state = end === 'failed' ? 'dead' : 'cancelled'
+    return { end, output: null, error, ending: { state, result: null, error: encodeFault(error, nodeId) } }
+  }
+  try {
+    const result = encodeOutput(nodeId, encodeJson('output', output))
+    return { end, output, error: null, ending: { state: 'completed', result, error: null } }
+  } catch (thrown) {
+    const { code = 'failed', message = 'The output cannot be kept.' } = thrown as Partial<TaskError>
+    const error = { code, message }
+    const ending: Ending = { state: 'dead', result: null, error: encodeFault(error, nodeId) }
+    return { end: 'failed', output: null, error, ending }
   }
 }

@@ -1,11 +1,13 @@
 /** A task as its job keeps it: what was asked for in the payload, what came of it in the result or the error. */
 
+import { hash } from 'node:crypto'
 import { encodeError } from '../../core/describe-error.ts'
 import { SignalboxError } from '../../core/errors.ts'
+import { parseJson } from '../../core/json.ts'
 import type { ClaimedRecord, JobRecord, NewJob } from '../../jobs/index.ts'
-import { anyKind, demandKind } from '../matching/demand-kind.ts'
+import type { Asked } from '../matching/demand.ts'
 import type { TaskError, TaskSpec, TaskStatus } from '../node.ts'
-import type { FoundTask, Task, TaskEvent } from './task.ts'
+import type { FoundTask, Task, TaskEvent, TaskTerms } from './task.ts'
 
 /** The queue of all tasks. */
 export const dispatchQueue = 'signalbox.dispatch'
@@ -15,22 +17,42 @@ export const dispatchQueue = 'signalbox.dispatch'
  */
 const maxClaims = 1_000
 
-/** What a task asks for. */
-export interface TaskTerms
-  extends Pick<
-    TaskSpec,
-    'service' | 'uses' | 'requires' | 'prefers' | 'priority' | 'tenant' | 'session' | 'idleMs' | 'retryable'
-  > {
-  /** From submit to end. */
-  readonly deadlineMs: number | null
-}
-
 /** What a job of the queue holds. */
 export interface TaskDocument extends TaskTerms {
   readonly payload: unknown
 }
 
-/** The job of a task. `kind` is its wish's, or that for anybody; `payload` is JSON text already. */
+/** The kind that any server claims: for more demands than the cluster state holds. */
+export const anyKind = '~'
+
+/** Job stores keep kinds of up to 191 characters; the mark and the hash take 23 of them. */
+const maxNameLength = 168
+
+/**
+ * What a task asks for as one text, the same on every server: the kind of its job, by which a server claims only what
+ * its own nodes could do. The common case is the service's name, so that it can be read. The order of requirements makes
+ * no difference.
+ */
+export function demandKind({ service, uses, requires }: Asked): string {
+  const isPlain = requires.length === 0 && uses[service] === 1 && Object.keys(uses).length === 1
+  // A service name that looks like a hashed kind must not be taken for one.
+  if (isPlain && !service.includes('#') && service !== anyKind) return service
+  const wishes = [...new Set(requires.map(canonical))].sort()
+  const digest = hash('sha256', `${canonical(service)}${canonical(uses)}[${wishes.join()}]`, 'base64url')
+  const name = service.length <= maxNameLength ? service : [...service].slice(0, maxNameLength).join('')
+  return `${name}#${digest.slice(0, 22)}`
+}
+
+/** JSON with the keys of every object in order. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const entries = Object.entries(value).filter(([, each]) => each !== undefined)
+  const pairs = entries.map(([key, each]) => `${JSON.stringify(key)}:${canonical(each)}`)
+  return `{${pairs.sort().join()}}`
+}
+
+/** The job of a task. `kind` is that of its demand, or the one that any server claims; `payload` is JSON text. */
 export function encodeTaskJob(
   taskId: string,
   terms: TaskTerms,
@@ -44,7 +66,7 @@ export function encodeTaskJob(
     kind,
     payload: `${head.slice(0, -1)},"payload":${payload}}`,
     priority: terms.priority,
-    // Two who add the same task, one of them taken for dead, add it once.
+    // Two callers that add the same task, one of them taken for dead, add it once.
     uniqueKey: taskId,
     due: { delayMs: 0 },
     maxAttempts: maxClaims,
@@ -98,18 +120,10 @@ export function specOf(
 ): TaskSpec {
   const claimedAt = record.leaseEndsAt - leaseMs
   const submittedAt = now - Math.max(0, claimedAt - record.createdAt)
-  const { deadlineMs } = document
+  const { payload: _, deadlineMs, ...terms } = document
   const { spent, moveCount } = spentBefore(record)
   return {
-    service: document.service,
-    uses: document.uses,
-    requires: document.requires,
-    prefers: document.prefers,
-    priority: document.priority,
-    tenant: document.tenant,
-    session: document.session,
-    idleMs: document.idleMs,
-    retryable: document.retryable,
+    ...terms,
     kind: record.kind === anyKind ? demandKind(document) : record.kind,
     taskId: record.id,
     attempt: record.attempt,
@@ -176,7 +190,7 @@ function statusOf({ state }: JobRecord): TaskStatus {
   return state === 'dead' ? 'failed' : 'waiting'
 }
 
-/** The present state as the first thing that `watch` tells. */
+/** The present state as an event of `watch`. */
 export function eventOf({ taskId, attempt, status, nodeId, output, error }: Task, at: number): TaskEvent {
   const same = { taskId, attempt, at }
   switch (status) {
@@ -194,10 +208,5 @@ export function eventOf({ taskId, attempt, status, nodeId, output, error }: Task
 }
 
 function parse(text: string | null): unknown {
-  if (text === null) return null
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
+  return text === null ? null : parseJson(text, null)
 }

@@ -5,17 +5,22 @@
 
 import { createLoop, type Loop } from '../../core/loop.ts'
 import { createNotifier, type Notifier } from '../../core/notifier.ts'
-import { type ClaimedRecord, type JobStore, type JobsNotifier, queueTopic } from '../../jobs/index.ts'
+import {
+  type ClaimedRecord,
+  type JobRecord,
+  type JobStore,
+  type JobsNotifier,
+  queueTopic,
+} from '../../jobs/index.ts'
 import type { ClaimAsk } from '../cluster/claim-kinds.ts'
 import type { ResolvedDispatchOptions } from '../dispatch-options.ts'
 import type { TaskSpec } from '../node.ts'
 import type { Command } from '../registry/command.ts'
 import type { Claims } from './claims.ts'
-import type { HandedBack } from './handed-back.ts'
 import { decodeDocument, dispatchQueue, encodeFault, specOf, type TaskDocument } from './task-document.ts'
 
-/** What the intake needs. */
-export interface IntakeParts {
+/** What the fetcher needs. */
+export interface TaskFetcherParts {
   readonly store: Pick<JobStore, 'claim' | 'settle'>
   readonly notifier: JobsNotifier
   readonly claims: Claims
@@ -41,8 +46,8 @@ const maxBacklog = 5_000
 const maxWaiting = 64
 
 /** Claims until it is stopped. */
-export class Intake {
-  readonly #parts: IntakeParts
+export class TaskFetcher {
+  readonly #parts: TaskFetcherParts
   readonly #notifier: Notifier = createNotifier()
   readonly #alarms = new Set<NodeJS.Timeout>()
   #loop: Loop | null = null
@@ -50,7 +55,7 @@ export class Intake {
   #isHungry = false
   #isStopping = false
 
-  constructor(parts: IntakeParts) {
+  constructor(parts: TaskFetcherParts) {
     this.#parts = parts
   }
 
@@ -63,7 +68,7 @@ export class Intake {
     const { notifier, options } = this.#parts
     this.#unlisten = notifier.listen([queueTopic(dispatchQueue)], () => this.#notifier.wake())
     this.#loop = createLoop({
-      name: 'dispatch.intake',
+      name: 'dispatch.fetcher',
       notifier: this.#notifier,
       idleMs: options.pollMs,
       backoff: { baseMs: 50, maxMs: 2_000 },
@@ -72,7 +77,7 @@ export class Intake {
     this.#loop.events.on('failed', ({ error }) => this.#parts.onTrouble(error))
   }
 
-  /** Something may be there to claim, now or in so many milliseconds. */
+  /** Something may be there to claim, now or after `afterMs`. */
   wake(afterMs = 0): void {
     if (this.#isStopping) return
     if (afterMs <= 0 || this.#alarms.size >= 1_000) {
@@ -146,7 +151,7 @@ export class Intake {
     handedBack.delete(record.id)
     claimed(task)
     // It cannot fail for lack of capacity: far fewer wait than the lane takes. A closed mailbox is a stop, which hands it back.
-    post({ kind: 'submit', task, admitted: true })
+    post({ kind: 'submit', task })
     return undefined
   }
 
@@ -163,5 +168,100 @@ export class Intake {
     const { claims, options, backlog } = this.#parts
     if (claims.bytes >= options.maxHeldBytes || backlog() >= maxBacklog) return 0
     return options.maxHeld - claims.size
+  }
+}
+
+const maxActive = 8
+const maxQueued = 10_000
+const retryMs = 200
+
+/**
+ * Finds tasks in the background, a few at a time. A lookup that fails is tried again until the store answers, because a
+ * node may be closed for new work until then. Lookups beyond the bound are dropped: nodes list their tasks again.
+ */
+export class Lookups {
+  readonly #store: Pick<JobStore, 'find'>
+  readonly #onTrouble: (error: unknown) => void
+  #queue: { readonly taskId: string; readonly found: (record: JobRecord | undefined) => void }[] = []
+  #active = 0
+  #isStopped = false
+
+  constructor(store: Pick<JobStore, 'find'>, onTrouble: (error: unknown) => void) {
+    this.#store = store
+    this.#onTrouble = onTrouble
+  }
+
+  ask(taskId: string, found: (record: JobRecord | undefined) => void): void {
+    if (this.#isStopped || this.#queue.length >= maxQueued) return
+    this.#queue.push({ taskId, found })
+    if (this.#active < maxActive) void this.#work()
+  }
+
+  /** Asks no more. */
+  stop(): void {
+    this.#isStopped = true
+    this.#queue = []
+  }
+
+  async #work(): Promise<void> {
+    this.#active += 1
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      try {
+        next.found(await this.#store.find(next.taskId))
+      } catch (error) {
+        this.#onTrouble(error)
+        if (!this.#isStopped) this.#queue.push(next)
+        await new Promise((resolve) => setTimeout(resolve, retryMs))
+      }
+    }
+    this.#active -= 1
+  }
+}
+
+/** How long after it could be claimed this process looks for it. */
+const patienceMs = 3_000
+const looksPerStep = 200
+/** More than this are not waited for: the oldest of them are given up first. */
+const maxKept = 20_000
+
+/** The tasks handed back and not seen since. */
+export class HandedBack {
+  readonly #dueAt = new Map<string, number>()
+
+  get size(): number {
+    return this.#dueAt.size
+  }
+
+  add(taskId: string, dueAt: number): void {
+    this.#dueAt.set(taskId, dueAt)
+  }
+
+  delete(taskId: string): void {
+    this.#dueAt.delete(taskId)
+  }
+
+  /** Looks up the overdue tasks. Calls `gone` for those that will not come, with what the store knows of them. */
+  check(
+    lookups: Pick<Lookups, 'ask'>,
+    now: number,
+    gone: (taskId: string, record: JobRecord | undefined) => void,
+  ): void {
+    for (const taskId of this.#dueAt.keys()) {
+      if (this.#dueAt.size <= maxKept) break
+      this.#dueAt.delete(taskId)
+      gone(taskId, undefined)
+    }
+    let left = looksPerStep
+    for (const [taskId, dueAt] of this.#dueAt) {
+      if (left === 0) break
+      if (dueAt + patienceMs > now) continue
+      left -= 1
+      this.#dueAt.set(taskId, now)
+      lookups.ask(taskId, (record) => {
+        const isComing = record?.state === 'ready' || record?.state === 'scheduled'
+        // Not in the map: this process claimed it during the lookup.
+        if (!isComing && this.#dueAt.delete(taskId)) gone(taskId, record)
+      })
+    }
   }
 }

@@ -3,8 +3,7 @@ import { test } from 'vitest'
 import { within } from '../../../test/support/deadline.ts'
 import type { JobStore, LogStore } from '../../jobs/index.ts'
 import type { Engine } from '../engine.ts'
-import { TaskFeed } from './task-feed.ts'
-import { TaskReads } from './task-reads.ts'
+import { TaskFeed, TaskReads } from './task-reads.ts'
 
 test('a task that this process claims while it reads the store is not missed', async () => {
   const feed = new TaskFeed()

@@ -1,14 +1,13 @@
-/** Tasks as they are read: from the registry where this process has them, else from the store. */
+/** Reads and watches tasks: from the registry where this process has them, else from the store. */
+
 import { SignalboxError } from '../../core/errors.ts'
 import type { JobRecord, JobStore, LogStore } from '../../jobs/index.ts'
 import type { Engine } from '../engine.ts'
 import type { TaskStatus, TaskView } from '../node.ts'
 import type { Claim } from './claims.ts'
-import type { SaidProgress } from './progress-writer.ts'
-import { StoredProgress } from './stored-progress.ts'
 import type { FoundTask, Task, TaskEvent, TaskPage, TaskProgress } from './task.ts'
 import { decodeFoundTask, decodeTask, dispatchQueue, eventOf } from './task-document.ts'
-import { isEnd } from './task-feed.ts'
+import { type SaidProgress, StoredProgress } from './task-progress.ts'
 
 /** News of a task that is here come by themselves; the store is asked too, now and then, and for others often. */
 const askEveryMs = { here: 5_000, elsewhere: 500 } as const
@@ -36,11 +35,6 @@ type StandingTask = Task & Pick<FoundTask, 'progress'>
 
 type ListedQuery = Omit<TaskQuery, 'status'> & { readonly state?: JobRecord['state'] }
 
-interface RecordPage {
-  readonly records: readonly JobRecord[]
-  readonly cursor: string | null
-}
-
 /** Reads of tasks. */
 export class TaskReads {
   readonly #engine: Engine
@@ -63,7 +57,8 @@ export class TaskReads {
     const here = this.#here(taskId)
     if (here !== undefined) return here
     const record = await this.record(taskId)
-    return record && this.#seen(record)
+    // This process may have claimed it since it was read; an end in the store is final.
+    return record && ((record.finishedAt === null ? this.#here(taskId) : undefined) ?? decodeTask(record))
   }
 
   /** With what it was submitted with. */
@@ -101,20 +96,20 @@ export class TaskReads {
       case 'waiting':
         return this.#pageOpen(status, limit, before)
       default:
-        return this.#listed({ limit, before, state: status === 'failed' ? 'dead' : status })
+        return this.#pageOfAll({ limit, before, state: status === 'failed' ? 'dead' : status })
     }
   }
 
   async *watch(taskId: string, signal?: AbortSignal): AsyncGenerator<TaskEvent> {
     using watcher = this.#engine.feed.open(taskId)
-    let told: TaskEvent | undefined
+    let last: TaskEvent | undefined
     let progress: TaskProgress | null = null
     while (!signal?.aborted) {
       const news: TaskEvent | undefined =
-        watcher.take() ?? (await this.#look(taskId, told, progress, watcher))
+        watcher.take() ?? (await this.#look(taskId, last, progress, watcher))
       if (news !== undefined) {
-        told = news
-        // What was said before the state changed is never told as if it were said after it.
+        last = news
+        // Progress from before a change of state is never repeated after it.
         progress = news.status === 'progress' ? news : null
         yield news
         if (isEnd(news)) return
@@ -132,10 +127,10 @@ export class TaskReads {
     )
   }
 
-  /** The present state, if it is not what was told last. */
+  /** The present state, unless it is the last event. */
   async #look(
     taskId: string,
-    told: TaskEvent | undefined,
+    last: TaskEvent | undefined,
     progress: TaskProgress | null,
     watcher: { clear(): void },
   ): Promise<TaskEvent | undefined> {
@@ -149,8 +144,8 @@ export class TaskReads {
     // From here to the answer nothing can come between.
     if (task.finishedAt !== null || this.#engine.claims.get(taskId) !== undefined) watcher.clear()
     const event = eventOf(task, now())
-    const status = told?.status === 'progress' ? 'running' : told?.status
-    if (status !== event.status || told?.attempt !== event.attempt) return event
+    const status = last?.status === 'progress' ? 'running' : last?.status
+    if (status !== event.status || last?.attempt !== event.attempt) return event
     if (task.progress === null || isSame(task.progress, progress)) return undefined
     return { taskId, attempt: task.attempt, status: 'progress', nodeId: task.nodeId, ...task.progress }
   }
@@ -161,27 +156,17 @@ export class TaskReads {
     return this.standing(record)
   }
 
-  /** As they stand wherever they are, for one read more: all that the page has of others' is asked for at once. */
-  async #pageOfAll(query: ListedQuery): Promise<TaskPage> {
-    const { records, cursor } = await this.#records(query)
-    const standing = await Promise.all(records.map((record) => this.standing(record)))
-    return { items: standing.map(({ progress: _, ...task }) => task), cursor }
-  }
-
-  /** As they ended: what is open is found otherwise. */
-  async #listed(query: ListedQuery): Promise<TaskPage> {
-    const { records, cursor } = await this.#records(query)
-    return { items: records.map((record) => this.#seen(record)), cursor }
-  }
-
-  async #records({ limit, before, state }: ListedQuery): Promise<RecordPage> {
+  /** A page of tasks as they stand, at every server: for the whole page the progress is read at once. */
+  async #pageOfAll({ limit, before, state }: ListedQuery): Promise<TaskPage> {
     const records = await this.#jobs.list({
       ...{ queue: dispatchQueue, limit: limit + 1 },
       ...(before === undefined ? {} : { before }),
       ...(state === undefined ? {} : { state }),
     })
     const shown = records.slice(0, limit)
-    return { records: shown, cursor: records.length > limit ? shown.at(-1)!.id : null }
+    const standing = await Promise.all(shown.map((record) => this.standing(record)))
+    const items = standing.map(({ progress: _, ...task }) => task)
+    return { items, cursor: records.length > limit ? shown.at(-1)!.id : null }
   }
 
   /** Whatever runs, runs here. */
@@ -225,13 +210,6 @@ export class TaskReads {
       from = cursor
     }
     return { items, cursor: from ?? null }
-  }
-
-  /** As this process knows it: an end in the store is the last word. */
-  #seen(record: JobRecord): Task {
-    // This process may have claimed it since it was read.
-    const here = record.finishedAt === null ? this.#here(record.id) : undefined
-    return here ?? decodeTask(record)
   }
 
   #standing(taskId: string): StandingTask | undefined {
@@ -290,4 +268,79 @@ function saidOf({ spec, payload }: Claim): Omit<FoundTask, keyof StandingTask> {
   const { deadlineAt, submittedAt } = spec
   const deadlineMs = deadlineAt === null ? null : deadlineAt - submittedAt
   return { uses, requires, prefers, payload, priority, tenant, session, deadlineMs, idleMs, retryable }
+}
+
+const maxQueued = 64
+const ends: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
+
+/** Whether nothing comes after it. */
+export function isEnd({ status }: { readonly status: string }): boolean {
+  return ends.has(status)
+}
+
+/**
+ * A watcher of a task. One that does not keep up loses progress, never the end: newer progress replaces older, and a
+ * queue that grows too long loses its oldest events.
+ */
+export class Watcher {
+  #queue: TaskEvent[] = []
+  #wake: (() => void) | null = null
+
+  push(event: TaskEvent): void {
+    if (event.status === 'progress' && this.#queue.at(-1)?.status === 'progress') this.#queue.pop()
+    this.#queue.push(event)
+    if (this.#queue.length > maxQueued) this.#queue.shift()
+    this.#wake?.()
+  }
+
+  take(): TaskEvent | undefined {
+    return this.#queue.shift()
+  }
+
+  /** What came before the state was looked at is part of it. */
+  clear(): void {
+    this.#queue = []
+  }
+
+  /** Until something is there, or the time is over, or the signal aborts. */
+  wait(timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    if (this.#queue.length > 0 || signal?.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        this.#wake = null
+        resolve()
+      }
+      const timer = setTimeout(done, timeoutMs)
+      signal?.addEventListener('abort', done)
+      this.#wake = done
+    })
+  }
+}
+
+/** All watchers, by task. */
+export class TaskFeed {
+  readonly #watchers = new Map<string, Set<Watcher>>()
+
+  get size(): number {
+    return this.#watchers.size
+  }
+
+  publish(event: TaskEvent): void {
+    const watchers = this.#watchers.get(event.taskId)
+    if (watchers !== undefined) for (const watcher of watchers) watcher.push(event)
+  }
+
+  /** Watches; dispose of it when done. */
+  open(taskId: string): Watcher & Disposable {
+    const watcher = new Watcher() as Watcher & Disposable
+    const watchers = this.#watchers.get(taskId) ?? new Set()
+    this.#watchers.set(taskId, watchers.add(watcher))
+    watcher[Symbol.dispose] = () => {
+      watchers.delete(watcher)
+      if (watchers.size === 0 && this.#watchers.get(taskId) === watchers) this.#watchers.delete(taskId)
+    }
+    return watcher
+  }
 }

@@ -1,14 +1,15 @@
 /** Tasks as their users see them, and the verbs of dispatch. */
 import type { Duration } from '../../core/duration.ts'
-import type { NodeConnector } from '../connections/node-link.ts'
+import type { NodeConnector } from '../connections/node-connection.ts'
+import type { Tally } from '../effect-runner.ts'
 import type { Explanation } from '../explain-task.ts'
-import type { NodeView, PoolView, TaskError, TaskStatus, Term } from '../node.ts'
+import type { ServiceCounts } from '../fleet-snapshot.ts'
+import type { NodeView, PoolView, TaskError, TaskSpec, TaskStatus, Term } from '../node.ts'
 import type { RegistryCounts } from '../registry/registry.ts'
-import type { ServiceCounts } from '../service-counts.ts'
 
 /** What to do, and where it may be done. Only `service` must be given. */
 export interface SubmitOptions {
-  /** The service that the node is told to use. */
+  /** The service that the node is to use. */
   readonly service: string
   /** Slots by service, all on one node in one reservation; at most 16 services. @default { [service]: 1 } */
   readonly uses?: Readonly<Record<string, number>> | undefined
@@ -46,8 +47,8 @@ export interface Submitted {
 export interface Task {
   readonly taskId: string
   /**
-   * As far as this process knows: `assigned` is told where its node is connected. One that another server holds is `running`
-   * once that has run for a second or two, or has told progress, and `waiting` until then.
+   * As far as this process knows. Only the server of its node shows `assigned`. A task that another server holds is `running`
+   * once it has run for a second or two, or has sent progress, and `waiting` until then.
    */
   readonly status: TaskStatus
   /** 0 before the first one; rises with each, and never falls. */
@@ -70,20 +71,20 @@ export interface TaskProgress {
 }
 
 /** A task, how far it is, and what it was submitted with. */
-export interface FoundTask extends Task {
-  /** Null unless it runs and its node has said so in this attempt. Of another server's node up to about a second old. */
+export interface FoundTask extends Task, TaskTerms {
+  /** Null unless it runs and its node has sent progress in this attempt. At another server up to about a second old. */
   readonly progress: TaskProgress | null
-  readonly uses: Readonly<Record<string, number>>
-  readonly requires: readonly Term[]
-  readonly prefers: readonly Term[]
   readonly payload: unknown
-  readonly priority: number
-  readonly tenant: string
-  readonly session: string | null
+}
+
+/** What a task asks for. */
+export interface TaskTerms
+  extends Pick<
+    TaskSpec,
+    'service' | 'uses' | 'requires' | 'prefers' | 'priority' | 'tenant' | 'session' | 'idleMs' | 'retryable'
+  > {
   /** From submit to end. */
   readonly deadlineMs: number | null
-  readonly idleMs: number | null
-  readonly retryable: boolean
 }
 
 /** Which tasks to list. */
@@ -99,7 +100,7 @@ export interface ListTasksOptions {
   readonly cursor?: string | undefined
 }
 
-/** What `watch` tells. The first is the present state; one of the last three is the last. */
+/** An event of `watch`. The first is the present state; one of the last three is the last. */
 export type TaskEvent = {
   readonly taskId: string
   readonly attempt: number
@@ -118,15 +119,7 @@ export type TaskEvent = {
 )
 
 /** How many tasks came and ended here since it was made, and how much waits. */
-export interface DispatchCounts extends RegistryCounts {
-  readonly submitted: number
-  readonly assigned: number
-  readonly requeued: number
-  readonly completed: number
-  readonly failed: number
-  readonly cancelled: number
-  /** Ends whose lease was lost before they were written. */
-  readonly lost: number
+export interface DispatchCounts extends RegistryCounts, Readonly<Tally> {
   /** Jobs that this process holds, and ends that are not written yet. */
   readonly held: number
   readonly unwritten: number
@@ -158,9 +151,9 @@ export interface Dispatch extends AsyncDisposable {
   cancel(taskId: string, options?: { readonly reason?: string | undefined }): Promise<Task>
   /** Why it waits, and what would wake it. Throws `not_found`. */
   explain(taskId: string): Promise<Explanation>
-  /** Reads what servers have told each other, for a box that only looks: `nodes` and `pools` are as of then. */
+  /** Reads the cluster state, for a box that only looks: `nodes` and `pools` are as of then. */
   look(): Promise<void>
-  /** All nodes, of every server that shares the fleet, as last told: at most a little old. Before `start`: as last read. */
+  /** All nodes of all servers that share the fleet, at most a little old. Before `start`: as last read. */
   nodes(): readonly NodeView[]
   node(nodeId: string): NodeView | undefined
   /** No new work for the node, on whichever server it is; what it runs ends, by the deadline elsewhere. Throws `not_found`. */
@@ -187,7 +180,7 @@ export interface Dispatch extends AsyncDisposable {
   /** Begins to claim tasks and to place them. */
   start(): void
   /**
-   * Takes no more tasks and gives none out; what nodes run may end within `graceMs` (10,000 unless told). The rest is
+   * Takes no more tasks and assigns none; running tasks may end within `graceMs` (10,000 by default). The rest is
    * handed back without spending an attempt.
    */
   stop(options?: { readonly graceMs?: number }): Promise<void>

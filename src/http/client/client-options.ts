@@ -1,13 +1,12 @@
 import { type Backoff, resolveBackoff } from '../../core/backoff.ts'
 import type { Duration } from '../../core/duration.ts'
-import { SignalboxError } from '../../core/errors.ts'
-import { callable, duration, onlyKeys, text, whole } from '../../core/options.ts'
-import { requireUrl } from '../../core/require-url.ts'
-import { Servers } from './servers.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
+import { callable, duration, onlyKeys, requireUrl, text, whole } from '../../core/options.ts'
+import { Servers } from './retry.ts'
 
-/** What a client can be told. */
+/** The options of a client. */
 export interface ClientOptions {
-  /** Who asks. @default none, which a server on the loopback may allow */
+  /** The bearer token. @default none, which a server on the loopback may allow */
   readonly token?: string | undefined
   /** The namespace to act in; only a token of every namespace, or none, may choose. @default the token's */
   readonly namespace?: string | undefined
@@ -17,7 +16,7 @@ export interface ClientOptions {
   readonly retries?: number | undefined
   /** The wait between tries. @default { baseMs: 50, factor: 2, jitter: 1, maxMs: 1_000 } */
   readonly backoff?: Partial<Backoff> | undefined
-  /** Speaks HTTP. @default the platform's own */
+  /** Sends requests. @default the platform's fetch */
   readonly fetch?: FetchFunction | undefined
 }
 
@@ -76,8 +75,7 @@ export const maxServers = 256
 function resolveUrls(url: unknown): readonly string[] {
   const list: readonly unknown[] = Array.isArray(url) ? url : [url]
   if (list.length > 0 && list.length <= maxServers) return [...new Set(list.map(baseOf))]
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `A client takes the address of one server, or a list of 1 to ${maxServers}; this list has ${list.length}.`,
   )
 }
@@ -92,20 +90,18 @@ function baseOf(url: unknown): string {
     )
   }
   if (parsed.username !== '' || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '') {
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       `The address of ${parsed.host} must have no user, password, "?" or "#" in it. A token is an option: { token }.`,
     )
   }
   return parsed.origin + parsed.pathname.replace(/\/+$/, '')
 }
 
-/** Checked without `text`, whose messages quote what they refuse. */
+/** Checked without `text`: its messages quote the value. */
 function tokenText(token: unknown): string {
   if (typeof token === 'string' && /^[\x21-\x7e]{1,4096}$/.test(token)) return token
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     'token must be the text that `signalbox token` printed: visible ASCII characters without spaces.',
-    { details: { option: 'token' } },
+    'token',
   )
 }

@@ -47,6 +47,11 @@ async function failure(promise: Promise<unknown>): Promise<SignalboxError> {
   return outcome.error
 }
 
+/** What a job has more when it is asked for by itself. */
+const alone = {
+  ...{ progress: null, snoozeCount: 0, dependencies: [], dependents: [], attempts: [], blocked: [] },
+}
+
 /** How often a script was asked by a call, and how the call ended. */
 async function callOf(
   script: Script,
@@ -64,13 +69,7 @@ async function callOf(
 test('a call goes to its route with its parameters, query, body, token and namespace', async () => {
   await using server = await fakeServer((seen, response) => {
     if (seen.method === 'POST') json(response, added, 201)
-    else
-      json(
-        response,
-        seen.path.startsWith('/v1/jobs?')
-          ? noQueues
-          : { ...job, progress: null, snoozeCount: 0, dependencies: [], dependents: [] },
-      )
+    else json(response, seen.path.startsWith('/v1/jobs?') ? noQueues : { ...job, ...alone })
   })
   const client = clientOf(server, { token: 'sesame', namespace: 'für alle/1' })
   await client.call(addJobs, { body: { kind: 'mail', payload: { to: 'Ada' } } })
@@ -356,7 +355,7 @@ test('a time-out of a mutation says that its outcome is not known', async () => 
     (client) => client.call(addJobs, { body: { kind: 'mail' }, timeoutMs: 50 }),
   )
   assert.equal(code, 'timeout')
-  assert.match(message, /not known/)
+  assert.match(message, /unknown whether/)
 })
 
 test('a signal ends a call with its reason, before, while and between tries', async () => {
@@ -379,9 +378,9 @@ test('what is not from Signalbox is store_unavailable and says what came instead
   const cases: readonly (readonly [Script, RegExp])[] = [
     [(_, response) => page(response, 200), /200 text\/html.*proxy/],
     [(_, response) => page(response, 404), /404 text\/html/],
-    [(_, response) => json(response, { hello: 1 }), /another form/],
-    [(_, response) => json(response, { items: 5, cursor: null }), /another form/],
-    [(_, response) => json(response, null), /another form/],
+    [(_, response) => json(response, { hello: 1 }), /unexpected form/],
+    [(_, response) => json(response, { items: 5, cursor: null }), /unexpected form/],
+    [(_, response) => json(response, null), /unexpected form/],
     [(_, response) => json(response, 'no', 404), /404 application\/json/],
     [(_, response) => page(response, 302, { location: 'http://127.0.0.1:1/elsewhere' }), /302.*not followed/],
   ]

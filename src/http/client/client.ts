@@ -1,95 +1,70 @@
-import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
 import { show, whole } from '../../core/options.ts'
-import type { Route, Shape } from '../contract/index.ts'
-import { type AuditClient, createAuditClient } from './audit.ts'
-import { bodyText, type CallArguments, type CallOptions, targetOf } from './call.ts'
+import { mutates, type Route, type Shape } from '../contract/index.ts'
 import {
   type ClientOptions,
   callSpan,
   type ResolvedClientOptions,
   resolveClientOptions,
 } from './client-options.ts'
-import { type ContentionClient, createContentionClient } from './contention.ts'
-import { createDispatchClient, type DispatchClient } from './dispatch.ts'
-import { createJobsClient, type JobsClient } from './jobs.ts'
-import { createLocksClient, type LocksClient } from './locks.ts'
-import { createMonitorClient, type MonitorClient } from './monitor.ts'
-import { createOnceClient, type OnceClient } from './once.ts'
-import { createOverviewClient, type OverviewClient } from './overview.ts'
+import { createModuleClients, type ModuleClients } from './module-clients.ts'
 import { decodeAnswer } from './reply.ts'
-import { describe, exchange, isDistrusted, isUnsent, type OutgoingRequest } from './request.ts'
-import { effort, type Progress, repetitionOf, retrying, type Try } from './retry.ts'
-import type { Servers } from './servers.ts'
+import {
+  bodyText,
+  type CallArguments,
+  type CallOptions,
+  describe,
+  exchange,
+  isDistrusted,
+  isUnsent,
+  type OutgoingRequest,
+  targetOf,
+} from './request.ts'
+import { effort, type Progress, repetitionOf, retrying, type Servers, type Try } from './retry.ts'
 import { runStream, type StreamOptions } from './stream.ts'
-import { createTokensClient, type TokensClient } from './tokens.ts'
 
 /**
- * Speaks to a server, from Node or a browser. A call is typed by its route, has a deadline, and is tried again where
- * that is safe; what goes wrong is a SignalboxError with the same code as in process.
+ * Talks to a server, from Node or a browser. A call is typed by its route, has a deadline, and is retried where that is
+ * safe. Failures are SignalboxErrors with the same codes as in process.
  */
-export interface Client extends Disposable {
-  /** Where the server is; of several, the one that is asked now. */
+export interface Client extends ModuleClients, Disposable {
+  /** The address of the server; of several, the current one. */
   readonly url: string
-  readonly jobs: JobsClient
-  readonly locks: LocksClient
-  readonly once: OnceClient
-  readonly monitor: MonitorClient
-  readonly dispatch: DispatchClient
-  readonly tokens: TokensClient
-  readonly audit: AuditClient
-  readonly contention: ContentionClient
-  readonly overview: OverviewClient
-  /** Asks one of the routes; answers its reply. */
+  /** Calls a route; resolves with its reply. */
   call<S extends Shape>(route: Route<S>, ...options: CallArguments<S>): Promise<S['reply']>
   /**
-   * Reads a stream of events until `signal` aborts or the client is closed; connects again by itself when it breaks.
-   * Rejects when there is no use in that: the token is not taken, or there is no such stream.
+   * Reads a stream of events until `signal` aborts or the client is closed; reconnects by itself. Rejects when that cannot
+   * help: the token is refused, or there is no such stream.
    */
   stream<S extends Shape>(route: Route<S>, options: StreamOptions<S>): Promise<void>
-  /** Ends what is under way and refuses what comes later, with `closed`. */
+  /** Ends open calls and streams, and refuses later ones, with `closed`. */
   close(): void
 }
 
 const maxReplyBytes = 8 * 1_048_576
 
 /**
- * Makes a client of the server at `url`, or of several servers that share a store; nothing is sent before it is asked
- * something.
+ * Creates a client of the server at `url`, or of several servers that share a store. It sends nothing before the first call.
  */
 export function createClient(
   url: string | readonly string[] | undefined,
   options: ClientOptions = {},
 ): Client {
-  return new HttpClient(resolveClientOptions(url, options))
+  const resolved = resolveClientOptions(url, options)
+  const client = new HttpClient(resolved)
+  return Object.assign(client, createModuleClients(client, resolved.timeoutMs))
 }
 
-class HttpClient implements Client {
+/** Calls and streams; the verbs of the modules are put beside them. */
+class HttpClient implements Omit<Client, keyof ModuleClients> {
   readonly #options: ResolvedClientOptions
-  /** What ends each call and stream that is under way. */
+  /** The open calls and streams. */
   readonly #open = new Set<AbortController>()
   #closed: SignalboxError | undefined
-  readonly jobs: JobsClient
-  readonly locks: LocksClient
-  readonly once: OnceClient
-  readonly monitor: MonitorClient
-  readonly dispatch: DispatchClient
-  readonly tokens: TokensClient
-  readonly audit: AuditClient
-  readonly contention: ContentionClient
-  readonly overview: OverviewClient
 
   constructor(options: ResolvedClientOptions) {
     this.#options = options
-    this.jobs = createJobsClient(this, options.timeoutMs)
-    this.locks = createLocksClient(this, options.timeoutMs)
-    this.once = createOnceClient(this)
-    this.monitor = createMonitorClient(this)
-    this.dispatch = createDispatchClient(this)
-    this.tokens = createTokensClient(this)
-    this.audit = createAuditClient(this)
-    this.contention = createContentionClient(this)
-    this.overview = createOverviewClient(this)
   }
 
   get url(): string {
@@ -98,8 +73,7 @@ class HttpClient implements Client {
 
   async call<S extends Shape>(route: Route<S>, ...[options]: CallArguments<S>): Promise<S['reply']> {
     const { params, query, body, ...how } = (options ?? {}) as CallOptions & Shape
-    if (route.replyType === 'events')
-      throw new SignalboxError('invalid_argument', `${route.path} is a stream: read it with client.stream.`)
+    if (route.replyType === 'events') throw invalidArgument(`${route.path} is a stream: use client.stream.`)
     const timeoutMs =
       how.timeoutMs === undefined ? this.#options.timeoutMs : callSpan('timeoutMs', how.timeoutMs)
     const repetition = repetitionOf(route as Route)
@@ -144,10 +118,7 @@ class HttpClient implements Client {
   }
 
   close(): void {
-    this.#closed ??= new SignalboxError(
-      'closed',
-      `This client of ${this.url} was closed; make another to go on.`,
-    )
+    this.#closed ??= new SignalboxError('closed', `This client of ${this.url} is closed. Create another one.`)
     for (const controller of this.#open) controller.abort(this.#closed)
   }
 
@@ -159,14 +130,14 @@ class HttpClient implements Client {
     try {
       return decodeAnswer(request, await exchange(this.#options.fetch, request, limit))
     } catch (error) {
-      // Ended by the caller, the deadline or `close`; or more than may be read, which it would be again.
+      // Ended by the caller, the deadline or `close`; or the reply is too large, and would be again.
       if (request.signal.aborted || !isSignalboxError(error, 'store_unavailable')) throw error
       const passing = !isDistrusted(error)
       return { ok: false, error, passing, isUndone: isUnsent(error), isServerFault: true, afterMs: 0 }
     }
   }
 
-  /** Does something that the caller's signal and the end of the client end. */
+  /** Runs `act` until the caller's signal or `close` ends it. */
   async #during<Result>(
     signal: AbortSignal | undefined,
     act: (controller: AbortController) => Promise<Result>,
@@ -188,10 +159,9 @@ class HttpClient implements Client {
 
 function keyText(key: unknown): string {
   if (typeof key === 'string' && /^[\x21-\x7e]{1,255}$/.test(key)) return key
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `idempotencyKey must be 1 to 255 visible ASCII characters without spaces, not ${show(key)}.`,
-    { details: { option: 'idempotencyKey' } },
+    'idempotencyKey',
   )
 }
 
@@ -202,11 +172,11 @@ function timedOut(
   progress: Progress,
 ): SignalboxError {
   const { last, tries } = progress
-  const doubt = request.route.mutates ? ' Whether it was done is not known.' : ''
+  const doubt = mutates(request.route) ? ' It is unknown whether the request was processed.' : ''
   const before = last === undefined ? '' : ` ${effort(servers, progress)} Before that: ${last.message}`
   return new SignalboxError(
     'timeout',
-    `${describe(request)} had no whole answer within ${timeoutMs} ms.${doubt}${before}`,
+    `${describe(request)} had no complete answer within ${timeoutMs} ms.${doubt}${before}`,
     { cause: last, details: { route: request.route.id, timeoutMs, tries } },
   )
 }

@@ -6,6 +6,7 @@ export { jobStates } from '../../core/job-states.ts'
 export {
   ackJob,
   acquireLock,
+  addAlerts,
   addJobs,
   bulkJobs,
   cancelBulkOperation,
@@ -29,18 +30,22 @@ export {
   forgetOnce,
   getBulkOperation,
   getContention,
+  getErrorGroup,
   getJob,
   getOverview,
   getSchedule,
   getTask,
+  getWorker,
   jobEvents,
   jobLogs,
   type LimitQueueBody,
   leaveLock,
   limitQueue,
+  listAlerts,
   listAudit,
   listBulkOperations,
   listDecisions,
+  listErrorGroups,
   listGuards,
   listJobs,
   listLocks,
@@ -54,22 +59,25 @@ export {
   listSubscriptions,
   listTasks,
   listTokens,
+  listWorkers,
   livez,
   lockEvents,
   lockState,
+  logJob,
   metrics,
   nackJob,
   nodeInfo,
-  noteJob,
   onceStats,
   openapi,
   pauseQueue,
   pauseSchedule,
   pruneJobs,
   type QueueLimited,
+  quietWorker,
   type Route,
   readyz,
   releaseLock,
+  removeAlerts,
   removeJobs,
   removePool,
   removeSchedule,
@@ -78,8 +86,10 @@ export {
   renewOnce,
   replayNotification,
   reportChanges,
+  reportWorkers,
   resumeQueue,
   resumeSchedule,
+  resumeWorker,
   retryDeadJobs,
   retryJob,
   revokeToken,
@@ -88,28 +98,22 @@ export {
   type ShapeOf,
   seenOnce,
   setSchedule,
+  stopWorker,
   submitTask,
   subscribe,
   taskEvents,
+  testAlerts,
   testChannel,
   unlimitQueue,
   unsubscribe,
+  waitForJobs,
   wakeQueue,
+  watchJob,
+  watchQueue,
   whoAmI,
 } from '../contract/index.ts'
-export type { AuditClient } from './audit.ts'
-export { type CallArguments, type CallInput, type CallOptions, JsonText } from './call.ts'
 export { type Client, createClient } from './client.ts'
 export type { ClientOptions, FetchFunction } from './client-options.ts'
-export type { ContentionClient } from './contention.ts'
-export type {
-  DispatchClient,
-  WatchTaskOptions,
-  WireFoundTask,
-  WireNode,
-  WireTask,
-  WireTaskEvent,
-} from './dispatch.ts'
 export type {
   BulkClient,
   JobsClient,
@@ -118,19 +122,42 @@ export type {
   WireBulkCount,
   WireBulkOperation,
   WireClaimedJob,
+  WireErrorGroup,
   WireFoundJob,
+  WireFoundWorker,
   WireHeld,
   WireJob,
   WireQueueStats,
   WireQueues,
   WireSchedule,
+  WireWaitedJob,
+  WireWorker,
+  WireWorkers,
 } from './jobs.ts'
 export type { LocksClient, WatchLockOptions, WireLockEvent } from './locks.ts'
-export type { MonitorClient } from './monitor.ts'
+export type {
+  AuditClient,
+  ContentionClient,
+  DispatchClient,
+  MetricsClient,
+  MonitorClient,
+  OnceClient,
+  OverviewClient,
+  TokensClient,
+  WatchTaskOptions,
+  WireClaimed,
+  WireFoundTask,
+  WireMe,
+  WireNode,
+  WireOverview,
+  WireTask,
+  WireTaskEvent,
+} from './module-clients.ts'
 export { connectNode } from './node/connect-node.ts'
-export type { NodeConnection, NodeConnectionEvents } from './node/node-connection.ts'
 export type {
   ConnectNodeOptions,
+  NodeConnection,
+  NodeConnectionEvents,
   NodeService,
   NodeTask,
   NodeTaskContext,
@@ -139,8 +166,5 @@ export type {
   WebSocketMaker,
 } from './node/node-options.ts'
 export type { NodeTaskEvent } from './node/node-tasks.ts'
-export type { OnceClient, WireClaimed } from './once.ts'
-export type { OverviewClient, WireMe, WireOverview } from './overview.ts'
-export type { StreamOptions } from './stream.ts'
-export type { StreamCallbacks, StreamEvent } from './stream-connection.ts'
-export type { TokensClient } from './tokens.ts'
+export { type CallArguments, type CallInput, type CallOptions, JsonText } from './request.ts'
+export type { StreamCallbacks, StreamEvent, StreamOptions } from './stream.ts'

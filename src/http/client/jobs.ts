@@ -12,30 +12,37 @@ import {
   cancelJob,
   claimJobs,
   getBulkOperation,
+  getErrorGroup,
   getJob,
   getSchedule,
+  getWorker,
   type JobLogsQuery,
   type JobToAddBody,
   jobLogs,
   type LimitQueueBody,
   type ListBulkQuery,
+  type ListErrorGroupsQuery,
   type ListJobsQuery,
   type ListQueuesQuery,
   type ListSchedulesQuery,
+  type ListWorkersQuery,
+  type LogBody,
   limitQueue,
   listBulkOperations,
+  listErrorGroups,
   listJobs,
   listQueues,
   listSchedules,
+  listWorkers,
+  logJob,
   type NackBody,
-  type NoteBody,
   nackJob,
-  noteJob,
   pauseQueue,
   pauseSchedule,
   pruneJobs,
   type QueueLimited,
   type QueueSwitched,
+  quietWorker,
   type Removed,
   type Renewed,
   type RetryDeadBody,
@@ -44,18 +51,21 @@ import {
   renewJob,
   resumeQueue,
   resumeSchedule,
+  resumeWorker,
   retryDeadJobs,
   retryJob,
   runSchedule,
   type SetScheduleBody,
   type Settled,
   type ShapeOf,
+  type StopWorkerBody,
   setSchedule,
+  stopWorker,
   unlimitQueue,
   wakeQueue,
 } from '../contract/index.ts'
-import { orUndefined } from './call.ts'
 import type { Client } from './client.ts'
+import { orUndefined } from './request.ts'
 
 /** A job as the server shows it in a list, and by itself. */
 export type WireJob = ShapeOf<typeof listJobs>['reply']['items'][number]
@@ -64,29 +74,45 @@ export type WireClaimedJob = ShapeOf<typeof claimJobs>['reply']['items'][number]
 export type WireQueues = ShapeOf<typeof listQueues>['reply']
 export type WireQueueStats = WireQueues['items'][number]
 
-/** What adding a job came to. */
+/** How a wait for a job ended. */
+export interface WireWaitedJob {
+  /** `timeout`: the job has not ended yet. */
+  readonly status: 'ended' | 'timeout'
+  readonly job: WireFoundJob
+}
+
+/** A worker as the server shows it in a list, and by itself. */
+export type WireWorkers = ShapeOf<typeof listWorkers>['reply']
+export type WireWorker = WireWorkers['items'][number]
+export type WireFoundWorker = ShapeOf<typeof getWorker>['reply']
+
+/** Groups of errors. */
+export type WireErrorGroups = ShapeOf<typeof listErrorGroups>['reply']
+export type WireErrorGroup = WireErrorGroups['items'][number]
+
+/** The answer to an added job. */
 export interface WireAdded {
   readonly id: string
   readonly duplicate: boolean
 }
 
-/** A job in hand: what a claim gave, or its id and token. */
+/** A claimed job, or its id and token. */
 export interface WireHeld {
   readonly id: string
   readonly token: string
 }
 
 /**
- * The verbs of jobs, over HTTP: for a dashboard, a script, a function that is called now and then. Whoever wants a
- * worker opens a box with `open(url)`.
+ * The verbs of jobs, over HTTP: for a dashboard, a script, a function that runs now and then. Workers need a box from
+ * `open(url)`.
  */
 export interface JobsClient extends BulkClient {
-  /** Jobs that are added by the clock. */
+  /** Jobs that run by the clock. */
   readonly schedules: SchedulesClient
   add(kind: string, payload?: unknown, options?: Omit<JobToAddBody, 'kind' | 'payload'>): Promise<WireAdded>
   /** All or none, up to 1,000. */
   addMany(jobs: readonly JobToAddBody[]): Promise<readonly WireAdded[]>
-  /** Takes due jobs in hand; with `waitMs`, waits up to 60 s for one. `signal` ends the wait. */
+  /** Claims ready jobs; with `waitMs`, waits up to 60 s for one. `signal` ends the wait. */
   claim(options?: ClaimBody & { readonly signal?: AbortSignal }): Promise<readonly WireClaimedJob[]>
   /** Throws `lease_lost`. */
   ack(job: WireHeld, options?: Omit<AckBody, 'token'>): Promise<Settled>
@@ -95,28 +121,44 @@ export interface JobsClient extends BulkClient {
   /** Throws `lease_lost`. */
   renew(job: WireHeld, leaseMs?: Duration): Promise<Renewed>
   find(id: string): Promise<WireFoundJob | undefined>
+  /**
+   * Waits until the job has ended, or until `timeoutMs` (60 s) is over. `signal` ends the wait. Throws `not_found`.
+   */
+  wait(
+    id: string,
+    options?: { readonly timeoutMs?: Duration; readonly signal?: AbortSignal },
+  ): Promise<WireWaitedJob>
   /** The log lines that handlers wrote about a job. */
   logs(id: string, options?: JobLogsQuery): Promise<ShapeOf<typeof jobLogs>['reply']>
-  /** Says how far a job in hand is, and writes log lines about it. Throws `lease_lost`. */
-  note(
-    job: WireHeld & { readonly attempt?: number },
-    note: Omit<NoteBody, 'token' | 'attempt'>,
-  ): Promise<void>
+  /** Reports the progress of a claimed job, and writes log lines about it. Throws `lease_lost`. */
+  note(job: WireHeld & { readonly attempt?: number }, note: Omit<LogBody, 'token' | 'attempt'>): Promise<void>
+  /** The groups of errors, by their last error. */
+  errorGroups(options?: ListErrorGroupsQuery): Promise<WireErrorGroups>
+  errorGroup(fingerprint: string): Promise<WireErrorGroup | undefined>
   list(options?: ListJobsQuery): Promise<ShapeOf<typeof listJobs>['reply']>
   cancel(id: string): Promise<Cancelled>
   retry(id: string): Promise<ShapeOf<typeof retryJob>['reply']>
   retryDead(options?: RetryDeadBody): Promise<{ readonly retried: number }>
   stats(): Promise<readonly WireQueueStats[]>
-  /** The same for who would rather not wait for a count of very many jobs: `counting` says when it is not there yet. */
+  /** The same without waiting for the count of very many jobs: `counting` says that it is not done yet. */
   queues(query?: ListQueuesQuery): Promise<WireQueues>
   pause(queue: string): Promise<QueueSwitched>
   resume(queue: string): Promise<QueueSwitched>
   /** Sets the limits of a queue; null lifts them. */
   setLimits(queue: string, limits: LimitQueueBody | null): Promise<QueueLimited>
   prune(options: { readonly olderThanMs: Duration }): Promise<{ readonly pruned: number }>
-  /** Forgets up to 1,000 jobs that do not run; answers which were there and are gone. */
+  /** Deletes up to 1,000 jobs that do not run; returns the deleted ones. */
   remove(ids: readonly string[]): Promise<Removed>
   wake(queue: string): Promise<void>
+  /** A page of the workers of all processes. */
+  workers(query?: ListWorkersQuery): Promise<WireWorkers>
+  findWorker(id: string): Promise<WireFoundWorker | undefined>
+  /** The worker finishes what it runs and claims nothing more. Throws `not_found`, `conflict`. */
+  quietWorker(id: string): Promise<WireWorker>
+  /** Throws `not_found`, `conflict`. */
+  resumeWorker(id: string): Promise<WireWorker>
+  /** Throws `not_found`, `conflict`. */
+  stopWorker(id: string, options?: StopWorkerBody): Promise<WireWorker>
 }
 
 export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number): JobsClient {
@@ -153,11 +195,27 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
       }),
 
     find: (id) => orUndefined(client.call(getJob, { params: { id } })),
+    async wait(id, { timeoutMs: longest = 60_000, signal } = {}) {
+      const until = performance.now() + duration('wait.timeoutMs', longest)
+      for (;;) {
+        const leftMs = Math.max(0, Math.ceil(until - performance.now()))
+        const waitMs = Math.min(leftMs, longestWaitMs)
+        const job = await client.call(getJob, {
+          ...{ params: { id }, query: { waitMs }, signal },
+          timeoutMs: timeoutMs + waitMs,
+        })
+        if (job.finishedAt !== null) return { status: 'ended', job }
+        if (leftMs <= waitMs) return { status: 'timeout', job }
+      }
+    },
+
     logs: (id, query = {}) => client.call(jobLogs, { params: { id }, query }),
     async note({ id, token, attempt }, note) {
       const body = { ...note, token, ...(attempt === undefined ? {} : { attempt }) }
-      await client.call(noteJob, { params: { id }, body })
+      await client.call(logJob, { params: { id }, body })
     },
+    errorGroups: (query = {}) => client.call(listErrorGroups, { query }),
+    errorGroup: (fingerprint) => orUndefined(client.call(getErrorGroup, { params: { fingerprint } })),
     list: (query = {}) =>
       client.call(listJobs, { query, maxReplyBytes: pageBytes(Number(query.limit ?? 50)) }),
     cancel: (id) => client.call(cancelJob, { params: { id } }),
@@ -176,13 +234,24 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
     async wake(name) {
       await client.call(wakeQueue, { params: { name } })
     },
+    workers: (query = {}) => client.call(listWorkers, { query, maxReplyBytes: workersBytes }),
+    findWorker: (id) => orUndefined(client.call(getWorker, { params: { id }, maxReplyBytes: workersBytes })),
+    quietWorker: (id) => client.call(quietWorker, { params: { id } }),
+    resumeWorker: (id) => client.call(resumeWorker, { params: { id } }),
+    stopWorker: (id, body = {}) => client.call(stopWorker, { params: { id }, body }),
   }
 }
 
-/** How long pruning may take: there may be millions, and it goes in small bites. */
+/** One request waits no longer, so that a connection that was lost unnoticed costs no more. */
+const longestWaitMs = 20_000
+
+/** A worker may know hundreds of kinds, each with a schema. */
+const workersBytes = 64 * 1_048_576
+
+/** How long pruning may take: there may be millions of jobs, and it works in small steps. */
 const pruneMs = 120_000
 
-/** The most that a page of so many jobs can take: payload and result of 256 KiB each, and an error with its stack. */
+/** The longest page of `limit` jobs: payload and result of 256 KiB each, and an error with its stack. */
 function pageBytes(limit: number): number {
   return 65_536 + Math.min(500, Math.max(1, Math.floor(limit) || 1)) * 655_360
 }
@@ -218,7 +287,7 @@ export type WireSchedule = ShapeOf<typeof getSchedule>['reply']
 
 /** The verbs of schedules, over HTTP. */
 export interface SchedulesClient {
-  /** Makes a schedule, or changes it to this; said again it changes nothing. */
+  /** Creates or replaces a schedule. The same call again changes nothing. */
   set(name: string, options: Omit<SetScheduleBody, 'name'>): Promise<WireSchedule>
   find(name: string): Promise<WireSchedule | undefined>
   list(options?: ListSchedulesQuery): Promise<ShapeOf<typeof listSchedules>['reply']>
@@ -243,5 +312,5 @@ export function createSchedulesClient(client: Pick<Client, 'call'>): SchedulesCl
   }
 }
 
-/** A payload of 256 KiB may be escaped, and there is something around it. */
+/** A payload of 256 KiB may be escaped, and the schedule has other fields. */
 const maxScheduleBytes = 2 * 1_048_576

@@ -20,13 +20,13 @@ import {
   renewLock,
   type ShapeOf,
 } from '../contract/index.ts'
-import type { CallOptions } from './call.ts'
 import type { Client } from './client.ts'
 import { retryDefaults } from './client-options.ts'
+import type { CallOptions } from './request.ts'
 import { leastLeftMs, pause } from './retry.ts'
-import type { StreamEvent } from './stream-connection.ts'
+import type { StreamEvent } from './stream.ts'
 
-/** How asking for a lock went. */
+/** The answer to a request for a lock. */
 export type WireAcquired = ShapeOf<typeof acquireLock>['reply']
 /** A wait queue as the server shows it. */
 export type WireLockQueue = ShapeOf<typeof lockState>['reply']
@@ -44,16 +44,16 @@ export interface WatchLockOptions extends LockEventsQuery {
   readonly signal?: AbortSignal | undefined
 }
 
-/** How long a request for a lock is tried. */
+/** How long a request for a lock is tried, and what ends it. */
 export type AcquireCallOptions = Pick<CallOptions, 'signal' | 'timeoutMs'>
 
-/** The verbs of locks, over HTTP. Whoever wants a lock that renews itself opens a box with `open(url)`. */
+/** The verbs of locks, over HTTP. A box from `open(url)` also renews locks by itself. */
 export interface LocksClient {
   /** When the call times out, the request may stay in the wait queue. `timeoutMs` is how long to try. @default the client's */
   acquire(request: AcquireBody, options?: AcquireCallOptions): Promise<WireAcquired>
   /**
-   * Throws `lease_lost`; or `commit_unknown` when the answer to an earlier try was lost, and the turn is over by now:
-   * it was ended by that try, or it had run out before.
+   * Throws `lease_lost`; or `commit_unknown` when the answer to an earlier try was lost and the turn is over: that try
+   * ended it, or the lease had ended before.
    */
   release(request: ReleaseBody): Promise<Released>
   /** Throws `lease_lost`. */
@@ -62,7 +62,7 @@ export interface LocksClient {
   evict(request: LockRequestBody): Promise<{ readonly evicted: true }>
   list(query?: ListLocksQuery): Promise<ShapeOf<typeof listLocks>['reply']>
   inspect(key: LockKeyQuery): Promise<WireLockQueue>
-  /** Reads what happens in a wait queue; connects again where it left off. Resolves after the last event there can be. */
+  /** Streams the events of a wait queue; reconnects where it left off. Resolves after the last event. */
   watch(options: WatchLockOptions, seen: (event: WireLockEvent) => void): Promise<void>
 }
 
@@ -98,21 +98,21 @@ export function createLocksClient(
   }
 }
 
-/** After one of these nothing more happens to one who waited. */
+/** The last events of a waiter. */
 const lastTypes: ReadonlySet<string> = new Set(['completed', 'failed', 'timeout', 'evicted', 'lost'])
 
 /** The most that a page of 500 wait queues can take: progress of 256 KiB each is not to be expected of all. */
 const listBytes = 64 * 1_048_576
 
 function decodeEvent({ id, type, data }: StreamEvent): WireLockEvent | undefined {
-  // The server says by `error` why it ends a stream; the stream comes again by itself.
+  // `error` says why the server ends a stream; the client reconnects by itself.
   if (type === 'error' || typeof data !== 'object' || data === null) return undefined
   return { id: Number(id), type, ...data }
 }
 
 /**
- * Said again until it is heard, for the wait queue stands still meanwhile. But a turn ends once: where a try was not heard
- * of and the next one says that there is no such turn, nobody here can know which of the two ended it.
+ * Sends the release until a server answers, because the wait queue stands still meanwhile. A turn ends once: when the answer
+ * to a try was lost and the next try gets `lease_lost`, the client cannot know whether the first try released the lock.
  */
 async function release(
   client: Pick<Client, 'call' | 'url'>,
@@ -150,8 +150,8 @@ const never: AbortSignal = new AbortController().signal
 function unknown({ operation, resource, node }: ReleaseBody, cause: unknown): SignalboxError {
   return new SignalboxError(
     'commit_unknown',
-    `${node} does not hold ${operation} of ${JSON.stringify(resource)} any more, and the answer to its release was lost: ` +
-      'it was released then, or its lease had run out. Ask for the wait queue’s state to see how it ended.',
+    `${node} no longer holds ${operation} of ${JSON.stringify(resource)}, and the answer to its first release was lost: ` +
+      'that release was done, or the lease had ended before. The state of the wait queue shows the outcome.',
     { cause },
   )
 }

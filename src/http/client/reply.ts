@@ -1,18 +1,19 @@
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { parseJson } from '../../core/json.ts'
 import { errorOf, isProblem, type Problem, type Schema } from '../contract/index.ts'
 import { type Answer, describe, type OutgoingRequest } from './request.ts'
 import { type FailedTry, retryAfterMs, type Try } from './retry.ts'
 
 /**
- * Turns an answer into what the route promised, or into the error it stands for. A problem document is the server's own
- * word and keeps its code. What is neither comes from somebody else: a proxy's page, another program on that port.
+ * Turns an answer into the reply of the route, or into an error. A problem document comes from the server and keeps its code.
+ * Anything else comes from a proxy, or from another program on that port.
  */
 export function decodeAnswer(request: OutgoingRequest, answer: Answer): Try<unknown> {
   const { route } = request
   const { status, type, text } = answer
   const afterMs = retryAfterMs(answer.retryAfter)
   if (type === 'application/problem+json') {
-    const problem = parse(text)
+    const problem = parseJson(text)
     if (!isProblem(problem)) return failed(garbled(request, answer), true, afterMs)
     const error = errorOf(problem, detailsOf(problem))
     return failed(error, isPassing(status, error), afterMs)
@@ -24,8 +25,8 @@ export function decodeAnswer(request: OutgoingRequest, answer: Answer): Try<unkn
   }
   if (route.replyType === 'text') return { ok: true, reply: text }
   if (type !== 'application/json') return failed(foreign(request, answer), false, afterMs)
-  const reply = parse(text)
-  // Text that ends too soon is what a cut leaves where nobody said how long it would be.
+  const reply = parseJson(text)
+  // Without a length in the headers, a broken connection leaves incomplete text.
   if (reply === undefined) return failed(garbled(request, answer), true, afterMs)
   if (!fits(schema, reply)) return failed(unexpected(request), false, afterMs)
   return { ok: true, reply }
@@ -43,17 +44,9 @@ function failed(error: SignalboxError, passing: boolean, afterMs: number): Faile
 /** Whether it may go away by itself. */
 function isPassing(status: number, error: SignalboxError): boolean {
   if (isSignalboxError(error, 'in_progress')) return true
-  // A schema that does not fit needs somebody to migrate it.
+  // An operator must migrate the schema.
   if (error.code.startsWith('schema_')) return false
   return status === 429 || status === 502 || status === 503 || status === 504
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Facts for programs, where the document has them. */
@@ -88,7 +81,7 @@ function foreign(request: OutgoingRequest, { status, type }: Answer): SignalboxE
     const message = `${what}, which is not followed. Give the address that it leads to.`
     return new SignalboxError('store_unavailable', message, options)
   }
-  const message = `${what}, and not by Signalbox: by a proxy in between, or by another program.`
+  const message = `${what}. The answer is not from Signalbox but from a proxy or another program: check the address.`
   switch (status) {
     case 408:
     case 504:
@@ -105,7 +98,7 @@ function foreign(request: OutgoingRequest, { status, type }: Answer): SignalboxE
 function garbled(request: OutgoingRequest, { status }: Answer): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    `${describe(request)} was answered with ${status} and text that is not JSON: it was cut short, or changed on its way.`,
+    `${describe(request)} got ${status} with incomplete or changed JSON. Try again; check proxies in between.`,
     { details: { route: request.route.id, status } },
   )
 }
@@ -113,11 +106,11 @@ function garbled(request: OutgoingRequest, { status }: Answer): SignalboxError {
 function unexpected(request: OutgoingRequest): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    `${describe(request)} was answered with JSON of another form than expected: by another program, or by a server of another version.`,
+    `${describe(request)} got JSON of an unexpected form. Another program or another version of the server answered: check the address and the versions.`,
     { details: { route: request.route.id } },
   )
 }
 
 function shown(type: string): string {
-  return /^[\w.+/-]{1,80}$/.test(type) ? type : 'of a strange type'
+  return /^[\w.+/-]{1,80}$/.test(type) ? type : 'of an unknown type'
 }

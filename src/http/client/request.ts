@@ -1,10 +1,12 @@
-import { SignalboxError } from '../../core/errors.ts'
-import type { Route } from '../contract/index.ts'
+import type { Duration } from '../../core/duration.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { show } from '../../core/options.ts'
+import type { Route, Shape } from '../contract/index.ts'
 import type { FetchFunction } from './client-options.ts'
 
 /**
- * One request and its whole answer, as text. Only what the connection does is judged here: it cannot be made, it breaks,
- * it brings too much. Whatever `fetch` does with the signal, this ends when it aborts, with its reason.
+ * One request and its whole answer, as text. Only the connection is judged here: it fails, breaks, or brings too much. When
+ * the signal aborts, this rejects with its reason, whether `fetch` respects the signal or not.
  */
 export interface OutgoingRequest {
   readonly route: Route
@@ -31,7 +33,7 @@ export async function exchange(
   return readAnswer(await send(fetch, request), request, maxReplyBytes)
 }
 
-/** The answer's head, for who reads the body in a way of their own. */
+/** Sends the request; the caller reads the body. */
 export async function send(fetch: FetchFunction, request: OutgoingRequest): Promise<Response> {
   const { route, url, headers, body, signal } = request
   signal.throwIfAborted()
@@ -41,7 +43,7 @@ export async function send(fetch: FetchFunction, request: OutgoingRequest): Prom
       method: route.method,
       headers: { ...headers },
       ...(body === undefined ? {} : { body }),
-      // Elsewhere is not where the token was meant to go.
+      // The token must not go to another address.
       redirect: 'manual',
       cache: 'no-store',
       signal,
@@ -54,7 +56,7 @@ export async function send(fetch: FetchFunction, request: OutgoingRequest): Prom
   }
 }
 
-/** The rest of the answer, up to so many bytes. */
+/** The rest of the answer, up to `maxReplyBytes`. */
 export async function readAnswer(
   response: Response,
   request: OutgoingRequest,
@@ -84,7 +86,7 @@ async function readText(response: Response, request: OutgoingRequest, maxBytes: 
       text += decoder.decode(chunk, { stream: true })
     }
   } finally {
-    // After the end this is nothing; before it, what is left is of no use. Whether the connection minds is its affair.
+    // After the end this does nothing; before it, the rest is of no use.
     reader.cancel().catch(() => undefined)
   }
 }
@@ -124,7 +126,7 @@ export function describe({ route, url }: Pick<OutgoingRequest, 'route' | 'url'>)
 function unreachable(request: OutgoingRequest, error: unknown): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    `${describe(request)}: the server cannot be reached${reasonOf(error)}. Does it run, and is the address right?`,
+    `${describe(request)}: the server cannot be reached${reasonOf(error)}. Check that it runs and that the address is right.`,
     { cause: error, details: { route: request.route.id } },
   )
 }
@@ -132,7 +134,7 @@ function unreachable(request: OutgoingRequest, error: unknown): SignalboxError {
 function cutShort(request: OutgoingRequest, error: unknown): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    `${describe(request)}: the connection broke in the middle of the answer${reasonOf(error)}.`,
+    `${describe(request)}: the connection broke during the answer${reasonOf(error)}.`,
     { cause: error, details: { route: request.route.id } },
   )
 }
@@ -140,7 +142,7 @@ function cutShort(request: OutgoingRequest, error: unknown): SignalboxError {
 function tooLarge(request: OutgoingRequest, maxReplyBytes: number): SignalboxError {
   return new SignalboxError(
     'too_large',
-    `${describe(request)}: the answer is larger than ${maxReplyBytes} bytes and was not read. Ask for less at once.`,
+    `${describe(request)}: the answer is larger than ${maxReplyBytes} bytes and was not read. Ask for a smaller page.`,
     { details: { route: request.route.id, maxReplyBytes } },
   )
 }
@@ -150,7 +152,7 @@ function reasonOf(error: unknown): string {
   return code === undefined ? '' : ` (${code})`
 }
 
-/** The system's word for it, such as ECONNREFUSED: Node keeps it in the cause of its `fetch failed`. */
+/** The system's code, such as ECONNREFUSED: Node keeps it in the cause of its `fetch failed`. */
 function systemCode(error: unknown): string | undefined {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } }
   const reason = cause?.code ?? code
@@ -171,4 +173,86 @@ export function isUnsent({ cause }: SignalboxError): boolean {
 /** Whether the server's certificate is not trusted: another try would not change that. */
 export function isDistrusted({ cause }: SignalboxError): boolean {
   return /CERT|SIGNATURE|^ERR_TLS|^UNABLE_TO/.test(systemCode(cause) ?? '')
+}
+
+/**
+ * The input of a call by its route: path parameters, query and body. A part that the route does not have cannot be given; a
+ * part with a required field must be.
+ */
+export type CallInput<S extends Shape> = Part<S, 'params'> & Part<S, 'query'> & BodyPart<S>
+
+type Part<S extends Shape, Name extends keyof Shape> = Name extends keyof S
+  ? Record<never, never> extends S[Name]
+    ? { readonly [Key in Name]?: S[Name] | undefined }
+    : { readonly [Key in Name]: S[Name] }
+  : { readonly [Key in Name]?: undefined }
+
+type BodyPart<S extends Shape> = 'body' extends keyof S
+  ? Record<never, never> extends S['body']
+    ? { readonly body?: S['body'] | JsonText | undefined }
+    : { readonly body: S['body'] | JsonText }
+  : { readonly body?: undefined }
+
+/** Options of every call. */
+export interface CallOptions {
+  /** Ends the call; it rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+  /** @default the client's */
+  readonly timeoutMs?: Duration | undefined
+  /**
+   * Identifies the request, so that sending it twice does it once. @default a new key for every call that changes
+   * something, the same for each of its tries
+   */
+  readonly idempotencyKey?: string | undefined
+  /** The longest reply that is read. @default 8 MiB */
+  readonly maxReplyBytes?: number | undefined
+}
+
+/** The arguments after the route; none are needed when the route needs none. */
+export type CallArguments<S extends Shape> =
+  Record<never, never> extends CallInput<S>
+    ? [options?: CallInput<S> & CallOptions]
+    : [options: CallInput<S> & CallOptions]
+
+/** A body that is JSON text already. */
+export class JsonText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** Where a route is, with its parameters filled in. */
+export function targetOf(route: Route, params: unknown, query: unknown): string {
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    segment(name, (params as Record<string, unknown> | undefined)?.[name]),
+  )
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries((query ?? {}) as Record<string, unknown>))
+    if (value !== undefined && value !== null) search.set(name, String(value))
+  return search.size === 0 ? path : `${path}?${search}`
+}
+
+function segment(name: string, value: unknown): string {
+  // URL parsers read these as "here" and "up", also when they are percent-encoded.
+  if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..')
+    return encodeURIComponent(value.toWellFormed())
+  throw invalidArgument(`${name} must be text that can be part of a path, not ${show(value)}.`, name)
+}
+
+/** The body as text; undefined when there is none. */
+export function bodyText(body: unknown): string | undefined {
+  if (body === undefined) return undefined
+  return body instanceof JsonText ? body.text : JSON.stringify(body)
+}
+
+/** The answer; undefined for `not_found`. */
+export async function orUndefined<Value>(promise: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await promise
+  } catch (error) {
+    if (isSignalboxError(error, 'not_found')) return undefined
+    throw error
+  }
 }

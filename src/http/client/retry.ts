@@ -3,7 +3,8 @@ import type { SignalboxError } from '../../core/errors.ts'
 import {
   createToken,
   forgetOnce,
-  noteJob,
+  logJob,
+  mutates,
   pauseSchedule,
   type Route,
   releaseLock,
@@ -17,19 +18,17 @@ import {
   submitTask,
   wakeQueue,
 } from '../contract/index.ts'
-import type { Servers } from './servers.ts'
 
 /**
- * When to ask again. A request of which it is certain that nothing was done may always be repeated: the server was not
- * reached, or it turned the request away. A request whose answer was lost may have been carried out. It is repeated only
- * where that does no harm: it changes nothing, it says the same however often it is said, or it carries an
- * Idempotency-Key, by which the server gives the first outcome again.
+ * When to send a request again. If the server was not reached or refused the request, nothing was done, and it may always be
+ * repeated. If the answer was lost, the request may have been processed. Then it is repeated only where that does no harm: it
+ * changes nothing, doing it twice equals doing it once, or it has an Idempotency-Key, so the server repeats the first answer.
  *
  *     try ──▶ next server ──▶ … each server once ──▶ wait, longer after each round, never past the deadline ──▶ try
  */
 export type Repetition = 'safe' | 'keyed' | 'never'
 
-/** To say these twice is to say them once; a key would only be a row to keep for every renewal. */
+/** Doing these twice equals doing them once; a key would only cost a row for every renewal. */
 const harmless: readonly string[] = [
   renewJob.id,
   wakeQueue.id,
@@ -42,17 +41,17 @@ const harmless: readonly string[] = [
   resumeSchedule.id,
   // The second time it is a duplicate.
   reportChanges.id,
-  // A line may stand there twice, which costs less than a key for every word that handlers say.
-  noteJob.id,
+  // A log line may be there twice, which costs less than a key for every line.
+  logJob.id,
 ]
 
 export function repetitionOf(route: Route): Repetition {
-  if (!route.mutates || harmless.includes(route.id)) return 'safe'
-  // Known by node and requestId; only a release that is said again cannot be told from one that came too late.
+  if (!mutates(route) || harmless.includes(route.id)) return 'safe'
+  // Identified by node and requestId. Only a repeated release cannot be told from one that came too late.
   if (route.module === 'locks') return route.id === releaseLock.id ? 'never' : 'safe'
-  // A drain, a cordon, a pool, a cancel: to say it twice is to say it once.
+  // Doing a drain, a cordon, a pool or a cancel twice equals doing it once.
   if (route.module === 'dispatch') return route.id === submitTask.id ? 'keyed' : 'safe'
-  // Its answer holds a secret, which is not kept to be given again.
+  // Its answer holds a secret, which the server does not store.
   return route.id === createToken.id ? 'never' : 'keyed'
 }
 
@@ -156,4 +155,46 @@ export function retryAfterMs(header: string | null, now: number = Date.now()): n
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1_000
   const at = Date.parse(header)
   return Number.isNaN(at) ? 0 : Math.max(0, at - now)
+}
+
+/**
+ * The servers of one client, which share a store. A client stays with one that works and turns to the next when it
+ * fails. Each client has its own random order, so that the clients of a server that died spread over the others.
+ */
+export class Servers {
+  readonly #order: readonly string[]
+  #index = 0
+
+  constructor(urls: readonly string[], random: () => number = Math.random) {
+    this.#order = shuffle(urls, random)
+  }
+
+  /** The server to ask now. */
+  get current(): string {
+    return this.#order[this.#index]!
+  }
+
+  get size(): number {
+    return this.#order.length
+  }
+
+  /** Turns to the next server, unless another call has left this one already. */
+  leave(url: string): void {
+    if (this.current === url) this.#index = (this.#index + 1) % this.size
+  }
+
+  /** All of them, for messages. */
+  toString(): string {
+    return this.#order.map((url) => new URL(url).origin).join(', ')
+  }
+}
+
+/** The same items in a random order. */
+export function shuffle<Item>(items: readonly Item[], random: () => number): readonly Item[] {
+  const order = [...items]
+  for (let last = order.length - 1; last > 0; last--) {
+    const other = Math.floor(random() * (last + 1))
+    ;[order[last], order[other]] = [order[other]!, order[last]!]
+  }
+  return order
 }

@@ -1,11 +1,21 @@
 import { type Backoff, backoffMs } from '../../core/backoff.ts'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
+import { parseJson } from '../../core/json.ts'
 import { whole } from '../../core/options.ts'
-import type { Route, Shape } from '../contract/index.ts'
-import { type CallInput, targetOf } from './call.ts'
+import { createEventParser, type ParsedEvent, type Route, type Shape } from '../contract/index.ts'
 import type { ResolvedClientOptions } from './client-options.ts'
+import { decodeAnswer } from './reply.ts'
+import {
+  type CallInput,
+  describe,
+  mediaType,
+  type OutgoingRequest,
+  readAnswer,
+  readChunk,
+  send,
+  targetOf,
+} from './request.ts'
 import { pause } from './retry.ts'
-import { Connection, type Place, type StreamCallbacks } from './stream-connection.ts'
 
 /**
  * A stream of server-sent events that outlives its connections.
@@ -13,16 +23,16 @@ import { Connection, type Place, type StreamCallbacks } from './stream-connectio
  *     connect ──200──▶ read ──cut, silence, no more──▶ wait ──▶ connect, with Last-Event-ID
  *        └── 401, 403, 404: the end        └── jittered, longer each time; as the server asked when it did
  *
- * It holds one chunk and one event at a time, whatever the server sends. A proxy that forgot a connection sends nothing
- * and closes nothing, so silence counts as a cut: the server says something at least every few seconds.
+ * It holds one chunk and one event at a time. A proxy that lost a connection neither sends nor closes, so silence counts as a
+ * cut: the server sends something at least every few seconds.
  */
 export type StreamOptions<S extends Shape> = Omit<CallInput<S>, 'body'> &
   StreamCallbacks & {
     /** Ends the stream; the promise then resolves. */
     readonly signal?: AbortSignal | undefined
-    /** Told when a connection broke, with why and how long until the next. */
+    /** Called when a connection broke, with the error and the wait until the next. */
     readonly onBreak?: ((error: SignalboxError, retryInMs: number) => void) | undefined
-    /** So long without a byte counts as a cut. @default 45_000 */
+    /** A connection without a byte for this long counts as cut. @default 45_000 */
     readonly silenceMs?: number | undefined
     /** Goes on after this event of an earlier stream. @default from the present */
     readonly lastEventId?: string | undefined
@@ -32,19 +42,18 @@ export type StreamOptions<S extends Shape> = Omit<CallInput<S>, 'body'> &
 const reconnect: Backoff = { baseMs: 250, factor: 2, jitter: 0.5, maxMs: 30_000 }
 /** A connection that lasted so long was a good one: the next wait is short again. */
 const goodMs = 5_000
-/** Whatever a server asks for: at once would be again and again, and no reader waits for days. */
+/** Bounds for the wait that a server asks for. */
 const leastWishMs = 50
 const maxWaitMs = 3_600_000
 
-/** Reads the stream until the signal aborts; rejects when there is no use in going on. */
+/** Reads the stream until the signal aborts; rejects when a reconnect cannot help. */
 export async function runStream(
   client: ResolvedClientOptions,
   signal: AbortSignal,
   route: Route,
   options: StreamOptions<Shape>,
 ): Promise<void> {
-  if (route.replyType !== 'events')
-    throw new SignalboxError('invalid_argument', `${route.path} is no stream: ask it with client.call.`)
+  if (route.replyType !== 'events') throw invalidArgument(`${route.path} is not a stream: use client.call.`)
   const silenceMs = whole('silenceMs', options.silenceMs ?? 45_000, { min: 1, max: 2 ** 31 - 1 })
   const { params, query } = options as Shape
   const target = targetOf(route, params, query)
@@ -74,9 +83,190 @@ export async function runStream(
   }
 }
 
-/** The server's wish is where the waiting begins; many readers of one server must not come back at once. */
+/** Starts at the wait that the server asked for, with jitter: the readers of one server must not return at once. */
 function waitMs(retryMs: number | undefined, failureCount: number, afterMs: number): number {
   const baseMs = Math.max(leastWishMs, retryMs ?? reconnect.baseMs)
   const plan = { ...reconnect, baseMs, maxMs: Math.max(reconnect.maxMs, baseMs * (1 + reconnect.jitter)) }
   return Math.min(maxWaitMs, afterMs + backoffMs(plan, failureCount))
+}
+
+/** The callbacks of a stream. */
+export interface StreamCallbacks {
+  /** Gets each event, in order. What it throws ends the stream. */
+  readonly onEvent: (event: StreamEvent) => void
+  /** Called for each connection. Events between two connections are lost unless the stream resumes by ids. */
+  readonly onOpen?: (() => void) | undefined
+}
+
+/** An event of a stream. */
+export interface StreamEvent {
+  readonly type: string
+  /** The value for Last-Event-ID; '' when the stream cannot be resumed. */
+  readonly id: string
+  readonly data: unknown
+}
+
+/** What a stream keeps between its connections. */
+export interface Place {
+  lastEventId: string
+  retryMs: number | undefined
+}
+
+/** The most bytes that are read of a refusal. */
+const maxRefusalBytes = 1_048_576
+
+/** Why a connection ended. */
+export interface Broken {
+  readonly error: SignalboxError
+  /** How long the server asked to wait. */
+  readonly afterMs: number
+  /** Another connection cannot help. */
+  readonly isFinal: boolean
+}
+
+/** One connection, from its request to its end. */
+export class Connection {
+  readonly #client: ResolvedClientOptions
+  readonly #target: { readonly route: Route; readonly url: string }
+  readonly #place: Place
+  readonly #silenceMs: number
+  readonly #callbacks: StreamCallbacks
+  #openedAt: number | undefined
+  #heardAt = 0
+  /** What a callback threw: an error of the caller, not of the connection. */
+  #thrown: { readonly error: unknown } | undefined
+
+  constructor(
+    client: ResolvedClientOptions,
+    target: { readonly route: Route; readonly url: string },
+    place: Place,
+    silenceMs: number,
+    callbacks: StreamCallbacks,
+  ) {
+    this.#client = client
+    this.#target = target
+    this.#place = place
+    this.#silenceMs = silenceMs
+    this.#callbacks = callbacks
+  }
+
+  get lastedMs(): number {
+    return this.#openedAt === undefined ? 0 : performance.now() - this.#openedAt
+  }
+
+  /** Reads to the end: undefined when the signal ended it, else why it broke. Throws what a callback threw. */
+  async run(signal: AbortSignal): Promise<Broken | undefined> {
+    if (signal.aborted) return undefined
+    const controller = new AbortController()
+    const end = () => controller.abort(signal.reason)
+    signal.addEventListener('abort', end)
+    const stopWatch = this.#watch(controller)
+    try {
+      return await this.#read({ ...this.#target, ...this.#request(), signal: controller.signal })
+    } catch (error) {
+      if (this.#thrown !== undefined) throw this.#thrown.error
+      if (signal.aborted) return undefined
+      return { error: error as SignalboxError, afterMs: 0, isFinal: false }
+    } finally {
+      stopWatch()
+      signal.removeEventListener('abort', end)
+      controller.abort()
+    }
+  }
+
+  #request(): { headers: Readonly<Record<string, string>>; body: undefined } {
+    const { lastEventId } = this.#place
+    const headers = {
+      ...this.#client.headers,
+      accept: 'text/event-stream, application/problem+json',
+      ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }),
+    }
+    return { headers, body: undefined }
+  }
+
+  async #read(request: OutgoingRequest): Promise<Broken> {
+    const response = await send(this.#client.fetch, request)
+    if (response.status !== 200 || mediaType(response.headers) !== 'text/event-stream')
+      return this.#refused(request, response)
+    this.#openedAt = performance.now()
+    this.#heardAt = this.#openedAt
+    this.#call(() => this.#callbacks.onOpen?.())
+    const { lastEventId } = this.#place
+    const parser = createEventParser((event) => this.#tell(request, event), { lastEventId })
+    const reader = response.body!.getReader()
+    for (;;) {
+      const chunk = await readChunk(reader, request)
+      if (chunk === undefined) return { error: ended(request), afterMs: 0, isFinal: false }
+      this.#heardAt = performance.now()
+      try {
+        parser.push(chunk)
+      } finally {
+        this.#place.lastEventId = parser.lastEventId
+        this.#place.retryMs = parser.retryMs ?? this.#place.retryMs
+      }
+    }
+  }
+
+  #tell(request: OutgoingRequest, { id, type, data }: ParsedEvent): void {
+    const value = parseJson(data)
+    if (value === undefined) throw garbled(request)
+    this.#call(() => this.#callbacks.onEvent({ id, type, data: value }))
+  }
+
+  #call(callback: () => void): void {
+    try {
+      callback()
+    } catch (error) {
+      this.#thrown = { error }
+      throw error
+    }
+  }
+
+  /** An answer that is no stream. Errors of the server may pass; a refusal, a redirect or a page does not. */
+  async #refused(request: OutgoingRequest, response: Response): Promise<Broken> {
+    const outcome = decodeAnswer(request, await readAnswer(response, request, maxRefusalBytes))
+    const { status } = response
+    const isFinal = status < 500 && status !== 408 && status !== 429
+    return outcome.ok
+      ? { error: noStream(request), afterMs: 0, isFinal }
+      : { error: outcome.error, afterMs: outcome.afterMs, isFinal }
+  }
+
+  /** Aborts the connection after too long a silence; returns the function that ends the watch. */
+  #watch(controller: AbortController): () => void {
+    const begunAt = performance.now()
+    let timer: ReturnType<typeof setTimeout>
+    const check = () => {
+      // Until it is open it has the time limit of a call.
+      const isOpen = this.#openedAt !== undefined
+      const dueAt = isOpen ? this.#heardAt + this.#silenceMs : begunAt + this.#client.timeoutMs
+      const leftMs = dueAt - performance.now()
+      if (leftMs <= 0) return controller.abort(silent(this.#target, isOpen))
+      timer = setTimeout(check, Math.ceil(leftMs))
+    }
+    check()
+    return () => clearTimeout(timer)
+  }
+}
+
+function ended(request: OutgoingRequest): SignalboxError {
+  return new SignalboxError('store_unavailable', `${describe(request)}: the server ended the stream.`)
+}
+
+function silent(target: Pick<OutgoingRequest, 'route' | 'url'>, isOpen: boolean): SignalboxError {
+  const what = isOpen
+    ? 'the server sent nothing on the stream for too long'
+    : 'the server did not open the stream in time'
+  return new SignalboxError('timeout', `${describe(target)}: ${what}.`)
+}
+
+function garbled(request: OutgoingRequest): SignalboxError {
+  return new SignalboxError('store_unavailable', `${describe(request)}: an event of the stream is not JSON.`)
+}
+
+function noStream(request: OutgoingRequest): SignalboxError {
+  return new SignalboxError(
+    'store_unavailable',
+    `${describe(request)}: the answer is not a stream of events.`,
+  )
 }

@@ -2,28 +2,41 @@
 
 export * from './node-frames.ts'
 export * from './openapi.ts'
-export type { Page } from './page.ts'
 export * from './problem.ts'
 export * from './route.ts'
-export * from './route-problems.ts'
+export { addAlerts, listAlerts, removeAlerts, testAlerts } from './routes/alerts.ts'
 export * from './routes/attempts.ts'
-export * from './routes/audit.ts'
-export * from './routes/bulk.ts'
+export * from './routes/errors.ts'
 export * from './routes/job-acts.ts'
+export * from './routes/job-waits.ts'
 export * from './routes/jobs.ts'
 export * from './routes/locks.ts'
-export * from './routes/logs.ts'
 export * from './routes/monitor.ts'
 export * from './routes/nodes.ts'
 export * from './routes/once.ts'
 export * from './routes/overview.ts'
 export * from './routes/queues.ts'
 export * from './routes/schedules.ts'
-export * from './routes/subscriptions.ts'
+export * from './routes/series.ts'
+export {
+  createSilence,
+  endSilence,
+  listSilences,
+  listSubscriptions,
+  type SilenceBody,
+  type SubscribeBody,
+  subscribe,
+  type TestChannelBody,
+  type TestChannelReply,
+  testChannel,
+  unsubscribe,
+} from './routes/subscriptions.ts'
+export * from './routes/system.ts'
 export * from './routes/system.ts'
 export * from './routes/tasks.ts'
-export * from './routes/tokens.ts'
+export * from './routes/workers.ts'
 export * from './routes.ts'
 export { type Described, nameOptions, type Schema, schemaFor } from './schema.ts'
 export * from './sse.ts'
-export { term } from './terms.ts'
+export type { Page } from './values.ts'
+export { term } from './values.ts'

@@ -3,9 +3,9 @@ import { type Schema, Type } from './schema.ts'
 import { name } from './values.ts'
 
 /**
- * What nodes and servers say to each other over a WebSocket at `nodesPath`: JSON objects with a `type`, one message a
- * frame. The words are in `NodeFrame` and `ServerFrame`; here is what a server takes of the former, how a node shows its
- * token, and what the close codes mean. Fields that are not known are ignored, so either side may be the newer one.
+ * The messages between nodes and servers over a WebSocket at `nodesPath`: JSON objects with a `type`, one per frame. Their
+ * types are `NodeFrame` and `ServerFrame`; here are the schemas of the former, how a node presents its token, and the close
+ * codes. Unknown fields are ignored, so either side may be the newer one.
  */
 export type { Labels, NodeFrame, NodeLoad, ServerFrame, ServiceOffer } from '../../dispatch/index.ts'
 
@@ -28,13 +28,13 @@ export const nodeSubprotocols = {
   namespace: 'signalbox.namespace.',
 } as const
 
-/** Why a server closes a node's socket, besides the codes of RFC 6455. After all but `unknown` it is of no use to come again. */
+/** Why a server closes the socket of a node, besides the codes of RFC 6455. Only after `unknown` may the node connect again. */
 export const nodeCloseCodes = {
-  /** The first frame was not a hello that it takes; `forbidden`: its token is bound to other nodes. */
+  /** The first frame was not a valid hello, or the token is bound to other nodes (`forbidden`). */
   badHello: 4400,
-  /** The token counts no more. */
+  /** The token is no longer valid. */
   unauthorized: 4401,
-  /** The server does not know this connection: the node is to say hello again, there. */
+  /** The server does not know this connection: the node must send hello again. */
   unknown: 4404,
   /** Another instance with the same id took over. */
   superseded: 4409,
@@ -55,7 +55,7 @@ export const frameProblems = [
 /** One of `frameProblems`. */
 export type FrameProblem = (typeof frameProblems)[number]
 
-/** Whether the other side is there: a server answers `pong`, at once. Platforms hide the pings of the protocol itself. */
+/** Asks for a sign of life; a server answers `pong` at once. Platforms hide the pings of the protocol itself. */
 export interface PingFrame {
   readonly type: 'ping'
 }
@@ -65,7 +65,7 @@ export interface PongFrame {
   readonly type: 'pong'
 }
 
-/** What a node may offer and say at most. */
+/** The limits of what a node sends. */
 export const frameLimits = {
   maxServices: 256,
   maxSlots: 65_536,
@@ -98,7 +98,7 @@ const labels = Type.Record(
   { maxProperties: frameLimits.maxLabels },
 )
 
-/** What a server takes, by type. What is not known is null or left out. */
+/** The frames that a server accepts, by type. Unknown values are null or left out. */
 export const nodeFrameSchemas: Readonly<Record<NodeFrame['type'] | 'ping', Schema>> = {
   hello: Type.Object({
     nodeId: name,
@@ -106,7 +106,7 @@ export const nodeFrameSchemas: Readonly<Record<NodeFrame['type'] | 'ping', Schem
     services,
     labels: Type.Optional(labels),
     running: orNull(running),
-    // Which ones are spoken is said by a problem of its own.
+    // An unknown version gets its own problem, which lists the known ones.
     protocol: Type.Optional(Type.Integer()),
   }),
   heartbeat: Type.Object({

@@ -1,8 +1,13 @@
 import { type ErrorCode, errorCodes } from '../../core/errors.ts'
-import { type Components, createComponents, type JsonSchema } from './openapi-schemas.ts'
-import { isResumable, streamEventsOf } from './openapi-streams.ts'
+import {
+  type Components,
+  createComponents,
+  isResumable,
+  type JsonSchema,
+  streamEventsOf,
+} from './openapi-schemas.ts'
+import { problemsByStatus, takesIdempotencyKey } from './problem.ts'
 import { bodyLimits, type Route } from './route.ts'
-import { problemsByStatus, takesIdempotencyKey } from './route-problems.ts'
 import type { Schema } from './schema.ts'
 
 /**
@@ -205,13 +210,14 @@ const introduction =
 /** The modules, as tags. */
 export const modules: Readonly<Record<Route['module'], string>> = {
   jobs: 'Jobs: added, claimed under a lease, renewed, and ended with ack or nack.',
-  locks: 'Locks that form a fair line: leased, fenced, and they know success from failure.',
-  once: 'Guards: a key is run by one, and its answer is kept; windows in which nothing is told twice.',
-  monitor: 'Changes seen by many and told once: reports, subscriptions, notifications, and why.',
-  dispatch: 'Tasks, placed on nodes that offer what they need; each ends exactly once.',
-  access: 'Tokens: who may do what, in which namespace.',
+  locks: 'Fair locks with wait queues, leases and fencing tokens. Waiters learn success or failure.',
+  once: 'Guards: one caller runs a key, and the store keeps its result. Windows: no second notification within one.',
+  monitor:
+    'Changes that many programs see and subscribers hear of once: reports, subscriptions, notifications, and their reasons.',
+  dispatch: 'Tasks for nodes with the right services. Each task ends exactly once.',
+  access: 'Tokens: their scopes and namespaces.',
   audit: 'What operators did, and what they were refused.',
-  contention: 'Who waits, how long, and on whom.',
+  contention: 'Which calls wait, how long, and for which others.',
   events: 'What happens, as a stream.',
   system: 'Health, metrics, and this document.',
 }
@@ -219,8 +225,8 @@ export const modules: Readonly<Record<Route['module'], string>> = {
 const replyWords: Readonly<Record<string, string>> = {
   200: 'All is well.',
   201: 'Something new was made.',
-  202: 'A place in line, or a task that was taken.',
-  409: 'It is busy, and nobody was to wait.',
+  202: 'A position in the wait queue, or an accepted task.',
+  409: 'The lock is busy, and the request does not wait.',
   503: 'It takes no work now; the body says why.',
 }
 
@@ -250,8 +256,8 @@ const headerParameters = {
     in: 'header',
     required: false,
     description:
-      'The namespace to act in, percent-encoded. A token has its own, and is refused another; a token of `*`, and ' +
-      'whoever needs no token, may name any. `default` when it is not given.',
+      'The namespace to act in, percent-encoded. A token of one namespace may name only that one; a token of `*`, ' +
+      'and a caller that needs no token, may name any. Without it, `default`.',
     schema: { type: 'string', minLength: 1, pattern: '^[\\x21-\\x7e]+$' },
   },
   IdempotencyKey: {

@@ -3,9 +3,8 @@ import type { ErrorCode } from '../../core/errors.ts'
 import type { Schema } from './schema.ts'
 
 /**
- * A route says everything about one request: where it is, who may ask, what comes in and goes out. Nothing here belongs
- * to a framework. The server validates and documents by it, the client is typed by it, and a test walks the table, so
- * what is not in it does not exist.
+ * A route describes one request: its path, the scope it needs, what comes in and what goes out. Nothing here belongs to a
+ * framework. The server validates and documents by it, the client is typed by it, and a test walks the table.
  */
 export interface Route<S extends Shape = Shape> {
   /** Names the route for programs: metrics, OpenAPI's operationId. */
@@ -13,9 +12,9 @@ export interface Route<S extends Shape = Shape> {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** With parameters in braces: `/v1/jobs/{id}`. */
   readonly path: string
-  /** What its caller must be allowed; `none` is open to whoever reaches the port. */
+  /** The scope that the caller needs; `none` is open to every client that reaches the port. */
   readonly scope: Scope | 'none'
-  /** Also for a token that is bound to nodes, which may do nothing but connect. */
+  /** A token that is bound to nodes may call it too. */
   readonly forNodes?: true
   readonly summary: string
   readonly description?: string
@@ -36,15 +35,15 @@ export interface Route<S extends Shape = Shape> {
   readonly body?: Schema<S['body']>
   /** A request without a body counts as `{}`. */
   readonly bodyOptional?: boolean
-  /** What it answers when all is well, by status. */
+  /** The replies of success, by status. */
   readonly replies: Readonly<Record<number, Schema<S['reply']>>>
   /** The reply is a stream of server-sent events, or text. @default 'json' */
   readonly replyType?: 'json' | 'events' | 'text'
-  /** It ends or keeps what somebody holds, or says how the server is: answered also when there is too much to do. */
+  /** It ends or renews a lease, or reports the health of the server: an overloaded server answers it too. */
   readonly relieves?: true
-  /** It changes something: an Idempotency-Key counts, and a foreign page may not ask. */
-  readonly mutates: boolean
-  /** Problems it may answer with, besides those that every route has. */
+  /** It changes nothing although it is no GET. @default false */
+  readonly isRead?: true
+  /** The codes of its problems, besides those that every route has. */
   readonly problems?: readonly ErrorCode[]
   /** @default 1 MiB and 10,000 keys */
   readonly limits?: BodyLimits
@@ -62,6 +61,11 @@ export interface Shape {
 
 export type ShapeOf<R> = R extends Route<infer S> ? S : never
 
+/** Whether it changes something: then an Idempotency-Key counts, and a foreign page may not ask. */
+export function mutates({ method, isRead }: Pick<Route, 'method' | 'isRead'>): boolean {
+  return method !== 'GET' && isRead !== true
+}
+
 /**
  * Whether a request of this route may wait: its caller says for how long, by `waitMs` in the query or the body. A stream of
  * events waits too, after its head was sent.
@@ -76,7 +80,7 @@ interface WithProperties {
   readonly properties?: Readonly<Record<string, unknown>>
 }
 
-/** How much of a body is taken, counted before it is parsed. */
+/** The limits of a body, counted before it is parsed. */
 export interface BodyLimits {
   readonly maxBytes: number
   readonly maxKeys: number

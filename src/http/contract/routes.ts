@@ -1,22 +1,22 @@
 import type { Route } from './route.ts'
+import * as alerts from './routes/alerts.ts'
 import * as attempts from './routes/attempts.ts'
-import * as audit from './routes/audit.ts'
-import * as bulk from './routes/bulk.ts'
-import * as jobacts from './routes/job-acts.ts'
+import * as errors from './routes/errors.ts'
+import * as jobActs from './routes/job-acts.ts'
+import * as waits from './routes/job-waits.ts'
 import * as jobs from './routes/jobs.ts'
 import * as locks from './routes/locks.ts'
-import * as notes from './routes/logs.ts'
 import * as monitor from './routes/monitor.ts'
 import * as nodes from './routes/nodes.ts'
 import * as once from './routes/once.ts'
-import * as contention from './routes/overview.ts'
 import * as overview from './routes/overview.ts'
 import * as queues from './routes/queues.ts'
 import * as schedules from './routes/schedules.ts'
+import * as series from './routes/series.ts'
 import * as subscriptions from './routes/subscriptions.ts'
 import * as system from './routes/system.ts'
 import * as tasks from './routes/tasks.ts'
-import * as tokens from './routes/tokens.ts'
+import * as workers from './routes/workers.ts'
 
 /** Every route there is. */
 export const routes: readonly Route[] = [
@@ -27,32 +27,45 @@ export const routes: readonly Route[] = [
   system.events,
   overview.whoAmI,
   overview.getOverview,
+  series.getSeries,
+  series.getScaling,
   jobs.addJobs,
   jobs.listJobs,
   jobs.claimJobs,
   attempts.checkHeld,
+  waits.waitForJobs,
   queues.jobEvents,
-  jobacts.retryDeadJobs,
-  jobacts.pruneJobs,
-  jobacts.removeJobs,
-  bulk.bulkJobs,
-  bulk.listBulkOperations,
-  bulk.getBulkOperation,
-  bulk.cancelBulkOperation,
+  jobActs.retryDeadJobs,
+  jobActs.pruneJobs,
+  jobActs.removeJobs,
+  jobActs.bulkJobs,
+  jobActs.listBulkOperations,
+  jobActs.getBulkOperation,
+  jobActs.cancelBulkOperation,
   jobs.getJob,
+  errors.listErrorGroups,
+  errors.getErrorGroup,
   attempts.ackJob,
   attempts.nackJob,
   attempts.renewJob,
-  jobacts.cancelJob,
-  jobacts.retryJob,
-  notes.noteJob,
-  notes.jobLogs,
+  jobActs.cancelJob,
+  jobActs.retryJob,
+  attempts.logJob,
+  attempts.jobLogs,
+  waits.watchJob,
   queues.listQueues,
+  waits.watchQueue,
   queues.pauseQueue,
   queues.resumeQueue,
   queues.limitQueue,
   queues.unlimitQueue,
   queues.wakeQueue,
+  workers.listWorkers,
+  workers.reportWorkers,
+  workers.getWorker,
+  workers.quietWorker,
+  workers.resumeWorker,
+  workers.stopWorker,
   schedules.setSchedule,
   schedules.listSchedules,
   schedules.getSchedule,
@@ -89,6 +102,10 @@ export const routes: readonly Route[] = [
   subscriptions.listSilences,
   subscriptions.endSilence,
   subscriptions.testChannel,
+  alerts.listAlerts,
+  alerts.addAlerts,
+  alerts.testAlerts,
+  alerts.removeAlerts,
   tasks.submitTask,
   tasks.listTasks,
   tasks.getTask,
@@ -102,9 +119,9 @@ export const routes: readonly Route[] = [
   nodes.listPools,
   nodes.definePool,
   nodes.removePool,
-  tokens.listTokens,
-  tokens.createToken,
-  tokens.revokeToken,
-  audit.listAudit,
-  contention.getContention,
+  system.listTokens,
+  system.createToken,
+  system.revokeToken,
+  system.listAudit,
+  overview.getContention,
 ]

@@ -1,4 +1,5 @@
-import type { Static, TSchema } from 'typebox'
+import type TypeBox from 'typebox'
+import type { Static, TObject, TProperties, TSchema, TUnsafe } from 'typebox'
 
 /**
  * JSON Schemas that know the TypeScript type they describe. A type is written out where it belongs and its schema beside
@@ -10,13 +11,13 @@ export type Schema<Value = unknown> = TSchema & { readonly [described]?: Value }
 /** What a schema describes. */
 export type Described<S> = S extends Schema<infer Value> ? Value : never
 
-/** Readonly or not is nothing that JSON could tell. */
+/** Without `readonly`, which JSON cannot express. */
 type Plain<T> = T extends readonly (infer Item)[]
   ? Plain<Item>[]
   : T extends object
     ? { -readonly [Key in keyof T]: Plain<T[Key]> }
     : T
-/** With every field there, so that one which is optional and left out on one side is seen. */
+/** With every field there, so that a field that is optional and left out on one side is seen. */
 type Whole<T> = T extends readonly (infer Item)[]
   ? Whole<Item>[]
   : T extends object
@@ -30,6 +31,20 @@ export function schemaFor<Value>(): <S extends TSchema>(
   schema: Same<Static<S>, Value> extends true ? S : { readonly differs: [Static<S>, Value] },
 ) => Schema<Value> {
   return (schema) => schema as unknown as Schema<Value>
+}
+
+/** The fields of an object that describes exactly `Value`, or what differs. */
+type FieldsFor<Value, P extends TProperties> =
+  Same<Static<TObject<P>>, Value> extends true ? P : { readonly differs: [Static<TObject<P>>, Value] }
+
+/** The same for an object by its fields: what a route answers. */
+export function objectFor<Value>(): <P extends TProperties>(fields: FieldsFor<Value, P>) => Schema<Value> {
+  return (fields) => Type.Object(fields as TProperties)
+}
+
+/** The same without other fields: what a route takes. */
+export function strictFor<Value>(): <P extends TProperties>(fields: FieldsFor<Value, P>) => Schema<Value> {
+  return (fields) => Type.Object(fields as TProperties, strict)
 }
 
 /** No fields but those named. */
@@ -48,4 +63,65 @@ export const instantOptions = { minimum: 0, maximum: 8_640_000_000_000_000 } as 
 /** A span: milliseconds, or text such as '30s'. */
 export const spanPattern = '^\\d{1,12}(\\.\\d{1,3})?(ms|s|m|h|d)$'
 
-export { Type } from './type.ts'
+type Options = Readonly<Record<string, unknown>>
+type PlainSchema = Record<string, unknown>
+
+/** Marks a property that may be missing; the mark is not part of the JSON Schema. */
+const optional = Symbol('optional')
+
+const simple =
+  (type: string) =>
+  (options: Options = {}): PlainSchema => ({ type, ...options })
+
+function objectOf(properties: Record<string, PlainSchema>, options: Options = {}): PlainSchema {
+  const required = Object.keys(properties).filter((key) => !(optional in properties[key]!))
+  return { type: 'object', ...(required.length > 0 && { required }), properties, ...options }
+}
+
+/**
+ * TypeBox's builders for the schemas that the contract uses, with TypeBox's types and the same JSON. TypeBox itself is 370
+ * files, and every command and every client would load them. Only the server loads it, to compile checks.
+ */
+export const Type: Pick<
+  typeof TypeBox,
+  | 'Array'
+  | 'Boolean'
+  | 'Integer'
+  | 'Literal'
+  | 'Null'
+  | 'Number'
+  | 'Object'
+  | 'Optional'
+  | 'Record'
+  | 'String'
+  | 'Union'
+  | 'Unknown'
+  | 'Unsafe'
+> = {
+  Array: (items: TSchema, options: Options = {}) => ({ type: 'array', items, ...options }),
+  Boolean: simple('boolean'),
+  Integer: simple('integer'),
+  Literal: (value: string | number | boolean, options: Options = {}) => ({
+    type: typeof value,
+    const: value,
+    ...options,
+  }),
+  Null: simple('null'),
+  Number: simple('number'),
+  Object: objectOf,
+  Optional: (schema: TSchema) => Object.defineProperty({ ...schema }, optional, { value: true }),
+  Record: (_key: TSchema, value: TSchema, options: Options = {}) => ({
+    type: 'object',
+    patternProperties: { '^.*$': value },
+    ...options,
+  }),
+  String: simple('string'),
+  Union: (anyOf: readonly TSchema[], options: Options = {}) => ({ anyOf, ...options }),
+  Unknown: (options: Options = {}) => ({ ...options }),
+  Unsafe: (schema: TSchema) => schema,
+} as never
+
+/** One of these words. */
+export function oneOf<const Word extends string>(...words: readonly Word[]): TUnsafe<Word> {
+  return Type.Unsafe<Word>(Type.Union(words.map((word) => Type.Literal(word))))
+}

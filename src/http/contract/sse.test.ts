@@ -136,7 +136,7 @@ test('an event is written in the order id, event, data, with a data line for eac
   assert.equal(encodeRetry(1_500.4), 'retry: 1500\n\n')
 })
 
-test('a type, an id or a comment that would begin a line of its own is refused', () => {
+test('a type, an id or a comment that would begin a new line is refused', () => {
   for (const bad of ['a\nb', 'a\rb', 'a\0b']) {
     assert.throws(() => encodeEvent({ type: bad, data: '' }), { code: 'invalid_argument' })
     assert.throws(() => encodeEvent({ id: bad, data: '' }), { code: 'invalid_argument' })

@@ -1,4 +1,4 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
 
 /**
@@ -20,7 +20,7 @@ export function encodeEvent({ id, type, data }: EventToEncode): string {
   let text = ''
   if (id !== undefined) text += `id: ${oneLine('id', String(id))}\n`
   if (type !== undefined) text += `event: ${oneLine('type', type)}\n`
-  // JSON has no line breaks of its own, so the common case is one line.
+  // JSON text has no line breaks, so the common case is one line.
   const lines = /[\r\n]/.test(data) ? data.split(/\r\n|\r|\n/) : [data]
   for (const line of lines) text += `data: ${line}\n`
   return `${text}\n`
@@ -39,8 +39,7 @@ export function encodeRetry(retryMs: number): string {
 /** A line break would end the field and begin another; NUL would make readers ignore an id. */
 function oneLine(name: string, value: string): string {
   if (!/[\r\n\0]/.test(value)) return value
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `The ${name} of a server-sent event must be one line without NUL, not ${show(value)}.`,
   )
 }

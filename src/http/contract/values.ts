@@ -1,11 +1,21 @@
-import type { TInteger, TNull, TSchema, TString, TUnion, TUnsafe } from 'typebox'
+import type { TArray, TInteger, TNull, TOptional, TSchema, TString, TUnion, TUnsafe } from 'typebox'
 import type { Backoff } from '../../core/backoff.ts'
 import type { Failure } from '../../core/describe-error.ts'
 import type { Duration } from '../../core/duration.ts'
 import { jobStates } from '../../core/job-states.ts'
-import { instantOptions, nameOptions, schemaFor, spanPattern, strict, Type } from './schema.ts'
+import type { Term } from '../../dispatch/index.ts'
+import {
+  instantOptions,
+  nameOptions,
+  objectFor,
+  type Schema,
+  spanPattern,
+  strict,
+  strictFor,
+  Type,
+} from './schema.ts'
 
-/** Values that routes of all modules speak of. */
+/** Values that routes of several modules share. */
 
 /** A name: 1 to 191 characters without control characters. */
 export const name: TString = Type.String(nameOptions)
@@ -15,7 +25,7 @@ export const span: TUnsafe<Duration> = Type.Unsafe<Duration>(
   Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: spanPattern })]),
 )
 
-/** How long somebody waits for an answer. */
+/** How long a caller waits for an answer. */
 export const waitMs: TInteger = Type.Integer({ minimum: 0, maximum: 60_000 })
 
 /** Epoch milliseconds. */
@@ -27,27 +37,23 @@ export const count: TInteger = Type.Integer({ minimum: 0 })
 
 /** How long a job waits before it is tried again. */
 export const backoff: TUnsafe<Backoff> = Type.Unsafe<Backoff>(
-  schemaFor<Backoff>()(
-    Type.Object({
-      baseMs: Type.Number(),
-      factor: Type.Number(),
-      jitter: Type.Number(),
-      maxMs: Type.Number(),
-    }),
-  ),
+  objectFor<Backoff>()({
+    baseMs: Type.Number(),
+    factor: Type.Number(),
+    jitter: Type.Number(),
+    maxMs: Type.Number(),
+  }),
 )
 
-/** Why something failed, as `core/failure.ts` describes it. */
+/** Why something failed. */
 export const failure: TUnsafe<Failure> = Type.Unsafe<Failure>(
-  schemaFor<Failure>()(
-    Type.Object({
-      name: Type.Optional(Type.String()),
-      message: Type.String(),
-      code: Type.Optional(Type.String()),
-      stack: Type.Optional(Type.String()),
-      details: Type.Optional(Type.Unknown()),
-    }),
-  ),
+  objectFor<Failure>()({
+    name: Type.Optional(Type.String()),
+    message: Type.String(),
+    code: Type.Optional(Type.String()),
+    stack: Type.Optional(Type.String()),
+    details: Type.Optional(Type.Unknown()),
+  }),
 )
 
 /** The back-off that a request asks for; what is left out has a default. */
@@ -58,17 +64,12 @@ export interface BackoffBody {
   readonly maxMs?: number
 }
 export const backoffBody: TUnsafe<BackoffBody> = Type.Unsafe<BackoffBody>(
-  schemaFor<BackoffBody>()(
-    Type.Object(
-      {
-        baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-        factor: Type.Optional(Type.Number({ minimum: 1, maximum: 1_000 })),
-        jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-        maxMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-      },
-      strict,
-    ),
-  ),
+  strictFor<BackoffBody>()({
+    baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    factor: Type.Optional(Type.Number({ minimum: 1, maximum: 1_000 })),
+    jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+    maxMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  }),
 )
 
 export function orNull<S extends TSchema>(schema: S): TUnion<[S, TNull]> {
@@ -79,3 +80,74 @@ export function orNull<S extends TSchema>(schema: S): TUnion<[S, TNull]> {
 export const jobState: TUnsafe<(typeof jobStates)[number]> = Type.Unsafe(
   Type.Union(jobStates.map((state) => Type.Literal(state))),
 )
+
+/** A page of a list; `cursor` is null at the end. */
+export interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly cursor: string | null
+}
+
+/** How many items of a list, and from where on; `cursorChars` is as much as its cursors may have. */
+export function pageQuery(cursorChars: number): PageQuery {
+  return {
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
+    cursor: Type.Optional(Type.String({ minLength: 1, maxLength: cursorChars, pattern: '^[\\w-]+$' })),
+  }
+}
+
+interface PageQuery {
+  readonly limit: TOptional<TInteger>
+  readonly cursor: TOptional<TString>
+}
+
+/** A page of such items. */
+export function pageOf<Item>(item: Schema<Item>): Schema<Page<Item>> {
+  const cursor = orNull(Type.String())
+  return Type.Object({ items: Type.Array(item), cursor }) as Schema<Page<Item>>
+}
+
+export interface IdParams {
+  readonly id: string
+}
+export const idParams: Schema<IdParams> = strictFor<IdParams>()({ id: name })
+
+/** The terms that a task sets for nodes, as JSON. */
+
+/** A service that a node must offer, with tags. */
+export const serviceTermSchema: Schema = Type.Object(
+  { service: name, where: Type.Optional(Type.Unsafe({ type: 'object', maxProperties: 16 })) },
+  strict,
+)
+/** A label that a node must have. */
+export const labelTermSchema: Schema = Type.Object(
+  {
+    label: name,
+    in: Type.Optional(Type.Array(name, { minItems: 1, maxItems: 64 })),
+    gte: Type.Optional(Type.Number()),
+    lte: Type.Optional(Type.Number()),
+  },
+  strict,
+)
+const plainTerms = [serviceTermSchema, labelTermSchema]
+const anyOf = (inner: Schema) =>
+  Type.Object({ any: Type.Array(inner, { minItems: 1, maxItems: 64 }) }, strict)
+const notOf = (inner: Schema) => Type.Object({ not: inner }, strict)
+const lastTerm = Type.Union(plainTerms)
+const deepTerms = [anyOf(lastTerm), notOf(lastTerm)] as const
+const deepTerm = Type.Union([...plainTerms, ...deepTerms])
+const innerTerms = [anyOf(deepTerm), notOf(deepTerm)] as const
+const innerTerm = Type.Union([...plainTerms, ...innerTerms])
+const outerTerms = [anyOf(innerTerm), notOf(innerTerm)] as const
+/** Terms hold terms, four levels deep at most. */
+export const term: TUnsafe<Term> = Type.Unsafe<Term>(Type.Union([...plainTerms, ...outerTerms]))
+/** Those that hold others, by the names they have in the description of the API. */
+export const nestingTermSchemas: Readonly<Record<string, Schema>> = {
+  AnyTerm: outerTerms[0],
+  NotTerm: outerTerms[1],
+  InnerAnyTerm: innerTerms[0],
+  InnerNotTerm: innerTerms[1],
+  DeepAnyTerm: deepTerms[0],
+  DeepNotTerm: deepTerms[1],
+}
+
+export const terms: TArray<TUnsafe<Term>> = Type.Array(term, { maxItems: 32 })

@@ -1,6 +1,13 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
-import type { ClaimedRecord, JobRecord, NewJob, Verdict } from '../../jobs/index.ts'
+import {
+  type ClaimedRecord,
+  foldFacts,
+  type JobRecord,
+  type NewJob,
+  parseMeta,
+  type Verdict,
+} from '../../jobs/index.ts'
 import { ackJob, JsonText, nackJob, type WireClaimedJob, type WireJob } from '../client/index.ts'
 
 /**
@@ -8,7 +15,7 @@ import { ackJob, JsonText, nackJob, type WireClaimedJob, type WireJob } from '..
  * the body as they stand.
  */
 
-/** A list of jobs to add. The server gives ids of its own, but to what is sealed: that says which it is bound to. */
+/** A list of jobs to add. The server makes the ids, except for encrypted jobs: their data is bound to an id. */
 export function encodeJobs(jobs: readonly NewJob[]): JsonText {
   // Those that others of the list wait for are told apart by the id they have here.
   const needed = new Set(jobs.flatMap(({ dependsOn }) => dependsOn?.jobs ?? []))
@@ -17,16 +24,11 @@ export function encodeJobs(jobs: readonly NewJob[]): JsonText {
 
 function encodeJob(job: NewJob, needed: ReadonlySet<string>): string {
   const { queue, kind, payload, priority, uniqueKey, due, maxAttempts, backoff, timeoutMs, dependsOn } = job
-  const meta = (job.meta === null ? {} : JSON.parse(job.meta)) as {
-    readonly tags?: readonly string[]
-    readonly trace?: string
-    readonly limitKey?: string
-    readonly onFailure?: 'run' | 'wait'
-  }
-  const { tags, trace, limitKey, onFailure } = meta
+  // What it waits for is a fact, too, but has its own form in the body.
+  const { onFailure, lock: _, ...facts } = parseMeta(job.meta)
   const dependencies = dependsOn?.jobs ?? []
   const plain = JSON.stringify({
-    ...{ queue, kind, priority, uniqueKey, ...due, maxAttempts, timeoutMs, tags, trace, limitKey },
+    ...{ queue, kind, priority, uniqueKey, ...due, maxAttempts, timeoutMs, ...facts },
     ...(needed.has(job.id) && { ref: job.id }),
     ...(dependencies.length > 0 && { after: { jobs: dependencies, onFailure } }),
     ...(dependsOn?.lock && { lock: dependsOn.lock }),
@@ -64,21 +66,19 @@ function nack(fields: object, error: string | null): ReturnType<typeof encodeVer
   return { route: nackJob as typeof ackJob, body: new JsonText(withText(JSON.stringify(fields), { error })) }
 }
 
-/** The object with further members, whose values are JSON text; those that are null are left out. */
+/** The object with further members, given as JSON text; null members are left out. */
 function withText(object: string, members: Readonly<Record<string, string | null>>): string {
   let text = object.slice(0, -1)
   for (const [name, value] of Object.entries(members)) if (value !== null) text += `,"${name}":${value}`
   return `${text}}`
 }
 
-/** Jobs as the server shows them, as the records that jobs ask of a store. */
-
-export function decodeRecord({ tags, schedule, limitKey, lock, ...job }: WireJob): JobRecord {
+/** Jobs as the server shows them, as the records that jobs ask of a store. A server of an older version shows less. */
+export function decodeRecord(job: WireJob): JobRecord {
   return {
-    ...job,
+    ...foldFacts(job),
     payload: JSON.stringify(job.payload ?? null),
     backoff: JSON.stringify(job.backoff),
-    meta: encodeMeta({ tags, schedule, limitKey, lock }),
     result: textOrNull(job.result),
     error: textOrNull(job.error),
     // Not shown of a job that one only looks at; the server keeps both and judges by them.
@@ -88,32 +88,12 @@ export function decodeRecord({ tags, schedule, limitKey, lock, ...job }: WireJob
   }
 }
 
-export function decodeClaimedRecord(job: WireClaimedJob): ClaimedRecord {
+export function decodeClaimedRecord({ fence, ...job }: WireClaimedJob): ClaimedRecord {
   const { token, leaseEndsAt, handBackCount, snoozeCount } = job
-  const { trace, fence, ...plain } = job
-  const record = {
-    ...{ ...decodeRecord(plain), token, leaseEndsAt, handBackCount, snoozeCount },
+  return {
+    ...{ ...decodeRecord(job), token, leaseEndsAt, handBackCount, snoozeCount },
     ...(fence === null || fence === undefined ? {} : { fence }),
   }
-  if (trace === null) return record
-  const known = record.meta === null ? {} : (JSON.parse(record.meta) as object)
-  return { ...record, meta: JSON.stringify({ ...known, trace }) }
-}
-
-/** A server of an older version has less to show. */
-function encodeMeta({
-  tags,
-  schedule,
-  limitKey,
-  lock,
-}: Partial<Pick<WireJob, 'tags' | 'schedule' | 'limitKey' | 'lock'>>): string | null {
-  const said = {
-    ...(limitKey && { limitKey }),
-    ...(lock && { lock }),
-    ...(tags !== undefined && tags.length > 0 && { tags }),
-    ...(schedule && { schedule: schedule.name, slotAt: schedule.slotAt }),
-  }
-  return Object.keys(said).length === 0 ? null : JSON.stringify(said)
 }
 
 function textOrNull(value: unknown): string | null {
@@ -131,7 +111,5 @@ export function withoutUndefined<T extends object>(value: T): Defined<T> {
 /** That options are an object. Whatever else would come apart into nothing, and the server never hear of it. */
 export function objectOf<T extends object>(name: string, value: T): T {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw new SignalboxError('invalid_argument', `${name} must be an object, not ${show(value)}.`, {
-    details: { option: name },
-  })
+  throw invalidArgument(`${name} must be an object, not ${show(value)}.`, name)
 }

@@ -1,4 +1,4 @@
-/** A box whose store is a server: the same verbs, over HTTP. */
+/** A box on a server: the same verbs, over HTTP. */
 
 export type {
   RemoteAckOptions,
@@ -12,6 +12,5 @@ export type {
   RemoteWorkerOptions,
   WithoutTransaction,
 } from './jobs.ts'
-export type { RemoteMonitor } from './monitor.ts'
-export type { RemoteOnce } from './once.ts'
 export { openRemote, type RemoteBox, type RemoteOpenOptions, type RemoteUrl } from './remote-box.ts'
+export type { RemoteMonitor, RemoteOnce } from './remote-modules.ts'

@@ -1,5 +1,6 @@
 import { isSignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
+import type { WorkerVerbs } from '../../fleet/workers/index.ts'
 import {
   type AckOptions,
   type AddArguments,
@@ -8,7 +9,11 @@ import {
   type AddOptions,
   type AddTarget,
   type AnyDefinition,
+  type AttemptLogStore,
+  type AttemptLogUpdate,
   type BatchSpec,
+  type BulkOptions,
+  type BulkVerbs,
   checkSchedule,
   createJobs,
   type Ended,
@@ -19,64 +24,69 @@ import {
   type JobStore,
   type Jobs,
   type JobsNotifier,
+  type JobsParts,
   type JobsTelemetry,
   type JobToAdd,
+  JobWaits,
+  type ListOptions,
   type LogsOptions,
+  type LookAtJobs,
   type MisplacedHandledJob,
   type NackOptions,
   type NoteOptions,
+  noFacts,
   openShown,
   type ProgressUpdate,
   type Schedules,
   SealedJobStore,
   type Sealer,
+  type SearchPage,
   type Worker,
   type WorkerOptions,
 } from '../../jobs/index.ts'
-import type { Client } from '../client/index.ts'
-import { createRemoteBulk, createRemoteList } from './bulk.ts'
-import { objectOf } from './encode.ts'
-import { createRemoteLogs } from './logs.ts'
-import { isOfSeveral, noTransaction, RemoteJobStore } from './remote-job-store.ts'
+import { type Client, JsonText, logJob, waitForJobs } from '../client/index.ts'
+import { objectOf, withoutUndefined } from './encode.ts'
+import { inParallel, isOfSeveral, noTransaction, RemoteJobStore } from './remote-job-store.ts'
+import { createRemoteWorkerStore } from './remote-worker-store.ts'
 
 /**
- * The verbs of jobs on a server elsewhere: all but what needs a transaction. That is refused where it is written, by
- * the types below, and again when it is called, with `transaction_unsupported`.
+ * The verbs of jobs on a remote server, without transactions. The types below refuse a transaction at compile time, and the
+ * call throws `transaction_unsupported`.
  */
 export interface RemoteJobs extends Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'> {
   /**
-   * Puts one job in line, by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the
-   * payload does not fit the definition.
+   * Adds one job, by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the payload
+   * does not match the definition.
    */
   add<const Target extends AddTarget>(
     kind: Target,
     ...rest: AddArguments<Target, AddOptions & RemoteAdd>
   ): Promise<Added>
-  /** Puts up to 1,000 in line, all or none; answers in order. */
+  /** Adds up to 1,000 jobs, all or none; answers in order. */
   addMany(jobs: readonly JobToAdd[], options?: RemoteAdd): Promise<readonly Added[]>
   /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
   ack(job: Held, options?: RemoteAckOptions): Promise<Ended>
   /**
-   * The job failed: back in line after its back-off, or dead when no attempts are left; cancelled when that was asked
-   * for. Answers which. Throws `lease_lost`.
+   * Fails a job: it is tried again after its back-off, or it is dead without attempts left, or cancelled after a
+   * cancellation request. Returns which. Throws `lease_lost`.
    */
   nack(job: Held, options?: RemoteNackOptions): Promise<Ended>
   /** A worker in this process for jobs that are kept there. */
   worker(options: RemoteWorkerOptions): Worker
 }
 
-/** There is no transaction to take part in. */
+/** A remote box has no transactions. */
 export interface WithoutTransaction {
   readonly tx?: undefined
 }
 
-/** The server tells its workers of every job that is added, asked or not. */
+/** The server always notifies its workers. */
 export interface RemoteAdd extends WithoutTransaction, Pick<AddInTransaction, 'notify'> {}
 
 export interface RemoteAckOptions extends Omit<AckOptions, 'tx'>, WithoutTransaction {}
 export interface RemoteNackOptions extends Omit<NackOptions, 'tx'>, WithoutTransaction {}
 
-/** A job in its handler's hands. It is finished by returning, throwing, `ack` or `nack`. */
+/** The job that a handler gets. Returning, throwing, `ack` or `nack` ends it. */
 export interface RemoteHandlerJob<Payload = unknown>
   extends Omit<HandlerJob<Payload>, 'transaction' | 'ack' | 'nack'> {
   ack(options?: RemoteAckOptions): Promise<Ended>
@@ -116,31 +126,38 @@ export interface RemoteWorkerOptions extends Omit<WorkerOptions, 'handlers'> {
   readonly handlers: Readonly<Record<string, RemoteHandler | MisplacedHandledJob>> | Iterable<HandledJob>
 }
 
-/** What is done with jobs on their way. */
+/** Encryption and telemetry of jobs. */
 export interface RemoteJobsParts {
   readonly sealer?: Sealer | undefined
   readonly telemetry?: JobsTelemetry | undefined
+  /** How workers of this box are listed. @default they are not */
+  readonly membership?: JobsParts['membership'] | undefined
+  readonly release?: string | null | undefined
 }
 
 export function createRemoteJobs(
   client: Client,
   notifier: JobsNotifier,
-  { sealer, telemetry }: RemoteJobsParts = {},
+  { sealer, telemetry, membership, release = null }: RemoteJobsParts = {},
 ): RemoteJobs {
   const traced = telemetry && { telemetry }
   const sealed = (store: JobStore) => (sealer === undefined ? store : new SealedJobStore(store, sealer))
-  const jobs = createJobs({ store: sealed(new RemoteJobStore(client)), notifier, ...traced })
+  const waits = new JobWaits({ look: createRemoteLook(client), isHeld: true })
+  const jobs = createJobs({ store: sealed(new RemoteJobStore(client)), notifier, waits, ...traced })
   const workers = createJobs({
     store: sealed(new RemoteJobStore(client, { dropsResults: true })),
     logs: createRemoteLogs(client),
     notifier,
     ...traced,
-    // That is the server's to do.
+    ...(membership && { membership, workers: createRemoteWorkerStore(client) }),
+    release,
+    // The server does bulk operations.
     worksBulk: false,
   })
   return {
     ...jobs,
     ...createRemoteBulk(client),
+    ...createRemoteWorkers(client),
     list: createRemoteList(client, jobs.list, sealer),
     schedules: createRemoteSchedules(client),
 
@@ -152,9 +169,9 @@ export function createRemoteJobs(
       try {
         return await jobs.add(kind as string, payload, options)
       } catch (error) {
-        // Adds made at once share a request, which may be refused for being too large together, or for what is wrong
-        // with another's. Nothing was written then, and each is told what there is to say about its own. What was
-        // said before anything was sent was said about this one alone.
+        // Adds made at once share a request. It may be refused because it is too large, or because of another job in
+        // it. Nothing was written then, so each job is sent alone and gets its own answer. An error from before the
+        // request concerns this job only.
         if (!isOfSeveral(error) && !isSignalboxError(error, 'seal_failed')) throw error
         const defined = (kind as Partial<AnyDefinition> | null)?.job?.(payload, options)
         return (await jobs.addMany([defined ?? { ...options, kind: kind as string, payload }]))[0]!
@@ -163,11 +180,17 @@ export function createRemoteJobs(
 
     async find(id) {
       const job = await client.jobs.find(text('find.id', id))
-      // A server of an older version has less to show.
+      // An older server sends fewer fields.
       return job && openShown(sealer, { ...unsaid, ...job })
     },
 
-    logs: async (id, options = {}) => client.jobs.logs(text('logs.id', id), logsQuery(options)),
+    errorGroups: async (options = {}) => {
+      const { kind, limit, cursor } = objectOf('errorGroups', options)
+      return client.jobs.errorGroups(withoutUndefined({ kind, limit, cursor: cursor ?? undefined }))
+    },
+    errorGroup: async (fingerprint) => client.jobs.errorGroup(text('errorGroup.fingerprint', fingerprint)),
+
+    logs: async (id, options = {}) => client.jobs.logs(text('logs.id', id), pageQuery('logs', options)),
     async note(job, options) {
       const { progress, logs } = objectOf('note', options)
       await client.jobs.note(objectOf('job', job), {
@@ -178,7 +201,7 @@ export function createRemoteJobs(
 
     wake(queue) {
       jobs.wake(queue)
-      // A hint: whoever does not get it polls.
+      // Only a hint: workers poll as well.
       client.jobs.wake(queue).catch(() => undefined)
     },
 
@@ -200,22 +223,37 @@ export function createRemoteJobs(
   }
 }
 
-/** What a job has of which an older server says nothing. */
-const unsaid = {
-  ...{ tags: [], limitKey: null, lock: null, schedule: null, progress: null, snoozeCount: 0 },
-  ...{ dependencies: [], dependents: [] },
-}
-
-function logsQuery(options: LogsOptions): { limit?: number; cursor?: string } {
-  const { limit, cursor } = objectOf('logs', options)
-  return {
-    ...(limit === undefined ? {} : { limit }),
-    ...(cursor === undefined || cursor === null ? {} : { cursor }),
+/** The server holds the request until one of the jobs has ended. */
+function createRemoteLook(client: Client): LookAtJobs {
+  return async (ids, signal) => {
+    const { items } = await client.call(waitForJobs, {
+      ...{ body: { ids, waitMs: heldMs }, signal },
+      timeoutMs: heldMs + answerMs,
+    })
+    return items.map(({ state }) => state ?? undefined)
   }
 }
 
+/** A connection that was lost unnoticed costs no more. */
+const heldMs = 20_000
+const answerMs = 5_000
+
+/** Fields of a job that an older server does not send. */
+const unsaid = {
+  ...noFacts,
+  ...{ progress: null, snoozeCount: 0, dependencies: [], dependents: [], attempts: [], blocked: [] },
+}
+
+/** The page of a list, for a query: without what is not given. */
+function pageQuery(name: string, options: PageOptions): { limit?: number; cursor?: string } {
+  const { limit, cursor } = objectOf(name, options)
+  return withoutUndefined({ limit, cursor: cursor ?? undefined })
+}
+
+type PageOptions = Pick<LogsOptions, 'limit' | 'cursor'>
+
 function logsBody(logs: NonNullable<NoteOptions['logs']>) {
-  // What is no list is for the server to refuse.
+  // The server refuses what is not a list.
   if (!Array.isArray(logs)) return logs as []
   return logs.map((line: (typeof logs)[number]) => {
     const { text, level = 'info' } = objectOf('note.logs', line)
@@ -226,14 +264,10 @@ function logsBody(logs: NonNullable<NoteOptions['logs']>) {
 function progressBody(progress: ProgressUpdate): { percent?: number; note?: string; data?: unknown } {
   if (typeof progress === 'number') return { percent: progress }
   const { percent, note, data } = objectOf('note.progress', progress)
-  return {
-    ...(percent === undefined ? {} : { percent }),
-    ...(note === undefined ? {} : { note }),
-    ...(data === undefined ? {} : { data }),
-  }
+  return withoutUndefined({ percent, note, data })
 }
 
-/** A list as an array, for it may be one that can be walked only once; whatever is no list as it is. */
+/** A list as an array, because an iterable may be read only once; anything else unchanged. */
 function listed(handlers: RemoteWorkerOptions['handlers'] | undefined): unknown {
   const isList = typeof handlers === 'object' && handlers !== null && Symbol.iterator in handlers
   return isList ? Array.from(handlers as Iterable<HandledJob>) : handlers
@@ -243,12 +277,12 @@ function asHandled([kind, handler]: [string, unknown]): { kind: string; handler:
   return { kind, handler }
 }
 
-/** Schedules that are kept on a server elsewhere, and run there. */
+/** Schedules on the server, which runs them. */
 export function createRemoteSchedules({ jobs: { schedules } }: Client): Schedules {
   return {
     ...schedules,
     async set(name, options) {
-      // What is wrong with it is said here as it would be there; only here is the schema of a defined kind known.
+      // Checked here, because only this process has the schema of a defined kind.
       await checkSchedule(options)
       const { startAt, endAt, ...others } = options
       const body = {
@@ -258,16 +292,88 @@ export function createRemoteSchedules({ jobs: { schedules } }: Client): Schedule
       }
       return schedules.set(name, body as unknown as Parameters<typeof schedules.set>[1])
     },
-    async list(options = {}) {
-      const { cursor, limit } = objectOf('list', options)
-      return schedules.list({
-        ...(limit === undefined ? {} : { limit }),
-        ...(cursor === undefined || cursor === null ? {} : { cursor }),
-      })
-    },
+    list: async (options = {}) => schedules.list(pageQuery('list', options)),
   }
 }
 
 function toInstant(value: number | Date | null): number | null {
   return value instanceof Date ? value.getTime() : value
+}
+
+/** A sealer may have to ask a key service for each. */
+const openingAtOnce = 100
+
+/** Bulk operations run on the server. */
+export function createRemoteBulk(client: Client): BulkVerbs {
+  const { jobs } = client
+  const verbs = {
+    bulk: async (options: BulkOptions) => jobs.bulk(withoutUndefined(options)),
+    bulkOperation: (id: string) => jobs.bulkOperation(id),
+    bulkOperations: async (options: { readonly limit?: number | undefined } = {}) =>
+      jobs.bulkOperations(withoutUndefined(options)),
+    cancelBulk: (id: string) => jobs.cancelBulk(id),
+  }
+  return verbs as BulkVerbs
+}
+
+/** The server lists workers, and tells them what operators want. */
+export function createRemoteWorkers({ jobs }: Client): WorkerVerbs {
+  return {
+    async workers(options = {}) {
+      const { cursor, ...query } = objectOf('workers', options)
+      return jobs.workers(withoutUndefined({ ...query, cursor: cursor ?? undefined }))
+    },
+    findWorker: async (id) => jobs.findWorker(text('findWorker.id', id)),
+    quietWorker: async (id) => jobs.quietWorker(text('quietWorker.id', id)),
+    resumeWorker: async (id) => jobs.resumeWorker(text('resumeWorker.id', id)),
+    stopWorker: async (id, options = {}) =>
+      jobs.stopWorker(text('stopWorker.id', id), withoutUndefined(objectOf('stopWorker', options))),
+  }
+}
+
+/** The same list; the server runs searches. */
+export function createRemoteList(client: Client, list: Jobs['list'], sealer?: Sealer): Jobs['list'] {
+  return async (options: ListOptions = {}): Promise<SearchPage> => {
+    const { search, cursor, ...query } = objectOf('list', options)
+    if (search === undefined) return (await list({ cursor, ...query })) as SearchPage
+    const page = (await client.jobs.list(
+      withoutUndefined({ ...query, cursor: cursor ?? undefined, search }),
+    )) as SearchPage
+    const items = await inParallel(page.items, openingAtOnce, (job) => openShown(sealer, job))
+    return { ...page, items }
+  }
+}
+
+/** Requests in flight. */
+const maxNoting = 8
+
+/**
+ * Sends progress and log lines to the server, one attempt at a time. The client retries for the time limit of a call. What
+ * has not arrived by then is dropped: nothing depends on it, and newer progress follows.
+ */
+export function createRemoteLogs(client: Client): AttemptLogStore {
+  async function tell({ jobId, token, attempt, progress, logs }: AttemptLogUpdate): Promise<void> {
+    const plain = JSON.stringify({ token, attempt, logs })
+    const body = progress === null ? plain : `${plain.slice(0, -1)},"progress":${progress}}`
+    await client.call(logJob, { params: { id: jobId }, body: new JsonText(body) })
+  }
+  return {
+    async add(updates) {
+      await inParallel(updates, maxNoting, (note) => tell(note).catch(() => undefined))
+    },
+    async progress(jobIds) {
+      const jobs = await inParallel(jobIds, maxNoting, (id) => client.jobs.find(id))
+      return jobs.flatMap((job) => {
+        if (!job?.progress) return []
+        const { at, attempt, ...progress } = job.progress
+        return [{ jobId: job.id, attempt, progress: JSON.stringify(progress), at }]
+      })
+    },
+    async logs(jobId, { limit, after }) {
+      const cursor = after === undefined ? {} : { cursor: `${after.attempt}-${after.number}` }
+      return (await client.jobs.logs(jobId, { limit, ...cursor })).items
+    },
+    // The server prunes them with their jobs.
+    prune: async () => 0,
+  }
 }

@@ -1,27 +1,34 @@
 import type { Duration } from '../../core/duration.ts'
 import { SignalboxError } from '../../core/errors.ts'
+import type { FleetMetrics } from '../../fleet/index.ts'
 import {
   createTelemetry,
   type JobsOptions,
   loadTelemetryApi,
-  resolveSealer,
+  resolveJobsOptions,
   type TelemetryApi,
 } from '../../jobs/index.ts'
 import type { Locks } from '../../locks/index.ts'
 import { type ContentionClient, createClient, type FetchFunction, listJobs, readyz } from '../client/index.ts'
-import { createRemoteDispatch, type RemoteDispatch } from './dispatch.ts'
+import { withoutUndefined } from './encode.ts'
 import { createRemoteJobs, type RemoteJobs } from './jobs.ts'
 import { createRemoteLocks } from './locks.ts'
-import { createRemoteMonitor, type RemoteMonitor } from './monitor.ts'
-import { createRemoteOnce, type RemoteOnce } from './once.ts'
+import {
+  createRemoteDispatch,
+  createRemoteMonitor,
+  createRemoteOnce,
+  type RemoteDispatch,
+  type RemoteMonitor,
+  type RemoteOnce,
+} from './remote-modules.ts'
 import { RemoteNotifier } from './remote-notifier.ts'
 
 /** The address of a server. */
 export type RemoteUrl = `http://${string}` | `https://${string}`
 
-/** What `open` can be told of a server, or of several. */
+/** The options of `open` for a server, or for several. */
 export interface RemoteOpenOptions {
-  /** Who asks: what `signalbox token` printed. @default none, which a server on the loopback may allow */
+  /** The token that `signalbox token create` printed. @default none, which a server on the loopback may allow */
   readonly token?: string | undefined
   /** The namespace to act in; only a token of every namespace, or none, may choose. @default the token's */
   readonly namespace?: string | undefined
@@ -29,15 +36,18 @@ export interface RemoteOpenOptions {
   readonly timeoutMs?: Duration | undefined
   /** The most repetitions of one call, where it may be repeated. @default as many as fit into `timeoutMs` */
   readonly retries?: number | undefined
-  /** Sends the requests, such as one that shows a certificate of the client. @default the platform's own */
+  /** Sends the requests, for example with a client certificate. @default the platform's fetch */
   readonly fetch?: FetchFunction | undefined
-  /** How jobs are kept: with a sealer, the server never sees what they carry. @default as they are */
+  /**
+   * How jobs are stored: with a sealer, the server sees only encrypted payloads and results. And how workers of this box
+   * are listed. @default in plain; listed, without a release
+   */
   readonly jobs?: JobsOptions | undefined
   /** Spans and metrics of jobs by OpenTelemetry, as in process. @default false */
   readonly telemetry?: boolean | TelemetryApi | undefined
 }
 
-/** All the modules, on a server elsewhere. */
+/** All modules, on a remote server. */
 export interface RemoteBox extends AsyncDisposable {
   readonly jobs: RemoteJobs
   readonly locks: Locks
@@ -46,34 +56,38 @@ export interface RemoteBox extends AsyncDisposable {
   readonly dispatch: RemoteDispatch
   /** Who waits on whom in the server that answers. */
   readonly contention: ContentionClient
-  /** Always empty: the server's own settings are for its operators to see. */
+  /** What all processes on the server's store do. */
+  readonly metrics: FleetMetrics
+  /** Always empty: `signalbox doctor` shows the warnings of a server. */
   readonly warnings: readonly string[]
-  /** Whether the server takes work; throws `store_unavailable` with what it lacks when it does not. */
+  /** Throws `store_unavailable` with the failed checks when the server is not ready. */
   ping(): Promise<void>
-  /** Stops the workers made here, and lets go of the server. */
+  /** Stops the workers of this box and closes its connections. */
   close(): Promise<void>
 }
 
-/** Opens a box on the server at `url`, or on several that share a store, once one has answered and taken the token. */
+/** Opens a box on the server at `url`, or on several that share a store, when one has accepted the token. */
 export async function openRemote(
   url: string | readonly string[],
   options: RemoteOpenOptions = {},
 ): Promise<RemoteBox> {
   const { jobs: jobsOptions, telemetry, ...connection } = options
-  const sealer = resolveSealer('open.jobs', jobsOptions)
+  const { sealer, release, membership } = resolveJobsOptions('open.jobs', jobsOptions)
   const telemetryApi = await loadTelemetryApi('open.telemetry', telemetry)
   const client = createClient(url, connection)
   const notifier = new RemoteNotifier(client)
   const jobs = createRemoteJobs(client, notifier, {
     sealer,
     telemetry: telemetryApi && createTelemetry(telemetryApi),
+    ...(membership && { membership: { via: 'remote' } as const }),
+    release,
   })
   const locks = createRemoteLocks(client)
   let closed: Promise<void> | undefined
 
   async function close(): Promise<void> {
     try {
-      // First, for workers still have to say how their jobs ended.
+      // First, because workers still settle their jobs.
       await jobs[Symbol.asyncDispose]()
       await locks[Symbol.asyncDispose]()
     } finally {
@@ -82,7 +96,7 @@ export async function openRemote(
     }
   }
 
-  // A wrong address or token is found here and not by the first job.
+  // Finds a wrong address or token before the first job does.
   await client.call(listJobs, { query: { limit: 1 } })
   const box: RemoteBox = {
     jobs,
@@ -91,6 +105,10 @@ export async function openRemote(
     monitor: createRemoteMonitor(client),
     dispatch: createRemoteDispatch(client),
     contention: client.contention,
+    metrics: {
+      series: async (request = {}) => client.metrics.series(withoutUndefined(request)),
+      scaling: async (request) => client.metrics.scaling(withoutUndefined(request)),
+    },
     warnings: [],
     async ping() {
       const { status, checks } = await client.call(readyz)
@@ -114,7 +132,7 @@ function notReady(
     .map(({ name, detail }) => (detail ? `${name}: ${detail}` : name))
   return new SignalboxError(
     'store_unavailable',
-    `The server at ${url} takes no work now (${failed.join('; ') || 'it does not say why'}).`,
+    `The server at ${url} is not ready (${failed.join('; ') || 'it gave no reason'}). Try again later, or see its log.`,
     { details: { checks } },
   )
 }

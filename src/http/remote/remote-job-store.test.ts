@@ -104,7 +104,10 @@ test('many jobs are one request, and more than a thousand are refused before any
     ],
   )
   const many = Array.from({ length: 1_001 }, () => aJob())
-  await assert.rejects(place.store.add(many), { code: 'too_large', message: /1000 jobs at once, not 1001/ })
+  await assert.rejects(place.store.add(many), {
+    code: 'too_large',
+    message: /1000 jobs in one call, not 1001/,
+  })
   assert.equal((await place.store.add(many.slice(1))).length, 1_000)
   assert.equal(place.seen.length, 2)
 })

@@ -6,6 +6,7 @@ import type {
   CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
+  JobEnd,
   JobRecord,
   JobStore,
   LeaseRef,
@@ -19,32 +20,30 @@ import type {
 } from '../../jobs/index.ts'
 import { addJobs, type Client, checkHeld, type ShapeOf } from '../client/index.ts'
 import { decodeClaimedRecord, decodeRecord, encodeJobs, encodeVerdict } from './encode.ts'
-import { inParallel } from './parallel.ts'
 
 /** The most jobs of one request, which is written as a whole. */
 const maxAdd = 1_000
-/** The most jobs of one claim; of one question about those in hand, and of one removal. */
+/** The most jobs of one claim; of one question about held jobs, and of one removal. */
 const maxClaim = 500
 const maxHeld = 1_000
-/** Requests under way at once. Renewals have a number of their own: they must not wait behind the ends of other jobs. */
+/** Requests in flight. Renewals have their own limit: they must not wait behind the ends of other jobs. */
 const maxSettling = 32
 const maxRenewing = 16
 
 /**
- * The job store of a server elsewhere. Every verb is a request, conditional there on the same lease and judged by the
- * same clock as in process, so jobs and workers need not know. What the wire has no word for is refused: a transaction
- * lives on one connection to one database, and here there is none.
+ * The job store of a remote server. Every verb is a request, with the same leases and the same clock as in process, so jobs
+ * and workers need not know. Transactions are refused: they belong to one connection to one database.
  */
 export class RemoteJobStore implements JobStore {
   readonly #client: Client
   /**
-   * A verdict that is written again, because nobody heard how the first time went, has the same key: then the answer is
-   * the first one's, and an ack is never doubted.
+   * A verdict that is sent again after a lost answer has the same key: the server repeats its first answer, so an ack is
+   * never in doubt.
    */
   readonly #keys = new WeakMap<Verdict, string>()
   readonly #dropsResults: boolean
 
-  /** `dropsResults`: for workers, whose work is done: a result that the server does not take is no reason to do it again. */
+  /** `dropsResults`: for workers. The work is done, so a result that the server refuses is dropped. */
   constructor(client: Client, { dropsResults = false }: { readonly dropsResults?: boolean } = {}) {
     this.#client = client
     this.#dropsResults = dropsResults
@@ -53,7 +52,7 @@ export class RemoteJobStore implements JobStore {
   async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
     if (tx !== undefined) throw noTransaction('A job cannot be added in a transaction of yours')
     if (jobs.length > maxAdd) throw tooMany(jobs.length)
-    // A list also of one: it may hold more than an object, so whatever is taken in process is taken here.
+    // Always a list: its limits are larger than those of a single object.
     try {
       const reply = await this.#client.call(addJobs, { body: encodeJobs(jobs) })
       return 'items' in reply ? reply.items : [reply]
@@ -106,7 +105,7 @@ export class RemoteJobStore implements JobStore {
     throw noTransaction('A job cannot be ended in a transaction of yours')
   }
 
-  /** There is none: a transaction cannot be sent to a server. */
+  /** There is no transaction to end. */
   async endTransaction(): Promise<void> {}
 
   async transact(): Promise<never> {
@@ -125,7 +124,7 @@ export class RemoteJobStore implements JobStore {
     return (await this.#held(leases)).filter(({ cancelRequested }) => cancelRequested).map(({ id }) => id)
   }
 
-  /** Nothing is left to do here: the server's claims take back what ran out. */
+  /** The server reclaims expired leases itself. */
   async reclaim(): Promise<{ ready: number; dead: number; cancelled: number }> {
     return { ready: 0, dead: 0, cancelled: 0 }
   }
@@ -135,12 +134,12 @@ export class RemoteJobStore implements JobStore {
     return job && decodeRecord(job)
   }
 
-  /** The server ends a page early when its jobs are large, so the rest is asked for as well. */
-  /** The server bounds each of its pages itself. */
+  /** The server limits each of its pages itself. */
   async reach(): Promise<string | null> {
     return null
   }
 
+  /** The server ends a page early when its jobs are large, so this asks for the rest. */
   async list({ before, limit, downTo: _, ...query }: ListQuery): Promise<readonly JobRecord[]> {
     const records: JobRecord[] = []
     let cursor = before
@@ -153,11 +152,16 @@ export class RemoteJobStore implements JobStore {
     }
   }
 
+  /** The server streams them: `GET /v1/queues/{name}/events`. */
+  async ends(): Promise<readonly JobEnd[]> {
+    return []
+  }
+
   cancel(id: string): Promise<CancelAnswer | undefined> {
     return unlessNotFound(this.#client.jobs.cancel(id))
   }
 
-  /** Where it cannot be retried, the server's own `conflict` says why. */
+  /** The `conflict` of the server says why a job cannot be retried. */
   async retry(id: string): Promise<RetryAnswer | undefined> {
     const retried = await unlessNotFound(this.#client.jobs.retry(id))
     return retried && { outcome: retried.state }
@@ -188,7 +192,7 @@ export class RemoteJobStore implements JobStore {
     return replies.flatMap(({ removed }) => removed)
   }
 
-  /** The server goes on until none is left, in small bites, so the limit is its own. */
+  /** The server continues until none is left, in small steps, and ignores the limit. */
   async prune({ olderThanMs }: { olderThanMs: number; limit: number }): Promise<number> {
     return (await this.#client.jobs.prune({ olderThanMs })).pruned
   }
@@ -217,7 +221,7 @@ export function isOfSeveral(error: unknown): boolean {
   return isSignalboxError(error) && ofSeveral.has(error)
 }
 
-/** What the server says of what it was sent, and not of who sends it or how often. */
+/** Whether the server refused the content of a request, and not its sender or its rate. */
 function isRefusal(error: unknown): error is SignalboxError {
   if (!isSignalboxError(error)) return false
   return error.status >= 400 && error.status < 500 && ![401, 403, 408, 429].includes(error.status)
@@ -229,7 +233,7 @@ function partsOf<Item>(items: readonly Item[], most: number): readonly (readonly
   return parts
 }
 
-/** The answer, or undefined when the lease is not ours any more. */
+/** The answer; undefined for `lease_lost`. */
 function unlessLost<Value>(promise: Promise<Value>): Promise<Value | undefined> {
   return promise.catch((error: unknown) => {
     if (isSignalboxError(error, 'lease_lost')) return undefined
@@ -247,14 +251,49 @@ function unlessNotFound<Value>(promise: Promise<Value>): Promise<Value | undefin
 export function noTransaction(what: string): SignalboxError {
   return new SignalboxError(
     'transaction_unsupported',
-    `${what} over HTTP: a transaction belongs to one connection to the database, and this box has none. Open the database itself, or leave the transaction out.`,
+    `${what} over HTTP: a transaction needs a connection to the database, and this box has none. Open the database itself, or do without the transaction.`,
   )
 }
 
 function tooMany(count: number): SignalboxError {
   return new SignalboxError(
     'too_large',
-    `A server takes up to ${maxAdd} jobs at once, not ${count}, and writes them all or none. Add them in parts.`,
+    `A server takes up to ${maxAdd} jobs in one call, not ${count}. Add them in several calls.`,
     { details: { maxJobs: maxAdd } },
   )
+}
+
+/**
+ * Calls `ask` for each item, `maxInFlight` at a time; answers in order. An error of one item is thrown after all items were
+ * asked. An error that concerns every item (no connection, token refused) stops it sooner: no further call begins, and the
+ * error is thrown when the open calls have ended.
+ */
+export async function inParallel<Item, Result>(
+  items: readonly Item[],
+  maxInFlight: number,
+  ask: (item: Item) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const results: Result[] = new Array(items.length)
+  const failures: unknown[] = []
+  let next = 0
+
+  async function walk(): Promise<void> {
+    while (next < items.length) {
+      const index = next++
+      try {
+        results[index] = await ask(items[index]!)
+      } catch (error) {
+        failures.push(error)
+        if (concernsAll(error)) next = items.length
+      }
+    }
+  }
+
+  await Promise.all(Array.from({ length: Math.min(maxInFlight, items.length) }, walk))
+  if (failures.length > 0) throw failures.find(concernsAll) ?? failures[0]
+  return results
+}
+
+function concernsAll(error: unknown): boolean {
+  return !isSignalboxError(error) || [401, 403, 429, 503, 504].includes(error.status)
 }

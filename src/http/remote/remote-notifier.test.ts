@@ -42,7 +42,7 @@ test('all who listen share one stream, of all their queues', async () => {
   notifier.close()
 })
 
-test('whoever listens is called at each opening, and by what is meant for it', async () => {
+test('a listener is called at each opening, and by its hints', async () => {
   const { client, opened } = fakeClient()
   const notifier = new RemoteNotifier(client)
   const heard: string[] = []
@@ -89,7 +89,7 @@ test('whoever listens is called at each opening, and by what is meant for it', a
   notifier.close()
 })
 
-test('a change of queues opens another stream and ends the one before; with nobody left there is none', async () => {
+test('a change of queues opens another stream and ends the old one; without listeners there is none', async () => {
   const { client, streams, opened } = fakeClient()
   const notifier = new RemoteNotifier(client)
   const heard: string[] = []
@@ -98,7 +98,7 @@ test('a change of queues opens another stream and ends the one before; with nobo
   const stopOther = notifier.listen([queueTopic('sms')], () => heard.push('sms'))
   const second = await opened(2)
   assert.deepEqual([first.signal?.aborted, second.signal?.aborted], [true, false])
-  // Of the old stream nobody hears that it was opened.
+  // The opening of the old stream wakes no listener.
   first.onOpen!()
   assert.deepEqual(heard, [])
   stop()
@@ -124,7 +124,7 @@ test('a refused stream harms no listener: local wake-ups still reach it', async 
   notifier.close()
 })
 
-test('so many queues that a server would not take their names leave the rest to polling', async () => {
+test('with more queues than one request can name, the rest is left to polling', async () => {
   const { client, opened } = fakeClient()
   const notifier = new RemoteNotifier(client)
   const queues = Array.from({ length: 100 }, (_, n) => queueTopic(`${'ä'.repeat(180)}${n}`))

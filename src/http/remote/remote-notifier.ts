@@ -3,11 +3,11 @@ import type { JobsNotifier } from '../../jobs/index.ts'
 import { type Client, jobEvents, type StreamEvent } from '../client/index.ts'
 
 /**
- * Hears what the server says to workers: one stream for all who listen in this process, however many they are. It is
- * opened anew when the set of queues changes, and at each opening everybody is called once, because wake-ups may have been
- * missed in between. A wake-up made here is heard here; the server sends its own wake-ups for what is written there.
+ * Receives the wake-ups of the server: one stream for all listeners of this process. The stream is reopened when the set of
+ * queues changes, and each opening wakes all listeners once, because wake-ups may have been missed in between. A local
+ * wake-up stays local; the server sends its own.
  *
- * It only saves time: polling finds everything, too. A stream that is refused leaves polling as it was, and is tried again a while later.
+ * Polling guarantees pick-up; wake-ups only make it faster. A refused stream is tried again later.
  */
 export class RemoteNotifier implements JobsNotifier {
   readonly #client: Pick<Client, 'stream'>
@@ -27,7 +27,7 @@ export class RemoteNotifier implements JobsNotifier {
   }
 
   listen(topics: readonly string[], heard: () => void): () => void {
-    if (this.#isClosed) throw new SignalboxError('closed', 'This box was closed; open another to listen.')
+    if (this.#isClosed) throw new SignalboxError('closed', 'This box is closed. Open another one.')
     const listener: Listener = { topics: new Set(topics), heard }
     this.#listeners.add(listener)
     this.#adjustSoon(settleMs)
@@ -44,14 +44,13 @@ export class RemoteNotifier implements JobsNotifier {
     this.#end()
   }
 
-  /** Workers that start together, and one that listens to several things, come to one change. */
+  /** Workers that start together cause one change. */
   #adjustSoon(ms: number): void {
     if (this.#isClosed || this.#timer !== undefined) return
     this.#timer = setTimeout(() => {
       this.#timer = undefined
       this.#adjust()
     }, ms)
-    // A process that has nothing else to do need not wait for it.
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
 
@@ -81,7 +80,7 @@ export class RemoteNotifier implements JobsNotifier {
         onEvent: (event) => this.#hear(event),
       })
     } catch {
-      // Refused for good: the token, or a server that has no such stream. Whoever polls will be told the same.
+      // Refused: the token is not valid, or the server has no such stream. Polling reports the same error.
       if (!isCurrent()) return
       this.#end()
       this.#adjustSoon(refusedMs * (0.5 + Math.random()))
@@ -95,7 +94,7 @@ export class RemoteNotifier implements JobsNotifier {
   }
 
   #call(isMeant: (listener: Listener) => boolean): void {
-    // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same wake-up.
+    // A copy: a listener may stop or start listening meanwhile.
     for (const listener of [...this.#listeners]) if (isMeant(listener)) listener.heard()
   }
 }
@@ -111,10 +110,10 @@ const cancelTopic = 'jobs.cancel'
 
 const settleMs = 20
 const refusedMs = 60_000
-/** The most that a server takes of names; those beyond it are left to polling. */
+/** The longest list of names that a server takes; the other queues are only polled. */
 const maxLength = 8_192
 
-/** The queues that somebody listens to, as the query has them; '' when nobody means a queue. */
+/** The queues that have listeners, for the query; '' for none. */
 function queuesOf(listeners: Iterable<Listener>): string {
   const queues = new Set<string>()
   for (const { topics } of listeners)

@@ -6,13 +6,13 @@ import { type ApiParts, createApi } from './api.ts'
 import type { Incoming, OutgoingText } from './call.ts'
 import { rootRoute } from './handlers/system.ts'
 
-/** An API that lets nobody in: whoever gets as far as that learns it. */
+/** An API that rejects every caller at authentication, so a test sees which requests get that far. */
 function apiThat(parts: Partial<ApiParts>) {
   const handlers = Object.fromEntries([...routes, rootRoute].map(({ id }) => [id, () => ({ body: {} })]))
   return createApi({
     handlers,
     authenticator: {
-      authenticate: () => Promise.reject(new SignalboxError('unauthorized', 'Nobody is let in.')),
+      authenticate: () => Promise.reject(new SignalboxError('unauthorized', 'Every caller is refused.')),
     },
     assets: { find: () => undefined },
     hosts: () => undefined,
@@ -54,11 +54,11 @@ test('with more to do than it can, a server takes what ends or keeps work, says 
   }
   assert.deepEqual(passed.sort(), [
     ...['ackJob', 'checkHeld', 'doneOnce', 'failOnce', 'leaveLock', 'livez', 'metrics', 'nackJob'],
-    ...['readyz', 'releaseLock', 'renewJob', 'renewLock', 'renewOnce'],
+    ...['readyz', 'releaseLock', 'renewJob', 'renewLock', 'renewOnce', 'reportWorkers'],
   ])
 })
 
-test('a server that keeps up refuses nobody for it', async () => {
+test('a server that keeps up refuses no request as overloaded', async () => {
   const api = apiThat({})
   for (const route of routes) {
     const { status } = await api.answer(incomingOf(route), 'r1')

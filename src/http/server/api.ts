@@ -1,5 +1,5 @@
 import { includesScope, type Scope } from '../../access/index.ts'
-import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import {
   type BodyLimits,
   bodyLimits,
@@ -12,7 +12,7 @@ import type { Assets } from './assets.ts'
 import type { Answer, Authenticator, Handler, Incoming, Outgoing, Principal } from './call.ts'
 import { rootRoute } from './handlers/system.ts'
 import type { AuditTrail } from './log/audit-trail.ts'
-import { type OperatorAct, operatorActs } from './log/operator-acts.ts'
+import { type OperatorAct, operatorActs } from './log/audit-trail.ts'
 import type { Spaces } from './namespace-services.ts'
 import type { Admission } from './request/admission.ts'
 import { isList, parseBody } from './request/body.ts'
@@ -20,7 +20,7 @@ import { answerOnce, fingerprintOf, readRequestKey } from './request/idempotent-
 import { asSignalboxError, replyJson, replyProblem, replyText, streamHeaders } from './request/problem.ts'
 import { RequestContext } from './request/request-context.ts'
 import { checkSite } from './request/site-guard.ts'
-import { bodySubject, compileSoon, pathSubject, readQuery, validate } from './request/validate.ts'
+import { bodySubject, pathSubject, readQuery, validate } from './request/validate.ts'
 import { createRouter, type Match } from './router.ts'
 
 /**
@@ -97,10 +97,8 @@ export function createApi(parts: ApiParts): Api {
   const table = [...routes, rootRoute]
   const router = createRouter(table)
   const plans = new Map(table.map((route) => [route, planOf(route, parts)]))
-  const schemas = table.flatMap(({ params, query, body }) => [params, query, body])
-  compileSoon(schemas.filter((schema) => schema !== undefined))
 
-  /** Whether this may be asked here and now, whoever asks. */
+  /** Whether this request is allowed here and now, before the caller is known. */
   function judge({ route, incoming }: RequestContext): void {
     checkSite(incoming, route, parts.hosts())
     if (parts.isDraining() && !alwaysOpen.has(route.id)) throw draining()
@@ -181,7 +179,7 @@ export function createApi(parts: ApiParts): Api {
     if ('body' in answer) return replyJson(answer.status ?? plan.status, answer.body)
     if ('text' in answer) return replyText(plan.status, answer.type, answer.text)
     const { principal, incoming, route, begunAt } = context
-    // Somebody who looks at the head alone opens no stream.
+    // A HEAD request opens no stream.
     if (incoming.method === 'HEAD') return { status: 200, headers: streamHeaders, body: '' }
     const leave = admission.enterStream(principal)
     const ended = (how: 'ended' | 'dropped') => {
@@ -202,7 +200,7 @@ export function createApi(parts: ApiParts): Api {
     }
   }
 
-  /** The dashboard, where a browser asks for it: open to whoever reaches the port, for there is nothing in it to hide. */
+  /** The dashboard, where a browser asks for it: open to every client of the port, because its files hold no secrets. */
   function findPage(incoming: Incoming): Outgoing | undefined {
     const found = parts.assets.find(incoming, () => router.find(incoming.method, incoming.path) !== undefined)
     if (found === undefined) return undefined
@@ -312,7 +310,7 @@ function isEmptyObject(value: unknown): boolean {
 function scopeMissing(needed: Scope, held: Scope): SignalboxError {
   return new SignalboxError(
     'forbidden',
-    `This needs the scope "${needed}", and the token has "${held}". Use a token with "${needed}".`,
+    `This route needs the scope "${needed}", and the token has "${held}". Use a token with "${needed}".`,
     { details: { scope: needed } },
   )
 }
@@ -330,30 +328,25 @@ const drainRetryMs = 1_000
 function draining(): SignalboxError {
   return new SignalboxError(
     'draining',
-    'This server is shutting down; send the request to another, or a little later.',
+    'This server is shutting down; the request was not processed. Send it to another server, or retry in 1 s.',
     { details: { retryAfterMs: drainRetryMs } },
   )
 }
 
 function overloaded(): SignalboxError {
-  return new SignalboxError(
-    'overloaded',
-    'This server has more to do than it can and takes no new work just now; nothing was done. Ask again in a moment.',
-    { details: { retryAfterMs: 1_000 } },
-  )
+  return new SignalboxError('overloaded', 'Server overloaded; the request was not processed. Retry in 1 s.', {
+    details: { retryAfterMs: 1_000 },
+  })
 }
 
 function encoded(): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    'The body comes with a Content-Encoding; send it as it is, without compression.',
-  )
+  return invalidArgument('The body has a Content-Encoding. Send it without compression.')
 }
 
 function takesNoBody(): SignalboxError {
-  return new SignalboxError('invalid_argument', 'This route takes no body; send none, or {}.')
+  return invalidArgument('This route takes no body; send none, or {}.')
 }
 
 function bodyMissing(): SignalboxError {
-  return new SignalboxError('invalid_argument', 'The request has no body; this route needs one, as JSON.')
+  return invalidArgument('The request has no body; this route needs one, as JSON.')
 }

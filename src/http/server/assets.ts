@@ -5,13 +5,12 @@ import type { Incoming, OutgoingText } from './call.ts'
 import { answerHeaders } from './request/problem.ts'
 
 /**
- * The dashboard's files. All of them are read when the first one is asked for, so nothing of a request ever becomes a
- * path on the disk: what is not in the table is not there.
+ * The dashboard's files. The first request reads all of them, so no part of a request ever becomes a path on the disk:
+ * a file that is not in the table does not exist.
  *
- * **Who gets the page**: a GET or HEAD that would take HTML (`Accept: text/html`, as browsers send when somebody goes
- * to an address), outside of `/v1` and `/assets`, where the API has no route of its own; `/` is both, and gives the
- * page to those who take HTML. So `/jobs?search=…` can be kept and shared, and programs that miss a route still get
- * the problem document.
+ * **Who gets the page**: a GET or HEAD that accepts HTML (`Accept: text/html`, as browsers send for an address), outside
+ * of `/v1` and `/assets`, where the API has no route. `/` has both, and gives the page to clients that accept HTML. So
+ * `/jobs?search=…` can be bookmarked and shared, and programs that miss a route still get the problem document.
  */
 export interface Assets {
   /** The file or the page that a request asks for; undefined when it is the API's. */

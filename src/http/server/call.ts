@@ -1,20 +1,26 @@
 import type { Scope, TokenStore } from '../../access/index.ts'
 import type { Audit, AuditStore } from '../../audit/index.ts'
 import type { SignalboxError } from '../../core/errors.ts'
-import type { Dispatch, FleetStore } from '../../dispatch/index.ts'
+import type { Dispatch, FleetStore, ServiceCounts } from '../../dispatch/index.ts'
+import type { SeriesRecorder, SeriesStore } from '../../fleet/index.ts'
+import type { WorkerStore } from '../../fleet/workers/index.ts'
 import type {
+  AttemptStore,
   DependencyStore,
   JobLocks,
   JobStore,
   Jobs,
   JobsNotifier,
+  JobWaits,
   LogStore,
   ScheduleStore,
 } from '../../jobs/index.ts'
 import type { LockStore, Locks, WatchOptions } from '../../locks/index.ts'
 import type { Monitor, MonitorStore } from '../../monitor/index.ts'
 import type { GuardStore, Once, OnceTally } from '../../once/index.ts'
+import type * as wire from '../contract/index.ts'
 import type { BodyLimits, Route, Shape, ShapeOf } from '../contract/index.ts'
+import type { ClaimingWorkers } from './background/claiming-workers.ts'
 import type { Redactor } from './request/redact-job.ts'
 
 /**
@@ -65,9 +71,9 @@ export interface OutgoingStream {
 
 /** Who asks, and as whom it counts. */
 export interface Principal {
-  /** The token's id, or `local` for whoever reaches a loopback port that needs no token. */
+  /** The token's id, or `local` for a client of a loopback port that needs no token. */
   readonly id: string
-  /** The token's name, for people; nobody else has one. */
+  /** The token's name, for people; a local client has none. */
   readonly name?: string
   readonly scope: Scope
   /** Its token may connect as one of these nodes and do nothing else; undefined: it is not bound. */
@@ -79,7 +85,7 @@ export interface Principal {
 }
 
 export interface Authenticator extends AsyncDisposable {
-  /** Whether requests need a token. Without, whoever reaches the port may do everything. */
+  /** Whether requests need a token. Without, every client of the port may do everything. */
   isRequired(): Promise<boolean>
   /** Who asks. Throws `unauthorized`, or `forbidden` for a namespace that is not the token's. */
   authenticate(
@@ -97,7 +103,7 @@ export interface Call<S extends Shape = Shape> {
   readonly principal: Principal
   /** What there is in the principal's namespace. */
   readonly space: Space
-  /** The same jobs; with an Idempotency-Key, what is written through them is written once. */
+  /** The same jobs; with an Idempotency-Key, writes through them happen once. */
   readonly jobs: Jobs
   /** The Idempotency-Key, and what it is bound to. */
   readonly key: { readonly key: string; readonly fingerprint: string } | undefined
@@ -119,6 +125,11 @@ export type Answer<S extends Shape = Shape> =
 
 export type Handler<R extends Route = Route> = (call: Call<ShapeOf<R>>) => Promise<Answer<ShapeOf<R>>>
 
+/** The handlers of these routes, by the names that the contract exports them under. */
+export type Handlers<Id extends keyof typeof wire> = {
+  readonly [Key in Id]: (typeof wire)[Key] extends Route ? Handler<(typeof wire)[Key]> : never
+}
+
 /** One namespace's services. Made when first asked for, and forgotten when idle. */
 export interface Space {
   readonly namespace: string
@@ -128,35 +139,47 @@ export interface Space {
   /** What jobs wait for here, and with which locks. */
   readonly dependencies: { readonly store: DependencyStore; readonly locks: JobLocks }
   readonly jobs: Jobs
+  /** Counts what passes through this server. Undefined: nothing is counted. */
+  readonly activity?: SeriesRecorder | undefined
   readonly locks: Locks
   readonly once: Once
   readonly monitor: Monitor
   /** How many nodes are connected to this server, by status. */
   nodeStates?(): ReadonlyMap<string, number>
-  /** Places nothing before somebody starts it. */
+  /** Places no task before `start`. */
   readonly dispatch: Dispatch
+  /** Tasks and slots of this server, by service; empty until dispatch is first used here. */
+  serviceCounts?(): readonly ServiceCounts[]
   /** What both of them counted, without making them. */
   readonly tally: Pick<OnceTally, 'stats'>
   readonly audit: Audit
+  /** Lists programs that only claim over HTTP. */
+  readonly claimingWorkers?: ClaimingWorkers
+  /** Requests that wait for jobs to end. */
+  readonly jobWaits: JobWaits
   readonly longPollClaims: LongPollClaims
   /** What operators watch: `/v1/events`. */
   readonly queuesFeed: Feed
   /** Hints for remote workers of these queues: `/v1/jobs/events`. */
   hintsFeed(queues: readonly string[]): Feed
-  /** What happens in a line: `/v1/locks/events`. */
+  /** The events of a wait queue: `/v1/locks/events`. */
   locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed
+  /** What happens to a job: `/v1/jobs/{id}/events`. */
+  jobFeed(jobId: string): Feed
+  /** Which jobs of a queue ended: `/v1/queues/{name}/events`. */
+  queueFeed(queue: string): Feed
   /** What happens to a task: `/v1/tasks/{id}/events`. */
   tasksFeed(taskId: string): Feed
 }
 
 /**
- * Claims that wait. Whoever waits for the same queues and kinds stands in one line, and a wake-up makes one claim for the
- * head of it, so the cost of a wake-up does not grow with those who wait.
+ * Claims that wait. Claims for the same queues and kinds share one queue, and a wake-up makes one claim for its head. So
+ * the cost of a wake-up does not grow with the number of waiters.
  */
 export interface LongPollClaims {
   /**
-   * Calls `claim` when its turn comes, at once where nobody waits before it, and then whenever there may be a job,
-   * until it gives one or `waitMs` is over; `[]` when it gave none. A client that has gone gets nothing.
+   * Calls `claim` when its turn comes: at once if no claim waits before it, and then whenever there may be a job, until
+   * one claim brings jobs or `waitMs` is over; then `[]`. A client that has gone gets nothing.
    */
   wait<Claimed>(
     request: ClaimWait<Claimed>,
@@ -173,7 +196,7 @@ export interface ClaimWait<Claimed = unknown> {
   readonly queues: readonly string[]
   /** Undefined: any. */
   readonly kinds: readonly string[] | undefined
-  /** Puts jobs back in line that came when nobody was there any more to take them. */
+  /** Gives back jobs that were claimed after their client had gone. */
   readonly giveBack?: (jobs: readonly Claimed[]) => Promise<unknown>
 }
 
@@ -195,8 +218,8 @@ export interface FeedReader {
 }
 
 export interface FeedEvent {
-  /** Rises strictly within a stream; a hint that cannot be resumed has none. */
-  readonly id?: number
+  /** A number rises strictly within a stream. A text says from where rows are read again. A hint has none. */
+  readonly id?: number | string
   readonly type: string
   readonly data: unknown
   /** The data as JSON, made once for all readers. */
@@ -232,6 +255,7 @@ export interface Served extends ServedStores {
 export interface ServedStores {
   readonly jobs: JobStore
   readonly logs: LogStore
+  readonly attempts: AttemptStore
   readonly schedules: ScheduleStore
   readonly dependencies: DependencyStore
   readonly locks: LockStore
@@ -240,6 +264,8 @@ export interface ServedStores {
   readonly ownGuards?: GuardStore
   readonly monitor: MonitorStore
   readonly audit: AuditStore
+  readonly series: SeriesStore
+  readonly workers: WorkerStore
   readonly fleet: FleetStore
   readonly notifier: JobsNotifier
   keyed(key: {

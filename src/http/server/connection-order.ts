@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, type SignalboxError } from '../../core/errors.ts'
 import { closeLingering, ignore } from './lingering-close.ts'
 import { answerOnSocket } from './request/problem.ts'
 
@@ -79,8 +79,7 @@ export async function refuseInOrder(socket: Duplex, error: SignalboxError): Prom
 }
 
 export function upgradeBehindAnother(): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     'The upgrade was sent before an earlier request of the connection was answered. Open a new connection for it.',
   )
 }
@@ -108,8 +107,6 @@ function takeOver(socket: Duplex): void {
   socket.on('error', ignore)
   socket.resume()
   socket.on('drain', () => answerUnderWay(socket)?.emit('drain'))
-  // A client that ends its connection while the server works for it has gone.
-  socket.on('end', () => closeLingering(socket))
   socket.on('close', () => {
     for (const response of queued.get(socket) ?? []) response.destroy()
   })

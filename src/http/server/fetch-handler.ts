@@ -7,7 +7,7 @@ import type { Authenticator, Incoming, OutgoingText } from './call.ts'
 import { createListener } from './listener.ts'
 import { requestIdOf } from './log/log.ts'
 import type { NodeListener } from './node-http.ts'
-import { bodyTooLarge, bodyTooLate } from './request/body.ts'
+import { bodyTooLarge, readInTime } from './request/body.ts'
 import { replyProblem } from './request/problem.ts'
 import { checkSite } from './request/site-guard.ts'
 import { InFlight } from './request/unsent.ts'
@@ -17,9 +17,9 @@ import { createService, type Service } from './service.ts'
 import { createUpgrades } from './sockets/upgrade.ts'
 
 /**
- * The whole API as one function from `Request` to `Response`, to be mounted in somebody else's app: the same routes, the
- * same order of checks, the same verdicts as behind a port of our own. What belongs to a port is the app's to look
- * after: headers and connections, their time-outs and caps, and the Host header.
+ * The whole API as one function from `Request` to `Response`, to mount in another app: the same routes, the same order
+ * of checks and the same verdicts as on a port. The app is responsible for what belongs to a port: headers and
+ * connections, their time-outs and caps, and the Host header.
  */
 export interface FetchHandler extends AsyncDisposable {
   (request: Request): Promise<Response>
@@ -139,7 +139,7 @@ class FetchIncoming implements Incoming {
   readonly path: string
   readonly query: string
   readonly #host: string
-  /** Nobody says where a `Request` came from. */
+  /** A `Request` does not know its client's address. */
   readonly address = ''
 
   constructor(request: Request, { host, search }: URL, path: string, timeoutMs: number) {
@@ -178,24 +178,27 @@ class FetchIncoming implements Incoming {
     if (body === null) return nothing
     if (Number(this.#request.headers.get('content-length') ?? 0) > maxBytes) throw bodyTooLarge(maxBytes)
     const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
-    const deadline = Promise.withResolvers<never>()
-    const timer = setTimeout(() => deadline.reject(bodyTooLate()), this.#timeoutMs)
     try {
-      const chunks: Uint8Array[] = []
-      let size = 0
-      for (;;) {
-        const { done, value } = await Promise.race([reader.read(), deadline.promise])
-        if (done) return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
-        size += value.byteLength
-        if (size > maxBytes) throw bodyTooLarge(maxBytes)
-        chunks.push(value)
-      }
+      return await readInTime(this.#timeoutMs, readAll(reader, maxBytes))
     } catch (error) {
-      // Whoever sends need not go on.
+      // Stop the client's upload.
       void reader.cancel().catch(() => {})
       throw error
-    } finally {
-      clearTimeout(timer)
     }
+  }
+}
+
+async function readAll(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
+    size += value.byteLength
+    if (size > maxBytes) throw bodyTooLarge(maxBytes)
+    chunks.push(value)
   }
 }

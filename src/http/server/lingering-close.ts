@@ -14,7 +14,7 @@ import type { Duplex } from 'node:stream'
 export const lingerMs = 2_000
 /** A pause of this process counts as one slice of a wait at most. */
 const sliceMs = 200
-/** How much of it is read. Then the server stops reading, and the client can still read the answer until the time is over. */
+/** The limit of bytes read. Then the server stops reading, and the client can still read the answer until the time is over. */
 const maxDroppedBytes = 64 * 1_048_576
 /** How long a client may take to let the answer into its connection. */
 const flushMs = 90_000

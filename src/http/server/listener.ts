@@ -6,7 +6,7 @@ import { beginRequest, endConnection } from './connection-order.ts'
 import { ignore } from './lingering-close.ts'
 import { requestIdOf } from './log/log.ts'
 import { discardRest, NodeIncoming, type NodeListener } from './node-http.ts'
-import { bodyTooLarge, bodyTooLate } from './request/body.ts'
+import { bodyTooLarge, readInTime } from './request/body.ts'
 import { replyProblem } from './request/problem.ts'
 import { type InFlight, Unsent } from './request/unsent.ts'
 import { notMounted, splitTarget, withoutBase } from './router.ts'
@@ -30,9 +30,9 @@ interface Met extends IncomingMessage {
 }
 
 /**
- * The API for apps that have Node's own request and response, as Express, NestJS and Fastify do. It is one of the app's
- * middlewares, so it takes what others may have done before it: a router that cut its prefix off `url`, a parser that
- * has read the body, somebody who set headers or wrapped the response.
+ * The API for apps with Node's request and response, such as Express, NestJS and Fastify. It is one of the app's
+ * middlewares, so it accepts the work of earlier ones: a router that cut its prefix off `url`, a parser that has read
+ * the body, a middleware that set headers or wrapped the response.
  */
 export function createListener({
   service,
@@ -100,13 +100,7 @@ class MetIncoming extends NodeIncoming {
     const { headers, readableDidRead } = this.#request
     const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
     if (hasBody && readableDidRead) return leftBody(this.#request, limits)
-    const deadline = Promise.withResolvers<never>()
-    const timer = setTimeout(() => deadline.reject(bodyTooLate()), this.#timeoutMs)
-    try {
-      return await Promise.race([super.readBody(limits), deadline.promise])
-    } finally {
-      clearTimeout(timer)
-    }
+    return readInTime(this.#timeoutMs, super.readBody(limits))
   }
 }
 
@@ -126,11 +120,11 @@ function textOf(left: unknown): string {
 function bodyTaken(): SignalboxError {
   return new SignalboxError(
     'internal',
-    'Something in this app has read the body of the request and left nothing of it. Mount Signalbox before what reads bodies.',
+    'Another middleware of this app has consumed the body of the request. Mount Signalbox before body parsers.',
   )
 }
 
-/** The client has gone, or somebody else has answered. */
+/** The client has gone, or another middleware has answered. */
 function isOver(response: ServerResponse): boolean {
   return response.destroyed || response.headersSent
 }
@@ -154,7 +148,7 @@ function write(
   if (isOver(response)) return
   response.on('error', ignore)
   setHeaders(response, headers, requestId)
-  // What has not changed has the length it had, which nobody asked for.
+  // An unchanged resource has the same length, and the client did not ask for it.
   if (status !== 304) response.setHeader('content-length', Buffer.byteLength(body))
   response.writeHead(status)
   if (!response.shouldKeepAlive) endConnection(request, response)

@@ -6,7 +6,15 @@ import {
   type DispatchEvent,
   type ServiceCounts,
 } from '../../dispatch/index.ts'
-import { createJobs, type DependencyStore, isReserved, type JobLocks, type Jobs } from '../../jobs/index.ts'
+import { createSeriesRecorder, resolveSeriesOptions, type SeriesRecorder } from '../../fleet/index.ts'
+import {
+  createJobs,
+  type DependencyStore,
+  isReserved,
+  type JobLocks,
+  type Jobs,
+  JobWaits,
+} from '../../jobs/index.ts'
 import {
   createLocks,
   createLocksForJobs,
@@ -16,22 +24,24 @@ import {
 } from '../../locks/index.ts'
 import { createMonitor, type Monitor } from '../../monitor/index.ts'
 import { createOnce, type Once, OnceTally } from '../../once/index.ts'
+import { type ClaimingWorkers, createClaimingWorkers } from './background/claiming-workers.ts'
 import { createLongPollClaims } from './background/long-poll-claims.ts'
 import type { Feed, LongPollClaims, Served, ServedStores, Space } from './call.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { noRedactor, type Redactor } from './request/redact-job.ts'
 import type { ModuleSettings } from './server-options.ts'
-import { createHintsFeed } from './streams/hints-feed.ts'
+import { createJobFeed } from './streams/job-feed.ts'
+import { createQueueFeed, QueueEnds } from './streams/queue-feed.ts'
 import { createQueuesFeed } from './streams/queues-feed.ts'
-import { createLocksFeed, createTasksFeed } from './streams/watch-feeds.ts'
+import { createHintsFeed, createLocksFeed, createTasksFeed } from './streams/watch-feeds.ts'
 
 /**
- * The services of every namespace that somebody uses. A space is made when it is first entered and kept for the next
- * one who comes. Their number is bounded: beyond it, those that nobody is in are forgotten first, the
- * longest unused before the others. A space with a request, a waiting claim or a stream in it is never forgotten.
+ * The services of every namespace in use. A space is created by its first request and kept for the next. Their number is
+ * bounded: beyond it, unused ones are dropped first, the longest unused before the others. A space with a request, a
+ * waiting claim or a stream is never dropped.
  */
 export interface Spaces extends AsyncDisposable {
-  /** The namespace's services; whoever enters must leave. */
+  /** The namespace's services; every `enter` needs a `leave`. */
   enter(namespace: string): Space
   leave(space: Space): void
   /** Those that are kept, for upkeep. */
@@ -43,18 +53,18 @@ export interface Spaces extends AsyncDisposable {
   stopDispatch(graceMs: number): Promise<void>
 }
 
-const maxSpaces = 1_000
-
 /** What spaces are made from. */
-export type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits'>>
+export type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits' | 'time'>>
 
 export interface SpacesOptions {
-  /** Who measures waits. @default nobody */
+  /** Measures waits. @default no meter */
   readonly meter?: Meter
-  /** Learns what dispatchers find worth telling. @default nobody */
+  /** Learns of events of dispatchers. @default none */
   readonly onDispatch?: (namespace: string, event: DispatchEvent) => void
-  /** Learns how long a task waited for its first node. @default nobody */
+  /** Learns how long a task waited for its first node. @default none */
   readonly onPlaced?: (namespace: string, waitedMs: number) => void
+  /** Learns of counts of jobs that could not be written yet. @default nobody */
+  readonly onSeriesTrouble?: (error: unknown) => void
   /** The store of a namespace's locks, counted. @default as it is */
   readonly countLocks?: (namespace: string, store: LockStore) => LockStore
   /** How the modules behave. @default by their own defaults */
@@ -65,30 +75,25 @@ export interface SpacesOptions {
   readonly max?: number
 }
 
-export function createSpaces(
-  served: SpacesSource,
-  {
-    settings = {},
-    meter = noMeter,
-    onDispatch = () => undefined,
-    onPlaced = () => undefined,
-    countLocks = (_namespace, store) => store,
-    redactor = noRedactor,
-    max = maxSpaces,
-  }: SpacesOptions = {},
-): Spaces {
-  return new KnownSpaces(served, { settings, meter, onDispatch, onPlaced, countLocks, redactor, max })
+const spacesDefaults: Required<SpacesOptions> = {
+  settings: {},
+  meter: noMeter,
+  onDispatch: () => undefined,
+  onPlaced: () => undefined,
+  onSeriesTrouble: () => undefined,
+  countLocks: (_namespace, store) => store,
+  redactor: noRedactor,
+  max: 1_000,
+}
+
+export function createSpaces(served: SpacesSource, options?: SpacesOptions): Spaces {
+  return new KnownSpaces(served, { ...spacesDefaults, ...options })
 }
 
 class KnownSpaces implements Spaces {
   readonly #served: SpacesSource
-  readonly settings: ModuleSettings
-  readonly meter: Meter
-  readonly redactor: Redactor
-  readonly onDispatch: Required<SpacesOptions>['onDispatch']
-  readonly onPlaced: Required<SpacesOptions>['onPlaced']
-  readonly countLocks: Required<SpacesOptions>['countLocks']
-  readonly #max: number
+  readonly options: Required<SpacesOptions>
+  readonly isCounting: boolean
   readonly #services = new Map<string, NamespaceServices>()
   /** Rises whenever the last reference to a namespace is released. */
   #turn = 0
@@ -96,17 +101,17 @@ class KnownSpaces implements Spaces {
 
   constructor(served: SpacesSource, options: Required<SpacesOptions>) {
     this.#served = served
-    this.redactor = options.redactor
-    this.settings = options.settings
-    this.meter = options.meter
-    this.onDispatch = options.onDispatch
-    this.onPlaced = options.onPlaced
-    this.countLocks = options.countLocks
-    this.#max = options.max
+    this.options = options
+    this.isCounting = resolveSeriesOptions('settings.series', options.settings.series) !== undefined
   }
 
   get size(): number {
     return this.#services.size
+  }
+
+  /** The store's clock. */
+  now(): Promise<number> {
+    return this.#served.time?.() ?? Promise.resolve(Date.now())
   }
 
   get isLettingGo(): boolean {
@@ -127,12 +132,12 @@ class KnownSpaces implements Spaces {
     const services = space as NamespaceServices
     if (--services.refCount > 0) return
     services.emptySince = ++this.#turn
-    if (this.#services.size > this.#max) this.#forgetOne()
+    if (this.#services.size > this.options.max) this.#forgetOne()
   }
 
   letGo(): void {
     this.#isLettingGo = true
-    for (const services of this.#services.values()) services.longPollClaims.close()
+    for (const services of this.#services.values()) services.letGo()
   }
 
   async stopDispatch(graceMs: number): Promise<void> {
@@ -149,9 +154,9 @@ class KnownSpaces implements Spaces {
   #make(namespace: string): NamespaceServices {
     const remoteWakeUps = this.#served.traits?.remoteWakeUps ?? false
     const services = new NamespaceServices(namespace, this.#served.within(namespace), remoteWakeUps, this)
-    if (this.#isLettingGo) services.longPollClaims.close()
+    if (this.#isLettingGo) services.letGo()
     this.#services.set(namespace, services)
-    if (this.#services.size > this.#max) this.#forgetOne(services)
+    if (this.#services.size > this.options.max) this.#forgetOne(services)
     return services
   }
 
@@ -175,7 +180,11 @@ class NamespaceServices implements Space {
   /** What jobs wait for here, and with which locks. */
   readonly dependencies: { readonly store: DependencyStore; readonly locks: JobLocks }
   readonly jobs: Jobs
+  readonly jobWaits: JobWaits
+  readonly activity: SeriesRecorder | undefined
+  readonly queueEnds: QueueEnds
   readonly longPollClaims: LongPollClaims
+  readonly claimingWorkers: ClaimingWorkers
   readonly queuesFeed: Feed
   readonly #spaces: KnownSpaces
   readonly #remoteWakeUps: boolean
@@ -183,7 +192,7 @@ class NamespaceServices implements Space {
   #once: Once | undefined
   #monitor: Monitor | undefined
   #dispatch: Dispatch | undefined
-  /** Counts of guards, whoever claims them. */
+  /** Counts of guards, of all callers. */
   readonly tally: OnceTally = new OnceTally()
   #queues: (Feed & AsyncDisposable) | undefined
   /** How many are in it, and the turn at which the last one left. */
@@ -193,51 +202,63 @@ class NamespaceServices implements Space {
   constructor(namespace: string, stores: ServedStores, remoteWakeUps: boolean, spaces: KnownSpaces) {
     this.namespace = namespace
     this.stores = stores
-    this.redactor = spaces.redactor
+    const { redactor, onSeriesTrouble } = spaces.options
+    this.redactor = redactor
     this.dependencies = {
       store: stores.dependencies,
       locks: createLocksForJobs(() => this.locks, stores.notifier),
     }
+    const { dependencies, notifier } = stores
+    this.jobWaits = new JobWaits({ look: (ids) => dependencies.states(ids), notifier })
+    this.activity = spaces.isCounting
+      ? createSeriesRecorder({ store: stores.series, onTrouble: onSeriesTrouble })
+      : undefined
     this.jobs = createJobs({
-      store: spaces.redactor.store(stores.jobs),
+      ...(this.activity && { activity: this.activity }),
+      store: redactor.store(stores.jobs),
       dependencies: this.dependencies,
       logs: stores.logs,
+      attempts: redactor.attempts(stores.attempts),
       schedules: stores.schedules,
-      notifier: stores.notifier,
+      workers: stores.workers,
+      notifier,
+      waits: this.jobWaits,
       passesSealed: true,
       // The server has others for that.
       worksBulk: false,
     })
+    this.queueEnds = new QueueEnds(stores.jobs, () => spaces.now())
+    this.claimingWorkers = createClaimingWorkers(stores.workers)
     this.longPollClaims = createLongPollClaims(stores.notifier)
     this.#spaces = spaces
     this.#remoteWakeUps = remoteWakeUps
     this.queuesFeed = this.#kept((services) => services.queues)
   }
 
-  /** Made when somebody first asks for one. */
+  /** Created on first use. */
   get locks(): Locks {
     this.#locks ??= this.#makeLocks()
     return this.#locks
   }
 
   #makeLocks(): Locks {
-    const { settings, countLocks } = this.#spaces
+    const { settings, countLocks } = this.#spaces.options
     const { locks, notifier } = this.stores
     const store = countLocks(this.namespace, locks)
     return createLocks({ store, notifier, remoteWakeUps: this.#remoteWakeUps }, settings.locks)
   }
 
-  /** Made when somebody first asks for one. */
+  /** Created on first use. */
   get once(): Once {
     const { stores, tally } = this
-    this.#once ??= createOnce({ store: stores.guards, tally }, this.#spaces.settings.once)
+    this.#once ??= createOnce({ store: stores.guards, tally }, this.#spaces.options.settings.once)
     return this.#once
   }
 
-  /** Made when somebody first asks for it. */
+  /** Created on first use. */
   get monitor(): Monitor {
     const { namespace, stores, tally } = this
-    const { settings } = this.#spaces
+    const { settings } = this.#spaces.options
     const guards = stores.ownGuards ?? stores.guards
     this.#monitor ??= createMonitor(
       {
@@ -249,10 +270,10 @@ class NamespaceServices implements Space {
     return this.#monitor
   }
 
-  /** Made when somebody first asks for it; one per namespace, for two would hold the same nodes' slots. */
+  /** Created on first use; one per namespace, because two would hold the same nodes' slots. */
   get dispatch(): Dispatch {
     const { jobs, logs, notifier, guards, ownGuards, fleet } = this.stores
-    const { meter, onDispatch, onPlaced } = this.#spaces
+    const { settings, meter, onDispatch, onPlaced } = this.#spaces.options
     this.#dispatch ??= createDispatch(
       {
         ...{ jobs, logs, notifier, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
@@ -260,17 +281,22 @@ class NamespaceServices implements Space {
         log: (event) => onDispatch(this.namespace, event),
         placed: (waitedMs) => onPlaced(this.namespace, waitedMs),
       },
-      this.#spaces.settings.dispatch,
+      settings.dispatch,
     )
     return this.#dispatch
   }
 
-  /** None while nobody has asked for dispatch here. Those of other servers are for them to tell. */
+  /** None while dispatch is unused here. Other servers report their own nodes. */
   nodeStates(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>()
     for (const { status, via } of this.#dispatch?.nodes() ?? [])
       if (via === null) counts.set(status, (counts.get(status) ?? 0) + 1)
     return counts
+  }
+
+  /** Its queues are scaled by what is counted. */
+  get scaled(): this | undefined {
+    return this.activity && this
   }
 
   /** By service, of this server only. Empty until dispatch is first used here. */
@@ -291,11 +317,19 @@ class NamespaceServices implements Space {
     return this.#kept((services) => createLocksFeed(services.locks, options, () => spaces.isLettingGo))
   }
 
+  jobFeed(jobId: string): Feed {
+    return this.#kept(({ jobs, jobWaits }) => createJobFeed({ jobs, waits: jobWaits }, jobId))
+  }
+
+  queueFeed(queue: string): Feed {
+    return this.#kept(({ queueEnds }) => createQueueFeed(queueEnds, queue))
+  }
+
   tasksFeed(taskId: string): Feed {
     return this.#kept((services) => createTasksFeed(services.dispatch, taskId))
   }
 
-  /** Made when somebody first watches. */
+  /** Created for the first watcher. */
   get queues(): Feed {
     const stats = async () => {
       const { lines } = await queueCountsOf(this.stores).now()
@@ -309,14 +343,22 @@ class NamespaceServices implements Space {
     return this.#kept((services) => createHintsFeed(services.stores.notifier, queues))
   }
 
-  async close(): Promise<void> {
+  /** Ends what waits for jobs, with what there is; later requests do not wait. */
+  letGo(): void {
     this.longPollClaims.close()
+    this.jobWaits.letGo()
+  }
+
+  async close(): Promise<void> {
+    this.letGo()
+    this.claimingWorkers.close()
     await this.#queues?.[Symbol.asyncDispose]()
     await this.stopDispatch(0)
     await this.#locks?.[Symbol.asyncDispose]()
     await this.#monitor?.[Symbol.asyncDispose]()
     await this.#once?.[Symbol.asyncDispose]()
     await this.jobs[Symbol.asyncDispose]()
+    await this.activity?.[Symbol.asyncDispose]()
   }
 
   /**

@@ -1,3 +1,4 @@
+import type * as NodeHttp from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { SignalboxError } from '../../core/errors.ts'
@@ -7,6 +8,9 @@ import { afterLinger, closeLingering, ignore } from './lingering-close.ts'
 import { bodyTooLarge } from './request/body.ts'
 
 /** Requests and answers as Node has them. */
+
+/** An `import` of `node:http` would also load Node's fetch and WebSocket, which take 13 MB. */
+export const http: typeof NodeHttp = process.getBuiltinModule('node:http')
 
 /** A part of an app that has Node's request and response. */
 export type NodeListener = (
@@ -47,24 +51,29 @@ export class NodeIncoming implements Incoming {
     return this.#request.socket.remoteAddress ?? ''
   }
 
-  /** Made when first asked for: most requests are answered before anybody looks. */
+  /** Made on demand: most requests never need it. */
   get signal(): AbortSignal {
     if (this.#gone === undefined) {
       const controller = new AbortController()
       this.#gone = controller
-      const response = this.#response
+      const { socket } = this.#request
       const left = () => {
-        if (!response.writableFinished) controller.abort(clientGone())
+        socket.off('end', left)
+        if (this.isGone) controller.abort(clientGone())
       }
-      if (response.destroyed || response.closed) left()
-      else response.once('close', left)
+      if (this.isGone || this.#response.closed) left()
+      else {
+        this.#response.once('close', left)
+        socket.once('end', left)
+      }
     }
     return this.#gone.signal
   }
 
+  /** A client that has ended its half counts as gone: one that died looks the same. It still gets its answer. */
   get isGone(): boolean {
-    const response = this.#response
-    return (response.destroyed || response.closed) && !response.writableFinished
+    const { destroyed, closed, writableFinished } = this.#response
+    return (destroyed || closed || this.#request.socket.readableEnded) && !writableFinished
   }
 
   readBody({ maxBytes }: BodyLimits): Uint8Array | Promise<Uint8Array> {
@@ -72,7 +81,7 @@ export class NodeIncoming implements Incoming {
     const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
     if (length === undefined) return encoding === undefined ? nothing : read(request, maxBytes)
     if (Number(length) > maxBytes) throw bodyTooLarge(maxBytes)
-    // What lies there whole needs nobody who listens for its parts and its end.
+    // A body that is already here whole needs no listeners.
     if (request.readableLength === Number(length)) return request.read() ?? nothing
     return read(request, maxBytes)
   }
@@ -120,7 +129,7 @@ function read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
 }
 
 export function clientGone(): SignalboxError {
-  return new SignalboxError('request_timeout', 'The client went away before its request was done.')
+  return new SignalboxError('request_timeout', 'The client closed the connection before its request ended.')
 }
 
 /** Writes an answer. What comes beside its own headers stands in `more`, name and value by turns. */
@@ -133,7 +142,7 @@ export function writeText(
   // The client has gone, or was already answered on its bare socket.
   if (response.destroyed || response.headersSent) return
   const lines = linesOf(headers)
-  // What has not changed has the length it had, which nobody asked for.
+  // An unchanged resource has the same length, and the client did not ask for it.
   const length = status === 304 ? [] : ['content-length', String(Buffer.byteLength(body))]
   const all = [...lines, ...more, ...length]
   response.on('error', ignore)

@@ -18,7 +18,7 @@ test('every route of the table is found at its path, with its parameters decoded
   }
 })
 
-test('a name of its own goes before a parameter, unless the method says otherwise', () => {
+test('a fixed name goes before a parameter, unless the method says otherwise', () => {
   assert.equal(idOf('POST', '/v1/jobs/claim'), 'claimJobs')
   assert.equal(idOf('GET', '/v1/jobs/events'), 'jobEvents')
   assert.equal(idOf('GET', '/v1/jobs/claim'), 'getJob')

@@ -1,11 +1,10 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
 import type { Route } from '../contract/index.ts'
 
 /**
- * From a method and a path to a route. A path with a name of its own goes before one with a parameter in that place;
- * what comes without a route is told apart: there is no such path, or not with this method. Every adapter finds routes
- * here, so all of them have the same verdict.
+ * From a method and a path to a route. A fixed path goes before one with a parameter in that place. An unknown path and a
+ * known path with a wrong method are different errors. Every adapter finds routes here, so all give the same verdict.
  */
 export interface Router {
   /** Throws `not_found`, `method_not_allowed` (`allow` in its details), `invalid_argument` for a broken encoding. */
@@ -94,7 +93,7 @@ function decodeParts(path: string): readonly string[] {
   try {
     return parts.map(decodeURIComponent)
   } catch {
-    throw new SignalboxError('invalid_argument', 'The path is not percent-encoded as it must be.')
+    throw invalidArgument('The path is not percent-encoded correctly. Encode it again.')
   }
 }
 
@@ -119,7 +118,7 @@ function noRoute(method: string, path: string): SignalboxError {
 function notSo(method: string, path: string, allow: readonly string[]): SignalboxError {
   return new SignalboxError(
     'method_not_allowed',
-    `${shorten(path)} does not take ${method}; it takes ${allow.join(', ')}.`,
+    `${shorten(path)} does not take ${method}; use ${allow.join(', ')}.`,
     { details: { allow } },
   )
 }

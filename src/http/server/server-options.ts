@@ -1,16 +1,23 @@
 import { isIP, isIPv4 } from 'node:net'
 import { type Contention, noContention } from '../../contention/index.ts'
-import { SignalboxError } from '../../core/errors.ts'
-import { callable, onlyKeys, show, text, whole, withDefaults } from '../../core/options.ts'
+import { invalidArgument, type SignalboxError } from '../../core/errors.ts'
+import { callable, flag, onlyKeys, refuse, show, text, whole, withDefaults } from '../../core/options.ts'
 import { resolveRedactPaths } from '../../core/redact-paths.ts'
 import type { DispatchOptions } from '../../dispatch/index.ts'
+import type { AlertOptions } from '../../fleet/alerts/index.ts'
+import type { SeriesOptions } from '../../fleet/index.ts'
 import type { LocksOptions } from '../../locks/index.ts'
 import type { MonitorOptions, SecretKeys } from '../../monitor/index.ts'
 import type { OnceOptions } from '../../once/index.ts'
 import type { Served } from './call.ts'
 import type { Log } from './log/log.ts'
-import { type AdmissionOptions, admissionDefaults, resolveAdmissionOptions } from './request/admission.ts'
-import { type ClientAddresses, createClientAddresses } from './request/client-address.ts'
+import {
+  type AdmissionOptions,
+  admissionDefaults,
+  type ClientAddresses,
+  createClientAddresses,
+  resolveAdmissionOptions,
+} from './request/admission.ts'
 import { checkTls, type TlsOptions } from './tls.ts'
 
 /** How modules behave, as `open` was told. */
@@ -21,6 +28,10 @@ export interface ModuleSettings {
   /** The keys that seal the secrets of channels. */
   readonly secretKeys?: SecretKeys | undefined
   readonly dispatch?: DispatchOptions | undefined
+  /** When problems of the fleet become notifications. */
+  readonly alerts?: AlertOptions | undefined
+  /** Counts and times of jobs over time; false: not counted. */
+  readonly series?: boolean | SeriesOptions | undefined
 }
 
 /** What is served: a box, or anything else with a backend. */
@@ -28,13 +39,13 @@ export interface ServedBox {
   readonly backend: Served
   /** How the box's modules were told to behave; the server's do the same in every namespace. */
   readonly settings?: ModuleSettings | undefined
-  /** Who learns what waits on what. @default nobody does */
+  /** Records what waits on what. @default nothing is recorded */
   readonly contention?: Contention | undefined
 }
 
 /** What every way of serving can be told; the caps of admission among it. */
 export interface ServiceOptions extends AdmissionOptions {
-  /** What to serve; whoever opened it closes it, after the server. */
+  /** The box to serve; its opener closes it, after the server. */
   readonly box: ServedBox
   /** Secrets that may do everything in every namespace, each of 32 characters or more. @default none */
   readonly bootstrap?: readonly string[] | undefined
@@ -45,8 +56,8 @@ export interface ServiceOptions extends AdmissionOptions {
   /** How long it is kept what operators did, in every namespace in use; a second or more. @default 90 days */
   readonly auditKeepMs?: number | undefined
   /**
-   * What is not shown of what jobs carry, to whom looks at them or searches: paths such as `password` or
-   * `payload.card.*`. Whoever claims a job gets it whole. @default nothing
+   * Values of jobs that the API hides from readers and searches: paths such as `password` or `payload.card.*`. A worker
+   * that claims a job gets it whole. @default nothing
    */
   readonly redact?: readonly string[] | undefined
   /**
@@ -80,6 +91,8 @@ export interface ServerOptions extends ServiceOptions {
   readonly keepAliveMs?: number | undefined
   /** The most bytes of headers. @default 16_384 */
   readonly maxHeaderBytes?: number | undefined
+  /** Reads plain requests without Node's HTTP parser, see fast-path/fast-path.ts. @default true */
+  readonly fastPath?: boolean | undefined
   /** Speaks HTTPS with this certificate. @default plain HTTP */
   readonly tls?: TlsOptions | undefined
 }
@@ -89,8 +102,8 @@ export interface HandlerOptions extends ServiceOptions {
   /** Where it is mounted: the beginning of every path. @default '' */
   readonly basePath?: string | undefined
   /**
-   * The app in front has judged who may come: no token is needed, and whoever gets here may do everything. Otherwise
-   * a token always is, for nobody can tell from a `Request` whether it came from this machine. @default false
+   * The app in front authenticates its callers: no token is needed, and every request may do everything. Otherwise a
+   * token is always needed, because a `Request` does not show whether it came from this machine. @default false
    */
   readonly trust?: boolean | undefined
   /** How long a client may take to send its body. @default 30_000 */
@@ -138,6 +151,7 @@ export const serverDefaults: Whole<ServerSettings> = {
   // Above the 60 s of the usual proxies: who closes first while the other sends loses the request.
   keepAliveMs: 72_000,
   maxHeaderBytes: 16_384,
+  fastPath: true,
 }
 
 /** A server's options, whole and checked. */
@@ -182,11 +196,11 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
     requestTimeoutMs: whole('requestTimeoutMs', given.requestTimeoutMs, time),
     timeoutCheckMs: whole('timeoutCheckMs', given.timeoutCheckMs, time),
     keepAliveMs: whole('keepAliveMs', given.keepAliveMs, time),
+    fastPath: flag('fastPath', given.fastPath),
     maxHeaderBytes: whole('maxHeaderBytes', given.maxHeaderBytes, { min: 1_024, max: 1_048_576 }),
   }
   if (resolved.headersTimeoutMs > resolved.requestTimeoutMs) {
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       `headersTimeoutMs (${resolved.headersTimeoutMs}) must not be above requestTimeoutMs ` +
         `(${resolved.requestTimeoutMs}): headers are a part of the request.`,
     )
@@ -212,9 +226,9 @@ export function resolveHandlerOptions(options: HandlerOptions): ResolvedHandlerO
   const { service } = splitService('createHandler', options)
   const { basePath = '', trust = false } = options
   const { requestTimeoutMs = serverDefaults.requestTimeoutMs, graceMs = serverDefaults.graceMs } = options
-  if (typeof trust !== 'boolean') throw refused('trust', 'true or false', trust)
+  if (typeof trust !== 'boolean') refuse('trust', 'true or false', trust)
   if (typeof basePath !== 'string' || !/^(\/[\w.~-]+)*$/.test(basePath)) {
-    throw refused('basePath', 'a path such as "/signalbox", without a slash at its end', basePath)
+    refuse('basePath', 'a path such as "/signalbox", without a slash at its end', basePath)
   }
   return {
     service,
@@ -245,10 +259,9 @@ function splitService<Options extends ServiceOptions>(
   const caps = Object.fromEntries(Object.entries(others).filter(isCap))
   const rest = Object.fromEntries(Object.entries(others).filter((entry) => !isCap(entry)))
   if (typeof box?.backend?.within !== 'function') {
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       `${name} needs a box to serve: ${name}({ box: await open('sqlite:signalbox.db') }).`,
-      { details: { option: 'box' } },
+      'box',
     )
   }
   const service = {
@@ -280,7 +293,7 @@ function bindAddress(host: string): string {
   if (name === 'localhost') return '127.0.0.1'
   const bare = name.startsWith('[') && name.endsWith(']') ? name.slice(1, -1) : name
   if (isIP(bare) !== 0) return bare
-  throw refused('host', 'an IP address, or localhost', host)
+  refuse('host', 'an IP address, or localhost', host)
 }
 
 function isLoopback(host: string): boolean {
@@ -292,12 +305,12 @@ function isEverywhere(host: string): boolean {
 }
 
 function hostNames(value: unknown): readonly string[] {
-  if (!Array.isArray(value)) throw refused('allowedHosts', 'a list of names', value)
+  if (!Array.isArray(value)) refuse('allowedHosts', 'a list of names', value)
   return value.map((name: unknown, index) => {
     if (typeof name === 'string' && /^(\[[0-9a-f:.]+\]|[\w.-]{1,253})(:\d{1,5})?$/i.test(name)) {
       return name.toLowerCase()
     }
-    throw refused(
+    return refuse(
       `allowedHosts[${index}]`,
       'a name such as "signalbox.example.com", with or without a port',
       name,
@@ -305,16 +318,9 @@ function hostNames(value: unknown): readonly string[] {
   })
 }
 
-function refused(option: string, allowed: string, value: unknown): SignalboxError {
-  return new SignalboxError('invalid_argument', `${option} must be ${allowed}, not ${show(value)}.`, {
-    details: { option },
-  })
-}
-
 function needsNames(host: string): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     `host ${show(host)} listens on every address of this machine, so the names by which clients reach it must be given as allowedHosts: requests for any other name are refused.`,
-    { details: { option: 'allowedHosts' } },
+    'allowedHosts',
   )
 }

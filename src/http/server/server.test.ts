@@ -50,7 +50,7 @@ test('an unknown route is a problem document', async () => {
     assert.match(reply.headers.get('content-type') ?? '', /^application\/problem\+json/)
     assert.deepEqual(await reply.json(), {
       type: 'urn:signalbox:error:not_found',
-      title: 'There is no such thing, or no such route.',
+      title: 'The thing or the route does not exist.',
       status: 404,
       code: 'not_found',
       detail: `There is no route ${method} ${path.split('?')[0]}.`,
@@ -80,7 +80,7 @@ test.runIf(waitingRoom() >= 4_096)(
       for (const socket of sockets) socket.destroy()
       return performance.now() - begun
     }
-    // Whoever has to come again does so after a second, each time; a busy machine is not slow three times over.
+    // A client that is turned away tries again after a second, each time; a busy machine is not slow three times in a row.
     const taken: number[] = []
     while (taken.length < 3 && !taken.some((ms) => ms < 1_000)) taken.push(await longestMs())
     assert.ok(Math.min(...taken) < 1_000, `it took ${taken.map(Math.round).join(', ')} ms`)

@@ -1,16 +1,10 @@
 import { once } from 'node:events'
-import {
-  createServer as createHttpServer,
-  type Server as HttpServerOfNode,
-  type IncomingMessage,
-  type ServerResponse,
-} from 'node:http'
+import type { Server as HttpServerOfNode, IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { whole } from '../../core/options.ts'
-import { nodesPath } from '../contract/index.ts'
+import { nodesPath, routes } from '../contract/index.ts'
 import {
   beginRequest,
   beginUpgrade,
@@ -23,16 +17,16 @@ import type { FastPathRequest } from './fast-path/fast-path-request.ts'
 import { isLingering } from './lingering-close.ts'
 import { requestIdOf } from './log/log.ts'
 import type { RefusalReason } from './log/refusals.ts'
-import { linesOf, NodeIncoming, writeText } from './node-http.ts'
+import { http, linesOf, NodeIncoming, writeText } from './node-http.ts'
 import { answerClientError, refusalOf } from './request/problem.ts'
 import { checkSite } from './request/site-guard.ts'
 import { InFlight, Unsent } from './request/unsent.ts'
+import { createRouter } from './router.ts'
 import { type ResolvedServerOptions, resolveServerOptions, type ServerOptions } from './server-options.ts'
 import { createService, type Service } from './service.ts'
 import { createUpgrades, isWebSocketUpgrade, type Upgrades } from './sockets/upgrade.ts'
 import { httpTransport } from './streams/transport.ts'
-import { checkTls, mustLast, type TlsOptions } from './tls.ts'
-import { createTlsServer, type TlsServer } from './tls-server.ts'
+import { checkTls, createTlsServer, mustLast, type TlsOptions, type TlsServer } from './tls.ts'
 
 /**
  * The server: one port, guarded before it is useful. Every answer is data, every failure a problem document, whatever
@@ -66,24 +60,20 @@ export function createServer(options: ServerOptions): Server {
   return new HttpServer(resolveServerOptions(options))
 }
 
-/** Fastify has no schema to check or to write by here; with these it need not load what would. */
-const noCompilers = {
-  buildValidator: () => () => () => true,
-  buildSerializer: () => () => JSON.stringify,
-} as unknown as NonNullable<FastifyServerOptions['schemaController']>['compilersFactory'] & object
-
 /**
- * So many may connect before the first of them is let in, or as many as the machine allows. Where a server comes back, all its
- * nodes and streams come at once; whoever finds no place is not told so, and tries again after a second, then after three.
+ * How many connections may wait to be accepted; the machine may allow fewer. When a server comes back, all its nodes and
+ * streams connect at once. A client beyond this number gets no answer, and tries again after a second, then after three.
  */
 const backlog = 4_096
+
+const eventRoutes = createRouter(routes.filter(({ replyType }) => replyType === 'events'))
 
 /** How long a server that closes waits for the clients of its last answers to close, so that no reset takes an answer. */
 const lastLingerMs = 200
 
 class HttpServer implements Server {
   readonly #options: ResolvedServerOptions
-  readonly #app: FastifyInstance
+  readonly #server: HttpServerOfNode
   readonly #service: Service
   readonly #upgrades: Upgrades
   readonly #inFlight = new InFlight()
@@ -114,6 +104,7 @@ class HttpServer implements Server {
     })
     this.#fastPath = createFastPath({
       ...options,
+      isStream: (path) => eventRoutes.find('GET', path) !== undefined,
       serve: (request) => void this.#serveWhole(request),
       over: this.#leave,
       unsent: (socket) => this.#unsent.keep(socket),
@@ -128,15 +119,7 @@ class HttpServer implements Server {
       onRefused: (error, socket) => this.#refused('upgrade_refused', error, socket),
       ...(service.onError === undefined ? {} : { onError: service.onError }),
     })
-    this.#app = fastify({
-      // Connections that come while the port closes must not hold up `close`.
-      forceCloseConnections: true,
-      schemaController: { compilersFactory: noCompilers },
-      clientErrorHandler: (error, socket) => this.#giveUp(error, socket as Socket),
-      // Which route a request has is decided in api.ts, for every adapter; what Fastify would find out before costs as
-      // much as that, and nobody would ask for it.
-      serverFactory: () => this.#createHttpServer(),
-    })
+    this.#server = this.#createHttpServer()
     this.#answerWhatNodeWould()
   }
 
@@ -151,13 +134,7 @@ class HttpServer implements Server {
 
   setTls(tls: TlsOptions): void {
     if (this.#tls === undefined)
-      throw new SignalboxError(
-        'invalid_argument',
-        'This server speaks plain HTTP. Give createServer the option tls.',
-        {
-          details: { option: 'tls' },
-        },
-      )
+      throw invalidArgument('This server speaks plain HTTP. Give createServer the option tls.', 'tls')
     mustLast(checkTls(tls))
     this.#tls.replace(tls)
   }
@@ -187,7 +164,11 @@ class HttpServer implements Server {
       shouldUpgradeCallback: isWebSocketUpgrade,
     }
     const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response)
-    if (tls === undefined) return createHttpServer(options, serve)
+    if (tls === undefined) {
+      const server = http.createServer(options, serve)
+      // A client that has ended its half still gets the answers to what it asked. Node's types do not know the property.
+      return Object.assign(server, { httpAllowHalfOpen: true })
+    }
     this.#tls = createTlsServer(tls, options, serve, (socket, error) =>
       this.#refused('tls_handshake', error, socket),
     )
@@ -196,9 +177,9 @@ class HttpServer implements Server {
 
   /** Some requests never become any: Node answers them without a document, or drops them. */
   #answerWhatNodeWould(): void {
-    const { server } = this.#app
+    const server = this.#server
     // It reads from the bare connection, which over TLS Node alone can.
-    if (this.#tls === undefined) this.#fastPath.attach(server)
+    if (this.#options.fastPath && this.#tls === undefined) this.#fastPath.attach(server)
     this.#service.admission.attach(server, (socket, error) =>
       this.#refused('connection_limit', error, socket),
     )
@@ -208,9 +189,10 @@ class HttpServer implements Server {
     server.maxHeadersCount = 0
     // An expectation that we do not know may be ignored (RFC 9110, 10.1.1).
     server.on('checkExpectation', (request, reply) => server.emit('request', request, reply))
+    server.on('clientError', (error, socket) => this.#giveUp(error, socket as Socket))
     server.on('connect', (_request, socket) => {
       if (!beginUpgrade(socket)) return
-      const error = new SignalboxError('not_found', 'There is no route CONNECT: this server is no proxy.')
+      const error = new SignalboxError('not_found', 'This server is not a proxy and does not accept CONNECT.')
       this.#refused('connect_refused', error, socket)
       void refuseInOrder(socket, error)
     })
@@ -242,25 +224,25 @@ class HttpServer implements Server {
     const { host, port } = this.#options
     await this.#mustBeGuarded()
     try {
-      await this.#app.listen({ host, port, backlog })
+      this.#server.listen({ host, port, backlog })
+      await once(this.#server, 'listening')
     } catch (error) {
       throw listenError(error, host, port)
     }
-    const address = this.#app.server.address() as AddressInfo
+    const address = this.#server.address() as AddressInfo
     const inUrl = host.includes(':') ? `[${host}]` : host
     this.#ownHosts = this.#namesOf(inUrl, address.port)
     this.#service.countAhead()
     return { url: `${this.#tls === undefined ? 'http' : 'https'}://${inUrl}:${address.port}` }
   }
 
-  /** Where others than this machine can reach it, somebody must be able to come in and everybody else must not. */
+  /** A port that other machines can reach needs tokens: authorized callers can enter, and all others cannot. */
   async #mustBeGuarded(): Promise<void> {
     const { isLoopback, host, service } = this.#options
     if (isLoopback || service.bootstrap.length > 0 || (await service.served.tokens.hasLive())) return
-    throw new SignalboxError(
-      'invalid_argument',
-      `host "${host}" can be reached from other machines, and there is no token yet: make one with "signalbox token create", or listen on 127.0.0.1.`,
-      { details: { option: 'host' } },
+    throw invalidArgument(
+      `host "${host}" is reachable from other machines, and no token exists. Create one with "signalbox token create", or listen on 127.0.0.1.`,
+      'host',
     )
   }
 
@@ -283,11 +265,19 @@ class HttpServer implements Server {
     await this.#inFlight.drained(graceMs)
     await this.#lingered(Math.min(graceMs, lastLingerMs))
     this.#fastPath.close()
-    const portClosed = this.#app.close()
+    const portClosed = this.#closePort()
     await ended
     for (const socket of this.#connections) socket.destroy()
     await portClosed
     await this.#service[Symbol.asyncDispose]()
+  }
+
+  /** Ends as well where the port was never opened: Node's timer for slow requests stops here. */
+  #closePort(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve())
+      this.#server.closeAllConnections()
+    })
   }
 
   async #lingered(timeoutMs: number): Promise<void> {
@@ -359,7 +349,7 @@ function listenError(error: unknown, host: string, port: number): SignalboxError
     case 'EADDRNOTAVAIL':
       return new SignalboxError(
         'listen_failed',
-        `This machine has no address ${host}, or not now. Choose one of its own with --host.`,
+        `This machine has no address ${host}, or not now. Choose an address of this machine with --host.`,
         options,
       )
     default:

@@ -1,11 +1,14 @@
 import { systemClock } from '../../core/clock.ts'
 import type { ErrorCode, SignalboxError } from '../../core/errors.ts'
 import type { Loop } from '../../core/loop.ts'
+import { resolveAlertOptions } from '../../fleet/alerts/index.ts'
+import { resolveSeriesOptions } from '../../fleet/index.ts'
 import { createDependencyResolver, createFiring } from '../../jobs/index.ts'
 import type { SendingTrouble } from '../../monitor/index.ts'
 import { routes } from '../contract/index.ts'
 import { type Answered, type Api, createApi } from './api.ts'
 import { createAssets } from './assets.ts'
+import { createAlertWatch } from './background/alert-watch.ts'
 import { createBulkers } from './background/bulk-workers.ts'
 import { createDispatchers } from './background/dispatchers.ts'
 import { createNamespaceLoops } from './background/namespace-loops.ts'
@@ -15,21 +18,16 @@ import { createHandlers } from './handlers/index.ts'
 import type { JobMeterPart } from './handlers/jobs.ts'
 import { rootRoute } from './handlers/system.ts'
 import { createAuditTrail } from './log/audit-trail.ts'
+import { slowWaitsLine } from './log/log-line.ts'
 import { createRefusals, type Refusals } from './log/refusals.ts'
-import { slowWaitsLine } from './log/slow-waits.ts'
-import { createHistory } from './metrics/activity-history.ts'
-import { createClockWatch } from './metrics/clock-watch.ts'
-import { createHealth } from './metrics/health.ts'
-import { createLockMeter } from './metrics/lock-meter.ts'
+import { createClockWatch, createHealth } from './metrics/health.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
-import { createDispatchMeter } from './metrics/node-gauges.ts'
 import { createOverviews } from './metrics/overview.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { createRequestMeter, type RequestMeter } from './metrics/request-meter.ts'
 import { createSpaces } from './namespace-services.ts'
-import { type Admission, createAdmission } from './request/admission.ts'
+import { type Admission, createAdmission, createLoopLag } from './request/admission.ts'
 import { createAuthenticator, type TokenAuthenticator } from './request/authenticator.ts'
-import { createLoopLag } from './request/loop-lag.ts'
 import { createRedactor } from './request/redact-job.ts'
 import type { ResolvedServiceOptions } from './server-options.ts'
 import { createNodeGateway } from './sockets/node-gateway.ts'
@@ -88,7 +86,7 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set([
 /** Codes by which the server takes no work now. It logs that once when it begins, not with every request. */
 const takingNothing: ReadonlySet<ErrorCode> = new Set(['draining', 'overloaded'])
 
-/** What dispatchers tell that somebody should look at. */
+/** Events of dispatchers that need an operator's attention. */
 const troubles: ReadonlySet<string> = new Set([
   'command.failed',
   'store.trouble',
@@ -108,14 +106,13 @@ export function createService(parts: ServiceParts): Service {
   const { bootstrap, loopback, trust } = parts
   const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures, clients })
   const redactor = createRedactor(parts.redact)
-  const lockMeter = createLockMeter(systemClock)
-  const dispatchMeter = createDispatchMeter(systemClock)
   const spaces = createSpaces(served, {
     settings: parts.settings,
     redactor,
+    onSeriesTrouble: (error) => onTrouble('server.series', 'failed', { error }),
     meter: contention,
-    countLocks: lockMeter.store,
-    onPlaced: dispatchMeter.placed,
+    countLocks: (namespace, store) => metrics.countLocks(namespace, store),
+    onPlaced: (namespace, waitedMs) => metrics.taskPlaced(namespace, waitedMs),
     onDispatch(namespace, { name, ...event }) {
       const isTrouble = troubles.has(name)
       log?.[isTrouble ? 'warn' : 'info'](`dispatch.${name}`, { namespace, ...event })
@@ -129,6 +126,7 @@ export function createService(parts: ServiceParts): Service {
           ...upkeep.loops,
           clockWatch.loop,
           senders.loop,
+          alerting.loop,
           scheduling.loop,
           resolving.loop,
           bulkers.loop,
@@ -140,10 +138,7 @@ export function createService(parts: ServiceParts): Service {
     isDraining: () => isDraining,
     onChange: (readiness) => log?.warn('readiness', { ...readiness }),
   })
-  const history = createHistory()
   const metrics = createMetrics({
-    history,
-    moduleMeters: [lockMeter, dispatchMeter],
     routes: [...routes, rootRoute],
     spaces: () => spaces,
     sendings: () => senders.counts(),
@@ -165,7 +160,7 @@ export function createService(parts: ServiceParts): Service {
       meter: restingClaims(metrics, requestMeter),
       system: { health, metrics },
       overviews: createOverviews({
-        ...{ served, spaces, health, history },
+        ...{ served, spaces, health },
         clockJump: () => clockWatch.jump(),
       }),
       bulkBegun: (namespace) => bulkers.begun(namespace),
@@ -201,6 +196,7 @@ export function createService(parts: ServiceParts): Service {
     spaces,
     retentionMs: parts.retentionMs,
     auditKeepMs: parts.auditKeepMs,
+    series: resolveSeriesOptions('settings.series', parts.settings.series),
     onTrouble,
   })
   const senders = createSenders({ served, spaces, onTrouble, onSendingTrouble })
@@ -208,6 +204,13 @@ export function createService(parts: ServiceParts): Service {
     name: 'server.schedules',
     find: (limit) => served.scheduledNamespaces(limit),
     begin: (namespace) => createFiring(served.within(namespace)),
+    onTrouble,
+  })
+  const alertOptions = resolveAlertOptions('settings.alerts', parts.settings.alerts)
+  const alerting = createNamespaceLoops({
+    name: 'server.alert-namespaces',
+    find: (limit) => served.subscribedNamespaces(limit),
+    begin: (namespace) => createAlertWatch({ served, spaces }, alertOptions, namespace),
     onTrouble,
   })
   const resolving = createNamespaceLoops({
@@ -272,7 +275,7 @@ export function createService(parts: ServiceParts): Service {
     })
   }
 
-  /** A store that does not answer is for the log alone; what nobody foresaw is told to whoever wants to know. */
+  /** A store that does not answer goes to the log only; an unexpected error also goes to `onError`. */
   function report(error: SignalboxError, thrown: unknown, requestId: string): void {
     log?.error('request.failed', { requestId, error: thrown })
     const { onError } = parts
@@ -282,7 +285,7 @@ export function createService(parts: ServiceParts): Service {
       else onError(thrown)
     } catch (hookError) {
       // Thrown on, it would take the answer with it.
-      console.error('onError itself failed:', hookError)
+      console.error('The hook onError failed:', hookError)
     }
   }
 
@@ -310,7 +313,7 @@ export function createService(parts: ServiceParts): Service {
     countAhead() {
       const space = spaces.enter('default')
       const counted = queueCountsOf(space.stores).recent()
-      // Whoever asks when it has failed is told.
+      // A caller that asks after the failure gets the error.
       void counted.catch(() => undefined).finally(() => spaces.leave(space))
     },
     async stopDispatch(graceMs) {
@@ -332,6 +335,7 @@ export function createService(parts: ServiceParts): Service {
       await senders[Symbol.asyncDispose]()
       await scheduling.stop()
       await resolving.stop()
+      await alerting.stop()
       await clockWatch.loop.stop()
       await bulkers.stop()
       await dispatchers.stop()
@@ -343,7 +347,7 @@ export function createService(parts: ServiceParts): Service {
   }
 }
 
-/** A claim that waits for a job is held up by nobody. */
+/** A claim that waits for a job is blocked by no other work. */
 function restingClaims(metrics: Metrics, requests: RequestMeter): JobMeterPart {
   return {
     claimWaits() {
@@ -354,8 +358,5 @@ function restingClaims(metrics: Metrics, requests: RequestMeter): JobMeterPart {
       metrics.claimWaited()
       requests.resumes()
     },
-    added: metrics.added,
-    claimed: metrics.claimed,
-    settled: metrics.settled,
   }
 }

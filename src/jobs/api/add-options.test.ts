@@ -4,10 +4,11 @@ import { isSignalboxError } from '../../core/errors.ts'
 import { openMemory } from '../../storage/memory/index.ts'
 import type { JobStore } from '../job-store.ts'
 import { resolveWorkerOptions, type WorkerOptions } from '../worker/worker-options.ts'
+import { resolveTags } from './add-options.ts'
 import { createJobs } from './create-jobs.ts'
 import type { Jobs } from './jobs-api.ts'
 
-/** Jobs on a store that nobody may reach: bad input is refused before anything is asked or written. */
+/** Jobs on a store that must not be called: bad input is refused before any read or write. */
 function unreachable(): Jobs {
   const store = new Proxy({} as JobStore, {
     get: (_, name) => () => assert.fail(`the store was asked to ${String(name)}`),
@@ -202,7 +203,7 @@ test('a job acked by its id and token alone keeps its attempt', async () => {
   const job = await jobs.find(id)
   assert.deepEqual([job?.state, job?.attempt, job?.result], ['completed', 2, { ok: true }])
   await assert.rejects(jobs.ack({ id, token: second!.token }), { code: 'lease_lost' })
-  await assert.rejects(jobs.ack({ id: 'nobody', token: second!.token }), { code: 'lease_lost' })
+  await assert.rejects(jobs.ack({ id: 'unknown', token: second!.token }), { code: 'lease_lost' })
 })
 
 test('a worker without handlers, or with options that are not so, is refused', () => {
@@ -227,9 +228,29 @@ test('a worker without handlers, or with options that are not so, is refused', (
   bad({ handlers: { run }, concurency: 5 }, /no option "concurency"/)
 })
 
-test('handlers are own keys only: nobody inherits one for constructor or __proto__', () => {
+test('handlers are own keys only: constructor and __proto__ have none', () => {
   const { handlers } = resolveWorkerOptions({ handlers: { mail: () => undefined } })
   assert.deepEqual([...handlers.keys()], ['mail'])
   for (const kind of ['constructor', '__proto__', 'toString', 'hasOwnProperty'])
     assert.equal(handlers.get(kind), undefined)
+})
+
+test('tags are up to 20 texts of up to 64 characters, each once', () => {
+  const most = Array.from({ length: 20 }, (_, i) => `${i} ${'🚂'.repeat(60)}`)
+  assert.deepEqual(resolveTags('add.tags', most), most)
+  assert.deepEqual(resolveTags('add.tags', ['a', 'b', 'a']), ['a', 'b'])
+  assert.deepEqual(resolveTags('add.tags', []), [])
+  const refused: readonly [value: unknown, message: RegExp][] = [
+    ['a', /^add\.tags must be a list of up to 20 texts/],
+    [null, /^add\.tags must be/],
+    [[...most, 'one more'], /^add\.tags must be/],
+    [['a', ''], /^add\.tags\[1\]/],
+    [['x'.repeat(65)], /^add\.tags\[0\]/],
+    [['a\nb'], /^add\.tags\[0\]/],
+    [['\ud800'], /^add\.tags\[0\]/],
+    [[7], /^add\.tags\[0\]/],
+  ]
+  for (const [value, message] of refused) {
+    assert.throws(() => resolveTags('add.tags', value), { code: 'invalid_argument', message })
+  }
 })

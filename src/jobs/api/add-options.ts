@@ -1,22 +1,21 @@
 import { type Backoff, resolveBackoff } from '../../core/backoff.ts'
-import { encodeError } from '../../core/describe-error.ts'
 import type { Duration } from '../../core/duration.ts'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
 import { encodeJson } from '../../core/json.ts'
-import { duration, flag, oneOf, onlyKeys, show, text, whole } from '../../core/options.ts'
-import { type DependencyOptions, resolveDependencies } from '../dependencies/dependency.ts'
-import { type JobState, jobStates } from '../job.ts'
-import { resolveMeta } from '../job-meta.ts'
-import type { ClaimRequest, ListQuery, NewJob } from '../job-store.ts'
-import { backoffDefaults, type Outcome } from '../lifecycle.ts'
-import { parseSearch } from '../search/parse-search.ts'
-import type { SearchTerm } from '../search/search-term.ts'
-import type { AckOptions, NackOptions } from './jobs-api.ts'
+import { duration, flag, listOf, onlyKeys, refuse, show, text, whole } from '../../core/options.ts'
+import {
+  type DependencyMeta,
+  type DependencyOptions,
+  resolveDependencies,
+} from '../dependencies/dependencies.ts'
+import { encodeMeta, isTraceparent } from '../job-facts.ts'
+import type { NewJob } from '../job-store.ts'
+import { backoffDefaults } from '../lifecycle.ts'
 
 /** How a job is to be run. Every field may be left out. */
 export interface AddOptions extends DependencyOptions {
-  /** The line it waits in. @default 'default' */
+  /** @default 'default' */
   readonly queue?: string | undefined
   /** Higher goes first; any 32-bit whole number. @default 0 */
   readonly priority?: number | undefined
@@ -36,11 +35,11 @@ export interface AddOptions extends DependencyOptions {
   readonly tags?: readonly string[] | undefined
   /** What the limits of its queue count it by: a tenant, an account. @default the queue alone */
   readonly limitKey?: string | null | undefined
-  /** It waits until these have completed. @default nobody */
+  /** It waits until these jobs have completed. @default none */
   readonly after?: DependencyOptions['after']
-  /** It waits in this line before each attempt, without a worker, and runs with `job.fence`. @default none */
+  /** It waits for this lock before each attempt, without a worker, and runs with `job.fence`. @default none */
   readonly lock?: DependencyOptions['lock']
-  /** Whose doing it is, as a W3C traceparent; with `telemetry` it is the span of the add. @default none */
+  /** The W3C traceparent of its cause; with `telemetry` it is the span of the add. @default none */
   readonly trace?: string | undefined
 }
 
@@ -48,21 +47,21 @@ export interface AddOptions extends DependencyOptions {
 export interface JobToAdd extends AddOptions {
   readonly kind: string
   readonly payload?: unknown
-  /** What others of the same list may call it in their `after`. @default nothing */
+  /** The name by which other jobs of the same list refer to it in their `after`. @default none */
   readonly ref?: string | undefined
-  /** Of one that a definition made: how its payload is checked. It is kept when the job is spread into another. */
+  /** Set by a definition: checks the payload. It survives when the job is spread into another. */
   readonly [definedBy]?: PayloadCheck
-  /** Of one that was sealed elsewhere and is bound to it: the id it must have. */
+  /** Set for a payload that was sealed elsewhere: the id to which it is bound. */
   readonly [givenId]?: string
 }
 
-/** Says whether a payload, as JSON text, fits its kind; throws when it does not. `name` is how messages call the job. */
+/** Throws when a payload, as JSON text, does not fit its kind. Messages call the job `name`. */
 export type PayloadCheck = (name: string, payload: string) => Promise<unknown> | undefined
 
-/** The mark of a job that a definition made; the same in every copy of this package. */
+/** Marks a job that a definition made. Every copy of this package uses the same symbol. */
 export const definedBy: unique symbol = Symbol.for('signalbox.definedBy')
 
-/** The mark of a job that brings its id. */
+/** Marks a job that brings its id. */
 export const givenId: unique symbol = Symbol('signalbox.givenId')
 
 /** The names of the options of one job. */
@@ -84,20 +83,18 @@ export const addKeys: readonly string[] = [
 /** The same for one of a list. */
 const listedKeys: readonly string[] = ['kind', 'payload', 'ref', ...addKeys]
 const maxInstant = 8_640_000_000_000_000
-const maxSpanMs = 3_155_760_000_000
-const maxIds = 1_000
+/** A century. */
+export const maxSpanMs = 3_155_760_000_000
 const maxTimerMs = 2 ** 31 - 1
-/** A year; nothing runs longer, and an older start would only be a mistake. */
-const maxRanMs = 31_557_600_000
 
-/** Queues whose names begin so belong to Signalbox itself. */
+/** Queues with this prefix belong to Signalbox itself. */
 const reserved = 'signalbox.'
 
 export function isReserved(queue: string): boolean {
   return queue.startsWith(reserved)
 }
 
-/** Checks one job and makes it whole, with an id of its own. `name` is how messages call it. */
+/** Checks one job, fills in the defaults and gives it an id. Messages call the job `name`. */
 export function resolveNewJob(
   name: string,
   kind: unknown,
@@ -106,7 +103,7 @@ export function resolveNewJob(
   own = false,
 ): NewJob {
   const { queue, priority, uniqueKey, maxAttempts, backoff, timeoutMs } = options
-  // Hardly any job waits for anything, and every one that is added comes by here.
+  // Every added job comes by here, and hardly any has dependencies.
   const waits =
     (options.after ?? options.lock ?? null) === null ? undefined : resolveDependencies(name, options)
   return {
@@ -116,7 +113,7 @@ export function resolveNewJob(
     payload: encodeJson(`${name}.payload`, payload),
     priority:
       priority === undefined ? 0 : whole(`${name}.priority`, priority, { min: -(2 ** 31), max: 2 ** 31 - 1 }),
-    uniqueKey: uniqueKey === undefined || uniqueKey === null ? null : text(`${name}.uniqueKey`, uniqueKey),
+    uniqueKey: (uniqueKey ?? null) === null ? null : text(`${name}.uniqueKey`, uniqueKey),
     due: resolveDue(name, options),
     maxAttempts:
       maxAttempts === undefined ? 5 : whole(`${name}.maxAttempts`, maxAttempts, { min: 1, max: 1_000 }),
@@ -125,7 +122,7 @@ export function resolveNewJob(
         ? null
         : JSON.stringify(resolveBackoff(`${name}.backoff`, backoff, backoffDefaults)),
     timeoutMs:
-      timeoutMs === undefined || timeoutMs === null
+      (timeoutMs ?? null) === null
         ? null
         : duration(`${name}.timeoutMs`, timeoutMs, { min: 1, max: maxTimerMs }),
     meta: resolveMeta(name, options, waits?.meta),
@@ -137,7 +134,7 @@ export function checkAddOptions(name: string, options: object): void {
   onlyKeys(name, options, [...addKeys, 'tx', 'notify'])
 }
 
-/** Whether workers are to be told when the caller's transaction commits. */
+/** Whether workers are woken when the caller's transaction commits. */
 export function resolveNotify(name: string, { notify }: { readonly notify?: unknown }): boolean {
   return notify === undefined ? false : flag(`${name}.notify`, notify)
 }
@@ -154,7 +151,7 @@ function withoutMark(job: Partial<JobToAdd>): object {
 
 function resolveDue(name: string, { runAt, delayMs }: AddOptions): NewJob['due'] {
   if (runAt !== undefined && delayMs !== undefined) {
-    throw new SignalboxError('invalid_argument', `${name} has both runAt and delayMs; give one of them.`)
+    throw invalidArgument(`${name} has both runAt and delayMs; give one of them.`)
   }
   if (runAt !== undefined) {
     const instant = runAt instanceof Date ? runAt.getTime() : runAt
@@ -163,180 +160,49 @@ function resolveDue(name: string, { runAt, delayMs }: AddOptions): NewJob['due']
   return { delayMs: delayMs === undefined ? 0 : duration(`${name}.delayMs`, delayMs, { max: maxSpanMs }) }
 }
 
-/** A list of up to 1,000 ids of jobs. */
-export function resolveIds(name: string, value: unknown): readonly string[] {
-  if (!Array.isArray(value) || value.length > maxIds) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} takes a list of up to ${maxIds} ids of jobs, not ${show(value)}.`,
-    )
-  }
-  return value.map((id, at) => text(`${name}[${at}]`, id))
-}
-
-/** A queue's name; a reserved one only for Signalbox's `own` rooms. */
+/** A queue's name; a reserved one only for Signalbox's `own` modules. */
 export function queueName(name: string, value: unknown, own = false): string {
   const queue = text(name, value)
   if (own || !isReserved(queue)) return queue
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `${name} is ${show(queue)}; names that begin with "${reserved}" belong to Signalbox itself.`,
   )
 }
 
 export function queueNames(name: string, value: unknown, own = false): readonly string[] {
-  if (!Array.isArray(value) || value.length === 0 || value.length > 100) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} must be a list of 1 to 100 queue names, not ${show(value)}.`,
-    )
-  }
-  // Not `map`, which leaves holes as they are.
-  return [...new Set(Array.from(value, (queue, index) => queueName(`${name}[${index}]`, queue, own)))]
+  return listOf(name, value, 'queue names', { min: 1, max: 100 }, (at, queue) => queueName(at, queue, own))
 }
 
-function kindNames(name: string, value: unknown): readonly string[] {
-  if (!Array.isArray(value) || value.length === 0 || value.length > 1_000) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} must be a list of 1 to 1000 kinds, not ${show(value)}. Leave it out for all kinds.`,
-    )
-  }
-  return [...new Set(Array.from(value, (kind, index) => text(`${name}[${index}]`, kind)))]
-}
-
-/** How to claim jobs by hand. */
-export interface ClaimOptions {
-  /** @default ['default'] */
-  readonly queues?: readonly string[] | undefined
-  /** Only these kinds. @default all */
-  readonly kinds?: readonly string[] | undefined
-  /** Who is asking, for people to see. @default 'anonymous' */
-  readonly workerId?: string | undefined
-  /** How many at most. @default 1 */
-  readonly limit?: number | undefined
-  /** How long they are held without a renewal. @default 30_000 */
-  readonly leaseMs?: Duration | undefined
-}
-
-export function resolveClaim(options: ClaimOptions): ClaimRequest {
-  onlyKeys('claim', options, ['queues', 'kinds', 'workerId', 'limit', 'leaseMs'])
-  const { queues = ['default'], kinds, workerId = 'anonymous', limit = 1, leaseMs = 30_000 } = options
-  return {
-    queues: queueNames('claim.queues', queues),
-    kinds: kinds === undefined ? null : kindNames('claim.kinds', kinds),
-    workerId: text('claim.workerId', workerId),
-    limit: whole('claim.limit', limit, { min: 1, max: 1_000 }),
-    leaseMs: leaseSpan('claim.leaseMs', leaseMs),
-  }
-}
-
-/** What came of an attempt, and how long it took as its handler knows it. */
-export interface Ending {
-  readonly outcome: Outcome
-  readonly ranMs: number | null
-}
-
-/** What an ack says. */
-export function resolveAck(options: AckOptions): Ending {
-  onlyKeys('ack', options, ['tx', 'result', 'ranMs'])
-  const result = options.result === undefined ? null : encodeJson('ack.result', options.result)
-  return { outcome: { kind: 'returned', result }, ranMs: ranSpan('ack.ranMs', options.ranMs) }
-}
-
-/** What a nack says. */
-export function resolveNack(options: NackOptions): Ending {
-  onlyKeys('nack', options, [
-    ...['tx', 'error', 'retryInMs', 'backoff', 'dead', 'handBack', 'snoozeMs', 'ranMs'],
-  ])
-  const { error, retryInMs, backoff, dead = false, handBack = false, snoozeMs } = options
-  const ranMs = ranSpan('nack.ranMs', options.ranMs)
-  flag('nack.dead', dead)
-  const isFailure = dead || error !== undefined || retryInMs !== undefined || backoff !== undefined
-  if (flag('nack.handBack', handBack)) {
-    // It is nobody's fault and nobody's to delay: anything that says otherwise is a mistake.
-    if (isFailure || snoozeMs !== undefined) throw notAFailure('handBack', 'handed back')
-    return { outcome: { kind: 'interrupted', delayMs: 0 }, ranMs }
-  }
-  if (snoozeMs !== undefined) {
-    if (isFailure) throw notAFailure('snoozeMs', 'snoozed')
-    return {
-      outcome: { kind: 'snoozed', delayMs: duration('nack.snoozeMs', snoozeMs, { max: maxSpanMs }) },
-      ranMs,
-    }
-  }
-  const outcome = {
-    kind: 'threw',
-    error: encodeError(error === undefined ? 'nack' : error),
-    dead,
-    ...resolveRetry(retryInMs, backoff),
-  } as const
-  return { outcome, ranMs }
-}
-
-/** When the job is tried again, where the nack says so. */
-function resolveRetry(
-  retryInMs: NackOptions['retryInMs'],
-  backoff: NackOptions['backoff'],
-): { retryInMs?: number; backoff?: Partial<Backoff> } {
-  if (retryInMs !== undefined && backoff !== undefined) {
-    throw new SignalboxError(
-      'invalid_argument',
-      'nack has both retryInMs and backoff. Give retryInMs for one fixed wait, or backoff for a wait that grows with the attempts.',
-      { details: { option: 'nack.backoff' } },
-    )
-  }
-  if (retryInMs !== undefined) return { retryInMs: duration('nack.retryInMs', retryInMs, { max: maxSpanMs }) }
-  if (backoff === undefined) return {}
-  const whole = resolveBackoff('nack.backoff', backoff, backoffDefaults)
-  // Only what was given: the rest is the job's own.
-  const given = Object.entries(whole).filter(([key]) => backoff[key as keyof Backoff] !== undefined)
-  return { backoff: Object.fromEntries(given) }
-}
-
-function ranSpan(name: string, value: number | undefined): number | null {
-  return value === undefined ? null : whole(name, value, { max: maxRanMs })
-}
-
-function notAFailure(option: 'handBack' | 'snoozeMs', done: string): SignalboxError {
-  const others =
-    option === 'handBack'
-      ? 'error, retryInMs, backoff, snoozeMs or dead'
-      : 'error, retryInMs, backoff or dead'
-  return new SignalboxError(
-    'invalid_argument',
-    `nack has ${option} and also ${others}; a job that is ${done} has not failed. Give one of them.`,
-    { details: { option: `nack.${option}` } },
-  )
-}
-
-/** A lease lasts from 100 ms to a day: shorter ones are lost to a busy event loop, longer ones outlive their worker. */
+/** A lease lasts from 100 ms to a day. A busy event loop loses shorter ones; longer ones outlive their worker. */
 export function leaseSpan(name: string, value: unknown): number {
   return duration(name, value, { min: 100, max: 86_400_000 })
 }
 
-/** Which jobs to list. */
-export interface ListOptions {
-  readonly queue?: string | undefined
-  readonly kind?: string | undefined
-  readonly state?: JobState | undefined
-  /** Words and fields that must all hold: `kind:mail* state:dead payload.order.id:42 "relay is away"`. */
-  readonly search?: string | undefined
-  /** @default 50, at most 500 */
-  readonly limit?: number | undefined
-  /** Where the page before ended, as it said. */
-  readonly cursor?: string | null | undefined
+/** The meta text of a job that is added. Throws `invalid_argument`. */
+function resolveMeta(
+  name: string,
+  {
+    tags,
+    trace,
+    limitKey,
+  }: { readonly tags?: unknown; readonly trace?: unknown; readonly limitKey?: unknown },
+  dependsOn: DependencyMeta = {},
+): string | null {
+  const hasKey = limitKey !== undefined && limitKey !== null
+  if (tags === undefined && trace === undefined && !hasKey && Object.keys(dependsOn).length === 0) return null
+  if (trace !== undefined && !isTraceparent(trace)) {
+    const form = 'a W3C traceparent such as 00-<32 hex digits>-<16 hex digits>-01'
+    refuse(`${name}.trace`, form, trace)
+  }
+  return encodeMeta({
+    ...(tags === undefined ? {} : { tags: resolveTags(`${name}.tags`, tags) }),
+    ...(trace === undefined ? {} : { trace }),
+    ...(hasKey ? { limitKey: text(`${name}.limitKey`, limitKey) } : {}),
+    ...dependsOn,
+  })
 }
 
-export function resolveList(options: ListOptions): ListQuery & { readonly search?: readonly SearchTerm[] } {
-  onlyKeys('list', options, ['queue', 'kind', 'state', 'search', 'limit', 'cursor'])
-  const { queue, kind, state, search, limit = 50, cursor } = options
-  return {
-    ...(search === undefined ? {} : { search: parseSearch(search, 'list.search') }),
-    ...(queue === undefined ? {} : { queue: text('list.queue', queue) }),
-    ...(kind === undefined ? {} : { kind: text('list.kind', kind) }),
-    ...(state === undefined ? {} : { state: oneOf('list.state', state, jobStates) }),
-    limit: whole('list.limit', limit, { min: 1, max: 500 }),
-    ...(cursor === undefined || cursor === null ? {} : { before: text('list.cursor', cursor) }),
-  }
+/** Tags as they were given, each once. Throws `invalid_argument`. */
+export function resolveTags(name: string, value: unknown): readonly string[] {
+  return listOf(name, value, 'texts', { max: 20 }, (at, tag) => text(at, tag, { max: 64 }))
 }

@@ -128,7 +128,7 @@ test('jobs that do not run are removed, and what is no list of ids is refused', 
   const { jobs } = box
   const running = await claimOne(jobs)
   const { id } = await jobs.add('mail', {})
-  assert.deepEqual(await jobs.remove([running.id, id, 'nobody']), { removed: [id] })
+  assert.deepEqual(await jobs.remove([running.id, id, 'unknown']), { removed: [id] })
   assert.equal(await jobs.find(id), undefined)
   const tooMany = Array.from({ length: 1_001 }, () => id)
   for (const ids of [id, [''], [7], tooMany, undefined] as never[]) {
@@ -160,7 +160,7 @@ test('an ack made twice with one key gives its first answer, also when the job w
   await assert.rejects(jobs.ack({ id, token }), { code: 'lease_lost' })
 })
 
-test('what a service beside another adds for later is told of by the one that lives on', async () => {
+test('a longer-lived service wakes workers for jobs that a service beside it added for later', async () => {
   await using memory = await openMemory({ namespace: 'n', migrate: true })
   const jobs = createJobs({ store: memory.jobs, notifier: memory.notifier })
   const woken = new Promise<void>((resolve) => memory.notifier.listen(['jobs:default'], resolve))

@@ -1,28 +1,33 @@
 import { inCallerTransaction } from '../../core/caller-transaction.ts'
 import { encodeError } from '../../core/describe-error.ts'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { duration, onlyKeys, text, whole } from '../../core/options.ts'
+import { duration, listOf, onlyKeys, text, whole } from '../../core/options.ts'
+import { absentWorkers, createMembership, createWorkerVerbs } from '../../fleet/workers/index.ts'
+import { createErrorCounter, createErrorGroups } from '../attempts/error-groups.ts'
+import { readPast } from '../attempts/job-attempts.ts'
 import { bulkVerbs } from '../bulk/bulk-operations.ts'
 import { createBulkWork } from '../bulk/bulk-worker.ts'
 import { decodeClaimed, decodeJob } from '../decode-job.ts'
-import { createJobDependencies } from '../dependencies/dependencies.ts'
-import { resolveRefs } from '../dependencies/list-references.ts'
+import { createJobDependencies, resolveRefs } from '../dependencies/dependencies.ts'
 import { sealedDelayMs } from '../encryption/sealed-text.ts'
 import type { ClaimedJob } from '../job.ts'
 import { keyTaken, leaseLost, notAList, notFound, stillRuns, tooMany } from '../job-errors.ts'
-import type { Added, NewJob, Verdict } from '../job-store.ts'
-import { cancelTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
-import { backoffDefaults, type Judged, judge } from '../lifecycle.ts'
+import type { Added, ClaimedRecord, NewJob, Verdict } from '../job-store.ts'
+import { type Judged, judge } from '../lifecycle.ts'
 import { createJobLogs } from '../logs/job-logs.ts'
 import { resolveLimits } from '../queue-limits.ts'
 import { createFiring } from '../schedules/schedule-runner.ts'
 import { absentSchedules, createSchedules } from '../schedules/schedules.ts'
+import { type ListOptions, listPage, resolveList } from '../search/list-jobs.ts'
 import type { Scanned } from '../search/scan-jobs.ts'
-import { type SearchPage, searchPage } from '../search/search.ts'
+import { type SearchPage, searchPage } from '../search/scan-jobs.ts'
+import { outcomeOf } from '../telemetry/telemetry.ts'
+import { watchUnattended } from '../telemetry/unattended-queues.ts'
+import { createWorkerCompanion } from '../upkeep.ts'
+import { JobWaits } from '../waiting/job-waits.ts'
+import { waitForJob } from '../waiting/wait-for-job.ts'
 import { RunningJob } from '../worker/handler-job.ts'
 import { createWorker, type Worker } from '../worker/worker.ts'
-import { createWorkersLoop } from '../worker/workers-loop.ts'
-import { createAddBatcher } from './add-batcher.ts'
 import {
   type AddOptions,
   checkAddOptions,
@@ -30,57 +35,65 @@ import {
   definedBy,
   isReserved,
   type JobToAdd,
-  type ListOptions,
   leaseSpan,
   queueName,
-  resolveAck,
-  resolveClaim,
-  resolveIds,
-  resolveList,
-  resolveNack,
   resolveNewJob,
   resolveNotify,
 } from './add-options.ts'
-import { type Announcer, createAnnouncer } from './announcer.ts'
 import { type AnyDefinition, isDefinition } from './define-job.ts'
-import { checkHeld, type JudgedHeld, judgedOf } from './held-jobs.ts'
-import { createHandover, type Taker } from './idle-worker-handover.ts'
+import {
+  checkHeld,
+  type JudgedHeld,
+  judgedOf,
+  RecentClaims,
+  resolveAck,
+  resolveClaim,
+  resolveNack,
+} from './held-jobs.ts'
+import { type Announcer, createAddBatcher, createAnnouncer, createHandover, type Taker } from './job-adder.ts'
 import type { AddInTransaction, Ended, Jobs } from './jobs-api.ts'
-import { listPage } from './list-page.ts'
-import { checkPayloads } from './payload-checks.ts'
-import { RecentClaims } from './recent-claims.ts'
+import { cancelTopic, type JobsParts, queueTopic } from './jobs-api.ts'
+import { checkPayloads } from './schema-check.ts'
 
 const maxAddMany = 10_000
 const pruneBatch = 1_000
 
-/** What a service knows, so that another one beside it can share it. */
+/** What a service shares with those that are created beside it. */
 interface Knowledge {
   readonly announcer: Announcer
   readonly recent: RecentClaims
+  readonly waits: JobWaits
 }
 const knowledge = new WeakMap<Jobs, Knowledge>()
 
 export function createJobs(parts: JobsParts): Jobs {
   const { logs, telemetry, notifier, beside, reserved = false, contention, clock, schedules } = parts
-  const { passesSealed = false } = parts
+  const { passesSealed = false, activity, attempts } = parts
   const dependencies = createJobDependencies(parts)
   const { store } = dependencies
-  const bulkParts = parts.logs && { store, notifier, logs: parts.logs }
+  const bulkParts = parts.logs && { store, notifier, logs: parts.logs, ...(activity && { activity }) }
   const worksBulk = (parts.worksBulk ?? true) && beside === undefined && !reserved
   const bulkWork = bulkParts && worksBulk ? createBulkWork(bulkParts) : undefined
-  const loops = [
-    ...(schedules ? [createWorkersLoop(() => createFiring({ schedules, notifier }))] : []),
-    ...(dependencies.createResolver ? [createWorkersLoop(dependencies.createResolver)] : []),
-  ]
+  const companions = [
+    schedules && createWorkerCompanion(() => createFiring({ schedules, notifier, activity })),
+    dependencies.createResolver && createWorkerCompanion(dependencies.createResolver),
+    attempts && createWorkerCompanion(() => createErrorCounter(attempts)),
+    bulkWork,
+  ].filter((companion) => companion !== undefined)
   const workers = new Set<Worker & Taker>()
+  const membership =
+    parts.workers && parts.membership
+      ? { ...parts.membership, membership: createMembership({ store: parts.workers, notifier }) }
+      : undefined
   const handover = createHandover(store, workers)
   const known: Knowledge = (beside && knowledge.get(beside)) ?? {
     announcer: createAnnouncer(notifier),
     recent: new RecentClaims(),
+    waits: parts.waits ?? new JobWaits({ look: dependencies.states, notifier }),
   }
-  const { announcer, recent } = known
+  const { announcer, recent, waits } = known
   const noted = createJobLogs(store, logs)
-  const batcher = createAddBatcher(store)
+  const batcher = createAddBatcher(store, activity)
   let isClosed = false
 
   const wakeFor = (queues: Iterable<string>) => {
@@ -89,6 +102,8 @@ export function createJobs(parts: JobsParts): Jobs {
 
   const jobs: Jobs = {
     ...bulkVerbs(bulkParts, () => bulkWork?.start()),
+    ...createWorkerVerbs({ store: parts.workers ?? absentWorkers, notifier }),
+    ...createErrorGroups(attempts),
     schedules: createSchedules({ store, notifier, schedules: schedules ?? absentSchedules }),
 
     async add(
@@ -97,25 +112,25 @@ export function createJobs(parts: JobsParts): Jobs {
       options: AddOptions & AddInTransaction = {},
     ): Promise<Added> {
       checkAddOptions('add', options)
-      const tells = resolveNotify('add', options)
+      const notifies = resolveNotify('add', options)
       const job = isDefinition(kind)
         ? await resolveDefined(kind, payload, options)
         : resolveNewJob('add', kind, payload, options, reserved)
       return inCallerTransaction(store, options.tx, async () => {
         if (job.dependsOn) await dependencies.checkDependencies([job], options.tx, () => 'add')
-        if (telemetry === undefined) return putOne(job, options.tx, tells)
+        if (telemetry === undefined) return putOne(job, options.tx, notifies)
         return (
-          await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx, tells)])
+          await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx, notifies)])
         )[0]!
       })
     },
 
     async addMany(list, options = {}) {
       onlyKeys('addMany', options, ['tx', 'notify'])
-      const tells = resolveNotify('addMany', options)
+      const notifies = resolveNotify('addMany', options)
       if (!Array.isArray(list)) throw notAList(list)
       if (list.length > maxAddMany) throw tooMany(list.length, maxAddMany)
-      // Not `map`, which leaves holes as they are.
+      // Not `map`, which skips holes.
       const given = Array.from(list as readonly JobToAdd[], (job, index) => {
         const name = `addMany[${index}]`
         checkJobToAdd(name, job)
@@ -127,8 +142,9 @@ export function createJobs(parts: JobsParts): Jobs {
       const schemas = Array.from(list as readonly JobToAdd[], (job) => job[definedBy])
       const put = async (all: readonly NewJob[]) => {
         const added = await store.add(all, options.tx)
+        activity?.added(all, added)
         if (options.tx === undefined) announcer.announce(all)
-        else if (tells) await tellAtCommit(options.tx, all)
+        else if (notifies) await wakeAtCommit(options.tx, all)
         return added
       }
       return inCallerTransaction(store, options.tx, async () => {
@@ -141,36 +157,39 @@ export function createJobs(parts: JobsParts): Jobs {
     async claim(options = {}) {
       const records = await store.claim(resolveClaim(options))
       const claimed: ClaimedJob[] = []
+      const begun: ClaimedRecord[] = []
       const parked: Verdict[] = []
       let sealed: unknown
       for (const record of records) {
         try {
           claimed.push(decodeClaimed(record, passesSealed))
+          // A request that is repeated by its key gets the same claim again.
+          if (recent.find(record.id, record.token) === undefined) begun.push(record)
         } catch (error) {
-          const judged = { ...record, backoff: backoffDefaults }
-          // Somebody else may have the key: it waits for them and burns no attempt.
+          // Another worker may have the key: the job waits for it and uses up no attempt.
           if (isSignalboxError(error, 'payload_sealed')) {
             sealed = error
-            parked.push(judge(judged, { kind: 'snoozed', delayMs: sealedDelayMs }))
-          } else parked.push(judge(judged, { kind: 'threw', error: encodeError(error), dead: true }))
+            parked.push(judge(record, { kind: 'snoozed', delayMs: sealedDelayMs }))
+          } else parked.push(judge(record, { kind: 'threw', error: encodeError(error), dead: true }))
         }
       }
       if (parked.length > 0) await store.settle(parked)
-      // Whoever gets others is not held up; whoever gets none has to know why.
+      // A caller that gets other jobs works on them; one that gets none must know why.
       if (sealed !== undefined && claimed.length === 0) throw sealed
       recent.remember(claimed)
+      for (const record of begun) activity?.started(record)
       return claimed
     },
 
     async ack(job, options = {}) {
-      // In a handler its worker must know of it, as if the job itself had been asked.
+      // Inside a handler the worker must notice, so this is the same as `job.ack`.
       if (job instanceof RunningJob) return job.ack(options)
       const { outcome, ranMs } = resolveAck(options)
       const { id, token } = checkHeld(job)
-      // Where it was claimed here nothing has to be asked; a nack must also know of a cancellation request.
+      // A job that was claimed here needs no look-up. A nack does: it must see a cancellation request.
       return inCallerTransaction(store, options.tx, async () => {
         const judged = recent.find(id, token) ?? (await judgedOf(store, job))
-        const ended = await write(judge(judged, outcome, ranMs), options.tx)
+        const ended = await write(judged, judge(judged, outcome, ranMs), options.tx)
         recent.forget(job.id)
         return ended
       })
@@ -181,15 +200,16 @@ export function createJobs(parts: JobsParts): Jobs {
       const { outcome, ranMs } = resolveNack(options)
       return inCallerTransaction(store, options.tx, async () => {
         const judged = await judgedOf(store, job)
+        const known = recent.find(job.id, job.token) ?? judged
         const verdict = judge(judged, outcome, ranMs)
-        // Where it would come back the store ends it itself when that was asked for; death must ask first.
+        // A job that comes back is cancelled by the store, if that was requested. A death must check first.
         if (!judged.cancelRequested && (verdict.state !== 'dead' || !(await isUnwanted(judged)))) {
-          const ended = await write(verdict, options.tx)
+          const ended = await write(known, verdict, options.tx)
           if (options.tx === undefined) comesBack(judged, verdict)
           return ended
         }
         const error = outcome.kind === 'threw' ? outcome.error : null
-        return write(judge(judged, { kind: 'cancelled', error }, ranMs), options.tx)
+        return write(known, judge(judged, { kind: 'cancelled', error }, ranMs), options.tx)
       })
     },
 
@@ -203,14 +223,21 @@ export function createJobs(parts: JobsParts): Jobs {
     async find(id) {
       const record = await store.find(text('find.id', id))
       if (record === undefined) return undefined
-      const [progress, around] = await Promise.all([noted.progressOf(record), dependencies.around(record.id)])
+      const [progress, around, past] = await Promise.all([
+        noted.progressOf(record),
+        dependencies.around(record.id),
+        readPast(record.id, attempts, parts.dependencies?.store),
+      ])
       return {
         ...decodeJob(record, passesSealed),
         progress,
         snoozeCount: record.snoozeCount,
         ...around,
+        ...past,
       }
     },
+
+    wait: async (id, options = {}) => waitForJob({ store, waits, passesSealed }, id, options),
 
     logs: noted.logs,
     note: async (job, options) => noted.note(checkHeld(job), options),
@@ -222,8 +249,11 @@ export function createJobs(parts: JobsParts): Jobs {
     },
 
     async cancel(id) {
+      // The answer does not say whether it was this call that ended the job.
+      const before = activity && (await store.find(text('cancel.id', id)))
       const answer = await store.cancel(text('cancel.id', id))
       if (answer === undefined) throw notFound(id)
+      if (before?.finishedAt === null && answer.state === 'cancelled') activity?.cancelled(before)
       if (answer.cancelRequested) notifier.wake(cancelTopic)
       return answer
     },
@@ -274,65 +304,74 @@ export function createJobs(parts: JobsParts): Jobs {
       onlyKeys('prune', options, ['olderThanMs'])
       const olderThanMs = duration('prune.olderThanMs', options.olderThanMs)
       await noted.prune(olderThanMs)
-      // In small bites, each a transaction of its own, so that pruning millions holds nobody up.
-      const pruned = await inBites(() => store.prune({ olderThanMs, limit: pruneBatch }))
-      await inBites(() => dependencies.prune(pruneBatch))
+      // In small batches, each its own transaction, so that pruning millions delays no other call.
+      const pruned = await inBatches(() => store.prune({ olderThanMs, limit: pruneBatch }))
+      await inBatches(() => dependencies.prune(pruneBatch))
+      if (attempts) await inBatches(() => attempts.prune({ olderThanMs, limit: pruneBatch }))
       return { pruned }
     },
 
     async remove(ids) {
-      return { removed: await store.remove(resolveIds('remove', ids)) }
+      return { removed: await store.remove(listOf('remove', ids, 'ids of jobs', { max: 1_000 }, text)) }
     },
 
     wake: (queue) => notifier.wake(queueTopic(queueName('wake.queue', queue, reserved))),
 
     worker(options) {
-      // Nobody would stop it any more.
       if (isClosed)
         throw new SignalboxError('closed', 'This box was closed; open another and make workers there.')
       const own = {
         ...{ store, notifier, reserved },
         ...(logs && { logs }),
         ...(telemetry && { telemetry }),
+        ...(activity && { activity }),
         ...(contention && { contention }),
         ...(clock && { clock }),
+        release: parts.release ?? null,
       }
-      const worker = createWorker(own, options, () => {
+      const onStopped = () => {
         workers.delete(worker)
-        for (const loop of loops) loop.leave(worker)
-        bulkWork?.leave(worker)
-      })
+        for (const companion of companions) companion.leave(worker)
+      }
+      const worker = createWorker(own, options, { onStopped, membership })
+      if (activity !== undefined && parts.workers !== undefined && membership !== undefined)
+        watchUnattended(worker, options.queues ?? ['default'], { workers: parts.workers, activity })
       workers.add(worker)
-      for (const loop of loops) loop.join(worker)
-      bulkWork?.join(worker)
+      for (const companion of companions) companion.join(worker)
       return worker
     },
 
     async [Symbol.asyncDispose]() {
       isClosed = true
-      if (beside === undefined) announcer.close()
+      if (beside === undefined) {
+        announcer.close()
+        waits.close()
+      }
       await Promise.all([...workers].map((worker) => worker.stop()))
-      await Promise.all(loops.map((loop) => loop.close()))
-      await bulkWork?.close()
+      await Promise.all(companions.map((companion) => companion.close()))
     },
   }
   knowledge.set(jobs, known)
   return jobs
 
-  async function putOne(job: NewJob, tx: unknown, tells: boolean): Promise<Added> {
+  async function putOne(job: NewJob, tx: unknown, notifies: boolean): Promise<Added> {
     if (tx !== undefined) {
       const [added] = await store.add([job], tx)
-      if (tells && !added!.duplicate) await tellAtCommit(tx, [job])
+      activity?.added([job], [added!])
+      if (notifies && !added!.duplicate) await wakeAtCommit(tx, [job])
       return added!
     }
-    if (!job.dependsOn && batcher.isIdle && (await handover.tryTo(job)))
-      return { id: job.id, duplicate: false }
+    if (!job.dependsOn && batcher.isIdle && (await handover.tryTo(job))) {
+      const added = { id: job.id, duplicate: false }
+      activity?.added([job], [added])
+      return added
+    }
     const added = await batcher.add(job)
     if (!added.duplicate) announcer.announce([job])
     return added
   }
 
-  async function tellAtCommit(tx: unknown, added: readonly NewJob[]): Promise<void> {
+  async function wakeAtCommit(tx: unknown, added: readonly NewJob[]): Promise<void> {
     const queues = new Set(added.map(({ queue }) => queue))
     await notifier.wakeAtCommit?.(tx, [...queues].map(queueTopic))
   }
@@ -348,27 +387,36 @@ export function createJobs(parts: JobsParts): Jobs {
     return record
   }
 
-  async function write(verdict: Verdict, tx: unknown): Promise<Ended> {
+  async function write(
+    held: Omit<JudgedHeld, 'cancelRequested'>,
+    verdict: Verdict,
+    tx: unknown,
+  ): Promise<Ended> {
     const took = tx === undefined ? (await store.settle([verdict]))[0] : await store.settleIn(tx, verdict)
     if (!took) throw leaseLost(verdict.jobId)
+    const { queue, kind, claimedAt } = held
+    if (activity !== undefined && queue !== undefined && kind !== undefined) {
+      const ranMs = verdict.ranMs ?? (claimedAt === null ? null : performance.now() - claimedAt)
+      activity.ended({ queue, kind }, outcomeOf(held, verdict), ranMs)
+    }
     return { state: verdict.state }
   }
 
-  /** Workers elsewhere hear of it as of a new job: whoever gave it back may be about to leave. */
+  /** Wakes workers as for a new job: the caller that gave it back may be about to stop. */
   function comesBack({ queue }: JudgedHeld, { state, delayMs }: Verdict): void {
     if (queue !== undefined && state !== 'dead') announcer.announce([{ queue, due: { delayMs } }])
   }
 
-  /** Whether somebody wants it cancelled, as the store knows it now. */
+  /** Whether its cancellation was requested, by the store's present state. */
   async function isUnwanted({ id }: Judged): Promise<boolean> {
     return (await store.find(id))?.cancelRequested === true
   }
 }
 
-/** As often as there is a whole bite; answers how much it was. */
-async function inBites(bite: () => Promise<number>): Promise<number> {
+/** Repeats while a batch is full. Returns the sum. */
+async function inBatches(batch: () => Promise<number>): Promise<number> {
   for (let sum = 0; ; ) {
-    const count = await bite()
+    const count = await batch()
     sum += count
     if (count < pruneBatch) return sum
   }

@@ -11,7 +11,7 @@ import type { HandledJob } from '../worker/worker-options.ts'
 import { createJobs } from './create-jobs.ts'
 import { defineJob } from './define-job.ts'
 import type { Jobs } from './jobs-api.ts'
-import type { SchemaIssue, SchemaResult, StandardSchema } from './standard-schema.ts'
+import type { SchemaIssue, SchemaResult, StandardSchema } from './schema-check.ts'
 
 /** A hand-written schema. */
 function schemaOf<Input, Output = Input>(
@@ -32,7 +32,7 @@ async function aBench(): Promise<Bench> {
   const jobs = createJobs({ store: memory.jobs, notifier: memory.notifier })
   return {
     jobs,
-    /** Runs one attempt of whatever is due. */
+    /** Runs one attempt of the next due job. */
     async run(handlers, id) {
       await using worker = jobs.worker({ handlers, pollMs: 20 })
       const over = ['completed', 'failed'] as const
@@ -151,7 +151,7 @@ test('a job of a definition is still checked when it was spread into another', a
   assert.equal((await bench.jobs.addMany([{ ...mail.job({ to: 'ada' }), priority: 2 }])).length, 1)
 })
 
-test('a schema sees the payload as the store will give it back, in a copy of its own', async () => {
+test('a schema gets a copy of the payload, as the store will return it', async () => {
   await using bench = await aBench()
   const given = { keep: 1, gone: undefined, list: [1] }
   const seen: unknown[] = []

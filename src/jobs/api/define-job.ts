@@ -1,50 +1,63 @@
 import type { Duration } from '../../core/duration.ts'
 import { SignalboxError } from '../../core/errors.ts'
-import { duration, onlyKeys, show, text } from '../../core/options.ts'
+import { duration, onlyKeys, refuse, text } from '../../core/options.ts'
 import { unfit } from '../job-errors.ts'
+import { notForEach } from '../worker/handler-batch.ts'
 import { type HandlerJob, withPayload } from '../worker/handler-job.ts'
 import {
+  type BatchHandler,
+  type BatchSpec,
   type HandledJob,
   type Handler,
   type HandlerContext,
   resolveHandler,
 } from '../worker/worker-options.ts'
 import { type AddOptions, addKeys, definedBy, type JobToAdd, resolveNewJob } from './add-options.ts'
-import { fitBatch } from './batch-schema-check.ts'
-import { askSchema, type Fit, tellIssues } from './schema-check.ts'
-import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.ts'
+import {
+  askSchema,
+  exportSchema,
+  type Fit,
+  type SchemaInput,
+  type SchemaOutput,
+  type StandardSchema,
+  tellIssues,
+} from './schema-check.ts'
 
 /**
- * A kind of job with its schema: who adds it and who does it cannot mean different payloads.
+ * A kind of job with its schema, so that producers and workers agree on the payload.
  *
- *     add ── the schema looks at it ──▶ kept as it was given ──▶ the schema looks again ──▶ handler gets what it made
- *       └── does not fit: invalid_argument, nothing written        └── does not fit: dead, invalid_payload
+ *     add ── the schema checks ──▶ stored as given ──▶ the schema checks again ──▶ the handler gets the schema's output
+ *       └── does not fit: invalid_argument, nothing written   └── does not fit: dead, invalid_payload
  *
- * What is kept is the schema's **input**, not its output. A job may lie for days and be run by a newer program: its
- * own schema then makes its own output of it, with its own defaults. An output may not even be JSON (a Date, a Map, a
- * class), and run through the schema twice it need not fit (`'5' → 5`). So what a schema makes is made once, where it
- * is used. When it is added, the schema sees the payload as it will be read back from the store, in a copy of its own:
- * what passed there passes later, as long as the schema stays the same.
+ * Signalbox stores the schema's **input**, not its output. A job may wait for days and be run by a newer program, whose
+ * schema then applies its defaults. An output may not be JSON (a Date, a Map, a class), and a second run through the
+ * schema may refuse it (`'5' → 5`). At the add, the schema sees a copy as the store will return it: a payload that passes
+ * there passes later, as long as the schema stays the same.
  */
 export interface JobDefinition<Kind extends string = string, Input = unknown, Output = Input> {
   readonly kind: Kind
-  /** One job for `addMany`, with the definition's options where none are given. Nothing is checked before it is added. */
+  /** One job for `addMany`, with the definition's options as defaults. It is checked when it is added. */
   job(payload: Input, options?: AddOptions): JobToAdd
-  /** The handler for a worker's list: its `job.payload` is what the schema made of what was kept. */
+  /** The handler for a worker; its `job.payload` is the schema's output. */
   handle(handler: Handler<Output>): HandledJob
-  /** What the schema makes of a payload, for jobs claimed by hand. Throws `invalid_payload`, `schema_failed`. */
+  /** The schema's output for a payload, for jobs claimed by hand. Throws `invalid_payload`, `schema_failed`. */
   check(payload: unknown): Promise<Output>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a definition is for is nobody's business who only passes it on.
+// biome-ignore lint/suspicious/noExplicitAny: code that only passes a definition on does not know its payload.
 export type AnyDefinition = JobDefinition<string, any, any>
 
-/** What a kind is defined by: its schema, and options for every job of it that says nothing else. */
+/** The schema of a kind, and default options for its jobs. */
 export interface DefineOptions<Schema extends StandardSchema = StandardSchema>
   extends Omit<AddOptions, 'runAt' | 'after'> {
-  /** Of any library that speaks Standard Schema v1: zod, valibot, arktype, or your own. */
+  /** From any library with Standard Schema v1: zod, valibot, arktype, or your own. */
   readonly schema: Schema
-  /** How long a schema that answers later may take. @default 5_000 */
+  /**
+   * The payload's JSON Schema, which workers of the kind show to operators. @default the schema's own export, where its
+   * library has one (Standard JSON Schema); else none
+   */
+  readonly jsonSchema?: Readonly<Record<string, unknown>> | undefined
+  /** How long an asynchronous schema may take. @default 5_000 */
   readonly schemaTimeoutMs?: Duration | undefined
 }
 
@@ -56,18 +69,22 @@ export function defineJob<const Kind extends string, Schema extends StandardSche
   text('defineJob.kind', kind)
   onlyKeys('defineJob', options, [
     'schema',
+    'jsonSchema',
     'schemaTimeoutMs',
     ...addKeys.filter((key) => key !== 'runAt' && key !== 'after'),
   ])
-  const { schema, schemaTimeoutMs = 5_000, ...defaults } = options
+  const { schema, jsonSchema, schemaTimeoutMs = 5_000, ...defaults } = options
   checkSchema(schema)
+  if (jsonSchema !== undefined && (typeof jsonSchema !== 'object' || jsonSchema === null))
+    refuse('defineJob.jsonSchema', 'a JSON Schema, as an object', jsonSchema)
   const timeoutMs = duration('defineJob.schemaTimeoutMs', schemaTimeoutMs, { min: 1, max: 600_000 })
-  // Only to refuse here what every add would be refused for.
+  // Refuses here what every add would refuse.
   resolveNewJob('defineJob', kind, null, defaults)
-  return new Definition(kind, schema as StandardSchema<unknown, SchemaOutput<Schema>>, timeoutMs, defaults)
+  const checking = schema as StandardSchema<unknown, SchemaOutput<Schema>>
+  return new Definition(kind, { schema: checking, jsonSchema }, timeoutMs, defaults)
 }
 
-/** Whether it is a definition, by its shape: another copy of this package may have made it. */
+/** Checks the shape: another copy of this package may have made the definition. */
 export function isDefinition(value: unknown): value is AnyDefinition {
   if (typeof value !== 'object' || value === null) return false
   const { kind, job, handle } = value as Partial<AnyDefinition>
@@ -77,12 +94,22 @@ export function isDefinition(value: unknown): value is AnyDefinition {
 class Definition<Kind extends string, Input, Output> implements JobDefinition<Kind, Input, Output> {
   readonly kind: Kind
   readonly #schema: StandardSchema<unknown, Output>
+  readonly #jsonSchema: unknown
   readonly #timeoutMs: number
   readonly #defaults: AddOptions
 
-  constructor(kind: Kind, schema: StandardSchema<unknown, Output>, timeoutMs: number, defaults: AddOptions) {
+  constructor(
+    kind: Kind,
+    {
+      schema,
+      jsonSchema,
+    }: { readonly schema: StandardSchema<unknown, Output>; readonly jsonSchema: unknown },
+    timeoutMs: number,
+    defaults: AddOptions,
+  ) {
     this.kind = kind
     this.#schema = schema
+    this.#jsonSchema = jsonSchema
     this.#timeoutMs = timeoutMs
     this.#defaults = defaults
   }
@@ -93,6 +120,16 @@ class Definition<Kind extends string, Input, Output> implements JobDefinition<Ki
   }
 
   handle(handler: Handler<Output>): HandledJob {
+    const [schema, jsonSchema] = [this.#schema, this.#jsonSchema]
+    return {
+      ...this.#handled(handler),
+      get jsonSchema() {
+        return jsonSchema ?? exportSchema(schema)
+      },
+    }
+  }
+
+  #handled(handler: Handler<Output>): HandledJob {
     const spec = resolveHandler(`the handler of "${this.kind}"`, handler)
     if (spec.batch !== undefined) {
       return { kind: this.kind, handler: fitBatch(this.kind, spec, (payload) => this.#ask(payload)) }
@@ -105,7 +142,7 @@ class Definition<Kind extends string, Input, Output> implements JobDefinition<Ki
       const fit = this.#ask(job.payload)
       if (!(fit instanceof Promise)) return begin(job, context, fit)
       return fit.then((later) => {
-        // Its time may be up by now, or its lease lost; then the work must not begin.
+        // The attempt may have timed out or lost its lease meanwhile; then the handler must not start.
         context.signal.throwIfAborted()
         return begin(job, context, later)
       })
@@ -128,7 +165,7 @@ class Definition<Kind extends string, Input, Output> implements JobDefinition<Ki
     return askSchema(this.kind, this.#schema, payload, this.#timeoutMs)
   }
 
-  /** A promise only when the schema answers later. */
+  /** Returns a promise only if the schema does. */
   #checkAdded(name: string, encoded: string): Promise<unknown> | undefined {
     const judge = (fit: Fit<Output>): undefined => {
       if (fit.fits) return
@@ -149,18 +186,54 @@ function checkSchema(schema: unknown): void {
   const standard: unknown = isThing ? (schema as Partial<StandardSchema>)['~standard'] : undefined
   const { version, validate } = (standard ?? {}) as Partial<StandardSchema['~standard']>
   if (version === 1 && typeof validate === 'function') return
-  throw new SignalboxError(
-    'invalid_argument',
-    `defineJob.schema must be a Standard Schema v1, such as one of zod, valibot or arktype, not ${isThing ? 'something without "~standard"' : show(schema)}.`,
-    { details: { option: 'defineJob.schema' } },
-  )
+  refuse('defineJob.schema', 'a Standard Schema v1, such as one of zod, valibot or arktype', schema)
 }
 
-/** What is given goes before what is defined; an option that is undefined counts as not given. */
+/** Given options replace defaults; an undefined option counts as not given. */
 function merge(defaults: AddOptions, given: AddOptions): AddOptions {
   const merged: Record<string, unknown> = { ...defaults }
-  // They exclude each other, and an instant that is given is meant.
+  // The two exclude each other.
   if (given.runAt !== undefined) delete merged.delayMs
   for (const [key, value] of Object.entries(given)) if (value !== undefined) merged[key] = value
   return merged
+}
+
+/** Checks the jobs of a batch first. A job that does not fit is dead; the handler gets the others, if there are any. */
+function fitBatch<Output>(
+  kind: string,
+  spec: BatchHandler,
+  ask: (payload: unknown) => Fit<Output> | Promise<Fit<Output>>,
+): BatchSpec {
+  async function check(job: HandlerJob): Promise<HandlerJob<Output> | undefined> {
+    try {
+      const fit = await ask(job.payload)
+      if (fit.fits) return withPayload(job, fit.value)
+      endUnfit(job, unfit(job.id, kind, tellIssues('payload', fit.issues, fit.issueCount)), true)
+    } catch (error) {
+      // The schema failed; a later attempt may succeed.
+      endUnfit(job, error, false)
+    }
+    return undefined
+  }
+
+  return {
+    ...spec,
+    async runBatch(jobs: readonly HandlerJob[], context: HandlerContext) {
+      const checked = await Promise.all(jobs.map(check))
+      // The batch may have timed out or lost its leases meanwhile; then the handler must not start.
+      context.signal.throwIfAborted()
+      const fit = checked.filter((job) => job !== undefined)
+      if (fit.length === 0) return undefined
+      const returned: unknown = await spec.runBatch(fit, context)
+      if (!Array.isArray(returned)) return returned
+      // The handler returned one result per job that it saw; the caller needs them by id.
+      if (returned.length !== fit.length) throw notForEach(kind, returned.length, fit.length)
+      return new Map(fit.map((job, index) => [job.id, returned[index] as unknown]))
+    },
+  }
+}
+
+function endUnfit(job: HandlerJob, error: unknown, dead: boolean): void {
+  // If the lease is lost, there is nothing left to refuse.
+  job.nack({ error, dead }).catch(() => undefined)
 }

@@ -3,7 +3,6 @@ import { onlyKeys, whole } from '../../core/options.ts'
 import { createJobDependencies } from '../dependencies/dependencies.ts'
 import { resolveOnce } from '../dependencies/dependency-resolver.ts'
 import type { ClaimedRecord, Verdict } from '../job-store.ts'
-import type { JobsParts } from '../jobs-parts.ts'
 import { fireDue } from '../schedules/schedule-runner.ts'
 import type { Attempt } from '../worker/attempt.ts'
 import { Executor } from '../worker/executor.ts'
@@ -11,11 +10,11 @@ import type { Worker } from '../worker/worker.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions } from '../worker/worker-options.ts'
 import { TalliedWorker } from '../worker/worker-tally.ts'
 import { createJobs } from './create-jobs.ts'
-import type { Jobs } from './jobs-api.ts'
+import type { Jobs, JobsParts } from './jobs-api.ts'
 
 /**
- * Jobs whose workers do nothing by themselves, for tests: no loops, no polling, no notifiers. Somebody else says when the
- * next job is run, and is told what came of it. Claiming, handlers, verdicts and the store are the real ones.
+ * Jobs for tests: workers do nothing by themselves, without loops, polling or wake-ups. The test starts each job and gets
+ * its end. Claiming, handlers, verdicts and the store are the real ones.
  */
 export interface DrivenJobs {
   readonly jobs: Jobs
@@ -28,21 +27,21 @@ export interface DrivenJobs {
 /** One job on its way. */
 export interface DrivenRun {
   readonly job: ClaimedRecord
-  /** When its handler is done with and its end is written. Never rejects. */
+  /** Resolves when the handler has returned and the end is written. Never rejects. */
   readonly ended: Promise<DrivenEnd>
 }
 
-/** What came of a run. `error` is what its handler threw, or what was kept of it. */
+/** The end of a run. `error` is what the handler threw, or its stored form. */
 export interface DrivenEnd {
   readonly job: ClaimedRecord
   readonly state: Verdict['state'] | 'lost'
   readonly error: unknown
 }
 
-/** Nobody renews a lease here, and a test may move the clock by years while a handler runs. */
+/** No lease is renewed here, and a test may move the clock by years while a handler runs. */
 const leaseMs = 1_000 * 31_557_600_000
 
-/** How long a box that is closed waits for what still runs there, in real time. */
+/** How long a closing box waits for running handlers, in real time. */
 const closingMs = 100
 
 export function createDrivenJobs(given: JobsParts): DrivenJobs {
@@ -60,7 +59,7 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
     return undefined
   }
 
-  /** Lets jobs on that waited. What was let on, or cancelled, may be what others wait for: until none is any more. */
+  /** Unblocks waiting jobs, and repeats while that unblocks others. */
   async function resolveOnceAll(): Promise<void> {
     const { dependencies, store, notifier } = parts
     if (dependencies === undefined) return
@@ -90,13 +89,13 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
       },
       async cancel(id) {
         const answer = await inner.cancel(id)
-        // Nobody asks the store for cancellation requests here, so they are handed on.
+        // Driven workers do not poll for cancellation requests.
         if (answer.cancelRequested) for (const worker of workers) worker.cancel(id)
         return answer
       },
       async [Symbol.asyncDispose]() {
         isClosed = true
-        // Whoever wants an end to what runs has waited for it. What still runs hangs, and the test has something to say.
+        // A test waits for the ends that it needs. A handler that still runs hangs.
         await Promise.all([...workers].map((worker) => worker.stop({ graceMs: closingMs })))
         await inner[Symbol.asyncDispose]()
       },
@@ -127,7 +126,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
   readonly #executor: Executor
   /** By job and token: a job may run again before its first run was looked at, and jobs of one claim may share a token. */
   readonly #pending = new Map<string, Pending>()
-  /** Begun in one batch with another, and not told of yet. */
+  /** Begun in one batch with another, and not returned yet. */
   readonly #begunWith: DrivenRun[] = []
   #queues: readonly string[] = []
   #isStarted = false
@@ -141,7 +140,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
     this.handled = { queues: options.queues, kinds: [...options.handlers.keys()] }
     this.#executor = new Executor({
       parts,
-      // A job that is run while another one runs has a place: they may wait for each other.
+      // Without a limit: jobs that run at the same time may wait for each other.
       options: { ...options, leaseMs, concurrency: Number.MAX_SAFE_INTEGER },
       tally: this.tally,
       watch: {
@@ -150,7 +149,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
         settled: (attempt, { state }, took, error) =>
           this.#settled(attempt, { job: attempt.record, state: took ? state : 'lost', error }),
       },
-      // Nobody waits for jobs to come: a batch is what is due at the time.
+      // A batch has the jobs that are due now; it does not wait for more.
       gathering: { claim: (kind, limit) => this.#claimMore(kind, limit), rest: async () => false },
     })
   }
@@ -167,6 +166,11 @@ class DrivenWorker extends TalliedWorker implements Worker {
     return this.#executor.load
   }
 
+  get mode(): Worker['mode'] {
+    if (this.#stopped !== undefined) return 'stopped'
+    return this.#isStarted ? 'running' : 'new'
+  }
+
   async start(): Promise<void> {
     if (this.#stopped !== undefined)
       throw new SignalboxError('closed', 'This worker was stopped; make a new one.')
@@ -177,7 +181,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
     onlyKeys('stop', options, ['graceMs'])
     const graceMs = whole('stop.graceMs', options.graceMs ?? 10_000)
     this.#onStopped()
-    this.#stopped ??= this.#executor.finish(graceMs)
+    this.#stopped ??= this.#executor.finish(graceMs).then(() => this.tally.stopped('program'))
     return this.#stopped
   }
 
@@ -201,7 +205,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
     return run
   }
 
-  /** Others for the batch of the one that was begun; they are told of one by one, as if they had been begun so. */
+  /** More jobs for the batch. `beginNext` returns them one by one. */
   async #claimMore(kind: string, limit: number): Promise<readonly ClaimedRecord[]> {
     const request = { queues: this.#queues, kinds: [kind], workerId: this.workerId, limit, leaseMs }
     const jobs = await this.#parts.store.claim(request)
@@ -224,7 +228,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
     const pending = this.#pending.get(key)
     if (pending === undefined) return
     pending.hasLeft = true
-    this.#tell(key, pending)
+    this.#resolve(key, pending)
   }
 
   #settled(attempt: Attempt, end: DrivenEnd): void {
@@ -232,13 +236,13 @@ class DrivenWorker extends TalliedWorker implements Worker {
     const pending = this.#pending.get(key)
     if (pending === undefined) return
     pending.end = end
-    // What is handed back unbegun has never been there to leave.
+    // A job that was handed back before its start never left.
     if (!this.#executor.running.has(attempt)) pending.hasLeft = true
-    this.#tell(key, pending)
+    this.#resolve(key, pending)
   }
 
-  /** Both: a handler may end its job and go on, and may go before its end is written. */
-  #tell(key: string, { hasLeft, end, resolve }: Pending): void {
+  /** Resolves after both: a handler may end its job and continue, or return before the end is written. */
+  #resolve(key: string, { hasLeft, end, resolve }: Pending): void {
     if (!hasLeft || end === undefined) return
     this.#pending.delete(key)
     resolve(end)

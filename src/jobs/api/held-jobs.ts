@@ -1,46 +1,58 @@
-import { SignalboxError } from '../../core/errors.ts'
-import { text } from '../../core/options.ts'
-import { decodeBackoff } from '../decode-job.ts'
-import type { JobStore } from '../job-store.ts'
-import type { Judged } from '../lifecycle.ts'
-import type { Held } from './jobs-api.ts'
+import { type Backoff, resolveBackoff } from '../../core/backoff.ts'
+import { encodeError } from '../../core/describe-error.ts'
+import type { Duration } from '../../core/duration.ts'
+import { invalidArgument, type SignalboxError } from '../../core/errors.ts'
+import { encodeJson } from '../../core/json.ts'
+import { setNewest } from '../../core/newest-entries.ts'
+import { duration, flag, listOf, onlyKeys, text, whole } from '../../core/options.ts'
+import type { ClaimedJob } from '../job.ts'
+import type { ClaimRequest, JobStore } from '../job-store.ts'
+import { backoffDefaults, type Judged, type Outcome } from '../lifecycle.ts'
+import { leaseSpan, maxSpanMs, queueNames } from './add-options.ts'
+import type { AckOptions, Held, NackOptions } from './jobs-api.ts'
 
-/** What judging the end of a job in hand needs to know of it. */
+/** What `judge` needs to know of a held job. */
 export interface JudgedHeld extends Judged {
   readonly cancelRequested: boolean
   /** Undefined: it is gone. */
   readonly queue: string | undefined
+  readonly kind: string | undefined
+  /** When it was claimed here, by the process's clock; null: elsewhere. */
+  readonly claimedAt: number | null
 }
 
-/** From the job itself, or from the store when only id and token were kept. Throws `invalid_argument`. */
+/** Read from the job itself, or from the store if the caller kept only id and token. Throws `invalid_argument`. */
 export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promise<JudgedHeld> {
   const { id, token } = checkHeld(job)
-  const { attempt, maxAttempts, handBackCount, snoozeCount, backoff, cancelRequested = false, queue } = job
+  const {
+    attempt,
+    maxAttempts,
+    handBackCount,
+    snoozeCount,
+    backoff,
+    cancelRequested = false,
+    queue,
+    kind,
+  } = job
   if (
     attempt !== undefined &&
     maxAttempts !== undefined &&
     handBackCount !== undefined &&
     snoozeCount !== undefined &&
     backoff !== undefined &&
-    queue !== undefined
+    queue !== undefined &&
+    kind !== undefined
   ) {
-    return { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff, cancelRequested, queue }
+    const held = { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff }
+    return { ...held, cancelRequested, queue, kind, claimedAt: null }
   }
-  // But for the cancellation request, none of these change while the lease lives, and without it nothing is written. So
-  // any will do for a job that is gone, and what becomes of the verdict is the store's to say: a request made twice
-  // gets its first answer, everyone else `lease_lost`.
-  const record = (await store.find(id)) ?? gone
-  return {
-    id,
-    token,
-    attempt: record.attempt,
-    maxAttempts: record.maxAttempts,
-    handBackCount: record.handBackCount,
-    snoozeCount: record.snoozeCount,
-    backoff: decodeBackoff(record.backoff),
-    cancelRequested: record.cancelRequested,
-    queue: record.queue,
-  }
+  // Except for the cancellation request, none of these change while the lease lives, and without a lease nothing is
+  // written. So any values will do for a job that is gone: the store answers a repeated request with its first answer,
+  // and every other one with `lease_lost`.
+  const record = await store.find(id)
+  // What ended already was counted then: this is a repeated request.
+  const counted = record?.state === 'running' ? {} : { kind: undefined }
+  return { ...(record ?? gone), ...counted, id, token, claimedAt: null }
 }
 
 const gone = {
@@ -51,16 +63,155 @@ const gone = {
   backoff: null,
   cancelRequested: false,
   queue: undefined,
+  kind: undefined,
 }
 
-/** The job, if it is one that somebody claimed. Throws `invalid_argument`. */
+/** Checks that it is a claimed job. Throws `invalid_argument`. */
 export function checkHeld(job: Held): Held {
   if (typeof job !== 'object' || job === null || typeof job.token !== 'string') {
-    throw new SignalboxError(
-      'invalid_argument',
-      'This is not a claimed job: it needs the id and token that claim gave.',
-    )
+    throw invalidArgument('This is not a claimed job: it needs the id and token that claim gave.')
   }
   text('job.id', job.id)
   return job
+}
+
+/**
+ * What `judge` needs of jobs that were claimed here lately, so that an ack with only id and token needs no look-up. None
+ * of it changes while the lease lives, and without a lease nothing is written. Bounded: the oldest are forgotten.
+ */
+export class RecentClaims {
+  readonly #claims = new Map<string, Omit<JudgedHeld, 'cancelRequested'>>()
+
+  remember(jobs: readonly ClaimedJob[]): void {
+    const claimedAt = performance.now()
+    for (const {
+      id,
+      token,
+      attempt,
+      maxAttempts,
+      handBackCount,
+      snoozeCount,
+      backoff,
+      queue,
+      kind,
+    } of jobs) {
+      const judged = { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff }
+      setNewest(this.#claims, id, { ...judged, queue, kind, claimedAt }, maxClaims)
+    }
+  }
+
+  find(id: string, token: string): Omit<JudgedHeld, 'cancelRequested'> | undefined {
+    const claim = this.#claims.get(id)
+    return claim?.token === token ? claim : undefined
+  }
+
+  forget(id: string): void {
+    this.#claims.delete(id)
+  }
+}
+
+const maxClaims = 10_000
+
+/** How to claim jobs by hand. */
+export interface ClaimOptions {
+  /** @default ['default'] */
+  readonly queues?: readonly string[] | undefined
+  /** Only these kinds. @default all */
+  readonly kinds?: readonly string[] | undefined
+  /** The claimer's name, as people see it. @default 'anonymous' */
+  readonly workerId?: string | undefined
+  /** How many at most. @default 1 */
+  readonly limit?: number | undefined
+  /** How long they are held without a renewal. @default 30_000 */
+  readonly leaseMs?: Duration | undefined
+}
+
+export function resolveClaim(options: ClaimOptions): ClaimRequest {
+  onlyKeys('claim', options, ['queues', 'kinds', 'workerId', 'limit', 'leaseMs'])
+  const { queues = ['default'], kinds, workerId = 'anonymous', limit = 1, leaseMs = 30_000 } = options
+  return {
+    queues: queueNames('claim.queues', queues),
+    kinds: kinds === undefined ? null : listOf('claim.kinds', kinds, 'kinds', { min: 1, max: 1_000 }, text),
+    workerId: text('claim.workerId', workerId),
+    limit: whole('claim.limit', limit, { min: 1, max: 1_000 }),
+    leaseMs: leaseSpan('claim.leaseMs', leaseMs),
+  }
+}
+
+/** The outcome of an attempt, and how long its handler ran. */
+export interface Ending {
+  readonly outcome: Outcome
+  readonly ranMs: number | null
+}
+
+export function resolveAck(options: AckOptions): Ending {
+  onlyKeys('ack', options, ['tx', 'result', 'ranMs'])
+  const result = options.result === undefined ? null : encodeJson('ack.result', options.result)
+  return { outcome: { kind: 'returned', result }, ranMs: ranSpan('ack.ranMs', options.ranMs) }
+}
+
+const nackKeys = ['tx', 'error', 'retryInMs', 'backoff', 'dead', 'handBack', 'snoozeMs', 'ranMs']
+
+export function resolveNack(options: NackOptions): Ending {
+  onlyKeys('nack', options, nackKeys)
+  const { error, retryInMs, backoff, dead = false, handBack = false, snoozeMs } = options
+  const ranMs = ranSpan('nack.ranMs', options.ranMs)
+  flag('nack.dead', dead)
+  const isFailure = dead || error !== undefined || retryInMs !== undefined || backoff !== undefined
+  if (flag('nack.handBack', handBack)) {
+    // A hand-back is no failure and has no delay.
+    if (isFailure || snoozeMs !== undefined) throw notAFailure('handBack', 'handed back')
+    return { outcome: { kind: 'interrupted', delayMs: 0 }, ranMs }
+  }
+  if (snoozeMs !== undefined) {
+    if (isFailure) throw notAFailure('snoozeMs', 'snoozed')
+    return {
+      outcome: { kind: 'snoozed', delayMs: duration('nack.snoozeMs', snoozeMs, { max: maxSpanMs }) },
+      ranMs,
+    }
+  }
+  const outcome = {
+    kind: 'threw',
+    error: encodeError(error === undefined ? 'nack' : error),
+    dead,
+    ...resolveRetry(retryInMs, backoff),
+  } as const
+  return { outcome, ranMs }
+}
+
+/** When the job runs again, if the nack says so. */
+function resolveRetry(
+  retryInMs: NackOptions['retryInMs'],
+  backoff: NackOptions['backoff'],
+): { retryInMs?: number; backoff?: Partial<Backoff> } {
+  if (retryInMs !== undefined && backoff !== undefined) {
+    throw invalidArgument(
+      'nack has both retryInMs and backoff. Give retryInMs for one fixed wait, or backoff for a wait that grows with the attempts.',
+      'nack.backoff',
+    )
+  }
+  if (retryInMs !== undefined) return { retryInMs: duration('nack.retryInMs', retryInMs, { max: maxSpanMs }) }
+  if (backoff === undefined) return {}
+  const whole = resolveBackoff('nack.backoff', backoff, backoffDefaults)
+  // Only the given fields: the others are the job's own.
+  const given = Object.entries(whole).filter(([key]) => backoff[key as keyof Backoff] !== undefined)
+  return { backoff: Object.fromEntries(given) }
+}
+
+/** A year: an attempt that ran longer is a mistake. */
+const maxRanMs = 31_557_600_000
+
+function ranSpan(name: string, value: number | undefined): number | null {
+  return value === undefined ? null : whole(name, value, { max: maxRanMs })
+}
+
+function notAFailure(option: 'handBack' | 'snoozeMs', done: string): SignalboxError {
+  const others =
+    option === 'handBack'
+      ? 'error, retryInMs, backoff, snoozeMs or dead'
+      : 'error, retryInMs, backoff or dead'
+  return invalidArgument(
+    `nack has ${option} and also ${others}; a job that is ${done} has not failed. Give one of them.`,
+    `nack.${option}`,
+  )
 }

@@ -1,92 +1,112 @@
+import type { Contention } from '../../contention/index.ts'
 import type { Backoff } from '../../core/backoff.ts'
 import type { CallerTransaction } from '../../core/caller-transaction.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { Duration } from '../../core/duration.ts'
+import type { WorkerStore, WorkerVerbs, WorkerVia } from '../../fleet/workers/index.ts'
+import type { AttemptStore } from '../attempts/attempt-store.ts'
+import type { ErrorGroupVerbs } from '../attempts/error-groups.ts'
 import type { BulkVerbs } from '../bulk/bulk-operations.ts'
+import type { DependencyStore } from '../dependencies/dependency-store.ts'
+import type { JobLocks } from '../dependencies/job-locks.ts'
 import type { ClaimedJob, FoundJob, Job } from '../job.ts'
-import type { Added, CancelAnswer, QueueStats, Verdict } from '../job-store.ts'
+import type { Added, CancelAnswer, JobStore, QueueStats, Verdict } from '../job-store.ts'
 import type { JobLogLine, LogsOptions, NoteOptions } from '../logs/job-logs.ts'
+import type { AttemptLogStore } from '../logs/log-writer.ts'
 import type { LimitOptions, QueueLimits } from '../queue-limits.ts'
+import type { ScheduleStore } from '../schedules/schedule-store.ts'
 import type { Schedules } from '../schedules/schedules.ts'
-import type { SearchPage } from '../search/search.ts'
+import type { ListOptions } from '../search/list-jobs.ts'
+import type { SearchPage } from '../search/scan-jobs.ts'
+import type { JobActivity } from '../telemetry/job-activity.ts'
+import type { JobsTelemetry } from '../telemetry/telemetry.ts'
+import type { JobWaits } from '../waiting/job-waits.ts'
+import type { WaitedJob, WaitOptions } from '../waiting/wait-for-job.ts'
 import type { Worker } from '../worker/worker.ts'
 import type { WorkerOptions } from '../worker/worker-options.ts'
-import type { AddArguments, AddTarget } from './add-arguments.ts'
-import type { AddOptions, ClaimOptions, JobToAdd, ListOptions } from './add-options.ts'
+import type { AddOptions, JobToAdd } from './add-options.ts'
+import type { AnyDefinition, JobDefinition } from './define-job.ts'
+import type { ClaimOptions } from './held-jobs.ts'
 
 /**
- * The verbs of the room: what users, the server and the command line say to jobs. Options become plain records here,
- * the store writes them, the notifier wakes listeners after the commit.
+ * The verbs of jobs, for users, the server and the command line. They turn options into records; the store writes them;
+ * the notifier wakes workers after the commit.
  */
-export interface Jobs extends AsyncDisposable, BulkVerbs {
-  /** Jobs that are added by the clock. */
+export interface Jobs extends AsyncDisposable, BulkVerbs, ErrorGroupVerbs, WorkerVerbs {
+  /** Jobs that run at set times. */
   readonly schedules: Schedules
   /**
-   * Puts one job in line, by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the
-   * payload does not fit the definition. With `tx`, in that transaction of yours: it exists when you commit.
+   * Adds one job by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the payload
+   * does not fit the definition. With `tx`: in your transaction, so the job exists when you commit.
    */
   add<const Target extends AddTarget>(
     kind: Target,
     ...rest: AddArguments<Target, AddOptions & AddInTransaction>
   ): Promise<Added>
-  /** Puts many in line, all or none; answers in order. */
+  /** Adds many jobs, all or none. Answers in order. */
   addMany(jobs: readonly JobToAdd[], options?: AddInTransaction): Promise<readonly Added[]>
-  /** Takes due jobs in hand, each under a lease. */
+  /** Claims due jobs, each under a lease. */
   claim(options?: ClaimOptions): Promise<readonly ClaimedJob[]>
-  /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
+  /** Completes the job. Throws `lease_lost` if it is no longer yours; then nothing was written. */
   ack(job: Held, options?: AckOptions): Promise<Ended>
   /**
-   * The job failed: back in line after its back-off, or dead when no attempts are left; cancelled when that was asked
-   * for. Answers which. Throws `lease_lost`.
+   * The job failed: it runs again after its back-off, or is dead if no attempts are left, or cancelled if that was
+   * requested. Returns the state. Throws `lease_lost`.
    */
   nack(job: Held, options?: NackOptions): Promise<Ended>
-  /** Keeps the job for another `leaseMs`; answers when that ends. Throws `lease_lost`. */
+  /** Renews the lease for another `leaseMs`. Throws `lease_lost`. */
   renew(job: Held, leaseMs?: Duration): Promise<{ leaseEndsAt: number; cancelRequested: boolean }>
-  /** One job, with how far its handler says it is. */
+  /** One job, with its progress. */
   find(id: string): Promise<FoundJob | undefined>
+  /**
+   * Waits until the job has ended, or until `timeoutMs` is over: `{ status: 'ended', job }` has its result or error, and
+   * `{ status: 'timeout', job }` is how it stands. All waits of a process share their looks at the store. Throws
+   * `not_found` (also when the job is deleted meanwhile) and `closed`.
+   */
+  wait(id: string, options?: WaitOptions): Promise<WaitedJob>
   /** The log lines that handlers wrote about a job, by attempt and number. `cursor` is null at the end. */
   logs(id: string, options?: LogsOptions): Promise<{ items: readonly JobLogLine[]; cursor: string | null }>
-  /** For a job that was claimed by hand: says how far it is, and writes log lines about it. Throws `lease_lost`. */
+  /** Writes progress and log lines for a job that was claimed by hand. Throws `lease_lost`. */
   note(job: Held, options: NoteOptions): Promise<void>
   /**
-   * A page of the jobs that a search means, newest first, found among up to 50,000 jobs within about 120 ms. `stopped` says
-   * which of the two ended it; `cursor` goes on from there. Throws `invalid_argument` where it does not parse.
+   * A page of the jobs that match a search, newest first. It reads up to 50,000 jobs, for about 120 ms; `stopped` says which
+   * of the two ended it, and `cursor` continues there. Throws `invalid_argument` if the search does not parse.
    */
   list(options: ListOptions & { readonly search: string }): Promise<SearchPage>
   /**
-   * A page of jobs, newest first. `cursor` is null at the end. Jobs of Signalbox's own queues are left out unless their
-   * queue is named; where there are very many of them a page may come short, and its cursor goes on.
+   * A page of jobs, newest first. `cursor` is null at the end. Jobs of Signalbox's own queues are left out unless `queue`
+   * names one; a page may be short because of them.
    */
   list(options?: ListOptions): Promise<{ items: readonly Job[]; cursor: string | null }>
-  /** Ends a job that is not running, and asks the worker of one that is. Throws `not_found`. */
+  /** Cancels a job that is not running; of a running one it requests that. Throws `not_found`. */
   cancel(id: string): Promise<CancelAnswer>
-  /** Makes a job that ended ready again, with attempt 0. Throws `not_found`, `conflict`. */
+  /** Makes an ended job ready again, with attempt 0. Throws `not_found`, `conflict`. */
   retry(id: string): Promise<{ id: string; state: 'ready' }>
-  /** `retry` for dead jobs, oldest first; answers how many. */
+  /** `retry` for dead jobs, oldest first. */
   retryDead(options?: { queue?: string; kind?: string; limit?: number }): Promise<{ retried: number }>
   /** By queue, without Signalbox's own (`signalbox.…`). */
   stats(): Promise<readonly QueueStats[]>
-  /** Nothing of the queue is handed out until it is resumed; what runs goes on. */
+  /** No job of the queue starts until it is resumed; running jobs continue. */
   pause(queue: string): Promise<void>
   resume(queue: string): Promise<void>
   /**
-   * Sets how many of a queue's jobs may run at once and start in a time, over all processes; for the queue, and for each
-   * `limitKey` in it. Null lifts the limits. They count from the next claim on.
+   * Sets how many jobs of a queue may run at once and start in a period, over all processes: of the whole queue, and of each
+   * `limitKey`. Null removes the limits. They hold from the next claim on.
    */
   setLimits(queue: string, limits: LimitOptions | null): Promise<QueueLimits | null>
-  /** Forgets jobs that ended longer ago than that; answers how many. */
+  /** Deletes jobs that ended longer ago than that. */
   prune(options: { olderThanMs: Duration }): Promise<{ pruned: number }>
   /**
-   * Forgets up to 1,000 jobs, whether they wait or have ended, with all that is kept about them; one that runs stays.
-   * Answers those that were there and are gone.
+   * Deletes up to 1,000 jobs with their results and logs, except running ones. Returns the ids of the deleted jobs.
    */
   remove(ids: readonly string[]): Promise<{ removed: readonly string[] }>
-  /** Tells waiting workers to look now; for jobs added in a transaction of yours, after its commit. */
+  /** Wakes workers of the queue; for jobs that you added in your transaction, after its commit. */
   wake(queue: string): void
-  /** A worker on this store. It does nothing until it is started; closing the box stops it. */
+  /** Creates a worker. It does nothing until it is started; closing the box stops it. */
   worker(options: WorkerOptions): Worker
 }
 
-/** What a claim was answered with; id and token are enough. */
+/** A claimed job; id and token are enough. */
 export type Held = Pick<ClaimedJob, 'id' | 'token'> & Partial<ClaimedJob>
 
 export interface InTransaction {
@@ -96,8 +116,8 @@ export interface InTransaction {
 
 export interface AddInTransaction extends InTransaction {
   /**
-   * With `tx` on Postgres: workers are told the moment you commit, instead of finding the job by their poll. It makes
-   * commits that do so queue up behind each other, so it is not for busy tables. Without `tx` they are told anyway.
+   * With `tx` on Postgres: the commit wakes workers, which otherwise find the job by polling. Such commits wait for each
+   * other, so do not use it on busy tables. Without `tx` workers are always woken.
    * @default false
    */
   readonly notify?: boolean | undefined
@@ -113,18 +133,17 @@ export interface AckOptions extends InTransaction {
 export interface NackOptions extends InTransaction {
   /** Why: text, anything that was thrown, or any JSON value. An object is kept whole, as `error.details`. */
   readonly error?: unknown
-  /** The job runs again after so long, whatever its back-off says. */
+  /** The job runs again after this time; its back-off is ignored. */
   readonly retryInMs?: Duration | undefined
   /**
-   * The back-off after this failure, in place of the job's own; what is left out is as the job has it. The next failure
-   * follows the job's own back-off again. @default the job's
+   * The back-off after this failure only. Fields that are left out are the job's own. @default the job's
    */
   readonly backoff?: Partial<Backoff> | undefined
   /** No further attempt. */
   readonly dead?: boolean | undefined
-  /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
+  /** Makes the job ready at once and uses up no attempt, as a stopping worker does; after ten times it does. */
   readonly handBack?: boolean | undefined
-  /** Back in line after so long without burning an attempt, as often as you like. */
+  /** Makes the job ready after this time and uses up no attempt, any number of times. */
   readonly snoozeMs?: Duration | undefined
   /** How long the handler ran, so that `startedAt` is its real start. @default since the claim */
   readonly ranMs?: number | undefined
@@ -134,3 +153,83 @@ export interface NackOptions extends InTransaction {
 export interface Ended {
   readonly state: Verdict['state']
 }
+
+/** A job is added by its kind or by its definition. */
+export type AddTarget = string | AnyDefinition
+
+/**
+ * The arguments of `add` behind the kind or the definition. With one signature instead of two overloads, the compiler
+ * names the field of a payload that does not fit.
+ */
+export type AddArguments<Target extends AddTarget, Options> = [Target] extends [
+  JobDefinition<string, infer Input, infer _>,
+]
+  ? [payload: Input, options?: Options]
+  : [payload?: unknown, options?: Options]
+
+/** The parts of the module, from an engine. */
+export interface JobsParts {
+  readonly store: JobStore
+  readonly notifier: JobsNotifier
+  /** Where logs and progress are kept. @default they are not kept */
+  readonly logs?: AttemptLogStore
+  /** Where attempts that failed are read, and counted in groups. @default nowhere */
+  readonly attempts?: AttemptStore
+  /**
+   * A longer-lived service of the same queues, which wakes workers for jobs that are added here and fall due later: a server
+   * creates a short-lived service per request. @default this service does
+   */
+  readonly beside?: Jobs
+  /** For Signalbox's own modules: allows queues named `signalbox.…`. @default false */
+  readonly reserved?: boolean
+  /** Records how long workers wait for the store, and jobs for a slot. @default not recorded */
+  readonly contention?: Contention
+  /** Whether bulk operations run here, once one began here or a worker runs. @default true */
+  readonly worksBulk?: boolean
+  /** The dependencies of jobs, and their locks. @default the job store handles both */
+  readonly dependencies?: { readonly store: DependencyStore; readonly locks: JobLocks }
+  /** Whether waiting jobs are unblocked here, once a worker runs. @default true */
+  readonly resolvesDependencies?: boolean
+  /** Its waits for jobs. @default waits on the store */
+  readonly waits?: JobWaits
+  /** Where schedules are kept; boxes with workers run them. @default nowhere */
+  readonly schedules?: ScheduleStore
+  /**
+   * For servers: passes sealed data on as it is stored, to boxes that may have the key. @default false
+   */
+  readonly passesSealed?: boolean
+  /** Makes spans and metrics of adds and runs. @default none */
+  readonly telemetry?: JobsTelemetry
+  /** Where workers keep their rows. @default nowhere */
+  readonly workers?: WorkerStore
+  /** Lists the workers that are made here in `workers`. @default they are not listed */
+  readonly membership?: { readonly via: WorkerVia }
+  /** The version of the user's program, for workers without a `release` of their own. @default none */
+  readonly release?: string | null
+  /** Counts what happens to jobs here. @default not counted */
+  readonly activity?: JobActivity
+  /** The clock of attempts and their time-outs. @default the system's */
+  readonly clock?: Clock
+}
+
+/** The part of a backend's notifier that jobs use. */
+export interface JobsNotifier {
+  wake(topic: string): void
+  /** Where the engine can: wakes when the caller's transaction commits. */
+  wakeAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
+  listen(topics: readonly string[], heard: () => void): () => void
+}
+
+/** The topic that wakes the workers of a queue. */
+export function queueTopic(queue: string): string {
+  return `jobs:${queue}`
+}
+
+/** The topic of cancellation requests. */
+export const cancelTopic = 'jobs.cancel'
+
+/** The topic of schedules that were set or resumed. */
+export const schedulesTopic = 'jobs.schedules'
+
+/** The topic of jobs that wait for others or for a lock. */
+export const dependenciesTopic = 'jobs.dependencies'

@@ -1,28 +1,29 @@
 import { systemClock } from '../../core/clock.ts'
 import { describeError } from '../../core/describe-error.ts'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import type { SchemaIssue, StandardSchema } from './standard-schema.ts'
+import type { NewJob } from '../job-store.ts'
+import type { PayloadCheck } from './add-options.ts'
 
 /**
- * Asks a schema whether a value fits. The schema is somebody else's code: it may answer at once or later, throw, never
- * answer, or answer nonsense, and each of these ends here as a value or as one typed error (`schema_failed`).
+ * Asks a schema whether a value fits. The schema is foreign code: it may return a promise, throw, never answer, or return
+ * the wrong type. Each case ends here as a value or as one error (`schema_failed`).
  */
 export type Fit<Output> =
   | { readonly fits: true; readonly value: Output }
   | { readonly fits: false; readonly issues: readonly FoundIssue[]; readonly issueCount: number }
 
-/** One thing that is wrong with a payload; `path` is written as in code, and empty for the whole. */
+/** One error in a payload. `path` is written as in code, and empty for the whole payload. */
 export interface FoundIssue {
   readonly path: string
   readonly message: string
 }
 
-/** Of a payload that is wrong all over, the first ones say enough. */
+/** The first issues are enough. */
 const maxIssues = 20
 const maxPathSteps = 40
 const maxText = 200
 
-/** A promise only when the schema answers with one; then it is waited for up to `timeoutMs`. */
+/** Returns a promise only if the schema does; it is awaited for up to `timeoutMs`. */
 export function askSchema<Output>(
   kind: string,
   schema: StandardSchema<unknown, Output>,
@@ -50,7 +51,7 @@ function waitFor<Output>(
       systemClock.clearTimeout(timer)
       step()
     }
-    // By way of Promise: a foreign thenable may throw when it is called, or call back twice.
+    // Through Promise: a foreign thenable may throw when it is called, or call back twice.
     Promise.resolve(answer)
       .then((given) => readAnswer<Output>(kind, given))
       .then(
@@ -73,7 +74,7 @@ function readAnswer<Output>(kind: string, answer: unknown): Fit<Output> {
     if (!('value' in answer)) throw nonsense(kind)
     return { fits: true, value: answer.value as Output }
   }
-  // Issues are there, so it does not fit, also when the list is empty.
+  // A list of issues means that it does not fit, even if the list is empty.
   if (!Array.isArray(issues)) throw nonsense(kind)
   const found = Array.from(issues.slice(0, maxIssues) as SchemaIssue[], readIssue)
   return { fits: false, issues: found, issueCount: issues.length }
@@ -99,7 +100,7 @@ function clip(text: string): string {
   return text.length > maxText ? `${text.slice(0, maxText).toWellFormed()}…` : text
 }
 
-/** The issues as a message tells them; `payload` is how it calls the whole. */
+/** The issues in words; `payload` names the whole value. */
 export function tellIssues(payload: string, issues: readonly FoundIssue[], issueCount: number): string {
   const told = issues.slice(0, 5).map(({ path, message }) => {
     const where = path === '' || path.startsWith('[') ? `${payload}${path}` : `${payload}.${path}`
@@ -113,7 +114,7 @@ function failed(kind: string, error: unknown): SignalboxError {
   if (isSignalboxError(error, 'schema_failed')) return error
   return new SignalboxError(
     'schema_failed',
-    `The schema of the kind "${kind}" threw instead of answering (${clip(describeError(error).message)}). Mend it, so that it answers with issues.`,
+    `The schema of the kind "${kind}" threw instead of returning issues (${clip(describeError(error).message)}). Fix the schema.`,
     { cause: error, details: { kind } },
   )
 }
@@ -121,7 +122,7 @@ function failed(kind: string, error: unknown): SignalboxError {
 function tooSlow(kind: string, timeoutMs: number): SignalboxError {
   return new SignalboxError(
     'schema_failed',
-    `The schema of the kind "${kind}" did not answer in ${timeoutMs} ms. Mend it, or raise schemaTimeoutMs in defineJob.`,
+    `The schema of the kind "${kind}" did not answer in ${timeoutMs} ms. Fix it, or raise schemaTimeoutMs in defineJob.`,
     { details: { kind, timeoutMs } },
   )
 }
@@ -133,3 +134,68 @@ function nonsense(kind: string): SignalboxError {
     { details: { kind } },
   )
 }
+
+/** How many asynchronous schemas are asked at once. */
+const checksAtOnce = 100
+
+/** Asks the schemas of those that have one, before anything is written. */
+export async function checkPayloads(
+  checks: readonly (PayloadCheck | undefined)[],
+  records: readonly NewJob[],
+): Promise<void> {
+  let waiting: Promise<unknown>[] = []
+  for (const [index, check] of checks.entries()) {
+    const checked = check?.(`addMany[${index}]`, records[index]!.payload)
+    if (checked === undefined) continue
+    // Another check may be refused first; then this rejection must not be unhandled.
+    checked.catch(() => undefined)
+    if (waiting.push(checked) < checksAtOnce) continue
+    await Promise.all(waiting)
+    waiting = []
+  }
+  await Promise.all(waiting)
+}
+
+/**
+ * Standard Schema v1 (standardschema.dev): the one property by which zod, valibot, arktype and others can be asked the
+ * same question. Written out here, so that no library has to be installed for it.
+ */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>
+    /** Standard JSON Schema: the library's own export. */
+    readonly jsonSchema?:
+      | { readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown> }
+      | undefined
+    /** There for TypeScript alone. */
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined
+  }
+}
+
+/** The JSON Schema of what it takes; undefined where the library has none, or none for this schema. */
+export function exportSchema(schema: StandardSchema): unknown {
+  try {
+    return schema['~standard'].jsonSchema?.input({ target: 'draft-2020-12' })
+  } catch {
+    return undefined
+  }
+}
+
+/** A schema's answer: its output, or the issues. */
+export type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly SchemaIssue[] }
+
+/** One error, and its place. */
+export interface SchemaIssue {
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+}
+
+/** The input of a schema. */
+export type SchemaInput<Schema extends StandardSchema> = NonNullable<Schema['~standard']['types']>['input']
+
+/** The output of a schema. */
+export type SchemaOutput<Schema extends StandardSchema> = NonNullable<Schema['~standard']['types']>['output']

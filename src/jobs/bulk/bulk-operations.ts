@@ -1,31 +1,31 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
 import { flag, oneOf, onlyKeys, text, whole } from '../../core/options.ts'
 import { isReserved, resolveNewJob } from '../api/add-options.ts'
+import { cancelTopic, type JobsNotifier, queueTopic } from '../api/jobs-api.ts'
 import { decodeError } from '../decode-job.ts'
 import type { JobError } from '../job.ts'
 import type { JobRecord, JobStore } from '../job-store.ts'
-import { cancelTopic, type JobsNotifier, queueTopic } from '../jobs-parts.ts'
-import type { LogKeeper } from '../logs/log-writer.ts'
-import { parseSearch } from '../search/parse-search.ts'
-import { exactly } from '../search/scan-jobs.ts'
-import { countMatches, type MatchCount } from '../search/search.ts'
+import type { AttemptLogStore } from '../logs/log-writer.ts'
+import { countMatches, exactly, type MatchCount } from '../search/scan-jobs.ts'
+import { parseSearch } from '../search/search-terms.ts'
+import type { JobActivity } from '../telemetry/job-activity.ts'
 
 /**
- * Something done to every job that a search means. It is a job itself, in a queue of Signalbox's own, so it outlives
- * whoever began it: any box with a worker, and any server, works on it, and goes on where another was cut off. Its payload
- * says what is to be done, its logs how far it is; nothing else is kept about it.
+ * A bulk operation acts on every job that matches a search. It is itself a job in one of Signalbox's own queues, so it
+ * outlives the caller: any box with a worker, and any server, works on it and continues after a crash. Its payload is the
+ * order, its progress the position; nothing else is stored.
  */
 export interface BulkVerbs {
-  /** How many jobs are meant, as far as one search looks. */
+  /** Counts the jobs that match, as far as one search reads. */
   bulk(options: BulkOptions & { readonly dryRun: true }): Promise<BulkCount>
-  /** Begins to do it to all jobs that are there now and are meant; answers at once. */
+  /** Starts the operation on all present jobs that match. Returns at once. */
   bulk(options: BulkOptions & { readonly dryRun?: false | undefined }): Promise<BulkOperation>
   bulk(options: BulkOptions): Promise<BulkOperation | BulkCount>
   bulkOperation(id: string): Promise<BulkOperation | undefined>
   /** The newest operations first. */
   bulkOperations(options?: { readonly limit?: number | undefined }): Promise<readonly BulkOperation[]>
-  /** Ends it where it is; what was done stays done. Throws `not_found`. One that has ended stays as it is. */
+  /** Ends it where it is; finished parts stay. Throws `not_found`. An ended operation stays as it is. */
   cancelBulk(id: string): Promise<BulkOperation>
 }
 
@@ -33,11 +33,11 @@ export const bulkActions = ['retry', 'cancel', 'delete'] as const
 export type BulkAction = (typeof bulkActions)[number]
 
 export interface BulkOptions {
-  /** What `retry`, `cancel` and removing do to one job is done to each; those to which it cannot be done are skipped. */
+  /** `retry`, `cancel` or `remove` for each job; jobs that do not allow it are skipped. */
   readonly action: BulkAction
   /** Which jobs. */
   readonly search: string
-  /** Ends after so many jobs that are meant. @default none */
+  /** Ends after this many matching jobs. @default none */
   readonly limit?: number | null | undefined
   /** Only count. @default false */
   readonly dryRun?: boolean | undefined
@@ -56,29 +56,29 @@ export interface BulkOperation extends BulkCounts {
   readonly action: BulkAction
   readonly search: string
   readonly limit: number | null
-  /** `running` from the beginning, also while nobody is there to work on it. */
+  /** `running` from the beginning, even while no process works on it. */
   readonly state: 'running' | 'completed' | 'failed' | 'cancelled'
   readonly startedAt: number
   readonly finishedAt: number | null
-  /** What ended it, or what it is tried again after. */
+  /** The error that ended it, or after which it is retried. */
   readonly error: JobError | null
 }
 
 export interface BulkCounts {
-  /** Jobs that were meant, so far. */
+  /** Jobs that matched so far. */
   readonly matched: number
-  /** Jobs that it was done to. */
+  /** Jobs on which it succeeded. */
   readonly done: number
-  /** Jobs to which it cannot be done: running, ended already, gone, or with a key that another has now. */
+  /** Jobs that do not allow it: running, already ended, gone, or with a unique key that another job has now. */
   readonly skipped: number
 }
 
 export const bulkQueue = 'signalbox.bulk'
 export const bulkKind = 'bulk'
-/** Each attempt goes on where the last one was cut off, so they are for crashes and for stores that are away. */
+/** Each attempt continues the last one: attempts are for crashes and for times when the store is down. */
 const maxAttempts = 100
 
-/** What is to be done, as its job keeps it. */
+/** The payload of its job. */
 export interface BulkOrder {
   readonly action: BulkAction
   readonly search: string
@@ -87,23 +87,22 @@ export interface BulkOrder {
 
 export interface BulkParts {
   readonly store: JobStore
-  readonly logs: LogKeeper
+  readonly logs: AttemptLogStore
   readonly notifier: JobsNotifier
+  /** Counts jobs that are cancelled here. @default not counted */
+  readonly activity?: Pick<JobActivity, 'cancelled'>
 }
 
-/** `began` is told of each operation that is begun here. */
+/** `began` is called for each operation that starts here. */
 export function bulkVerbs(parts: BulkParts | undefined, began: () => void): BulkVerbs {
   const whole = (): BulkParts => {
     if (parts !== undefined) return parts
-    throw new SignalboxError(
-      'invalid_argument',
-      'These jobs were made without a store of logs, which bulk needs.',
-    )
+    throw invalidArgument('Bulk operations need a log store, and these jobs were created without one.')
   }
 
   async function begin(order: BulkOrder): Promise<BulkOperation> {
     const { store, notifier } = whole()
-    // A key of its own: by its keys a store finds the namespaces in which there is something to do.
+    // With a unique key: by such keys a store finds the namespaces that have operations.
     const options = { queue: bulkQueue, maxAttempts, uniqueKey: createId() }
     const [added] = await store.add([resolveNewJob('bulk', bulkKind, order, options, true)])
     notifier.wake(queueTopic(bulkQueue))
@@ -159,24 +158,21 @@ function resolveBulk(options: BulkOptions): ResolvedBulk {
   onlyKeys('bulk', options, ['action', 'search', 'limit', 'dryRun', 'cursor'])
   const { action, search, limit = null, dryRun = false, cursor = null } = options
   if (cursor !== null && !dryRun)
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       'bulk.cursor continues a count: set dryRun to true, or leave the cursor out.',
-      { details: { option: 'bulk.cursor' } },
+      'bulk.cursor',
     )
   const terms = parseSearch(search, 'bulk.search')
   const queue = exactly(terms, 'queue')
   if (queue !== undefined && isReserved(queue))
-    throw new SignalboxError(
-      'invalid_argument',
-      `bulk.search names the queue "${queue}", which is Signalbox's own; nothing is done to its jobs in bulk.`,
-      { details: { option: 'bulk.search' } },
+    throw invalidArgument(
+      `bulk.search names the queue "${queue}", which belongs to Signalbox itself; bulk operations cannot act on its jobs.`,
+      'bulk.search',
     )
   if (terms.length === 0)
-    throw new SignalboxError(
-      'invalid_argument',
-      'bulk.search has no terms, so it would mean every job. Say which, or write id:* if all are meant.',
-      { details: { option: 'bulk.search' } },
+    throw invalidArgument(
+      'bulk.search has no terms, so it would match every job. Add terms, or write id:* to match all jobs.',
+      'bulk.search',
     )
   return {
     action: oneOf('bulk.action', action, bulkActions),
@@ -187,7 +183,7 @@ function resolveBulk(options: BulkOptions): ResolvedBulk {
   }
 }
 
-/** How far it is: what its logs say, until its job has ended well and has it as its result. */
+/** The counts are in the progress of its job, and in the result once it completed. */
 function decodeOperation(record: JobRecord, progress: string | undefined): BulkOperation {
   const order = JSON.parse(record.payload) as BulkOrder
   const {

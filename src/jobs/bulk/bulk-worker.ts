@@ -1,119 +1,91 @@
 import { patientClock } from '../../core/clock.ts'
 import { SignalboxError } from '../../core/errors.ts'
-import { queueTopic } from '../jobs-parts.ts'
+import { isReserved } from '../api/add-options.ts'
+import { cancelTopic, queueTopic } from '../api/jobs-api.ts'
+import { leaseLost } from '../job-errors.ts'
+import type { JobRecord } from '../job-store.ts'
+import { scanJobs } from '../search/scan-jobs.ts'
+import { parseSearch } from '../search/search-terms.ts'
+import { createWorkerCompanion } from '../upkeep.ts'
 import type { HandlerJob } from '../worker/handler-job.ts'
 import { createWorker, type Worker } from '../worker/worker.ts'
-import { type BulkCounts, type BulkOrder, type BulkParts, bulkKind, bulkQueue } from './bulk-operations.ts'
-import { runBulk } from './bulk-run.ts'
+import {
+  type BulkAction,
+  type BulkCounts,
+  type BulkOrder,
+  type BulkParts,
+  bulkKind,
+  bulkQueue,
+} from './bulk-operations.ts'
 
-/** Works on bulk operations, whoever began them, as long as a worker runs here or one was begun here. */
+/** Works on bulk operations, no matter where they began, while a worker runs here or after one began here. */
 export interface BulkWork extends AsyncDisposable {
-  /** Begins to look for operations, and goes on until it is closed. Safe to call again. */
+  /** Looks for operations from now on, until it is closed. Safe to repeat. */
   start(): void
-  /** The same a while after its start or when one is begun, until it leaves: most processes never see one. */
+  /** Looks for operations while this worker runs: after a delay, or at the first wake-up. Most processes never see one. */
   join(worker: Worker): void
   leave(worker: Worker): void
-  /** Hands back what is under way; another goes on with it. */
+  /** Hands back the operation under way; another process continues it. */
   close(): Promise<void>
 }
 
 export interface BulkWorkParts extends BulkParts {
-  /** How often to look for operations that others began, for a notifier may not reach everybody. @default 15_000 */
+  /** How often to look for operations that began elsewhere: wake-ups do not reach every process. @default 15_000 */
   readonly pollMs?: number
-  /** Told of each operation that was worked to its end here; it ends when this has. Must not throw. */
+  /** Called after each operation that was completed here; the operation ends when this has. Must not throw. */
   readonly onCompleted?: (operation: BulkOrder & BulkCounts & { readonly id: string }) => Promise<void>
 }
 
-const defaultPollMs = 15_000
 const laterMs = 10_000
 const graceMs = 2_000
 
 export function createBulkWork(parts: BulkWorkParts): BulkWork {
-  const joined = new Set<Worker>()
-  let isKept = false
-  let isClosed = false
-  let crew: Crew | undefined
-  let later: { readonly timer: unknown; unlisten(): void } | undefined
-  const leaving = new Set<Promise<void>>()
-
-  function begin(): void {
-    endWait()
-    if (!isClosed) crew ??= startCrew(parts)
-  }
-
-  function beginLater(): void {
-    if (crew !== undefined || later !== undefined || isClosed) return
-    const unlisten = parts.notifier.listen([queueTopic(bulkQueue)], begin)
-    later = { timer: patientClock.setTimeout(begin, laterMs), unlisten }
-  }
-
-  function endWait(): void {
-    if (later === undefined) return
-    patientClock.clearTimeout(later.timer)
-    later.unlisten()
-    later = undefined
-  }
-
-  function end(): void {
-    endWait()
-    if (crew === undefined) return
-    const left: Promise<void> = crew.stop().finally(() => leaving.delete(left))
-    crew = undefined
-    // Whoever closes it is told; that it was left early is nobody's to hear.
-    left.catch(() => undefined)
-    leaving.add(left)
-  }
-
-  const work: BulkWork = {
-    start() {
-      isKept = true
-      begin()
-    },
-    join(worker) {
-      const start = worker.start.bind(worker)
-      worker.start = async () => {
-        await start()
-        joined.add(worker)
-        beginLater()
-      }
-    },
-    leave(worker) {
-      if (joined.delete(worker) && joined.size === 0 && !isKept) end()
-    },
-    async close() {
-      isClosed = true
-      end()
-      await Promise.all(leaving)
-    },
-    [Symbol.asyncDispose]: () => work.close(),
-  }
-  return work
+  const { join, leave, close, keep } = createWorkerCompanion(() => createCrew(parts))
+  return { start: () => keep()?.start(), join, leave, close, [Symbol.asyncDispose]: close }
 }
 
+/** The worker of bulk operations. It starts when asked, at the first wake-up, or after a delay. */
 interface Crew {
+  start(): void
   stop(): Promise<void>
 }
 
-function startCrew(parts: BulkWorkParts): Crew {
+function createCrew(parts: BulkWorkParts): Crew {
   const stopping = new AbortController()
-  const { store, notifier, pollMs = defaultPollMs } = parts
-  const worker = createWorker(
-    { store, notifier, reserved: true },
-    {
-      queues: [bulkQueue],
-      concurrency: 1,
-      // One held ready here would wait while another process is idle.
-      prefetch: 0,
-      pollMs,
-      handlers: { [bulkKind]: (job, { signal }) => workOn(parts, job, stopping.signal, signal) },
-    },
-  )
-  // It fails only where the store was closed meanwhile; then there is nothing to work on.
-  worker.start().catch(() => undefined)
+  const { store, notifier, pollMs = 15_000 } = parts
+  let worker: Worker | undefined
+  const unlisten = notifier.listen([queueTopic(bulkQueue)], start)
+  const timer = patientClock.setTimeout(start, laterMs)
+
+  function endDelay(): void {
+    unlisten()
+    patientClock.clearTimeout(timer)
+  }
+
+  function start(): void {
+    if (worker !== undefined) return
+    endDelay()
+    worker = createWorker(
+      { store, notifier, reserved: true },
+      {
+        queues: [bulkQueue],
+        concurrency: 1,
+        // A prefetched operation would wait here while another process is idle.
+        prefetch: 0,
+        pollMs,
+        handlers: { [bulkKind]: (job, { signal }) => workOn(parts, job, stopping.signal, signal) },
+      },
+    )
+    // It fails only if the store was closed meanwhile; then there is nothing to work on.
+    worker.start().catch(() => undefined)
+  }
+
   return {
+    start,
     async stop() {
-      stopping.abort(new SignalboxError('closed', 'Whoever works on this is stopping.'))
-      await worker.stop({ graceMs })
+      endDelay()
+      stopping.abort(new SignalboxError('closed', 'The process that works on this operation is stopping.'))
+      await worker?.stop({ graceMs })
     },
   }
 }
@@ -136,4 +108,188 @@ async function workOn(
     await job.nack({ handBack: true })
     return undefined
   }
+}
+
+/**
+ * Works on one operation, slice by slice, from the newest job that existed when it began to the oldest.
+ *
+ *     find a few jobs ──▶ write down which, and the position ──▶ act on each ──▶ find the next few
+ *
+ * The slice records what each job looked like. A job that has changed when its turn comes is not retried or deleted. So
+ * the process that takes over after a crash retries no job twice, and counts the changed ones as done.
+ */
+export interface BulkRun {
+  readonly id: string
+  readonly token: string
+  readonly attempt: number
+  /** By the store's clock. Spans in the search count from here, however long the operation takes. */
+  readonly startedAt: number
+  readonly order: BulkOrder
+  /** Ends the run after the present slice. */
+  readonly signal: AbortSignal
+  /** Ends the run at once: another process has the operation now. */
+  readonly cut?: AbortSignal
+}
+
+/** How many jobs one slice has, and how many jobs are read to find them. */
+const sliceSize = 50
+const sliceBounds = { maxRows: 2_000, maxMs: 100 }
+/** It rests as long as it worked, up to this. So other callers have at least half of the store. */
+const maxRestMs = 250
+
+/** The position of an operation, as it is kept in the progress of its job. */
+interface Noted extends BulkCounts {
+  /** The last job that was read; null: all were; undefined: none yet. */
+  readonly cursor?: string | null
+  /** The jobs under way: the id, and what the job looked like. */
+  readonly slice: readonly (readonly [id: string, look: string])[]
+}
+
+export async function runBulk(parts: BulkParts, run: BulkRun): Promise<BulkCounts> {
+  const { store, logs } = parts
+  const { id, token, attempt, order, startedAt, signal, cut } = run
+  const terms = parseSearch(order.search)
+  const [said] = await logs.progress([id])
+  let at: Noted = said ? (JSON.parse(said.progress) as Noted) : { slice: [], matched: 0, done: 0, skipped: 0 }
+
+  /** Whether the job is older than the operation. By the store's clock: the clocks behind ids may differ. */
+  const wasThere = (record: JobRecord) =>
+    record.createdAt < startedAt || (record.createdAt === startedAt && record.id < id)
+
+  const lease = [{ jobId: id, token }]
+  // Checks the lease each time: the worker may notice a loss later, and must not overwrite the new owner's position.
+  async function note(noted: Noted): Promise<void> {
+    const [outcome] = await store.outcomes(lease)
+    if (outcome !== 'held') throw leaseLost(id)
+    await logs.add([{ jobId: id, token, attempt, progress: JSON.stringify(noted), logs: [] }])
+  }
+
+  let beganAt = performance.now()
+  // The first slice is from an earlier run, which may have handled some of its jobs.
+  for (let isTakenOver = true; ; isTakenOver = false) {
+    const { done, skipped } = await doSlice(parts, order.action, at.slice, { isTakenOver, cut })
+    at = { ...at, slice: [], done: at.done + done, skipped: at.skipped + skipped }
+    // Written also when the run ends here.
+    if (done + skipped > 0) await note(at)
+    signal.throwIfAborted()
+    const left = order.limit === null ? sliceSize : Math.min(sliceSize, order.limit - at.matched)
+    if (at.cursor === null || left <= 0) break
+    await rest(Math.min(maxRestMs, performance.now() - beganAt), signal)
+    signal.throwIfAborted()
+
+    beganAt = performance.now()
+    const found: JobRecord[] = []
+    const query = at.cursor === undefined ? {} : { before: at.cursor }
+    const scan = { terms, now: startedAt, query, bounds: sliceBounds }
+    const { cursor } = await scanJobs(store, scan, (record) => {
+      if (!isReserved(record.queue) && wasThere(record)) found.push(record)
+      return found.length < left
+    })
+    const slice = found.map((record) => [record.id, lookOf(record)] as const)
+    const [unwanted] = await store.cancelRequests(lease)
+    if (unwanted !== undefined) throw new SignalboxError('closed', 'This operation was cancelled.')
+    at = { ...at, cursor, slice, matched: at.matched + found.length }
+    await note(at)
+  }
+  const { matched, done, skipped } = at
+  return { matched, done, skipped }
+}
+
+/** Changes whenever a job is retried, cancelled or run. */
+function lookOf({ state, attempt, runAt, startedAt, finishedAt }: JobRecord): string {
+  // The state of a live job is left out: an expired lease changes it without any action.
+  const ended = state === 'completed' || state === 'cancelled' || state === 'dead'
+  return [ended && state, attempt, runAt, startedAt, finishedAt].join(' ')
+}
+
+/**
+ * A search may find jobs that have not failed: `queue:mail` also finds those that are due next week. A retry skips a job
+ * that has not been tried, or is ready already. The store decides about a running job: its lease may have ended.
+ */
+function isRetryable({ state, attempt }: JobRecord): boolean {
+  return state !== 'ready' && state !== 'waiting' && !(state === 'scheduled' && attempt === 0)
+}
+
+type Done = Pick<BulkCounts, 'done' | 'skipped'>
+
+interface Doing {
+  /** An earlier run may have handled some of them. */
+  readonly isTakenOver: boolean
+  readonly cut: AbortSignal | undefined
+}
+
+async function doSlice(
+  parts: BulkParts,
+  action: BulkAction,
+  slice: Noted['slice'],
+  { isTakenOver, cut }: Doing,
+): Promise<Done> {
+  if (slice.length === 0) return { done: 0, skipped: 0 }
+  if (action === 'delete') return removeAll(parts, slice, { isTakenOver, cut })
+  let done = 0
+  const queues = new Set<string>()
+  let asksRunning = false
+  try {
+    for (const [id, look] of slice) {
+      const record = await parts.store.find(id)
+      cut?.throwIfAborted()
+      if (record === undefined) continue
+      const isChanged = lookOf(record) !== look
+      if (action === 'cancel') {
+        if (record.finishedAt !== null) {
+          if (isChanged && record.state === 'cancelled') done++
+          continue
+        }
+        const answer = await parts.store.cancel(id)
+        if (answer?.cancelRequested) asksRunning = true
+        if (answer?.cancelRequested || answer?.state === 'cancelled') done++
+        if (answer?.state === 'cancelled') parts.activity?.cancelled(record)
+      } else if (isChanged) {
+        // Another caller retried it meanwhile, or it ran. After a crash, this operation most likely did.
+        if (isTakenOver) done++
+      } else if (isRetryable(record)) {
+        const answer = await parts.store.retry(id)
+        if (answer?.outcome !== 'ready') continue
+        queues.add(record.queue)
+        done++
+      }
+    }
+  } finally {
+    if (asksRunning) parts.notifier.wake(cancelTopic)
+    for (const queue of queues) parts.notifier.wake(queueTopic(queue))
+  }
+  return { done, skipped: slice.length - done }
+}
+
+async function removeAll(
+  { store }: BulkParts,
+  slice: Noted['slice'],
+  { isTakenOver, cut }: Doing,
+): Promise<Done> {
+  const ids: string[] = []
+  let goneBefore = 0
+  for (const [id, look] of slice) {
+    const record = await store.find(id)
+    if (record === undefined) goneBefore++
+    // A job that was retried or began to run meanwhile may no longer match.
+    else if (lookOf(record) === look) ids.push(id)
+    cut?.throwIfAborted()
+  }
+  const removed = await store.remove(ids)
+  const done = removed.length + (isTakenOver ? goneBefore : 0)
+  return { done, skipped: slice.length - done }
+}
+
+/** Ends early when the signal aborts. */
+function rest(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end)
+  })
 }

@@ -85,7 +85,7 @@ test('a job that another resolver let on is listened for no longer', async () =>
   assert.equal(stage.listeners, 1)
   stage.lock = undefined
   await pass(20_000)
-  assert.equal(stage.listeners, 0, 'nobody called it any more')
+  assert.equal(stage.listeners, 0, 'it was called again')
 })
 
 test('what becomes of a job is worth knowing also where another resolver tends it, and is asked for once a second', async () => {
@@ -107,7 +107,7 @@ test('what becomes of a job is worth knowing also where another resolver tends i
     store: {} as JobStore,
   })
   await pass(3_000)
-  // However often it is told of something, it polls no more often for it.
+  // Wake-ups do not make it poll more often.
   for (const id of ['a', 'b', 'c', 'd']) {
     wakeResolvers(notifier, [id])
     await pass(100)

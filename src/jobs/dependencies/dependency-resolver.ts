@@ -1,14 +1,17 @@
 import { patientClock } from '../../core/clock.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { createNotifier } from '../../core/notifier.ts'
-import { createAlarm } from '../api/due-alarm.ts'
+import { createAlarm, createNotifier } from '../../core/notifier.ts'
+import { dependenciesTopic, type JobsNotifier, queueTopic } from '../api/jobs-api.ts'
 import type { JobStore } from '../job-store.ts'
-import { dependenciesTopic, type JobsNotifier, queueTopic } from '../jobs-parts.ts'
 import type { Dependency, DependencyStore, LockDependency } from './dependency-store.ts'
-import { DependencyWalk } from './dependency-walk.ts'
 import type { JobLocks } from './job-locks.ts'
 import { type LockWorkParts, tendLock, tendMs, tendPage } from './job-locks.ts'
-import { type JudgeParts, judgeDependenciesFrom, judgeDependenciesOf } from './judge-dependencies.ts'
+import {
+  DependencyWalk,
+  type JudgeParts,
+  judgeDependenciesFrom,
+  judgeDependenciesOf,
+} from './judge-dependencies.ts'
 
 export interface DependencyResolverParts {
   readonly dependencies: DependencyStore

@@ -42,6 +42,11 @@ export interface DependencyStore {
   fail(ends: readonly { readonly jobId: string; readonly error: string }[]): Promise<readonly string[]>
   /** The jobs that a job depends on, and its dependents, met or not, up to `limit` each, by id, with their present states. */
   around(id: string, limit: number): Promise<Neighbours>
+  /**
+   * The last times in which a job was blocked, oldest first, up to 50 that ended. The one that lasts has no end. A job that
+   * was never blocked has none.
+   */
+  blocks(id: string): Promise<readonly BlockRecord[]>
 
   /**
    * Takes up to `limit` jobs that request or hold their lock and that no resolver has tended lately, the longest untended
@@ -147,4 +152,13 @@ export interface Fence {
 
 export interface TakenFence extends Fence {
   readonly isTaken: boolean
+}
+
+/** A time in which a job could not be claimed. */
+export interface BlockRecord {
+  /** It waited for other jobs, or for its lock. */
+  readonly cause: 'dependencies' | 'lock'
+  readonly startedAt: number
+  /** Null: it lasts. */
+  readonly endedAt: number | null
 }

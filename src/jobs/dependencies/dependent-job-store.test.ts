@@ -79,11 +79,7 @@ test('a job whose grant is lost is not handed out, and waits in its line again',
   assert.equal((await store.find(locked))?.state, 'waiting')
   assert.deepEqual(await memory.dependencies.fences([locked]), [{ askNo: 2, fence: null }])
   assert.deepEqual(left, [7])
-  assert.deepEqual(
-    unlocked,
-    [locked, 'next'],
-    'whoever keeps dependencies is told of both, and that they are such',
-  )
+  assert.deepEqual(unlocked, [locked, 'next'], 'the resolver is woken for both jobs')
 })
 
 test('a lease is not kept for a job that lost its lock, and is kept for the others', async () => {

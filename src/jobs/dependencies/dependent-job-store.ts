@@ -1,5 +1,5 @@
 import { ForwardingJobStore } from '../forwarding-job-store.ts'
-import { decodeLock } from '../job-meta.ts'
+import { decodeMeta } from '../job-facts.ts'
 import type {
   Added,
   CancelAnswer,
@@ -13,7 +13,7 @@ import type {
   TransactOptions,
   Verdict,
 } from '../job-store.ts'
-import { backoffDefaults, judge } from '../lifecycle.ts'
+import { judge } from '../lifecycle.ts'
 import type { DependencyStore, Fence, TakenFence } from './dependency-store.ts'
 import type { JobLocks, LockAsk } from './job-locks.ts'
 
@@ -52,7 +52,7 @@ export class DependentJobStore extends ForwardingJobStore {
   override async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const records = await this.inner.claim(request)
     for (const record of records) if (record.limited) remember(this.#limited, record.token, record.queue)
-    const locked = records.filter(({ meta }) => meta?.includes('"lock"') && decodeLock(meta) !== null)
+    const locked = records.filter(({ meta }) => meta?.includes('"lock"') && decodeMeta(meta).lock !== null)
     if (locked.length === 0) return records
     const looked = await this.#lookAt(locked)
     const fenced = new Map<string, number>()
@@ -99,10 +99,7 @@ export class DependentJobStore extends ForwardingJobStore {
     if (jobs.length === 0) return
     await this.inner.settle(
       jobs.map(({ record, isSure }) =>
-        judge(
-          { ...record, backoff: backoffDefaults },
-          { kind: 'snoozed', delayMs: isSure ? 0 : lockTroubleMs },
-        ),
+        judge(record, { kind: 'snoozed', delayMs: isSure ? 0 : lockTroubleMs }),
       ),
     )
     const called = jobs.map(({ record }) => record.id)
@@ -145,10 +142,7 @@ export class DependentJobStore extends ForwardingJobStore {
     )
   }
 
-  /**
-   * A handler may go on after its job was handed back. The next claim needs a fence of its own, so this grant ends before
-   * the job can be claimed.
-   */
+  /** A handler may continue after its job was handed back. So this grant ends before the job can be claimed again. */
   async #letGo(verdicts: readonly Verdict[]): Promise<void> {
     if (this.#held.size === 0) return
     const back = verdicts.filter(({ state }) => state === 'ready' || state === 'scheduled')
@@ -278,7 +272,7 @@ interface Grant {
 const lockTroubleMs = 5_000
 
 function askOf({ id, meta }: Pick<ClaimedRecord, 'id' | 'meta'>, { askNo }: Fence): LockAsk {
-  return { ...decodeLock(meta)!, jobId: id, askNo }
+  return { ...decodeMeta(meta).lock!, jobId: id, askNo }
 }
 
 /** How many jobs in flight are remembered; for older ones, only their leases count. */

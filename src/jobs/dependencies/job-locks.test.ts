@@ -64,7 +64,7 @@ test('a grant that another resolver gave the job is not given away', async () =>
   assert.deepEqual(await tend({}, other), ['held'])
 })
 
-test('a lock that somebody else has moved on keeps its place in line', async () => {
+test('a request that another resolver has renewed keeps its position in the wait queue', async () => {
   assert.deepEqual(await tend({ state: 'ready' }, { blockAgain: async () => false }), ['waits', 'later j 0'])
 })
 

@@ -66,7 +66,7 @@ export async function tendLock(parts: LockWorkParts, lock: LockDependency): Prom
       return fence === null ? blockAgain(parts, lock) : giveUp(parts, lock, fence)
     case 'ready':
     case 'running': {
-      // Its worker died or handed it back: the next attempt needs a grant of its own.
+      // Its worker died or handed it back: the next attempt needs a new grant.
       if (fence !== null && lock.isTaken && state === 'ready') return giveUp(parts, lock, fence)
       if (fence !== null && (await locks.renew(lock, fence))) return 'held'
       // A running job without its lock notices at its next renewal; a ready one waits again.

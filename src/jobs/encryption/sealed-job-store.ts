@@ -1,5 +1,6 @@
 import { setNewest } from '../../core/newest-entries.ts'
 import { isReserved } from '../api/add-options.ts'
+import { decodeError } from '../decode-job.ts'
 import { ForwardingJobStore } from '../forwarding-job-store.ts'
 import type {
   Added,
@@ -13,14 +14,12 @@ import type {
   TransactOptions,
   Verdict,
 } from '../job-store.ts'
-import { openSealed } from './open-sealed.ts'
-import { withoutQuotes } from './sealed-error.ts'
-import { encodeLost, encodeSealed, sealable } from './sealed-text.ts'
+import { encodeLost, encodeSealed, openSealed, sealable } from './sealed-text.ts'
 import { type SealContext, type Sealer, sealBytes, sealTimeoutMs } from './sealer.ts'
 
-/** So many answers of a sealer that answers later are waited for at once. */
+/** How many answers of a slow sealer are awaited at once. */
 const atOnce = 100
-/** Whose results these are is remembered for so many claims; of older ones the store is asked. */
+/** For how many claims queue and kind are remembered; for older ones they are read from the store. */
 const maxHeld = 10_000
 
 const encoder = new TextEncoder()
@@ -28,17 +27,17 @@ const encoder = new TextEncoder()
 type Owner = Pick<SealContext, 'queue' | 'kind'>
 
 /**
- * A store that never learns what jobs carry: payloads and results are sealed on their way in and opened on their way
- * out. Everything above it (handlers, schemas, searches) sees plain text, everything below it never does.
+ * A job store that seals payloads and results on their way in and opens them on their way out. Handlers, schemas and
+ * searches above it see plain text; the store below it never does.
  *
- * What was kept before there was a sealer is plain, and stays readable. What cannot be opened comes as it is kept, with
- * a note why (`whySealed`): one such job holds up none of the others that were asked for with it.
+ * Jobs that were added before there was a sealer stay readable. A job that cannot be opened is returned as it is stored,
+ * with the reason (`whySealed`), so that it does not affect the other jobs of the call.
  */
 export class SealedJobStore extends ForwardingJobStore {
   readonly #sealer: Sealer
   /** By token. */
   readonly #held = new Map<string, Owner>()
-  /** A verdict that is written again is the same one: stores know it by that. */
+  /** A repeated verdict must be sealed to the same text: by that, stores recognise it. */
   readonly #sealed = new WeakMap<Verdict, Verdict>()
 
   constructor(store: JobStore, sealer: Sealer) {
@@ -69,8 +68,8 @@ export class SealedJobStore extends ForwardingJobStore {
   override async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const records = await this.inner.claim(request)
     for (const record of records) this.#remember(record)
-    // Their leases run meanwhile, and nobody renews them yet: all of them together have this long, however many turns
-    // it takes. Those that are not open by then are put off, which is better than lost.
+    // No worker renews these leases yet, so there is one time limit for all of them. Jobs that are not open by then are
+    // delayed, which is better than a lost lease.
     const until = performance.now() + Math.min(sealTimeoutMs, request.leaseMs / 3)
     const leftMs = () => Math.max(1, Math.ceil(until - performance.now()))
     return inTurns(records, (record) => openSealed(this.#sealer, record, leftMs()))
@@ -113,7 +112,7 @@ export class SealedJobStore extends ForwardingJobStore {
   }
 
   #sealJob(job: NewJob): NewJob | Promise<NewJob> {
-    // Signalbox's own work may be done by servers, which have no key.
+    // Servers, which have no key, work on Signalbox's own queues.
     if (isReserved(job.queue)) return job
     const context: SealContext = { part: 'payload', queue: job.queue, kind: job.kind, jobId: job.id }
     const sealed = sealBytes(this.#sealer, encoder.encode(sealable(job.payload)), context)
@@ -137,7 +136,7 @@ export class SealedJobStore extends ForwardingJobStore {
       const context: SealContext = { part: 'result', queue, kind, jobId }
       kept = encodeSealed(jobId, await sealBytes(this.#sealer, encoder.encode(sealable(result)), context))
     } catch {
-      // The work is done, so it is no failure of the job; and it must not be kept as it is.
+      // The work is done, so the job has not failed; and the result must not be stored in plain.
       kept = encodeLost(jobId)
     }
     return this.#know(verdict, { ...verdict, result: kept })
@@ -149,10 +148,10 @@ export class SealedJobStore extends ForwardingJobStore {
   }
 }
 
-/** Of a job that is not there any more nothing will be written. */
+/** For a job that is gone nothing is written. */
 const gone: Owner = { queue: '', kind: '' }
 
-/** Each step's answer, in order. Those that come later are waited for a hundred at a time. */
+/** The answers of all steps, in order. Asynchronous ones are awaited a hundred at a time. */
 async function inTurns<Item, Answer>(
   items: readonly Item[],
   step: (item: Item) => Answer | Promise<Answer>,
@@ -163,7 +162,7 @@ async function inTurns<Item, Answer>(
     try {
       for (const item of items.slice(at, at + atOnce)) turn.push(step(item))
     } catch (error) {
-      // Those that are not waited for any more are nobody's unhandled rejections.
+      // The others are no longer awaited; their rejections must not be unhandled.
       for (const answer of turn) if (answer instanceof Promise) answer.catch(() => undefined)
       throw error
     }
@@ -172,3 +171,22 @@ async function inTurns<Item, Answer>(
   }
   return answers
 }
+
+/**
+ * Errors are stored in plain, because operators read them. But the message of a schema quotes the payload, as in `Expected
+ * "none" but received "4111…"`. So only the code of such an error is stored; the worker's events have the whole message.
+ */
+function withoutQuotes(jobId: string, json: string): string {
+  if (!codes.some((code) => json.includes(`"${code}"`))) return json
+  const { code, name } = decodeError(json)!
+  const says = code === undefined ? undefined : told.get(code)
+  if (says === undefined) return json
+  const message = `The payload kept for job "${jobId}" ${says}. The message of the schema is not stored, because it may quote sealed data; see the worker's events.`
+  return JSON.stringify({ ...(name === undefined ? {} : { name }), message, code })
+}
+
+const told: ReadonlyMap<string, string> = new Map([
+  ['invalid_payload', 'does not fit its kind'],
+  ['schema_failed', 'could not be looked at, because the schema of its kind failed'],
+])
+const codes = [...told.keys()]

@@ -1,41 +1,44 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { isId } from '../../core/ids.ts'
+import type { Job } from '../job.ts'
+import type { JobRecord } from '../job-store.ts'
+import { openBytes, type SealedPart, type Sealer, sealBroken } from './sealer.ts'
 
 /**
- * What is sealed, as stores keep it: a JSON object with one name, so that every engine, the wire and whoever reads the
- * table sees a JSON value like any other, and can tell. It says whose it is, for a server has to give the job that id;
- * what it says is not believed when it is opened.
+ * Sealed bytes as stores keep them: a JSON object with one field, so that every engine, the wire and readers of the table
+ * see valid JSON and recognise it. It names the job's id, because a server must give the job that id; opening it checks
+ * the id independently.
  *
- *     {"$sealed":"01k9z3v8qe0m4t9wq3rb5c7xkd:AQJrMdq1…"}      the job's id, and base64 of what the sealer made
+ *     {"$sealed":"01k9z3v8qe0m4t9wq3rb5c7xkd:AQJrMdq1…"}      the job's id, and base64 of the sealed bytes
  */
 
 const prefix = '{"$sealed":"'
 const suffix = '"}'
-/** Nothing else may stand in it: a payload of somebody's that only begins so is a payload like any other. */
+/** The whole text must match: a user's payload that only begins like this is a plain payload. */
 const wholeForm = /^\{"\$sealed":"[0-9a-z]{26}:[^"\\]*"\}$/
 
-/** How long a job waits whose payload nobody could open here. */
+/** How long a job waits that could not be opened here. */
 export const sealedDelayMs = 30_000
 
-/** Quick, for every job that is read is asked. */
+/** Fast: it is called for every job that is read. */
 export function isSealed(json: string): boolean {
   return json.startsWith(prefix) && wholeForm.test(json)
 }
 
-/** The same of a value that was read already. */
+/** The same for a parsed value. */
 export function isSealedValue(value: unknown): value is { readonly $sealed: string } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   if (typeof (value as { $sealed?: unknown }).$sealed !== 'string') return false
   return Object.keys(value).length === 1 && isSealed(JSON.stringify(value))
 }
 
-/** What is sealed of a text: one that looks sealed in plain must not do so when it has been opened. */
+/** Changes a plain text that looks sealed, so that it does not look so after opening. */
 export function sealable(json: string): string {
-  // A space that JSON does not mind.
+  // JSON allows the space.
   return isSealed(json) ? ` ${json}` : json
 }
 
-/** The id that a job must have for this payload of it to open; undefined when it is not sealed. */
+/** The id that a job needs so that this payload opens; undefined when it is not sealed. */
 export function sealedFor(payload: unknown): string | undefined {
   if (!isSealedValue(payload)) return undefined
   const [id] = payload.$sealed.split(':', 1)
@@ -47,7 +50,7 @@ export function encodeSealed(jobId: string, bytes: Uint8Array): string {
   return `${prefix}${encodeURIComponent(jobId)}:${base64}${suffix}`
 }
 
-/** A result that was there and could not be sealed. It is lost; that it was there is not. */
+/** Stands for a result that could not be sealed and is lost. */
 export function encodeLost(jobId: string): string {
   return encodeSealed(jobId, new Uint8Array())
 }
@@ -56,7 +59,7 @@ export function decodeSealed(json: string): Uint8Array {
   return Buffer.from(json.slice(json.indexOf(':', prefix.length) + 1, -suffix.length), 'base64')
 }
 
-/** Why a record was not opened although somebody tried. On the record itself, so that whoever copies it copies this. */
+/** Why a record could not be opened. It is a field of the record, so that copies have it, too. */
 const failure: unique symbol = Symbol('signalbox.sealFailure')
 
 export function noteFailure(record: object, error: SignalboxError): void {
@@ -72,10 +75,10 @@ export function whySealed(record: { readonly id: string; readonly kind: string }
   return failureOf(record) ?? noSealer(record)
 }
 
-/** What is shown in its place. */
+/** Shown in place of sealed data. */
 export interface SealedView {
   readonly sealed: true
-  /** `payload_sealed`: there is no key here. `seal_broken`: it was tampered with, or is another job's. */
+  /** `payload_sealed`: this process has no key. `seal_broken`: the data was changed, or belongs to another job. */
   readonly code: 'payload_sealed' | 'seal_broken'
 }
 
@@ -92,4 +95,72 @@ function noSealer({ id, kind }: { readonly id: string; readonly kind: string }):
     `The payload of job "${id}" (${kind}) is sealed, and this box has no sealer. The job waits for a worker that has one: open(url, { jobs: { sealer } }).`,
     { details: { jobId: id, kind } },
   )
+}
+
+type Sealable = Pick<JobRecord, 'id' | 'queue' | 'kind' | 'payload' | 'result'>
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * Opens the payload and the result of a record. A part that cannot be opened stays as it is, with the reason (`whySealed`).
+ * Never throws. Returns a promise only if the sealer does.
+ */
+export function openSealed<Kept extends Sealable>(
+  sealer: Sealer,
+  record: Kept,
+  timeoutMs?: number,
+): Kept | Promise<Kept> {
+  const hasPayload = isSealed(record.payload)
+  const hasResult = record.result !== null && isSealed(record.result)
+  if (!hasPayload && !hasResult) return record
+  const opened = { ...record } as Kept & { payload: string; result: string | null }
+  const { queue, kind, id: jobId } = record
+
+  const open = (part: SealedPart, kept: string): Promise<void> | undefined => {
+    const context = { part, queue, kind, jobId }
+    const done = (bytes: Uint8Array): undefined => {
+      opened[part] = decoder.decode(bytes)
+    }
+    const failed = (error: unknown): undefined => {
+      // It opened, but is not text.
+      const why = isSignalboxError(error) ? error : sealBroken(context)
+      // The payload's error goes first: it decides what happens to the job.
+      if (part === 'payload' || !hasPayload) noteFailure(opened, why)
+    }
+    try {
+      const sealed = decodeSealed(kept)
+      // An empty text stands for a lost result.
+      if (sealed.length === 0) return failed(sealBroken(context))
+      const bytes = openBytes(sealer, sealed, context, timeoutMs)
+      return bytes instanceof Promise ? bytes.then(done).catch(failed) : done(bytes)
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  const waits = [
+    hasPayload ? open('payload', record.payload) : undefined,
+    hasResult ? open('result', record.result!) : undefined,
+  ].filter((wait) => wait !== undefined)
+  return waits.length === 0 ? opened : Promise.all(waits).then(() => opened)
+}
+
+/** The same for a job from a server. Without a sealer, sealed parts are shown as sealed. */
+export async function openShown<Shown extends Job>(sealer: Sealer | undefined, job: Shown): Promise<Shown> {
+  const isPayloadSealed = isSealedValue(job.payload)
+  const isResultSealed = isSealedValue(job.result)
+  if (!isPayloadSealed && !isResultSealed) return job
+  const { id, queue, kind } = job
+  const kept: Sealable = {
+    ...{ id, queue, kind },
+    payload: isPayloadSealed ? JSON.stringify(job.payload) : 'null',
+    result: isResultSealed ? JSON.stringify(job.result) : null,
+  }
+  const opened = sealer === undefined ? kept : await openSealed(sealer, kept)
+  const read = (json: string): unknown => (isSealed(json) ? showSealed(opened) : JSON.parse(json))
+  return {
+    ...job,
+    payload: isPayloadSealed ? read(opened.payload) : job.payload,
+    result: isResultSealed ? read(opened.result!) : job.result,
+  }
 }

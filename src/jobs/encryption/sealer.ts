@@ -1,22 +1,23 @@
+import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import { systemClock } from '../../core/clock.ts'
-import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { callable, onlyKeys, show } from '../../core/options.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { callable, onlyKeys, refuse, text } from '../../core/options.ts'
 
 /**
- * Makes what jobs carry unreadable before it reaches the store, and readable again for who has the key. It is the
- * user's code, or `createAesSealer`. Both verbs may answer at once or later; later is waited for, for five seconds.
+ * Encrypts payloads and results before they reach the store, and decrypts them for holders of the key. It is the user's
+ * code, or `createAesSealer`. Both verbs may return a promise, which is awaited for five seconds.
  */
 export interface Sealer {
-  /** What is kept instead. The context is not kept with it: bind it, and what is copied to another job will not open. */
+  /** Returns the bytes to store. Bind the context to them, so that they do not open in another job. */
   seal(plain: Uint8Array, context: SealContext): Uint8Array | Promise<Uint8Array>
   /**
-   * What was sealed, in the same context. Throw a `SignalboxError` with `seal_broken` when no key will ever open it:
-   * then the job is dead. Whatever else is thrown means "not here, not now", and the job waits without burning an attempt.
+   * Returns the plain bytes; the context is the same as in `seal`. Throw a `SignalboxError` with `seal_broken` if no key
+   * can ever open it: then the job is dead. After any other error the job waits and uses up no attempt.
    */
   open(sealed: Uint8Array, context: SealContext): Uint8Array | Promise<Uint8Array>
 }
 
-/** Whose it is; the same when it is sealed and when it is opened. */
+/** Where the bytes belong; the same in `seal` and in `open`. */
 export interface SealContext {
   readonly part: SealedPart
   readonly queue: string
@@ -24,37 +25,26 @@ export interface SealContext {
   readonly jobId: string
 }
 
-/** What of a job is sealed. Its error, logs, tags and unique key are not. */
+/** The sealed parts of a job. Its error, logs, tags and unique key stay plain. */
 export type SealedPart = 'payload' | 'result'
 
-/** How the jobs of a box are kept. */
-export interface JobsOptions {
-  /** Seals payloads and results before the store sees them. @default none: they are kept as they are */
-  readonly sealer?: Sealer | undefined
-}
-
-/** Checks the options of a box's jobs; answers the sealer, when there is one. */
-export function resolveSealer(name: string, options: JobsOptions | undefined): Sealer | undefined {
-  if (options === undefined) return undefined
-  onlyKeys(name, options, ['sealer'])
-  const { sealer } = options
+/** Checks the sealer among the options of a box's jobs, if there is one. */
+export function resolveSealer(
+  name: string,
+  { sealer }: { readonly sealer?: Sealer | undefined },
+): Sealer | undefined {
   if (sealer === undefined) return undefined
-  if (typeof sealer !== 'object' || sealer === null) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name}.sealer must be a sealer, such as createAesSealer makes, not ${show(sealer)}.`,
-      { details: { option: `${name}.sealer` } },
-    )
-  }
+  if (typeof sealer !== 'object' || sealer === null)
+    refuse(`${name}.sealer`, 'a sealer, such as one from createAesSealer', sealer)
   callable(`${name}.sealer.seal`, sealer.seal)
   callable(`${name}.sealer.open`, sealer.open)
   return sealer
 }
 
-/** How long a sealer that answers later is waited for. */
+/** How long the promise of a sealer is awaited. */
 export const sealTimeoutMs = 5_000
 
-/** Seals a text. Throws `seal_failed`, at once or later. */
+/** Seals a text. Throws or rejects with `seal_failed`. */
 export function sealBytes(
   sealer: Sealer,
   plain: Uint8Array,
@@ -64,7 +54,7 @@ export function sealBytes(
   return ask(() => sealer.seal(plain, context), sealTimeoutMs, failed)
 }
 
-/** Opens it. Throws `seal_broken`, or `payload_sealed` when it may open elsewhere or later. */
+/** Opens it. Throws `seal_broken`, or `payload_sealed` if it may open elsewhere or later. */
 export function openBytes(
   sealer: Sealer,
   sealed: Uint8Array,
@@ -78,13 +68,13 @@ export function openBytes(
   return ask(() => sealer.open(sealed, context), timeoutMs, failed)
 }
 
-/** The sealer is somebody else's code: it may throw, never answer, or answer nonsense. */
+/** The sealer is the user's code: it may throw, never answer, or return the wrong type. */
 function ask(
   step: () => unknown,
   timeoutMs: number,
   failed: (cause: unknown) => SignalboxError,
 ): Promise<Uint8Array> | Uint8Array {
-  // No payload is empty, neither plain nor sealed; what is kept of one that was would be lost.
+  // No payload is empty, neither plain nor sealed.
   const isBytes = (answer: unknown) => answer instanceof Uint8Array && answer.length > 0
   const bytesOf = (answer: unknown): Uint8Array => {
     if (isBytes(answer)) return answer as Uint8Array
@@ -100,7 +90,7 @@ function ask(
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
   const late = () => reject(failed(new Error(`The sealer did not answer in ${timeoutMs} ms.`)))
   const timer = systemClock.setTimeout(late, timeoutMs)
-  // By way of Promise: a foreign thenable may throw when it is called, or call back twice.
+  // Through Promise: a foreign thenable may throw when it is called, or call back twice.
   Promise.resolve(answer)
     .then(bytesOf)
     .then(resolve, (error: unknown) => reject(failed(error)))
@@ -112,7 +102,7 @@ function sealFailed({ jobId, kind, part }: SealContext, cause: unknown): Signalb
   if (isSignalboxError(cause, 'seal_failed')) return cause
   return new SignalboxError(
     'seal_failed',
-    `The ${part} of job "${jobId}" (${kind}) could not be sealed, and nothing of it was written. See the cause.`,
+    `The ${part} of job "${jobId}" (${kind}) could not be sealed, and was not written. See the cause.`,
     { cause, details: { jobId, kind, part } },
   )
 }
@@ -120,16 +110,142 @@ function sealFailed({ jobId, kind, part }: SealContext, cause: unknown): Signalb
 function notOpened({ jobId, kind, part }: SealContext, cause: unknown): SignalboxError {
   return new SignalboxError(
     'payload_sealed',
-    `The ${part} of job "${jobId}" (${kind}) is sealed, and the sealer of this box could not open it now. The job waits; see the cause.`,
+    `The ${part} of job "${jobId}" (${kind}) is sealed, and the sealer of this box could not open it. The job waits; see the cause.`,
     { cause, details: { jobId, kind, part } },
   )
 }
 
-/** It was changed, or is another job's: no key opens it, now or later. */
+/** The data was changed, or belongs to another job: no key ever opens it. */
 export function sealBroken({ jobId, kind, part }: SealContext): SignalboxError {
   return new SignalboxError(
     'seal_broken',
     `The sealed ${part} of job "${jobId}" (${kind}) was changed, or belongs to another job, and no key opens it.`,
+    { details: { jobId, kind, part } },
+  )
+}
+
+/**
+ * AES-256-GCM with key rotation. The sealed bytes:
+ *
+ *     1 │ length of the key's id │ the key's id │ 12 random bytes │ 16 bytes of tag │ the encrypted text
+ *
+ * The tag covers the head, the job's id, its kind and the part. So bytes that are copied to another job, or from the
+ * payload to the result, do not open.
+ */
+export interface AesSealerOptions {
+  /** Keys of 32 bytes each, by their ids. Each of them opens what it sealed. */
+  readonly keys: Readonly<Record<string, Uint8Array>>
+  /** The id of the one that seals. */
+  readonly current: string
+}
+
+const version = 1
+const nonceBytes = 12
+const tagBytes = 16
+const keyBytes = 32
+const maxIdBytes = 64
+
+/** Makes a sealer of your keys. To change keys: add the new one everywhere first, then make it `current`. */
+export function createAesSealer(options: AesSealerOptions): Sealer {
+  onlyKeys('createAesSealer', options, ['keys', 'current'])
+  const keys = resolveKeys(options.keys)
+  const current = text('createAesSealer.current', options.current)
+  const currentKey = keys.get(current)
+  if (currentKey === undefined) throw refused('current', 'the id of one of its keys')
+  const head = headOf(current)
+
+  return {
+    seal(plain, context) {
+      const nonce = randomBytes(nonceBytes)
+      const cipher = createCipheriv('aes-256-gcm', currentKey, nonce, { authTagLength: tagBytes })
+      cipher.setAAD(boundTo(head, context))
+      const body = Buffer.concat([cipher.update(plain), cipher.final()])
+      return Buffer.concat([head, nonce, cipher.getAuthTag(), body])
+    },
+
+    open(sealed, context) {
+      // Made by another sealer or a newer version: another worker may open it, so it is not broken.
+      if (sealed.length > 0 && sealed[0] !== version) throw unknownForm(context)
+      const parts = takeApart(sealed)
+      if (parts === undefined) throw sealBroken(context)
+      const key = keys.get(parts.keyId)
+      if (key === undefined) throw keyMissing(context, parts.keyId)
+      const decipher = createDecipheriv('aes-256-gcm', key, parts.nonce, { authTagLength: tagBytes })
+      decipher.setAAD(boundTo(parts.head, context))
+      decipher.setAuthTag(parts.tag)
+      try {
+        return Buffer.concat([decipher.update(parts.body), decipher.final()])
+      } catch {
+        throw sealBroken(context)
+      }
+    },
+  }
+}
+
+function headOf(keyId: string): Buffer {
+  const id = Buffer.from(keyId)
+  return Buffer.concat([Buffer.from([version, id.length]), id])
+}
+
+/** JSON, so that two contexts never give the same bytes. */
+function boundTo(head: Buffer, { part, jobId, kind }: SealContext): Buffer {
+  return Buffer.concat([head, Buffer.from(JSON.stringify([part, jobId, kind]))])
+}
+
+interface Parts {
+  readonly head: Buffer
+  readonly keyId: string
+  readonly nonce: Buffer
+  readonly tag: Buffer
+  readonly body: Buffer
+}
+
+function takeApart(sealed: Uint8Array): Parts | undefined {
+  const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
+  const headEnd = 2 + (bytes[1] ?? 0)
+  const tagAt = headEnd + nonceBytes
+  const bodyAt = tagAt + tagBytes
+  if (bytes.length < bodyAt) return undefined
+  return {
+    head: bytes.subarray(0, headEnd),
+    keyId: bytes.toString('utf8', 2, headEnd),
+    nonce: bytes.subarray(headEnd, tagAt),
+    tag: bytes.subarray(tagAt, bodyAt),
+    body: bytes.subarray(bodyAt),
+  }
+}
+
+function resolveKeys(keys: unknown): ReadonlyMap<string, KeyObject> {
+  if (typeof keys !== 'object' || keys === null) throw refused('keys', 'keys of 32 bytes by their ids')
+  const entries = Object.entries(keys as Readonly<Record<string, unknown>>)
+  return new Map(
+    entries.map(([id, key]) => {
+      const idBytes = Buffer.byteLength(id)
+      if (idBytes === 0 || idBytes > maxIdBytes) throw refused('keys', `ids of 1 to ${maxIdBytes} bytes`)
+      if (!(key instanceof Uint8Array) || key.length !== keyBytes)
+        throw refused(`keys.${id}`, `a Uint8Array of ${keyBytes} bytes`)
+      return [id, createSecretKey(key)]
+    }),
+  )
+}
+
+/** Without the value: it may be a key. */
+function refused(option: string, allowed: string): SignalboxError {
+  return invalidArgument(`createAesSealer.${option} must be ${allowed}.`, `createAesSealer.${option}`)
+}
+
+function keyMissing({ jobId, kind, part }: SealContext, keyId: string): SignalboxError {
+  return new SignalboxError(
+    'payload_sealed',
+    `The ${part} of job "${jobId}" (${kind}) is sealed with the key ${JSON.stringify(keyId)}, which this box does not have. The job waits; give the key to createAesSealer.`,
+    { details: { jobId, kind, part, keyId } },
+  )
+}
+
+function unknownForm({ jobId, kind, part }: SealContext): SignalboxError {
+  return new SignalboxError(
+    'payload_sealed',
+    `The ${part} of job "${jobId}" (${kind}) was not sealed by createAesSealer as this version knows it. The job waits for a worker with the sealer that made it.`,
     { details: { jobId, kind, part } },
   )
 }

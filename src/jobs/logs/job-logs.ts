@@ -1,18 +1,10 @@
-import { SignalboxError } from '../../core/errors.ts'
-import { onlyKeys, show, text, whole } from '../../core/options.ts'
+import { encodeJson } from '../../core/json.ts'
+import { onlyKeys, refuse, text, whole } from '../../core/options.ts'
 import type { Held } from '../api/jobs-api.ts'
 import { leaseLost } from '../job-errors.ts'
 import type { JobRecord, JobStore } from '../job-store.ts'
-import type { LogLevel, LogLine, LogQuery } from './log-store.ts'
-import type { LogKeeper } from './log-writer.ts'
-import {
-  decodeProgress,
-  encodeProgress,
-  type JobProgress,
-  makeLogLine,
-  mergeProgress,
-  type ProgressUpdate,
-} from './progress.ts'
+import type { LogLevel, LogLine, LogQuery, NewLogLine } from './log-store.ts'
+import type { AttemptLogStore } from './log-writer.ts'
 
 /** A line that a handler wrote about its job. */
 export type JobLogLine = LogLine
@@ -25,15 +17,15 @@ export interface LogsOptions {
   readonly cursor?: string | null | undefined
 }
 
-/** What to note about a job in hand. */
+/** Progress and log lines for a claimed job. */
 export interface NoteOptions {
   readonly progress?: ProgressUpdate | undefined
   readonly logs?: readonly { readonly text: string; readonly level?: LogLevel | undefined }[] | undefined
 }
 
-/** What jobs that were noted about show of it. */
+/** Reads and writes the logs and progress of jobs. */
 export interface JobLogs {
-  /** Null for a job that has not begun, and where nobody said how far it is. */
+  /** Null for a job that has not begun, or whose handler reported no progress. */
   progressOf(record: JobRecord): Promise<JobProgress | null>
   logs(id: string, options?: LogsOptions): Promise<{ items: readonly JobLogLine[]; cursor: string | null }>
   note(job: Held, options: NoteOptions): Promise<void>
@@ -43,16 +35,16 @@ export interface JobLogs {
 const maxLines = 2_000
 const pruneBatch = 1_000
 
-/** Without a keeper nothing was ever said. */
-export function createJobLogs(store: JobStore, keeper: LogKeeper | undefined): JobLogs {
+/** Without a log store there are no logs. */
+export function createJobLogs(store: JobStore, attemptLogs: AttemptLogStore | undefined): JobLogs {
   return {
     async progressOf({ id, attempt, startedAt, state, handBackCount, snoozeCount }) {
-      if (keeper === undefined || (attempt === 0 && startedAt === null)) return null
-      const [said] = await keeper.progress([id])
-      // One that was given back free had an attempt more; any later one was before the job was begun anew by `retry`.
+      if (attemptLogs === undefined || (attempt === 0 && startedAt === null)) return null
+      const [said] = await attemptLogs.progress([id])
+      // A job that was handed back had one attempt more. A higher number is from before `retry` reset the count.
       const newest = state === 'scheduled' || state === 'ready' ? attempt + 1 : attempt
       if (said === undefined || said.attempt > newest) return null
-      // Nothing was given back, so this number is new in its run: said before it began, it is of the run before `retry`.
+      // Without hand-backs the attempt's number is unique since `retry`: progress from before its start is older.
       const wasGivenBack = handBackCount > 0 || snoozeCount > 0
       const isOfLastRun = state === 'running' && !wasGivenBack && said.attempt === attempt
       if (isOfLastRun && startedAt !== null && said.at < startedAt) return null
@@ -64,7 +56,7 @@ export function createJobLogs(store: JobStore, keeper: LogKeeper | undefined): J
       const limit = whole('logs.limit', options.limit ?? 100, { min: 1, max: 500 })
       const after = readCursor(options.cursor)
       const query: LogQuery = { limit: limit + 1, ...(after && { after }) }
-      const found = (await keeper?.logs(text('logs.id', id), query)) ?? []
+      const found = (await attemptLogs?.logs(text('logs.id', id), query)) ?? []
       const items = found.slice(0, limit)
       const last = items.at(-1)
       return { items, cursor: found.length > limit ? `${last!.attempt}-${last!.number}` : null }
@@ -73,11 +65,12 @@ export function createJobLogs(store: JobStore, keeper: LogKeeper | undefined): J
     async note(job, options) {
       onlyKeys('note', options, ['progress', 'logs'])
       const { progress, logs = [] } = options
-      if (!Array.isArray(logs) || logs.length > maxLines) throw notLogs(logs)
+      if (!Array.isArray(logs) || logs.length > maxLines)
+        refuse('note.logs', `a list of up to ${maxLines} log lines such as { text: 'half of it' }`, logs)
       const { id, token } = job
       const attempt =
         job.attempt === undefined ? undefined : whole('note.attempt', job.attempt, { min: 1, max: 1_000 })
-      // Looked at first: if the lease holds after that, it held then, and the attempt is its own.
+      // Read first: if the lease is live afterwards, it was live then, and the attempt belongs to the token.
       const record = await store.find(text('note.id', id))
       const [outcome] = await store.outcomes([{ jobId: id, token }])
       const isOver = outcome === 'settled' && attempt !== undefined
@@ -85,17 +78,17 @@ export function createJobLogs(store: JobStore, keeper: LogKeeper | undefined): J
       const note = {
         jobId: id,
         token,
-        // The last words of an attempt may come after its end.
+        // The last lines of an attempt may come after its end.
         attempt: isOver ? attempt : record.attempt,
         progress: progress === undefined ? null : encodeProgress(mergeProgress(undefined, progress)),
         logs: logs.map((line) => makeLogLine(line?.text, line?.level)),
       }
-      await keeper?.add([note])
+      await attemptLogs?.add([note])
     },
 
     async prune(olderThanMs) {
-      while (keeper !== undefined) {
-        if ((await keeper.prune({ olderThanMs, limit: pruneBatch })) < pruneBatch) return
+      while (attemptLogs !== undefined) {
+        if ((await attemptLogs.prune({ olderThanMs, limit: pruneBatch })) < pruneBatch) return
       }
     },
   }
@@ -105,17 +98,116 @@ function readCursor(cursor: unknown): LogQuery['after'] | undefined {
   if (cursor === undefined || cursor === null) return undefined
   const [, attempt, number] = /^(\d{1,9})-(\d{1,9})$/.exec(String(cursor)) ?? []
   if (number !== undefined) return { attempt: Number(attempt), number: Number(number) }
-  throw new SignalboxError(
-    'invalid_argument',
-    `logs.cursor must be what a page before gave, not ${show(cursor)}.`,
-    { details: { option: 'logs.cursor' } },
-  )
+  return refuse('logs.cursor', 'the cursor of a previous page', cursor)
 }
 
-function notLogs(value: unknown): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    `note.logs must be a list of up to ${maxLines} log lines such as { text: 'half of it' }, not ${show(value)}.`,
-    { details: { option: 'note.logs' } },
-  )
+/** The progress that a handler reports: a percentage, or more fields. A field that is left out stays as it was. */
+export type ProgressUpdate =
+  | number
+  | {
+      readonly percent?: number | undefined
+      readonly note?: string | undefined
+      /** Any JSON value of up to 16 KiB. */
+      readonly data?: unknown
+    }
+
+/** The latest progress of an attempt. */
+export interface JobProgress {
+  readonly percent: number | null
+  readonly note: string | null
+  readonly data: unknown
+  /** When it was reported, by the store's clock. */
+  readonly at: number
+  /** The attempt that reported it. */
+  readonly attempt: number
+}
+
+/** The progress of an attempt so far. */
+export interface SaidProgress {
+  readonly percent: number | null
+  readonly note: string | null
+  /** JSON text, or null. */
+  readonly data: string | null
+}
+
+export const progressLimits = { maxNoteChars: 500, maxDataChars: 16_384, maxLineChars: 4_096 } as const
+
+const nothing: SaidProgress = { percent: null, note: null, data: null }
+
+/** Merges an update. Invalid fields are ignored: reporting progress must never fail. */
+export function mergeProgress(before: SaidProgress | undefined, update: unknown): SaidProgress {
+  const { percent, note, data } = fieldsOf(update)
+  const { maxNoteChars } = progressLimits
+  const known = before ?? nothing
+  return {
+    percent:
+      typeof percent === 'number' && !Number.isNaN(percent)
+        ? Math.min(100, Math.max(0, percent))
+        : known.percent,
+    note: note === undefined ? known.note : note === null ? null : soundText(note, maxNoteChars),
+    data: data === undefined ? known.data : encodeData(data),
+  }
+}
+
+export function encodeProgress({ percent, note, data }: SaidProgress): string {
+  const plain = JSON.stringify({ percent, note })
+  return data === null ? plain : `${plain.slice(0, -1)},"data":${data}}`
+}
+
+/** Never throws: a damaged row has no progress. */
+export function decodeProgress(kept: string): Omit<JobProgress, 'at' | 'attempt'> {
+  let said: Partial<JobProgress> = {}
+  try {
+    said = (JSON.parse(kept) as Partial<JobProgress> | null) ?? {}
+  } catch {
+    // Damaged: no progress.
+  }
+  const { percent = null, note = null, data = null } = said
+  return {
+    percent: typeof percent === 'number' ? percent : null,
+    note: typeof note === 'string' ? note : null,
+    data,
+  }
+}
+
+const levels: readonly unknown[] = ['info', 'warn', 'error'] satisfies readonly LogLevel[]
+
+/** Turns any value into a log line that every store accepts. */
+export function makeLogLine(text: unknown, level: unknown = 'info'): NewLogLine {
+  return {
+    level: levels.includes(level) ? (level as LogLevel) : 'info',
+    text: soundText(text, progressLimits.maxLineChars),
+  }
+}
+
+function fieldsOf(update: unknown): { percent?: unknown; note?: unknown; data?: unknown } {
+  if (typeof update === 'number') return { percent: update }
+  if (typeof update !== 'object' || update === null) return {}
+  try {
+    const { percent, note, data } = update as { percent?: unknown; note?: unknown; data?: unknown }
+    return { percent, note, data }
+  } catch {
+    return {}
+  }
+}
+
+function encodeData(data: unknown): string | null {
+  try {
+    const encoded = encodeJson('progress.data', data)
+    return encoded.length > progressLimits.maxDataChars ? null : encoded
+  } catch {
+    return null
+  }
+}
+
+/** Replaces null characters and broken surrogates, which some stores refuse, and shortens long text. */
+function soundText(value: unknown, maxChars: number): string {
+  let text: string
+  try {
+    text = typeof value === 'string' ? value : String(value)
+  } catch {
+    text = 'something that cannot be written as text'
+  }
+  const cut = text.length > maxChars ? `${text.slice(0, maxChars - 1)}…` : text
+  return cut.toWellFormed().replaceAll('\0', '\ufffd')
 }

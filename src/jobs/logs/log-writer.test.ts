@@ -4,13 +4,13 @@ import { test } from 'vitest'
 import { within } from '../../../test/support/deadline.ts'
 import { open } from '../../index.ts'
 import { openMemory } from '../../storage/memory/index.ts'
+import { decodeProgress, progressLimits } from './job-logs.ts'
 import { logLimits } from './log-store.ts'
 import { type AttemptLogUpdate, createLogWriter, type LogOwner } from './log-writer.ts'
-import { decodeProgress, progressLimits } from './progress.ts'
 
 const owner: LogOwner = { jobId: 'a', token: 't', attempt: 1 }
 
-function aKeeper(): {
+function aStore(): {
   readonly updates: AttemptLogUpdate[]
   isDown: boolean
   add(updates: readonly AttemptLogUpdate[]): Promise<void>
@@ -27,18 +27,18 @@ function aKeeper(): {
 
 const unheard = (): undefined => undefined
 
-test('what is said in quick succession goes together, the latest progress in place of those before', async () => {
-  const keeper = aKeeper()
-  const writer = createLogWriter(keeper, unheard)
+test('quick updates share one write, with the latest progress only', async () => {
+  const store = aStore()
+  const writer = createLogWriter(store, unheard)
   const log = writer.open(owner)
   for (let percent = 0; percent <= 50; percent++) writer.progress(log, percent)
   writer.line(log, 'one', 'info')
   writer.progress(log, { note: 'halfway' })
   writer.line(log, 'two', 'error')
-  assert.equal(keeper.updates.length, 0)
+  assert.equal(store.updates.length, 0)
   await writer.idle(5_000)
-  const [note] = keeper.updates
-  assert.equal(keeper.updates.length, 1)
+  const [note] = store.updates
+  assert.equal(store.updates.length, 1)
   assert.deepEqual(decodeProgress(note!.progress!), { percent: 50, note: 'halfway', data: null })
   assert.deepEqual(note!.logs, [
     { level: 'info', text: 'one' },
@@ -49,19 +49,19 @@ test('what is said in quick succession goes together, the latest progress in pla
   await within(
     5_000,
     'it was written',
-    waitFor(() => keeper.updates.length === 2),
+    waitFor(() => store.updates.length === 2),
   )
-  assert.deepEqual(decodeProgress(keeper.updates[1]!.progress!), {
+  assert.deepEqual(decodeProgress(store.updates[1]!.progress!), {
     percent: 50,
     note: 'halfway',
     data: { row: 7 },
   })
-  assert.deepEqual(keeper.updates[1]!.logs, [])
+  assert.deepEqual(store.updates[1]!.logs, [])
 })
 
 test('nothing that can be said throws, and what cannot be kept is left out', async () => {
-  const keeper = aKeeper()
-  const writer = createLogWriter(keeper, unheard)
+  const store = aStore()
+  const writer = createLogWriter(store, unheard)
   const log = writer.open(owner)
   const loop: { self?: unknown } = {}
   loop.self = loop
@@ -77,7 +77,7 @@ test('nothing that can be said throws, and what cannot be kept is left out', asy
   for (const text of [undefined, null, Symbol('s'), unprintable, 'y'.repeat(100_000)])
     writer.line(log, text, 'loud')
   await writer.idle(5_000)
-  const [{ progress, logs }] = keeper.updates as [AttemptLogUpdate]
+  const [{ progress, logs }] = store.updates as [AttemptLogUpdate]
   const said = decodeProgress(progress!)
   assert.deepEqual([said.percent, said.data], [100, null])
   assert.deepEqual(
@@ -118,10 +118,10 @@ test('lines beyond what an attempt keeps are counted and not carried', async () 
 })
 
 test('while the store is away words wait, in order and within bounds; of an ended attempt not for ever', async () => {
-  const keeper = aKeeper()
-  keeper.isDown = true
+  const store = aStore()
+  store.isDown = true
   let failures = 0
-  const writer = createLogWriter(keeper, () => failures++)
+  const writer = createLogWriter(store, () => failures++)
   const log = writer.open(owner)
   writer.line(log, 'before', 'info')
   writer.progress(log, 10)
@@ -134,26 +134,26 @@ test('while the store is away words wait, in order and within bounds; of an ende
   writer.line(log, 'after', 'info')
   writer.progress(log, 20)
   writer.close(log)
-  // Those that nobody can take away any more are muted, each with a word about it.
+  // Logs of running attempts are muted, each with a line that says so.
   const pages = Array.from({ length: 150 }, (_, id) => writer.open({ ...owner, jobId: `b${id}` }))
   for (const other of pages)
     for (let line = 0; line < 20; line++) writer.line(other, 'z'.repeat(4_096), 'info')
-  keeper.isDown = false
+  store.isDown = false
   await writer.idle(10_000)
-  const [note] = keeper.updates.filter(({ jobId }) => jobId === 'a')
+  const [note] = store.updates.filter(({ jobId }) => jobId === 'a')
   assert.deepEqual(
     note!.logs.map(({ text }) => text),
     ['before', 'after'],
   )
   assert.equal(decodeProgress(note!.progress!).percent, 20)
-  const bytes = keeper.updates.flatMap(({ logs }) => logs).reduce((sum, { text }) => sum + text.length, 0)
+  const bytes = store.updates.flatMap(({ logs }) => logs).reduce((sum, { text }) => sum + text.length, 0)
   assert.ok(bytes < 9 * 1_048_576, `${bytes} bytes were carried`)
-  assert.ok(keeper.updates.some(({ logs }) => /did not keep up/.test(logs.at(-1)?.text ?? '')))
+  assert.ok(store.updates.some(({ logs }) => /did not keep up/.test(logs.at(-1)?.text ?? '')))
 })
 
 test('while nothing can be kept, pages of ended attempts are given up from the oldest on', async () => {
-  const keeper = aKeeper()
-  const writer = createLogWriter(keeper, unheard)
+  const store = aStore()
+  const writer = createLogWriter(store, unheard)
   const count = 6_000
   for (let at = 0; at < count; at++) {
     const log = writer.open({ jobId: `${at}`, token: 't', attempt: 1 })
@@ -161,7 +161,7 @@ test('while nothing can be kept, pages of ended attempts are given up from the o
     writer.close(log)
   }
   await within(10_000, 'all were written', writer.idle(10_000))
-  const kept = keeper.updates.map(({ jobId }) => Number(jobId))
+  const kept = store.updates.map(({ jobId }) => Number(jobId))
   assert.equal(kept.length, 5_000)
   assert.deepEqual([kept[0], kept.at(-1)], [count - 5_000, count - 1])
 })
@@ -227,7 +227,7 @@ test('who claimed by hand notes with the token, and only then', async () => {
   assert.equal((await box.jobs.find(id))?.progress?.percent, 40)
   await assert.rejects(box.jobs.note({ id, token: '1.no' }, { progress: 50 }), { code: 'lease_lost' })
   await box.jobs.ack(job!)
-  // The last words of the attempt; without its number it is nobody's.
+  // The last lines of an ended attempt need its number.
   await box.jobs.note(job!, { logs: [{ text: 'last', level: 'error' }] })
   await assert.rejects(box.jobs.note({ id, token: job!.token }, { progress: 50 }), { code: 'lease_lost' })
   const { items } = await box.jobs.logs(id)

@@ -1,5 +1,5 @@
+import { encodeProgress, makeLogLine, mergeProgress, type SaidProgress } from './job-logs.ts'
 import { type LogStore, type LogUpdate, logLimits, type NewLogLine } from './log-store.ts'
-import { encodeProgress, makeLogLine, mergeProgress, type SaidProgress } from './progress.ts'
 
 /** An update with the token of its attempt, which a server checks. */
 export interface AttemptLogUpdate extends LogUpdate {
@@ -7,7 +7,7 @@ export interface AttemptLogUpdate extends LogUpdate {
 }
 
 /** Where attempts write their logs, and where they are read. */
-export interface LogKeeper extends Omit<LogStore, 'add'> {
+export interface AttemptLogStore extends Omit<LogStore, 'add'> {
   add(updates: readonly AttemptLogUpdate[]): Promise<void>
 }
 
@@ -44,7 +44,7 @@ export interface PendingLog {
   /** Of the attempt so far, counted as the store counts. */
   lineCount: number
   lineBytes: number
-  /** Beyond what is kept; the store only counts them. */
+  /** Lines beyond the limit: the store only counts them. */
   dropped: number
   /** Lines were dropped because the buffer was full, so all later ones are dropped, too. */
   isMuted: boolean
@@ -53,21 +53,21 @@ export interface PendingLog {
 }
 
 const flushMs = 250
-/** A closed log that could not be written so often is given up: about five seconds. */
+/** A closed log is given up after this many failures: about five seconds. */
 const maxFailures = 20
 /** All pending together; beyond it lines are dropped. */
 const maxWaitingBytes = 8 * 1_048_576
-/** So many pending wait while the store is away; beyond it the oldest of those that ended is given up. */
+/** Beyond this many pending logs, the oldest one of an ended attempt is given up. */
 const maxPendingLogs = 5_000
-/** So many pending go in one write, and so many dropped lines are told of at once. */
+/** How many logs share one write, and how many dropped lines are reported in it. */
 const maxLogsPerWrite = 200
 const maxBlanks = 1_000
 
 export function createLogWriter(
-  keeper: Pick<LogKeeper, 'add'>,
+  store: Pick<AttemptLogStore, 'add'>,
   onTrouble: (error: unknown) => void,
 ): LogWriter {
-  /** Those with something to say. */
+  /** Logs with unwritten updates. */
   const dirty = new Set<PendingLog>()
   const idlers: (() => void)[] = []
   let waitingBytes = 0
@@ -81,7 +81,7 @@ export function createLogWriter(
     if (timer === undefined && !isWriting) timer = setTimeout(() => void write(), flushMs).unref()
   }
 
-  /** What runs is bounded, but not what has ended since the store went away. */
+  /** The number of running attempts is bounded; the number of ended ones, while the store is down, is not. */
   function giveUpOne(): void {
     for (const log of dirty) {
       if (!log.isClosed) continue
@@ -109,7 +109,7 @@ export function createLogWriter(
     isWriting = true
     const updates = pending.map(takeUpdate)
     try {
-      await keeper.add(updates)
+      await store.add(updates)
       for (const log of pending) log.failures = 0
     } catch (error) {
       onTrouble(error)
@@ -117,7 +117,7 @@ export function createLogWriter(
     }
     isWriting = false
     if (dirty.size === 0) for (const wake of idlers.splice(0)) wake()
-    // After trouble at the usual pace; else what came meanwhile from attempts that ended goes at once.
+    // Logs of ended attempts go at once, unless their last write failed.
     else if ([...dirty].some(({ isClosed, failures }) => isClosed && failures === 0)) soon()
     else timer ??= setTimeout(() => void write(), flushMs).unref()
   }
@@ -178,7 +178,7 @@ export function createLogWriter(
         log.isMuted = waitingBytes > maxWaitingBytes
         const line = log.isMuted ? muted : makeLogLine(text, level)
         const bytes = sizeOf(line.text)
-        // The first one too many goes along as well: by it the store sees that there were more.
+        // The first line beyond the limit goes along: by it the store sees that there were more.
         log.lineCount++
         log.lineBytes += bytes
         waitingBytes += bytes
@@ -207,7 +207,7 @@ export function createLogWriter(
   }
 }
 
-/** The last line of a log for which there was no room. */
+/** The last line of a log when the buffer is full. */
 const muted: NewLogLine = Object.freeze({
   level: 'warn',
   text: 'Further lines were dropped: the store did not keep up with the worker.',

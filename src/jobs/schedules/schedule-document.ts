@@ -1,16 +1,15 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
 import { duration, flag, oneOf, onlyKeys, show, whole } from '../../core/options.ts'
-import { addKeys, checkJobToAdd, definedBy, resolveNewJob } from '../api/add-options.ts'
-import { decodeBackoff } from '../decode-job.ts'
-import { encodeMeta, resolveTags } from '../job-meta.ts'
+import { addKeys, checkJobToAdd, definedBy, resolveNewJob, resolveTags } from '../api/add-options.ts'
+import { encodeMeta } from '../job-facts.ts'
 import type { NewJob } from '../job-store.ts'
-import { createCron } from './cron.ts'
-import type { CatchUp, Schedule, ScheduleOptions } from './schedule.ts'
-import { createRate, endSlots, type Slots } from './schedule-slots.ts'
+import { decodeBackoff } from '../lifecycle.ts'
+import { createCron, createRate, endSlots, type Slots } from './schedule-slots.ts'
 import type { NewSchedule, ScheduleRecord } from './schedule-store.ts'
+import type { CatchUp, Schedule, ScheduleOptions } from './schedules.ts'
 
-/** What a schedule's row holds as JSON: when it runs, what it adds, how it catches up. Everything in it is checked. */
+/** The JSON document in a schedule's row: when it runs, what it adds, how it catches up. Every field is checked. */
 export interface ScheduleDoc {
   readonly when: CronWhen | RateWhen
   readonly catchUp: CatchUp
@@ -30,7 +29,7 @@ export interface RateWhen {
   readonly everyMs: number
   /** As it was given. */
   readonly startAt: number | null
-  /** A slot that all others are counted from: `startAt`, or when it was made. */
+  /** All slots count from here: `startAt`, or the time of creation. */
   readonly anchorAt: number
 }
 
@@ -41,7 +40,7 @@ const minEveryMs = 100
 const maxEveryMs = 31_557_600_000
 const maxInstant = 8_640_000_000_000_000
 
-/** Checks a schedule and makes it whole. A fixed rate without a start is counted from `now`. Throws `invalid_argument`. */
+/** Checks a schedule and fills in the defaults. A fixed rate without a start counts from `now`. Throws `invalid_argument`. */
 export async function resolveSchedule(options: ScheduleOptions, now: number): Promise<ScheduleDoc> {
   onlyKeys('schedule', options, keys)
   const { catchUp = 'one', endAt } = options
@@ -51,7 +50,7 @@ export async function resolveSchedule(options: ScheduleOptions, now: number): Pr
     endAt: endAt === undefined || endAt === null ? null : instant('schedule.endAt', endAt),
     job: await resolveJob(options.job),
   }
-  // A line that cannot be read, or names no day, is refused here.
+  // Refuses a cron line that is invalid or names no day.
   slotsOf(doc)
   return doc
 }
@@ -67,17 +66,17 @@ function resolveWhen(
   now: number,
 ): CronWhen | RateWhen {
   if ((cron === undefined) === (everyMs === undefined)) {
-    throw refusal('schedule.cron', 'schedule needs either cron or everyMs, one of the two.')
+    throw invalidArgument('schedule needs either cron or everyMs, one of the two.', 'schedule.cron')
   }
   if (cron !== undefined) {
     if (startAt !== undefined)
-      throw refusal('schedule.startAt', 'schedule.startAt goes with everyMs, not with cron.')
+      throw invalidArgument('schedule.startAt goes with everyMs, not with cron.', 'schedule.startAt')
     return { cron, timeZone: timeZone ?? 'UTC' }
   }
   if (timeZone !== undefined) {
-    throw refusal(
-      'schedule.timeZone',
+    throw invalidArgument(
       'schedule.timeZone goes with cron; a fixed rate is the same everywhere.',
+      'schedule.timeZone',
     )
   }
   const start = startAt === undefined || startAt === null ? null : instant('schedule.startAt', startAt)
@@ -91,14 +90,17 @@ function resolveWhen(
 async function resolveJob(job: ScheduleOptions['job']): Promise<ScheduleDoc['job']> {
   const name = 'schedule.job'
   if (typeof job !== 'object' || job === null) {
-    throw refusal(name, `${name} must be the job to add, such as { kind: 'report' }, not ${show(job)}.`)
+    throw invalidArgument(
+      `${name} must be the job to add, such as { kind: 'report' }, not ${show(job)}.`,
+      name,
+    )
   }
   checkJobToAdd(name, job)
   for (const key of notOurs) {
     if (!(key in job)) continue
-    throw refusal(
-      `${name}.${key}`,
+    throw invalidArgument(
       `${name} has ${key}; the schedule itself says when it runs. It may have ${jobKeys.join(', ')}.`,
+      `${name}.${key}`,
     )
   }
   const { id: _, due: __, meta: ___, ...record } = resolveNewJob(name, job.kind, job.payload, job)
@@ -116,7 +118,7 @@ export function slotsOf({ when, endAt }: ScheduleDoc): Slots {
   return endSlots(slots, endAt)
 }
 
-/** Whether both say the same, as far as anybody said it. */
+/** Whether both were given the same options. */
 export function isSame(one: ScheduleDoc, other: ScheduleDoc): boolean {
   return JSON.stringify(said(one)) === JSON.stringify(said(other))
 }
@@ -157,7 +159,7 @@ export function decodeDoc({ doc }: Pick<NewSchedule, 'doc'>): ScheduleDoc | unde
   }
 }
 
-/** Whether stores would take its job; one that they refuse would be tried again and again. */
+/** Whether stores would accept its job; one that they refuse would be retried for ever. */
 function isWhole({ when, job }: ScheduleDoc): boolean {
   const { queue, kind, priority, uniqueKey, maxAttempts, backoff, timeoutMs, tags } = job
   return (
@@ -168,7 +170,7 @@ function isWhole({ when, job }: ScheduleDoc): boolean {
   )
 }
 
-/** A schedule as it is shown. Never throws: of a row that cannot be read, what its columns say. */
+/** A schedule as users see it. Never throws: of an unreadable row it shows the columns. */
 export function showSchedule(record: ScheduleRecord): Schedule {
   const { name, isPaused, lastSlotAt, lastFiredAt, createdAt } = record
   const doc = decodeDoc(record) ?? unreadable
@@ -209,8 +211,4 @@ const unreadable: ScheduleDoc = {
 
 function instant(name: string, value: number | Date): number {
   return whole(name, value instanceof Date ? value.getTime() : value, { max: maxInstant })
-}
-
-function refusal(option: string, message: string): SignalboxError {
-  return new SignalboxError('invalid_argument', message, { details: { option } })
 }

@@ -1,24 +1,25 @@
 import { patientClock } from '../../core/clock.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { createNotifier } from '../../core/notifier.ts'
-import { createAlarm } from '../api/due-alarm.ts'
-import { type JobsNotifier, queueTopic, schedulesTopic } from '../jobs-parts.ts'
-import { decodeDoc, jobOf, type ScheduleDoc } from './schedule-document.ts'
-import { planSchedule, type SchedulePlan } from './schedule-plan.ts'
+import { createAlarm, createNotifier } from '../../core/notifier.ts'
+import { type JobsNotifier, queueTopic, schedulesTopic } from '../api/jobs-api.ts'
+import type { JobActivity } from '../telemetry/job-activity.ts'
+import { decodeDoc, jobOf, type ScheduleDoc, slotsOf } from './schedule-document.ts'
 import type { ScheduleRecord, ScheduleStore } from './schedule-store.ts'
 
 /** What firing needs. */
 export interface FiringParts {
   readonly schedules: ScheduleStore
   readonly notifier: JobsNotifier
+  /** Counts the jobs that are added here. @default not counted */
+  readonly activity?: Pick<JobActivity, 'added'> | undefined
 }
 
 /**
- * Runs schedules when their time has come by the store's clock. Any number may do so at once, in any number of
- * processes: the store lets one of them move a schedule on and adds its jobs in the same step. It sleeps until the next
- * one is due, or a wake-up, and looks every 5 s anyway.
+ * Runs schedules when they are due by the store's clock. Any number of runners may exist, in any number of processes: the
+ * store lets one of them advance a schedule and adds its jobs in the same step. A runner sleeps until the next schedule is
+ * due, or until a wake-up, and polls every 5 s.
  */
-export function createFiring({ schedules, notifier }: FiringParts): Loop {
+export function createFiring({ schedules, notifier, activity }: FiringParts): Loop {
   const own = createNotifier()
   const alarm = createAlarm(() => own.wake())
   const unlisten = notifier.listen([schedulesTopic], () => own.wake())
@@ -28,10 +29,11 @@ export function createFiring({ schedules, notifier }: FiringParts): Loop {
     notifier: own,
     clock: patientClock,
     async step({ signal, progress }) {
-      // One question while there is nothing to do: a server may look after a thousand namespaces.
+      // One query while nothing is due: a server may have a thousand namespaces.
       const { nextAt, now } = await schedules.nextDue()
       if (nextAt === null || signal.aborted) return 'idle'
-      if (nextAt <= now && (await fireDue({ schedules, notifier }, { signal, progress })) > 0) return 'more'
+      if (nextAt <= now && (await fireDue({ schedules, notifier, activity }, { signal, progress })) > 0)
+        return 'more'
       alarm.clear()
       if (nextAt - now < pollMs) alarm.set(Math.max(0, nextAt - now))
       return 'idle'
@@ -52,9 +54,9 @@ interface FiringStep {
   readonly progress?: () => void
 }
 
-/** Runs up to a hundred schedules that are due; answers how many were. One that cannot be run holds up no other. */
+/** Runs up to a hundred due schedules and returns how many. A schedule that fails does not delay the others. */
 export async function fireDue(
-  { schedules, notifier }: FiringParts,
+  { schedules, notifier, activity }: FiringParts,
   { signal, progress = () => undefined }: FiringStep = {},
 ): Promise<number> {
   const { schedules: due, now } = await schedules.due(pageSize)
@@ -62,7 +64,7 @@ export async function fireDue(
   for (const schedule of due) {
     if (signal?.aborted) break
     try {
-      for (const queue of await fireOne(schedules, schedule, now)) notifier.wake(queueTopic(queue))
+      for (const queue of await fireOne(schedules, schedule, now, activity)) notifier.wake(queueTopic(queue))
     } catch (error) {
       wrong.push(error)
     }
@@ -72,17 +74,18 @@ export async function fireDue(
   return due.length
 }
 
-/** Answers the queues that got jobs. That another was quicker is as good. */
+/** Returns the queues that got jobs: none if another runner was faster. */
 async function fireOne(
   store: ScheduleStore,
   schedule: ScheduleRecord,
   now: number,
+  activity: FiringParts['activity'],
 ): Promise<readonly string[]> {
   const { name, doc: text, version: seen } = schedule
   const doc = decodeDoc(schedule)
   const plan = doc && tryPlan(doc, schedule.nextAt ?? now, now)
   if (plan === undefined) {
-    // Nobody can run it before somebody mends it, and it would be the first in line for ever.
+    // It cannot run before an operator repairs it, and would be first in every page.
     await store.put({ name, doc: text, isPaused: true, nextAt: schedule.nextAt }, seen)
     return []
   }
@@ -93,14 +96,38 @@ async function fireOne(
   }
   const jobs = slots.map((slotAt) => jobOf(name, doc!, slotAt))
   const fired = await store.fire({ name, seen, force: false, nextAt, slotAt: slots.at(-1)!, jobs })
-  return fired === null ? [] : [doc!.job.queue]
+  if (fired === null) return []
+  activity?.added(jobs, fired.added)
+  return [doc!.job.queue]
 }
 
-/** Undefined where its line or zone, written by hand, cannot be read. */
+/** Undefined if its cron line or time zone, written by hand, is invalid. */
 function tryPlan(doc: ScheduleDoc, dueAt: number, now: number): SchedulePlan | undefined {
   try {
     return planSchedule(doc, dueAt, now)
   } catch {
     return undefined
+  }
+}
+
+/** What a due schedule does. */
+interface SchedulePlan {
+  /** The slots to run, oldest first. */
+  readonly slots: readonly number[]
+  readonly nextAt: number | null
+}
+
+/** The most missed slots that run. */
+const maxCaughtUp = 100
+/** A slot that is later than this was missed, not delayed. */
+const missedAfterMs = 60_000
+
+/** Which slots from `dueAt` up to now run, and when the schedule is due next. */
+function planSchedule(doc: ScheduleDoc, dueAt: number, now: number): SchedulePlan {
+  const slots = slotsOf(doc)
+  const come = slots.newest(dueAt - 1, now, doc.catchUp === 'all' ? maxCaughtUp : 1)
+  return {
+    slots: doc.catchUp === 'none' ? come.filter((slot) => now - slot <= missedAfterMs) : come,
+    nextAt: slots.next(now),
   }
 }

@@ -5,8 +5,8 @@ import { openBackend } from '../../storage/open.ts'
 import { createJobs } from '../api/create-jobs.ts'
 import { defineJob } from '../api/define-job.ts'
 import type { Jobs } from '../api/jobs-api.ts'
-import type { ScheduleOptions } from './schedule.ts'
 import { fireDue } from './schedule-runner.ts'
+import type { ScheduleOptions } from './schedules.ts'
 
 const monday = Date.parse('2026-11-16T00:00:00Z')
 const hour = 3_600_000
@@ -142,7 +142,7 @@ test.each([
   { catchUp: 'all', came: 3 * 24 * hour, expected: [9, 33, 57] },
   { catchUp: 'none', came: 3 * 24 * hour, expected: [] },
   { catchUp: 'none', came: 57 * hour + 59_000, expected: [57] },
-] as const)('what nobody was there to run: $catchUp at $came', async ({ catchUp, came, expected }) => {
+] as const)('runs missed while no scheduler ran: $catchUp at $came', async ({ catchUp, came, expected }) => {
   await using place = await openPlace()
   await place.jobs.schedules.set('report', { ...daily, catchUp })
   await place.at(monday + came)
@@ -193,7 +193,7 @@ test('a run out of turn adds the job and moves no slot', async () => {
   assert.deepEqual([nextAt, lastSlotAt, lastFiredAt], [monday + 9 * hour, null, monday])
 })
 
-test('with a unique key a run waits in nobody’s way: the slot passes while the last one lives', async () => {
+test('with a unique key a slot is skipped while the last run lives', async () => {
   await using place = await openPlace()
   await place.jobs.schedules.set('report', { ...daily, job: { kind: 'report', uniqueKey: 'report' } })
   await place.at(monday + 9 * hour)

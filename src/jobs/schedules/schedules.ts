@@ -1,8 +1,10 @@
-import { SignalboxError } from '../../core/errors.ts'
+import type { Duration } from '../../core/duration.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { flag, onlyKeys, text, whole } from '../../core/options.ts'
+import type { JobToAdd } from '../api/add-options.ts'
+import { type JobsNotifier, queueTopic, schedulesTopic } from '../api/jobs-api.ts'
+import type { Job } from '../job.ts'
 import type { Added, JobStore } from '../job-store.ts'
-import { type JobsNotifier, queueTopic, schedulesTopic } from '../jobs-parts.ts'
-import type { Schedule, ScheduleOptions } from './schedule.ts'
 import {
   decodeDoc,
   encodeDoc,
@@ -17,23 +19,23 @@ import {
 import type { NewSchedule, ScheduleRecord, ScheduleStore } from './schedule-store.ts'
 
 /**
- * The verbs of schedules: jobs that are added by the clock. Each slot is run once, however many boxes and servers look
- * after it and whichever of them dies; it is run by boxes that have a worker, and by servers.
+ * The verbs of schedules, which add jobs at set times. Boxes with a worker, and servers, run them. Each slot runs once, no
+ * matter how many of them run and which of them crash.
  */
 export interface Schedules {
   /**
-   * Makes a schedule, or changes it to this. Said again it changes nothing, so a program may say it whenever it starts.
-   * What ran last is kept; another line or rate counts from now on. Throws `invalid_argument`, and nothing is written.
+   * Creates or changes a schedule. Repeating it changes nothing, so a program may call it at every start. The last run is
+   * kept; a new cron line or rate counts from now. Throws `invalid_argument`; then nothing was written.
    */
   set(name: string, options: ScheduleOptions): Promise<Schedule>
   find(name: string): Promise<Schedule | undefined>
   /** A page of schedules by name. `cursor` is null at the end. */
   list(options?: ScheduleListOptions): Promise<{ items: readonly Schedule[]; cursor: string | null }>
-  /** False: there was none. Jobs that it added stay. */
+  /** False: there was none. Its jobs stay. */
   remove(name: string): Promise<boolean>
-  /** No slot is run until it is resumed. Throws `not_found`. */
+  /** No slot runs until it is resumed. Throws `not_found`. */
   pause(name: string): Promise<Schedule>
-  /** Runs it from the next slot on; those that came meanwhile are not made up for. Throws `not_found`. */
+  /** Runs from the next slot on; slots of the pause are skipped. Throws `not_found`. */
   resume(name: string): Promise<Schedule>
   /** Adds its job now, out of turn, paused or not; its slots stay as they are. Throws `not_found`. */
   run(name: string): Promise<Added>
@@ -42,7 +44,7 @@ export interface Schedules {
 export interface ScheduleListOptions {
   /** @default 50, at most 500 */
   readonly limit?: number | undefined
-  /** Where the page before ended, as it said. */
+  /** The cursor of the previous page. */
   readonly cursor?: string | null | undefined
 }
 
@@ -52,11 +54,11 @@ export interface SchedulesParts {
   readonly notifier: JobsNotifier
 }
 
-/** Between reading and writing another may have changed it, or it may have run; so often it is tried anew. */
+/** How often a change is retried when the schedule ran or was changed between reading and writing. */
 const maxTries = 20
 
 export function createSchedules({ schedules, store, notifier }: SchedulesParts): Schedules {
-  /** Writes what `change` makes of the row as it is now; where that is undefined, nothing. */
+  /** Writes what `next` makes of the present row; if that is undefined, nothing. */
   async function change(
     name: string,
     next: (
@@ -72,12 +74,12 @@ export function createSchedules({ schedules, store, notifier }: SchedulesParts):
       if ((await schedules.put(changed, known?.version ?? 0)) === null) continue
       notifier.wake(schedulesTopic)
       const written = known ?? { version: 0, lastSlotAt: null, lastFiredAt: null, createdAt: now }
-      // Where it was removed again at once, as it was written.
+      // If it was removed at once: as it was written.
       return showSchedule((await schedules.find(name)) ?? { ...written, ...changed })
     }
     throw new SignalboxError(
       'conflict',
-      `Schedule "${name}" changed again and again meanwhile; try once more.`,
+      `Schedule "${name}" was changed ${maxTries} times meanwhile. Try again.`,
     )
   }
 
@@ -91,7 +93,7 @@ export function createSchedules({ schedules, store, notifier }: SchedulesParts):
         const isPaused = paused ?? known?.isPaused ?? false
         if (old !== undefined && isSame(old, said) && isPaused === known!.isPaused) return undefined
         const keeps = old !== undefined && isSameWhen(old, said)
-        // A rate is counted on from where it was, and what is due stays due.
+        // A rate keeps its anchor, and a due slot stays due.
         const doc = keeps ? { ...said, when: old.when } : said
         const isDue = known?.nextAt != null && known.nextAt <= (said.endAt ?? Number.POSITIVE_INFINITY)
         const stays = keeps && known!.isPaused === isPaused && (old.endAt === said.endAt || isDue)
@@ -137,7 +139,7 @@ export function createSchedules({ schedules, store, notifier }: SchedulesParts):
       const known = await schedules.find(text('schedule.name', name))
       if (known === undefined) throw notFound(name)
       const job = jobOf(name, readable(known), null)
-      // First the job, in a write that a request said twice makes once; when it ran is only for people to see.
+      // The job first, in a write that a repeated request makes once. The time of the run is only shown to people.
       const [added] = await store.add([job])
       notifier.wake(queueTopic(job.queue))
       const { version: seen, nextAt } = known
@@ -148,7 +150,7 @@ export function createSchedules({ schedules, store, notifier }: SchedulesParts):
   }
 }
 
-/** For jobs without a place where schedules are kept. */
+/** For jobs without a schedule store. */
 export const absentSchedules: ScheduleStore = {
   put: refuseAbsent,
   remove: refuseAbsent,
@@ -160,7 +162,7 @@ export const absentSchedules: ScheduleStore = {
 }
 
 async function refuseAbsent(): Promise<never> {
-  throw new SignalboxError('conflict', 'Schedules are not kept here; use the jobs of a box.')
+  throw new SignalboxError('conflict', 'There is no schedule store here; use the jobs of a box.')
 }
 
 function readable(record: ScheduleRecord): ScheduleDoc {
@@ -168,7 +170,7 @@ function readable(record: ScheduleRecord): ScheduleDoc {
   if (doc !== undefined) return doc
   throw new SignalboxError(
     'undecodable',
-    `What is kept of schedule "${record.name}" cannot be read. Set it anew, or remove it.`,
+    `The stored schedule "${record.name}" is unreadable. Set it again, or remove it.`,
   )
 }
 
@@ -179,9 +181,7 @@ function encodeCursor(name: string): string {
 function decodeCursor(cursor: unknown): string {
   const name = /^[\w-]+$/.test(String(cursor)) ? Buffer.from(String(cursor), 'base64url').toString() : ''
   if (name !== '') return name
-  throw new SignalboxError('invalid_argument', 'list.cursor is not one that a page ended with.', {
-    details: { option: 'list.cursor' },
-  })
+  throw invalidArgument('list.cursor must be the cursor of a previous page.', 'list.cursor')
 }
 
 function notFound(name: string): SignalboxError {
@@ -189,4 +189,71 @@ function notFound(name: string): SignalboxError {
     'not_found',
     `There is no schedule "${name}": it was never set, or it was removed.`,
   )
+}
+
+/** A schedule as its users see it. Instants are epoch milliseconds of the store's clock. */
+export interface Schedule {
+  readonly name: string
+  /** Null for a fixed rate. */
+  readonly cron: string | null
+  readonly timeZone: string | null
+  /** Null for a cron line. */
+  readonly everyMs: number | null
+  /** The first slot of a fixed rate. */
+  readonly startAt: number | null
+  /** No slot after it counts. */
+  readonly endAt: number | null
+  readonly catchUp: CatchUp
+  readonly job: ScheduledJob
+  readonly paused: boolean
+  /** The next slot; null: never again, or not before it is resumed. */
+  readonly nextAt: number | null
+  /** The newest slot that ran. */
+  readonly lastSlotAt: number | null
+  /** When it ran last, in its turn or out of it. */
+  readonly lastFiredAt: number | null
+  readonly createdAt: number
+}
+
+/** The job that each run adds. */
+export type ScheduledJob = Pick<
+  Job,
+  ScheduledKey | 'kind' | 'queue' | 'payload' | 'priority' | 'uniqueKey' | 'maxAttempts' | 'backoff'
+>
+type ScheduledKey = 'timeoutMs' | 'tags' | 'limitKey' | 'lock'
+
+/**
+ * What happens to missed slots: `one` run for all of them, `all` of them (the newest hundred at most), or `none`. A slot is
+ * missed when a later one is due, too, or after a minute.
+ */
+export type CatchUp = 'none' | 'one' | 'all'
+
+/** When a schedule runs, and what it adds. */
+export type ScheduleOptions = (CronOptions | RateOptions) & {
+  /** The job that each run adds, as an object or from a definition's `job`. It has no time: the schedule decides that. */
+  readonly job: Omit<JobToAdd, keyof Pick<JobToAdd, 'runAt' | 'delayMs' | 'after' | 'ref'>>
+  /** @default 'one' */
+  readonly catchUp?: CatchUp | undefined
+  /** No slot after it counts. @default none */
+  readonly endAt?: number | Date | null | undefined
+  /** @default as it is; a new one is not paused */
+  readonly paused?: boolean | undefined
+}
+
+export interface CronOptions {
+  /** '0 9 * * 1-5': minute, hour, day of the month, month, day of the week; or six fields with the second first. */
+  readonly cron: string
+  /** @default 'UTC' */
+  readonly timeZone?: string | undefined
+  readonly everyMs?: undefined
+  readonly startAt?: undefined
+}
+
+export interface RateOptions {
+  /** From 100 ms to a year, or text like '1m'. */
+  readonly everyMs: Duration
+  /** The first slot; all others are whole multiples of `everyMs` after it. @default `everyMs` after its creation */
+  readonly startAt?: number | Date | null | undefined
+  readonly cron?: undefined
+  readonly timeZone?: undefined
 }

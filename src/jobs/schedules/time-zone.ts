@@ -2,8 +2,8 @@ import { SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
 
 /**
- * A time zone: what its wall clocks show at an instant, and when they show it. A wall time is written as the epoch
- * milliseconds at which UTC's clocks show the same.
+ * A time zone converts between instants and wall times. A wall time is written as the epoch milliseconds at which UTC's
+ * clocks show the same.
  *
  *     clocks go on    01:59 ──▶ 03:00    02:30 is never shown: it counts as the first instant after, 03:00
  *     clocks go back  02:59 ──▶ 02:00    02:30 is shown twice: it counts as the first time
@@ -11,27 +11,27 @@ import { show } from '../../core/options.ts'
 export interface Zone {
   /** What the clocks show. */
   wallAt(instant: number): number
-  /** When they first show it, or would have. */
+  /** When the clocks first show it, or would have. */
   instantOf(wall: number): number
-  /** Where clocks were changed within a day and a bit of the instant: what they show twice there, or never. */
+  /** The change of clocks within a day or so of the instant: the wall times that are shown twice or never. */
   changeNear(instant: number): Change | undefined
 }
 
 /**
- * Wall times that are shown twice, or never: from one to before the other. The time that is not `instantOf` them is
- * `wall - offsetMs`: their second showing, or when they would have been shown had nobody changed the clocks.
+ * Wall times that are shown twice or never, from `from` to before `before`. Their other instant, which is not `instantOf`,
+ * is `wall - offsetMs`: the second showing, or the instant by an unchanged clock.
  */
 export interface Change {
   readonly from: number
   readonly before: number
-  /** What the clocks are ahead of UTC: after they went back, or before they went on. */
+  /** How far clocks are ahead of UTC, after they went back or before they went forward. */
   readonly offsetMs: number
 }
 
-/** No two changes of a zone are nearer than that, and no clock is further from UTC. */
+/** No two changes of a zone are closer than this, and no clock is further from UTC. */
 const nearMs = 26 * 3_600_000
 
-/** Throws `invalid_argument` for a zone that is not known here. `name` is how messages call the option. */
+/** Throws `invalid_argument` for an unknown zone. `name` names the option in messages. */
 export function createZone(name: string, timeZone: unknown): Zone {
   const format = formatFor(name, timeZone)
 
@@ -74,7 +74,7 @@ export function createZone(name: string, timeZone: unknown): Zone {
   }
 }
 
-/** They are dear to make. */
+/** Kept, because creating one is slow. */
 const formats = new Map<string, Intl.DateTimeFormat>()
 const maxFormats = 100
 

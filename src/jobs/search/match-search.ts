@@ -1,15 +1,16 @@
+import { fingerprintError } from '../attempts/error-fingerprint.ts'
 import { decodeError } from '../decode-job.ts'
 import { isSealed } from '../encryption/sealed-text.ts'
-import { decodeTags } from '../job-meta.ts'
+import { decodeMeta } from '../job-facts.ts'
 import type { JobRecord } from '../job-store.ts'
-import type { Comparison, Pattern, PayloadTerm, SearchTerm } from './search-term.ts'
+import type { Comparison, Pattern, PayloadTerm, SearchTerm } from './search-terms.ts'
 
 /**
- * Whether a job is meant, by all the terms; `now` is what spans count from. What costs little is asked first, and a
- * payload is parsed once, and only where its text does not rule it out.
+ * Decides whether a job matches all terms; spans count from `now`. Cheap tests run first, and a payload is parsed once, and
+ * only if its text does not rule it out.
  *
- * Of what is sealed, or hidden from whoever looks, nobody can say whether a term holds; so neither the term nor its
- * opposite finds it. Else `-payload.name:Ann` would mean Ann's job too, and a bulk operation would delete it.
+ * A term on sealed or hidden data is undecided: neither the term nor its negation matches. Otherwise `-payload.name:Ann`
+ * would match Ann's job, and a bulk operation would delete it.
  */
 export function createMatcher(terms: readonly SearchTerm[], now: number): (record: JobRecord) => boolean {
   const tests = terms
@@ -21,10 +22,10 @@ export function createMatcher(terms: readonly SearchTerm[], now: number): (recor
   }
 }
 
-/** A record, and what of it was taken apart already. */
+/** A record with its parsed payload. */
 class SeenRecord {
   readonly record: JobRecord
-  /** Nothing of its payload can be read. */
+  /** Its payload is unreadable. */
   readonly isSealed: boolean
   #payload: { readonly value: unknown } | undefined
 
@@ -33,28 +34,29 @@ class SeenRecord {
     this.isSealed = isSealed(record.payload)
   }
 
-  /** Whether a value only stands for one that is hidden. */
+  /** Whether the value replaces a hidden one. */
   hides(value: unknown): boolean {
     return value !== undefined && value === this.record.hiddenAs
   }
 
-  /** Whether there may be such a value in its payload. */
+  /** Whether its payload may have such a value. */
   get hidesSome(): boolean {
     const { hiddenAs, payload } = this.record
     return hiddenAs !== undefined && payload.includes(hiddenAs)
   }
 
-  /** Undefined where what is kept is not JSON. */
+  /** Undefined if the stored text is not JSON. */
   get payload(): unknown {
     this.#payload ??= { value: parse(this.record.payload) }
     return this.#payload.value
   }
 }
 
-/** Undefined: nobody can say. */
+/** Undefined: undecided. */
 type Test = (seen: SeenRecord) => boolean | undefined
 
 function costOf({ field }: SearchTerm): number {
+  if (field === 'error.group') return 3
   if (field === 'text' || field === 'payload') return 2
   return field === 'error' || field === 'tag' ? 1 : 0
 }
@@ -83,9 +85,11 @@ function testOf(term: SearchTerm, now: number): Test {
       if (term.text === null) return ({ record }) => record.error !== null
       return errorTest(term.text)
     }
+    case 'error.group':
+      return ({ record }) => groupOf(record) === term.fingerprint
     case 'tag':
       return ({ record }) =>
-        record.meta !== null && decodeTags(record.meta).some((tag) => fits(tag, term.pattern))
+        record.meta !== null && decodeMeta(record.meta).tags.some((tag) => fits(tag, term.pattern))
     case 'key':
       return ({ record }) => record.uniqueKey !== null && fits(record.uniqueKey, term.pattern)
     case 'payload':
@@ -107,7 +111,7 @@ function textTest(text: string): Test {
   }
 }
 
-/** Whether it holds for one of them; undefined where only those nobody can say it of might. */
+/** Whether it holds for one of them; undefined if at most the undecided ones do. */
 function some<Item>(items: Iterable<Item>, holds: (item: Item) => boolean | undefined): boolean | undefined {
   let answer: boolean | undefined = false
   for (const item of items) {
@@ -118,7 +122,7 @@ function some<Item>(items: Iterable<Item>, holds: (item: Item) => boolean | unde
   return answer
 }
 
-/** Its name, message and code; a stack has words that nobody means. */
+/** Searches name, message and code, not the stack. */
 function errorTest(text: string): Test {
   const needle = text.toLowerCase()
   return (seen) => {
@@ -133,9 +137,8 @@ function errorTest(text: string): Test {
 }
 
 /**
- * Whether a name or a value of the payload has some text in it. First its JSON is asked, which is quick: what is in a
- * value is in that as well, unless it writes characters as numbers. Only where it may be is it taken apart, for `{"a":`
- * and `\n` are no text of anybody's.
+ * Whether a name or a value of the payload contains the text. The JSON text is searched first, which is fast: it contains
+ * all values, unless it has `\u` escapes. Only a hit there is parsed, because `{"a":` and `\n` are not part of any value.
  */
 function jsonTextTest(text: string): Test {
   const needle = text.toLowerCase()
@@ -151,19 +154,19 @@ function jsonTextTest(text: string): Test {
     const json = seen.record.payload
     if (seen.isSealed) return undefined
     if (!seen.hidesSome && !json.toLowerCase().includes(written) && !json.includes('\\u')) return false
-    // What is no JSON is asked as it stands.
+    // Text that is not JSON is searched as it is.
     return isIn(seen, seen.payload === undefined ? json : seen.payload)
   }
 }
 
 function payloadTest({ path, pattern }: PayloadTerm): Test {
-  // A name that is on the way must be in the text; so most payloads need not be parsed.
+  // The names of the path must be in the text, so most payloads are not parsed.
   const names = path.map((name) => JSON.stringify(name).slice(1, -1)).filter((name) => !/^\d+$/.test(name))
   const isAny = pattern.prefix && pattern.text === ''
   const isIn = (seen: SeenRecord, value: unknown): boolean | undefined => {
     if (value === undefined) return false
     if (value === beyond) return undefined
-    // That there is one is no secret.
+    // The presence of a value is no secret.
     if (isAny) return true
     if (seen.hides(value)) return undefined
     if (Array.isArray(value)) return some(value, (item) => isIn(seen, item))
@@ -177,10 +180,10 @@ function payloadTest({ path, pattern }: PayloadTerm): Test {
   }
 }
 
-/** Stands for what a path would lead to behind something hidden. */
+/** Stands for the values of a path inside hidden data. */
 const beyond = Symbol('beyond')
 
-/** What a path leads to. Through a list it goes by an item's number, and into each of its items. */
+/** The values of a path. A list is entered by an item's number, or in all its items. */
 function valuesAt(seen: SeenRecord, value: unknown, path: readonly string[]): readonly unknown[] {
   const [name, ...rest] = path
   if (name === undefined) return [value]
@@ -216,4 +219,9 @@ function parse(json: string): unknown {
   } catch {
     return undefined
   }
+}
+
+/** The group of a job's error: of the whole error, also where some of it is hidden. */
+function groupOf({ kind, error, errorGroup }: JobRecord): string | undefined {
+  return errorGroup ?? (error === null ? undefined : fingerprintError(kind, error))
 }

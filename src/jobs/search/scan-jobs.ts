@@ -1,18 +1,20 @@
 import { createIds, decodeIdTime, isId } from '../../core/ids.ts'
 import { isReserved } from '../api/add-options.ts'
+import { type Job, type JobState, jobStates } from '../job.ts'
 import type { JobRecord, JobStore, ListQuery } from '../job-store.ts'
-import { needsWindows, Windows } from './id-windows.ts'
+import { createRows } from './list-jobs.ts'
 import { createMatcher } from './match-search.ts'
-import type { NameTerm, SearchTerm } from './search-term.ts'
+import type { NameTerm, SearchTerm } from './search-terms.ts'
+import { parseSearch } from './search-terms.ts'
 
 /**
- * Walks jobs, newest first, and shows those that a search means, within a bound of rows and of time: it says where and
- * why it stopped, and whoever wants more goes on from there. No store has to know the grammar. It takes small pages and
- * leaves the thread between them, so that nothing else in the process waits for a search.
+ * A scan reads jobs, newest first, and passes on those that match a search. It ends at a bound of rows or of time and
+ * returns where and why, so that the caller can continue. No store knows the grammar. The scan reads small pages and
+ * yields the thread between them, so that a search delays nothing else in the process.
  */
 export interface Scan {
   readonly terms: readonly SearchTerm[]
-  /** What spans count from, in epoch milliseconds. */
+  /** Spans such as `-2h` count from here, in epoch milliseconds. */
   readonly now: number
   readonly query: Omit<ListQuery, 'limit'>
   readonly bounds: ScanBounds
@@ -21,23 +23,23 @@ export interface Scan {
 export interface ScanBounds {
   readonly maxRows: number
   readonly maxMs: number
-  /** So many are looked at whatever time it takes: on a slow moment of a small store nothing is left out. @default 0 */
+  /** `maxMs` counts only after this many rows, so that a small store is always read whole. @default 0 */
   readonly minRows?: number
 }
 
 /** How far a scan came. */
 export interface Scanned {
-  /** The last job that was looked at; null: there are no more. */
+  /** The last job that was read; null: there are no more. */
   readonly cursor: string | null
-  /** How many jobs were looked at. */
+  /** How many jobs were read. */
   readonly scanned: number
-  /** The bound that ended it; null: nobody wanted more, or there are no more. */
+  /** The bound that ended it; null: the caller has enough, or there are no more. */
   readonly stopped: 'rows' | 'time' | null
 }
 
 export type ScannedStore = Pick<JobStore, 'find' | 'list' | 'reach'>
 
-/** `take` answers false when it wants no more. */
+/** `take` returns false when it has enough. */
 export async function scanJobs(
   store: ScannedStore,
   { terms, now, query, bounds }: Scan,
@@ -55,11 +57,11 @@ export async function scanJobs(
   const pace = new Pace()
   const beganAt = performance.now()
   const narrowed = { ...named, ...query }
-  const pages = needsWindows(narrowed) ? new Windows(store, query.before) : new Pages(store, query.before)
+  const rows = createRows(store, narrowed)
   let scanned = 0
   for (;;) {
     const limit = Math.min(pace.pageSize, bounds.maxRows - scanned)
-    const page = await pace.read(() => pages.list({ ...narrowed, limit }))
+    const page = await pace.read(() => rows.list({ ...narrowed, limit }))
     for (const record of page) {
       scanned++
       if (earliest !== undefined && isBefore(earliest - skewMs, record))
@@ -67,37 +69,14 @@ export async function scanJobs(
       if (isMeant(record) && !take(record)) return { cursor: record.id, scanned, stopped: null }
       if (pace.isLong()) await pace.rest()
     }
-    if (page.length < limit && !(await pages.next())) return { cursor: null, scanned, stopped: null }
-    if (scanned >= bounds.maxRows) return { cursor: pages.before!, scanned, stopped: 'rows' }
-    const passed = Math.max(scanned, pages.passed)
+    if (page.length < limit && !(await rows.next())) return { cursor: null, scanned, stopped: null }
+    if (scanned >= bounds.maxRows) return { cursor: rows.before!, scanned, stopped: 'rows' }
+    const passed = Math.max(scanned, rows.passed)
     if (passed >= (bounds.minRows ?? 0) && performance.now() - beganAt >= bounds.maxMs)
-      return { cursor: pages.before!, scanned: passed, stopped: 'time' }
+      return { cursor: rows.before!, scanned: passed, stopped: 'time' }
     const last = page.at(-1)
-    if (last !== undefined && page.length === limit) pages.before = skipTo(latest, last)
+    if (last !== undefined && page.length === limit) rows.before = skipTo(latest, last)
     await pace.rest()
-  }
-}
-
-/** All that a list has, page by page, where the store finds it directly. */
-class Pages {
-  readonly #store: Pick<JobStore, 'list'>
-  readonly passed = 0
-  before: string | undefined
-
-  constructor(store: Pick<JobStore, 'list'>, before: string | undefined) {
-    this.#store = store
-    this.before = before
-  }
-
-  async list(query: ListQuery): Promise<readonly JobRecord[]> {
-    const { before } = this
-    const page = await this.#store.list({ ...query, ...(before === undefined ? {} : { before }) })
-    this.before = page.at(-1)?.id ?? before
-    return page
-  }
-
-  async next(): Promise<boolean> {
-    return false
   }
 }
 
@@ -118,7 +97,7 @@ async function scanOne(
   return { cursor: null, scanned: 1, stopped: null }
 }
 
-/** What a store can ask of its rows by itself. */
+/** The part of a search that a store can answer itself. */
 function namedBy(terms: readonly SearchTerm[]): Pick<ListQuery, 'queue' | 'kind' | 'state'> {
   const queue = exactly(terms, 'queue')
   const kind = exactly(terms, 'kind')
@@ -130,14 +109,14 @@ function namedBy(terms: readonly SearchTerm[]): Pick<ListQuery, 'queue' | 'kind'
   }
 }
 
-/** The name that such a term asks for, if one does and does so whole. */
+/** The full name that a term of this field asks for, if there is one. */
 export function exactly(terms: readonly SearchTerm[], field: NameTerm['field']): string | undefined {
   for (const term of terms)
     if (term.field === field && !term.negated && !term.pattern.prefix) return term.pattern.text
   return undefined
 }
 
-/** How far apart the clocks are that ids and `createdAt` are made by, at most. */
+/** The greatest difference between the clocks behind ids and behind `createdAt`. */
 const skewMs = 3_600_000
 
 function createdBetween(
@@ -156,17 +135,14 @@ function createdBetween(
 }
 
 /**
- * Whether this job, and so all that follow it, were added before that moment. Its id must say so too, where it tells the
- * time: one of a machine whose clock is ahead stands before jobs that are newer than it is.
+ * Whether this job, and so all that follow, were added before that moment. The time in its id must agree: a machine whose
+ * clock is ahead makes ids that come before those of newer jobs.
  */
 function isBefore(moment: number, { id, createdAt }: JobRecord): boolean {
   return createdAt < moment && (!isId(id) || decodeIdTime(id) < moment)
 }
 
-/**
- * Where to go on after this job: past all that are too new, where ids tell. They do unless the store's clock is another
- * one than that of whoever makes ids, as in tests.
- */
+/** The id to continue from: it skips all jobs that are too new, if the times in ids agree with the store's clock. */
 function skipTo(latest: number | undefined, { id, createdAt }: JobRecord): string {
   if (latest === undefined || createdAt <= latest + 2 * skewMs || !isId(id)) return id
   const madeAt = decodeIdTime(id)
@@ -176,14 +152,14 @@ function skipTo(latest: number | undefined, { id, createdAt }: JobRecord): strin
   return first < id ? first : id
 }
 
-/** The most that is done before others in this thread have their turn. */
+/** The longest time without a turn for other work of this thread. */
 const turnMs = 2.5
 const maxPage = 500
 const minPage = 10
-/** Rows may have half a megabyte each. */
+/** A row may have half a megabyte. */
 const maxPageChars = 1_048_576
 
-/** Pages as large as can be read in one short turn. */
+/** Sizes pages so that one is read in a short turn. */
 class Pace {
   pageSize = 50
   #turnBeganAt = performance.now()
@@ -210,13 +186,13 @@ class Pace {
     return performance.now() - this.#turnBeganAt > turnMs
   }
 
-  /** Lets others have a turn. */
+  /** Gives other work a turn. */
   async rest(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve))
     this.#turnBeganAt = performance.now()
   }
 
-  /** By what the last one took of this thread, and by how large its rows were. */
+  /** By the time that the last page took in this thread, and by the size of its rows. */
   #adjust(page: readonly JobRecord[], tookMs: number): void {
     if (page.length === 0) return
     const chars = page.reduce((sum, { payload, result }) => sum + payload.length + (result?.length ?? 0), 0)
@@ -225,4 +201,56 @@ class Pace {
     const wanted = Math.min(byTime, bySize, this.pageSize * 2, maxPage)
     this.pageSize = Math.max(minPage, Math.floor(wanted))
   }
+}
+
+/** A page of found jobs, and how far the search read. */
+export interface SearchPage extends Scanned {
+  readonly items: readonly Job[]
+}
+
+/** One page of a search. A caller waits for it and can continue at its cursor. */
+const searchBounds = { minRows: 2_000, maxRows: 50_000, maxMs: 120 } as const
+/** The same for one part of a count; the caller may continue from its cursor. */
+const countBounds = { maxRows: 50_000, maxMs: 2_000 } as const
+
+/** A page also ends at this size. */
+const maxAnswerChars = 4 * 1_048_576
+
+/** A page of the jobs that match, newest first. */
+export async function searchPage(
+  store: ScannedStore,
+  terms: readonly SearchTerm[],
+  { limit, ...query }: ListQuery,
+): Promise<Scanned & { readonly records: readonly JobRecord[] }> {
+  const records: JobRecord[] = []
+  let chars = 0
+  const scanned = await scanJobs(store, { terms, now: Date.now(), query, bounds: searchBounds }, (record) => {
+    records.push(record)
+    chars += record.payload.length + (record.result?.length ?? 0)
+    return records.length < limit && chars < maxAnswerChars
+  })
+  return { ...scanned, records }
+}
+
+/** How many jobs match, by state, as far as the count read. */
+export interface MatchCount extends Scanned {
+  readonly matched: number
+  readonly states: Readonly<Record<JobState, number>>
+}
+
+/** Counts from `before`, or from the newest job. The cursor is null when all jobs were read. */
+export async function countMatches(
+  store: ScannedStore,
+  search: string,
+  { limit, before }: { readonly limit: number | null; readonly before: string | null },
+): Promise<MatchCount> {
+  let matched = 0
+  const states = Object.fromEntries(jobStates.map((state) => [state, 0])) as Record<JobState, number>
+  const query = before === null ? {} : { before }
+  const scan = { terms: parseSearch(search), now: Date.now(), query, bounds: countBounds }
+  const { scanned, stopped, cursor } = await scanJobs(store, scan, ({ state }) => {
+    states[state]++
+    return ++matched !== limit
+  })
+  return { matched, states, scanned, stopped, cursor: stopped === null ? null : cursor }
 }

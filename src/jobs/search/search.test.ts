@@ -2,13 +2,19 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
 import { isSignalboxError } from '../../core/errors.ts'
+import { fingerprintError } from '../attempts/error-fingerprint.ts'
 import { encodeSealed } from '../encryption/sealed-text.ts'
 import { type JobState, jobStates } from '../job.ts'
 import type { JobRecord } from '../job-store.ts'
-import { formatSearch } from './format-search.ts'
 import { createMatcher } from './match-search.ts'
-import { parseSearch } from './parse-search.ts'
-import { comparisons, instantFields, nameFields, type SearchTerm } from './search-term.ts'
+import {
+  comparisons,
+  formatSearch,
+  instantFields,
+  nameFields,
+  parseSearch,
+  type SearchTerm,
+} from './search-terms.ts'
 
 const now = Date.parse('2026-11-15T12:00:00Z')
 
@@ -69,6 +75,7 @@ test.each([
   'attempt>=3 attempt:3 attempt=3 attempt<4',
   'error:relay error:"is away" error:econnrefused error:*',
   '-error:zebra -error:message',
+  `error.group:${fingerprintError(record.kind, record.error!)} -error.group:0123456789abcdef`,
   'payload.order.id:42 payload.order.paid:false payload.nothing:null',
   'payload.customer.name:"Ann Lee" payload.customer.name:Ann*',
   'payload.items:* payload.items.sku:b-2 payload.items.1.sku:b-2',
@@ -87,6 +94,7 @@ test.each([
   '-state:dead',
   'tag:gold',
   'attempt>3',
+  'error.group:0123456789abcdef',
   'finished>-30s',
   'ann -lee',
   'payload.order:42',
@@ -109,7 +117,7 @@ test('what never happened is neither before nor after anything', () => {
     assert.equal(finds(search, waiting), false, search)
 })
 
-test('a payload that is damaged, or whose JSON writes characters as numbers, is found all the same', () => {
+test('a damaged payload is found, and so is one with escaped characters', () => {
   assert.equal(finds('broken', { ...record, payload: '{"a": "broken' }), true)
   assert.equal(finds('payload.a:*', { ...record, payload: '{"a": "broken' }), false)
   const escaped = { ...record, payload: '{"n\\u0061me":"M\\u00fcller"}' }
@@ -135,6 +143,8 @@ test.each([
   ['payload..a:1', 9, 'a name'],
   ['payload>3', 8, '":"'],
   ['error:a*', 7, 'found anywhere'],
+  ['error.group:boom', 13, '16 hexadecimal digits'],
+  ['error.group:0123456789abcde*', 13, '16 hexadecimal digits'],
   ['""', 3, 'text'],
   ['https://example.com', 1, 'quotes around'],
 ])('%s is refused at its place', (search, column, expected) => {
@@ -213,6 +223,11 @@ const term: fc.Arbitrary<SearchTerm> = fc.oneof(
   }),
   fc.record({ field: fc.constant('error' as const), negated, text: fc.oneof(text, fc.constant(null)) }),
   fc.record({
+    field: fc.constant('error.group' as const),
+    negated,
+    fingerprint: fc.stringMatching(/^[0-9a-f]{16}$/),
+  }),
+  fc.record({
     field: fc.constant('payload' as const),
     negated,
     path: fc.array(fc.oneof(text, fc.constant('')), { maxLength: 4 }),
@@ -220,7 +235,7 @@ const term: fc.Arbitrary<SearchTerm> = fc.oneof(
   }),
 )
 
-test('what is written is read as the same', () => {
+test('a formatted search parses to the same terms', () => {
   fc.assert(
     fc.property(fc.array(term, { maxLength: 8 }), (terms) => {
       // fast-check's records have no prototype.
@@ -230,7 +245,7 @@ test('what is written is read as the same', () => {
   )
 })
 
-test('whatever is typed is read or refused at a place within it, and reads the same when written back', () => {
+test('any text parses or is refused with a column, and parses the same after formatting', () => {
   const typed = fc.oneof(
     spiky,
     fc

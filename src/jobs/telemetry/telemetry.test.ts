@@ -238,7 +238,7 @@ test('an add that fails says so, and without the option nothing is told at all',
   }
 })
 
-/** Where an API of somebody's breaks. */
+/** The places where a telemetry API may fail. */
 const breaks = ['startSpan', 'with', 'afterWith', 'spanContext', 'setAttribute', 'end', 'metrics'] as const
 
 function brokenApi(where: (typeof breaks)[number]): typeof api {

@@ -1,18 +1,18 @@
-import { decodeMeta, encodeMeta } from '../job-meta.ts'
+import { SignalboxError } from '../../core/errors.ts'
+import { flag } from '../../core/options.ts'
+import { decodeMeta, encodeMeta, parseMeta } from '../job-facts.ts'
 import type { Added, ClaimedRecord, NewJob, Verdict } from '../job-store.ts'
-import type { TelemetryApi, TelemetryContext, TelemetrySpan, TelemetrySpanContext } from './telemetry-api.ts'
 
 /**
- * Spans and metrics of jobs, by the messaging conventions of OpenTelemetry. Adding is a producer's span, each attempt a
- * consumer's: a child of the one that added the job and linked to it, on whatever machine and however much later, because
- * the job itself carries the way back (`trace` in its meta, a W3C traceparent). A retry has the same parent.
- * Whatever the API throws, or what it is told of does when it is looked at, reaches neither whoever adds nor a worker.
+ * Spans and metrics of jobs, by the messaging conventions of OpenTelemetry. An add is a producer's span. Each attempt is a
+ * consumer's span: a child of the add's span and linked to it, also on another machine, because the job carries the
+ * traceparent in its meta text. A retry has the same parent. An error of the API reaches neither callers nor workers.
  *
  *     your span ── send orders ──▶ job, with its traceparent ──▶ process orders (attempt 1) ── your spans
  *                                                          └──▶ process orders (attempt 2) ── your spans
  */
 export interface JobsTelemetry {
-  /** Adds jobs under a span; they carry its context. */
+  /** Adds jobs under a span. The jobs carry its context. */
   adding<Answer extends readonly Added[]>(
     jobs: readonly NewJob[],
     add: (jobs: readonly NewJob[]) => Promise<Answer>,
@@ -23,17 +23,20 @@ export interface JobsTelemetry {
 
 /** The span of one call of a handler. */
 export interface RunSpan {
-  /** Calls the handler in it, so that what it does is its child. */
+  /** Calls the handler in the span, so that its spans are children. */
   call(run: () => unknown): unknown
-  /** How one of its jobs ended. The span is over when all have. */
+  /** Reports the end of one job. The span ends when all jobs have. */
   ended(job: ClaimedRecord, outcome: RunOutcome, error: unknown): void
 }
 
-/** What an attempt came to, as metrics and spans call it. */
+/** The outcome of an attempt, as metrics and spans name it. */
 export type RunOutcome = 'completed' | 'retried' | 'dead' | 'cancelled' | 'snoozed' | 'handed_back' | 'lost'
 
-/** What a verdict that was written means. */
-export function outcomeOf(job: ClaimedRecord, verdict: Verdict): RunOutcome {
+/** The outcome that a written verdict means. */
+export function outcomeOf(
+  job: Pick<ClaimedRecord, 'snoozeCount' | 'handBackCount'>,
+  verdict: Verdict,
+): RunOutcome {
   if (verdict.snoozeCount > job.snoozeCount) return 'snoozed'
   if (verdict.handBackCount > job.handBackCount) return 'handed_back'
   const { state } = verdict
@@ -71,7 +74,7 @@ export function createTelemetry(api: TelemetryApi): JobsTelemetry {
       const trace = quietly(() => toTraceparent(span.spanContext()))
       const traced = trace === undefined ? jobs : jobs.map((job) => withTrace(job, trace))
       try {
-        // What the store does is none of the jobs' children; but a tracer of its driver's may say whose call it was.
+        // A tracer of the database driver can attach its spans here.
         const added = await callIn(
           api,
           () => api.trace.setSpan(api.context.active(), span),
@@ -133,7 +136,7 @@ export function createTelemetry(api: TelemetryApi): JobsTelemetry {
   }
 }
 
-/** Undefined where it throws: nobody's job depends on what is told about it. */
+/** Undefined if it throws: no job depends on its telemetry. */
 function quietly<Value>(tell: () => Value): Value | undefined {
   try {
     return tell()
@@ -142,7 +145,7 @@ function quietly<Value>(tell: () => Value): Value | undefined {
   }
 }
 
-/** Calls it once, in that context if there is a way to. */
+/** Calls it once, in that context if possible. */
 function callIn<Value>(api: TelemetryApi, context: () => TelemetryContext, run: () => Value): Value {
   let called: { readonly value: Value } | { readonly error: unknown } | undefined
   const call = () => {
@@ -179,7 +182,7 @@ function aboutAll(
   const [first] = jobs
   const attributes = about(first!, type, name)
   if (jobs.length === 1) return { ...attributes, 'messaging.message.id': first!.id }
-  // What is not the same of all of them is said of none.
+  // Only what all jobs share.
   if (jobs.some(({ queue }) => queue !== first!.queue)) delete attributes['messaging.destination.name']
   if (jobs.some(({ kind }) => kind !== first!.kind)) delete attributes['signalbox.job.kind']
   return { ...attributes, 'messaging.batch.message_count': jobs.length }
@@ -193,7 +196,7 @@ function aboutRun(jobs: readonly ClaimedRecord[]): Attributes {
   return attributes
 }
 
-/** The queue, as conventions want it; of several the first, as names of spans must be few. */
+/** The queue, by the conventions; of several queues the first, because span names must be few. */
 function nameOf(jobs: readonly Pick<NewJob, 'queue'>[]): string {
   return jobs[0]!.queue
 }
@@ -216,20 +219,113 @@ function errorType(error: unknown, outcome: RunOutcome | undefined): string {
 }
 
 function withTrace(job: NewJob, trace: string): NewJob {
-  // Whoever said whose doing it is, meant that.
-  return { ...job, meta: encodeMeta({ trace, ...decodeMeta(job.meta) }) }
+  // A given trace wins.
+  return { ...job, meta: encodeMeta({ trace, ...parseMeta(job.meta) }) }
 }
 
-/** Undefined when nobody traces. */
+/** Undefined without an active trace. */
 function toTraceparent({ traceId, spanId, traceFlags }: TelemetrySpanContext): string | undefined {
   if (!/[^0]/.test(traceId) || !/[^0]/.test(spanId)) return undefined
   return `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`
 }
 
-/** Whatever else stands there is nobody's span. */
+/** Undefined for any other text. */
 function fromTraceparent(value: unknown): TelemetrySpanContext | undefined {
   if (typeof value !== 'string') return undefined
   const [, traceId, spanId, flags] = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})/.exec(value) ?? []
   if (flags === undefined || !/[^0]/.test(traceId!) || !/[^0]/.test(spanId!)) return undefined
   return { traceId: traceId!, spanId: spanId!, traceFlags: Number.parseInt(flags, 16), isRemote: true }
+}
+
+/**
+ * The used part of `@opentelemetry/api`, by its shape, so that users without telemetry need neither the package nor its
+ * types.
+ */
+export interface TelemetryApi {
+  readonly trace: {
+    getTracer(name: string): {
+      startSpan(
+        name: string,
+        options: {
+          readonly kind: number
+          readonly attributes: Record<string, string | number | boolean>
+          readonly links?: { readonly context: TelemetrySpanContext }[]
+        },
+        context: TelemetryContext,
+      ): TelemetrySpan
+    }
+    // biome-ignore lint/suspicious/noExplicitAny: the API's own Span is more than what is used of it here.
+    setSpan(context: TelemetryContext, span: any): TelemetryContext
+    setSpanContext(context: TelemetryContext, spanContext: TelemetrySpanContext): TelemetryContext
+  }
+  readonly context: {
+    active(): TelemetryContext
+    with<Result>(context: TelemetryContext, call: () => Result): Result
+  }
+  readonly metrics: {
+    getMeter(name: string): {
+      createCounter(
+        name: string,
+        options: InstrumentOptions,
+      ): {
+        add(value: number, attributes: Record<string, string | number | boolean>): void
+      }
+      createHistogram(
+        name: string,
+        options: InstrumentOptions,
+      ): {
+        record(value: number, attributes: Record<string, string | number | boolean>): void
+      }
+    }
+  }
+  readonly ROOT_CONTEXT: TelemetryContext
+}
+
+interface InstrumentOptions {
+  readonly description: string
+  readonly unit: string
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: it is handed from one call of the API to another, never looked at.
+export type TelemetryContext = any
+
+export interface TelemetrySpanContext {
+  readonly traceId: string
+  readonly spanId: string
+  readonly traceFlags: number
+  readonly isRemote?: boolean
+}
+
+export interface TelemetrySpan {
+  spanContext(): TelemetrySpanContext
+  setAttribute(name: string, value: string | number | boolean): unknown
+  setStatus(status: { readonly code: number; readonly message?: string }): unknown
+  recordException(error: Error): void
+  end(): void
+}
+
+/** The given API, or the installed one; undefined if telemetry is off. Throws `invalid_argument`. */
+export async function loadTelemetryApi(
+  name: string,
+  given: boolean | TelemetryApi | undefined,
+): Promise<TelemetryApi | undefined> {
+  if (typeof given === 'object' && given !== null) {
+    if (typeof given.trace?.getTracer === 'function' && typeof given.context?.with === 'function')
+      return given
+    throw notTheApi(name, 'must be true, or the module "@opentelemetry/api" itself')
+  }
+  if (!flag(name, given ?? false)) return undefined
+  try {
+    return (await import('@opentelemetry/api')) as unknown as TelemetryApi
+  } catch (error) {
+    throw notTheApi(
+      name,
+      'needs the package "@opentelemetry/api", which is not installed. Run: npm install @opentelemetry/api',
+      error,
+    )
+  }
+}
+
+function notTheApi(name: string, what: string, cause?: unknown): SignalboxError {
+  return new SignalboxError('invalid_argument', `${name} ${what}.`, { cause, details: { option: name } })
 }

@@ -1,4 +1,3 @@
-import type { Backoff } from '../../core/backoff.ts'
 import { inCallerTransaction, refuseCommit, throwIfRefused } from '../../core/caller-transaction.ts'
 import type { Clock } from '../../core/clock.ts'
 import { encodeError } from '../../core/describe-error.ts'
@@ -6,17 +5,16 @@ import type { Duration } from '../../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { encodeJson } from '../../core/json.ts'
 import { duration, onlyKeys } from '../../core/options.ts'
-import { type Ending, resolveAck, resolveNack } from '../api/add-options.ts'
+import { type Ending, resolveAck, resolveNack } from '../api/held-jobs.ts'
 import type { AckOptions, Ended, NackOptions } from '../api/jobs-api.ts'
-import { decodeBackoff } from '../decode-job.ts'
 import { leaseLost } from '../job-errors.ts'
 import type { ClaimedRecord, JobStore, LeaseRef, StoreTransaction, Verdict } from '../job-store.ts'
-import { type Judged, judge, type Outcome } from '../lifecycle.ts'
+import { judge, type Outcome } from '../lifecycle.ts'
 import type { LogWriter, PendingLog } from '../logs/log-writer.ts'
-import { Stop } from '../stop-signal.ts'
 import type { RunSpan } from '../telemetry/telemetry.ts'
 import type { Batch } from './handler-batch.ts'
 import { RunningJob } from './handler-job.ts'
+import { Stop } from './stop-signal.ts'
 import type { TransactionGroups } from './transaction-groups.ts'
 import type { PlainHandler, ResolvedHandler } from './worker-options.ts'
 
@@ -33,6 +31,11 @@ export interface AttemptHost {
   readonly logWriter: LogWriter | undefined
   /** Writes a verdict with others; answers whether it took. */
   settle(attempt: Attempt, verdict: Verdict): Promise<boolean>
+  /** COMMIT's answer was lost: finds out whether the attempt was ended, and writes this verdict if not. */
+  confirm(
+    attempt: Attempt,
+    verdict: Verdict,
+  ): Promise<{ readonly committed: boolean; readonly took: boolean }>
   /** Learns of a verdict that did not go through `settle`: it was committed with the user's rows, or lost with them. */
   noted(attempt: Attempt, verdict: Verdict, took: boolean): void
 }
@@ -42,7 +45,7 @@ const ourTrouble = ['transaction_conflict', 'store_busy', 'store_unavailable', '
 const troubleDelayMs = 500
 
 /**
- * One claimed job in a worker's hands, from its claim to the verdict. It is ended once, by whoever comes first:
+ * One claimed job in a worker, from its claim to the verdict. The first of these events ends it, and only once:
  *
  *     open ──┬─ transaction committed ──────────▶ ended   (store wrote it with the user's rows)
  *            ├─ ack/nack in the user's own tx ──▶ unsure  (counts when they commit; asked when the handler settles)
@@ -50,7 +53,7 @@ const troubleDelayMs = 500
  *            ├─ timeout, hand-back ─────────────▶ ended
  *            └─ lease lost ─────────────────────▶ ended   (nothing may be written any more)
  */
-export class Attempt implements LeaseRef, Judged {
+export class Attempt implements LeaseRef {
   readonly jobId: string
   readonly token: string
   readonly record: ClaimedRecord
@@ -76,7 +79,7 @@ export class Attempt implements LeaseRef, Judged {
   timer: unknown
   /** Of its wait for a place among those that run, and of its turn there. */
   ticket = 0
-  /** The span of its handler's call, where somebody traces. */
+  /** The span of its handler's call, if tracing is on. */
   span: RunSpan | undefined
   /** Those it is run with, when it is run with others. */
   batch: Batch | undefined
@@ -90,28 +93,8 @@ export class Attempt implements LeaseRef, Judged {
     this.leaseUntil = leaseUntil
   }
 
-  get id(): string {
-    return this.jobId
-  }
-
   get attempt(): number {
     return this.record.attempt
-  }
-
-  get maxAttempts(): number {
-    return this.record.maxAttempts
-  }
-
-  get handBackCount(): number {
-    return this.record.handBackCount
-  }
-
-  get snoozeCount(): number {
-    return this.record.snoozeCount
-  }
-
-  get backoff(): Backoff {
-    return decodeBackoff(this.record.backoff)
   }
 
   get begunAt(): number {
@@ -164,12 +147,12 @@ export class Attempt implements LeaseRef, Judged {
     this.abort(new DOMException(`Job "${this.jobId}" was cancelled.`, 'AbortError'))
   }
 
-  /** From here on nothing is written for it but what is in hand. True for the first who says so. */
+  /** From here on only writes that are under way go on. True for the first caller. */
   end(): boolean {
     if (this.#isEnded) return false
     this.#isEnded = true
     if (this.timer !== undefined) this.#host.clock.clearTimeout(this.timer)
-    // Before its end is written, so that whoever sees the end finds its last words.
+    // Close the log before the end is written, so that a reader of the end finds the last lines.
     if (this.#log !== undefined) this.#host.logWriter?.close(this.#log)
     return true
   }
@@ -200,7 +183,7 @@ export class Attempt implements LeaseRef, Judged {
   /** The verdict on what the handler came to. */
   judge(outcome: Outcome): Verdict {
     const ranMs = this.#begunAt === 0 ? null : Math.round(this.#host.clock.now() - this.#begunAt)
-    return judge(this, outcome, ranMs)
+    return judge(this.record, outcome, ranMs)
   }
 
   /** What a throw means: cancelled when that was asked for, interrupted when the store was to blame, else a failure. */
@@ -283,7 +266,7 @@ export class Attempt implements LeaseRef, Judged {
 
   async #write({ outcome, ranMs }: Ending, tx: unknown): Promise<Ended> {
     this.#mustBeOpen()
-    const verdict = ranMs === null ? this.judge(outcome) : judge(this, outcome, ranMs)
+    const verdict = ranMs === null ? this.judge(outcome) : judge(this.record, outcome, ranMs)
     if (tx === undefined) {
       this.end()
       if (!(await this.#host.settle(this, verdict))) throw leaseLost(this.jobId)
@@ -295,32 +278,17 @@ export class Attempt implements LeaseRef, Judged {
     return { state: verdict.state }
   }
 
-  /**
-   * COMMIT's answer was lost: asks the store what became of it before anything else is done. While the database still
-   * holds that transaction open, giving the attempt back waits for it, and then takes only if it was rolled back.
-   */
+  /** Whether a transaction that threw was committed after all: COMMIT's answer may be lost. */
   async #committedAfterAll(error: unknown, isLost: boolean): Promise<boolean> {
     const handBack = this.judge({ kind: 'interrupted', delayMs: 0 })
     if (isLost && this.end()) this.#host.noted(this, handBack, false)
     if (ourTrouble.some((code) => isSignalboxError(error, code))) this.#trouble = error
-    // A group has one time-out, and who was slow is not known: nobody's attempt is burnt.
+    // A group has one time-out, and the slow member is unknown: the time-out costs no member an attempt.
     if (this.handler.group > 1 && isSignalboxError(error, 'transaction_timeout')) this.#trouble = error
     if (!isSignalboxError(error, 'commit_unknown')) return false
-    let took: boolean | undefined = false
-    while (performance.now() < this.leaseUntil) {
-      try {
-        const [outcome] = await this.#host.store.outcomes([this])
-        if (outcome === 'settled') return true
-        if (outcome === 'lost') break
-        ;[took] = await this.#host.store.settle([handBack])
-        if (took) break
-      } catch {
-        // The store is not back yet.
-        await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 200))
-      }
-    }
-    if (this.end()) this.#host.noted(this, handBack, took === true)
-    return false
+    const { committed, took } = await this.#host.confirm(this, handBack)
+    if (!committed && this.end()) this.#host.noted(this, handBack, took)
+    return committed
   }
 
   #stopping(): Stop {
@@ -344,7 +312,7 @@ export class Attempt implements LeaseRef, Judged {
     if (this.#workIn === undefined) return
     const error = new SignalboxError(
       'invalid_argument',
-      `job.${verb} was called inside job.transaction, which ends job "${this.jobId}" itself. Return the result from its function to complete the job, or throw to fail it. To ack or nack by hand, begin a transaction of your own.`,
+      `job.${verb} was called inside job.transaction, which ends job "${this.jobId}" itself. Return the result from its function to complete the job, or throw to fail it. To ack or nack yourself, begin a separate transaction.`,
     )
     refuseCommit(this.#workIn, error)
     throw error

@@ -5,11 +5,11 @@ import type { BatchHandler } from './worker-options.ts'
 
 /** What batches need of the executor they are run by. */
 export interface BatchHost {
-  /** Takes a job in hand that was claimed at that moment. */
+  /** Holds a job that was claimed at that moment. */
   hold(record: ClaimedRecord, sentAt: number): Attempt
   /** Lets it wait for a place with the others. */
   wait(attempt: Attempt): void
-  /** Takes up to so many that wait for this handler. */
+  /** Takes up to `limit` attempts that wait for this handler. */
   takeWaiting(handler: BatchHandler, limit: number): readonly Attempt[]
   /** It runs from now on. */
   enter(attempt: Attempt): void
@@ -87,6 +87,10 @@ export class Batches {
     this.#isOpen = false
     for (const batch of this.#filling.keys())
       for (const attempt of batch.attempts) this.#host.handBack(attempt)
+  }
+
+  reopen(): void {
+    this.#isOpen = true
   }
 
   /** Gathers no more; resolves when nothing is being claimed for a batch. */

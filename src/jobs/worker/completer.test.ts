@@ -8,7 +8,7 @@ import { Completer } from './completer.ts'
 
 let number = 0
 
-/** An attempt whose lease holds so long; none of these tests runs its handler. */
+/** An attempt with a lease of this length; none of these tests runs its handler. */
 function anAttempt(leaseMs = 60_000): Attempt {
   const { due: _, ...job } = resolveNewJob('add', 'mail', {}, {})
   const record: ClaimedRecord = {
@@ -36,7 +36,7 @@ function anAttempt(leaseMs = 60_000): Attempt {
 
 const done = (attempt: Attempt): Verdict => attempt.judge({ kind: 'returned', result: null })
 
-/** A store of scripted answers; what is not scripted takes. */
+/** A store with scripted answers; a call without a script succeeds. */
 function aStore(script: {
   settle?: (verdicts: readonly Verdict[], call: number) => readonly boolean[] | Promise<readonly boolean[]>
   outcomes?: (call: number) => readonly AttemptOutcome[] | Promise<readonly AttemptOutcome[]>
@@ -49,7 +49,7 @@ function aStore(script: {
     },
     async outcomes() {
       calls.outcomes++
-      assert.ok(script.outcomes, 'nobody should have asked')
+      assert.ok(script.outcomes, 'the store should not be asked')
       return script.outcomes(calls.outcomes)
     },
   } as unknown as JobStore
@@ -135,7 +135,7 @@ test('a write whose answer was lost is made again, and the outcomes tell what th
   assert.deepEqual([calls.settle.length, calls.outcomes, troubles.length], [2, 1, 1])
 })
 
-test('a first answer that says no is believed: nobody is asked', async () => {
+test('a first refusal is final: the store is not asked again', async () => {
   const { completer } = aStore({ settle: (verdicts) => verdicts.map(() => false) })
   assert.equal(await settle(completer, anAttempt()), false)
 })
@@ -203,7 +203,7 @@ test('one whose lease was lost has neither', async () => {
   assert.deepEqual(await confirm(completer, anAttempt()), { committed: false, took: false })
 })
 
-test('while the store is down nobody guesses: it is asked until it answers', async () => {
+test('while the store is down the completer does not guess: it asks until the store answers', async () => {
   const { completer, troubles } = aStore({ outcomes: (call) => (call < 3 ? down() : ['settled']) })
   assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, took: false })
   assert.equal(troubles.length, 2)

@@ -3,13 +3,14 @@ import { type Clock, systemClock } from '../../core/clock.ts'
 import { encodeError } from '../../core/describe-error.ts'
 import { isSignalboxError } from '../../core/errors.ts'
 import { encodeJson } from '../../core/json.ts'
+import type { JobsParts } from '../api/jobs-api.ts'
 import { decodeError } from '../decode-job.ts'
 import { isSealed, sealedDelayMs } from '../encryption/sealed-text.ts'
 import { ackMissing, isFinal, leaseLost, rolledBack, timedOut } from '../job-errors.ts'
 import type { ClaimedRecord, JobStore, Verdict } from '../job-store.ts'
-import type { JobsParts } from '../jobs-parts.ts'
 import type { Outcome } from '../lifecycle.ts'
 import { createLogWriter, type LogWriter } from '../logs/log-writer.ts'
+import type { JobActivity } from '../telemetry/job-activity.ts'
 import { type JobsTelemetry, outcomeOf } from '../telemetry/telemetry.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { Batches } from './batch-collector.ts'
@@ -19,7 +20,7 @@ import { createTransactionGroups, type TransactionGroups } from './transaction-g
 import type { BatchHandler, ResolvedWorkerOptions } from './worker-options.ts'
 import type { Tally } from './worker-tally.ts'
 
-/** What an executor tells whoever brings it jobs. */
+/** Events of an executor, for the worker that brings it jobs. */
 export interface RunnerWatch {
   /** A handler has its place no more: it ended, or it is not waited for any longer. */
   left(attempt: Attempt): void
@@ -30,7 +31,7 @@ export interface RunnerWatch {
 }
 
 export interface ExecutorParts {
-  readonly parts: Pick<JobsParts, 'store' | 'logs' | 'telemetry' | 'contention' | 'clock'>
+  readonly parts: Pick<JobsParts, 'store' | 'logs' | 'telemetry' | 'activity' | 'contention' | 'clock'>
   readonly options: Pick<
     ResolvedWorkerOptions,
     'handlers' | 'concurrency' | 'leaseMs' | 'transactionTimeoutMs'
@@ -42,8 +43,8 @@ export interface ExecutorParts {
 }
 
 /**
- * Runs jobs that were claimed: each waits in the buffer for a place, is handed to its handler, and what comes of it is
- * judged and written. It neither claims nor renews. Nothing a handler does reaches whoever brought the job.
+ * Runs claimed jobs: each waits in the buffer for a place and is given to its handler; its outcome is judged and written.
+ * The executor neither claims nor renews. No error of a handler reaches the worker that brought the job.
  */
 export class Executor implements AttemptHost {
   readonly store: JobStore
@@ -62,6 +63,7 @@ export class Executor implements AttemptHost {
   readonly #contention: Contention
   readonly #jobKind: number
   readonly #telemetry: JobsTelemetry | undefined
+  readonly #activity: JobActivity | undefined
   readonly #batches: Batches
   /** Handlers that run, or whose batch is being filled up. */
   #places = 0
@@ -70,7 +72,7 @@ export class Executor implements AttemptHost {
   #whenNoneRuns: (() => void) | undefined
 
   constructor({ parts, options, tally, watch, gathering }: ExecutorParts) {
-    const { store, logs, telemetry, contention = noContention, clock = systemClock } = parts
+    const { store, logs, telemetry, activity, contention = noContention, clock = systemClock } = parts
     this.store = store
     this.clock = clock
     this.leaseMs = options.leaseMs
@@ -81,13 +83,14 @@ export class Executor implements AttemptHost {
     this.#watch = watch
     this.#contention = contention
     this.#telemetry = telemetry
+    this.#activity = activity
     this.#batches = this.#createBatches(gathering)
     this.logWriter =
       logs &&
       createLogWriter(logs, (error) =>
         tally.warn('Log lines and progress of jobs could not be written yet.', error),
       )
-    // What is claimed ahead waits for a place as a matter of course.
+    // Jobs that were claimed ahead wait for a place on purpose.
     this.#jobKind = contention.kind('worker.job', {
       lane: 'worker',
       size: options.concurrency,
@@ -187,6 +190,12 @@ export class Executor implements AttemptHost {
     })
   }
 
+  confirm(attempt: Attempt, verdict: Verdict): Promise<{ committed: boolean; took: boolean }> {
+    return new Promise((resolve) => {
+      this.completer.confirm(attempt, verdict, (committed, took) => resolve({ committed, took }))
+    })
+  }
+
   noted(attempt: Attempt, verdict: Verdict, took: boolean): void {
     this.#settled(attempt, verdict, took, undefined)
   }
@@ -210,9 +219,14 @@ export class Executor implements AttemptHost {
     this.#next = 0
   }
 
+  /** Batches are gathered again after `handBackBuffer`. */
+  reopen(): void {
+    this.#batches.reopen()
+  }
+
   /** Waits up to `timeoutMs` for what runs, then aborts and gives back the rest, and waits until all is written. */
   async finish(timeoutMs: number): Promise<void> {
-    // What is being claimed for a batch must be handed back, or it lies until its lease ends.
+    // Jobs that are being claimed for a batch must be handed back, or they stay leased until the lease ends.
     await Promise.race([this.#batches.settle(), timer(5_000)])
     await this.#noneRuns(timeoutMs)
     for (const attempt of [...this.running]) {
@@ -233,7 +247,7 @@ export class Executor implements AttemptHost {
     )
   }
 
-  /** The same call, under a span of its own where somebody traces. */
+  /** The same call, in a separate span if tracing is on. */
   #traced(attempts: readonly Attempt[], run: () => unknown): () => unknown {
     const telemetry = this.#telemetry
     if (telemetry === undefined) return run
@@ -246,6 +260,7 @@ export class Executor implements AttemptHost {
 
   #enter(attempt: Attempt): void {
     this.running.add(attempt)
+    this.#activity?.started(attempt.record)
     this.#contention.enter(attempt.ticket)
     const { timeoutMs } = attempt.record
     if (timeoutMs !== null)
@@ -256,8 +271,8 @@ export class Executor implements AttemptHost {
   #call(run: () => unknown, returns: (value: unknown) => void, throws: (error: unknown) => void): void {
     try {
       const returned: unknown = run()
-      // By way of Promise: a foreign thenable may throw when it is looked at, throw when it is called, or call back
-      // twice, and none of that may reach the pump. What is no object needs no promise.
+      // Wrap it in a Promise: a foreign thenable may throw on access, throw when it is called, or call back twice, and the
+      // pump must see none of that. Other values need no promise.
       if (typeof returned === 'object' && returned !== null) {
         Promise.resolve(returned).then(returns, throws)
       } else queueMicrotask(() => returns(returned))
@@ -268,7 +283,7 @@ export class Executor implements AttemptHost {
   }
 
   #returned(attempt: Attempt, value: unknown): void {
-    // Somebody forgot an `await`: acking now would pull the job from under the transaction, and its rows would be lost.
+    // The handler forgot an `await`: acking now would complete the job without the transaction, and its rows would be lost.
     if (attempt.openTransaction && !attempt.isEnded) {
       attempt.openTransaction.then(
         () => this.#returned(attempt, value),
@@ -278,8 +293,10 @@ export class Executor implements AttemptHost {
     }
     this.#leave(attempt)
     if (attempt.isEnded) this.held.delete(attempt)
-    else if (attempt.pledged) this.#confirm(attempt, rolledBack(attempt.jobId), false)
-    else if (attempt.handler.finish === 'transaction') {
+    else if (attempt.pledged) {
+      const error = rolledBack(attempt.jobId)
+      this.#finish(attempt, attempt.outcomeOf(error), error)
+    } else if (attempt.handler.finish === 'transaction') {
       this.#tally.counts.ackMissing++
       const error = ackMissing(attempt.jobId)
       this.#tally.warn(error.message)
@@ -293,7 +310,7 @@ export class Executor implements AttemptHost {
     if (attempt.isEnded) {
       this.held.delete(attempt)
       if (!isSignalboxError(error, 'lease_lost')) this.#tally.late(attempt.record, error)
-    } else if (attempt.pledged) this.#confirm(attempt, error, true)
+    } else if (attempt.pledged) this.#finish(attempt, attempt.outcomeOf(error), error, true)
     else if (isSignalboxError(error, 'payload_sealed') && isSealed(attempt.record.payload)) {
       this.#putOff(attempt, error)
     } else if (isFinal(error) || isUnreadable(attempt, error)) {
@@ -302,41 +319,37 @@ export class Executor implements AttemptHost {
     this.pump()
   }
 
-  /** There is no key here to open its payload. Somebody else may have it: it waits for them and burns no attempt. */
+  /** This worker has no key to open the payload. Another worker may have it: the job waits for it and keeps its attempt. */
   #putOff(attempt: Attempt, error: Error): void {
     attempt.log(error.message, 'warn')
     this.#tally.warn(error.message, error)
     this.#finish(attempt, { kind: 'snoozed', delayMs: sealedDelayMs }, error)
   }
 
-  /** The attempt is over and nobody has written so yet. */
-  #finish(attempt: Attempt, outcome: Outcome, error?: unknown): void {
+  /**
+   * The attempt is over: writes its end. If the user ended it in a transaction of theirs, that end stands where it was
+   * committed, with the error that it keeps.
+   */
+  #finish(attempt: Attempt, outcome: Outcome, error?: unknown, hasThrown = false): void {
     if (!attempt.end()) return
     const verdict = attempt.judge(outcome)
-    this.completer.settle(attempt, verdict, (took) => this.#settled(attempt, verdict, took, error))
-  }
-
-  /** Ended in a transaction of the user's: theirs stands if they committed, else `error` decides. */
-  #confirm(attempt: Attempt, error: unknown, hasThrown: boolean): void {
-    if (!attempt.end()) return
-    const verdict = attempt.judge(attempt.outcomeOf(error))
+    const { pledged } = attempt
+    if (pledged === undefined) {
+      this.completer.settle(attempt, verdict, (took) => this.#settled(attempt, verdict, took, error))
+      return
+    }
     this.completer.confirm(attempt, verdict, (committed, took) => {
       if (!committed) return this.#settled(attempt, verdict, took, error)
-      this.#stands(attempt)
+      this.#settled(attempt, pledged, true, decodeError(pledged.error))
       if (hasThrown) this.#tally.late(attempt.record, error)
     })
-  }
-
-  /** What the user wrote and committed; its error is the one they kept, whatever was thrown afterwards. */
-  #stands(attempt: Attempt): void {
-    const verdict = attempt.pledged!
-    this.#settled(attempt, verdict, true, decodeError(verdict.error))
   }
 
   #settled(attempt: Attempt, verdict: Verdict, took: boolean, error: unknown): void {
     this.held.delete(attempt)
     this.#contention.leave(attempt.ticket)
     this.#tally.settled(attempt.record, verdict, took, error)
+    if (took) this.#activity?.ended(attempt.record, outcomeOf(attempt.record, verdict), verdict.ranMs)
     attempt.span?.ended(attempt.record, took ? outcomeOf(attempt.record, verdict) : 'lost', error)
     this.#watch.settled(attempt, verdict, took, error)
   }
@@ -359,21 +372,13 @@ export class Executor implements AttemptHost {
     const error = timedOut(attempt.jobId, timeoutMs)
     attempt.abort(error)
     this.#leave(attempt)
-    if (attempt.pledged) this.#confirm(attempt, error, true)
-    else this.#finish(attempt, { kind: 'threw', error: encodeError(error) }, error)
+    const threw = { kind: 'threw', error: encodeError(error) } as const
+    this.#finish(attempt, attempt.pledged ? attempt.outcomeOf(error) : threw, error, true)
     this.pump()
   }
 
   #handBack(attempt: Attempt): void {
-    if (!attempt.end()) return
-    const verdict = attempt.judge({ kind: 'interrupted', delayMs: 0 })
-    const settled = (took: boolean) => this.#settled(attempt, verdict, took, undefined)
-    if (attempt.pledged) {
-      this.completer.confirm(attempt, verdict, (committed, took) => {
-        if (committed) this.#stands(attempt)
-        else settled(took)
-      })
-    } else this.completer.settle(attempt, verdict, settled)
+    this.#finish(attempt, { kind: 'interrupted', delayMs: 0 })
   }
 
   async #noneRuns(timeoutMs: number): Promise<void> {

@@ -129,7 +129,7 @@ test('a batch counts as one of the worker’s concurrency, and jobs that are sho
   await worker.stop()
   assert.equal(worker.counts.completed, 200)
   assert.ok(mostAtOnce <= 2, `${mostAtOnce} ran at once`)
-  // The first claim brings as many as there are places; the batch takes the rest of its own.
+  // The first claim brings as many as there are places; the batch claims the rest.
   assert.deepEqual([Math.max(...sizes), sizes.length <= 5], [50, true], `sizes ${sizes}`)
 })
 
@@ -176,7 +176,7 @@ test('a batch waits for others as long as it was told, and goes as soon as it is
 
 test('what the worker claims for other places joins a batch that waits for more', async () => {
   const memory = await openMemory({ namespace: 'test', migrate: true })
-  // What is claimed for a batch alone finds nothing, so its jobs can come by the worker's own claims only.
+  // Claims for a batch find nothing, so its jobs can come only by the worker's claims.
   const store = new Proxy(memory.jobs, {
     get: (target, name) =>
       name === 'claim'

@@ -1,13 +1,14 @@
 import type { Backoff } from '../../core/backoff.ts'
 import type { Duration } from '../../core/duration.ts'
 import type { AckOptions, Ended, NackOptions } from '../api/jobs-api.ts'
-import { decodeBackoff, decodeError, decodePayload } from '../decode-job.ts'
-import type { JobLock } from '../dependencies/dependency.ts'
+import { decodeError, decodePayload } from '../decode-job.ts'
+import type { JobLock } from '../dependencies/dependencies.ts'
 import type { ClaimedJob, JobError, JobSchedule, JobState } from '../job.ts'
-import { decodeLimitKey, decodeLock, decodeSchedule, decodeTags, decodeTrace } from '../job-meta.ts'
+import { decodeMeta } from '../job-facts.ts'
 import type { ClaimedRecord, StoreTransaction } from '../job-store.ts'
+import { decodeBackoff } from '../lifecycle.ts'
+import type { ProgressUpdate } from '../logs/job-logs.ts'
 import type { LogLevel } from '../logs/log-store.ts'
-import type { ProgressUpdate } from '../logs/progress.ts'
 import type { Attempt } from './attempt.ts'
 
 /** A job in its handler's hands, with the three ways to finish it: returning or throwing is the third. */
@@ -22,7 +23,7 @@ export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
   /** Fails the job; with `tx` in your own transaction, when you commit. */
   nack(options?: NackOptions): Promise<Ended>
   /**
-   * Puts the job off: back in line after that time without burning an attempt, as often as you like (`snoozeCount`).
+   * Puts the job off: it is ready again after that time and keeps its attempt, as often as you like (`snoozeCount`).
    * Then return: what the handler returns or throws afterwards counts for nothing.
    */
   snooze(spanMs: Duration): Promise<Ended>
@@ -68,7 +69,7 @@ export class RunningJob implements HandlerJob {
   readonly token: string
   readonly leaseEndsAt: number
 
-  /** Field by field and without spreading: it is made for every job. */
+  /** Field by field: assigning the result of `decodeClaimed` took 5 µs a job instead of 1 µs. */
   constructor(attempt: Attempt, record: ClaimedRecord) {
     this.#attempt = attempt
     this.id = record.id
@@ -88,12 +89,13 @@ export class RunningJob implements HandlerJob {
     this.workerId = record.workerId
     this.backoff = decodeBackoff(record.backoff)
     this.timeoutMs = record.timeoutMs
-    this.tags = decodeTags(record.meta)
-    this.limitKey = decodeLimitKey(record.meta)
-    this.lock = decodeLock(record.meta)
+    const { tags, limitKey, lock, schedule, trace } = decodeMeta(record.meta)
+    this.tags = tags
+    this.limitKey = limitKey
+    this.lock = lock
     this.fence = record.fence ?? null
-    this.schedule = decodeSchedule(record.meta)
-    this.trace = decodeTrace(record.meta)
+    this.schedule = schedule
+    this.trace = trace
     this.cancelRequested = record.cancelRequested
     this.token = record.token
     this.leaseEndsAt = record.leaseEndsAt

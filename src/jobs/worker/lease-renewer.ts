@@ -1,4 +1,4 @@
-import type { JobStore } from '../job-store.ts'
+import type { JobStore, LeaseRef } from '../job-store.ts'
 import type { Attempt } from './attempt.ts'
 
 /**
@@ -8,7 +8,7 @@ import type { Attempt } from './attempt.ts'
  */
 export interface LeaseRenewer {
   renew(): Promise<void>
-  /** Gives up what must have run out by now, and learns which jobs somebody wants cancelled. */
+  /** Gives up what must have run out by now, and finds the jobs with a cancellation request. */
   checkExpired(): Promise<void>
 }
 
@@ -29,20 +29,11 @@ export function createLeaseRenewer({ store, leaseMs, held, running, lose }: Leas
     async renew() {
       const attempts = [...held].filter((attempt) => !attempt.isEnded)
       if (attempts.length === 0) return
-      const sentAt = performance.now()
-      const renewals = await store.renew(attempts, leaseMs)
-      const byLease = new Map(renewals.map((renewal) => [`${renewal.jobId} ${renewal.token}`, renewal]))
-      for (const attempt of attempts) {
-        const renewal = byLease.get(`${attempt.jobId} ${attempt.token}`)
-        if (renewal === undefined) {
-          // Acked in a transaction, its row may be gone already; the handler, or the transaction, will say.
-          if (!attempt.pledged && !attempt.openTransaction) lose(attempt)
-          continue
-        }
-        // A renewal that was given up may answer after the one that took its place.
-        attempt.leaseUntil = Math.max(attempt.leaseUntil, sentAt + leaseMs)
-        if (renewal.cancelRequested) attempt.cancel()
-      }
+      await renewLeases(attempts, {
+        ...{ store, leaseMs, lose, cancel: (attempt) => attempt.cancel() },
+        // Acked in a transaction, its row may be gone already; the handler, or the transaction, will say.
+        isEnding: ({ pledged, openTransaction }) => Boolean(pledged ?? openTransaction),
+      })
     },
 
     async checkExpired() {
@@ -54,8 +45,52 @@ export function createLeaseRenewer({ store, leaseMs, held, running, lose }: Leas
         else if (running.has(attempt) && now - attempt.begunAt > youngMs) asked.push(attempt)
       }
       if (asked.length === 0) return
-      const cancelled = new Set(await store.cancelRequests(asked))
-      for (const attempt of asked) if (cancelled.has(attempt.jobId)) attempt.cancel()
+      for (const attempt of await findCancelled(store, asked)) attempt.cancel()
     },
   }
+}
+
+/** A lease that this process holds. */
+export interface HeldLease extends LeaseRef {
+  /** Up to when it surely holds, by the process's monotonic clock. */
+  leaseUntil: number
+}
+
+/** How leases are renewed. */
+export interface RenewParts<Held> {
+  readonly store: Pick<JobStore, 'renew'>
+  readonly leaseMs: number
+  /** Its end is being written, so the store may not know the lease any more: it is not lost. */
+  readonly isEnding: (held: Held) => boolean
+  readonly lose: (held: Held) => void
+  readonly cancel: (held: Held) => void
+}
+
+/** Renews leases in one statement. A lease that the store did not renew is lost. */
+export async function renewLeases<Held extends HeldLease>(
+  leases: readonly Held[],
+  { store, leaseMs, isEnding, lose, cancel }: RenewParts<Held>,
+): Promise<void> {
+  const sentAt = performance.now()
+  const renewals = await store.renew(leases, leaseMs)
+  const byLease = new Map(renewals.map((renewal) => [`${renewal.jobId} ${renewal.token}`, renewal]))
+  for (const held of leases) {
+    const renewal = byLease.get(`${held.jobId} ${held.token}`)
+    if (renewal === undefined) {
+      if (!isEnding(held)) lose(held)
+      continue
+    }
+    // A renewal that was given up may answer after the one that took its place.
+    held.leaseUntil = Math.max(held.leaseUntil, sentAt + leaseMs)
+    if (renewal.cancelRequested) cancel(held)
+  }
+}
+
+/** Those of the leases whose jobs have a cancellation request. */
+export async function findCancelled<Held extends LeaseRef>(
+  store: Pick<JobStore, 'cancelRequests'>,
+  leases: readonly Held[],
+): Promise<readonly Held[]> {
+  const cancelled = new Set(await store.cancelRequests(leases))
+  return leases.filter(({ jobId }) => cancelled.has(jobId))
 }

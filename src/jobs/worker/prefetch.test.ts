@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createPrefetch, type Prefetch } from './prefetch.ts'
+import { createPrefetch, type Prefetch } from './fetcher.ts'
 
 function aPrefetch({ concurrency = 10, prefetch = 500 } = {}): {
   prefetch: Prefetch

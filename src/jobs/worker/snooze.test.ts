@@ -57,7 +57,7 @@ test('snoozes and hand-backs are counted apart: ten hand-backs are free whatever
   assert.deepEqual([last.state, last.snoozeCount], ['scheduled', 2 ** 31 - 1])
 })
 
-test('a job claimed by hand is snoozed by nack, which takes nothing that says it failed', async () => {
+test('a job claimed by a call is snoozed by nack, without options for failures', async () => {
   await using box = await openTestBox({ at })
   const { id } = await box.jobs.add('wait')
   const [job] = await box.jobs.claim()

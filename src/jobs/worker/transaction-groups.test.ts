@@ -58,7 +58,7 @@ test('calls of one turn share a commit, and no more of them than the group takes
   )
 })
 
-test('a lone call waits for nobody', async () => {
+test('a single call waits for no other', async () => {
   const store = aStore()
   const groups = createTransactionGroups(store)
   await groups.run(50, async () => aVerdict('1'), options)
@@ -69,7 +69,7 @@ test('a lone call waits for nobody', async () => {
   )
 })
 
-test('one that fails is told alone', async () => {
+test('a member that fails gets its error alone', async () => {
   const groups = createTransactionGroups(aStore())
   const outcomes = await Promise.allSettled(
     [1, 2, 3].map((n) =>
@@ -89,7 +89,7 @@ test('one that fails is told alone', async () => {
   )
 })
 
-test('when the commit fails everyone in it is told, and the next group goes on', async () => {
+test('when the commit fails, all its members get the error, and the next group goes on', async () => {
   let failures = 1
   const groups = createTransactionGroups(
     aStore({ fail: () => (failures-- > 0 ? new Error('connection lost') : undefined) }),
@@ -114,7 +114,7 @@ test('a group takes as long as its most patient member may; 0 leaves it to the e
   )
 })
 
-test('a member that hangs is out when its signal aborts, and holds up nobody else', async () => {
+test('a member that hangs is removed when its signal aborts, and does not delay the others', async () => {
   const store = aStore()
   const groups = createTransactionGroups(store)
   const controller = new AbortController()

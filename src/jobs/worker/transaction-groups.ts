@@ -1,9 +1,9 @@
 import type { JobStore, StoreTransaction, TransactOptions, Verdict } from '../job-store.ts'
 
 /**
- * Transactions that share a commit. Calls that come while a group is being committed make up the next one, so a lone
- * call waits for nobody and a crowd pays for one commit instead of many. One that fails is rolled back to its savepoint
- * and told alone; when the commit as a whole fails, every one of the group is told.
+ * Transactions that share a commit. Calls that come during the commit of a group form the next one, so a single call
+ * waits for no other, and many calls pay for one commit. A call that fails is rolled back to its savepoint and gets its
+ * error alone; when the commit as a whole fails, every member gets the error.
  */
 export interface TransactionGroups {
   run(size: number, work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void>
@@ -64,7 +64,7 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
   }
 }
 
-/** One member's work, over when its signal aborts, so that a handler that hangs holds up nobody else of its group. */
+/** One member's work, over when its signal aborts, so that a handler that hangs does not delay its group. */
 function alone(
   work: (tx: StoreTransaction) => Promise<Verdict>,
   signal: TransactOptions['signal'],

@@ -4,13 +4,14 @@ import { SignalboxError } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
 import { duration, oneOf, onlyKeys, show, text, whole } from '../../core/options.ts'
 import { leaseSpan, queueNames } from '../api/add-options.ts'
+import { resolveRelease } from '../jobs-options.ts'
 import type { HandlerJob } from './handler-job.ts'
 
 /** What a handler is given besides its job. */
 export interface HandlerContext {
   /**
    * Aborts when the attempt's time is up, its lease is lost, it is cancelled, or the worker stops. Of a batch: when that
-   * is so of every job in it; each has a `signal` of its own.
+   * is true of every job in it; each job also has its own `signal`.
    */
   readonly signal: AbortSignal
 }
@@ -25,7 +26,7 @@ export interface HandlerSpec<Payload = any> {
   readonly run: HandlerFunction<Payload>
   /** `transaction`: a return without a committed ack is nacked with `ack_missing`. @default 'any' */
   readonly finish?: 'any' | 'transaction'
-  /** Let so many `job.transaction` calls share one commit, a savepoint each. @default 1 */
+  /** How many `job.transaction` calls may share one commit, each in its savepoint. @default 1 */
   readonly group?: number
   /** Goes with `runBatch` alone. */
   readonly batch?: undefined
@@ -71,6 +72,8 @@ export interface BatchHandler extends Required<Omit<BatchSpec, 'batch'>> {
 export interface HandledJob {
   readonly kind: string
   readonly handler: Handler
+  /** The payload's JSON Schema, which the worker shows to operators. @default none */
+  readonly jsonSchema?: unknown
 }
 
 /**
@@ -107,9 +110,11 @@ export interface WorkerOptions {
   readonly pollMs?: Duration | undefined
   /** Who this is, for people to see; it fences nothing. @default host name, process id and a few random characters */
   readonly workerId?: string | undefined
+  /** The version of your program, which the worker shows. @default the box's `jobs.release` */
+  readonly release?: string | undefined
   /**
-   * How long a `job.transaction` that says nothing itself may take before it is rolled back with `transaction_timeout`.
-   * @default on SQLite, where everybody else's writes wait for it, 5_000 or a third of the lease; elsewhere none
+   * How long a `job.transaction` without its own limit may take before it is rolled back with `transaction_timeout`.
+   * @default on SQLite, where all other writes wait for it, 5_000 or a third of the lease; elsewhere none
    */
   readonly transactionTimeoutMs?: Duration | undefined
   /** How long a loop may go without progress before it is replaced. @default 30_000 */
@@ -118,12 +123,16 @@ export interface WorkerOptions {
 
 export interface ResolvedWorkerOptions {
   readonly handlers: ReadonlyMap<string, ResolvedHandler>
+  /** Read the JSON Schema of a kind. */
+  readonly schemas: ReadonlyMap<string, () => unknown>
   readonly queues: readonly string[]
   readonly concurrency: number
   readonly prefetch: number
   readonly leaseMs: number
   readonly pollMs: number
   readonly workerId: string
+  /** Null: the box's. */
+  readonly release: string | null
   /** 0: the store's own. */
   readonly transactionTimeoutMs: number
   readonly watchdogMs: number
@@ -137,6 +146,7 @@ const keys = [
   'leaseMs',
   'pollMs',
   'workerId',
+  'release',
   'transactionTimeoutMs',
   'watchdogMs',
 ]
@@ -148,15 +158,17 @@ export function resolveWorkerOptions(options: WorkerOptions, own = false): Resol
     workerId = `${hostname().slice(0, 100)}:${process.pid}:${createId().slice(-6)}`,
     transactionTimeoutMs,
     watchdogMs = 30_000,
+    release,
   } = options
   return Object.freeze({
-    handlers: resolveHandlers(options.handlers),
+    ...resolveHandlers(options.handlers),
     queues: queueNames('worker.queues', queues, own),
     concurrency: whole('worker.concurrency', concurrency, { min: 1, max: 100_000 }),
     prefetch: whole('worker.prefetch', prefetch, { max: 10_000 }),
     leaseMs: leaseSpan('worker.leaseMs', leaseMs),
     pollMs: duration('worker.pollMs', pollMs, { min: 10, max: 3_600_000 }),
     workerId: text('worker.workerId', workerId),
+    release: resolveRelease('worker.release', release),
     transactionTimeoutMs:
       transactionTimeoutMs === undefined
         ? 0
@@ -165,18 +177,22 @@ export function resolveWorkerOptions(options: WorkerOptions, own = false): Resol
   })
 }
 
-/** Own keys only, in a Map: a job of the kind `constructor` finds no handler that nobody wrote. */
-function resolveHandlers(handlers: unknown): ReadonlyMap<string, ResolvedHandler> {
+/** Own keys only, in a Map: a job of the kind `constructor` must not find an inherited function. */
+function resolveHandlers(handlers: unknown): Pick<ResolvedWorkerOptions, 'handlers' | 'schemas'> {
   if (typeof handlers !== 'object' || handlers === null) throw noHandlers(show(handlers))
   const listed = handledJobs(handlers as Handlers)
   if (listed.length === 0) throw noHandlers('an empty one')
   const byKind = new Map<string, ResolvedHandler>()
-  for (const { kind, handler } of listed) {
+  const schemas = new Map<string, () => unknown>()
+  for (const handled of listed) {
+    const { kind, handler } = handled
     text('a kind in worker.handlers', kind)
     if (byKind.has(kind)) throw handledTwice(kind)
     byKind.set(kind, resolveHandler(`worker.handlers.${kind}`, handler))
+    // Read when the worker starts: a schema library may take its time.
+    if ('jsonSchema' in handled) schemas.set(kind, () => handled.jsonSchema)
   }
-  return byKind
+  return { handlers: byKind, schemas }
 }
 
 /** Both forms as one list. */

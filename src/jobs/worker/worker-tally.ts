@@ -2,9 +2,8 @@ import { createEvents, type EventSource, type Events } from '../../core/events.t
 import { decodeClaimed } from '../decode-job.ts'
 import type { ClaimedJob } from '../job.ts'
 import type { ClaimedRecord, Verdict } from '../job-store.ts'
-import type { WorkerCounts, WorkerEvents } from './worker-events.ts'
 
-/** Counts what a worker does and tells whoever listens. */
+/** Counts the work of a worker and emits its events. */
 export class Tally {
   readonly counts: WorkerCounts = {
     claimed: 0,
@@ -48,11 +47,15 @@ export class Tally {
     this.#tell('late', () => ({ job: shown(job), error }))
   }
 
+  stopped(by: WorkerEvents['stopped']['by']): void {
+    this.#tell('stopped', () => ({ by }))
+  }
+
   warn(message: string, error?: unknown): void {
     this.#tell('warning', () => (error === undefined ? { message } : { message, error }))
   }
 
-  /** The event is made only when somebody listens: there is one for every job. */
+  /** Creates the event only for listeners: there is one for every job. */
   #tell<Name extends keyof WorkerEvents>(name: Name, event: () => WorkerEvents[Name]): void {
     if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
   }
@@ -92,4 +95,33 @@ function shown(record: ClaimedRecord): ClaimedJob {
   } catch {
     return decodeClaimed({ ...record, payload: 'null' })
   }
+}
+
+/** What a worker has done since it was made. */
+export interface WorkerCounts {
+  claimed: number
+  completed: number
+  failed: number
+  handedBack: number
+  snoozed: number
+  lost: number
+  ackMissing: number
+}
+
+/** What happens to a worker's jobs, for logs, metrics and tests. */
+export interface WorkerEvents {
+  completed: { readonly job: ClaimedJob }
+  /** An attempt failed; `state` says what became of the job. */
+  failed: { readonly job: ClaimedJob; readonly error: unknown; readonly state: Verdict['state'] }
+  handedBack: { readonly job: ClaimedJob }
+  /** A handler put its job off by this time, without using up an attempt. */
+  snoozed: { readonly job: ClaimedJob; readonly delayMs: number }
+  /** The lease was not ours any more; whatever the handler did, nothing was written. */
+  lost: { readonly job: ClaimedJob }
+  /** A handler threw or returned after its job had ended; the result is visible only here. */
+  late: { readonly job: ClaimedJob; readonly error: unknown }
+  /** It has stopped: the program called `stop`, or an operator asked for it. */
+  stopped: { readonly by: 'program' | 'operator' }
+  /** Something that a person should know: a store that does not answer, a result that cannot be kept. */
+  warning: { readonly message: string; readonly error?: unknown }
 }

@@ -184,7 +184,7 @@ test('a verdict whose answer was lost is written once and counted once', async (
   assert.deepEqual([(await ended(jobs, id)).state, runs, worker.counts.lost], ['completed', 1, 0])
 })
 
-test('Q13: a commit whose answer was lost is looked up, and the handler is told that it is done', async () => {
+test('Q13: a commit whose answer was lost is looked up, and the handler learns that it succeeded', async () => {
   await using bench = await aBench()
   const { jobs } = bench
   const answers: unknown[] = []
@@ -223,7 +223,7 @@ test('Q13: a commit that was never made is found out too, and burns no attempt',
   assert.deepEqual([worker.counts.handedBack, worker.counts.lost, worker.counts.completed], [1, 0, 1])
 })
 
-test('a conflict in the database is nobody’s fault: the attempt is given back', async () => {
+test('a conflict in the database does not use up an attempt', async () => {
   await using bench = await aBench()
   const { jobs } = bench
   bench.intercept = first('transact', () =>

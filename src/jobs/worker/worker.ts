@@ -2,18 +2,18 @@ import { noContention } from '../../contention/index.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import type { EventSource } from '../../core/events.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { createNotifier } from '../../core/notifier.ts'
+import { createAlarm, createNotifier } from '../../core/notifier.ts'
 import { onlyKeys, whole } from '../../core/options.ts'
-import { createAlarm } from '../api/due-alarm.ts'
-import type { Taker } from '../api/idle-worker-handover.ts'
+import type { MemberHandle, WantedMode, WorkerMode } from '../../fleet/workers/index.ts'
+import type { Taker } from '../api/job-adder.ts'
+import { cancelTopic, type JobsParts, queueTopic } from '../api/jobs-api.ts'
 import type { ClaimedRecord, ClaimRequest, NewJob, Verdict } from '../job-store.ts'
-import { cancelTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
 import { Executor } from './executor.ts'
 import { Fetcher } from './fetcher.ts'
 import { createLeaseRenewer, type LeaseRenewer } from './lease-renewer.ts'
-import type { WorkerCounts, WorkerEvents } from './worker-events.ts'
+import { factsOf, showRunning, type WorkerMembership } from './worker-member.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.ts'
-import { TalliedWorker } from './worker-tally.ts'
+import { TalliedWorker, type WorkerCounts, type WorkerEvents } from './worker-tally.ts'
 
 /**
  * A worker: claims jobs, runs their handlers, keeps their leases, writes how they ended.
@@ -32,6 +32,8 @@ export interface Worker extends AsyncDisposable, EventSource<WorkerEvents> {
   readonly ready: boolean
   /** Handlers running now, jobs held ready for them, and ends not written yet. */
   readonly load: { readonly running: number; readonly buffered: number; readonly settling: number }
+  /** What it does; `quiet`: an operator asked it to finish what it has and claim nothing. */
+  readonly mode: 'new' | WorkerMode | 'stopped'
   readonly counts: Readonly<WorkerCounts>
   /** Begins to claim. */
   start(): Promise<void>
@@ -47,13 +49,21 @@ const expiryCheckMs = 500
 export function createWorker(
   parts: JobsParts,
   options: WorkerOptions,
-  onStopped: () => void = () => undefined,
+  hooks: WorkerHooks = {},
 ): Worker & Taker {
-  return new JobWorker(parts, resolveWorkerOptions(options, parts.reserved), onStopped)
+  const resolved = resolveWorkerOptions(options, parts.reserved)
+  const release = resolved.release ?? parts.release ?? null
+  return new JobWorker(parts, { ...resolved, release }, hooks)
+}
+
+export interface WorkerHooks {
+  readonly onStopped?: () => void
+  /** Lists the worker. @default it is not listed */
+  readonly membership?: WorkerMembership | undefined
 }
 
 class JobWorker extends TalliedWorker implements Worker, Taker {
-  readonly #onStopped: () => void
+  readonly #hooks: WorkerHooks
   readonly #parts: JobsParts
   readonly #options: ResolvedWorkerOptions
   readonly #notifier = createNotifier()
@@ -67,11 +77,14 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
   /** Batches that wait for more. */
   readonly #resting = new Set<() => void>()
   #state: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
+  #isQuiet = false
+  #member: MemberHandle | undefined
+  #stopper: 'program' | 'operator' = 'program'
   #stopped: Promise<void> | undefined
 
-  constructor(parts: JobsParts, options: ResolvedWorkerOptions, onStopped: () => void) {
+  constructor(parts: JobsParts, options: ResolvedWorkerOptions, hooks: WorkerHooks) {
     super()
-    this.#onStopped = onStopped
+    this.#hooks = hooks
     this.#parts = parts
     this.#options = options
     const { store, contention = noContention } = parts
@@ -93,10 +106,10 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     const claimKind = contention.kind('worker.claim', { warnMs: 1_000 })
     const claim = (request: ClaimRequest) => contention.during(claimKind, () => store.claim(request))
     this.#fetcher = new Fetcher({
-      store: { claim, claimsInOrder: store.claimsInOrder === true },
+      store: { claim },
       options,
       notifier: this.#notifier,
-      load: () => ({ isOpen: this.#state === 'running', ...this.#executor.load }),
+      load: () => ({ isOpen: this.#isOpen, ...this.#executor.load }),
       receive: (records, sentAt) => this.#receive(records, sentAt),
     })
     this.#leaseRenewer = createLeaseRenewer({
@@ -120,6 +133,15 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     return this.#executor.load
   }
 
+  get mode(): Worker['mode'] {
+    return this.#isQuiet && this.#state === 'running' ? 'quiet' : this.#state
+  }
+
+  /** Whether it may begin anything. */
+  get #isOpen(): boolean {
+    return this.#state === 'running' && !this.#isQuiet
+  }
+
   async start(): Promise<void> {
     if (this.#state === 'running') return
     if (this.#state !== 'new') throw new SignalboxError('closed', 'This worker was stopped; make a new one.')
@@ -137,7 +159,7 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
       createLoop({
         name: 'jobs.fetcher',
         step: () => this.#fetcher.step(),
-        // Each worker at a pace of its own, so that a fleet that was started at once does not look at once.
+        // Each worker polls at a slightly different pace, so that a fleet that started at once does not poll at once.
         idleMs: Math.round(pollMs * (1 + Math.random() * 0.1)),
         notifier: this.#notifier,
         watchdogMs,
@@ -163,6 +185,42 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
       loop.events.on('failed', ({ error }) => this.tally.warn(`A step of ${loop.name} failed.`, error))
       loop.events.on('stalled', () => this.tally.warn(`${loop.name} made no progress and was replaced.`))
     }
+    this.#member = this.#join()
+  }
+
+  #join(): MemberHandle | undefined {
+    const { membership } = this.#hooks
+    return membership?.membership.join({
+      facts: factsOf(this.#options, membership),
+      look: () => ({
+        mode: this.mode as WorkerMode,
+        running: showRunning(this.#executor.running, this.#executor.clock.now()),
+        runningCount: this.#executor.running.size,
+      }),
+      follow: (wanted, graceMs) => this.#follow(wanted, graceMs ?? undefined),
+      failed: (error) => this.tally.warn('The row that lists this worker could not be written yet.', error),
+    })
+  }
+
+  /** Does what an operator asked for. */
+  #follow(wanted: WantedMode, graceMs: number | undefined): void {
+    if (this.#state !== 'running') return
+    if (wanted === 'stop') {
+      this.#stopper = 'operator'
+      void this.stop(graceMs === undefined ? {} : { graceMs })
+      return
+    }
+    const isQuiet = wanted === 'quiet'
+    if (isQuiet === this.#isQuiet) return
+    this.#isQuiet = isQuiet
+    this.#member?.changed()
+    if (isQuiet) {
+      this.#executor.handBackBuffer()
+      for (const end of [...this.#resting]) end()
+      return
+    }
+    this.#executor.reopen()
+    this.#notifier.wake()
   }
 
   stop(options: { readonly graceMs?: number } = {}): Promise<void> {
@@ -188,13 +246,13 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
   #receive(records: readonly ClaimedRecord[], sentAt: number): void {
     this.#executor.receive(records, sentAt)
     // What came while the worker was stopping, or to a step that had been given up, is not lost.
-    if (this.#state !== 'running') this.#executor.handBackBuffer()
+    if (!this.#isOpen) this.#executor.handBackBuffer()
     // With more to come the next claim is sent first, and these are run while the store is at it.
     if (this.#fetcher.wantsMore) setImmediate(() => this.#executor.pump())
     else this.#executor.pump()
   }
 
-  /** There may be something new in its queues, for whoever waits. */
+  /** Wakes waiting loops: there may be a new job in its queues. */
   #news(): void {
     this.#notifier.wake()
     for (const end of [...this.#resting]) end()
@@ -206,7 +264,7 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
       const end = () => {
         clearTimeout(timer)
         this.#resting.delete(end)
-        resolve(this.#state === 'running')
+        resolve(this.#isOpen)
       }
       const timer = setTimeout(end, Math.min(ms, this.#options.pollMs))
       this.#resting.add(end)
@@ -219,37 +277,39 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     if (state === 'scheduled' && delayMs < this.#options.pollMs) this.#alarm.set(delayMs)
   }
 
-  /** What it gives back when it stops is for others. */
+  /** What it gives back when it stops or falls quiet is for others. */
   #wakeForReady(queue: string): void {
-    if (this.#state === 'running') {
+    if (this.#isOpen) {
       this.#notifier.wake()
       return
     }
     try {
       this.#parts.notifier.wake(queueTopic(queue))
     } catch {
-      // The store was closed meanwhile; whoever polls finds it.
+      // The store was closed meanwhile; the next poll finds that.
     }
   }
 
   async #stop(graceMs: number): Promise<void> {
     const wasRunning = this.#state === 'running'
     this.#state = 'stopping'
+    this.#member?.changed()
     if (wasRunning) {
       const deadline = performance.now() + graceMs
       for (const unlisten of this.#unlisten) unlisten()
       this.#alarm.clear()
-      const claimedAhead = this.#fetcher.close()
+      this.#fetcher.close()
       this.#executor.handBackBuffer()
       for (const end of [...this.#resting]) end()
       const [fetching, ...others] = this.#loops
       // Not cut short: what a claim under way brings must be handed back, or it lies until its lease ends.
-      const isLate = new Promise((resolve) => setTimeout(resolve, 5_000).unref())
-      await Promise.all([fetching!.stop({ graceMs: 5_000 }), Promise.race([claimedAhead, isLate])])
+      await fetching!.stop({ graceMs: 5_000 })
       await this.#executor.finish(deadline - performance.now())
       await Promise.all(others.map((loop) => loop.stop({ graceMs: 1_000 })))
     }
+    await this.#member?.leave()
     this.#state = 'stopped'
-    this.#onStopped()
+    this.#hooks.onStopped?.()
+    this.tally.stopped(this.#stopper)
   }
 }

@@ -1,4 +1,4 @@
-/** The rules of a fair wait queue, for whoever keeps its rows. */
+/** The rules of a fair wait queue, for the stores that keep its rows. */
 export * from './conflicts.ts'
 export * from './rule.ts'
 export * from './rules.ts'

@@ -1,5 +1,5 @@
 import { groupOf } from './conflicts.ts'
-import type { AcquireAsk, Ask, Given, HolderView, LockTimes, Ruled, Standing, Told } from './rule.ts'
+import type { AcquireAsk, Ask, Given, HolderView, LockTimes, Notified, Ruled, Standing } from './rule.ts'
 import type {
   Holder,
   LastOutcome,
@@ -91,7 +91,7 @@ export class OpenWaitQueue {
     while (true) {
       const waiter = yield* this.first()
       if (!waiter) {
-        // Nobody takes over, so whoever comes next begins anew.
+        // No waiter takes over, so the next holder begins anew.
         if (this.#row.attempt > 0) this.#change({ attempt: 0 })
         return undefined
       }
@@ -145,13 +145,13 @@ export class OpenWaitQueue {
     if (kept) return kept
 
     const outcome: Outcome | undefined = yield ['outcome', ask]
-    if (outcome && !outcome.isTold && outcome.kind !== 'lost') {
-      yield ['saveOutcome', { ...outcome, isTold: true }]
+    if (outcome && !outcome.isNotified && outcome.kind !== 'lost') {
+      yield ['saveOutcome', { ...outcome, isNotified: true }]
       return { status: 'ended', kind: outcome.kind, value: outcome.value }
     }
 
     const seq = outcome?.seq ?? this.#nextRevision()
-    // After `advance` a wait queue alone that nobody holds and that is not delayed has nobody waiting.
+    // After `advance`, a single wait queue without holder and delay has no waiters.
     const isFree = this.#group ? yield* this.#group.isFreeFor(seq) : !this.isTaken
     if (!isFree && !ask.wait)
       return { status: 'refused', holder: this.holderView() ?? this.#group?.otherHolder() ?? null }
@@ -185,7 +185,7 @@ export class OpenWaitQueue {
     return yield* this.#queued(seq)
   }
 
-  /** How it stands with somebody who waits already, with the wait kept alive; undefined when it does not. */
+  /** The standing of a requester that waits already, with its wait kept alive; undefined when it does not wait. */
   *#stillWaiting(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
     const waiter: Waiter | undefined = yield ['waiter', who]
     if (!waiter) return undefined
@@ -194,7 +194,7 @@ export class OpenWaitQueue {
       yield* this.#conclude(waiter, 'timeout', null, true)
       return { status: 'ended', kind: 'timeout', value: null }
     }
-    // One whose lease ran out while nobody looked has still its position: it is here.
+    // A waiter whose lease ran out unnoticed still has its position: it is here.
     const leaseEndsAt = this.#now + this.#times.waiterLeaseMs
     yield ['saveWaiter', { ...waiter, leaseEndsAt, isStreamed }]
     return yield* this.#queued(waiter.seq)
@@ -207,7 +207,7 @@ export class OpenWaitQueue {
     if (kept) return kept
     const outcome: Outcome | undefined = yield ['outcome', who]
     if (!outcome) return undefined
-    if (!outcome.isTold) yield ['saveOutcome', { ...outcome, isTold: true }]
+    if (!outcome.isNotified) yield ['saveOutcome', { ...outcome, isNotified: true }]
     return { status: 'ended', kind: outcome.kind, value: outcome.value }
   }
 
@@ -226,7 +226,7 @@ export class OpenWaitQueue {
         {
           kind: outcome === 'success' ? 'completed' : 'failed',
           value,
-          isTold: false,
+          isNotified: false,
           keptUntil: this.#now + this.#times.keepMs,
           revision: this.#row.revision,
         },
@@ -318,23 +318,23 @@ export class OpenWaitQueue {
   *close<Answer extends object>(answer: Answer): Generator<Ask, Ruled<Answer>, Given> {
     if (!this.#group) {
       yield* this.save()
-      return { ...answer, told: this.told, revision: this.#row.revision }
+      return { ...answer, notified: this.notified, revision: this.#row.revision }
     }
     // A position that was left may have kept others waiting.
     if (this.#changed) yield* this.#group.settle()
     yield* this.save()
     const elsewhere = yield* this.#group.closeOthers()
-    const { told } = this
-    return { ...answer, told, revision: this.#row.revision, ...(elsewhere.length > 0 && { elsewhere }) }
+    const { notified } = this
+    return { ...answer, notified, revision: this.#row.revision, ...(elsewhere.length > 0 && { elsewhere }) }
   }
 
   *save(): Generator<Ask, void, Given> {
     if (this.#changed) yield ['saveQueue', this.#row, this.#dueAt()]
   }
 
-  get told(): Told {
-    const told = { requesters: this.#requesters, everyone: this.#everyone, changed: this.#changed }
-    return this.#lapsed ? { ...told, lapsed: true } : told
+  get notified(): Notified {
+    const notified = { requesters: this.#requesters, everyone: this.#everyone, changed: this.#changed }
+    return this.#lapsed ? { ...notified, lapsed: true } : notified
   }
 
   /** When the wait queue changes without anybody asking: the holder's time is over, or the delay is. */
@@ -362,12 +362,12 @@ export class OpenWaitQueue {
     { node, requestId, seq }: Requester & { readonly seq: number },
     kind: OutcomeKind,
     value: string | null,
-    isTold = false,
+    isNotified = false,
   ): Generator<Ask, void, Given> {
     this.#change({})
     const keptUntil = this.#now + this.#times.keepMs
     const { revision } = this.#row
-    yield ['saveOutcome', { node, requestId, seq, kind, value, isTold, keptUntil, revision }]
+    yield ['saveOutcome', { node, requestId, seq, kind, value, isNotified, keptUntil, revision }]
     this.#requesters.push({ node, requestId })
   }
 

@@ -26,9 +26,9 @@ export interface LockTimes {
   readonly streamedTakeUpMs: number
   /** To take up a grant, without. @default 10_000 */
   readonly takeUpMs: number
-  /** How long an outcome is kept for whoever waited. @default 60_000 */
+  /** How long an outcome is kept for its waiters. @default 60_000 */
   readonly keepMs: number
-  /** After a lease that ran out nobody is granted for so long. @default 0 */
+  /** After an expired lease, the lock grants nothing for this time. @default 0 */
   readonly lockDelayMs: number
   /** @default 10_000 */
   readonly maxWaiters: number
@@ -36,24 +36,24 @@ export interface LockTimes {
   readonly conflicts?: Conflicts
 }
 
-/** Who is to be told that something changed for them. */
-export interface Told {
+/** Whom to wake after a step, because something changed for them. */
+export interface Notified {
   /** Those whose own standing changed: granted, ended. */
   readonly requesters: readonly Requester[]
-  /** Everybody who waited was told the end. */
+  /** All waiters get the end. */
   readonly everyone: boolean
   /** Whether the wait queue changed at all, for those who only look on. */
   readonly changed: boolean
-  /** A turn that had begun was over because its lease ran out: for whoever counts. @default it was not */
+  /** A turn ended because its lease ran out; counters need it. @default it did not */
   readonly lapsed?: true
 }
 
 export type Ruled<Answer> = Answer & {
-  readonly told: Told
+  readonly notified: Notified
   /** The wait queue's, after this step; 0 when it has never been touched. */
   readonly revision: number
   /** What it changed in wait queues of the same resource whose operations exclude this one. */
-  readonly elsewhere?: readonly { readonly operation: string; readonly told: Told }[]
+  readonly elsewhere?: readonly { readonly operation: string; readonly notified: Notified }[]
 }
 
 /** How long a grant lasts without renewal, unless another time is asked for. */

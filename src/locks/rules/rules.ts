@@ -72,7 +72,7 @@ export function* leave(
   return yield* queue.close({ left: yield* queue.leave(who) })
 }
 
-/** An operator removes somebody; a holder's turn then ends as a failure. */
+/** An operator evicts a requester; a holder's turn then ends as a failure. */
 export function* evict(who: Requester, times: LockTimes): Rule<Ruled<{ readonly evicted: boolean }>> {
   const queue = yield* openQueue(times)
   yield* queue.advance()
@@ -101,7 +101,7 @@ export function* keep(
   return yield* queue.close({ standing: yield* queue.keepPosition(who, isStreamed) })
 }
 
-/** Ends the wait of somebody whose deadline came or whose lease ran out, wherever in the wait queue; else nothing. */
+/** Ends the wait of a requester whose deadline or lease is over, at any position; otherwise it does nothing. */
 export function* expire(who: Requester, times: LockTimes): Rule<Ruled<{ readonly expired: boolean }>> {
   const queue = yield* openQueue(times)
   yield* queue.advance()

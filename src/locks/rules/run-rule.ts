@@ -1,13 +1,6 @@
 import type { Ask, Rule } from './rule.ts'
 import type { WaitQueueRows } from './wait-queue.ts'
 
-/** Rows that answer in time, over a connection. */
-export type LaterRows = {
-  readonly [Name in keyof WaitQueueRows]: (
-    ...args: Parameters<WaitQueueRows[Name]>
-  ) => ReturnType<WaitQueueRows[Name]> | Promise<ReturnType<WaitQueueRows[Name]>>
-}
-
 /** The rows of another operation of the same resource. */
 export type Others<Rows> = (operation: string) => Rows
 
@@ -24,22 +17,6 @@ export function runNow<Answer>(
     for (; ask[0] === 'of'; ask = ask[2]) target = others(ask[1])
     // No question has more than two; taking a list of them apart and together again costs more than most answers.
     step = rule.next((target[ask[0]] as (...args: unknown[]) => never)(ask[1], ask[2]))
-  }
-  return step.value
-}
-
-/** Runs a rule on rows that answer in time. */
-export async function runLater<Answer>(
-  rule: Rule<Answer>,
-  rows: LaterRows,
-  others: Others<LaterRows> = alone,
-): Promise<Answer> {
-  let step = rule.next()
-  while (!step.done) {
-    let target = rows
-    let ask: Ask = step.value
-    for (; ask[0] === 'of'; ask = ask[2]) target = others(ask[1])
-    step = rule.next(await (target[ask[0]] as (...args: unknown[]) => Promise<never>)(ask[1], ask[2]))
   }
   return step.value
 }

@@ -1,12 +1,12 @@
 import { type Conflicts, excludedBy } from './conflicts.ts'
 import type { OpenWaitQueue } from './open-wait-queue.ts'
-import type { Ask, Given, HolderView, Told } from './rule.ts'
+import type { Ask, Given, HolderView, Notified } from './rule.ts'
 import type { Waiter } from './wait-queue.ts'
 
 /**
- * The wait queues of one resource whose operations exclude each other, in the hands of one rule. They have one order of
- * arrival between them: nobody is granted while an operation that excludes its own is held, or waited for by somebody
- * who came before. Whenever one of them changes, whatever has become possible in any is granted in the same step.
+ * The wait queues of one resource whose operations exclude each other, under one rule. They share one order of arrival: a
+ * requester is not granted while an excluding operation is held, or has an earlier waiter. When one of them changes, the
+ * same step makes all grants that became possible in any of them.
  */
 export class WaitQueueGroup {
   readonly #conflicts: Conflicts
@@ -30,7 +30,7 @@ export class WaitQueueGroup {
       if (head) heads.push({ operation, queue, head })
     }
     heads.sort((a, b) => a.head.seq - b.head.seq)
-    // Those who go on waiting go before whoever came later.
+    // Earlier waiters that go on waiting come before later ones.
     const waiting = new Set<string>()
     for (const { operation, queue, head } of heads) {
       const isKept = this.#excluded(operation).some(
@@ -52,7 +52,7 @@ export class WaitQueueGroup {
     return true
   }
 
-  /** Somebody who keeps others from the rule's operation though nobody holds that. */
+  /** The holder of an excluding operation, while the rule's operation has no holder. */
   otherHolder(): HolderView | null {
     for (const operation of this.#excluded(this.#own)) {
       const view = this.#queue(operation).holderView()
@@ -66,14 +66,18 @@ export class WaitQueueGroup {
     return Math.max(...[...this.#queues.values()].map(({ revision }) => revision))
   }
 
-  /** Writes what has changed in the other wait queues, and says who is to be told there. */
-  *closeOthers(): Generator<Ask, readonly { readonly operation: string; readonly told: Told }[], Given> {
-    const elsewhere: { readonly operation: string; readonly told: Told }[] = []
+  /** Writes the changes of the other wait queues, and answers whom to notify there. */
+  *closeOthers(): Generator<
+    Ask,
+    readonly { readonly operation: string; readonly notified: Notified }[],
+    Given
+  > {
+    const elsewhere: { readonly operation: string; readonly notified: Notified }[] = []
     for (const [operation, queue] of this.#queues) {
       if (operation === this.#own) continue
       yield* this.#at(operation, queue.save())
-      const { told } = queue
-      if (told.changed) elsewhere.push({ operation, told })
+      const { notified } = queue
+      if (notified.changed) elsewhere.push({ operation, notified })
     }
     return elsewhere
   }

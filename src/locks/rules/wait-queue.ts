@@ -7,9 +7,9 @@
  */
 export interface WaitQueueRow {
   readonly holder: Holder | null
-  /** The number of the attempt in hand; when nobody holds, of the last one that failed. 0 after a success. */
+  /** The number of the current attempt; without a holder, of the last failed one. 0 after a success. */
   readonly attempt: number
-  /** Nobody is granted before this instant of the lease clock: the lock delay after a lost lease. */
+  /** No grant before this instant of the lease clock: the lock delay after a lost lease. */
   readonly grantFrom: number
   /** Rises with every change, for ever. */
   readonly revision: number
@@ -40,7 +40,7 @@ export interface Requester {
 export interface Waiter extends Requester {
   /** Rises with every arrival; the lowest is next. */
   readonly seq: number
-  /** `result`: told of a success and leaves. `turn`: is granted all the same. */
+  /** `result`: learns of a success and leaves. `turn`: is granted in any case. */
   readonly want: Want
   readonly ttlMs: number
   /** Wall clock. */
@@ -53,13 +53,13 @@ export interface Waiter extends Requester {
 
 export type Want = 'result' | 'turn'
 
-/** How it ended for somebody who was in the wait queue. */
+/** The outcome for a requester that was in the wait queue. */
 export interface Outcome extends Requester {
   readonly kind: OutcomeKind
   /** The result, or the error. */
   readonly value: string | null
   readonly seq: number
-  readonly isTold: boolean
+  readonly isNotified: boolean
   /** Until when it is kept, by the lease clock. */
   readonly keptUntil: number
   readonly revision: number
@@ -104,7 +104,7 @@ export interface WaitQueueRows {
   countWaiters(beforeSeq?: number): number
   saveWaiter(waiter: Waiter): void
   removeWaiter(who: Requester): void
-  /** The outcome kept for somebody, unless its time is over. */
+  /** The outcome kept for a requester, unless its time is over. */
   outcome(who: Requester): Outcome | undefined
   saveOutcome(outcome: Outcome): void
   removeOutcome(who: Requester): void

@@ -1,5 +1,5 @@
-import type { OutboundReply, SendVerdict } from './channel.ts'
-import { oneLine } from './plain-text.ts'
+import type { OutboundReply, Robot, SendVerdict } from './channel.ts'
+import { oneLine } from './paging.ts'
 
 /**
  * What answers mean in general: no answer, HTTP's own statuses, and the JSON bodies in which the Chinese providers
@@ -79,7 +79,7 @@ function retryAfterMs({ headers }: OutboundReply): number | undefined {
   const value = headers['retry-after'] ?? headers['x-ogw-ratelimit-reset']
   if (value === undefined) return undefined
   const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now()
-  // Whoever says "in a year" does not get to stop a channel for a year.
+  // A provider that says "in a year" does not stop a channel for a year.
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 1_000), longestWaitMs)
 }
 
@@ -93,7 +93,7 @@ function parseObject(body: string): Record<string, unknown> | undefined {
 }
 
 function bodySays(body: string, hide: (text: string) => string): string {
-  // A page of HTML says nothing to whoever reads the reason.
+  // A page of HTML explains nothing to the reader of the reason.
   return body === '' || body.trimStart().startsWith('<') ? '' : `: ${brief(body, hide)}`
 }
 
@@ -101,4 +101,51 @@ function brief(text: string, hide: (text: string) => string): string {
   // Hidden before it is cut, so that no half of a secret is left over.
   const line = oneLine(hide(text))
   return line.length > 200 ? `${line.slice(0, 200).toWellFormed()}…` : line
+}
+
+/**
+ * A provider's words go into reasons that people read, and a provider may repeat what it was sent, whole or in part. So
+ * everything that is secret about a channel is taken out of them: secrets, urls, values of headers, and the parts of urls
+ * and headers that hold keys.
+ */
+export function createHiding(
+  robots: readonly Robot[],
+  headerValues: readonly string[] = [],
+): (text: string) => string {
+  const secrets = new Set<string>(headerValues.flatMap(partsOfHeader))
+  const own = new Set<string>()
+  for (const { url, secret } of robots) {
+    const { pathname, search, searchParams } = new URL(url)
+    secrets.add(url).add(pathname + search)
+    if (secret !== null) own.add(secret)
+    for (const value of searchParams.values()) secrets.add(value).add(encodeURIComponent(value))
+    for (const part of pathname.split('/')) if (isLong(part)) secrets.add(part).add(decoded(part))
+  }
+  // Short values of a url are words and numbers that any text has; a secret is hidden however short it is.
+  for (const secret of secrets) if (secret.length >= 4) own.add(secret)
+  // The longest first: a url is hidden whole and not only the key in it.
+  const longestFirst = [...own].sort((a, b) => b.length - a.length)
+  return (text) => longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '***'), text)
+}
+
+/** Words ('services', 'send', 'Bearer') are short; keys are not. */
+function isLong(part: string): boolean {
+  return part.length >= 9
+}
+
+/** A receiver that refuses `Bearer KEY` repeats the key alone, and one that refuses `Basic …` what it stands for. */
+function partsOfHeader(value: string): readonly string[] {
+  const parts = value.split(/[\s,;=]+/).filter(isLong)
+  const [, basic] = /^basic +(\S+)$/i.exec(value) ?? []
+  if (basic === undefined) return [value, ...parts]
+  const credentials = Buffer.from(basic, 'base64').toString()
+  return [value, ...parts, basic, credentials, credentials.slice(credentials.indexOf(':') + 1)]
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
 }

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import { isIP } from 'node:net'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import { onlyKeys } from '../../core/options.ts'
 import { type AddressRules, parseAddressRules } from '../delivery/address-rules.ts'
-import type { Robot } from './channel.ts'
+import type { Channel, OutboundRequest, Robot } from './channel.ts'
 
 /**
  * Reads what a subscription says about its channel. No complaint quotes a value: urls and secrets are in here, and a
@@ -21,6 +21,22 @@ export interface ChannelConfig {
 export interface ChannelOptions {
   /** Addresses and ranges that may be reached although they are not public. */
   readonly allowPrivate: readonly string[]
+}
+
+/** The fields of a channel that goes through one robot (`url`), or through several that share the work (`robots`). */
+export type Through<Robot> =
+  | (Robot & { readonly robots?: undefined })
+  | { readonly robots: readonly Robot[]; readonly url?: undefined; readonly secret?: undefined }
+
+export interface RobotWithSecret {
+  readonly url: string
+  readonly secret?: string | undefined
+}
+
+/** The key of such a robot is in its url. */
+export interface KeylessRobot {
+  readonly url: string
+  readonly secret?: undefined
 }
 
 /** The config as an object whose fields can be asked for. */
@@ -175,18 +191,35 @@ function list(
 
 /** Throws `invalid_argument` that names the field and what it must be, never what it is. */
 export function refuse(name: string, allowed: string): never {
-  throw new SignalboxError('invalid_argument', `${name} must be ${allowed}.`, { details: { option: name } })
+  throw invalidArgument(`${name} must be ${allowed}.`, name)
+}
+
+/** A type of channel, for the table in index.ts. */
+export interface ChannelType {
+  readonly create: (config: ChannelConfig) => Channel
+  /** The fields that are sealed in the store. */
+  readonly secrets: readonly string[]
+}
+
+/** A request with a JSON body. */
+export function jsonRequest(url: string, body: string): OutboundRequest {
+  return { url, headers: { 'content-type': 'application/json; charset=utf-8' }, body }
 }
 
 /** How a channel is known to programs and to people. */
 export function identify(
   type: string,
   robots: readonly Robot[],
-): { readonly key: string; readonly shown: string } {
+): {
+  readonly type: string
+  readonly robots: readonly Robot[]
+  readonly key: string
+  readonly shown: string
+} {
   const key = hash('sha256', JSON.stringify([type, ...robots.map(({ url }) => url)]))
   const hosts = [...new Set(robots.map(({ url }) => new URL(url).host))]
   const where = hosts.length > 3 ? `${hosts.slice(0, 3).join(', ')}…` : hosts.join(', ')
   const count = robots.length === 1 ? '' : ` (${robots.length} robots)`
   // Six digits of the digest distinguish two robots of one provider and give nothing away.
-  return { key, shown: `${type} ${where}${count} #${key.slice(0, 6)}` }
+  return { type, robots, key, shown: `${type} ${where}${count} #${key.slice(0, 6)}` }
 }

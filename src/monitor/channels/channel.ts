@@ -5,13 +5,13 @@ import type { ShownPlace } from '../subject-forms.ts'
  * is done by outbound.ts, which alone meets the network.
  */
 export interface Channel {
-  /** 'dingtalk', 'feishu', 'wecom', 'slack', 'webhook'. */
+  /** A key of the table in index.ts. */
   readonly type: string
   /** How the robot or address is known: SHA-256 (hexadecimal) of type and addresses. Subscriptions that share it share its limits. */
   readonly key: string
   /** What may be shown to people: no secret, no query, no key in a path. */
   readonly shown: string
-  /** One or several that a message may go through, by url; each has limits of its own. */
+  /** One or several that a message may go through, by url; each has its own limits. */
   readonly robots: readonly Robot[]
   readonly limits: ChannelLimits
   /** The requests that send this message; several where one would be too large. `now` is the store's clock. */

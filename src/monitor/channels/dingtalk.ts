@@ -1,11 +1,14 @@
 import { createHmac } from 'node:crypto'
-import { type CodeMeanings, judgeCode } from './answers.ts'
+import { type CodeMeanings, createHiding, judgeCode } from './answers.ts'
 import type { Channel, Message, OutboundRequest, Robot } from './channel.ts'
 import {
   allowFields,
   type ChannelConfig,
+  type ChannelType,
   identify,
+  jsonRequest,
   object,
+  type RobotWithSecret,
   readChoice,
   readFlag,
   readRobots,
@@ -13,16 +16,29 @@ import {
   readTexts,
   refuse,
   robotSecrets,
+  type Through,
   textOf,
 } from './channel-config.ts'
-import { createHiding } from './hide-secrets.ts'
-import { layOut, type Page } from './paging.ts'
-import { escapeMarkdown, jsonBytes } from './plain-text.ts'
+import { escapeMarkdown, jsonBytes, layOut, type Page } from './paging.ts'
 
 /**
  * A custom robot of a DingTalk group. It answers errors with HTTP 200, takes 20 messages a minute and is silent for ten
  * minutes after the 21st, so its limits are to be obeyed and not to be tried out.
  */
+export type DingTalkChannel = Through<RobotWithSecret> & {
+  readonly type: 'dingtalk'
+  /** @default 'markdown' */
+  readonly format?: 'markdown' | 'text' | 'actionCard' | undefined
+  /** Who is mentioned: numbers of mobile phones. */
+  readonly atMobiles?: readonly string[] | undefined
+  /** Who is mentioned: ids of users. */
+  readonly atUserIds?: readonly string[] | undefined
+  readonly isAtAll?: boolean | undefined
+  /** Put into a message that lacks it, for robots that want one. */
+  readonly keyword?: string | undefined
+  /** Of an `actionCard`, which needs one. */
+  readonly button?: { readonly title: string; readonly url: string } | undefined
+}
 
 const maxBytes = 20_000
 const banMs = 600_000
@@ -50,41 +66,25 @@ const codes: CodeMeanings = {
   },
 }
 
-interface Manner {
-  readonly format: 'markdown' | 'text' | 'actionCard'
-  readonly atMobiles: readonly string[]
-  readonly atUserIds: readonly string[]
-  readonly isAtAll: boolean
-  readonly keyword: string | undefined
-  readonly button: Button | undefined
-}
-
-interface Button {
-  readonly title: string
-  readonly url: string
-}
-
-/** The access_token is in the url. */
-export const dingTalkSecrets: readonly string[] = robotSecrets
+type Manner = ReturnType<typeof readManner>
+type Button = NonNullable<DingTalkChannel['button']>
 
 /** A channel through one DingTalk robot, or a pool of them. */
-export function createDingTalk(config: ChannelConfig): Channel {
+function create(config: ChannelConfig): Channel {
   allowFields(config, ['format', 'atMobiles', 'atUserIds', 'isAtAll', 'keyword', 'button'])
   const robots = readRobots(config, { secret: 'optional', queryKey: 'access_token' })
   const manner = readManner(config)
   const hide = createHiding(robots)
   return Object.freeze({
-    type: 'dingtalk',
     ...identify('dingtalk', robots),
-    robots,
     limits: { rate: { messages: 20, perMs: 60_000 }, burst: null, maxBytes, concurrency: 2 },
     compose: (message: Message, robot: Robot, now: number) => compose(message, robot, now, manner),
     judge: (reply) => judgeCode(reply, { code: ['errcode'], message: ['errmsg'] }, codes, hide),
   } satisfies Channel)
 }
 
-function readManner(config: ChannelConfig): Manner {
-  const manner: Manner = {
+function readManner(config: ChannelConfig) {
+  const manner = {
     format: readChoice(config, 'format', ['markdown', 'text', 'actionCard']),
     atMobiles: readTexts(config, 'atMobiles', /^\+?[0-9-]{5,20}$/, 'the number of a mobile phone'),
     atUserIds: readTexts(config, 'atUserIds', /^[\w.@-]{1,64}$/, 'the id of a user'),
@@ -102,7 +102,10 @@ function readManner(config: ChannelConfig): Manner {
   if (!isCard && manner.button !== undefined)
     refuse('channel.button', 'left out unless the format is actionCard')
   if (isCard && (manner.isAtAll || manner.atMobiles.length + manner.atUserIds.length > 0)) {
-    refuse('channel.format', 'text or markdown with atMobiles, atUserIds or isAtAll: a card mentions nobody')
+    refuse(
+      'channel.format',
+      'text or markdown with atMobiles, atUserIds or isAtAll: a card cannot mention people',
+    )
   }
   return manner
 }
@@ -124,11 +127,7 @@ function compose(message: Message, robot: Robot, now: number, manner: Manner): r
       Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true }, manner, 'with keyword')),
     lineBytes: (line) => jsonBytes(`\n- ${show(line)}`),
   })
-  return pages.map((page) => ({
-    url: signedUrl(robot, now),
-    headers: { 'content-type': 'application/json; charset=utf-8' },
-    body: bodyOf(page, manner),
-  }))
+  return pages.map((page) => jsonRequest(signedUrl(robot, now), bodyOf(page, manner)))
 }
 
 function bodyOf({ title, lines, isFirst }: Page, manner: Manner, keywords?: 'with keyword'): string {
@@ -165,3 +164,6 @@ function signedUrl({ url, secret }: Robot, now: number): string {
   signed.searchParams.set('sign', sign)
   return signed.href
 }
+
+/** The access_token is in the url. */
+export const dingTalk: ChannelType = { create, secrets: robotSecrets }

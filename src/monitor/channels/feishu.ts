@@ -1,21 +1,32 @@
 import { createHmac } from 'node:crypto'
-import { type CodeMeanings, judgeCode } from './answers.ts'
+import { type CodeMeanings, createHiding, judgeCode } from './answers.ts'
 import type { Channel, Message, OutboundReply, OutboundRequest, Robot, SendVerdict } from './channel.ts'
 import {
   allowFields,
   type ChannelConfig,
+  type ChannelType,
   identify,
+  jsonRequest,
+  type RobotWithSecret,
   readChoice,
   readRobots,
   readText,
   readTexts,
   robotSecrets,
+  type Through,
 } from './channel-config.ts'
-import { createHiding } from './hide-secrets.ts'
-import { layOut, type Page } from './paging.ts'
-import { jsonBytes } from './plain-text.ts'
+import { jsonBytes, layOut, type Page } from './paging.ts'
 
 /** A custom bot of a Feishu (Lark) group. Its signature is in the body, keyed by time and secret, over nothing. */
+export type FeishuChannel = Through<RobotWithSecret> & {
+  readonly type: 'feishu'
+  /** @default 'post' */
+  readonly format?: 'post' | 'text' | undefined
+  /** Ids of users, or 'all'. */
+  readonly mentioned?: readonly string[] | undefined
+  /** Put into a message that lacks it, for bots that want one. */
+  readonly keyword?: string | undefined
+}
 
 const maxBytes = 20_000
 
@@ -31,29 +42,24 @@ const codes: CodeMeanings = {
   },
 }
 
-interface Manner {
-  readonly format: 'post' | 'text'
-  readonly mentioned: readonly string[]
-  readonly keyword: string | undefined
-}
+type Manner = ReturnType<typeof readManner>
 
-/** The key of the bot is in the path of the url. */
-export const feishuSecrets: readonly string[] = robotSecrets
-
-/** A channel through one Feishu bot, or a pool of them. */
-export function createFeishu(config: ChannelConfig): Channel {
-  allowFields(config, ['format', 'mentioned', 'keyword'])
-  const robots = readRobots(config, { secret: 'optional' })
-  const manner: Manner = {
+function readManner(config: ChannelConfig) {
+  return {
     format: readChoice(config, 'format', ['post', 'text']),
     mentioned: readTexts(config, 'mentioned', /^[\w-]{1,64}$/, "the id of a user, or 'all'"),
     keyword: readText(config, 'keyword', 100),
   }
+}
+
+/** A channel through one Feishu bot, or a pool of them. */
+function create(config: ChannelConfig): Channel {
+  allowFields(config, ['format', 'mentioned', 'keyword'])
+  const robots = readRobots(config, { secret: 'optional' })
+  const manner = readManner(config)
   const hide = createHiding(robots)
   return Object.freeze({
-    type: 'feishu',
     ...identify('feishu', robots),
-    robots,
     limits: {
       rate: { messages: 100, perMs: 60_000 },
       burst: { messages: 5, perMs: 1_000 },
@@ -82,11 +88,7 @@ function compose(message: Message, robot: Robot, now: number, manner: Manner): r
     lineBytes: (line) =>
       manner.format === 'text' ? jsonBytes(`\n- ${breakTags(line)}`) : 1 + Buffer.byteLength(paragraph(line)),
   })
-  return pages.map((page) => ({
-    url: robot.url,
-    headers: { 'content-type': 'application/json; charset=utf-8' },
-    body: bodyOf(page, manner, signature),
-  }))
+  return pages.map((page) => jsonRequest(robot.url, bodyOf(page, manner, signature)))
 }
 
 function bodyOf(page: Page, manner: Manner, signature: object, keywords?: 'with keyword'): string {
@@ -129,3 +131,6 @@ function sign({ secret }: Robot, now: number): object {
   const timestamp = String(Math.floor(now / 1_000))
   return { timestamp, sign: createHmac('sha256', `${timestamp}\n${secret}`).digest('base64') }
 }
+
+/** The key of the bot is in the path of the url. */
+export const feishu: ChannelType = { create, secrets: robotSecrets }

@@ -1,27 +1,28 @@
 import type { Channel } from './channel.ts'
-import { type ChannelConfig, type ChannelOptions, openConfig, refuse } from './channel-config.ts'
-import { createDingTalk, dingTalkSecrets } from './dingtalk.ts'
-import { createFeishu, feishuSecrets } from './feishu.ts'
-import { createSlack, slackSecrets } from './slack.ts'
-import { createWebhook, webhookSecrets } from './webhook.ts'
-import { createWeCom, weComSecrets } from './wecom.ts'
+import { type ChannelOptions, type ChannelType, openConfig, refuse } from './channel-config.ts'
+import { type DingTalkChannel, dingTalk } from './dingtalk.ts'
+import { type FeishuChannel, feishu } from './feishu.ts'
+import { type SlackChannel, slack } from './slack.ts'
+import { type WebhookChannel, webhook } from './webhook.ts'
+import { type WeComChannel, weCom } from './wecom.ts'
 
-/** The ways to reach people, by the `type` of a subscription's channel. */
+export type { DingTalkChannel, FeishuChannel, SlackChannel, WebhookChannel, WeComChannel }
 
-export type { ChannelOptions } from './channel-config.ts'
+/** How a subscription reaches people; each type has its own fields. */
+export type SubscriptionChannel =
+  | DingTalkChannel
+  | FeishuChannel
+  | WeComChannel
+  | SlackChannel
+  | WebhookChannel
 
-interface ChannelType {
-  readonly create: (config: ChannelConfig) => Channel
-  /** The fields that are sealed in the store. */
-  readonly secrets: readonly string[]
-}
-
+/** The ways to reach people, by the `type` of a subscription's channel. A new channel is added here. */
 const types: Readonly<Record<string, ChannelType>> = {
-  dingtalk: { create: createDingTalk, secrets: dingTalkSecrets },
-  feishu: { create: createFeishu, secrets: feishuSecrets },
-  wecom: { create: createWeCom, secrets: weComSecrets },
-  slack: { create: createSlack, secrets: slackSecrets },
-  webhook: { create: createWebhook, secrets: webhookSecrets },
+  dingtalk: dingTalk,
+  feishu,
+  wecom: weCom,
+  slack,
+  webhook,
 }
 
 /** The types that a channel can have. */

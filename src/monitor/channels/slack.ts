@@ -1,27 +1,33 @@
-import { judgeStatus } from './answers.ts'
+import { createHiding, judgeStatus } from './answers.ts'
 import type { Channel, Message, OutboundReply, OutboundRequest, Robot, SendVerdict } from './channel.ts'
-import { allowFields, type ChannelConfig, identify, readRobots, robotSecrets } from './channel-config.ts'
-import { createHiding } from './hide-secrets.ts'
-import { layOut, type Page } from './paging.ts'
-import { jsonBytes } from './plain-text.ts'
+import {
+  allowFields,
+  type ChannelConfig,
+  type ChannelType,
+  identify,
+  jsonRequest,
+  type KeylessRobot,
+  readRobots,
+  robotSecrets,
+  type Through,
+} from './channel-config.ts'
+import { jsonBytes, layOut, type Page } from './paging.ts'
 
-/** An incoming webhook of Slack: one message a second, errors as HTTP statuses, no signature. */
+/** An incoming webhook of Slack: its key is in the url, one message a second, errors as HTTP statuses, no signature. */
+export type SlackChannel = Through<KeylessRobot> & {
+  readonly type: 'slack'
+}
 
 // Slack cuts a message at 40,000 characters; these bytes are fewer in every script, and still one screen after another.
 const maxBytes = 16_000
 
-/** The path of the url is the key. */
-export const slackSecrets: readonly string[] = robotSecrets
-
 /** A channel through one Slack webhook, or a pool of them. */
-export function createSlack(config: ChannelConfig): Channel {
+function create(config: ChannelConfig): Channel {
   allowFields(config, [])
   const robots = readRobots(config, { secret: 'none' })
   const hide = createHiding(robots)
   return Object.freeze({
-    type: 'slack',
     ...identify('slack', robots),
-    robots,
     limits: { rate: { messages: 1, perMs: 1_000 }, burst: null, maxBytes, concurrency: 1 },
     compose: (message: Message, robot: Robot) => compose(message, robot),
     judge: (reply) => judge(reply, hide),
@@ -45,11 +51,7 @@ function compose(message: Message, robot: Robot): readonly OutboundRequest[] {
     frameBytes: (title) => Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true })),
     lineBytes: (line) => jsonBytes(`\n• ${escapeSlack(line)}`),
   })
-  return pages.map((page) => ({
-    url: robot.url,
-    headers: { 'content-type': 'application/json; charset=utf-8' },
-    body: bodyOf(page),
-  }))
+  return pages.map((page) => jsonRequest(robot.url, bodyOf(page)))
 }
 
 function bodyOf({ title, lines }: Page): string {
@@ -69,3 +71,6 @@ function bodyOf({ title, lines }: Page): string {
 function escapeSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
+
+/** The path of the url is the key. */
+export const slack: ChannelType = { create, secrets: robotSecrets }

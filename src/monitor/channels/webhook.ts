@@ -1,30 +1,39 @@
-import { judgeStatus } from './answers.ts'
+import { createHiding, judgeStatus } from './answers.ts'
 import type { Channel, Message, MessageChange, OutboundRequest, Robot } from './channel.ts'
 import {
   allowFields,
   type ChannelConfig,
+  type ChannelType,
   identify,
   object,
   readRobots,
   refuse,
   robotSecrets,
+  type Through,
 } from './channel-config.ts'
-import { createHiding } from './hide-secrets.ts'
-import { oneLine, shorten } from './plain-text.ts'
-import { signWebhook } from './verify-webhook.ts'
+import { oneLine, shorten } from './paging.ts'
+import { signWebhook } from './webhook-signature.ts'
 
 /**
- * A signed request to a program, with the states themselves: verify-webhook.ts is its other side. `webhook-id` is the same
- * each time a message is sent, so a receiver that remembers ids takes every message once.
+ * A signed request to a program of yours, with the states themselves; `verifyWebhook` is its other side. `webhook-id` is
+ * the same each time a message is sent, so a receiver that remembers ids takes every message once.
  */
+export type WebhookChannel = Through<WebhookAddress> & {
+  readonly type: 'webhook'
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+interface WebhookAddress {
+  readonly url: string
+  /** What requests are signed with. */
+  readonly secret: string
+}
 
 const maxBytes = 262_144
 
-/** Headers often carry a token of the receiver. */
-export const webhookSecrets: readonly string[] = [...robotSecrets, 'headers']
-
 /** A channel to one address, or a pool of them. */
-export function createWebhook(config: ChannelConfig): Channel {
+function create(config: ChannelConfig): Channel {
   allowFields(config, ['headers'])
   const robots = readRobots(config, { secret: 'required' })
   const headers = readHeaders(config)
@@ -38,9 +47,7 @@ export function createWebhook(config: ChannelConfig): Channel {
       )
   }
   return Object.freeze({
-    type: 'webhook',
     ...identify('webhook', robots),
-    robots,
     limits: { rate: null, burst: null, maxBytes, concurrency: 8 },
     compose: (message: Message, robot: Robot, now: number) => compose(message, robot, now, headers),
     judge: (reply) => judgeStatus(reply, hide, () => ({ kind: 'sent' })),
@@ -146,3 +153,6 @@ function bodyOf(
     data: { id, title, possibleRepeat, part, parts, changes },
   })
 }
+
+/** Headers often carry a token of the receiver. */
+export const webhook: ChannelType = { create, secrets: [...robotSecrets, 'headers'] }

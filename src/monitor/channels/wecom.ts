@@ -1,20 +1,31 @@
-import { type CodeMeanings, judgeCode } from './answers.ts'
+import { type CodeMeanings, createHiding, judgeCode } from './answers.ts'
 import type { Channel, Message, OutboundRequest, Robot } from './channel.ts'
 import {
   allowFields,
   type ChannelConfig,
+  type ChannelType,
   identify,
+  jsonRequest,
+  type KeylessRobot,
   readChoice,
   readRobots,
   readTexts,
   refuse,
   robotSecrets,
+  type Through,
 } from './channel-config.ts'
-import { createHiding } from './hide-secrets.ts'
-import { layOut, type Page } from './paging.ts'
-import { escapeMarkdown } from './plain-text.ts'
+import { escapeMarkdown, layOut, type Page } from './paging.ts'
 
-/** A robot of a WeCom (Enterprise WeChat) group: the key is in the url, messages are short, 20 a minute. */
+/** A robot of a WeCom (Enterprise WeChat) group: its key is in the url, messages are short, 20 a minute. */
+export type WeComChannel = Through<KeylessRobot> & {
+  readonly type: 'wecom'
+  /** @default 'markdown' */
+  readonly format?: 'markdown' | 'text' | undefined
+  /** Ids of users, or '@all'. */
+  readonly mentioned?: readonly string[] | undefined
+  /** Numbers of mobile phones, or '@all'. */
+  readonly mentionedMobiles?: readonly string[] | undefined
+}
 
 const maxBytesOf = { markdown: 4_096, text: 2_048 } as const
 
@@ -31,34 +42,25 @@ const codes: CodeMeanings = {
   },
 }
 
-interface Manner {
-  readonly format: 'markdown' | 'text'
-  readonly mentioned: readonly string[]
-  readonly mentionedMobiles: readonly string[]
-}
-
-/** The key is in the url. */
-export const weComSecrets: readonly string[] = robotSecrets
+type Manner = ReturnType<typeof readManner>
 
 /** A channel through one WeCom robot, or a pool of them. */
-export function createWeCom(config: ChannelConfig): Channel {
+function create(config: ChannelConfig): Channel {
   allowFields(config, ['format', 'mentioned', 'mentionedMobiles'])
   const robots = readRobots(config, { secret: 'none', queryKey: 'key' })
   const manner = readManner(config)
   const hide = createHiding(robots)
   const maxBytes = maxBytesOf[manner.format]
   return Object.freeze({
-    type: 'wecom',
     ...identify('wecom', robots),
-    robots,
     limits: { rate: { messages: 20, perMs: 60_000 }, burst: null, maxBytes, concurrency: 2 },
     compose: (message: Message, robot: Robot) => compose(message, robot, manner),
     judge: (reply) => judgeCode(reply, { code: ['errcode'], message: ['errmsg'] }, codes, hide),
   } satisfies Channel)
 }
 
-function readManner(config: ChannelConfig): Manner {
-  const manner: Manner = {
+function readManner(config: ChannelConfig) {
+  const manner = {
     format: readChoice(config, 'format', ['markdown', 'text']),
     mentioned: readTexts(config, 'mentioned', /^(@all|[\w.@-]{1,64})$/, "the id of a user, or '@all'"),
     mentionedMobiles: readTexts(
@@ -84,11 +86,7 @@ function compose(message: Message, robot: Robot, manner: Manner): readonly Outbo
     frameBytes: (title) => Buffer.byteLength(contentOf({ title, lines: [], isFirst: true }, manner)),
     lineBytes: (line) => Buffer.byteLength(`\n- ${show(line)}`),
   })
-  return pages.map((page) => ({
-    url: robot.url,
-    headers: { 'content-type': 'application/json; charset=utf-8' },
-    body: bodyOf(page, manner),
-  }))
+  return pages.map((page) => jsonRequest(robot.url, bodyOf(page, manner)))
 }
 
 function bodyOf(page: Page, manner: Manner): string {
@@ -115,3 +113,6 @@ function mentionsOf({ format, mentioned }: Manner): string {
   if (format === 'text' || mentioned.length === 0) return ''
   return `\n${mentioned.map((id) => `<@${id}>`).join(' ')}`
 }
+
+/** The key is in the url. */
+export const weCom: ChannelType = { create, secrets: robotSecrets }

@@ -2,9 +2,9 @@ import { isIPv4 } from 'node:net'
 import { embeddedIpv4, groupsOfIpv6, parseRanges, readAddress } from '../../access/index.ts'
 
 /**
- * Which addresses a message may be sent to. Whoever makes a subscription chooses a url, and the server must not become
- * their way into its own network: only addresses of the public internet are reached, and besides them those which the
- * operator names in `allowPrivate`.
+ * Which addresses a message may be sent to. A subscriber chooses the url, and the server must not become their way into
+ * its network. So only addresses of the public internet are reached, and those that the operator names in
+ * `allowPrivate`.
  *
  * An IPv4 address is judged the same in every disguise: mapped (::ffff:127.0.0.1) or through NAT64 (64:ff9b::7f00:1).
  */

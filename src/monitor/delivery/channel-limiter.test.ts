@@ -24,34 +24,34 @@ function aLimiter(
 test('a robot takes its twenty, then none until the first is a minute old', () => {
   const limiter = aLimiter()
   for (let at = 0; at < 20; at++) limiter.arrived(limiter.begin(limiter.choose(at)!, at + 5_000), at)
-  assert.equal(limiter.room(19), 0)
+  assert.equal(limiter.free(19), 0)
   assert.equal(limiter.choose(19), undefined)
   assert.equal(limiter.nextAt(19), minute + 1)
-  assert.equal(limiter.room(minute), 0)
-  assert.equal(limiter.room(minute + 1), 1)
+  assert.equal(limiter.free(minute), 0)
+  assert.equal(limiter.free(minute + 1), 1)
   assert.equal(limiter.nextAt(19, 3), minute + 3)
 })
 
 test('what was begun counts at the latest it can have arrived, until its reply is there', () => {
   const limiter = aLimiter({ rate: { messages: 1, perMs: 1_000 } })
-  const passage = limiter.begin(0, 5_000)
+  const slot = limiter.begin(0, 5_000)
   assert.equal(limiter.nextAt(0), 6_001)
-  limiter.arrived(passage, 200)
+  limiter.arrived(slot, 200)
   assert.equal(limiter.nextAt(0), 1_201)
-  limiter.takeBack(0, passage)
-  assert.equal(limiter.room(0), 1)
+  limiter.takeBack(0, slot)
+  assert.equal(limiter.free(0), 1)
 })
 
 test('a second, shorter window holds besides the first', () => {
   const limiter = aLimiter({ rate: { messages: 100, perMs: minute }, burst: { messages: 5, perMs: 1_000 } })
   for (let count = 0; count < 5; count++) limiter.arrived(limiter.begin(0, 5_000), 0)
-  assert.equal(limiter.room(1_000), 0)
-  assert.equal(limiter.room(1_001), 5)
+  assert.equal(limiter.free(1_000), 0)
+  assert.equal(limiter.free(1_001), 5)
   assert.equal(limiter.nextAt(10), 1_001)
   assert.equal(limiter.capacity, 5)
 })
 
-test('of a pool the robot with the most room is chosen; one that rests is not', () => {
+test('the robot of a pool that may take the most requests is chosen; one that rests is not', () => {
   const limiter = aLimiter({ robots: 3 })
   const chosen = Array.from({ length: 6 }, () => {
     const robot = limiter.choose(0)!
@@ -59,7 +59,7 @@ test('of a pool the robot with the most room is chosen; one that rests is not', 
     return robot
   })
   assert.deepEqual(chosen, [0, 1, 2, 0, 1, 2])
-  assert.equal(limiter.room(0), 54)
+  assert.equal(limiter.free(0), 54)
   limiter.rest(0, 600_000)
   limiter.rest(1, 500_000)
   assert.equal(limiter.choose(0), 2)
@@ -68,9 +68,9 @@ test('of a pool the robot with the most room is chosen; one that rests is not', 
   assert.equal(limiter.nextAt(0), 500_000)
 })
 
-test('a channel without limits has room without end, and its robots take turns', () => {
+test('a channel without limits takes any number of requests, and its robots take turns', () => {
   const limiter = aLimiter({ rate: null, robots: 2 })
-  assert.equal(limiter.room(0), Number.POSITIVE_INFINITY)
+  assert.equal(limiter.free(0), Number.POSITIVE_INFINITY)
   const chosen = Array.from({ length: 4 }, () => {
     const robot = limiter.choose(0)!
     limiter.begin(robot, 0)
@@ -87,7 +87,7 @@ test('the next sender goes on from what was kept, and no address is in it', () =
   const state = first.encode(1_000)
   assert.ok(state !== null && !state.includes('robots.example'))
   const next = aLimiter({ robots: 2, state, now: 3_000 })
-  assert.equal(next.room(3_000), 7, 'thirteen went through the first, and the second rests')
+  assert.equal(next.free(3_000), 7, 'thirteen went through the first, and the second rests')
   assert.equal(aLimiter({ robots: 2, state, now: 3_000 }).encode(900_000), null, 'what is over is forgotten')
 })
 
@@ -97,7 +97,7 @@ test('a clock that was set back closes nothing for long, and nonsense closes not
   const after = aLimiter({ state: ahead.encode(10 ** 12), now: 5_000 })
   assert.ok(after.nextAt(5_000) <= 5_000 + 2 * minute + minute + 1)
   for (const state of ['nonsense', '{}', '[]', 'null', '{"robots":{"a":1}}']) {
-    assert.equal(aLimiter({ state }).room(0), 20)
+    assert.equal(aLimiter({ state }).free(0), 20)
   }
 })
 
@@ -118,12 +118,12 @@ test('over random turns, hand-overs and crashes no window ever has more than its
     while (limiter.choose(now) !== undefined && random() < 0.9) begun.push(limiter.begin(0, now + 300))
     state = limiter.encode(now)
     const startedAt = now
-    for (const passage of begun) {
+    for (const slot of begun) {
       const arrivedAt = startedAt + Math.floor(random() * 250)
       arrivals.push(arrivedAt)
       const repliedAt = arrivedAt + Math.floor(random() * (300 - (arrivedAt - startedAt)))
       now = Math.max(now, repliedAt)
-      limiter.arrived(passage, repliedAt)
+      limiter.arrived(slot, repliedAt)
     }
     // Now and then the sender dies before it has written when they arrived.
     if (random() < 0.8) state = limiter.encode(now)

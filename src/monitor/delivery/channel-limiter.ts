@@ -3,10 +3,10 @@ import type { ChannelLimits, Rate, Robot } from '../channels/channel.ts'
 
 /**
  * How much may go through a channel's robots, and when. Each robot has a log of the instants at which requests reached
- * its provider, by the store's clock; a request may go when every window has room for one more. The log is kept with
- * the channel by whoever has it, so that all senders of a fleet share it.
+ * its provider, by the store's clock; a request may go when every window allows one more. The sender that holds the
+ * channel stores the log with it, so all senders of a fleet share it.
  *
- * What is written down is never earlier than what happened. A request is noted before it is made, at the last moment it
+ * The log is never earlier than the truth. A request is noted before it is made, at the last moment it
  * can still arrive; once its reply is there, at the moment of the reply. So a sender that dies leaves a log that is
  * too late rather than too early, and in any window of `perMs` at most `messages` arrive:
  *
@@ -29,27 +29,27 @@ export class Limiter {
       return {
         name,
         // A clock that was set back must not close a robot for as long as it was ahead.
-        passages: sent.map((at) => ({ at: Math.min(at, now + longestAheadMs) })),
+        slots: sent.map((at) => ({ at: Math.min(at, now + longestAheadMs) })),
         restsUntil: Math.min(restsUntil, now + longestRestMs),
       }
     })
   }
 
   /** How many requests may go now, through all robots together. */
-  room(now: number): number {
-    return this.#robots.reduce((sum, robot) => sum + this.#roomOf(robot, now), 0)
+  free(now: number): number {
+    return this.#robots.reduce((sum, robot) => sum + this.#freeOf(robot, now), 0)
   }
 
-  /** The robot through which `count` requests may go now: the one with the most room, the first of equals. */
+  /** The robot through which `count` requests may go now: the one with the most left, the first of equals. */
   choose(now: number, count = 1): number | undefined {
     let best: number | undefined
     let most = count - 1
     for (const [index, robot] of this.#robots.entries()) {
-      const room = this.#roomOf(robot, now)
-      // Where nothing is limited all have the same room: then they take turns by what they have under way.
-      if (room > most || (room === most && best !== undefined && this.#isLighter(robot, best))) {
+      const free = this.#freeOf(robot, now)
+      // Without a limit all have the same: then they take turns by their requests in flight.
+      if (free > most || (free === most && best !== undefined && this.#isLighter(robot, best))) {
         best = index
-        most = room
+        most = free
       }
     }
     return best
@@ -60,15 +60,15 @@ export class Limiter {
     return Math.min(Number.POSITIVE_INFINITY, ...this.#windows.map(({ messages }) => messages))
   }
 
-  roomOf(robot: number, now: number): number {
-    return this.#roomOf(this.#robots[robot]!, now)
+  freeOf(robot: number, now: number): number {
+    return this.#freeOf(this.#robots[robot]!, now)
   }
 
   /** When `count` requests may go through some robot: now, or later. */
   nextAt(now: number, count = 1): number {
     const instants = this.#robots.map((robot) => {
       const free = this.#windows.map(({ messages, perMs }) => {
-        const latest = robot.passages.map(({ at }) => at).sort((a, b) => b - a)
+        const latest = robot.slots.map(({ at }) => at).sort((a, b) => b - a)
         const inTheWay = latest[messages - Math.min(count, messages)]
         return inTheWay === undefined ? now : inTheWay + perMs + 1
       })
@@ -78,22 +78,22 @@ export class Limiter {
   }
 
   /** Notes a request that is about to be made and has arrived by `latestAt` if it arrives at all. */
-  begin(robot: number, latestAt: number): Passage {
-    const passage = { at: latestAt }
-    this.#robots[robot]!.passages.push(passage)
-    return passage
+  begin(robot: number, latestAt: number): SendSlot {
+    const slot = { at: latestAt }
+    this.#robots[robot]!.slots.push(slot)
+    return slot
   }
 
   /** Its reply came: it had arrived by `at`. */
-  arrived(passage: Passage, at: number): void {
-    passage.at = Math.min(passage.at, at)
+  arrived(slot: SendSlot, at: number): void {
+    slot.at = Math.min(slot.at, at)
   }
 
   /** It cannot have arrived. */
-  takeBack(robot: number, passage: Passage): void {
-    const { passages } = this.#robots[robot]!
-    const index = passages.indexOf(passage)
-    if (index >= 0) passages.splice(index, 1)
+  takeBack(robot: number, slot: SendSlot): void {
+    const { slots } = this.#robots[robot]!
+    const index = slots.indexOf(slot)
+    if (index >= 0) slots.splice(index, 1)
   }
 
   /** Nothing goes through this robot before that instant. */
@@ -104,10 +104,9 @@ export class Limiter {
 
   /** What is to be kept; null: nothing. */
   encode(now: number): string | null {
-    const robots: Record<string, KeptLog> = {}
-    for (const { name, passages, restsUntil } of this.#robots) {
-      const sent =
-        this.#keptMs === 0 ? [] : passages.map(({ at }) => at).filter((at) => this.#counts(at, now))
+    const robots: Record<string, StoredLog> = {}
+    for (const { name, slots, restsUntil } of this.#robots) {
+      const sent = this.#keptMs === 0 ? [] : slots.map(({ at }) => at).filter((at) => this.#counts(at, now))
       if (sent.length > 0 || restsUntil > now)
         robots[name] = { sent, restsUntil: restsUntil > now ? restsUntil : 0 }
     }
@@ -119,16 +118,16 @@ export class Limiter {
     return at + perMs >= now
   }
 
-  #roomOf({ passages, restsUntil }: RobotLog, now: number): number {
+  #freeOf({ slots, restsUntil }: RobotLog, now: number): number {
     if (restsUntil > now) return 0
     return this.#windows.reduce((least, { messages, perMs }) => {
-      const used = passages.filter(({ at }) => this.#counts(at, now, perMs)).length
+      const used = slots.filter(({ at }) => this.#counts(at, now, perMs)).length
       return Math.min(least, Math.max(0, messages - used))
     }, Number.POSITIVE_INFINITY)
   }
 
   #isLighter(robot: RobotLog, than: number): boolean {
-    return robot.passages.length < this.#robots[than]!.passages.length
+    return robot.slots.length < this.#robots[than]!.slots.length
   }
 }
 
@@ -142,17 +141,17 @@ export interface LimiterParts {
 }
 
 /** One request, and the last instant at which it may have arrived. */
-export interface Passage {
+export interface SendSlot {
   at: number
 }
 
 interface RobotLog {
   readonly name: string
-  readonly passages: Passage[]
+  readonly slots: SendSlot[]
   restsUntil: number
 }
 
-interface KeptLog {
+interface StoredLog {
   readonly sent: readonly number[]
   readonly restsUntil: number
 }
@@ -167,11 +166,11 @@ function robotName({ url }: Robot): string {
 }
 
 /** What cannot be read is as nothing: it was ours to write, and a robot closed for ever would be worse. */
-function decodeState(state: string | null): ReadonlyMap<string, KeptLog> {
-  const kept = new Map<string, KeptLog>()
+function decodeState(state: string | null): ReadonlyMap<string, StoredLog> {
+  const kept = new Map<string, StoredLog>()
   if (state === null) return kept
   try {
-    const { robots } = JSON.parse(state) as { robots: Record<string, KeptLog> }
+    const { robots } = JSON.parse(state) as { robots: Record<string, StoredLog> }
     for (const [name, { sent, restsUntil }] of Object.entries(robots)) {
       kept.set(name, { sent: sent.filter(Number.isFinite), restsUntil: Number(restsUntil) || 0 })
     }

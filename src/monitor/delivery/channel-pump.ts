@@ -2,11 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createId } from '../../core/ids.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { ChannelRef, DueAnswer, MonitorStore, NotificationRecord, SendingEnd } from '../monitor-store.ts'
-import { StoreTime } from '../store-time.ts'
-import type { AddressBook, Addressee } from './address-book.ts'
+import type { RuleCache, Subscriber } from '../subscription-rules.ts'
 import { Limiter } from './channel-limiter.ts'
 import { type Candidate, planMessages } from './digest.ts'
-import { type Courier, prepareMessage, type Sendable, sendMessages } from './message-wave.ts'
+import { type Courier, prepareMessage, type Sendable, StoreTime, sendMessages } from './message-wave.ts'
 import {
   codeOf,
   deadEnd,
@@ -20,17 +19,17 @@ import {
 } from './sending-outcome.ts'
 
 /**
- * One turn for one channel: takes it, sends what is due, sees to it that somebody comes back for the rest, lets go.
+ * One turn for one channel: takes it, sends what is due, adds a job for the rest, lets go.
  *
  *     take ─▶ due ─▶ plan ─▶ begin ─▶ send, some at once ─▶ write the ends ─┐
- *              ▲ └── none, or no room: a job for later ─▶ let go ─▶ done     │
+ *              ▲ └── none, or at the limit: a job for later ─▶ let go ─▶ done     │
  *              └──────────── wanted ◀────────┘ ◀────────────────────────────┘
  *
  * Everything written is conditional on the channel being ours; once it is not, the turn stops and writes nothing.
  *
- * None is left behind. A notification commits together with a job. Whoever finds the channel taken leaves word and may
- * forget about it, because the job of the one who has it does not end before it has let go: it is `busy` or `lost` that
- * must come again (see sender.ts).
+ * No notification is left behind. It commits together with a job. A job that finds the channel taken leaves word and
+ * ends, because the job of the sender that has the channel does not end before it has let go: only `busy` and `lost`
+ * come again (see sender.ts).
  */
 export interface PumpParts {
   readonly store: MonitorStore
@@ -40,7 +39,7 @@ export interface PumpParts {
     visit: { readonly at: number; readonly delayMs: number },
   ) => Promise<void>
   readonly courier: Courier
-  readonly book: AddressBook
+  readonly rules: RuleCache
   readonly tally: SendingTally
   /** Called for what is not delivered, once that is written. @default nothing */
   readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
@@ -65,11 +64,11 @@ export const pumpDefaults: PumpOptions = { leaseMs: 10_000, retryMs: 5_000, turn
 /** `done`: nothing is left, or a job comes for it. `busy`: another sender has the channel, and was signalled. `lost`: it is ours no more. */
 export type PumpAnswer = 'done' | 'busy' | 'lost'
 
-/** Plans go stale: somebody may unsubscribe meanwhile. */
+/** Rules and plans are not older than this: a subscription may end at any time. */
 const freshMs = 1_000
 /** Notifications of one window fall due a few milliseconds apart, and are to share their message. */
 const stragglerMs = 250
-/** Whoever comes for the rest comes after this one has let go. */
+/** The job that comes for the rest comes after this turn has let go. */
 const breathMs = 20
 
 export async function pumpChannel(
@@ -94,8 +93,8 @@ class Turn {
   #limiter: Limiter | undefined
   #stragglers = 0
   /** What this turn looked at, by id, until its end is written. */
-  readonly #looked = new Map<string, { record: NotificationRecord; addressee: Addressee }>()
-  /** How many requests the first message that found no room needs. */
+  readonly #looked = new Map<string, { record: NotificationRecord; subscriber: Subscriber }>()
+  /** How many requests the first message needs that exceeded the limit. */
   #needed = 1
 
   constructor(parts: PumpParts, channel: string, signal: AbortSignal) {
@@ -154,7 +153,7 @@ class Turn {
       return undefined
     }
     if (nextAt !== null && (await this.#awaitStragglers(sendable, nextAt - now))) return undefined
-    const plan = planMessages(sendable, limiter.room(time.earliest()), time.earliest())
+    const plan = planMessages(sendable, limiter.free(time.earliest()), time.earliest())
     for (const { item, at } of plan.later) {
       const afterMs = Math.max(1, at - time.earliest())
       ends.push({ id: item.id, outcome: 'retry', afterMs, error: item.record.error, digestId: null })
@@ -169,27 +168,27 @@ class Turn {
     items: readonly NotificationRecord[],
     time: StoreTime,
   ): Promise<{ sendable: Sendable[]; ends: SendingEnd[] }> {
-    const { book, tally, options } = this.#parts
-    const addressees = await book.find([...new Set(items.map(({ subscriptionId }) => subscriptionId))])
+    const { tally, options } = this.#parts
+    const subscribers = await this.#subscribersOf(items)
     const sendable: Sendable[] = []
     const ends: SendingEnd[] = []
     for (const record of items) {
-      const addressee = addressees.get(record.subscriptionId)
-      if (addressee === undefined) {
+      const subscriber = subscribers.get(record.subscriptionId)
+      if (subscriber === undefined) {
         ends.push({ id: record.id, outcome: 'cancelled', error: null, digestId: null })
         tally.add('none', 'cancelled')
         continue
       }
-      this.#looked.set(record.id, { record, addressee })
-      const { channel, problem } = addressee.stored
+      this.#looked.set(record.id, { record, subscriber })
+      const { channel, problem } = subscriber.stored
       if (channel === undefined) {
-        if (isWaitingForKey(addressee.stored)) ends.push(sealedEnd(record, problem!.message))
+        if (isWaitingForKey(subscriber.stored)) ends.push(sealedEnd(record, problem!.message))
         else {
           ends.push(deadEnd(record.id, `the channel of its subscription cannot be used: ${problem!.message}`))
           tally.add('none', 'dead')
         }
       } else {
-        const item = sendableOf(record, addressee, channel, options.retryMs)
+        const item = sendableOf(record, subscriber, channel, options.retryMs)
         this.#open(channel, time)
         const abandoned = item.isAbandoned ? judgeAbandoned(item) : undefined
         if (abandoned === undefined) sendable.push(item)
@@ -200,6 +199,15 @@ class Turn {
       }
     }
     return { sendable, ends }
+  }
+
+  /** An unknown subscription is read anew: it has ended only when the store says so. */
+  async #subscribersOf(items: readonly NotificationRecord[]): Promise<ReadonlyMap<string, Subscriber>> {
+    const { rules } = this.#parts
+    const { subscribers } = await rules.book(freshMs)
+    if (items.every(({ subscriptionId }) => subscribers.has(subscriptionId))) return subscribers
+    rules.drop()
+    return (await rules.book()).subscribers
   }
 
   /** Subscriptions that share a channel share its robots, and so one limiter. */
@@ -219,7 +227,7 @@ class Turn {
     return true
   }
 
-  /** Sends as much of the plan as there is room and time for; answers how many messages. */
+  /** Sends as much of the plan as limits and time allow. Returns the number of messages. */
   async #sendPlan(
     messages: readonly (readonly Sendable[])[],
     before: readonly SendingEnd[],
@@ -301,7 +309,7 @@ class Turn {
     for (const end of ends) {
       const looked = this.#looked.get(end.id)
       this.#looked.delete(end.id)
-      const trouble = looked && troubleOf(end, looked.record, looked.addressee)
+      const trouble = looked && troubleOf(end, looked.record, looked.subscriber)
       if (trouble === undefined) continue
       try {
         this.#parts.onTrouble?.(trouble)
@@ -331,7 +339,7 @@ function visit(at: number | null, now: number): { at: number; delayMs: number } 
 
 function sendableOf(
   record: NotificationRecord,
-  addressee: Addressee,
+  { record: { channel: text }, stored, digestMs, template, onAmbiguous, retryInMs }: Subscriber,
   channel: Channel,
   retryMs: number,
 ): Sendable {
@@ -339,8 +347,8 @@ function sendableOf(
   const isAbandoned = record.status === 'sending'
   const candidate: Candidate = {
     id: record.id,
-    group: addressee.group,
-    digestMs: addressee.digestMs,
+    group: stored.plain ?? text,
+    digestMs: digestMs > 0 ? digestMs : null,
     createdAt: record.createdAt,
     attempt: record.attempt,
     digestId: record.digestId,
@@ -350,9 +358,9 @@ function sendableOf(
     ...candidate,
     record,
     channel,
-    template: addressee.template,
-    onAmbiguous: addressee.onAmbiguous,
-    retryMs: addressee.retryMs ?? retryMs,
+    template,
+    onAmbiguous,
+    retryMs: retryInMs > 0 ? retryInMs : retryMs,
     isRepeat: record.possibleRepeat || isAbandoned || code === sendingCodes.ambiguous,
     isAbandoned,
   }

@@ -1,4 +1,5 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
+import { parseJson } from '../../core/json.ts'
 import type { Message, MessageChange } from '../channels/channel.ts'
 import type { NotificationRecord } from '../monitor-store.ts'
 import { showPlace } from '../subject-forms.ts'
@@ -9,7 +10,7 @@ import { showPlace } from '../subject-forms.ts'
  */
 
 /** What a template may contain, in braces. */
-export const templatePlaceholders = [
+const templatePlaceholders = [
   'source',
   'subject',
   'timeSlot',
@@ -34,18 +35,16 @@ export function checkTemplate(name: string, value: unknown): string {
     value.length > maxTemplate ||
     !value.isWellFormed()
   ) {
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       `${name} must be text of 1 to ${maxTemplate} characters, in which these stand for the values of a change: ${known}.`,
-      { details: { option: name } },
+      name,
     )
   }
   for (const [, word = ''] of value.matchAll(/\{([^{}]*)\}/g)) {
     if ((templatePlaceholders as readonly string[]).includes(word)) continue
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       `${name} contains {${clip(word, 40)}}, which stands for nothing; there are ${known}.`,
-      { details: { option: name } },
+      name,
     )
   }
   return value
@@ -93,8 +92,8 @@ export function composeTest(id: string, now: number): Message {
 
 function changeOf({ record, template }: MessageItem): MessageChange {
   const { id, source, group, name, createdAt } = record
-  const from = record.from === null ? null : decode(record.from)
-  const to = decode(record.to)
+  const from = record.from === null ? null : parseJson(record.from, record.from)
+  const to = parseJson(record.to, record.to)
   return {
     notificationId: id,
     ...showPlace(record),
@@ -175,12 +174,4 @@ function clip(text: string, most: number): string {
   // Cut early, for a state may be long, and by whole characters.
   const characters = [...text.slice(0, most * 2 + 2)]
   return characters.length > most ? `${characters.slice(0, most - 1).join('')}…` : text
-}
-
-function decode(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return text
-  }
 }

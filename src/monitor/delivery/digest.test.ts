@@ -15,10 +15,10 @@ function some(count: number, candidate: Partial<Candidate> = {}, from = 0): Cand
   }))
 }
 
-const sizes = (items: readonly Candidate[], room: number, now = 2_000) =>
-  planMessages(items, room, now).messages.map((message) => message.length)
+const sizes = (items: readonly Candidate[], free: number, now = 2_000) =>
+  planMessages(items, free, now).messages.map((message) => message.length)
 
-test('with room for all, each goes by itself', () => {
+test('when all may go, each goes by itself', () => {
   assert.deepEqual(sizes(some(3), 3), [1, 1, 1])
   assert.deepEqual(sizes(some(3), Number.POSITIVE_INFINITY), [1, 1, 1])
 })
@@ -30,7 +30,7 @@ test('when one place is left and more than one is due, the rest share it', () =>
   assert.deepEqual(sizes(some(50), 20), [...Array<number>(19).fill(1), 31])
 })
 
-test('without room nothing goes and nothing is lost', () => {
+test('when no message may go, nothing goes and nothing is lost', () => {
   assert.deepEqual(planMessages(some(5), 0, 2_000), { messages: [], later: [] })
 })
 
@@ -64,7 +64,7 @@ test('what must not share goes by itself or waits', () => {
   assert.deepEqual(sizes(items, 2), [1, 1])
 })
 
-test('whatever comes, each is in one message at most, in order, and no more messages than there is room for', () => {
+test('whatever comes, each is in one message at most, in order, and no more messages than may go', () => {
   let seed = 11
   const random = (below: number) => {
     seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
@@ -86,12 +86,12 @@ test('whatever comes, each is in one message at most, in order, and no more mess
         index,
       )[0]!
     })
-    const room = random(8)
-    const { messages, later } = planMessages(items, room, 1_500)
+    const free = random(8)
+    const { messages, later } = planMessages(items, free, 1_500)
     const notified = [...messages.flat(), ...later.map(({ item }) => item)].map(({ id }) => id)
     assert.equal(new Set(notified).size, notified.length)
-    assert.ok(messages.length <= room)
-    if (room > 0 && items.length > later.length) assert.ok(messages.length > 0)
+    assert.ok(messages.length <= free)
+    if (free > 0 && items.length > later.length) assert.ok(messages.length > 0)
     for (const message of messages) {
       assert.equal(new Set(message.map(({ group }) => group)).size, 1)
       if (message.some(({ alone }) => alone)) assert.equal(message.length, 1)
@@ -100,7 +100,7 @@ test('whatever comes, each is in one message at most, in order, and no more mess
     assert.equal(
       enough.messages.flat().length + enough.later.length,
       items.length,
-      'with room, none is left out',
+      'with free, none is left out',
     )
   }
 })

@@ -1,7 +1,7 @@
 /**
  * Which notifications go one by one and which share a message. Pure.
  *
- * While there is room for more than one message they go one by one; when a single place is left and more than one is
+ * While more than one message may go, they go one by one; when a single one is left and more than one is
  * due, all the rest share it. So a burst is sent in full, and late by no more than one window of the provider's.
  * Only those that go by the same configuration share: mentions, keywords and secrets are not mixed.
  *
@@ -29,10 +29,10 @@ export interface Plan<Item extends Candidate> {
   readonly later: readonly { readonly item: Item; readonly at: number }[]
 }
 
-/** Every item is in one message at most, or in `later`, or stays due because there is no room. */
+/** Every item is in one message at most, or in `later`, or stays due because the limit is reached. */
 export function planMessages<Item extends Candidate>(
   items: readonly Item[],
-  room: number,
+  free: number,
   now: number,
 ): Plan<Item> {
   const later: { item: Item; at: number }[] = []
@@ -48,15 +48,15 @@ export function planMessages<Item extends Candidate>(
     if (known === undefined) units.set(unit, [item])
     else known.push(item)
   }
-  return { messages: squeeze([...units.values()], room), later }
+  return { messages: squeeze([...units.values()], free), later }
 }
 
 /** The end of the window it was made in; windows are counted from the epoch, so that all senders agree. */
-export function windowEnd({ createdAt, digestMs }: Pick<Candidate, 'createdAt' | 'digestMs'>): number {
+function windowEnd({ createdAt, digestMs }: Pick<Candidate, 'createdAt' | 'digestMs'>): number {
   return digestMs === null ? createdAt : (Math.floor(createdAt / digestMs) + 1) * digestMs
 }
 
-/** What belongs into one message even if there is room for more. */
+/** What belongs into one message even if more may go. */
 function unitOf({ id, group, digestMs, digestId, attempt, alone }: Candidate): string {
   if (alone) return `alone ${id}`
   if (digestId !== null && attempt > 0) return `again ${digestId} ${group}`
@@ -65,11 +65,11 @@ function unitOf({ id, group, digestMs, digestId, attempt, alone }: Candidate): s
 
 function squeeze<Item extends Candidate>(
   units: readonly Item[][],
-  room: number,
+  free: number,
 ): readonly (readonly Item[])[] {
   const messages: Item[][] = []
   for (let next = 0; next < units.length; next++) {
-    const left = room - messages.length
+    const left = free - messages.length
     const rest = units.slice(next)
     if (rest.length <= left) return [...messages, ...rest]
     const shared = share(rest)

@@ -1,13 +1,11 @@
+import { within } from '../../core/deadline.ts'
 import { digestParts } from '../../once/index.ts'
 import type { Channel, OutboundReply, OutboundRequest, SendVerdict } from '../channels/channel.ts'
 import type { NotificationRecord, SendingEnd } from '../monitor-store.ts'
-import type { StoreTime } from '../store-time.ts'
-import type { Limiter, Passage } from './channel-limiter.ts'
+import type { Limiter, SendSlot } from './channel-limiter.ts'
 import { composeMessage } from './compose-message.ts'
 import type { Candidate } from './digest.ts'
 import { judgeTry, type SendingTally, type TryOutcome } from './sending-outcome.ts'
-
-/** A few messages that go through a channel's robots at once: how they are made ready, sent and judged. */
 
 /** A notification with all that sending it needs. */
 export interface Sendable extends Candidate {
@@ -25,7 +23,7 @@ export interface Sendable extends Candidate {
 /** Takes requests where they go, and says what came back. */
 export interface Courier {
   send(request: OutboundRequest): Promise<OutboundReply>
-  /** How long one may take; after that nobody waits for its reply. */
+  /** How long one may take; a later reply is ignored. */
   readonly sendMs: number
 }
 
@@ -34,7 +32,7 @@ export interface PreparedMessage {
   readonly members: readonly Sendable[]
   readonly robot: number
   readonly requests: readonly OutboundRequest[]
-  readonly passages: readonly Passage[]
+  readonly slots: readonly SendSlot[]
   /** By then all of it has arrived, if it arrives. */
   readonly latestAt: number
   readonly digestId: string | null
@@ -42,7 +40,7 @@ export interface PreparedMessage {
 
 export type Preparation =
   | PreparedMessage
-  /** No robot has room for so many requests now. */
+  /** No robot may take `needed` requests now. */
   | { readonly status: 'waits'; readonly needed: number }
   /** It can never be sent. */
   | { readonly status: 'unfit'; readonly reason: string }
@@ -57,7 +55,7 @@ export interface PrepareParts {
 }
 
 /**
- * Chooses a robot, composes, and notes the requests. A digest that would be more requests than there is room for gets
+ * Chooses a robot, composes, and notes the requests. A digest that would exceed the limit gets
  * smaller; those left out stay due.
  */
 export function prepareMessage(
@@ -84,8 +82,8 @@ export function prepareMessage(
     }
     const needed = requests.length
     if (needed === 0) return { status: 'unfit', reason: 'the channel made no message of it' }
-    if (needed <= limiter.roomOf(robot, now)) {
-      const passages = requests.map((_, part) =>
+    if (needed <= limiter.freeOf(robot, now)) {
+      const slots = requests.map((_, part) =>
         limiter.begin(robot, time.latest() + writeMs + sendMs * (part + 1)),
       )
       return {
@@ -93,8 +91,8 @@ export function prepareMessage(
         members,
         robot,
         requests,
-        passages,
-        latestAt: passages.at(-1)?.at ?? now,
+        slots,
+        latestAt: slots.at(-1)?.at ?? now,
         digestId,
       }
     }
@@ -149,24 +147,24 @@ async function sendMessage(
   message: PreparedMessage,
   { limiter, time, courier }: WaveParts,
 ): Promise<TryOutcome> {
-  const { members, robot, requests, passages } = message
+  const { members, robot, requests, slots } = message
   const { channel } = members[0]!
   const end = (part: number, outcome: TryOutcome): TryOutcome => {
-    for (const passage of passages.slice(part + 1)) limiter.takeBack(robot, passage)
+    for (const slot of slots.slice(part + 1)) limiter.takeBack(robot, slot)
     if (part === 0 || outcome.kind === 'sent') return outcome
     const reason = `${part} of ${requests.length} parts were taken, then: ${outcome.reason}`
     return { kind: 'partly', reason, penaltyMs: penaltyOf(outcome) }
   }
   for (const [part, request] of requests.entries()) {
-    const passage = passages[part]!
+    const slot = slots[part]!
     // Later than was noted it must not arrive; the store took its time, or this process was stopped for a while.
-    if (time.latest() + courier.sendMs > passage.at) {
-      limiter.takeBack(robot, passage)
+    if (time.latest() + courier.sendMs > slot.at) {
+      limiter.takeBack(robot, slot)
       return end(part, { kind: 'unbegun', reason: 'it was not begun in time and is sent later' })
     }
     const reply = await exchange(courier, request)
-    if (reply.status === 0 && reply.sure === true) limiter.takeBack(robot, passage)
-    else limiter.arrived(passage, time.latest())
+    if (reply.status === 0 && reply.sure === true) limiter.takeBack(robot, slot)
+    else limiter.arrived(slot, time.latest())
     const verdict = judge(channel, reply)
     if (verdict.kind !== 'sent') return end(part, verdict)
   }
@@ -176,14 +174,11 @@ async function sendMessage(
 /** Never throws, and never takes longer than it may. */
 async function exchange(courier: Courier, request: OutboundRequest): Promise<OutboundReply> {
   const { sendMs } = courier
-  const { promise: late, resolve } = Promise.withResolvers<OutboundReply>()
-  const timer = setTimeout(() => resolve(noReply(`no reply within ${sendMs} ms`)), sendMs)
+  const late = () => noReply(`no reply within ${sendMs} ms`)
   try {
-    return (await Promise.race([courier.send(request), late])) ?? noReply('the request came to nothing')
+    return (await within(sendMs, courier.send(request), late)) ?? noReply('the request came to nothing')
   } catch {
     return noReply('the request failed in an unforeseen way')
-  } finally {
-    clearTimeout(timer)
   }
 }
 
@@ -231,4 +226,37 @@ function penaltyOf(outcome: TryOutcome): number | undefined {
 
 function isAlive({ kind }: TryOutcome): boolean {
   return kind === 'sent' || kind === 'refused'
+}
+
+/**
+ * The store's clock between two of its answers, in bounds: an answer was made after its question left and before it
+ * came. What must not be too early is reckoned from the question, what must not be too late from the answer.
+ */
+export class StoreTime {
+  readonly #clock: () => number
+  readonly #now: number
+  readonly #askedAt: number
+  readonly #answeredAt: number
+
+  constructor(now: number, askedAt: number, clock: () => number) {
+    this.#clock = clock
+    this.#now = now
+    this.#askedAt = askedAt
+    this.#answeredAt = clock()
+  }
+
+  /** It is at least this late. */
+  earliest(): number {
+    return Math.floor(this.#now + this.#clock() - this.#answeredAt)
+  }
+
+  /** It is at most this late. */
+  latest(): number {
+    return Math.ceil(this.#now + this.#clock() - this.#askedAt)
+  }
+
+  /** How long ago the answer came. */
+  get ageMs(): number {
+    return this.#clock() - this.#answeredAt
+  }
 }

@@ -1,11 +1,10 @@
 import { lookup as systemLookup } from 'node:dns/promises'
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http'
+import type { ClientRequest, Agent as HttpAgent, IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { duration, whole, withDefaults } from '../../core/options.ts'
 import type { OutboundReply, OutboundRequest } from '../channels/channel.ts'
 import { type AddressRules, parseAddressRules } from './address-rules.ts'
-import { Blocked, converse, notSent } from './outbound-exchange.ts'
 
 /**
  * The one place where messages leave. It never throws: what went wrong is in the reply, without secrets.
@@ -15,13 +14,13 @@ import { Blocked, converse, notSent } from './outbound-exchange.ts'
  *
  * The judging is the connection's own look-up, so there is no second one whose answer could differ (a rebinding name),
  * and a connection that is kept was judged when it was made. Redirects are replies like any other; the environment's
- * proxies are not used, because a proxy would connect to addresses that nobody judged.
+ * proxies are not used, because a proxy would connect to addresses that were not judged.
  */
 export interface Outbound extends AsyncDisposable {
   send(request: OutboundRequest): Promise<OutboundReply>
   /**
-   * Waits for what is under way (at most `timeoutMs`), then lets go of all connections. `isOver`: whoever wanted to wait
-   * has done so; what is under way ends at once, and nobody knows how.
+   * Waits for open requests (at most `timeoutMs`), then closes all connections. `isOver`: does not wait; open requests end
+   * at once, with an unknown outcome.
    */
   close(options?: { readonly isOver?: boolean }): Promise<void>
 }
@@ -31,7 +30,7 @@ export interface OutboundOptions {
   readonly allowPrivate?: readonly string[]
   /** For the whole exchange: the look-up, the connection, the request and its reply. @default 5_000 */
   readonly timeoutMs?: number
-  /** What is read of a reply; the rest is not waited for. @default 65_536 */
+  /** The part of a reply that is read; the rest is not waited for. @default 65_536 */
   readonly maxReplyBytes?: number
   /** How long an unused connection is kept; less than servers do, so that none is used as it closes. @default 4_000 */
   readonly idleMs?: number
@@ -63,6 +62,9 @@ export function createOutbound(options?: OutboundOptions): Outbound {
   return new HttpOutbound(withDefaults('outbound', options, outboundDefaults))
 }
 
+/** An `import` of `node:http` would also load Node's fetch and WebSocket, which take 13 MB. */
+const http = process.getBuiltinModule('node:http')
+
 type Resolve = (hostname: string) => Promise<readonly ResolvedAddress[]>
 
 class HttpOutbound implements Outbound {
@@ -89,7 +91,7 @@ class HttpOutbound implements Outbound {
       maxSockets: whole('maxConnections', options.maxConnections, { min: 1, max: 10_000 }),
       maxFreeSockets: 4,
     }
-    this.#http = new HttpAgent(pool)
+    this.#http = new http.Agent(pool)
     this.#https = new HttpsAgent(pool)
   }
 
@@ -124,7 +126,7 @@ class HttpOutbound implements Outbound {
     const secure = url.protocol === 'https:'
     let call: ClientRequest
     try {
-      call = (secure ? httpsRequest : httpRequest)({
+      call = (secure ? httpsRequest : http.request)({
         method: 'POST',
         hostname: bareHost(url),
         port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
@@ -191,4 +193,96 @@ function judgedLookup(resolve: Resolve, rules: AddressRules, secure: boolean): L
 
 function bareHost(url: URL): string {
   return url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
+}
+
+/** The connection was not made, because the address may not be reached; the message says so and names nothing. */
+class Blocked extends Error {}
+
+/** Sends the body and hears the reply out, as far as time and size allow. Never rejects. */
+function converse(
+  call: ClientRequest,
+  body: string,
+  secure: boolean,
+  timeoutMs: number,
+  maxReplyBytes: number,
+): Promise<OutboundReply> {
+  const { promise, resolve } = Promise.withResolvers<OutboundReply>()
+  // Once true, bytes of the request may have left.
+  let connected = false
+  let reply: IncomingMessage | undefined
+  const chunks: Buffer[] = []
+  let bytes = 0
+  let ended = false
+
+  const end = (problem?: string): void => {
+    if (ended) return
+    ended = true
+    clearTimeout(timer)
+    if (reply === undefined) resolve({ ...notSent(problem ?? 'no reply'), sure: !connected })
+    else {
+      const text = Buffer.concat(chunks, Math.min(bytes, maxReplyBytes)).toString('utf8')
+      const headers = flatten(reply.headers)
+      resolve({ status: reply.statusCode ?? 0, headers, body: text, ...(problem && { problem }) })
+    }
+  }
+  const timer = setTimeout(() => {
+    end(`no whole reply within ${timeoutMs} ms`)
+    call.destroy()
+  }, timeoutMs)
+
+  call.on('socket', (socket) => {
+    if (call.reusedSocket || !socket.connecting) connected = true
+    // Over TLS nothing of the request leaves before the other side has proved who it is.
+    else socket.once(secure ? 'secureConnect' : 'connect', () => (connected = true))
+  })
+  call.on('error', (error) => end(explain(error, connected)))
+  call.on('response', (message) => {
+    reply = message
+    message.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes <= maxReplyBytes) return
+      end(`the reply was longer than ${maxReplyBytes} bytes and was cut`)
+      call.destroy()
+    })
+    message.on('end', () => end())
+    message.on('error', (error) => end(explain(error, true)))
+    message.on('close', () => end('the connection ended within the reply'))
+  })
+  call.end(body)
+  return promise
+}
+
+/** Says what happened by its code alone: messages of Node quote names, paths and certificates. */
+function explain(error: Error, connected: boolean): string {
+  if (error instanceof Blocked) return error.message
+  const code = (error as NodeJS.ErrnoException).code ?? 'no code'
+  if (error instanceof AggregateError) return `none of its addresses could be connected to (${code})`
+  switch (code) {
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `the name of the host was not resolved (${code})`
+    case 'ECONNREFUSED':
+      return 'the connection was refused'
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return connected
+        ? 'the connection ended before a reply came'
+        : 'the connection ended as it was being made'
+    default:
+      return connected ? `the exchange failed (${code})` : `the connection could not be made (${code})`
+  }
+}
+
+/** The reply to what never left. */
+function notSent(problem: string): OutboundReply {
+  return { status: 0, headers: {}, body: '', problem, sure: true }
+}
+
+function flatten(headers: IncomingMessage['headers']): Record<string, string> {
+  const flat: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(', ') : value
+  }
+  return flat
 }

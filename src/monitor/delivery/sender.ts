@@ -1,24 +1,28 @@
+import { describeError } from '../../core/describe-error.ts'
 import type { Duration } from '../../core/duration.ts'
 import { SignalboxError } from '../../core/errors.ts'
+import { createId } from '../../core/ids.ts'
 import { callable, duration, onlyKeys, whole } from '../../core/options.ts'
 import { createJobs, type HandlerJob, type JobStore, type JobsNotifier } from '../../jobs/index.ts'
+import type { Channel } from '../channels/channel.ts'
 import type { MonitorStore } from '../monitor-store.ts'
 import { notifyQueue } from '../notification-queue.ts'
 import type { StoredChannels } from '../secrets/stored-channels.ts'
-import { AddressBook } from './address-book.ts'
+import { createRuleCache } from '../subscription-rules.ts'
 import { type PumpOptions, type PumpParts, pumpChannel, pumpDefaults } from './channel-pump.ts'
+import { composeTest } from './compose-message.ts'
 import type { Outbound } from './outbound.ts'
 import { type SendingCounts, SendingTally, type SendingTrouble } from './sending-outcome.ts'
 
 /**
- * Sends what the monitor decided: a worker on a queue of Signalbox's own. Any number of them may run, in any number of
+ * Sends what the monitor decided: a worker on a reserved queue. Any number of them may run, in any number of
  * processes; a channel is in one sender's hands at a time, and different channels do not wait for each other.
  *
  * A job says "look at this channel". Its payload holds no message: the notifications are in the store, and dead letters
  * are notifications, never jobs. So a job must only not get lost:
  *
- * - A job that finds its channel taken leaves word there and ends: the job of whoever has the channel has not ended yet.
- * - A job that was begun before may itself be the one whose sender died with the channel in hand. It does not end
+ * - A job that finds its channel taken leaves word there and ends: the job of the sender that has it has not ended yet.
+ * - A job that was begun before may itself be the one whose sender died while it held the channel. It does not end
  *   before it had the channel.
  */
 export interface Sender extends AsyncDisposable {
@@ -97,7 +101,7 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
       if (state !== 'ready' && state !== 'scheduled') await jobs.add('send', { channel }, how)
     },
     courier: { send: (request) => parts.outbound.send(request), sendMs: sendSpan },
-    book: new AddressBook(parts.store, parts.channels),
+    rules: createRuleCache(parts.store, parts.channels, { retryInMs: pumpOptions.retryMs }),
     tally,
     onTrouble: options.onTrouble && callable('sender.onTrouble', options.onTrouble),
     options: pumpOptions,
@@ -167,4 +171,45 @@ function channelOf(payload: unknown): string {
   const channel: unknown = (payload as { channel?: unknown } | null)?.channel
   if (typeof channel === 'string') return channel
   throw new SignalboxError('undecodable', 'A job of the notification queue names no channel.')
+}
+
+export interface TestSendParts {
+  readonly outbound: Pick<Outbound, 'send'>
+  readonly parseChannel: (config: unknown) => Channel
+  /** The time that signatures are made with. @default Date.now */
+  readonly now?: () => number
+}
+
+/** How a test went; `reason` says what is wrong, without secrets. */
+export interface TestSendAnswer {
+  readonly ok: boolean
+  readonly reason: string | null
+  /** The channel as it may be shown; null: it cannot be used at all. */
+  readonly shown: string | null
+}
+
+/**
+ * Sends one message through each robot of a channel now, past all queues and limits: for the person who sets it up and
+ * looks at the group. The first robot that does not take it ends the test.
+ */
+export async function sendTest(
+  config: unknown,
+  { outbound, parseChannel, now = Date.now }: TestSendParts,
+): Promise<TestSendAnswer> {
+  let channel: Channel
+  try {
+    channel = parseChannel(config)
+  } catch (error) {
+    // Its complaints name fields, never values.
+    return { ok: false, reason: describeError(error).message, shown: null }
+  }
+  const { shown, robots } = channel
+  for (const [index, robot] of robots.entries()) {
+    const which = robots.length === 1 ? '' : `robot ${index + 1} of ${robots.length}: `
+    for (const request of channel.compose(composeTest(createId(), now()), robot, now())) {
+      const verdict = channel.judge(await outbound.send(request))
+      if (verdict.kind !== 'sent') return { ok: false, reason: `${which}${verdict.reason}`, shown }
+    }
+  }
+  return { ok: true, reason: null, shown }
 }

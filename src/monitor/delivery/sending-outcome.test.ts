@@ -39,7 +39,7 @@ test('a refusal is final for one, and splits a digest', () => {
   assert.equal(judgeTry(aTry({ ...last, digestId: 'd1' }), { kind: 'refused', reason }).end.outcome, 'dead')
 })
 
-test('what nobody knows is counted, and sent again or held as was chosen', () => {
+test('an unknown outcome is counted, and sent again or held as the subscription chose', () => {
   const outcomes = [
     { kind: 'unknown', reason } as const,
     { kind: 'partly', reason, penaltyMs: undefined } as const,

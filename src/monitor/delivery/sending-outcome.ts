@@ -1,7 +1,7 @@
 import type { SendVerdict } from '../channels/channel.ts'
 import type { NotificationRecord, SendingEnd } from '../monitor-store.ts'
 import { type ShownPlace, showPlace } from '../subject-forms.ts'
-import type { Addressee } from './address-book.ts'
+import type { Subscriber } from '../subscription-rules.ts'
 
 /**
  * What becomes of a notification after a try. Pure.
@@ -134,7 +134,7 @@ export interface SendingTrouble extends ShownPlace {
 export function troubleOf(
   { outcome, error }: SendingEnd,
   notification: NotificationRecord,
-  { name, stored }: Addressee,
+  { name, stored }: Subscriber,
 ): SendingTrouble | undefined {
   const kind =
     outcome === 'dead' ? 'dead' : outcome === 'retry' && isWaitingForKey(stored) ? 'sealed' : undefined
@@ -148,7 +148,7 @@ export function troubleOf(
 }
 
 /** Its channel may open once this process has the key. */
-export function isWaitingForKey({ problem }: Addressee['stored']): boolean {
+export function isWaitingForKey({ problem }: Subscriber['stored']): boolean {
   return problem?.code === 'secret_sealed'
 }
 
@@ -164,9 +164,9 @@ export interface SendingCounts {
   /** Tries that failed and will be made again. */
   retried: number
   dead: number
-  /** Tries of which nobody knows whether they arrived. */
+  /** Tries that may or may not have arrived. */
   ambiguous: number
-  /** Kept for an operator, because nobody knows. */
+  /** Kept for an operator, because they may have arrived. */
   held: number
   cancelled: number
   /** Notifications that shared a message with others. */

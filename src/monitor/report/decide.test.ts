@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, test } from 'vitest'
 import type { WindowRecord } from '../monitor-store.ts'
-import type { Recall } from '../subject-memory.ts'
+import type { Recall } from './decide.ts'
 import { type Decision, decide, type Listener, reasons, type Sighting } from './decide.ts'
 
 const minute = 60_000
@@ -233,7 +233,7 @@ test('an older observation is stale if it says something else, and never becomes
   )
 })
 
-test('nobody subscribed: the change is kept, there is no window, and who comes later is notified of the next', () => {
+test('without a subscription the change is stored, no window opens, and a later subscription gets the next change', () => {
   const story = new Story()
   story.see('A')
   assert.deepEqual([story.see('B').reason, story.known?.windows], ['no_subscriber', []])
@@ -242,7 +242,7 @@ test('nobody subscribed: the change is kept, there is no window, and who comes l
   assert.equal(story.see('A').reason, 'changed')
 })
 
-test('a duplicate event is a change that nobody is notified of', () => {
+test('a duplicate event is a change without a notification', () => {
   const story = new Story(aListener())
   story.see('A')
   const duplicate = story.see('B', { isDuplicate: true })
@@ -281,7 +281,7 @@ test('silenced is silenced, whatever else it is', () => {
   assert.equal(story.pass(minute).look().verdicts[0]?.kind, 'reconcile', 'when it ends, it is notified')
 })
 
-test('a throttled subscription hears so many, and no more', () => {
+test('a throttled subscription gets its maximum of notifications, and no more', () => {
   const story = new Story(aListener({ windowMs: 0, throttle: { max: 2, perMs: minute } }))
   story.see('A')
   const heard = ['B', 'C', 'D'].map((state) => story.see(state).reason)

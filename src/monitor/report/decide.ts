@@ -1,5 +1,5 @@
 import type { KnownSubject, WindowRecord } from '../monitor-store.ts'
-import { mostChanges, type Recall } from '../subject-memory.ts'
+import type { ResolvedSubscriptionOptions } from '../subscription.ts'
 
 /**
  * Whether something is notified, to whom, and why not: pure, so that every story of it can be written down as a table.
@@ -31,14 +31,10 @@ export const reasons = [
 export type Reason = (typeof reasons)[number]
 
 /** What a subscription that matches wants. */
-export interface Listener {
-  readonly id: string
-  readonly windowMs: number
-  readonly notifyNew: boolean
-  readonly reconcile: boolean
-  readonly throttle: { readonly max: number; readonly perMs: number } | null
-  readonly flap: { readonly changes: number; readonly withinMs: number } | null
-}
+export type Listener = { readonly id: string } & Pick<
+  ResolvedSubscriptionOptions,
+  'windowMs' | 'notifyNew' | 'reconcile' | 'throttle' | 'flap'
+>
 
 /** Everything a decision depends on. */
 export interface Sighting {
@@ -58,7 +54,7 @@ export interface Sighting {
   readonly eventKeepMs: number
   /** How many notifications throttled subscriptions had lately. */
   readonly counts: ReadonlyMap<string, number>
-  /** Nobody saw it just now; a job looks whether what was held back should be notified. */
+  /** A job, not a report: it looks whether a change that was held back should be notified now. */
   readonly isReconcile: boolean
 }
 
@@ -117,8 +113,9 @@ function decideChange(sighting: Sighting): Decision {
 }
 
 /**
- * Nothing changed: what is owed is notified, and what was held back from those who want that. A job comes for it; but whoever
- * looks before, when nothing holds it back any more, need not wait: a silence may have been ended early.
+ * Nothing changed: an owed change is notified, and one that was held back from a subscription with `reconcile`. A job comes
+ * for it. A report that comes before the job notifies it too, if nothing holds it back any more: a silence may have ended
+ * early.
  */
 function decideSame(sighting: Sighting): Decision {
   const recall = sighting.recall!
@@ -173,7 +170,7 @@ function heldBack({ id }: Listener, reason: Reason, againAt: number): Judged {
   return { subscriptionId: id, notified: false, reason, kind: 'change', heardBy: null, againAt }
 }
 
-/** From when on it is calm: no more than so many changes within the span before. */
+/** From when on it is calm: at most `most` changes within the span before. */
 function calmFrom(
   changes: readonly number[],
   { changes: most, withinMs }: NonNullable<Listener['flap']>,
@@ -204,7 +201,7 @@ function withChange({ now, recall, listeners }: Sighting): Recall {
   return { ...recall!, changes: changes.slice(-mostChanges) }
 }
 
-/** One word for all subscriptions: notified if anybody is, else what most likely explains it. */
+/** One reason for all subscriptions: `changed` if one is notified, else the likeliest explanation. */
 function overall(verdicts: readonly Judged[]): Reason {
   if (verdicts.some((verdict) => verdict.notified)) return 'changed'
   const order: readonly Reason[] = ['pending', 'notified_recently', 'flapping', 'throttled', 'silenced']
@@ -274,4 +271,41 @@ function planLook(
   if (wanted.length === 0) return { at: planned, isAdded: false }
   const at = Math.min(...wanted)
   return planned !== null && planned <= at ? { at: planned, isAdded: false } : { at, isAdded: true }
+}
+
+/**
+ * What is remembered of a subject besides its state, as JSON in its row: it is written with the state and under the
+ * same condition, so two who decide at once cannot remember different things.
+ */
+export interface Recall {
+  /**
+   * The hash of the state that people are taken to know of whom no window says what they heard: the first that was ever
+   * seen, then the last that all subscriptions were notified of.
+   */
+  readonly baseline: string
+  /** When it changed lately, by the store's clock, oldest first; only where a subscription watches for flapping. */
+  readonly changes: readonly number[]
+  /** Subscriptions that were notified it is flapping and shall hear no more until it is calm. */
+  readonly flapping: readonly string[]
+  /** When a job will look at it again; null: none is on its way. */
+  readonly lookAgainAt: number | null
+  /** The last id of a decision or notification about it; empty: none. */
+  readonly lastId: string
+}
+
+/** More changes than this are not remembered. */
+const mostChanges = 100
+
+export function encodeRecall({ baseline, changes, flapping, lookAgainAt, lastId }: Recall): string {
+  return JSON.stringify({
+    baseline,
+    ...(changes.length > 0 && { changes }),
+    ...(flapping.length > 0 && { flapping }),
+    ...(lookAgainAt !== null && { lookAgainAt }),
+    ...(lastId !== '' && { lastId }),
+  })
+}
+
+export function decodeRecall(text: string): Recall {
+  return { changes: [], flapping: [], lookAgainAt: null, lastId: '', ...JSON.parse(text) }
 }

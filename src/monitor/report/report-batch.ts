@@ -19,7 +19,7 @@ export interface BatchParts {
   readonly mint: Mint
 }
 
-/** Subjects of one source and group. In a reconcile nobody saw them just now: their states are those that are known. */
+/** Subjects of one source and group. A reconcile takes the states that are known. */
 export interface BatchAsk {
   readonly taskId: string
   readonly source: string
@@ -29,12 +29,12 @@ export interface BatchAsk {
   readonly seen: readonly Seen[]
 }
 
-/** Each try is lost only to somebody who wrote; so many in a row mean that something else is wrong. */
+/** Each try is lost only to another writer; this many in a row mean that something else is wrong. */
 const mostTries = 60
 
 /**
  * Decides on what is known and writes what follows, in one step that takes only if nothing of it changed meanwhile; else
- * it is read and decided again. Nobody waits for anybody, and of those who race one always gets on.
+ * it is read and decided again. No writer waits for another, and of those that race one always succeeds.
  */
 export async function runBatch(parts: BatchParts, ask: BatchAsk): Promise<readonly Planned[]> {
   const taken = new Set<string>()
@@ -53,7 +53,7 @@ export async function runBatch(parts: BatchParts, ask: BatchAsk): Promise<readon
   }
   throw new SignalboxError(
     'store_busy',
-    `The subjects of task "${ask.taskId}" kept being written by others while they were decided on; nothing of this batch was written. Report again.`,
+    `The subjects of task "${ask.taskId}" kept changing while this batch was decided, so it was not written. Report again.`,
   )
 }
 
@@ -64,7 +64,7 @@ async function planOnce(
   taken: ReadonlySet<string>,
 ): Promise<Plan | undefined> {
   const book = await rules.book()
-  const near = book.subscribers.filter(({ matcher }) => matcher.isNear(ask.source, ask.group))
+  const near = [...book.subscribers.values()].filter(({ matcher }) => matcher.isNear(ask.source, ask.group))
   const subjects = ask.seen.map(({ subject }) => subject)
   const known = await store.known({ subjects, throttles: throttled(near) })
   if (known.revision !== book.revision) {
@@ -90,7 +90,7 @@ function asKnown(
   }
 }
 
-/** Where somebody was notified something else last, a message says what that was: it is in the notification that notified it. */
+/** A message says what its subscriber heard last, where that is not the state before: an earlier notification has it. */
 async function withHeard(store: MonitorStore, made: Plan): Promise<Plan> {
   const ids = [...new Set([...made.heard.values()].map(({ notificationId }) => notificationId))]
   const records = await store.notifications({ ids, limit: ids.length })

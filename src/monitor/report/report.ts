@@ -1,4 +1,4 @@
-import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { onlyKeys, show, text, whole } from '../../core/options.ts'
 import { canonicalJson, digestParts } from '../../once/index.ts'
 import { resolveIgnore } from '../monitor-options.ts'
@@ -74,7 +74,7 @@ export interface ResolvedReport {
   show(name: string): ShownName
 }
 
-export const maxSubjects = 10_000
+const maxSubjects = 10_000
 
 const basicKeys = ['taskId', 'source', 'observedAt', 'ignore']
 
@@ -91,7 +91,7 @@ function readForm(report: Report): GivenReport {
   const { subjects, timeSlot, venues } = report as Partial<SubjectReport & VenueReport>
   if (subjects === undefined) {
     if (timeSlot === undefined || venues === undefined)
-      throw new SignalboxError('invalid_argument', 'report needs subjects, or timeSlot and venues.')
+      throw invalidArgument('report needs subjects, or timeSlot and venues.')
     const group = text('report.timeSlot', timeSlot)
     return { group, list: 'venues', items: venues, field: 'venueId' }
   }
@@ -130,8 +130,7 @@ export function resolveReport(report: Report, ignored: readonly string[]): Resol
 }
 
 function checkItems({ items, list }: GivenReport): readonly unknown[] {
-  if (!Array.isArray(items))
-    throw new SignalboxError('invalid_argument', `report.${list} must be an array, not ${show(items)}.`)
+  if (!Array.isArray(items)) throw invalidArgument(`report.${list} must be an array, not ${show(items)}.`)
   if (items.length <= maxSubjects) return items
   throw new SignalboxError(
     'too_large',
@@ -149,7 +148,7 @@ function resolveItem(
   onlyKeys(option, item, [field, 'state'])
   const { [field]: name, state } = item as { readonly [key in NameField | 'state']: unknown }
   const subject = nameSubject({ source, group, name: text(`${option}.${field}`, name) })
-  if (state === undefined) throw new SignalboxError('invalid_argument', `${option}.state is missing.`)
+  if (state === undefined) throw invalidArgument(`${option}.state is missing.`)
   const whole = canonicalJson(`${option}.state`, state)
   const compared = ignore.length === 0 ? whole : canonicalJson(`${option}.state`, state, ignore)
   return { ...subject, state: whole, stateHash: digestParts(['state.1', compared]) }
@@ -162,8 +161,7 @@ function nameOf(item: unknown, field: NameField): string {
 }
 
 function twice(field: NameField, name: string): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     `The ${field === 'subject' ? 'subject' : 'venue'} ${show(name)} is in this report twice, with different states.`,
   )
 }

@@ -1,4 +1,5 @@
 import { isSignalboxError, type SignalboxError } from '../../core/errors.ts'
+import type { GuardStore, OnceTally } from '../../once/index.ts'
 import type { ResolvedMonitorOptions } from '../monitor-options.ts'
 import {
   type FailedSubject,
@@ -11,10 +12,9 @@ import {
 } from './report.ts'
 import { type BatchParts, runBatch } from './report-batch.ts'
 import { type Planned, throttled } from './report-plan.ts'
-import { type TaskGuardParts, takeTask } from './task-guard.ts'
 
 /**
- * A report, from the door to the answer: its task is taken in hand, its venues are decided and written in batches that
+ * Runs a report: claims its task, decides and writes its venues in batches that
  * stand or fall by themselves, and the task is done when all of them stood.
  */
 export async function runReport(
@@ -57,7 +57,7 @@ async function runBatches(
     batches.push(report.seen.slice(from, from + batchSize))
   const { subscribers } = await parts.rules.book()
   // Batches that are decided at once do not see each other's notifications, so a throttle has them one by one.
-  const hands = throttled(subscribers).length > 0 ? 1 : maxConcurrent
+  const hands = throttled([...subscribers.values()]).length > 0 ? 1 : maxConcurrent
   const results: BatchResult[] = []
   const rest = batches.entries()
   const work = async () => {
@@ -105,4 +105,50 @@ function answer(report: ResolvedReport, results: readonly BatchResult[]): Report
     }
   }
   return { status: 'processed', changes, notified, suppressed, failed }
+}
+
+/** A task that this report has claimed. */
+interface HeldTask {
+  /** `done`: a later report of it is answered as a duplicate. `failed`: it may be reported again at once. */
+  end(how: 'done' | 'failed'): Promise<void>
+}
+
+interface TaskGuardParts {
+  readonly guards: GuardStore
+  readonly tally: OnceTally
+}
+
+const space = 'monitor.task'
+
+/** Claims a task and renews the claim while the report runs; or says that another report has it, or that it was done. */
+async function takeTask(
+  { guards, tally }: TaskGuardParts,
+  taskId: string,
+  { lockTtlMs, taskKeepMs }: { readonly lockTtlMs: number; readonly taskKeepMs: number },
+): Promise<HeldTask | 'busy' | 'duplicate'> {
+  const [standing] = await guards.claim([
+    {
+      space,
+      key: taskId,
+      leaseMs: lockTtlMs,
+      keepMs: taskKeepMs,
+      mode: 'at-least-once',
+      fingerprint: null,
+    },
+  ])
+  tally.claimed(space, taskId, standing!)
+  if (standing!.status === 'done') return 'duplicate'
+  if (standing!.status !== 'run') return 'busy'
+  const ref = { space, key: taskId, token: standing!.token }
+  // Should it be lost nevertheless, two report the same: every write is conditional, so nothing is notified twice.
+  const renewal = setInterval(() => {
+    guards.renew(ref, lockTtlMs).catch(() => undefined)
+  }, lockTtlMs / 3)
+  renewal.unref()
+  return {
+    async end(how) {
+      clearInterval(renewal)
+      await guards.settle([{ ...ref, end: how, result: null }])
+    },
+  }
 }

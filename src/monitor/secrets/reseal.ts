@@ -1,5 +1,6 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import type { MonitorStore } from '../monitor-store.ts'
+import type { UnreadableChannel } from '../shown-records.ts'
 import type { StoredChannels } from './stored-channels.ts'
 
 /** What became of the channels of a namespace's subscriptions. */
@@ -9,13 +10,7 @@ export interface ResealAnswer {
   /** They were sealed with the first key before. */
   readonly current: number
   /** No key here opens them; they were left as they are. */
-  readonly unreadable: readonly {
-    readonly subscriptionId: string
-    readonly subscription: string
-    /** `secret_sealed`: another key opens it. `seal_broken`: no key does. */
-    readonly code: string
-    readonly message: string
-  }[]
+  readonly unreadable: readonly UnreadableChannel[]
 }
 
 /** A subscription may be replaced while it is resealed; it is read again then. */
@@ -24,16 +19,15 @@ const maxRounds = 5
 /** Seals every channel with the first key. Running it twice, or in two processes, does no harm. */
 export async function resealChannels(store: MonitorStore, channels: StoredChannels): Promise<ResealAnswer> {
   if (!channels.hasKey) {
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       'There is no key to seal with. Set SIGNALBOX_SECRET_KEY or SIGNALBOX_SECRET_KEY_FILE, or give `secretKey` to open.',
-      { details: { option: 'secretKey' } },
+      'secretKey',
     )
   }
   const resealed = new Set<string>()
   for (let round = 1; ; round++) {
     const { subscriptions } = await store.rules()
-    const unreadable: ResealAnswer['unreadable'][number][] = []
+    const unreadable: UnreadableChannel[] = []
     let overtaken = 0
     let current = 0
     for (const record of subscriptions) {

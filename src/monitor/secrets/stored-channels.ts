@@ -1,5 +1,6 @@
 import { describeError } from '../../core/describe-error.ts'
-import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { parseJson } from '../../core/json.ts'
 import { digestParts } from '../../once/index.ts'
 import type { Channel } from '../channels/channel.ts'
 import { secretFieldsOf } from '../channels/index.ts'
@@ -113,11 +114,9 @@ export class StoredChannels {
       const channel = this.#parse(fields)
       return { type, channel, problem: undefined, key: channel.key, shown: channel.shown, plain }
     } catch (error) {
-      // A key of its own: the sender takes its notifications apart from others, and reports the problem.
+      // A separate key: the sender takes its notifications apart from others, and reports the problem.
       const key = digestParts(['channel.refused.1', id])
-      const problem = isSignalboxError(error)
-        ? error
-        : new SignalboxError('invalid_argument', describeError(error).message)
+      const problem = isSignalboxError(error) ? error : invalidArgument(describeError(error).message)
       return { type, channel: undefined, problem, key, shown: 'refused', plain }
     }
   }
@@ -125,11 +124,7 @@ export class StoredChannels {
 
 /** Text that is not JSON becomes a channel without a type, because the parser's message would quote the text. */
 function parseStored(channel: string): Fields & { readonly $sealed?: Seal } {
-  try {
-    return JSON.parse(channel)
-  } catch {
-    return {}
-  }
+  return parseJson(channel, {}) as Fields
 }
 
 function typeOf({ type }: Fields): string {

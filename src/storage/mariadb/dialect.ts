@@ -13,6 +13,11 @@ export function createMariadbDialect(database: string): Dialect {
     skipLocked: 'FOR UPDATE SKIP LOCKED',
     lockRow: (table, key, value, mode) =>
       `SELECT 1 FROM ${table} WHERE ${key} = ${value} ${mode === 'shared' ? 'LOCK IN SHARE MODE' : 'FOR UPDATE'}`,
+    // It takes the row alone at once; INSERT IGNORE would share it first, and two transactions that share it deadlock.
+    lockKey: ({ into, columns, source, key }) =>
+      `INSERT INTO ${into} (${columns}) ${source} ON DUPLICATE KEY UPDATE ${key} = ${into}.${key}`,
+    tryLockKeys: (table, key, keys) =>
+      `SELECT ${key} FROM ${table} WHERE ${key} IN (${keys}) FOR UPDATE SKIP LOCKED`,
     thenJoin: (table, alias, on) => `STRAIGHT_JOIN ${table} ${alias} ON ${on}`,
     byKeys: ({ from, alias, where, key, keys, join = '' }) =>
       `FROM ${from} ${alias} FORCE INDEX (PRIMARY) ${join} WHERE ${where} AND ${key} IN (${keys})`,
@@ -21,15 +26,9 @@ export function createMariadbDialect(database: string): Dialect {
     integer: (expression) => `CAST(${expression} AS SIGNED)`,
     bytes: (column) => `CAST(${column} AS BINARY)`,
     contains: (expression, part) => `LOCATE(${part}, ${expression}) > 0`,
-    // By rows MariaDB searches no index: the first condition says where to begin.
-    isAfter: (...pairs) => {
-      const [[first, from]] = pairs as [readonly [string, string]]
-      const parts = pairs.map(([column, value], nr) => {
-        const same = pairs.slice(0, nr).map(([before, given]) => `${before} = ${given} AND `)
-        return `(${same.join('')}${column} > ${value})`
-      })
-      return `${first} >= ${from} AND (${parts.join(' OR ')})`
-    },
+    isAfter,
+    isAfterLong: isAfter,
+    orderByLong: (column) => column,
     quote: (name) => `\`${name}\``,
     greatest: (...expressions) => `GREATEST(${expressions.join(', ')})`,
     // Not IGNORE, which would also cut short what does not fit.
@@ -80,4 +79,14 @@ export function createMariadbDialect(database: string): Dialect {
 /** `new.x` and `old.x` in MariaDB's words. */
 function inUpdate(text: string, into: string): string {
   return text.replaceAll(/\bnew\.(`?\w+`?)/g, 'VALUES($1)').replaceAll(/\bold\./g, `${into}.`)
+}
+
+/** By rows MariaDB searches no index: the first condition says where to begin. */
+function isAfter(...pairs: readonly (readonly [column: string, value: string])[]): string {
+  const [[first, from]] = pairs as [readonly [string, string]]
+  const parts = pairs.map(([column, value], nr) => {
+    const same = pairs.slice(0, nr).map(([before, given]) => `${before} = ${given} AND `)
+    return `(${same.join('')}${column} > ${value})`
+  })
+  return `${first} >= ${from} AND (${parts.join(' OR ')})`
 }

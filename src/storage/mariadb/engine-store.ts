@@ -1,6 +1,6 @@
 import type { SchemaWatch } from '../schema-watch.ts'
-import type { LimitedQueues } from './claim/limited-queues.ts'
-import type { Positions } from './claim/position.ts'
+import type { Positions } from '../sql/claim-positions.ts'
+import type { LimitedQueues } from '../sql/limited-queues.ts'
 import type { Calls } from './connection/calls.ts'
 import type { Pool } from './connection/pool.ts'
 import type { Tables } from './tables.ts'

@@ -2,21 +2,14 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migration-plan.ts'
-import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { PoolMeter } from '../pool-meter.ts'
 import { SchemaWatch } from '../schema-watch.ts'
-import { createAuditStore } from '../sql/audit.ts'
-import { createGuardStore } from '../sql/guards/guards.ts'
-import { createLogStore } from '../sql/logs.ts'
-import { createMonitorStore } from '../sql/monitor/monitor.ts'
-import { pruneRequestKeys } from '../sql/request-keys.ts'
-import { createScheduleStore, listScheduledNamespaces } from '../sql/schedules.ts'
-import { createTokenStore } from '../sql/tokens.ts'
+import { Positions } from '../sql/claim-positions.ts'
+import { LimitedQueues } from '../sql/limited-queues.ts'
+import { createLockStore } from '../sql/locks/locks.ts'
+import { createSharedStores, createStoreWide } from '../sql/shared-stores.ts'
 import { Views } from '../views.ts'
-import { LimitedQueues } from './claim/limited-queues.ts'
-import { Positions } from './claim/position.ts'
 import { PooledCalls } from './connection/calls.ts'
-import { nowMs } from './connection/clock.ts'
 import {
   callMs,
   ownSession,
@@ -26,16 +19,13 @@ import {
   waitingSession,
 } from './connection/connection.ts'
 import { MariadbDatabase } from './connection/database.ts'
-import { toStoreError } from './connection/failures.ts'
+import { isAnswerLost, toStoreError } from './connection/failures.ts'
 import { PinnedCalls } from './connection/pinned.ts'
 import { type Link, Pool } from './connection/pool.ts'
 import type { Store } from './engine-store.ts'
-import { createMariadbFleet, listDispatched } from './fleet.ts'
 import { checkTransaction, createAdd } from './jobs/add.ts'
-import { createMariadbDependencies, listGated } from './jobs/dependencies.ts'
 import { createMariadbJobs } from './jobs/jobs.ts'
 import { listQueued } from './jobs/queued.ts'
-import { createMariadbLocks } from './locks/locks.ts'
 import { createMigrator } from './migrator.ts'
 import { MariadbNotifiers } from './notifier.ts'
 import { createKeyed } from './request-keys.ts'
@@ -99,6 +89,7 @@ export async function openMariadb(
       packetBytes: facts.packetBytes,
       checkTransaction: (caller) => checkTransaction(shared, caller),
     })
+    const lockDatabase = database.withWaiting(waitingCalls)
     const notifiers = new MariadbNotifiers()
     const createStores = (name: string): Stores => {
       const store = {
@@ -115,27 +106,13 @@ export async function openMariadb(
         }
       })
       const keyed = createKeyed(store, database, jobs)
-      const { packetBytes } = facts
-      const locks = createMariadbLocks({
-        namespace: name,
-        tables: tables.locks,
-        calls,
-        waitingCalls,
-        packetBytes,
-      })
-      const guarded = { ...store, calls: guardCalls }
       const notifier = notifiers.within(name)
       return {
-        jobs,
-        logs: createLogStore(database, name),
-        schedules: createScheduleStore(adding, name),
-        dependencies: createMariadbDependencies(guarded),
-        locks,
-        guards: createGuardStore(database, name, jobs),
-        monitor: createMonitorStore(adding, name),
-        audit: createAuditStore(database, name),
-        fleet: createNotifyingFleet(createMariadbFleet({ ...store, waitingCalls }), notifier),
-        notifier,
+        ...createSharedStores({
+          ...{ database, adding, namespace: name, jobs, notifier },
+          onReady: () => store.memory.positions.forget(),
+        }),
+        locks: createLockStore(lockDatabase, name, isAnswerLost),
         keyed: (key) => ({ jobs: keyed(key) }),
       }
     }
@@ -145,27 +122,11 @@ export async function openMariadb(
       name: 'mariadb',
       traits: { transactions: true, remoteWakeUps: false },
       ...stores,
-      tokens: createTokenStore(database),
+      ...createStoreWide(database),
       within: (name) => (name === namespace ? stores : views.within(name)),
-      pruneKeys: (limit) => pruneRequestKeys(database, limit),
-      subscribedNamespaces: (limit) =>
-        calls.run('read', async (call) => {
-          const sql = `SELECT DISTINCT namespace FROM ${tables.subscription} ORDER BY namespace LIMIT ?`
-          const rows = await call.rows<{ namespace: string }>(sql, [limit])
-          return rows.map((row) => row.namespace)
-        }),
-      scheduledNamespaces: (limit) => listScheduledNamespaces(database, limit),
       queuedNamespaces: (queue, limit) => listQueued(shared, queue, limit),
-      blockedNamespaces: (limit) => listGated(shared, limit),
-      dispatchedNamespaces: (limit) => listDispatched(shared, limit),
       migrator,
       warnings: facts.warnings,
-      ping: () => calls.run('answer', async (call) => void (await call.rows('SELECT 1', []))),
-      time: () =>
-        calls.run('tell the time', async (call) => {
-          const [row] = await call.rows<{ now: number }>(`SELECT ${nowMs} AS now`, [])
-          return Number(row!.now)
-        }),
       close,
       [Symbol.asyncDispose]: close,
     }

@@ -11,12 +11,13 @@ import {
   readMarks,
   type SchemaMarks,
 } from '../migration-plan.ts'
-import type { Calls } from './connection/calls.ts'
+import { type Calls, PooledCalls } from './connection/calls.ts'
 import { nowMs } from './connection/clock.ts'
+import { ownSession, parsePlace } from './connection/connection.ts'
 import { errnoOf, toStoreError } from './connection/failures.ts'
-import type { Link, Pool } from './connection/pool.ts'
+import { type Link, Pool } from './connection/pool.ts'
 import { migrations } from './migrations/index.ts'
-import type { Tables } from './tables.ts'
+import { qualifyTables, type Tables } from './tables.ts'
 
 /**
  * MariaDB commits each DDL statement by itself, so a step cannot be all or nothing. Instead every statement of a step
@@ -136,5 +137,18 @@ async function orNone<Row>(asked: Promise<readonly Row[]>): Promise<readonly Row
   } catch (error) {
     if (errnoOf(error) === 1146) return []
     throw error
+  }
+}
+
+/** The schema of a database, without a store on it. Nothing is connected to before it is asked. */
+export function openMariadbMigrator(url: string, known?: readonly Migration[]): Migrator & AsyncDisposable {
+  const { options, database } = parsePlace(url)
+  const pool = new Pool(options, ownSession, 1)
+  const migrator = createMigrator(new PooledCalls(pool), pool, qualifyTables(database), database, known)
+  return {
+    status: () => migrator.status(),
+    up: (onStep) => migrator.up(onStep),
+    sql: () => migrator.sql(),
+    [Symbol.asyncDispose]: () => pool.close(),
   }
 }

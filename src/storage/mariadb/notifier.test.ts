@@ -26,7 +26,7 @@ test('wake-ups that follow each other at once wake a listener once', async () =>
   assert.equal(heard, 1)
 })
 
-test('whoever stopped listening hears nothing, not even what was woken before', async () => {
+test('a listener that stopped hears nothing, not even an earlier wake-up', async () => {
   const notifier = new MariadbNotifiers().within('a')
   let heard = 0
   const stop = notifier.listen(['x'], () => heard++)

@@ -1,9 +1,9 @@
 import type { BackendNotifier } from '../backend.ts'
 
 /**
- * MariaDB tells nobody of a commit, so wake-ups stay in this process and other processes poll (`traits.remoteWakeUps` is
- * false). A wake-up is heard in a later turn of the event loop, once a turn for each listener: a caller that wakes inside a
- * loop of adds wakes its listeners once.
+ * MariaDB cannot notify other sessions of a commit, so wake-ups stay in this process and other processes poll
+ * (`traits.remoteWakeUps` is false). A listener hears a wake-up in a later turn of the event loop, once a turn: a caller
+ * that wakes inside a loop of adds wakes its listeners once.
  */
 export class MariadbNotifiers {
   /** By namespace and topic. */

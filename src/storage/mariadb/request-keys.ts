@@ -1,4 +1,4 @@
-import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { SignalboxError } from '../../core/errors.ts'
 import type { JobStore } from '../../jobs/index.ts'
 import type { RequestKey } from '../backend.ts'
 import { createKeyedJobs, decodeAnswer, encodeAnswer, leavesKey } from '../request-key.ts'
@@ -6,13 +6,13 @@ import {
   type AttemptState,
   checkKept,
   findKept,
-  type KeptAnswer,
+  type IdempotentResponse,
   retryLostCommit,
 } from '../sql/request-keys.ts'
 import { begin, type Call, commit, type Statement } from './connection/calls.ts'
 import { nowMs } from './connection/clock.ts'
 import type { MariadbDatabase } from './connection/database.ts'
-import { errnoOf, isLost, lockedByOthers } from './connection/failures.ts'
+import { errnoOf, isAnswerLost, lockedByOthers } from './connection/failures.ts'
 import { cutPieces } from './connection/pieces.ts'
 import { PinnedCalls } from './connection/pinned.ts'
 import type { Store } from './engine-store.ts'
@@ -46,13 +46,7 @@ function once(keyed: KeyedCall): Promise<unknown> {
   return retryLostCommit((state) => {
     let tries = 0
     return keyed.store.calls.run('do a request with a key', (call) => perform(call, keyed, ++tries, state))
-  }, isUnanswered)
-}
-
-/** Whether the connection was lost, or nothing was heard from it in time. */
-function isUnanswered(error: unknown): boolean {
-  if (!isSignalboxError(error, 'store_unavailable')) return false
-  return error.cause === undefined || isLost(error.cause)
+  }, isAnswerLost)
 }
 
 /** One try; whatever it throws, the transaction is rolled back behind it. */
@@ -81,7 +75,7 @@ async function perform(call: Call, keyed: KeyedCall, tries: number, state: Attem
   }
 }
 
-/** Begins, with the key's row; answers what is kept with it already. */
+/** Begins, with the key's row; answers the stored answer, if any. */
 async function take(
   call: Call,
   { store, database, key }: KeyedCall,
@@ -101,7 +95,7 @@ async function take(
   ]
   const look = (before: readonly Statement[]) =>
     database.runOn(call, findKept(store.namespace, key), true, before)
-  let kept: KeptAnswer | undefined
+  let kept: IdempotentResponse | undefined
   let isOurs = true
   try {
     kept = await look([begin, insert])

@@ -13,28 +13,12 @@ export interface Tables {
   readonly jobLock: string
   readonly progress: string
   readonly log: string
+  readonly attempt: string
+  readonly block: string
+  readonly worker: string
   readonly requestKey: string
-  readonly locks: LockTables
-  readonly guard: string
-  readonly subscription: string
-  readonly fleet: FleetTables
   readonly meta: string
   readonly migration: string
-}
-
-/** The tables of wait queues. */
-export interface LockTables {
-  readonly queue: string
-  readonly waiter: string
-  readonly outcome: string
-  readonly result: string
-  readonly shard: string
-}
-
-/** The tables of the fleet's board. */
-export interface FleetTables {
-  readonly board: string
-  readonly row: string
 }
 
 export function qualifyTables(database: string): Tables {
@@ -50,17 +34,10 @@ export function qualifyTables(database: string): Tables {
     jobLock: of('job_lock'),
     progress: of('job_progress'),
     log: of('job_log'),
+    attempt: of('job_attempt'),
+    block: of('job_block'),
+    worker: of('fleet_worker'),
     requestKey: of('request_key'),
-    locks: {
-      queue: of('lock_queue'),
-      waiter: of('lock_waiter'),
-      outcome: of('lock_outcome'),
-      result: of('lock_result'),
-      shard: of('lock_shard'),
-    },
-    guard: of('once_guard'),
-    subscription: of('monitor_subscription'),
-    fleet: { board: of('fleet_board'), row: of('fleet_row') },
     meta: of('signalbox_meta'),
     migration: of('signalbox_migration'),
   }

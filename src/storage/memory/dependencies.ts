@@ -1,5 +1,6 @@
 import type {
   BlockAgainRequest,
+  BlockRecord,
   Dependency,
   DependencyQuery,
   DependencyStore,
@@ -15,10 +16,18 @@ import type {
 } from '../../jobs/index.ts'
 import { unsupported } from './transaction.ts'
 
-/** What dependencies ask of the jobs beside them; each at once, so that it is one step with what is written here. */
+/** The jobs, as the dependency store needs them. Each call is synchronous, so it belongs to the same step. */
 export interface DependentJobs {
   /** As everybody sees it at this moment; undefined: there is no such job. */
-  look(id: string): { readonly queue: string; readonly state: JobState; readonly dueInMs: number } | undefined
+  look(id: string):
+    | {
+        readonly queue: string
+        readonly state: JobState
+        readonly dueInMs: number
+        /** Since when it waits, where it does. */
+        readonly waitsSince: number
+      }
+    | undefined
   /** Makes a job that waits ready; returns its state then, or undefined when it did not wait. */
   letOn(id: string): 'ready' | 'scheduled' | undefined
   /** Takes a job that is ready or scheduled out of its line. */
@@ -46,13 +55,15 @@ export class MemoryDependencies implements DependencyStore {
   /** By job, then by the job it depends on: whether it is met. */
   readonly #dependencies = new Map<string, Map<string, boolean>>()
   readonly #locks = new Map<string, Lock>()
+  /** By job, oldest first. */
+  readonly #blocks = new Map<string, BlockRecord[]>()
 
   constructor(now: () => number, jobs: DependentJobs) {
     this.#now = now
     this.#jobs = jobs
   }
 
-  /** Whether a job waits for another, or stands in a line or holds its lock. */
+  /** Whether a job waits for another job or for its lock, or holds its lock. */
   get isBlocked(): boolean {
     return this.#isAnyCalled || [...this.#dependencies.values()].some(hasUnmet)
   }
@@ -78,7 +89,31 @@ export class MemoryDependencies implements DependencyStore {
     for (const id of ids) {
       this.#dependencies.delete(id)
       this.#locks.delete(id)
+      this.#blocks.delete(id)
     }
+  }
+
+  async blocks(id: string): Promise<readonly BlockRecord[]> {
+    const ended = this.#blocks.get(id) ?? []
+    const startedAt = this.#blockedSince(id)
+    if (startedAt === undefined) return [...ended]
+    const cause = hasUnmet(this.#dependencies.get(id) ?? new Map()) ? 'dependencies' : 'lock'
+    return [...ended, { cause, startedAt, endedAt: null }]
+  }
+
+  /** Since when a job waits that does; undefined: it does not. */
+  #blockedSince(id: string): number | undefined {
+    const job = this.#jobs.look(id)
+    if (job?.state !== 'waiting') return undefined
+    return Math.max(job.waitsSince, this.#blocks.get(id)?.at(-1)?.endedAt ?? 0)
+  }
+
+  /** Before the job's state changes. */
+  #endBlock(id: string, cause: BlockRecord['cause']): void {
+    const startedAt = this.#blockedSince(id)
+    if (startedAt === undefined) return
+    const blocks = [...(this.#blocks.get(id) ?? []), { cause, startedAt, endedAt: this.#now() }]
+    this.#blocks.set(id, blocks.slice(-keptBlocks))
   }
 
   async states(ids: readonly string[]): Promise<readonly (JobState | undefined)[]> {
@@ -169,7 +204,9 @@ export class MemoryDependencies implements DependencyStore {
     fence: number
   }): Promise<string | undefined> {
     const lock = this.#locks.get(jobId)
-    if (!lock?.isCalled || lock.askNo !== askNo || !this.#jobs.letOn(jobId)) return undefined
+    if (!lock?.isCalled || lock.askNo !== askNo) return undefined
+    this.#endBlock(jobId, 'lock')
+    if (!this.#jobs.letOn(jobId)) return undefined
     lock.fence = fence
     return this.#jobs.look(jobId)!.queue
   }
@@ -224,6 +261,7 @@ export class MemoryDependencies implements DependencyStore {
     for (const jobId of this.#locks.keys()) {
       if (forgotten < limit && isGone(jobId) && this.#locks.delete(jobId)) forgotten++
     }
+    for (const jobId of this.#blocks.keys()) if (isGone(jobId)) this.#blocks.delete(jobId)
     return forgotten
   }
 
@@ -232,8 +270,9 @@ export class MemoryDependencies implements DependencyStore {
     if (job?.state !== 'waiting' || hasUnmet(this.#dependencies.get(jobId)!)) return []
     const { queue } = job
     const lock = this.#locks.get(jobId)
+    if (lock?.isCalled) return []
+    this.#endBlock(jobId, 'dependencies')
     if (!lock) return [{ jobId, queue, to: this.#jobs.letOn(jobId)! }]
-    if (lock.isCalled) return []
     lock.isCalled = true
     return [{ jobId, queue, to: 'lock' }]
   }
@@ -244,6 +283,8 @@ export class MemoryDependencies implements DependencyStore {
     )
   }
 }
+
+const keptBlocks = 50
 
 function isTaken({ fence, takenFence }: Lock): boolean {
   return fence !== null && fence === takenFence

@@ -5,7 +5,7 @@ import type {
   FleetStore,
   FleetWrite,
 } from '../../dispatch/cluster/fleet-store.ts'
-import { isFleetReset } from '../sql/fleet-row.ts'
+import { isFleetReset } from '../fleet.ts'
 
 /** The fleet's board of one namespace. */
 export class MemoryFleet implements FleetStore {

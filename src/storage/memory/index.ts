@@ -3,8 +3,9 @@ import { wrapMethods } from '../../core/wrap-methods.ts'
 import type { JobStore } from '../../jobs/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
-import { createNotifyingFleet } from '../notifying-fleet.ts'
+import { createNotifyingFleet } from '../fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
+import { MemoryAttempts } from './attempts.ts'
 import { MemoryAudit } from './audit.ts'
 import { MemoryDependencies } from './dependencies.ts'
 import { MemoryFleet } from './fleet.ts'
@@ -16,7 +17,9 @@ import { MemoryMonitor } from './monitor.ts'
 import { createMemoryNotifier } from './notifier.ts'
 import { MemoryKeys } from './request-keys.ts'
 import { MemorySchedules } from './schedules.ts'
+import { MemorySeries } from './series.ts'
 import { MemoryTokens } from './tokens.ts'
+import { MemoryWorkers } from './workers.ts'
 
 /**
  * Everything in this process's memory, gone when it is closed: for tests, and as the model that the other engines are
@@ -27,10 +30,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   let closed = false
   const check = () => {
     if (closed) {
-      throw new SignalboxError(
-        'closed',
-        'This memory store was closed; what was in it is gone. Open another.',
-      )
+      throw new SignalboxError('closed', 'This memory store was closed, and its data is gone. Open another.')
     }
   }
   const clock = () => Math.floor(now())
@@ -44,13 +44,19 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     const known = namespaces.get(name)
     if (known) return known
     const logs = new MemoryLogs(clock)
+    const attempts = new MemoryAttempts(clock)
+    const workers = new MemoryWorkers(clock, { list: (query) => ownJobs.list(query) })
     const ownJobs = new MemoryJobs(clock, {
+      keepAttempt: (attempt) =>
+        attempts.keep({ ...attempt, release: workers.releaseAt(attempt.workerId, attempt.startedAt) }),
       keepDependencies: (id, dependsOn) => dependencies.keep(id, dependsOn),
       makeRoom: (id) => logs.makeRoom(id),
       forget(ids) {
         logs.forget(ids)
+        attempts.forget(ids)
         dependencies.forget(ids)
       },
+      forgetAttempts: (ids) => attempts.forget(ids),
     })
     const dependencies = new MemoryDependencies(clock, ownJobs)
     blocked.set(name, dependencies)
@@ -63,13 +69,16 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     const stores: Stores = {
       jobs,
       logs: refusing(logs, check),
+      attempts: refusing(attempts, check),
       schedules: refusing(new MemorySchedules(clock, ownJobs), check),
       dependencies: refusing(dependencies, check),
       locks: refusing(createMemoryLocks(clock), check),
       guards,
       monitor: refusing(new MemoryMonitor(clock, { jobs, guards }), check),
       audit: refusing(new MemoryAudit(clock), check),
+      series: refusing(new MemorySeries(clock), check),
       fleet: createNotifyingFleet(refusing(fleet, check), ownNotifier),
+      workers: refusing(workers, check),
       notifier: ownNotifier,
       keyed: (key) => ({
         jobs: createKeyedJobs(jobs, (method, args) => {

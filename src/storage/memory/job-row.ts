@@ -1,6 +1,6 @@
 import type { FinalState, JobRecord, JobState, NewJob } from '../../jobs/index.ts'
-import { expiredError } from '../expired-error.ts'
-import { limitKeyOf } from '../sql/limit-key.ts'
+import { limitKeyOf } from '../sql/limit-plan.ts'
+import { expiredError } from '../token.ts'
 import type { Entry } from './wait-queue.ts'
 
 /** A job as memory keeps it. Whether a queued one is scheduled or ready is a matter of the moment. */
@@ -17,6 +17,8 @@ export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
   createdAt: number
   startedAt: number | null
   finishedAt: number | null
+  /** When it last began to wait for others or for its lock. */
+  waitsSince: number
   workerId: string | null
   /** Rises with every claim, for ever. */
   leaseNo: number
@@ -57,6 +59,7 @@ export function createRow(job: NewJob, now: number): Row {
     createdAt: now,
     startedAt: null,
     finishedAt: null,
+    waitsSince: now,
     workerId: null,
     leaseNo: 0,
     token: null,

@@ -2,12 +2,14 @@ import { SignalboxError } from '../../core/errors.ts'
 import type {
   Added,
   AttemptOutcome,
+  AttemptRecord,
   CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
+  EndedQuery,
   FinalState,
+  JobEnd,
   JobRecord,
-  JobState,
   JobStore,
   LeaseRef,
   ListQuery,
@@ -22,8 +24,8 @@ import type {
   TransactOptions,
   Verdict,
 } from '../../jobs/index.ts'
-import { expiredError } from '../expired-error.ts'
-import { createNonce, encodeToken } from '../token.ts'
+import { leavesAttempt, lostError } from '../attempt-error.ts'
+import { createNonce, encodeToken, expiredError } from '../token.ts'
 import type { DependentJobs } from './dependencies.ts'
 import { createRow, judge, lapsesTo, type Row, toRecord } from './job-row.ts'
 import { MemoryLimits } from './limits.ts'
@@ -31,14 +33,18 @@ import { Standing } from './ready-order.ts'
 import { runWorks, unsupported } from './transaction.ts'
 import { type Entry, goesBefore } from './wait-queue.ts'
 
-/** What is kept beside the jobs and goes with them. */
+/** What belongs to a job and is removed with it: dependencies, logs, progress. */
 export interface JobSurroundings {
   /** Writes down what a new job waits for. */
   keepDependencies(id: string, dependsOn: NewDependencies): void
+  /** Keeps an attempt that failed or was lost, with the release of its worker. */
+  keepAttempt(attempt: Omit<AttemptRecord, 'release'>): void
   /** A job is begun anew: its next attempts need space for what they say. */
   makeRoom(id: string): void
   /** Forgets all that is kept about removed jobs. */
   forget(ids: readonly string[]): void
+  /** Forgets the attempts of jobs that are pruned. */
+  forgetAttempts(ids: readonly string[]): void
 }
 
 /** Jobs in memory. All rows are in one map, and those that live in their `Standing`, too. */
@@ -193,6 +199,23 @@ export class MemoryJobs implements JobStore, DependentJobs {
     return from < 0 || this.#ids.length - from <= rows ? null : this.#ids[from + rows - 1]!
   }
 
+  async ends({ queue, from, after = '', limit }: EndedQuery): Promise<readonly JobEnd[]> {
+    const isWanted = (row: Row) =>
+      row.queue === queue &&
+      row.finishedAt !== null &&
+      row.finishedAt >= from &&
+      (row.finishedAt > from || row.id > after)
+    const now = this.#now()
+    return [...this.#rows.values()]
+      .filter(isWanted)
+      .map((row) => toRecord(row, now) as JobEnd)
+      .sort((a, b) => a.finishedAt - b.finishedAt || (a.id < b.id ? -1 : 1))
+      .slice(0, limit)
+      .map(({ id, kind, state, attempt, createdAt, startedAt, finishedAt }) => ({
+        ...{ id, kind, state, attempt, createdAt, startedAt, finishedAt },
+      }))
+  }
+
   async list({ queue, kind, state, limit, before, downTo }: ListQuery): Promise<readonly JobRecord[]> {
     const now = this.#now()
     const page: JobRecord[] = []
@@ -296,15 +319,19 @@ export class MemoryJobs implements JobStore, DependentJobs {
       .slice(0, limit)
     for (const row of old) this.#rows.delete(row.id)
     this.#ids = undefined
+    this.#surroundings.forgetAttempts(old.map(({ id }) => id))
     return old.length
   }
 
-  look(
-    id: string,
-  ): { readonly queue: string; readonly state: JobState; readonly dueInMs: number } | undefined {
+  look(id: string): ReturnType<DependentJobs['look']> {
     const now = this.#now()
     const row = this.#rows.get(id)
-    return row && { queue: row.queue, state: judge(row, now), dueInMs: Math.max(0, row.runAt - now) }
+    return (
+      row && {
+        ...{ queue: row.queue, state: judge(row, now), waitsSince: row.waitsSince },
+        dueInMs: Math.max(0, row.runAt - now),
+      }
+    )
   }
 
   letOn(id: string): 'ready' | 'scheduled' | undefined {
@@ -316,8 +343,11 @@ export class MemoryJobs implements JobStore, DependentJobs {
   }
 
   holdBack(id: string): void {
-    const row = this.#judged(id, this.#now())
-    if (row?.stored === 'queued') this.#standing.hold(row)
+    const now = this.#now()
+    const row = this.#judged(id, now)
+    if (row?.stored !== 'queued') return
+    row.waitsSince = now
+    this.#standing.hold(row)
   }
 
   giveUp(id: string, error: string): boolean {
@@ -344,6 +374,10 @@ export class MemoryJobs implements JobStore, DependentJobs {
     row.result = verdict.result
     row.error = verdict.error
     if (verdict.ranMs !== null) row.startedAt = now - verdict.ranMs
+    if (leavesAttempt(verdict)) {
+      const outcome = verdict.state === 'dead' ? 'dead' : 'failed'
+      this.#keepAttempt(row, { outcome, endedAt: now, error: verdict.error! })
+    }
     if (verdict.state === 'completed') row.cancelIgnored = row.cancelRequested
     if (verdict.state !== 'ready' && verdict.state !== 'scheduled') this.#end(row, verdict.state, now)
     else if (row.cancelRequested) this.#end(row, 'cancelled', now)
@@ -393,10 +427,19 @@ export class MemoryJobs implements JobStore, DependentJobs {
 
   #takeBack(row: Row, now: number): 'ready' | 'dead' | 'cancelled' {
     const state = lapsesTo(row)
+    this.#keepAttempt(row, { outcome: 'lost', endedAt: row.leaseEndsAt, error: lostError })
     if (state === 'dead') row.error = expiredError
     if (state === 'ready') this.#standing.enqueue(row, now)
     else this.#end(row, state, now)
     return state
+  }
+
+  #keepAttempt(row: Row, end: Pick<AttemptRecord, 'outcome' | 'endedAt' | 'error'>): void {
+    const { id: jobId, leaseNo: number, attempt, queue, kind, workerId, startedAt } = row
+    this.#surroundings.keepAttempt({
+      ...{ jobId, number, attempt, queue, kind, workerId, startedAt },
+      ...end,
+    })
   }
 
   #claim(row: Row, workerId: string, now: number, leaseMs: number): ClaimedRecord {

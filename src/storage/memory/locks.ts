@@ -2,20 +2,19 @@ import type { LockKey, LockStore, WaitingHolder, WaitQueueSummary, WaitQueueView
 import {
   expire,
   type Holder,
+  type Notified,
   type Outcome,
   type Requester,
   type Rule,
   type Ruled,
   runNow,
   sweep,
-  type Told,
   type Waiter,
   type WaitQueueRow,
   type WaitQueueRows,
 } from '../../locks/rules/index.ts'
-import { ruledLocks } from '../ruled-locks.ts'
+import { ruledLocks, tellings } from '../ruled-locks.ts'
 import { maxWaitingHolders } from '../sql/locks/wait-queue-key.ts'
-import { tellings } from '../sql/locks/wait-queue-sweep.ts'
 
 /**
  * Wait queues in memory: the model. A wait queue is a few plain collections, each call runs one rule from beginning to end before it
@@ -77,7 +76,7 @@ export function createMemoryLocks(now: () => number): LockStore {
     },
 
     async sweep(limit, times) {
-      const swept: { key: LockKey; told: Told }[] = []
+      const swept: { key: LockKey; notified: Notified }[] = []
       const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
         swept.push(...tellings(key, run(key, rule)))
       }
@@ -193,7 +192,7 @@ class MemoryWaitQueue implements WaitQueueRows {
     this.#outcomes = this.#outcomes.filter(({ keptUntil }) => keptUntil > now)
   }
 
-  /** Nobody holds or waits, nobody is to be told, and how it last ended is past its time. */
+  /** No holder, no waiter, no outcome to deliver, and the last outcome has expired. */
   isOver(keepMs: number): boolean {
     if (this.isBusy || this.#outcomes.length > 0) return false
     const { lastOutcome = null, grantFrom = 0 } = this.#row ?? {}

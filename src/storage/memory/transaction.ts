@@ -50,7 +50,7 @@ const noTransaction: StoreTransaction = { query: refuse, sql: refuse, raw: Objec
 function tookTooLong(timeoutMs: number): SignalboxError {
   return new SignalboxError(
     'transaction_timeout',
-    `The transaction took longer than ${timeoutMs} ms and nothing of it was kept. Do slow work before it, or raise transactionTimeoutMs.`,
+    `The transaction took longer than ${timeoutMs} ms and was rolled back. Do slow work before it, or raise transactionTimeoutMs.`,
     { details: { timeoutMs } },
   )
 }

@@ -1,6 +1,6 @@
 import { escapeLiteral } from 'pg'
 import { assignments, type Dialect, rowIsAfter } from '../sql/dialect.ts'
-import { nowMs } from './connection/columns.ts'
+import { nowMs } from './connection/statement.ts'
 import { createJobLayout } from './jobs/layout.ts'
 
 const types: Readonly<Record<string, string>> = {
@@ -38,6 +38,10 @@ export function createPostgresDialect(schema: string): Dialect {
     lockRow: (table, _key, value, mode) =>
       `SELECT pg_advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(
          hashtextextended(${escapeLiteral(`${schema} ${table.replace('@', '')} `)} || ${value}, 0))`,
+    lockKey: ({ value }) => `SELECT pg_advisory_xact_lock(hashtextextended(${value}, 0))`,
+    tryLockKeys: (_table, key, keys) =>
+      `SELECT wanted.${key} FROM unnest(${keys}) AS wanted (${key})
+       WHERE pg_try_advisory_xact_lock(hashtextextended(wanted.${key}, 0))`,
     // With a plain join or list, a plan that was made while the table was small reads all of a namespace.
     thenJoin: (table, alias, on) =>
       `CROSS JOIN LATERAL (SELECT * FROM ${table} ${alias} WHERE ${on} OFFSET 0) ${alias}`,
@@ -51,6 +55,13 @@ export function createPostgresDialect(schema: string): Dialect {
     bytes: (column) => column,
     contains: (expression, part) => `strpos(${expression}, ${part}) > 0`,
     isAfter: rowIsAfter,
+    isAfterLong: (...pairs) => {
+      const start = (text: string) => `left(${text}, 191)`
+      const [column, value] = pairs.at(-1)!
+      const starts = rowIsAfter(...pairs.slice(0, -1), [start(column), start(value)])
+      return `${starts.replace('>', '>=')} AND ${rowIsAfter(...pairs)}`
+    },
+    orderByLong: (column) => `left(${column}, 191), ${column}`,
     quote: (name) => `"${name}"`,
     greatest: (...expressions) => `greatest(${expressions.join(', ')})`,
     keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,

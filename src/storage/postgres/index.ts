@@ -2,30 +2,18 @@ import { escapeIdentifier } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migration-plan.ts'
-import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { SchemaWatch } from '../schema-watch.ts'
-import { createAuditStore } from '../sql/audit.ts'
-import { createGuardStore } from '../sql/guards/guards.ts'
-import { createLogStore } from '../sql/logs.ts'
-import { createMonitorStore } from '../sql/monitor/monitor.ts'
-import { pruneRequestKeys } from '../sql/request-keys.ts'
-import { createScheduleStore, listScheduledNamespaces } from '../sql/schedules.ts'
-import { createTokenStore } from '../sql/tokens.ts'
+import { createLockStore } from '../sql/locks/locks.ts'
+import { createSharedStores, createStoreWide } from '../sql/shared-stores.ts'
 import { Views } from '../views.ts'
-import { nowMs } from './connection/columns.ts'
 import { Connections } from './connection/connection.ts'
 import { PostgresDatabase } from './connection/database.ts'
+import { isAnswerLost } from './connection/failures.ts'
+import { Pinned } from './connection/sender.ts'
 import { parseTarget, type Target, takesOptions } from './connection/target.ts'
-import { fleetStatements, PostgresFleet } from './fleet.ts'
-import { isOneStatement } from './jobs/adder.ts'
-import { gateStatements, PostgresDependencies } from './jobs/dependencies.ts'
-import { PostgresJobs } from './jobs/jobs.ts'
-import { createSpace, type Ground } from './jobs/namespace-memory.ts'
-import { Pinned } from './jobs/pinned.ts'
-import { listQueued } from './jobs/queued.ts'
-import { jobStatements } from './jobs/statements.ts'
-import { createPostgresLocks } from './locks/locks.ts'
-import { waitQueueStatements } from './locks/wait-queue-statements.ts'
+import { isOneStatement } from './jobs/add.ts'
+import { createPostgresJobs, listQueued } from './jobs/jobs.ts'
+import { createSpace, type Ground } from './jobs/space.ts'
 import { createMigrator, withClient } from './migrator.ts'
 import { PostgresNotifiers } from './notifier.ts'
 import { RequestKeys } from './request-keys.ts'
@@ -59,32 +47,24 @@ export async function openPostgres(
     const ground = await readGround(connections, quoted, watch)
     const { database } = ground
     const keys = new RequestKeys(connections, database, quoted)
-    const waitQueues = waitQueueStatements(quoted)
-    const boards = fleetStatements(quoted)
-    const dependencies = gateStatements(quoted)
     const createStores = (name: string): Stores => {
       const notifier = notifiers.within(name)
       const space = createSpace(ground, name, notifier)
-      const jobs = new PostgresJobs(connections, space)
+      const jobs = createPostgresJobs(connections, space)
       const adding = database.withJobs((client, added) => {
         const pinned = new Pinned(connections, client)
         return {
-          added: new PostgresJobs(connections, space, pinned).add(added),
+          added: createPostgresJobs(connections, space, pinned).add(added),
           isSent: isOneStatement(added),
           committed: () => pinned.committed(),
         }
       })
       return {
-        jobs,
-        logs: createLogStore(database, name),
-        schedules: createScheduleStore(adding, name),
-        dependencies: new PostgresDependencies(connections, space, dependencies),
-        locks: createPostgresLocks(connections, name, quoted, waitQueues),
-        guards: createGuardStore(database, name, jobs),
-        monitor: createMonitorStore(adding, name),
-        audit: createAuditStore(database, name),
-        fleet: createNotifyingFleet(new PostgresFleet(connections, name, boards), notifier),
-        notifier,
+        ...createSharedStores({
+          ...{ database, adding, namespace: name, jobs, notifier },
+          onReady: () => space.positions.forget(),
+        }),
+        locks: createLockStore(database, name, isAnswerLost),
         keyed: (key) => ({ jobs: keys.view(space, jobs, key) }),
       }
     }
@@ -93,7 +73,6 @@ export async function openPostgres(
     const close = () => {
       closing ??= (async () => {
         notifiers.close()
-        await Promise.all([...ground.sweepers].map((sweeper) => sweeper.sweep()))
         await connections.close()
       })()
       return closing
@@ -102,28 +81,11 @@ export async function openPostgres(
       name: 'postgres',
       traits: { transactions: true, remoteWakeUps: true },
       ...stores,
-      tokens: createTokenStore(database),
+      ...createStoreWide(database),
       within: (name) => (name === namespace ? stores : views.within(name)),
-      pruneKeys: (limit) => pruneRequestKeys(database, limit),
-      async subscribedNamespaces(limit) {
-        const text = `SELECT DISTINCT namespace FROM ${quoted}.monitor_subscription ORDER BY namespace LIMIT $1`
-        const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_subscribed', text }, [
-          limit,
-        ])
-        return rows.map((row) => row.namespace)
-      },
-      scheduledNamespaces: (limit) => listScheduledNamespaces(database, limit),
       queuedNamespaces: (queue, limit) => listQueued(connections, quoted, queue, limit),
-      async blockedNamespaces(limit) {
-        const { rows } = await connections.run<{ namespace: string }>(dependencies.blocked, [limit])
-        return rows.map((row) => row.namespace)
-      },
-      async dispatchedNamespaces(limit) {
-        const { rows } = await connections.run<{ namespace: string }>(boards.dispatched, [limit])
-        return rows.map((row) => row.namespace)
-      },
       migrator: {
-        // Whoever asks whether a server is ready does so every few seconds: not by a connection of its own each time.
+        // A readiness probe asks every few seconds, so it must not open a connection each time.
         status: () => migrator.statusBy(connections),
         async up(onStep) {
           connections.refuseClosed()
@@ -132,14 +94,6 @@ export async function openPostgres(
         sql: () => migrator.sql(),
       },
       warnings,
-      async ping() {
-        await connections.run({ name: 'sb_ping', text: 'SELECT 1' }, [])
-      },
-      async time() {
-        const text = `SELECT ${nowMs} AS now`
-        const { rows } = await connections.run<{ now: string }>({ name: 'sb_now', text }, [])
-        return Number(rows[0]!.now)
-      },
       close,
       [Symbol.asyncDispose]: close,
     }
@@ -156,11 +110,9 @@ async function readGround(connections: Connections, quoted: string, schema: Sche
   )
   const storeId = rows[0]!.value
   return {
-    connections,
-    statements: jobStatements(quoted),
+    schemaName: quoted,
     database: new PostgresDatabase(connections, quoted, storeId),
     storeId,
-    sweepers: new Set(),
     schema,
   }
 }
@@ -191,7 +143,7 @@ SELECT current_setting('server_version_num')::int AS version, current_schema() A
   }
   const weak: readonly [string, string][] = [
     ['fsync', 'a crash of the machine may destroy the database'],
-    ['synchronous_commit', 'a crash of the server may lose what was answered as written'],
+    ['synchronous_commit', 'a crash of the server may lose acknowledged writes'],
     ['full_page_writes', 'a crash of the machine may destroy the database'],
   ]
   const warnings = weak

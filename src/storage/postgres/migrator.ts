@@ -1,4 +1,5 @@
-import { Client } from 'pg'
+import { Client, escapeIdentifier } from 'pg'
+import { SignalboxError } from '../../core/errors.ts'
 import type { AppliedMigration, MigrationStatus, Migrator, OnMigrationStep } from '../backend.ts'
 import {
   type MarksRow,
@@ -14,11 +15,11 @@ import {
 } from '../migration-plan.ts'
 import { sqlState, toStoreError } from './connection/failures.ts'
 import type { Sender } from './connection/sender.ts'
-import type { Target } from './connection/target.ts'
+import { parseTarget, type Target } from './connection/target.ts'
 import { migrationsFor } from './migrations/index.ts'
 
 export interface PostgresMigrator extends Migrator {
-  /** The same as `status`, through a connection that is there: for who asks again and again. */
+  /** Like `status`, through an open connection: for callers that ask often. */
   statusBy(sender: Pick<Sender, 'run'>): Promise<MigrationStatus>
 }
 
@@ -117,7 +118,7 @@ async function up(
   return steps.map(named)
 }
 
-/** A connection of its own: migrating may take longer than the store's statements ever should. */
+/** Opens a separate connection: a migration may take longer than the store's statements ever should. */
 export async function withClient<Result>(
   { config }: Target,
   work: (client: Client) => Promise<Result>,
@@ -133,4 +134,74 @@ export async function withClient<Result>(
   } finally {
     await client.end().catch(() => undefined)
   }
+}
+
+/** The schema of a database, without a store on it. Nothing is connected to before it is asked. */
+export function openPostgresMigrator(
+  url: string,
+  stepsFor: (quoted: string) => readonly Migration[] = migrationsFor,
+): Migrator & AsyncDisposable {
+  const target = parseTarget(url)
+
+  async function connect(): Promise<Migrator> {
+    const schema = target.schema ?? (await withClient(target, currentSchema))
+    return createMigrator(target, schema, escapeIdentifier(schema), stepsFor(escapeIdentifier(schema)))
+  }
+
+  return {
+    status: async () => (await connect()).status(),
+    async up(onStep) {
+      const migrator = await connect()
+      try {
+        return await migrator.up(onStep)
+      } catch (error) {
+        throw (error as { code?: unknown }).code === '42501' ? notPermitted(error) : error
+      }
+    },
+    sql: () => print(target.schema ?? 'public', target.schema === undefined, stepsFor),
+    async [Symbol.asyncDispose]() {},
+  }
+}
+
+/** Where the connection's search_path leads: to what `open` uses as well. */
+async function currentSchema(client: Client): Promise<string> {
+  const { rows } = await client.query<{ schema: string | null }>('SELECT current_schema() AS schema')
+  const schema = rows[0]?.schema ?? null
+  if (schema !== null) return schema
+  throw new SignalboxError(
+    'store_unavailable',
+    'No schema of the search_path exists in this Postgres database. Name one in its address: ?schema=signalbox.',
+  )
+}
+
+/** Since Postgres 15 only its owner may create in `public`, so this is what many meet first. */
+function notPermitted(cause: unknown): SignalboxError {
+  return new SignalboxError(
+    'store_unavailable',
+    'This user may not create tables in the schema. Grant it (GRANT CREATE ON SCHEMA), choose another schema (?schema=signalbox), or let an administrator run the output of `signalbox migrate sql`.',
+    { cause },
+  )
+}
+
+/** The steps as a script of one transaction, with what `up` would have noted of them. */
+function print(schema: string, isGuess: boolean, stepsFor: typeof migrationsFor): string {
+  const quoted = escapeIdentifier(schema)
+  const known = stepsFor(quoted)
+  const recorded = known.map(
+    ({ number, name }) =>
+      `INSERT INTO ${quoted}.signalbox_migration (number, name) VALUES (${number}, '${name}');\n`,
+  )
+  return `${isGuess ? `-- For the schema ${quoted}; another one: add ?schema=NAME to the address.\n\n` : ''}BEGIN;
+
+CREATE SCHEMA IF NOT EXISTS ${quoted};
+
+CREATE TABLE IF NOT EXISTS ${quoted}.signalbox_migration (
+  number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
+
+${printMigrations(known)}
+${recorded.join('')}
+${writeNote(quoted, known)};
+
+COMMIT;
+`
 }

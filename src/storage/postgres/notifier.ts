@@ -1,17 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { BackendNotifier } from '../backend.ts'
 import { requireTransaction } from './connection/caller-transaction.ts'
-import type { Connections, Statement } from './connection/connection.ts'
+import type { Connections } from './connection/connection.ts'
+import type { Statement } from './connection/statement.ts'
 import { ListeningConnection } from './listening-connection.ts'
 
 /**
- * Notifiers over LISTEN and NOTIFY, one for each namespace, whose wake-ups no other namespace hears. A wake-up is told in this
- * process at once, and to others by a statement of its own, which may go out right behind what it is about. Inside a
- * transaction that writes it would be heard sooner, but all such commits of a database queue up: so a process spends at
- * most a quarter of its time in them, which is less often the longer they take. Wake-ups of a topic within 2 ms become one.
+ * Notifiers over LISTEN and NOTIFY, one for each namespace; no other namespace hears its wake-ups. Listeners of this
+ * process hear a wake-up at once. Other processes get it by a separate statement, which may follow right behind the
+ * write. Inside the writing transaction it would arrive sooner, but Postgres commits such transactions one by one. So a
+ * process spends at most a quarter of its time in them. Wake-ups of a topic within 2 ms become one.
  *
- * Each namespace has a channel. The connection that listens is one for all of them, and listens to a channel while
- * somebody here does, and a little longer: who listens anew for each of many waits should not miss what is between.
+ * Each namespace has a channel. One connection listens for all of them. It listens to a channel while this process has
+ * listeners, and a little longer: a caller that listens anew for each of many waits misses nothing in between.
  */
 export class PostgresNotifiers {
   readonly #connections: Connections
@@ -20,7 +21,7 @@ export class PostgresNotifiers {
   /** By channel and topic. */
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #channels = new Map<string, Channel>()
-  /** Topics told within the last moments, or about to be by whoever rides. */
+  /** Topics woken within the last moments, or about to be woken by a riding write. */
   readonly #recent = new Map<string, Recent>()
   /** From when on a wake-up may be part of what it is about. */
   #rareFrom = 0
@@ -36,7 +37,7 @@ export class PostgresNotifiers {
         const space = payload.indexOf(' ')
         if (payload.slice(0, space) !== this.#self) this.#tell(placeOf(channel, payload.slice(space + 1)))
       },
-      // Whoever began to listen has most likely looked before; what was woken between the two, nobody heard.
+      // A new listener has most likely checked before the LISTEN took effect; it did not hear wake-ups between the two.
       listens: (channels) => {
         for (const channel of channels) this.#tellAll(channel)
       },
@@ -81,9 +82,9 @@ export class PostgresNotifiers {
   }
 
   /**
-   * A wake-up that is sent by whoever writes what it is about, within it or right behind it; the writer wakes as ever when
-   * it is done, and that is then told to this process alone. Undefined: it was woken a moment ago, so its turn
-   * comes when that is over.
+   * Lets a write send the wake-up of its topic, within the write or right behind it. The writer then wakes as usual, and
+   * that wake-up reaches only this process. Undefined when the topic was woken a moment ago: its next wake-up comes when
+   * that time is over.
    */
   #ride(channel: string, topic: string): Ride | undefined {
     const place = placeOf(channel, topic)
@@ -99,17 +100,17 @@ export class PostgresNotifiers {
       // It may have been over before.
       if (this.#closed || this.#recent.get(place) !== recent || recent.timer !== undefined) return
       this.#recent.delete(place)
-      // Somebody else's wake-up came for which this one may have been too early; or was taken for this one, which is none.
+      // Another wake-up came during this one, perhaps for a later change; or it was merged into this one, which was not sent.
       if (recent.again || (!isSent && !recent.isOwed)) this.#notify(channel, topic, place)
       else if (isSent) this.#merge(channel, topic, place, recent)
     }
     return { statement: notify, values: [channel, `${this.#self} ${topic}`], isRare, over }
   }
 
-  /** In no process's name: whoever listens here has not been told yet, and may only be once it is committed. */
+  /** Sent under no process's name: the listeners of this process must hear it too, and only after the commit. */
   async #wakeAtCommit(channel: string, tx: unknown, topics: readonly string[]): Promise<void> {
     const client = await requireTransaction(tx)
-    await client.query(notifyAll, [channel, topics.map((topic) => `${nobody} ${topic}`)])
+    await client.query(notifyAll, [channel, topics.map((topic) => `${noProcess} ${topic}`)])
   }
 
   #listen(channel: string, topics: readonly string[], heard: () => void): () => void {
@@ -164,7 +165,7 @@ export class PostgresNotifiers {
 
   #notify(channel: string, topic: string, place: string): void {
     this.#merge(channel, topic, place, { again: false, isOwed: false, timer: undefined })
-    // A wake-up may be lost: whoever depends on it polls.
+    // A lost wake-up is harmless: listeners poll as well.
     this.#connections.run(notify, [channel, `${this.#self} ${topic}`]).catch(() => undefined)
   }
 
@@ -205,20 +206,20 @@ interface Recent {
 
 interface Channel {
   listeners: number
-  /** Ends it, once nobody listens. */
+  /** Stops listening, some time after the last listener left. */
   timer: NodeJS.Timeout | undefined
 }
 
 /** Longer, and a producer that adds a job every few milliseconds would wait for the end of it each time. */
 const mergeMs = 2
-/** A wake-up inside a write is followed by so many times of what that took, in which others are sent behind theirs. */
+/** After a write with a wake-up, wake-ups follow behind their writes for this many times its duration. */
 const restFactor = 3
 /** A write that takes longer than this may never end. */
 const longMs = 1_000
 /** How long a channel is listened to after the last listener left. */
 const lingerMs = 10_000
 
-const nobody = '-'
+const noProcess = '-'
 // As text, for Prisma reads no answer of the type void.
 const notifyAll = 'SELECT pg_notify($1, topic)::text FROM unnest($2::text[]) topic'
 const notify: Statement = { name: 'sb_notify', text: 'SELECT pg_notify($1, $2)' }

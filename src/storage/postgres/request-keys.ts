@@ -1,24 +1,23 @@
 import type { PoolClient, QueryResult } from 'pg'
-import { isSignalboxError } from '../../core/errors.ts'
 import type { JobStore } from '../../jobs/index.ts'
 import type { RequestKey } from '../backend.ts'
 import { createKeyedJobs, decodeAnswer, encodeAnswer, leavesKey } from '../request-key.ts'
 import { type AttemptState, checkKept, findKept, keepAnswer, retryLostCommit } from '../sql/request-keys.ts'
 import type { Connections } from './connection/connection.ts'
 import type { PostgresDatabase } from './connection/database.ts'
-import { isConnectionLoss } from './connection/failures.ts'
-import { PostgresJobs } from './jobs/jobs.ts'
-import type { Space } from './jobs/namespace-memory.ts'
-import { Pinned } from './jobs/pinned.ts'
+import { isAnswerLost } from './connection/failures.ts'
+import { Pinned } from './connection/sender.ts'
+import { createPostgresJobs } from './jobs/jobs.ts'
+import type { Space } from './jobs/space.ts'
 
 /**
  * Requests that must not be done twice: one transaction holds the key, its effect and its answer.
  *
  *     BEGIN, lock, look ──▶ the call itself ──▶ key and answer, COMMIT
  *
- * The lock is advisory, of the transaction, and tried rather than waited for: a call that does not get it and sees no
- * answer has met another that is under way. It is taken before the look, in a statement of its own, so that the look sees
- * what the last one to have it committed.
+ * The lock is advisory, belongs to the transaction, and is tried without waiting. A call that neither gets the lock nor
+ * finds an answer has met a running call with the same key. The lock is a separate statement before the check, so the
+ * check sees the commit of the last holder.
  */
 export class RequestKeys {
   readonly #connections: Connections
@@ -43,10 +42,10 @@ export class RequestKeys {
         return await this.#connections[use]((client) => this.#perform(client, call, state))
       } catch (error) {
         // The jobs that a lost commit added are not known here.
-        if (isLost(error) && state.isCommitting) call.space.cursors.forget()
+        if (isAnswerLost(error) && state.isCommitting) call.space.positions.forget()
         throw error
       }
-    }, isLost)
+    }, isAnswerLost)
   }
 
   /** One try, on a connection that is given back outside any transaction. */
@@ -60,7 +59,7 @@ export class RequestKeys {
         return decodeAnswer(kept)
       }
       const pinned = new Pinned(this.#connections, client)
-      const jobs = new PostgresJobs(this.#connections, space, pinned)
+      const jobs = createPostgresJobs(this.#connections, space, pinned)
       const answer = await Reflect.apply(jobs[method] as () => Promise<unknown>, jobs, args)
       state.isCommitting = true
       await this.#commit(client, call, leavesKey(method, answer) ? encodeAnswer(answer) : undefined)
@@ -72,11 +71,11 @@ export class RequestKeys {
     }
   }
 
-  /** Begins, with the lock; answers what is kept already. */
+  /** Begins, with the lock; answers the stored answer, if any. */
   async #begin(client: PoolClient, { space: { namespace }, key }: KeyedCall): Promise<string | undefined> {
     const lockName = JSON.stringify([this.#schema, namespace, key.caller, key.key])
     const [, locked, kept] = await Promise.all([
-      client.query(begin),
+      client.query(this.#connections.beginOf('core')),
       this.#connections.send<{ got: boolean }>(client, lock, [lockName]),
       this.#database.runWithin(client, findKept(namespace, key)),
     ])
@@ -101,16 +100,6 @@ interface KeyedCall {
   readonly method: keyof JobStore
   readonly args: readonly unknown[]
 }
-
-function isLost(error: unknown): boolean {
-  return isSignalboxError(error, 'store_unavailable') && isConnectionLoss(error.cause)
-}
-
-/**
- * The isolation is said outright: the look must see what was committed before it, whatever the default is. And a process
- * that stands still must not keep others from the rows it has: the server ends its transaction.
- */
-const begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '20s'"
 
 const lock = {
   name: 'sb_key_lock',

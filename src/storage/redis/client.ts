@@ -3,7 +3,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import { noAnswer } from './failures.ts'
 import type { Script } from './scripts/script.ts'
 
-/** One connection, as the driver has it. When it is lost it is over: whoever opened it opens another. */
+/** One connection, as the driver has it. A lost connection is final: its owner opens another. */
 export type Client = RedisClientType<None, None, None, 2, None>
 
 type None = Record<never, never>

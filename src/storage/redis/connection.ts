@@ -17,10 +17,10 @@ export interface Greeter {
 export type ScriptRunner = Pick<Connection, 'run'>
 
 /**
- * The one connection that carries all commands of a store. Calls share it without waiting for each other; each has a
- * deadline of its own, from when it was made until it is answered, and ends in a typed error by then. A connection that
- * is lost is made anew. Calls that were not sent yet wait for that; one that was sent and not answered may have been
- * done, so it is sent again only by who knows how to ask a second time.
+ * The one connection that carries all commands of a store. Calls share it without waiting for each other. Each call has
+ * a deadline, from its start to its answer, and ends in a typed error by then. The store replaces a lost connection, and
+ * unsent calls wait for the new one. A call that was sent but not answered may have been executed, so only steps that
+ * can be repeated safely are sent again.
  */
 export class Connection {
   readonly #url: string

@@ -15,11 +15,11 @@ export function replyCode(error: unknown): string | undefined {
 const busyCodes: ReadonlySet<string> = new Set(['BUSY', 'TRYAGAIN'])
 
 /** The server is not, or no longer, the one to talk to: another connection may find the one that is. */
-const strangerCodes: ReadonlySet<string> = new Set(['READONLY', 'MASTERDOWN', 'LOADING', 'UNKILLABLE'])
+const wrongServerCodes: ReadonlySet<string> = new Set(['READONLY', 'MASTERDOWN', 'LOADING', 'UNKILLABLE'])
 
 /** Whether a connection that gets this answer had better be made anew. */
 export function isStranger(error: unknown): boolean {
-  return strangerCodes.has(replyCode(error) ?? '')
+  return wrongServerCodes.has(replyCode(error) ?? '')
 }
 
 const refusals: Readonly<Record<string, string>> = {
@@ -42,9 +42,13 @@ export function toStoreError(error: unknown): SignalboxError {
   if (isSignalboxError(error)) return error as SignalboxError
   const code = replyCode(error) ?? ''
   if (busyCodes.has(code)) {
-    return new SignalboxError('store_busy', 'Redis is busy with a long script of somebody else. Try again.', {
-      cause: error,
-    })
+    return new SignalboxError(
+      'store_busy',
+      'Redis is busy with a long script of another client. Try again.',
+      {
+        cause: error,
+      },
+    )
   }
   const words = refusals[code] ?? 'Redis cannot be reached or refused the call; the cause says why.'
   return new SignalboxError('store_unavailable', words, { cause: error })

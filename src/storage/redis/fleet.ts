@@ -40,6 +40,7 @@ export function createRedisFleet({ connection, recovery }: FleetParts, namespace
     },
 
     async write(writes) {
+      if (writes.length === 0) return []
       const said = key('fleetsaid') + separator + createNonce()
       const args = [serverClock, firstTime, recovery.runId, encoded, ...writes.flatMap(encodeWrite)]
       const versions = await connection.run<string>(

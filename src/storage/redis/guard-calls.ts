@@ -11,11 +11,11 @@ export type GuardStep = 'settle' | 'renew' | 'forget' | 'seen'
 export type GuardReply = number | readonly (string | number | null)[]
 
 /**
- * Sends steps on guards to Redis. Those of one turn of the event loop go together, up to so many in one script; on a
- * cluster each by itself, for two keys may lie on two nodes. Each step is judged and answered by itself.
+ * Sends steps on guards to Redis. Steps of one turn of the event loop share a script, up to a limit. On a cluster each
+ * step has a script, because two keys may be on two nodes. Each step is judged and answered alone.
  *
- * Claims that follow each other on the same terms are one group, whose terms are sent once: most of what a small step
- * costs, on either side, is its words.
+ * Consecutive claims with the same terms form one group, which sends its terms once: most of the cost of a small step is
+ * the text it sends.
  */
 export class GuardCalls {
   readonly #connection: ScriptRunner

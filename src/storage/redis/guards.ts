@@ -97,13 +97,13 @@ export function createRedisGuards({ connection, calls }: GuardsParts, namespace:
   }
 }
 
-/** How much of all keys one page looks at; there is no order in them, and no list of guards beside them. */
+/** How many keys one page scans; keys have no order, and guards have no index. */
 const scanRounds = 50
 const scanCount = 500
 
 const endings = { done: 'd', failed: 'f', released: 'x' } as const
 
-/** Waits for all of them, also where one failed: nothing is left behind that nobody listens to. */
+/** Waits for all of them, even after one failed, so that no promise is left without a handler. */
 async function all<Value>(promises: readonly Promise<Value>[]): Promise<readonly Value[]> {
   const results = await Promise.allSettled(promises)
   return results.map((result) => {

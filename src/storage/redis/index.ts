@@ -3,7 +3,7 @@ import type { FleetStore } from '../../dispatch/cluster/fleet-store.ts'
 import type { LockStore } from '../../locks/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
 import type { BackendNotifier, Traits } from '../backend.ts'
-import { createNotifyingFleet } from '../notifying-fleet.ts'
+import { createNotifyingFleet } from '../fleet.ts'
 import { Connection } from './connection.ts'
 import { createRedisFleet, listDispatched } from './fleet.ts'
 import { GuardCalls } from './guard-calls.ts'
@@ -16,7 +16,7 @@ import { Stepper } from './stepper.ts'
 /** What a Redis is opened with. */
 export interface RedisOptions {
   readonly namespace: string
-  /** Learns how long calls take, and wait for a connection. @default nobody does */
+  /** Learns how long calls take, and wait for a connection. @default no meter */
   readonly meter?: Meter | undefined
 }
 
@@ -40,7 +40,7 @@ export interface RedisBackend extends RedisStores, AsyncDisposable {
   dispatchedNamespaces(limit: number): Promise<readonly string[]>
   /** Whether Redis answers; throws `store_unavailable` or `store_busy` when it does not. */
   ping(): Promise<void>
-  /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
+  /** Closes all connections; later calls fail with `closed`. Safe to call twice. */
   close(): Promise<void>
 }
 

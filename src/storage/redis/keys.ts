@@ -121,7 +121,7 @@ export function decodeKey(name: string): LockKey {
   return { operation, resource }
 }
 
-/** Something that falls due: a wait queue, or somebody who waits in it. */
+/** A due entry: a wait queue, or a waiter in it. */
 export interface DueEntry {
   readonly key: LockKey
   readonly who: Requester | undefined
@@ -132,7 +132,7 @@ export function decodeDue(entry: string): DueEntry {
   return { key: { operation, resource }, who: node === undefined ? undefined : { node, requestId } }
 }
 
-/** Somebody's position in some wait queue, as scripts note it to find it by who it is. */
+/** Decodes a waiter's position in a wait queue, as scripts store it under the waiter's identity. */
 export function decodeWait(entry: string): { readonly key: LockKey; readonly seq: number } {
   const [, name = '', seq] = entry.split('\x1e')
   return { key: decodeKey(name), seq: Number(seq) }

@@ -1,6 +1,12 @@
 import type { LockKey, LockStore, WaitQueueSummary, WaitQueueView } from '../../locks/index.ts'
-import { groupOf, type LockTimes, type Requester, type Ruled, type Told } from '../../locks/rules/index.ts'
-import { tellings } from '../sql/locks/wait-queue-sweep.ts'
+import {
+  groupOf,
+  type LockTimes,
+  type Notified,
+  type Requester,
+  type Ruled,
+} from '../../locks/rules/index.ts'
+import { tellings } from '../ruled-locks.ts'
 import { createBusyQueues } from './busy.ts'
 import type { ScriptRunner } from './connection.ts'
 import { decodeDue, decodeRequester, encodeRequester, Keyring, shardCount } from './keys.ts'
@@ -82,7 +88,7 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
         whole: (reply) => decodeRuled(reply, { standing: decodeStanding(reply[4])! }),
         quick: (revision, token, expiresAt) => ({
           standing: { status: 'granted', token, expiresAt, attempt: 1 },
-          told: { requesters: [{ node, requestId }], everyone: false, changed: true },
+          notified: { requesters: [{ node, requestId }], everyone: false, changed: true },
           revision,
         }),
       })
@@ -148,7 +154,7 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
     },
 
     async sweep(limit, times) {
-      const swept: { key: LockKey; told: Told }[] = []
+      const swept: { key: LockKey; notified: Notified }[] = []
       for (let round = 0; round < sweepRounds; round++) {
         const wanted = limit - swept.length
         const entries = (await findDue(wanted)).map(decodeDue)
@@ -180,7 +186,7 @@ const releaseReading: Reading<Ruled<{ readonly released: { readonly next: Reques
     },
     quick: (revision) => ({
       released: { next: null },
-      told: { requesters: [], everyone: false, changed: true },
+      notified: { requesters: [], everyone: false, changed: true },
       revision,
     }),
   }

@@ -7,9 +7,9 @@ import { wakeScript } from './scripts/looks.ts'
 import { Ear } from './subscriber.ts'
 
 /**
- * Notifiers over pub/sub: a channel for each topic of each namespace, listened to while somebody here does. A wake-up is told
- * in this process at once, and to others together with what else was woken in the same turn. Wake-ups that would be sent
- * while others are under way wait for those, and one of several alike is enough.
+ * Notifiers over pub/sub: a channel for each topic of each namespace, subscribed while this process has listeners. A
+ * wake-up reaches listeners of this process at once, and other processes together with all wake-ups of the same turn.
+ * While a publish is under way, later wake-ups wait for it; equal ones are merged.
  */
 export class RedisNotifiers {
   readonly #ear: Ear
@@ -72,7 +72,7 @@ export class RedisNotifiers {
 
   #listen(channels: readonly string[], heard: () => void): () => void {
     if (this.#isClosed) return () => undefined
-    // A function of its own, so that the same `heard` may listen twice and stop once.
+    // Wrap `heard`, so that the same function may listen twice and stop once.
     const mine = () => heard()
     for (const channel of channels) {
       const others = this.#listeners.get(channel)

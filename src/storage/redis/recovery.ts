@@ -6,21 +6,21 @@ import type { Script } from './scripts/script.ts'
 import { judgeServer, readServer } from './server.ts'
 
 /**
- * The recovery grace. A Redis that starts again, or another that takes its position, may have lost the last writes, and
- * among them grants whose holders go on working. Every start has a run id of its own, and every shard remembers the one
- * it belongs to; whoever connects compares the two before it asks for anything. Where they differ, the shard gives no
- * new grant for as long as the longest lease that was given lately, anywhere or by this process. Meanwhile no lease
- * runs out, and a holder that renews with a token newer than any the wait queue knows is the holder again. So:
+ * The recovery grace. A Redis that starts again, or a replica that takes over, may have lost the last writes, among them
+ * grants whose holders go on working. Every start has a new run id, and every shard remembers the run id it belongs to.
+ * A client compares the two right after it connects. Where they differ, the shard grants nothing for as long as the
+ * longest lease that was given lately, anywhere or by this process. Meanwhile no lease runs out, and a holder that
+ * renews with a token newer than any in the wait queue becomes the holder again. So:
  *
  * - Promised: when the server comes back with its data but for the last moments (an append-only file, a replica), no key
  *   is granted to two holders at once, and tokens go on rising, because they are never below the time in microseconds.
  * - Promised: holders that renew during the grace keep their grants, also those that were lost.
- * - Not promised: positions in the wait queue, outcomes and releases of the lost moments. Who waited asks again and stands behind
- *   those who were kept; a release that was lost ends with the grace; some who waited are not told the end and look
- *   for themselves.
+ * - Not promised: positions in the wait queue, outcomes and releases of the lost moments. A lost waiter asks again and stands
+ *   behind the others; a lost release takes effect at the end of the grace; some waiters do not hear the outcome and have to
+ *   check for themselves.
  * - Not promised: the whole lease of a lost grant that was longer than any other lately, until its own process is back.
- * - Not promised: anything by the server alone when all its data is gone. Processes that knew the one before keep the
- *   grace all the same, for the longest lease they asked for; one that comes new and first does not know of any.
+ * - Not promised: anything by the server alone when all its data is gone. Processes that knew the old server keep the
+ *   grace for the longest lease they asked for; a new process that connects first does not know of any.
  * - Not promised: exclusion when the server's clock goes back by more than the grace, or when two servers take writes
  *   at once (a partition with a fail-over). Then the fence decides, as everywhere.
  */

@@ -1,31 +1,38 @@
 import type { LockKey, WaiterView, WaitQueueView } from '../../locks/index.ts'
-import type { HolderView, LastOutcome, OutcomeKind, Ruled, Standing, Told } from '../../locks/rules/index.ts'
+import type {
+  HolderView,
+  LastOutcome,
+  Notified,
+  OutcomeKind,
+  Ruled,
+  Standing,
+} from '../../locks/rules/index.ts'
 import { decodeKey, decodeRequester } from './keys.ts'
 import type { StepReply } from './stepper.ts'
 
 /** What the scripts answer, as the records that the contract speaks of. */
 
 export function decodeRuled<Answer extends object>(
-  [isChanged, ended, revision, told, , elsewhere]: StepReply,
+  [isChanged, ended, revision, notified, , elsewhere]: StepReply,
   answer: Answer,
 ): Ruled<Answer> {
   return {
     ...answer,
-    told: decodeTold(ended, told, isChanged === 1),
+    notified: decodeNotified(ended, notified, isChanged === 1),
     revision,
     ...(elsewhere &&
       elsewhere.length > 0 && {
-        elsewhere: elsewhere.map(([name, ended, told]) => ({
+        elsewhere: elsewhere.map(([name, ended, notified]) => ({
           operation: decodeKey(name).operation,
-          told: decodeTold(ended, told, true),
+          notified: decodeNotified(ended, notified, true),
         })),
       }),
   }
 }
 
-function decodeTold(ended: number, names: readonly string[], changed: boolean): Told {
-  const told = { requesters: names.map(decodeRequester), everyone: (ended & 1) !== 0, changed }
-  return (ended & 2) === 0 ? told : { ...told, lapsed: true }
+function decodeNotified(ended: number, names: readonly string[], changed: boolean): Notified {
+  const notified = { requesters: names.map(decodeRequester), everyone: (ended & 1) !== 0, changed }
+  return (ended & 2) === 0 ? notified : { ...notified, lapsed: true }
 }
 
 export function decodeStanding(answer: readonly unknown[]): Standing | undefined {
@@ -78,7 +85,7 @@ export function decodeQueue(key: LockKey, reply: StepReply, limit: number): Wait
   }
 }
 
-/** Whether a wait queue is held or waited for, be it by somebody whose lease has run out. */
+/** Whether a wait queue has a holder or waiters; a holder with an expired lease counts. */
 export function isBusy([, , , , [status, isBusy]]: StepReply): boolean {
   return status === 'queue' && isBusy === 1
 }

@@ -58,7 +58,7 @@ export async function judgeServer(
   ]
 }
 
-/** One node of several has only some of the slots, and nobody here follows a key to another. */
+/** Refuses a single node of a cluster: it has only some of the slots, and this client does not follow redirections. */
 async function refuseParts(client: Client): Promise<void> {
   const info = String(await client.sendCommand(['CLUSTER', 'INFO']))
   if (/^cluster_size:1\r?$/m.test(info)) return

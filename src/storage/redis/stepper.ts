@@ -22,16 +22,16 @@ export type StepName =
   | 'fail'
   | 'holding'
 
-/** What the script answers to one step: whether the wait queue changed, what ended in it, its revision, who is told, and what. */
+/** What the script answers to one step: whether the wait queue changed, what ended in it, its revision, whom to notify, and the answer. */
 export type StepReply = readonly [
   isChanged: number,
-  /** 1: all were told the end. 2: a lease ran out. */
+  /** 1: all waiters got the end. 2: a lease ran out. */
   ended: number,
   revision: number,
-  told: readonly string[],
+  notified: readonly string[],
   answer: readonly unknown[],
-  /** What changed in wait queues of the same resource that exclude it: their names, what ended there, and who is told. */
-  elsewhere?: readonly (readonly [name: string, ended: number, told: readonly string[]])[],
+  /** What changed in wait queues of the same resource that exclude it: their names, what ended there, and whom to notify. */
+  elsewhere?: readonly (readonly [name: string, ended: number, notified: readonly string[]])[],
 ]
 
 /** How a step's answer is read. */
@@ -41,7 +41,7 @@ export interface Reading<Answer> {
   quick?(revision: number, token: number, endsAt: number): Answer
 }
 
-/** For whoever reads the reply by itself. */
+/** For callers that read the reply themselves. */
 export const asItIs: Reading<StepReply> = { whole: (reply) => reply }
 
 /** The wait queues whose operations exclude that of a step, or are excluded by such; its own is not among them. */
@@ -52,12 +52,12 @@ export interface StepGroup {
 }
 
 /**
- * Sends steps to Redis. Those of one turn of the event loop go together, up to so many in one script: most of what a
- * small script costs, on either side, is to be called at all. Each step is judged by itself and answered by itself.
+ * Sends steps to Redis. Steps of one turn of the event loop share a script, up to a limit: most of the cost of a small
+ * script is the call itself. Each step is judged and answered alone.
  *
- * Redis answers when it has done all that it found to be read, and who is answered asks again: sent in one piece and
- * answered in one, the two would work in turn and each would rest while the other does. So steps go in parts, and of
- * several answers that came together the second is given when what the first one led to has been sent.
+ * Redis answers after it has executed all it found to read, and the answered callers then ask again. With one large
+ * script, client and server would work in turns, each idle while the other works. So steps go in parts. Of several
+ * answers that arrive together, the second is given after the steps caused by the first were sent.
  */
 export class Stepper {
   readonly #connection: ScriptRunner
@@ -71,7 +71,7 @@ export class Stepper {
   /** All that have not been sent yet, the oldest first. */
   readonly #unsent: Batch[] = []
   #isScheduled = false
-  /** Somebody was answered, and what that leads to has not been sent yet. */
+  /** A caller has its answer, and the steps that follow from it have not been sent yet. */
   #isAnswering = false
   /** Came meanwhile, the oldest first. */
   readonly #unanswered: { readonly pending: readonly Pending[]; readonly replies: readonly unknown[] }[] = []

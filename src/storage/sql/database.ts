@@ -15,6 +15,8 @@ export interface RunOptions {
   readonly tx?: unknown
   /** Of a renewal: how long the lease is. It is given up in time for another try. */
   readonly leaseMs?: number
+  /** Until when (of `performance.now()`) MariaDB tries again after conflicts. */
+  readonly deadline?: number
 }
 
 /** How an engine adds jobs in the transaction of a procedure. */

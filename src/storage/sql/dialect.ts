@@ -21,6 +21,10 @@ export interface Dialect {
    * waits for those that share it, but not for those that come later. On MariaDB the row must be there.
    */
   lockRow(table: string, key: string, value: string, mode: 'shared' | 'alone'): string
+  /** The same for a key whose row may not be there. MariaDB inserts one, with these `columns` from `source`. */
+  lockKey(parts: Omit<UpsertParts, 'set'> & { readonly value: string }): string
+  /** Locks those of a list of keys that no other transaction has, and answers them. On MariaDB their rows must be there. */
+  tryLockKeys(table: string, key: string, keys: string): string
   /** A join whose left side is read first: `FROM :rows ${d.thenJoin('@table', 't', 't.id = v.id')}`. */
   thenJoin(table: string, alias: string, on: string): string
   /** FROM and WHERE of the rows that a list of keys names, each looked up by its key. More conditions may follow with AND. */
@@ -36,6 +40,10 @@ export interface Dialect {
   contains(expression: string, part: string): string
   /** Whether columns, compared in this order, come after values. An index on them is searched by it. */
   isAfter(...pairs: readonly (readonly [column: string, value: string])[]): string
+  /** The same where the last column is a long text, of which an index has the first 191 characters. */
+  isAfterLong(...pairs: readonly (readonly [column: string, value: string])[]): string
+  /** What to order by in the order of such a column. */
+  orderByLong(column: string): string
   /** A column's name that is a reserved word. */
   quote(name: string): string
   greatest(...expressions: readonly string[]): string
@@ -67,7 +75,7 @@ export interface Dialect {
   table(name: string): string
   /** The placeholder of the value with that number, counted from 1. */
   placeholder(number: number, type: string): string
-  /** Whether each placeholder has a value of its own, so that a value used twice is bound twice. */
+  /** Whether placeholders are positional, so that a value used twice is bound twice. */
   readonly isPositional: boolean
   /** What follows a column to ask whether it is in a list. */
   inList(placeholder: string): string

@@ -6,26 +6,31 @@ import type { Dialect } from './dialect.ts'
  * `JobRow`. They may use `:namespace`, and `:expiredError`, the error of a job whose last lease ran out.
  */
 export interface JobLayout {
-  /** The table of the jobs that have not ended. On Postgres, running jobs are elsewhere. */
-  readonly liveTable: string
   /**
-   * A SELECT, without LIMIT, for each place that may hold one job: `where(alias)` is the condition on the table with that
-   * alias. One statement reads all places, so that a job on its way from one to another is never missed.
+   * A SELECT, without LIMIT, for each table that may hold one job: `where(alias)` is the condition on the table with that
+   * alias. One statement reads both tables, so that a job on its way from one to the other is never missed.
    */
   find(where: Where): readonly string[]
-  /** The same without places that are slow to look into and seldom hold the job. */
-  findQuickly(where: Where): readonly string[]
-  /** The same for a page of a list: only the places that may hold such jobs. */
+  /** The same for the jobs `:ids`, with the columns `id`, `state` and `due_in_ms` alone. */
+  readonly states: readonly string[]
+  /** The columns that a blocked job keeps when it ends: all but its state, its end and its error. */
+  readonly carried: string
+  /** The same as `find` for a page of a list: only the places that may hold such jobs. */
   list(wanted: Wanted, where: Where): readonly string[]
   /**
    * Counts the live and the dead jobs of each queue: columns `queue`, `state`, `jobs`, and `oldest`, the first `run_at`.
    * What names `:readyToo` is left out when an engine has counted it before.
    */
   readonly counts: string
+  /**
+   * The kinds of ready jobs of `:queue`, by its index, from the first `:limit` jobs of each kind or of the queue: columns
+   * `kind`, `jobs`, and `oldest`, the first `run_at`.
+   */
+  readonly readyKinds: string
 }
 
 /** What these texts need of a dialect. */
-export type Words = Pick<Dialect, 'now' | 'text' | 'integer'>
+export type Words = Pick<Dialect, 'now' | 'text' | 'integer' | 'greatest' | 'byKeys'>
 
 export type Where = (alias: string) => string
 
@@ -52,7 +57,7 @@ const isExpired = (now: string) => `(q.state = 'running' AND q.lease_ends_at <= 
  * What a job `q` of one table is at this moment, whether or not a worker has acted on it: a due job is ready, and a job
  * whose lease ran out is what it will become. `c` is its cancellation request.
  */
-export function liveState({ now, text }: Omit<Words, 'integer'>): string {
+export function liveState({ now, text }: Pick<Words, 'now' | 'text'>): string {
   const expired = isExpired(now)
   return `CASE
     WHEN q.state = 'scheduled' AND q.run_at <= ${now} THEN 'ready'
@@ -75,4 +80,26 @@ SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, ${liveState(d
   CASE WHEN ${expired} AND c.job_id IS NULL AND q.attempt >= q.max_attempts THEN :expiredError ELSE q.error END AS error,
   ${isRunning} AND c.job_id IS NOT NULL AS cancel_requested, FALSE AS cancel_ignored
 FROM ${from} ${request}`
+}
+
+/** The states of live jobs, as `q`, of an engine that has all of them in one table. */
+export function selectLiveStates(d: Words, request: string): string {
+  return selectStates(d, liveState(d), '@job_queue', 'q', request)
+}
+
+export function selectEndedStates(d: Words): string {
+  return selectStates(d, d.text('h.state'), '@job_history', 'h')
+}
+
+/** The states of the jobs `:ids` that are in one table. */
+function selectStates(d: Words, state: string, from: string, alias: string, join = ''): string {
+  const where = `${alias}.namespace = :namespace`
+  return `
+SELECT ${alias}.id, ${state} AS state, ${dueInMs(d, alias)}
+${d.byKeys({ from, alias, where, key: `${alias}.id`, keys: ':ids', join })}`
+}
+
+/** How long until a job is due. */
+function dueInMs({ now, greatest }: Words, alias: string): string {
+  return `${greatest('0', `${alias}.run_at - ${now}`)} AS due_in_ms`
 }

@@ -1,6 +1,7 @@
 import type { JobStore, QueueStats } from '../../jobs/index.ts'
-import { expiredError } from '../expired-error.ts'
+import { expiredError } from '../token.ts'
 import type { Database } from './database.ts'
+import { listEnds } from './job-ends.ts'
 import { decodeJobRow, type JobRow } from './job-row.ts'
 import { listJobs, reachJobs } from './job-search.ts'
 import { decodeLimits } from './limit-plan.ts'
@@ -11,29 +12,30 @@ import { statement } from './statement.ts'
 export function createJobReads(
   database: Database,
   namespace: string,
-): Pick<JobStore, 'find' | 'list' | 'reach' | 'stats'> {
+): Pick<JobStore, 'find' | 'list' | 'reach' | 'ends' | 'stats'> {
   return {
     find: (id) => database.run(findJob, [namespace, id]),
     list: (query) => database.run(listJobs, [namespace, query]),
     reach: (query) => database.run(reachJobs, [namespace, query]),
+    ends: (query) => database.run(listEnds, [namespace, query]),
     stats: () => database.run(countJobs, [namespace]),
   }
 }
 
 const params = { namespace: 'text', id: 'text', expiredError: 'text' } as const
 const isIt = (alias: string) => `${alias}.namespace = :namespace AND ${alias}.id = :id`
-const firstOf = (selects: readonly string[]) => `${selects.join('\nUNION ALL ')} LIMIT 1`
 
-const selectQuickly = statement('job_find_quickly', params, ({ jobs }) => firstOf(jobs.findQuickly(isIt)))
-const selectAnywhere = statement('job_find', params, ({ jobs }) => firstOf(jobs.find(isIt)))
+const selectJob = statement(
+  'job_find',
+  params,
+  ({ jobs }) => `${jobs.find(isIt).join('\nUNION ALL ')} LIMIT 1`,
+)
 
 const findJob = operation({
   name: 'find a job',
   isRead: true,
   *procedure(namespace: string, id: string) {
-    const asked = { namespace, id, expiredError }
-    // "No such job" is answered only by the statement that looks into all places at one moment.
-    const row = (yield* one<JobRow>(selectQuickly(asked))) ?? (yield* one<JobRow>(selectAnywhere(asked)))
+    const row = yield* one<JobRow>(selectJob({ namespace, id, expiredError }))
     return row && decodeJobRow(row)
   },
 })

@@ -1,6 +1,6 @@
 import type { JobRecord, JobState, ListQuery, ReachQuery } from '../../jobs/index.ts'
-import { expiredError } from '../expired-error.ts'
 import { isOwnQueue } from '../own-queue.ts'
+import { expiredError } from '../token.ts'
 import type { Wanted } from './job-layout.ts'
 import { decodeJobRow, type JobRow } from './job-row.ts'
 import { many, type Operation, one, operation } from './procedure.ts'
@@ -10,8 +10,8 @@ import { statement } from './statement.ts'
 const aboveAll = '\u{10ffff}'
 
 /**
- * A page of a list, newest first. Each state has a statement of its own, and so has a list of one queue: it reads only the
- * tables in which such a job can be, by the index that fits. One statement for all, with "or it is not given" in each
+ * A page of a list, newest first. Each state has a separate statement, and so has a list of one queue: it reads only the
+ * tables that can hold such jobs, by the index that fits. One statement for all, with "or it is not given" in each
  * condition, would use none of the indexes.
  */
 function createPage(wanted: Wanted) {
@@ -59,21 +59,17 @@ export const listJobs: Operation<readonly [namespace: string, query: ListQuery],
   })
 
 function createReach(among: 'live' | 'ended' | 'both') {
-  return statement(
-    `job_reach_${among}`,
-    { namespace: 'text', before: 'text', skipped: 'integer' },
-    ({ jobs }) => {
-      const tables = [
-        ...(among === 'ended' ? [] : [jobs.liveTable]),
-        ...(among === 'live' ? [] : ['@job_history']),
-      ]
-      const places = tables.map(
-        (table, nr) => `SELECT * FROM (SELECT id FROM ${table} WHERE namespace = :namespace AND id < :before
+  return statement(`job_reach_${among}`, { namespace: 'text', before: 'text', skipped: 'integer' }, () => {
+    const tables = [
+      ...(among === 'ended' ? [] : ['@job_queue']),
+      ...(among === 'live' ? [] : ['@job_history']),
+    ]
+    const places = tables.map(
+      (table, nr) => `SELECT * FROM (SELECT id FROM ${table} WHERE namespace = :namespace AND id < :before
     ORDER BY id DESC LIMIT 1 OFFSET :skipped) place${nr}`,
-      )
-      return `SELECT max(id) AS id FROM (${places.join(' UNION ALL ')}) places`
-    },
-  )
+    )
+    return `SELECT max(id) AS id FROM (${places.join(' UNION ALL ')}) places`
+  })
 }
 
 const reaches = { live: createReach('live'), ended: createReach('ended'), both: createReach('both') }

@@ -84,7 +84,7 @@ test('a rate that was used up is there again after its span and a sixtieth', () 
   assert.equal(at(1_000 + 600 + 10), 3)
 })
 
-test('starts that nobody can read count for nothing', () => {
+test('starts that cannot be decoded do not count', () => {
   const limits = { ...none, rate: { count: 3, perMs: 600 } }
   for (const kept of ['', 'null', '[1]', '[[null,2]]', '{'])
     assert.equal(

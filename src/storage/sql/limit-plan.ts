@@ -1,8 +1,8 @@
 import type { Limit, QueueLimits, Rate } from '../../jobs/index.ts'
 
 /**
- * What the limits of a queue leave room for: the arithmetic that the engines share. An engine looks (what runs now, what
- * has started lately) and claims, both while nobody else can claim from that queue; what may be taken is decided here.
+ * The capacity that the limits of a queue leave: the arithmetic that the engines share. An engine reads what runs now and
+ * what started lately, and claims, while no other claim can take jobs from that queue. This plan decides which jobs fit.
  *
  * Starts are counted in buckets of a sixtieth of the rate's span, each written down by its end. A start counts until its
  * bucket's end is a whole span ago, so no span of that length ever has more starts than allowed, wherever it begins; a
@@ -21,7 +21,7 @@ export interface LimitSight {
   readonly limits: QueueLimits
   /** How many run, by key; those without one under `wholeQueue`. */
   readonly running: ReadonlyMap<string, number>
-  /** What is kept of the starts, by key; the queue's own under `wholeQueue`. */
+  /** The recorded starts, by key; those of the queue as a whole under `wholeQueue`. */
   readonly starts: ReadonlyMap<string, string>
 }
 
@@ -138,7 +138,7 @@ function isBucket(value: unknown): value is Bucket {
   return Array.isArray(value) && Number.isFinite(value[0]) && Number.isFinite(value[1])
 }
 
-/** The limits of a queue as they are kept; undefined: none, or nobody can read them. */
+/** Decodes the stored limits of a queue; undefined if there are none or they cannot be decoded. */
 export function decodeLimits(kept: string | null | undefined): QueueLimits | undefined {
   if (kept === null || kept === undefined) return undefined
   try {
@@ -146,5 +146,19 @@ export function decodeLimits(kept: string | null | undefined): QueueLimits | und
     return { concurrency, rate, perKey }
   } catch {
     return undefined
+  }
+}
+
+/**
+ * The key by which the queue's limits count a job: `limitKey` of the job's meta. If the meta cannot be decoded, or the key
+ * is empty or not a text, the job has no key.
+ */
+export function limitKeyOf(meta: string | null): string | null {
+  if (meta === null) return null
+  try {
+    const { limitKey } = JSON.parse(meta) as { readonly limitKey?: unknown }
+    return typeof limitKey === 'string' && limitKey !== '' ? limitKey : null
+  } catch {
+    return null
   }
 }

@@ -1,7 +1,6 @@
 import type { LogLine, LogQuery, LogStore, LogUpdate, ProgressRecord } from '../../jobs/index.ts'
 import type { Database } from './database.ts'
-import { type AttemptLog, gatherUpdates } from './log-batch.ts'
-import { droppedText, keptForRetry, placeLines } from './log-row.ts'
+import { type AttemptLog, droppedText, gatherUpdates, keptForRetry, placeLines } from './log-row.ts'
 import { last, many, one, operation, type Procedure, run } from './procedure.ts'
 import { statement } from './statement.ts'
 

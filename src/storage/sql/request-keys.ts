@@ -11,7 +11,7 @@ import { statement } from './statement.ts'
  * the call they belong to, so the key is there exactly when the effect is. How two calls with one key are kept apart
  * differs by engine: SQLite has one writer, Postgres an advisory lock, MariaDB locks the key's row.
  */
-export interface KeptAnswer {
+export interface IdempotentResponse {
   readonly fingerprint: string
   readonly answer: string
 }
@@ -26,13 +26,16 @@ WHERE namespace = :namespace AND caller = :caller AND ${d.quote('key')} = :key A
 )
 
 /** The answer that is kept with this key; none once its time is over. */
-export function findKept(namespace: string, { caller, key }: RequestKey): Procedure<KeptAnswer | undefined> {
-  return one<KeptAnswer>(select({ namespace, caller, key }))
+export function findKept(
+  namespace: string,
+  { caller, key }: RequestKey,
+): Procedure<IdempotentResponse | undefined> {
+  return one<IdempotentResponse>(select({ namespace, caller, key }))
 }
 
 /** Throws unless what was found is an answer to this request. `isOurs`: no other call with this key is under way. */
 export function checkKept(
-  kept: KeptAnswer | undefined,
+  kept: IdempotentResponse | undefined,
   { key, fingerprint }: RequestKey,
   isOurs: boolean,
 ): void {

@@ -9,8 +9,8 @@ import type { Dialect } from './dialect.ts'
  *
  * - `:name` is a value. Its type is declared: the engines cast it, and TypeScript checks what is bound.
  * - `@name` is a table of ours, qualified where the engine needs it.
- * - `{…}` is a part that is there only when its `'name?'` is bound. Each combination is a statement of its own, so
- *   each uses the index that fits.
+ * - `{…}` is a part that is there only when its `'name?'` is bound. Each combination is a separate statement, so each uses
+ *   the index that fits.
  * - `IN (:ids)` takes a list (`'text[]'`). An empty list matches nothing.
  * - `FROM :rows` is a batch: `rows: { id: 'text', … }`. Its columns are `v.id`, …
  * - The engines' own words come from the dialect: (d) => `… WHERE expires_at <= ${d.now} …`.
@@ -33,6 +33,8 @@ export interface Definition {
   readonly declared: Declared
   /** Names of values whose part of the text may be left out. */
   readonly optional: readonly string[]
+  /** Whether it is of rows that SQLite keeps in another way. */
+  readonly isForServers: boolean
   text(dialect: Dialect): string
 }
 
@@ -56,8 +58,11 @@ type ValueOf<Type> = Type extends ScalarType
     : Type extends `${infer Scalar extends ScalarType}[]`
       ? readonly Scalars[Scalar][]
       : Type extends Columns
-        ? readonly { readonly [Name in keyof Type]: ValueOf<Type[Name]> }[]
+        ? readonly ValuesOf<Type>[]
         : never
+
+/** The values of declared columns. */
+export type ValuesOf<Type extends Columns> = { readonly [Name in keyof Type]: ValueOf<Type[Name]> }
 
 type ParamsOf<Types> = {
   readonly [Name in keyof Types as Name extends `${string}?` ? never : Name]: ValueOf<Types[Name]>
@@ -78,12 +83,13 @@ export function statement<const Types extends Declared>(
   name: string,
   types: Types,
   text: (dialect: Dialect) => string,
+  { isForServers = false }: { readonly isForServers?: boolean } = {},
 ): Statement<ParamsOf<Types>> {
   const optional = Object.keys(types).flatMap((key) => (key.endsWith('?') ? [key.slice(0, -1)] : []))
   const declared = Object.fromEntries(
     Object.entries(types).map(([key, type]) => [key.replace(/\?$/, ''), type]),
   )
-  const definition: Definition = { name, declared, optional, text }
+  const definition: Definition = { name, declared, optional, isForServers, text }
   if (definitions.has(name)) throw new Error(`There are two statements with the name "${name}".`)
   definitions.set(name, definition)
   const bind = (params: ParamsOf<Types>): Bound => ({ definition, params })

@@ -9,6 +9,8 @@ const words: Omit<Dialect, 'jobs'> = {
   forUpdate: '',
   skipLocked: '',
   lockRow: () => 'SELECT 1',
+  lockKey: () => 'SELECT 1',
+  tryLockKeys: (_table, key, keys) => `SELECT value AS ${key} FROM json_each(${keys})`,
   thenJoin: (table, alias, on) => `CROSS JOIN ${table} ${alias} ON ${on}`,
   byKeys: ({ from, alias, where, key, keys, join = '' }) =>
     `FROM ${from} ${alias} ${join} WHERE ${where} AND ${key} IN (${keys})`,
@@ -18,6 +20,8 @@ const words: Omit<Dialect, 'jobs'> = {
   bytes: (column) => column,
   contains: (expression, part) => `instr(${expression}, ${part}) > 0`,
   isAfter: rowIsAfter,
+  isAfterLong: rowIsAfter,
+  orderByLong: (column) => column,
   quote: (name) => `"${name}"`,
   greatest: (...expressions) => `max(${expressions.join(', ')})`,
   keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,

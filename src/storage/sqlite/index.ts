@@ -1,23 +1,13 @@
 import type { Backend, BackendOptions, RequestKey, Stores } from '../backend.ts'
 import { requireSchema } from '../migration-plan.ts'
-import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { SchemaWatch } from '../schema-watch.ts'
-import { createAuditStore } from '../sql/audit.ts'
-import { createGuardStore } from '../sql/guards/guards.ts'
-import { createLogStore } from '../sql/logs.ts'
-import { createMonitorStore } from '../sql/monitor/monitor.ts'
-import { pruneRequestKeys } from '../sql/request-keys.ts'
-import { createScheduleStore, listScheduledNamespaces } from '../sql/schedules.ts'
-import { createTokenStore } from '../sql/tokens.ts'
+import { createSharedStores, createStoreWide } from '../sql/shared-stores.ts'
 import { readStoreId } from './connection/caller-transaction.ts'
-import { createFile, openReader, parseLocation, readNow } from './connection/connection.ts'
+import { createFile, openReader, parseLocation } from './connection/connection.ts'
 import { SqliteDatabase } from './connection/database.ts'
 import { closed } from './connection/failures.ts'
 import { Reader } from './connection/reader.ts'
-import { createSqliteFleet, listDispatched } from './fleet.ts'
-import { createSqliteDependencies } from './jobs/dependencies.ts'
-import { listGatedNamespaces } from './jobs/dependency-reads.ts'
 import { SqliteJobs } from './jobs/jobs.ts'
 import { listQueued } from './jobs/queued.ts'
 import { readBootId } from './locks/lease-clock.ts'
@@ -28,8 +18,8 @@ import { writeHere, writeInThread } from './writing/writing.ts'
 
 /**
  * SQLite in one file on this host, through node:sqlite: the default, with nothing to install. Three connections: one
- * for our own writes, one for reads, one for handlers' transactions. The schema is always brought up to date, because
- * nobody else could be meant to do it.
+ * for the store's writes, one for reads, one for handlers' transactions. Opening the store always upgrades the schema,
+ * because a local file has no administrator who would do it.
  */
 export async function openSqlite(
   url: string,
@@ -75,19 +65,12 @@ export async function openSqlite(
         check,
       })
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
-      const logs = createLogStore(database, name)
-      const schedules = createScheduleStore(database, name)
-      const dependencies = createSqliteDependencies({ namespace: name, writer, reader, transactions, check })
-      const locks = createSqliteLocks(name, writer, reader, check)
-      const guards = createGuardStore(database, name, jobs)
-      const monitor = createMonitorStore(database, name)
-      const audit = createAuditStore(database, name)
-      const fleet = createSqliteFleet({ namespace: name, writer, reader, check })
-      const ownNotifier = notifier.within(name)
       return {
-        ...{ jobs, logs, schedules, dependencies, locks, guards, monitor, audit },
-        fleet: createNotifyingFleet(fleet, ownNotifier),
-        notifier: ownNotifier,
+        ...createSharedStores({
+          ...{ database, adding: database, namespace: name, jobs, notifier: notifier.within(name) },
+          onReady: () => undefined,
+        }),
+        locks: createSqliteLocks(name, writer, reader, check),
         keyed: (key) => ({ jobs: once(key) }),
       }
     }
@@ -96,28 +79,11 @@ export async function openSqlite(
       ...own,
       name: 'sqlite',
       traits: { transactions: !thread, remoteWakeUps: true },
-      tokens: createTokenStore(database),
+      ...createStoreWide(database),
       within: (other) => (other === namespace ? own : storesOf(other)),
-      pruneKeys: (limit) => pruneRequestKeys(database, limit),
-      subscribedNamespaces: (limit) =>
-        reader.read((connection) =>
-          connection
-            .all<{ namespace: string }>(
-              'SELECT DISTINCT namespace FROM monitor_subscription ORDER BY namespace LIMIT ?',
-              limit,
-            )
-            .map(({ namespace }) => namespace),
-        ),
-      scheduledNamespaces: (limit) => listScheduledNamespaces(database, limit),
       queuedNamespaces: (queue, limit) => reader.read((connection) => listQueued(connection, queue, limit)),
-      blockedNamespaces: (limit) => reader.read((connection) => listGatedNamespaces(connection, limit)),
-      dispatchedNamespaces: (limit) => reader.read((connection) => listDispatched(connection, limit)),
       migrator,
       warnings: location.synchronous === 'full' ? [] : [weak],
-      async ping() {
-        await reader.read((connection) => connection.get('SELECT 1'))
-      },
-      time: () => reader.read(readNow),
       close,
       [Symbol.asyncDispose]: close,
     }

@@ -17,9 +17,9 @@ import { migrations } from './migrations/index.ts'
 import type { Writer } from './writing/writer.ts'
 
 /**
- * SQLite's DDL is transactional and its writer is one, so all that is missing is made in one transaction: several
- * processes that start at once wait for the first and find it done, and one that is killed leaves nothing behind.
- * The version is in a table of its own; `user_version` belongs to whoever else uses the file.
+ * SQLite's DDL is transactional and its writer is one, so one transaction creates all missing parts. Of several
+ * processes that start together, the first does the work and the others find it done. A killed process leaves nothing
+ * behind. The version is in a separate table; `user_version` belongs to other programs that use the file.
  */
 export function createMigrator(
   writer: Writer,
@@ -39,7 +39,11 @@ export function createMigrator(
       return printMigrations([
         { number: 0, name: 'versions', statements: [versions] },
         ...known,
-        { number: known.at(-1)!.number, name: 'who may work on it', statements: [writeNote(known)] },
+        {
+          number: known.at(-1)!.number,
+          name: 'programs that may work on it',
+          statements: [writeNote(known)],
+        },
       ])
     },
   }

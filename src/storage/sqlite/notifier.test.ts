@@ -38,7 +38,7 @@ test('a commit of another process is told to every listener, of whatever namespa
   assert.deepEqual(heard, ['a', 'b'])
 })
 
-test('other processes are watched only while somebody listens', () => {
+test('the notifier watches other processes only while it has listeners', () => {
   const { notifier, started, stopped } = setUp()
   const stop = notifier.within('a').listen(['x'], () => {})
   const stopToo = notifier.within('b').listen(['x'], () => {})

@@ -39,13 +39,13 @@ export class SqliteNotifier {
 
   #wake(topic: string): void {
     if (this.#closed) throw closed()
-    // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same wake-up.
+    // Copy the set first: a listener may stop or start listening, and a new one must not hear this wake-up.
     for (const heard of [...(this.#byTopic.get(topic) ?? [])]) heard()
   }
 
   #listen(topics: readonly string[], heard: () => void): () => void {
     if (this.#closed) throw closed()
-    // A function of its own, so that one `heard` may listen twice and stop once.
+    // Wrap `heard`, so that one function may listen twice and stop once.
     const listener = () => heard()
     if (this.#listeners.size === 0) this.#watch.start(() => this.#wakeAll())
     this.#listeners.add(listener)

@@ -5,8 +5,8 @@ import { createFile, openReader, openWriter, parseLocation } from './connection/
 import { Reader } from './connection/reader.ts'
 import { migrations } from './migrations/index.ts'
 import { createMigrator } from './migrator.ts'
-import { Gate } from './writing/write-queue.ts'
-import { createGateWriter } from './writing/writer.ts'
+import { WriteQueue } from './writing/write-queue.ts'
+import { createQueueWriter } from './writing/writer.ts'
 
 /** The schema of a file, without a store on it. Asking makes no database and changes none; only `up` does. */
 export function openSqliteMigrator(
@@ -14,7 +14,7 @@ export function openSqliteMigrator(
   known: readonly Migration[] = migrations,
 ): Migrator & AsyncDisposable {
   const location = parseLocation(url)
-  const writer = createGateWriter(new Gate({ open: () => openWriter(location) }))
+  const writer = createQueueWriter(new WriteQueue({ open: () => openWriter(location) }))
   const reader = new Reader(() => openReader(location))
   const migrator = createMigrator(writer, reader, known)
   return {

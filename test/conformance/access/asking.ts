@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { Backend, RequestKey, Stores } from '../../../src/storage/backend.ts'
 import { longMs } from '../jobs/making.ts'
 
-/** A key that nobody used before, unless the test says which. */
+/** A new key, unless the test names one. */
 export function aKey(key: Partial<RequestKey> = {}): RequestKey {
   return {
     caller: 'token-1',

@@ -43,7 +43,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     assert.equal(await settleOne(view, claimed!), true)
   })
 
-  test('names that look the same when joined, or nearly the same, are apart all the same', async () => {
+  test('names that are equal when joined, or nearly equal, stay separate', async () => {
     await using backend = await open()
     const base = aNamespace()
     const names = ['', ':', ':a', ' ', '.', '%', '_', 'é', 'e\u0301', '🚂', '\\', "'"].map(
@@ -150,7 +150,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
   })
 }
 
-/** A namespace of this backend that nobody used before. */
+/** A new namespace of this backend. */
 function viewOf(backend: Backend): Backend {
   return jobsOf(backend.within(aNamespace()))
 }

@@ -64,7 +64,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.deepEqual(ids(await backend.tokens.find([...strangers, made[4]!.id])), [made[4]!.id])
   })
 
-  test('an id that nobody has is not found, nor one that is only nearly the same', async () => {
+  test('an unknown id is not found, nor one that is nearly equal', async () => {
     await using backend = await open()
     const { id } = await backend.tokens.create(aToken())
     for (const other of [createId(), id.toUpperCase(), `${id} `, '', `${id.slice(0, -1)}%`]) {

@@ -12,7 +12,7 @@ export function addingContract({ open }: Candidate): void {
     const needed = await addOne(backend, { queue: 'other' })
     const waiting = [
       await addNeeding(backend, [needed]),
-      await addNeeding(backend, ['nobody'], { due: { delayMs: longMs } }),
+      await addNeeding(backend, ['unknown'], { due: { delayMs: longMs } }),
       await addLocked(backend, { priority: 9 }),
       await addNeeding(backend, [needed], { due: { runAt: 1 } }, aLock),
     ]
@@ -62,11 +62,11 @@ export function addingContract({ open }: Candidate): void {
 
   test('a duplicate leaves nothing behind, and a job that depends on it depends on the one that was there', async () => {
     await using backend = await open()
-    const held = await addNeeding(backend, ['nobody'], { uniqueKey: 'k' })
+    const held = await addNeeding(backend, ['unknown'], { uniqueKey: 'k' })
     const running = await runningJob(backend, { uniqueKey: 'r', queue: 'other' })
     const [again, more, twin, needing] = [createId(), createId(), createId(), createId()]
     const added = await backend.jobs.add([
-      aJob({ id: again, uniqueKey: 'k', dependsOn: dependenciesOf({ jobs: ['somebody'], lock: aLock }) }),
+      aJob({ id: again, uniqueKey: 'k', dependsOn: dependenciesOf({ jobs: ['unheard'], lock: aLock }) }),
       aJob({ id: needing, dependsOn: dependenciesOf({ jobs: [again, more, twin, 'elsewhere'] }) }),
       aJob({ id: more, uniqueKey: 'k' }),
       aJob({ id: twin, uniqueKey: 'r', queue: 'other' }),
@@ -80,7 +80,7 @@ export function addingContract({ open }: Candidate): void {
     const dependencies = await backend.dependencies.unmet({ limit: 10 })
     assert.deepEqual(
       dependencies.map(({ jobId, dependencyId }) => `${jobId} ${dependencyId}`).sort(),
-      [`${held} nobody`, ...[held, running.id, 'elsewhere'].map((id) => `${needing} ${id}`)].sort(),
+      [`${held} unknown`, ...[held, running.id, 'elsewhere'].map((id) => `${needing} ${id}`)].sort(),
     )
     assert.deepEqual(await backend.dependencies.fences([again, held]), [undefined, undefined])
     // A job that waits has its unique key.

@@ -23,7 +23,7 @@ export function forgettingContract({ open }: Candidate): void {
     await addOne(backend, { uniqueKey: 'k' })
   })
 
-  test('what jobs that are gone waited for is forgotten, so many at a time, and no other', async () => {
+  test('dependencies of removed jobs are deleted, up to a limit at a time, and no others', async () => {
     await using backend = await open()
     const { dependencies, jobs } = backend
     const pruned: string[] = []

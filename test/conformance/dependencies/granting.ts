@@ -12,7 +12,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     const jobId = await addLocked(backend, { queue: 'print' })
     const fence = Number.MAX_SAFE_INTEGER
     assert.equal(await dependencies.grant({ jobId, askNo: 1, fence }), 'print')
-    assert.deepEqual(await dependencies.fences(['nobody', jobId]), [undefined, { askNo: 1, fence }])
+    assert.deepEqual(await dependencies.fences(['unknown', jobId]), [undefined, { askNo: 1, fence }])
     assert.equal((await claimOne(backend, { queues: ['print'] })).id, jobId)
   })
 
@@ -32,7 +32,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     const jobId = await addLocked(backend)
     assert.equal(await grant(jobId, 2), undefined)
     assert.equal(await grant(jobId, 0), undefined)
-    assert.equal(await grant('nobody', 1), undefined)
+    assert.equal(await grant('unknown', 1), undefined)
     assert.equal((await find(backend, jobId)).state, 'waiting')
     assert.equal(await grant(jobId, 1), 'mail')
     assert.equal(await dependencies.grant({ jobId, askNo: 1, fence: 10 }), undefined)
@@ -80,7 +80,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     await dependencies.grant({ jobId, askNo: 2, fence: 8 })
     const again = await claimOne(backend)
     assert.deepEqual([again.id, again.attempt], [jobId, 1])
-    assert.equal(await dependencies.blockAgain({ jobId: 'nobody', askNo: 1 }), false)
+    assert.equal(await dependencies.blockAgain({ jobId: 'unknown', askNo: 1 }), false)
   })
 
   test('a job is blocked again only if its lock is as the caller saw it', async () => {
@@ -88,7 +88,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     const { dependencies } = backend
     const jobId = await addLocked(backend)
     assert.equal(await dependencies.grant({ jobId, askNo: 1, fence: 7 }), 'mail')
-    // Whoever looked before the grant saw no fence, and whoever looked long ago another.
+    // A caller that read before the grant saw no fence, and one that read long ago saw another.
     for (const fence of [null, 6])
       assert.equal(await dependencies.blockAgain({ jobId, askNo: 1, fence }), false)
     assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 1, fence: 7 }])
@@ -104,7 +104,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     const { dependencies } = backend
     const waiting = await addLocked(backend)
     const jobId = await addGranted(backend)
-    const of = ['nobody', jobId, waiting]
+    const of = ['unknown', jobId, waiting]
     const free = { askNo: 1, fence: null, isTaken: false }
     const taken = { askNo: 1, fence: 7, isTaken: true }
     assert.deepEqual(await dependencies.take([]), [])
@@ -157,7 +157,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     await using backend = await open()
     const { dependencies, jobs } = backend
     const jobId = await addGranted(backend)
-    await dependencies.rest([jobId, 'nobody'])
+    await dependencies.rest([jobId, 'unknown'])
     // It has not ended.
     assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 1, fence: 7 }])
     await settleOne(backend, await claimOne(backend), { state: 'dead' })

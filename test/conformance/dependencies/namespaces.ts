@@ -29,7 +29,7 @@ export function blockedNamespacesContract({ open }: Pick<Candidate, 'open'>): vo
     assert.deepEqual(await known(), [])
   })
 
-  test('after close, nobody is told of dependencies', async () => {
+  test('after close, dependencies are not reported', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()
     await assert.rejects(backend.blockedNamespaces(1), { code: 'closed' })

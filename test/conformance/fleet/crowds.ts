@@ -31,7 +31,7 @@ export function crowdsContract(candidate: FleetCandidate): void {
     }
   })
 
-  test('whoever follows while many write ends with what is there, and has missed nothing', async () => {
+  test('a reader that follows many writers ends with the present rows and has missed none', async () => {
     await using both = await open()
     const { stages } = both
     const written = new Map<number, string>()
@@ -40,7 +40,7 @@ export function crowdsContract(candidate: FleetCandidate): void {
       written.set(version, `${key} ${doc}`)
     }
 
-    /** Rows that nobody touches again, so that one which is missed stays missed; some of them go at once. */
+    /** Writes rows once, so that a missed one stays missed; some of them are removed at once. */
     async function fill(writer: number): Promise<void> {
       const stage = stages[writer % 2]!
       for (let n = 0; n < 12; n++) {

@@ -4,7 +4,7 @@ import { aNamespace } from '../candidates.ts'
 import type { FleetCandidate } from './opening.ts'
 import { aWrite, FleetStage, Follower, isThere, keysOf, plenty, until } from './stage.ts'
 
-/** Removed rows are forgotten after a while, and whoever was away for longer is told to begin anew. */
+/** Removed rows are forgotten after a while, and a reader that was away for longer has to begin anew. */
 export function forgettingContract({ open, isShared }: FleetCandidate): void {
   /** A board with `kept` rows, then `gone` rows that were removed, then one more, and the versions of all that. */
   async function boardWith(stage: FleetStage, kept: number, gone: number) {
@@ -32,7 +32,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
     assert.equal(await stage.store.prune(plenty, 0), 0)
   })
 
-  test('whoever has not seen what was forgotten begins anew, and whoever has does not', async () => {
+  test('a reader that has not seen the forgotten rows begins anew, and one that has seen them does not', async () => {
     await using backend = await open()
     const stage = new FleetStage(backend)
     const { goneVersions, removed, last } = await boardWith(stage, 3, 2)
@@ -81,7 +81,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
     }
   })
 
-  test('what is forgotten while somebody reads page by page is not believed to be there', async () => {
+  test('a row that is forgotten while a reader pages is not kept by the reader', async () => {
     await using backend = await open()
     const stage = new FleetStage(backend)
     const versions = await stage.all(Array.from({ length: 6 }, (_, n) => aWrite(`k${n}`)))
@@ -102,7 +102,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
       const stage = new FleetStage(backend)
       const { removed, last: newest } = await boardWith(stage, 3, 1)
       const last = await stage.made('newest', { seen: newest, doc: null })
-      // Whoever has read to the end is above all that was forgotten, and goes on from there.
+      // A reader that has read to the end is above all forgotten versions, and goes on from there.
       assert.equal(await stage.forgetRemoved(), 1)
       assert.deepEqual(keysOf(await stage.board()), ['kept 0', 'kept 1', 'kept 2', 'newest'])
       for (const limit of [1, 2, plenty]) {

@@ -27,7 +27,7 @@ export function dispatchedContract({ open }: Pick<Candidate, 'open'>): void {
     assert.deepEqual(await known(), ['demand'])
   })
 
-  test('after close, nobody is told of namespaces', async () => {
+  test('after close, namespaces are not reported', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()
     await assert.rejects(backend.dispatchedNamespaces(1), { code: 'closed' })

@@ -5,7 +5,7 @@ import { aNamespace } from '../candidates.ts'
 import { type FleetCandidate, openTwo } from './opening.ts'
 import { aWrite, FleetStage, Follower, keysOf, plenty } from './stage.ts'
 
-/** Whoever has read up to a version has missed nothing below it. */
+/** A reader that has read up to a version has missed nothing below it. */
 export function readingContract(candidate: FleetCandidate): void {
   const { open } = candidate
   const many = (count: number) => Array.from({ length: count }, (_, n) => aWrite(`k${n}`, { doc: `${n}` }))
@@ -98,7 +98,7 @@ export function readingContract(candidate: FleetCandidate): void {
     }
   })
 
-  test('whoever listens hears of a write that took', async () => {
+  test('a listener hears of a successful write', async () => {
     await using backend = await open()
     const stage = new FleetStage(backend)
     const version = await stage.made('a')

@@ -6,7 +6,7 @@ import { aWrite, FleetStage, plenty, until } from './stage.ts'
 
 /** A write is made if the row is still as the writer saw it, and not otherwise. */
 export function writingContract({ open, isShared }: FleetCandidate): void {
-  test('a row is made once, and whoever makes it again is too late', async () => {
+  test('a row is made once, and a second writer is too late', async () => {
     await using backend = await open()
     const stage = new FleetStage(backend)
     assert.equal(await stage.find('a'), undefined)
@@ -18,7 +18,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
     assert.deepEqual(await stage.board(), [row])
   })
 
-  test('a row is changed by whoever saw its version, and by nobody who saw another', async () => {
+  test('a row is changed only by a writer that saw its version', async () => {
     await using backend = await open()
     const stage = new FleetStage(backend)
     const first = await stage.made('a', { doc: '1' })
@@ -35,7 +35,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
     assert.equal((await stage.find('a'))?.doc, '2')
   })
 
-  test('what was never there is changed by nobody', async () => {
+  test('a row that never existed cannot be changed', async () => {
     await using backend = await open()
     const stage = new FleetStage(backend)
     const version = await stage.made('a')
@@ -47,7 +47,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
     assert.equal((await stage.board()).length, 1)
   })
 
-  test('a row is removed by whoever saw its version, and can be made again', async () => {
+  test('a row is removed by a writer that saw its version, and can be made again', async () => {
     await using backend = await open()
     const stage = new FleetStage(backend)
     const made = await stage.made('a', { doc: '1', forMs: 60_000 })
@@ -67,7 +67,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
     assert.equal((await stage.board()).length, 1)
   })
 
-  test('whoever saw that a row was removed may say so by the version of that', async () => {
+  test('a writer that saw the removal may name its version', async () => {
     await using backend = await open()
     const stage = new FleetStage(backend)
     const removed = await stage.made('a', { seen: await stage.made('a'), doc: null })

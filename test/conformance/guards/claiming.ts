@@ -53,7 +53,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     assert.deepEqual(await stage.all(), [])
     const next = await stage.run('report')
     assert.equal(next.attempt, 1)
-    assert.ok(numberOf(next) > numberOf(first), 'and its number has risen all the same')
+    assert.ok(numberOf(next) > numberOf(first), 'and its number has risen')
   })
 
   test('a claim that ran out may be taken over, by the next attempt, and the late one is refused', async () => {
@@ -94,14 +94,14 @@ export function claimingContract({ open }: GuardsCandidate): void {
     })
   })
 
-  test('at most once: a claim that ran out is stuck until somebody forgets the key', async () => {
+  test('at most once: a claim that ran out is stuck until the key is forgotten', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const once = { mode: 'at-most-once', leaseMs: shortMs, keepMs: shortMs } as const
     const { token } = await stage.run('transfer', once)
     await stage.pass(shortMs * 2)
     assert.deepEqual(await stage.claim('transfer', once), { status: 'stuck' })
-    assert.deepEqual(await stage.claim('transfer'), { status: 'stuck' }, 'by the mode of whoever ran it')
+    assert.deepEqual(await stage.claim('transfer'), { status: 'stuck' }, 'by the mode of its claimer')
     assert.equal(await stage.store.forget('once', 'transfer'), true)
     assert.equal(await stage.store.forget('once', 'transfer'), false)
     const next = await stage.run('transfer', once)

@@ -38,7 +38,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
       for (const end of ends) assert.equal(await stage.settle('report', token, end), false, `with ${token}`)
       assert.equal(await stage.store.renew({ space: 'once', key: 'report', token }, longMs), undefined)
     }
-    for (const end of ends) assert.equal(await stage.settle('nobody claimed', mine.token, end), false)
+    for (const end of ends) assert.equal(await stage.settle('unclaimed', mine.token, end), false)
     assert.equal(await stage.status('report'), 'running')
     assert.equal(await stage.settle('report', mine.token, 'done'), true)
   })
@@ -97,7 +97,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
     assert.equal(await stage.settle('report', token, 'done'), true)
   })
 
-  test('a claim that ran out cannot be renewed or ended, though nobody took it', async () => {
+  test('a claim that ran out cannot be renewed or ended, even if it was not claimed again', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const { token } = await stage.run('report', { leaseMs: shortMs })
@@ -108,7 +108,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
   })
 
   for (const end of ends)
-    test(`at most once: who ran too long may still say ${end}, since nobody else began`, async () => {
+    test(`at most once: a late claimer may still report ${end}, because no other claimer began`, async () => {
       await using backend = await open()
       const stage = new GuardStage(backend)
       const { token } = await stage.run('transfer', { mode: 'at-most-once', leaseMs: shortMs })
@@ -176,7 +176,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
       end('a', b.token, 'done', '0'),
       end('a', a.token, 'done', '1'),
       end('a', a.token, 'released'),
-      end('nobody', a.token, 'done'),
+      end('unknown', a.token, 'done'),
       end('c', c.token, 'released'),
     ])
     assert.deepEqual(took, [true, false, true, false, false, true])

@@ -12,7 +12,7 @@ import { digest, GuardStage, longMs, shortMs } from './stage.ts'
 export function transactionsContract({ open, sql }: GuardsCandidate): void {
   if (sql) inCallers(open, sql)
   else
-    test('an engine that commits with nobody’s data refuses a transaction', async () => {
+    test('an engine that cannot join a transaction refuses one', async () => {
       await using backend = await open()
       const stage = new GuardStage(backend)
       const { token } = await stage.run('a')

@@ -43,7 +43,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     assert.equal(await stage.seen('venue 1'), false, 'no value is another value')
   })
 
-  test('another value begins a window of its own length', async () => {
+  test('another value begins a new window with its own length', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     assert.equal(await stage.seen('w', { value: 'A', windowMs: longMs }), false)

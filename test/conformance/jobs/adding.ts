@@ -305,7 +305,7 @@ export function addingContract({ open, sql }: Candidate): void {
       assert.deepEqual(ids(await claim(backend)), [jobs[0].id, jobs[2].id])
     })
 
-    test('a transaction is told of the live job that has its key', async () => {
+    test('a transaction learns of the live job that has its key', async () => {
       await using backend = await open()
       const id = await addOne(backend, { uniqueKey: 'a' })
       await using caller = await sql!.connect()

@@ -45,7 +45,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('error handling: a nack in the transaction that commits settles once, whatever is thrown after', async () => {
+  test('error handling: a nack in the transaction that commits settles once, even if the handler throws afterwards', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     await using caller = await sql.connect()
@@ -220,7 +220,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     },
   )
 
-  test.runIf(sql.rowLocks)('an ack in an open transaction holds up nobody else', async () => {
+  test.runIf(sql.rowLocks)('an ack in an open transaction does not block other calls', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const lapsed = await runningJob(backend, { queue: 'lapsed' }, { leaseMs: shortMs })

@@ -294,7 +294,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.equal((await find(backend, job.id)).state, 'completed')
   })
 
-  test('a job is born claimed only when nobody waits before it', async (context) => {
+  test('a job is added as claimed only when no job waits before it', async (context) => {
     await using backend = await open()
     const { jobs } = backend
     if (jobs.addClaimed === undefined) return context.skip('adds and claims apart')

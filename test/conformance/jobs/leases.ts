@@ -68,7 +68,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.deepEqual(await backend.jobs.renew([], longMs), [])
   })
 
-  test('a lease that ran out is not revived, even when nobody has taken it', async () => {
+  test('a lease that ran out is not revived, even when no other worker has claimed it', async () => {
     await using backend = await open()
     const claimed = await lapsedJob(backend)
     assert.deepEqual(await backend.jobs.renew([leaseOf(claimed)], longMs), [])

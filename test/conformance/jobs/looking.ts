@@ -80,7 +80,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual(ids(await backend.jobs.list({ limit: 2, before: all[5]! })), [all[4], all[3]])
   })
 
-  test('a list goes no further down than asked, and how far so many jobs reach can be asked', async () => {
+  test('a list goes no further down than asked, and the end of a page can be asked for', async () => {
     await using backend = await open()
     const { jobs } = backend
     const all: string[] = []

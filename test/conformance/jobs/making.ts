@@ -134,7 +134,7 @@ export async function lapse(backend: Backend, ...claimed: readonly ClaimedRecord
   }
 }
 
-/** A running job whose lease ran out, with nobody having taken it back. */
+/** A running job whose lease ran out, and which was not taken back yet. */
 export async function lapsedJob(backend: Backend, job: Partial<NewJob> = {}): Promise<ClaimedRecord> {
   const claimed = await runningJob(backend, job, { leaseMs: shortMs })
   await lapse(backend, claimed)

@@ -36,7 +36,7 @@ export function queuedContract({ open }: Pick<Candidate, 'open'>): void {
     assert.deepEqual(await known(), [ready, later])
   })
 
-  test('after close, nobody is told of namespaces with jobs', async () => {
+  test('after close, namespaces with jobs are not reported', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()
     await assert.rejects(backend.queuedNamespaces('own.queue', 1), { code: 'closed' })

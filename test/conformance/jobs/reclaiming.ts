@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { expiredError } from '../../../src/storage/expired-error.ts'
+import { expiredError } from '../../../src/storage/token.ts'
 import type { Candidate } from '../candidates.ts'
 import {
   addOne,

@@ -32,7 +32,7 @@ export function removingContract({ open, lend }: Candidate): void {
     const spared = await addOne(backend, { queue: 'other' })
     const gone = [...ended, ready, scheduled]
 
-    const removed = await backend.jobs.remove([...gone, running.id, 'nobody', ready])
+    const removed = await backend.jobs.remove([...gone, running.id, 'unknown', ready])
     assert.deepEqual(removed.toSorted(), gone.toSorted())
     assert.deepEqual(ids(await backend.jobs.list({ limit: 10 })).sort(), [running.id, spared].sort())
     assert.deepEqual(await backend.jobs.remove(gone), [])

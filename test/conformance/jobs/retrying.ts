@@ -144,7 +144,7 @@ export function retryingContract({ open }: Candidate): void {
     assert.equal((await find(backend, c)).state, 'ready')
   })
 
-  test('dead jobs whose key is taken are left, and the others are retried all the same', async () => {
+  test('dead jobs whose key is taken are left, and the others are still retried', async () => {
     await using backend = await open()
     const older = await endedJob(backend, 'dead', { uniqueKey: 'a' })
     const newer = await endedJob(backend, 'dead', { uniqueKey: 'a' })

@@ -70,7 +70,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.equal(await settleOne(backend, claimed), true)
   })
 
-  test('an error of its own that looks like a lost connection is thrown on as it is', async () => {
+  test('an error of the handler that looks like a lost connection is thrown unchanged', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const refused = Object.assign(new Error('connect ECONNREFUSED 192.0.2.1:443'), { code: 'ECONNREFUSED' })

@@ -6,9 +6,9 @@ import { aJob, claim, ids, lapse, settleOne, shortMs } from '../jobs/making.ts'
 import { Random } from '../random.ts'
 import { addInOrder, addMany, aJobOf, limitsOf, perKey, settleEach } from './making.ts'
 
-/** Each key has limits of its own, and none holds up another. */
+/** Each key has its own limits, and none delays another. */
 export function keysContract({ open }: Candidate): void {
-  test('of each key only so many run, and those without one are counted for the queue alone', async () => {
+  test('each key has its concurrency limit, and jobs without a key count only for the queue', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', { ...perKey(1), concurrency: 5 })
     const all = await addInOrder(backend, [
@@ -205,7 +205,7 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(found.sort(), ids(late).sort())
   })
 
-  test('kinds that are not asked for stand in nobody’s way', async () => {
+  test('kinds that a claim does not ask for do not block others', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', perKey(1))
     await addInOrder(backend, [

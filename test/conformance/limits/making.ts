@@ -4,12 +4,12 @@ import type { ClaimedRecord, NewJob, QueueLimits } from '../../../src/jobs/index
 import type { Backend } from '../../../src/storage/backend.ts'
 import { addOne, aJob, claim, settleOne } from '../jobs/making.ts'
 
-/** Limits of nothing but what is said. */
+/** Only the given limits. */
 export function limitsOf(limits: Partial<QueueLimits>): QueueLimits {
   return { concurrency: null, rate: null, perKey: null, ...limits }
 }
 
-/** So many of each key at once, and nothing else. */
+/** A concurrency limit for each key, and nothing else. */
 export function perKey(concurrency: number): QueueLimits {
   return limitsOf({ perKey: { concurrency, rate: null } })
 }
@@ -26,7 +26,7 @@ export async function addInOrder({ jobs }: Backend, newJobs: readonly NewJob[]):
   return dated.map(({ id }) => id)
 }
 
-/** So many ready jobs, in order. */
+/** This many ready jobs, in order. */
 export async function addMany(
   backend: Backend,
   count: number,

@@ -36,7 +36,7 @@ export function ratesContract({ open }: Candidate): void {
     for (const at of [0, 1, 2]) assert.ok(instants[at + 2]! - instants[at]! >= perMs, `${instants}`)
   })
 
-  test('each key has a rate of its own, beside the queue’s', async () => {
+  test('each key has a rate, beside the queue’s', async () => {
     await using backend = await open()
     const perMs = 3_600_000
     const perKey = { concurrency: null, rate: { count: 2, perMs } }

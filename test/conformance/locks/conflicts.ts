@@ -23,11 +23,11 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.granted('update', 'U')
     await stage.queued('delete', 'D', 1)
     assert.deepEqual((await stage.finish('update', 'U', 'failure')).elsewhere, undefined)
-    const { released, elsewhere, told } = await stage.finish('pull', 'A', 'failure')
+    const { released, elsewhere, notified } = await stage.finish('pull', 'A', 'failure')
     assert.deepEqual(released, { next: null })
-    assert.deepEqual(told.requesters, [])
+    assert.deepEqual(notified.requesters, [])
     assert.deepEqual(elsewhere, [
-      { operation: 'delete', told: { requesters: [named('D')], everyone: false, changed: true } },
+      { operation: 'delete', notified: { requesters: [named('D')], everyone: false, changed: true } },
     ])
     assert.equal((await stage.look('delete')).holder?.node, 'D')
     const { token } = await stage.granted('delete', 'D')
@@ -40,7 +40,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.granted('update', 'V')
   })
 
-  test('nobody passes one who came before and waits for what excludes its own', async () => {
+  test('a newcomer does not pass an earlier waiter of an excluding operation', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await stage.granted('update', 'U')
@@ -74,15 +74,15 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.queued('pull', 'B', 1, { want: 'result' })
     await stage.queued('delete', 'D', 1, { want: 'result' })
     await stage.queued('pull', 'C', 2, { want: 'result' })
-    const { told, elsewhere } = await stage.finish('pull', 'A', 'success')
-    assert.deepEqual([told.everyone, told.requesters], [true, []])
-    assert.deepEqual(elsewhere?.[0]?.told, { requesters: [named('D')], everyone: false, changed: true })
+    const { notified, elsewhere } = await stage.finish('pull', 'A', 'success')
+    assert.deepEqual([notified.everyone, notified.requesters], [true, []])
+    assert.deepEqual(elsewhere?.[0]?.notified, { requesters: [named('D')], everyone: false, changed: true })
     for (const node of ['B', 'C'])
       assert.deepEqual(await stage.ask('pull', node), { status: 'ended', kind: 'completed', value: '1' })
     await stage.granted('delete', 'D')
   })
 
-  test('whoever leaves, is removed or is failed stands in the way of nobody any more', async () => {
+  test('a waiter that left, was evicted or was failed does not block others any more', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await stage.granted('update', 'U')
@@ -102,7 +102,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
       await stage.queued('delete', 'D', 1)
       await stage.queued('pull', name, 1)
       const { elsewhere } = await end(keyOf('delete'))
-      assert.deepEqual(elsewhere?.[0]?.told.requesters, [named(name)], name)
+      assert.deepEqual(elsewhere?.[0]?.notified.requesters, [named(name)], name)
       await stage.granted('pull', name)
       await stage.finish('pull', name, 'success')
       // What it was told; after that it may ask anew.
@@ -111,7 +111,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     const evicted = await stage
       .queued('delete', 'E', 1)
       .then(() => stage.store.evict(keyOf('update'), named('U'), times))
-    assert.deepEqual(evicted.elsewhere?.[0]?.told.requesters, [named('E')])
+    assert.deepEqual(evicted.elsewhere?.[0]?.notified.requesters, [named('E')])
     await stage.granted('delete', 'E')
   })
 
@@ -121,17 +121,17 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.granted('pull', 'A')
     await stage.queued('delete', 'D', 1)
     await stage.store.shorten(keyOf('pull'), { ...named('A'), token: stage.tokenOf('pull') }, shortMs, times)
-    const told = new Map<string, string[]>()
+    const notified = new Map<string, string[]>()
     const sweepUntil = (operation: string, node: string) =>
-      until(`${node} is told in ${operation}`, async () => {
-        for (const { key, told: whom } of await stage.store.sweep(100, times)) {
-          const nodes = told.get(key.operation) ?? []
-          told.set(key.operation, [...nodes, ...whom.requesters.map((who) => who.node)])
+      until(`${node} is notified in ${operation}`, async () => {
+        for (const { key, notified: whom } of await stage.store.sweep(100, times)) {
+          const nodes = notified.get(key.operation) ?? []
+          notified.set(key.operation, [...nodes, ...whom.requesters.map((who) => who.node)])
         }
-        return told.get(operation)?.includes(node) ?? false
+        return notified.get(operation)?.includes(node) ?? false
       })
     await sweepUntil('delete', 'D')
-    assert.deepEqual(told.get('pull'), ['A'])
+    assert.deepEqual(notified.get('pull'), ['A'])
     await stage.granted('delete', 'D')
 
     await stage.queued('update', 'U', 1)
@@ -144,7 +144,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await stage.queue('delete'), [])
   })
 
-  test('a grant that nobody takes up goes on in order of arrival, and any step sees it', async () => {
+  test('a grant that is not taken up goes to the next in order of arrival, and any step sees it', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await inGrowingSpans('the first waiter was seen to have it', async (takeUpMs) => {

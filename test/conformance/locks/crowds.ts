@@ -49,9 +49,13 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await stage.queue('pull'), order)
     let holder = 'first'
     for (const [n, node] of order.entries()) {
-      const { released, told } = await stage.end('pull', holder, token, n % 2 ? 'success' : 'failure')
+      const { released, notified } = await stage.end('pull', holder, token, n % 2 ? 'success' : 'failure')
       assert.deepEqual(released, { next: named(node) })
-      assert.deepEqual(told, { requesters: [named(node)], everyone: false, changed: true }, 'one is woken')
+      assert.deepEqual(
+        notified,
+        { requesters: [named(node)], everyone: false, changed: true },
+        'one is woken',
+      )
       const next = await stage.granted('pull', node)
       assert.ok(next.token > token)
       token = next.token
@@ -69,8 +73,8 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     const nodes = Array.from({ length: 2_000 }, (_, n) => `n${n}`)
     await inHands(nodes, 50, (node) => stage.ask('pull', node))
     assert.equal((await stage.look('pull')).waiterCount, 2_000)
-    const { released, told } = await stage.end('pull', 'first', token, 'success')
-    assert.deepEqual([released, told.everyone], [{ next: null }, true])
+    const { released, notified } = await stage.end('pull', 'first', token, 'success')
+    assert.deepEqual([released, notified.everyone], [{ next: null }, true])
     assert.deepEqual([await stage.queue('pull'), (await stage.look('pull')).waiterCount], [[], 0])
     const hundred = nodes.filter((_, n) => n % 20 === 0)
     const ends: string[] = []
@@ -88,7 +92,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     ])
   })
 
-  test('a wait queue takes so many and no more, however many come at once', async () => {
+  test('a wait queue never exceeds its limit, however many join at once', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const times = { maxWaiters: 5 }

@@ -20,7 +20,7 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     await stage.ask('a', 'A', { requestId: 'another' })
 
     const elsewhere = { operation: 'b', resource: 'elsewhere' }
-    const found = await stage.store.findWaitingHolders([keyOf('a'), keyOf('c'), keyOf('nobody')])
+    const found = await stage.store.findWaitingHolders([keyOf('a'), keyOf('c'), keyOf('unknown')])
     assert.deepEqual(
       found
         .map(({ seq, ...holder }) => ({ ...holder, isPlace: seq > 0 }))
@@ -70,17 +70,17 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
       ['A', seq + 1],
       ['C', seq],
       ['B', seq],
-      ['nobody', seq],
+      ['unknown', seq],
     ] as const) {
       const missed = await fail(node, position)
-      assert.deepEqual([missed.failed, missed.told.changed], [false, false], `${node} at ${position}`)
+      assert.deepEqual([missed.failed, missed.notified.changed], [false, false], `${node} at ${position}`)
     }
     const { revision: same, waiters } = await stage.look('b')
     assert.deepEqual([same, waiters], [before.revision, before.waiters])
 
-    const { failed, told, revision } = await fail('A', seq)
+    const { failed, notified, revision } = await fail('A', seq)
     assert.equal(failed, true)
-    assert.deepEqual(told, { requesters: [named('A')], everyone: false, changed: true })
+    assert.deepEqual(notified, { requesters: [named('A')], everyone: false, changed: true })
     assert.ok(revision > before.revision)
     assert.equal((await fail('A', seq)).failed, false)
     assert.deepEqual(await stage.queue('b'), ['C'])
@@ -148,7 +148,7 @@ async function crossing(here: Locks, there: Locks): Promise<void> {
   assert.deepEqual(lost.reason.details, { reason: 'deadlock' })
   if (won.status === 'fulfilled') await won.value.release()
 
-  /** Whoever gives way lets go of what it holds. */
+  /** A waiter that is failed releases the locks it holds. */
   async function failing(inner: Promise<Held>, outer: Held): Promise<Held> {
     return inner.catch(async (error: unknown) => {
       await outer.release({ outcome: 'failure' })

@@ -6,7 +6,7 @@ import { clockMs, keyOf, longMs, longTimes, named, Stage } from './stage.ts'
 
 /** Wait queues as people see them: the state of one, and lists in pages. */
 export function lookingContract({ open }: LocksCandidate): void {
-  test('a wait queue that nobody touched is not known', async () => {
+  test('a wait queue that was never used is not known', async () => {
     await using backend = await open()
     assert.equal(await backend.locks.inspect(keyOf('pull'), 10), undefined)
     assert.deepEqual(await backend.locks.list({ limit: 10 }), [])
@@ -51,7 +51,7 @@ export function lookingContract({ open }: LocksCandidate): void {
     assert.equal((await stage.store.inspect(keyOf('pull'), 0))!.waiterCount, 2)
   })
 
-  test('a lease that ran out shows as nobody holding, though nobody has looked after it', async () => {
+  test('a lease that ran out shows no holder, also before a sweep', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const { token } = await stage.granted('pull', 'A')
@@ -98,7 +98,7 @@ export function lookingContract({ open }: LocksCandidate): void {
       [false, () => acquire('B')],
       [false, () => acquire('C', false)],
       [false, () => stage.store.keep(key, named('B'), { isStreamed: true }, longTimes)],
-      [false, () => stage.store.keep(key, named('nobody'), { isStreamed: true }, longTimes)],
+      [false, () => stage.store.keep(key, named('unknown'), { isStreamed: true }, longTimes)],
       [false, () => stage.end('pull', 'B', 1, 'success')],
       [true, () => stage.store.leave(key, named('B'), longTimes)],
       [false, () => stage.store.leave(key, named('B'), longTimes)],

@@ -92,7 +92,7 @@ export function namesContract({ open, isShared }: LocksCandidate): void {
       )
       const swept = await stage.store.sweep(100, longTimes)
       assert.deepEqual(
-        swept.map(({ key, told }) => ({ key, requesters: told.requesters })),
+        swept.map(({ key, notified }) => ({ key, requesters: notified.requesters })),
         [{ key: keyOf('pull'), requesters: [named('A')] }],
       )
       heard.length = 0

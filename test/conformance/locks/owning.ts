@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import type { LocksCandidate } from '../candidates.ts'
 import { clockMs, keyOf, longMs, longTimes, named, Stage, shortMs } from './stage.ts'
 
-/** What a holder may do, what nobody else may, and what comes through as it was written. */
+/** The rights of a holder and of others, and values that come back as they were written. */
 export function owningContract({ open }: LocksCandidate): void {
   test('only the holder, with its token and its request, can renew, shorten or release', async () => {
     await using backend = await open()
@@ -34,8 +34,8 @@ export function owningContract({ open }: LocksCandidate): void {
       assert.equal(shortened.shortened, false)
       assert.equal(success.released, undefined)
       assert.equal(failure.released, undefined)
-      for (const { told, revision } of answers) {
-        assert.deepEqual(told, { requesters: [], everyone: false, changed: false })
+      for (const { notified, revision } of answers) {
+        assert.deepEqual(notified, { requesters: [], everyone: false, changed: false })
         assert.equal(revision, before.revision)
       }
     }
@@ -45,24 +45,24 @@ export function owningContract({ open }: LocksCandidate): void {
     assert.deepEqual((await stage.end('pull', 'A', token, 'failure')).released, { next: named('B') })
   })
 
-  test('a turn is released once: the second time nothing happens, whoever holds by then', async () => {
+  test('a turn is released once: the second time nothing happens, also to a later holder', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const { token } = await stage.granted('pull', 'A')
     assert.deepEqual((await stage.end('pull', 'A', token, 'success')).released, { next: null })
     const again = await stage.end('pull', 'A', token, 'success')
     assert.equal(again.released, undefined)
-    assert.equal(again.told.changed, false)
+    assert.equal(again.notified.changed, false)
     const next = await stage.granted('pull', 'A')
     assert.ok(next.token > token, 'the same request again is a new turn')
     assert.equal((await stage.end('pull', 'A', token, 'failure')).released, undefined)
     assert.equal((await stage.granted('pull', 'A')).token, next.token)
   })
 
-  test('what was never touched has nobody to release, renew, keep, leave or evict', async () => {
+  test('an unused lock has no holder or waiter to release, renew, keep, leave or evict', async () => {
     await using backend = await open()
     const { store } = new Stage(backend)
-    const [key, who] = [keyOf('nobody'), { ...named('A'), token: 1 }]
+    const [key, who] = [keyOf('unknown'), { ...named('A'), token: 1 }]
     const end = { outcome: 'success', value: null, terminal: false } as const
     const answers = [
       await store.release(key, who, end, longTimes),
@@ -72,8 +72,8 @@ export function owningContract({ open }: LocksCandidate): void {
       await store.leave(key, who, longTimes),
       await store.evict(key, who, longTimes),
     ]
-    for (const { told, revision } of answers)
-      assert.deepEqual([told.requesters, told.changed, revision], [[], false, 0])
+    for (const { notified, revision } of answers)
+      assert.deepEqual([notified.requesters, notified.changed, revision], [[], false, 0])
     const [released, renewed, shortened, kept, left, evicted] = answers as unknown as [
       { released: unknown },
       { expiresAt: unknown },

@@ -19,10 +19,10 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     await there.queued('pull', 'B', 1)
     await here.queued('pull', 'C', 2)
     const first = await here.end('pull', 'A', a.token, 'failure')
-    assert.deepEqual(first.told.requesters, [named('B')])
+    assert.deepEqual(first.notified.requesters, [named('B')])
     const b = await there.granted('pull', 'B')
     const second = await there.end('pull', 'B', b.token, 'failure')
-    assert.deepEqual(second.told.requesters, [named('C')])
+    assert.deepEqual(second.notified.requesters, [named('C')])
     const c = await here.granted('pull', 'C')
     assert.ok(a.token < b.token && b.token < c.token)
     assert.equal((await there.end('pull', 'C', c.token, 'success')).released?.next, null)
@@ -40,16 +40,16 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     let wakeUps = 0
     const unlisten = two.notifier.listen([requesterTopic(keyOf('pull'), named('B'))], () => void wakeUps++)
     await until('the notifier is heard', async () => {
-      // Whoever listens may not have been connected yet; a wake-up is a hint, and is given again here until it is heard.
-      // It follows a commit, as every wake-up does: SQLite's other processes see nothing else.
+      // The listener may not have been connected yet; a wake-up is a hint, so it is repeated here until it is heard. It follows
+      // a commit, as every wake-up does: SQLite's other processes see nothing else.
       const holder = { ...named('A'), token: a.token }
       await one.locks.renew(keyOf('pull'), holder, { ttlMs: 30_000, progress: undefined }, longTimes)
       one.notifier.wake(requesterTopic(keyOf('pull'), named('B')))
       return wakeUps > 0
     })
     wakeUps = 0
-    const { told } = await here.end('pull', 'A', a.token, 'failure')
-    wakeFor(one.notifier, keyOf('pull'), told)
+    const { notified } = await here.end('pull', 'A', a.token, 'failure')
+    wakeFor(one.notifier, keyOf('pull'), notified)
     await until('the grant is heard', async () => wakeUps > 0)
     await there.granted('pull', 'B')
     unlisten()

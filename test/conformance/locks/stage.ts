@@ -136,7 +136,7 @@ export async function until(what: string, isSo: () => Promise<boolean>, ms = 10_
   }
 }
 
-/** Does it for all of them, with so many under way at once. */
+/** Runs it for all of them, with a limited number at a time. */
 export async function inHands<Item>(
   items: readonly Item[],
   hands: number,

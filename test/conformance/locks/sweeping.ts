@@ -8,7 +8,7 @@ import { keyOf, longTimes, named, Stage, shortMs, until } from './stage.ts'
 /** Long enough for all to wait in the queue before the first span of them runs out, also on a busy machine. */
 const spanMs = 2_000
 
-/** What nobody asks about is brought to the present all the same, by anybody and any number of times. */
+/** Due changes happen even without requests: any process may sweep, any number of times. */
 export function sweepingContract({ open, isShared }: LocksCandidate): void {
   test('sweeping ends what ran out, calls the next and tells whom it concerns', async () => {
     await using backend = await open()
@@ -31,7 +31,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     await stage.queued('pull', 'D', 1)
   })
 
-  test('sweeping takes back a grant that nobody took up, and calls the next when a delay is over', async () => {
+  test('sweeping takes back a grant that was not taken up, and calls the next waiter when a delay is over', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const times = { ...longTimes, takeUpMs: shortMs, lockDelayMs: shortMs }
@@ -46,21 +46,21 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     await stage.ask('deploy', 'C')
     await stage.store.shorten(keyOf('deploy'), { ...named('A'), token }, 0, longTimes)
     await stage.lapsed('deploy')
-    const told: string[] = []
+    const notified: string[] = []
     await until('C is called', async () => {
-      told.push(...(await swept(stage.store, keyOf('deploy'), times)))
-      return told.includes('C')
+      notified.push(...(await swept(stage.store, keyOf('deploy'), times)))
+      return notified.includes('C')
     })
-    assert.deepEqual(told, ['A', 'C'])
+    assert.deepEqual(notified, ['A', 'C'])
   })
 
-  test('a turn whose lease ran out is told apart from one that nobody took up or an operator ended', async () => {
+  test('a turn whose lease ran out differs from one that was not taken up or that an operator ended', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const lapses = async (operation: string) =>
       (await stage.store.sweep(100, longTimes))
         .filter(({ key }) => key.operation === operation)
-        .map(({ told }) => told.lapsed)
+        .map(({ notified }) => notified.lapsed)
     const times = { ...longTimes, takeUpMs: shortMs }
     const a = await stage.granted('pull', 'A')
     await stage.ask('pull', 'dead')
@@ -77,10 +77,10 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     await stage.granted('pull', 'C', { ttlMs: shortMs })
     await stage.lapsed('pull')
     const late = await stage.store.leave(keyOf('pull'), named('D'), longTimes)
-    assert.equal(late.told.lapsed, true, 'by any step that finds it')
+    assert.equal(late.notified.lapsed, true, 'by any step that finds it')
     await stage.granted('pull', 'D')
     const evicted = await stage.store.evict(keyOf('pull'), named('D'), longTimes)
-    assert.equal(evicted.told.lapsed, undefined)
+    assert.equal(evicted.notified.lapsed, undefined)
   })
 
   test('sweeping forgets what is over, and nothing else', async () => {
@@ -88,10 +88,10 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     const stage = new Stage(backend)
     const keeping = { ...longTimes, keepMs: shortMs }
     const end = { outcome: 'success', value: '1', terminal: false } as const
-    const [over, told, held] = ['over', 'told', 'held'].map(keyOf) as [LockKey, LockKey, LockKey]
+    const [over, notified, held] = ['over', 'told', 'held'].map(keyOf) as [LockKey, LockKey, LockKey]
     for (const [key, times] of [
       [over, keeping],
-      [told, longTimes],
+      [notified, longTimes],
     ] as const) {
       const { token } = await stage.granted(key, 'A')
       await stage.ask(key, 'B')
@@ -107,7 +107,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
       await stage.store.sweep(100, keeping)
       return (await stage.store.inspect(over, 1)) === undefined
     })
-    assert.deepEqual(await stage.ask(told, 'B'), { status: 'ended', kind: 'completed', value: '1' })
+    assert.deepEqual(await stage.ask(notified, 'B'), { status: 'ended', kind: 'completed', value: '1' })
     assert.equal((await stage.look(held)).holder?.node, 'A')
     await stage.granted(over, 'B')
   })
@@ -132,20 +132,20 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     }
   })
 
-  test('a sweep does so many wait queues and no more; the next goes on', async () => {
+  test('a sweep stops at its limit of wait queues; the next goes on', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const keys = Array.from({ length: 7 }, (_, n) => ({ operation: 'pull', resource: `${n}` }))
     for (const key of keys) await stage.granted(key, 'A', { ttlMs: 1 })
     for (const key of keys) await stage.lapsed(key)
-    const told: string[] = []
+    const notified: string[] = []
     await until('all are swept', async () => {
       const queues = await stage.store.sweep(3, longTimes)
       assert.ok(new Set(queues.map(({ key }) => key.resource)).size <= 3)
-      told.push(...queues.map(({ key }) => key.resource))
-      return told.length >= keys.length
+      notified.push(...queues.map(({ key }) => key.resource))
+      return notified.length >= keys.length
     })
-    assert.deepEqual(told.toSorted(), keys.map(({ resource }) => resource).toSorted())
+    assert.deepEqual(notified.toSorted(), keys.map(({ resource }) => resource).toSorted())
   })
 
   test.runIf(isShared)('several backends sweep at once, and everybody is told once', async () => {
@@ -164,15 +164,15 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     // Begun after all of them, so that it is over after all of them.
     await stage.pass(spanMs)
     for (const key of keys) await stage.lapsed(key)
-    const told: string[] = []
+    const notified: string[] = []
     const sweep = async ({ locks }: { readonly locks: LockStore }) => {
-      for (const { key, told: whom } of await locks.sweep(100, longTimes))
-        told.push(...whom.requesters.map(({ node }) => `${key.resource} ${node}`))
+      for (const { key, notified: whom } of await locks.sweep(100, longTimes))
+        notified.push(...whom.requesters.map(({ node }) => `${key.resource} ${node}`))
     }
     await Promise.all([one, two, one, two].map(sweep))
     await sweep(one)
     const expected = keys.flatMap(({ resource }) => ['A', 'B', 'C'].map((node) => `${resource} ${node}`))
-    assert.deepEqual(told.toSorted(), expected.toSorted())
+    assert.deepEqual(notified.toSorted(), expected.toSorted())
     for (const key of keys) {
       const { holder, waiterCount } = await stage.look(key)
       assert.deepEqual([holder?.node, holder?.attempt, waiterCount], ['B', 2, 0])
@@ -188,5 +188,5 @@ async function swept(
 ): Promise<readonly string[]> {
   const queues = await store.sweep(100, times)
   const own = queues.filter(({ key }) => key.operation === operation)
-  return own.flatMap(({ told }) => told.requesters.map(({ node }) => node))
+  return own.flatMap(({ notified }) => notified.requesters.map(({ node }) => node))
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Told } from '../../../src/locks/rules/index.ts'
+import type { Notified } from '../../../src/locks/rules/index.ts'
 import { inGrowingSpans } from '../../support/spans.ts'
 import type { LocksCandidate } from '../candidates.ts'
 import { clockMs, keyOf, longMs, longTimes, named, Stage, shortMs, until } from './stage.ts'
@@ -36,14 +36,14 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.equal((await stage.granted('delete', 'C')).token, c.token, 'untouched')
   })
 
-  test('scenario 3: a success tells everybody who waits, once, and nobody is granted', async () => {
+  test('scenario 3: a success notifies every waiter once, and none is granted', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
     await stage.queued('pull', 'B', 1)
     await stage.queued('pull', 'C', 2)
-    const { released, told } = await stage.end('pull', 'A', a.token, 'success')
-    assert.deepEqual([released, told.everyone], [{ next: null }, true])
+    const { released, notified } = await stage.end('pull', 'A', a.token, 'success')
+    assert.deepEqual([released, notified.everyone], [{ next: null }, true])
     assert.deepEqual(await stage.queue('pull'), [], 'no ghosts')
     assert.equal((await stage.look('pull')).holder, null)
     const completed = { status: 'ended', kind: 'completed', value: '"success"' }
@@ -59,8 +59,8 @@ export function waitingContract({ open }: LocksCandidate): void {
     await stage.granted('update', 'B')
     await stage.granted('delete', 'C')
     await stage.queued('pull', 'D', 1)
-    const { told } = await stage.end('pull', 'A', a.token, 'failure')
-    assert.deepEqual(told, { requesters: [named('D')], everyone: false, changed: true }, 'D, and only D')
+    const { notified } = await stage.end('pull', 'A', a.token, 'failure')
+    assert.deepEqual(notified, { requesters: [named('D')], everyone: false, changed: true }, 'D, and only D')
     assert.equal((await stage.granted('pull', 'D')).attempt, 2)
   })
 
@@ -172,9 +172,9 @@ export function waitingContract({ open }: LocksCandidate): void {
     await stage.ask('pull', 'silent', { times: { waiterLeaseMs: shortMs } })
     await stage.ask('pull', 'B')
     await stage.pass(shortMs)
-    const { released, told } = await stage.end('pull', 'A', a.token, 'failure')
+    const { released, notified } = await stage.end('pull', 'A', a.token, 'failure')
     assert.deepEqual(released, { next: named('B') })
-    assert.deepEqual(nodes(told), ['B', 'silent'])
+    assert.deepEqual(nodes(notified), ['B', 'silent'])
   })
 
   test('a waiter keeps its position by asking, or by being kept, and being late costs nothing meanwhile', async () => {
@@ -214,9 +214,9 @@ export function waitingContract({ open }: LocksCandidate): void {
     await stage.ask('deploy', 'B')
     await stage.ask('deploy', 'C', { want: 'turn' })
     await stage.ask('deploy', 'D', { want: 'turn' })
-    const { released, told } = await stage.end('deploy', 'A', a.token, 'success')
+    const { released, notified } = await stage.end('deploy', 'A', a.token, 'success')
     assert.deepEqual(released, { next: named('C') })
-    assert.deepEqual([nodes(told), told.everyone], [['C'], true])
+    assert.deepEqual([nodes(notified), notified.everyone], [['C'], true])
     assert.deepEqual(await stage.queue('deploy'), ['D'])
     assert.equal((await stage.granted('deploy', 'C')).attempt, 1, 'a new flight')
     assert.equal((await stage.ask('deploy', 'B')).status, 'ended')
@@ -271,9 +271,9 @@ export function waitingContract({ open }: LocksCandidate): void {
     await stage.ask('pull', 'B')
     await stage.ask('pull', 'C')
     await stage.end('pull', 'A', a.token, 'failure')
-    const { left, told } = await stage.store.leave(keyOf('pull'), named('B'), longTimes)
+    const { left, notified } = await stage.store.leave(keyOf('pull'), named('B'), longTimes)
     assert.equal(left, true)
-    assert.deepEqual(nodes(told), ['C'])
+    assert.deepEqual(nodes(notified), ['C'])
     assert.equal((await stage.granted('pull', 'C')).attempt, 2)
   })
 
@@ -296,7 +296,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.deepEqual([lastOutcome?.outcome, lastOutcome?.node], ['failure', 'A'])
   })
 
-  test('after a lost lease nobody is granted before the delay is over, newcomers included', async () => {
+  test('after a lost lease there is no grant before the delay is over, also for newcomers', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const long = { times: { lockDelayMs: longMs } }
@@ -319,7 +319,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.ok(since >= a.expiresAt + delayMs - clockMs, `granted ${since - a.expiresAt} ms after the lease`)
   })
 
-  test('no delay follows a release, or a grant that nobody took up', async () => {
+  test('no delay follows a release, or a grant that was not taken up', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const times = { ...longTimes, lockDelayMs: longMs, takeUpMs: shortMs }
@@ -364,6 +364,6 @@ export function waitingContract({ open }: LocksCandidate): void {
   })
 }
 
-function nodes({ requesters }: Told): readonly string[] {
+function nodes({ requesters }: Notified): readonly string[] {
   return requesters.map(({ node }) => node).toSorted()
 }

@@ -30,7 +30,7 @@ export function linesContract({ lend, open, isShared }: Candidate): void {
       ],
     )
     for (const { at } of found) assert.ok(Number.isSafeInteger(at) && Math.abs(at - Date.now()) < 60_000)
-    assert.deepEqual(await backend.logs.logs('nobody', all), [])
+    assert.deepEqual(await backend.logs.logs('unknown', all), [])
     assert.deepEqual(await backend.within(aNamespace()).logs.logs(jobId, all), [])
   })
 
@@ -58,7 +58,7 @@ export function linesContract({ lend, open, isShared }: Candidate): void {
     assert.deepEqual([after[0]?.attempt, after[0]?.number], [10, 1])
   })
 
-  test('beyond so many log lines of one attempt the others are dropped, and the last line says how many', async () => {
+  test('log lines beyond the limit of an attempt are dropped, and the last line says how many', async () => {
     await using backend = await open()
     const jobId = createId()
     const many = (count: number) => infos(...Array.from({ length: count }, (_, i) => `line ${i}`))
@@ -73,12 +73,12 @@ export function linesContract({ lend, open, isShared }: Candidate): void {
       assert.deepEqual([number, level], [maxLines + 1, 'warn'])
       assert.match(text, new RegExp(`^${dropped} lines? (was|were) dropped`))
     }
-    // Another attempt has room of its own.
+    // Another attempt has a new limit.
     await backend.logs.add([anUpdate(jobId, { attempt: 2, logs: infos('afresh') })])
     assert.equal((await backend.logs.logs(jobId, all)).at(-1)?.text, 'afresh')
   })
 
-  test('beyond so many bytes of one attempt the others are dropped, shorter ones that follow too', async () => {
+  test('log lines beyond the byte limit of an attempt are dropped, also shorter ones that follow', async () => {
     await using backend = await open()
     const jobId = createId()
     const train = '🚂'.repeat(maxLineBytes / 8)

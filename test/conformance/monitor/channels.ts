@@ -1,4 +1,4 @@
-/** One sender at a time has a channel; whoever comes meanwhile leaves word. */
+/** One sender at a time has a channel; a later one leaves a request. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Candidate } from '../candidates.ts'
@@ -59,9 +59,9 @@ export function channelsContract({ open }: Candidate): void {
       { status: 'pending', attempt: 0, possibleRepeat: false },
     )
     assert.deepEqual(await due(backend, ref), [id])
-    const nobody = { channel: hash('nobody took it'), token: 'stranger' }
-    assert.equal(await monitor.due(nobody, 1), undefined)
-    assert.equal(await monitor.letGo(nobody), 'lost')
+    const free = { channel: hash('free'), token: 'stranger' }
+    assert.equal(await monitor.due(free, 1), undefined)
+    assert.equal(await monitor.letGo(free), 'lost')
   })
 
   test('each step keeps the lease and the channel’s state, which the next sender is given', async () => {

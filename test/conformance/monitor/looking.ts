@@ -88,9 +88,9 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual(await list({ subject: other.subject }), [second])
     assert.deepEqual(await list({ subscriptionId: 'sub-1' }), [third, first])
     assert.deepEqual(await list({ status: 'pending' }), [third, second])
-    assert.deepEqual(await list({ ids: [first!, third!, 'nobody'] }), [third, first])
+    assert.deepEqual(await list({ ids: [first!, third!, 'unknown'] }), [third, first])
     assert.deepEqual(await list({ ids: [] }), [])
-    assert.equal(await monitor.notification('nobody'), undefined)
+    assert.equal(await monitor.notification('unknown'), undefined)
     assert.equal((await monitor.notification(third!))?.from, null)
   })
 

@@ -1,6 +1,6 @@
 /**
- * One crawler of several, as a process of its own: it reports each round's result, once as its own task and once as one
- * that all crawlers share, and prints what was answered.
+ * One of several crawlers, as a separate process: it reports each round's result, once as its own task and once as one
+ * that all crawlers share, and prints the answers.
  *
  *     node reporter.ts URL NAMESPACE NAME ROUNDS VENUES START
  */

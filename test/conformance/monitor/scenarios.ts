@@ -213,7 +213,7 @@ async function watch(monitor: Monitor, options: object = {}): Promise<void> {
 
 let reports = 0
 
-/** One venue's state; each report a task of its own where the name is not that of another one's. */
+/** One venue's state; each report is a new task unless it repeats an earlier name. */
 async function see(
   monitor: Monitor,
   task: string,

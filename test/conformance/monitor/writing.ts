@@ -21,7 +21,7 @@ import {
 } from './making.ts'
 
 export function writingContract({ open }: Candidate): void {
-  test('a subject nobody reported is not known; one that was is known as it was written', async () => {
+  test('an unreported subject is not known; a reported one is known as it was written', async () => {
     await using backend = await open()
     const other = aSubject('court-2')
     const state = '{"free": 1,  "note":"\\u0000 ä 🎾"}'

@@ -37,7 +37,7 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
     const before = await findSchedule(backend, 'a')
     assert.equal(await backend.schedules.fire(aRun('a', first, { nextAt: 9_000 })), null)
     assert.equal(await backend.schedules.fire(aRun('a', fired!.version + 1, { force: true })), null)
-    assert.equal(await backend.schedules.fire(aRun('nobody', 0)), null)
+    assert.equal(await backend.schedules.fire(aRun('unknown', 0)), null)
     assert.deepEqual(await findSchedule(backend, 'a'), before)
     assert.equal((await backend.jobs.list({ limit: 10 })).length, 1)
   })

@@ -45,7 +45,7 @@ export function scheduledContract({ open }: Pick<Candidate, 'open'>): void {
     )
   })
 
-  test('after close, nobody is told of namespaces with schedules', async () => {
+  test('after close, namespaces with schedules are not reported', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()
     await assert.rejects(backend.scheduledNamespaces(1), { code: 'closed' })

@@ -18,7 +18,7 @@ export function writingContract({ open, lend, isShared }: Candidate): void {
     assert.ok(createdAt >= before && createdAt <= (await readClock(backend)))
     assert.ok(Math.abs(createdAt - Date.now()) < 60_000)
     assert.deepEqual(await backend.schedules.list({ limit: 10 }), [found])
-    assert.equal(await backend.schedules.find('nobody'), undefined)
+    assert.equal(await backend.schedules.find('unknown'), undefined)
   })
 
   test('it is written over the version that was seen, and over no other', async () => {
@@ -83,7 +83,7 @@ export function writingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(read, ordered)
   })
 
-  test('each namespace has schedules of its own', async () => {
+  test('each namespace has its own schedules', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace())
     await made(backend, 'a', { doc: '1' })

@@ -1,7 +1,6 @@
 /**
- * What attempts leave behind in the database of the jobs, by its clock: that they began and that they ended. One that was
- * killed has no end; it lived until its lease was over. Nothing here says that an attempt lived longer than it did, so
- * whatever is found to be too many was too many.
+ * Attempts write their start and their end into the database of the jobs, by its clock. A killed attempt has no end: it
+ * lived until its lease expired. No attempt appears longer than it was, so a count above the limit is a real violation.
  */
 import type { HandlerJob } from '../../../src/jobs/index.ts'
 import type { Caller } from '../../conformance/callers.ts'
@@ -55,7 +54,7 @@ export interface AttemptLog extends AsyncDisposable {
   left(job: HandlerJob): Promise<void>
 }
 
-/** Writes on a connection of its own, one row after the other. */
+/** Writes on a separate connection, one row after the other. */
 export async function createAttemptLog(url: string): Promise<AttemptLog> {
   const caller = await connect(url)
   let last: Promise<unknown> = Promise.resolve()

@@ -18,9 +18,9 @@ export interface FlowingOptions {
   readonly seed: number
   readonly members: number
   readonly kills: number
-  /** So many graphs, or some more: a chain, a fan and what joins it. */
+  /** The least number of graphs: a chain, a fan and the job that joins it. */
   readonly flows: number
-  /** So many jobs that want one lock. */
+  /** How many jobs want one lock. */
   readonly locked: number
 }
 
@@ -58,7 +58,7 @@ export async function flowThroughKills(
     await sleep(random.whole(50, 400))
     await crew.kill(await members.shift()!)
     const next = start()
-    // Whoever waits for it is told; meanwhile it is nobody's.
+    // The caller awaits it later; until then a rejection must not be unhandled.
     next.catch(() => undefined)
     members.push(next)
   }

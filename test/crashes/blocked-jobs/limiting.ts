@@ -60,7 +60,7 @@ export async function limitThroughKills(
     await sleep(random.whole(50, 400))
     await crew.kill(await members.shift()!)
     const next = start()
-    // Whoever waits for it is told; meanwhile it is nobody's.
+    // The caller awaits it later; until then a rejection must not be unhandled.
     next.catch(() => undefined)
     members.push(next)
   }
@@ -91,7 +91,7 @@ function aJob(random: Random) {
   return { kind: 'run', queue, payload, limitKey: random.pick(keys), maxAttempts: 100 }
 }
 
-/** Looks again and again at what runs, until it is stopped; each look is one statement. */
+/** Reads the running jobs until it is stopped; each read is one statement. */
 function watchRunning(url: string): AsyncDisposable & { stop(): Promise<readonly Sample[]> } {
   const samples: Sample[] = []
   let isOver = false

@@ -1,7 +1,6 @@
 /**
- * A copy from SQLite to a server, killed with -9 again and again: while it begins, in the middle of pages and while it
- * proves what it did. The last run must end well, and both sides must have the same rows: by the copy's own proof, made
- * once more here, and by one of our own that knows nothing of how rows are copied.
+ * A copy from SQLite to a server is killed with -9 many times: at its start, within pages and during its proof. The last
+ * run must succeed, and both sides must have the same rows: by the copy's proof, repeated here, and by an independent one.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -96,7 +95,7 @@ function start(from: string, to: string, { pageRows }: CopyKillingPlan): Program
   return { child, ended, output: () => output }
 }
 
-/** Waits until the target has so many rows; one that ended before is an accident. */
+/** Waits until the target has this many rows; a copy that ended before is an error. */
 async function rowsReached(
   program: Program,
   to: string,

@@ -148,7 +148,7 @@ describe('R4', () => {
     assert.match(complaintsAbout({ last: [open] }), /R4: t1 has not ended: it is running/)
   })
 
-  test('a submit that nobody answered may have made a task or none, and never two', () => {
+  test('an unanswered submit may have made one task or none, never two', () => {
     const unanswered = [{ ...submit, taskId: undefined }]
     assert.equal(complaintsAbout({ submits: unanswered }), '')
     assert.equal(complaintsAbout({ submits: unanswered, nodes: [], last: [] }), '')

@@ -5,7 +5,7 @@
  * - R1: no node ever ran more at once than it has slots for, or was given what it had no slot for.
  * - R2: when all is over nothing is reserved, every node is ready, and all slots can be used at once.
  * - R4: an attempt is begun by one node, once; a task ends once, as the node said that had that attempt, and stays so;
- *   one submit makes one task; whoever was answered finds the task.
+ *   one submit makes one task; a caller that got an answer finds the task.
  * - RL1: what a dead node ran is begun anew within its bound.
  */
 import {
@@ -226,8 +226,8 @@ function checkSeen(seen: SeenTask, last: SeenTask | undefined): readonly string[
       ? [`R4: ${seen.taskId} was shown at attempt ${seen.attempt} and ended at ${last.attempt}`]
       : []
   const [before, after] = [seen, last].map(({ status, attempt, output, errorCode, finishedAt }) =>
-    // What was to be cancelled when its server died is shown as cancelled from the end of the lease on, and has the
-    // instant of whoever wrote it later.
+    // A task that was to be cancelled when its server died is shown as cancelled from the end of the lease on; the server
+    // that writes it later sets the instant.
     JSON.stringify({ status, attempt, output, errorCode, at: status === 'cancelled' ? null : finishedAt }),
   )
   return before === after ? [] : [`R4: ${seen.taskId} had ended as ${before}, and at last it is ${after}`]

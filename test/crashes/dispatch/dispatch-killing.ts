@@ -20,7 +20,7 @@ export interface DispatchKillingOptions {
   readonly seed: number
   readonly nodes: number
   readonly kills: number
-  /** Submits again, with their keys, what nobody answered; that takes as long as a key is held by the dead. */
+  /** Submits unanswered tasks again, with their keys; that takes as long as a dead server holds a key. */
   readonly repeats: boolean
   /** Redis comes back with nothing, also without the keys of submits: then nothing may be repeated. */
   readonly forgets: boolean
@@ -93,13 +93,13 @@ interface Stage {
   readonly folder: string
 }
 
-/** Blows follow on each other while those before are mended; nobody is hit again before he is back. */
+/** Kills overlap with recoveries, but no process is killed again before it is back. */
 async function harm(fleet: DispatchFleet, random: Random, kills: number): Promise<void> {
   const away = new Map<string, Promise<void>>()
   const hit = async (name: string, blow: () => Promise<void>) => {
     await away.get(name)
     const back = blow()
-    // Whoever waits for it is told; meanwhile it is nobody's.
+    // The caller awaits it later; until then a rejection must not be unhandled.
     back.catch(() => undefined)
     away.set(name, back)
   }

@@ -1,6 +1,5 @@
 /**
- * Those who submit tasks and look at them while the fleet is being killed: at both servers, and so many that the slots
- * are in use.
+ * Clients that submit and read tasks at both servers while the fleet is being killed, enough to keep the slots in use.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient, type WireTask } from '../../../src/http/client/index.ts'
@@ -12,7 +11,7 @@ export interface DispatchLoad extends Disposable {
   readonly seen: readonly SeenTask[]
   /** Submits at one of the servers until it is answered. */
   surely(server: number, wishes: Partial<TaskPayload> & Pick<TaskPayload, 'wish'>): Promise<void>
-  /** Submits with its old key, until it is answered, what nobody had answered: the task may be there or not. */
+  /** Submits unanswered tasks again with their old keys, until an answer comes: the task may exist or not. */
   again(): Promise<void>
   /** Goes on until stopped; `hasRoom` says whether another may come. */
   begin(hasRoom: () => Promise<boolean>): void
@@ -37,7 +36,7 @@ const surelyMs = 90_000
 const lanesEach = 3
 
 export function createDispatchLoad(urls: readonly string[], random: Random): DispatchLoad {
-  // Whoever tries again would hide who was answered.
+  // Without retries: a retry would hide which calls were answered.
   const clients = urls.map((url) => createClient(url, { retries: 0, timeoutMs: 5_000 }))
   const submits: SubmitNote[] = []
   const seen: SeenTask[] = []
@@ -61,7 +60,7 @@ export function createDispatchLoad(urls: readonly string[], random: Random): Dis
     }
   }
 
-  /** Undefined: nobody answered. */
+  /** Undefined: no answer. */
   async function send(server: number, payload: TaskPayload): Promise<string | undefined> {
     const { number, wish, uses, deadlineMs } = payload
     const [service] = Object.keys(uses)

@@ -1,5 +1,5 @@
 /**
- * What servers and nodes of a killing campaign are given, what tasks ask of nodes, and what is written down. Times are of
+ * The options of servers and nodes in a killing campaign, the requirements of tasks, and the recorded events. Times are of
  * the host's monotonic clock.
  */
 import type { Task } from '../../../src/dispatch/index.ts'
@@ -33,7 +33,7 @@ export const dispatchTimes = {
 } as const
 
 /**
- * How a task is to end, whatever is killed: `flaky` fails its first attempts and completes, `refused` fails for good,
+ * How a task must end despite all kills: `flaky` fails its first attempts and completes, `refused` fails for good,
  * `cancelled` may complete before that, `dated` may come too late, and `holding` runs until it is released.
  */
 export type TaskWish = 'plain' | 'flaky' | 'refused' | 'cancelled' | 'dated' | 'holding'
@@ -46,7 +46,7 @@ export interface TaskPayload {
   readonly uses: Slots
   readonly holdMs: number
   readonly deadlineMs: number | null
-  /** `flaky` fails so many attempts. */
+  /** How many attempts of a `flaky` task fail. */
   readonly failures: number
   /** `holding` ends when there is a file of this name. */
   readonly release: string
@@ -103,11 +103,11 @@ export interface Blow {
 
 /** A submit that was answered, or not. */
 export interface SubmitNote extends Pick<TaskPayload, 'number' | 'wish' | 'deadlineMs'> {
-  /** Undefined: nobody answered, and it may be there or not. */
+  /** Undefined: no answer came, and the task may exist or not. */
   readonly taskId: string | undefined
 }
 
-/** A task as somebody was shown it. */
+/** A task as a caller saw it. */
 export type SeenTask = Pick<Task, 'taskId' | 'status' | 'attempt' | 'submittedAt' | 'finishedAt'> & {
   readonly output: unknown
   readonly errorCode: string | null

@@ -8,10 +8,9 @@ export interface AckFirstOptions {
 }
 
 /**
- * Handlers ack in their own transaction and work for three leases more before they commit. The ack was in time, so the
- * commit stands, by the first attempt; and the jobs beside them keep their leases, because renewing waits for nobody's
- * transaction. On SQLite such a transaction holds the only write lock: there the jobs beside may be done again, and
- * only the effect is promised.
+ * Handlers ack in their own transaction and work for three more leases before they commit. The ack was in time, so the
+ * first attempt's commit counts. Other jobs keep their leases, because a renewal waits for no transaction. On SQLite such
+ * a transaction holds the only write lock: there other jobs may run again, and only the single effect is promised.
  */
 export async function ackFirst(ground: Ground, { seed, jobs }: AckFirstOptions): Promise<Counts> {
   const alone = ground.engine === 'sqlite'

@@ -1,6 +1,6 @@
 /**
- * A long line and a long past: so many jobs ready, as many in history, and a reader that holds an old snapshot open all
- * the while. Claiming stays quick, workers are killed meanwhile, and in the end every job is completed.
+ * A large backlog and a large history, while a reader holds an old snapshot open. Claims stay fast, workers are killed
+ * meanwhile, and in the end every job is completed.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'

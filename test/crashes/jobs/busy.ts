@@ -12,7 +12,7 @@ export interface BusyOptions {
 
 /**
  * Two worker processes share an SQLite file with a program that holds its write lock for up to a second and a half at
- * a time, longer than a lease. Waiting happens in the event loop, so nobody freezes, and SQLITE_BUSY costs no effect.
+ * a time, longer than a lease. Waiting happens in the event loop, so no process freezes, and SQLITE_BUSY costs no effect.
  */
 export async function shareFile(ground: Ground, { seed, jobs, rounds }: BusyOptions): Promise<Counts> {
   await using stage = await createStage(ground, { seed, leaseMs: 1_000 })

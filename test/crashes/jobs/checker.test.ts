@@ -31,7 +31,7 @@ function record(fields: Partial<JobRecord> = {}): JobRecord {
   return { id: 'j', kind: 'transaction', payload: '{}', ...ended, ...fields } as JobRecord
 }
 
-/** A job that was added, leased, committed once; with whatever is changed about it. */
+/** A job that was added, leased and committed once, with the given changes. */
 function verdictOn(changed: Partial<Evidence>): readonly string[] {
   const { complaints } = check({
     events: [add(), claim(first, 2_000), commit(first)],

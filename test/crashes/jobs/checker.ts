@@ -39,9 +39,9 @@ interface Lease {
   readonly grantedAt: number
   /** The greatest end that was confirmed, by the database's clock. */
   endsAt: number
-  /** Somebody asked to end it, with whatever success: from then on it may be free before its end. */
+  /** A caller tried to end it: from then on it may be free before its end. */
   mayHaveEnded: boolean
-  /** Somebody was told that it ended. */
+  /** A caller got the answer that it ended. */
   ends: number
 }
 
@@ -61,7 +61,7 @@ export function check(evidence: Evidence): Verdicts {
   const unwanted = new Set(neverAdded)
   for (const { id } of records) {
     if (unwanted.has(id)) say('Q2', id, 'was rolled back and exists')
-    else if (!perhapsAdded.has(id)) say('Q2', id, 'exists and nobody added it')
+    else if (!perhapsAdded.has(id)) say('Q2', id, 'exists without an add')
   }
   for (const [job] of leases) if (!byId.has(job)) say('Q2', job, 'was leased and does not exist')
 
@@ -189,7 +189,7 @@ function checkLeases(job: string, held: readonly Lease[], say: Say): void {
   }
 }
 
-/** Q6: every grant is an attempt or was handed back free; nobody has more attempts than allowed. */
+/** Q6: every grant is an attempt or was handed back free; no job has more attempts than allowed. */
 function checkAttempts(record: JobRecord, grants: number, say: Say): void {
   const { id, attempt, maxAttempts, handBackCount, snoozeCount, state, error } = record
   if (attempt > maxAttempts) say('Q6', id, `has ${attempt} attempts of ${maxAttempts}`)

@@ -15,8 +15,8 @@ export interface CutsOptions {
 const ways: readonly Cut[] = ['before', 'after', 'between']
 
 /**
- * The connection between workers and database is cut, mostly at COMMIT: so that it never arrives, so that its answer
- * is lost, or so that nobody can tell. The worker finds out what became of it before it does anything else.
+ * The connection between workers and database is cut, mostly at COMMIT: the COMMIT never arrives, or its answer is lost,
+ * or either. The worker finds out the outcome before it does anything else.
  */
 export async function cutConnections(ground: Ground, options: CutsOptions): Promise<Counts> {
   const { seed, jobs, commitCuts, otherCuts } = options
@@ -57,7 +57,7 @@ export interface FreezeOptions {
   readonly freezes: number
 }
 
-/** Nothing passes between workers and database for three leases, and nobody is told. It heals unaided. */
+/** Nothing passes between workers and database for three leases, without any error. It recovers unaided. */
 export async function freezeConnections(ground: Ground, options: FreezeOptions): Promise<Counts> {
   const { seed, jobs, freezes } = options
   const leaseMs = 1_000

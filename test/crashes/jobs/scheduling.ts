@@ -15,7 +15,7 @@ export interface SchedulingOptions {
   readonly seed: number
   readonly members: number
   readonly kills: number
-  /** So many slots of the fastest schedule must have come. */
+  /** How many slots of the fastest schedule must be due. */
   readonly slots: number
 }
 
@@ -56,7 +56,7 @@ export async function scheduleThroughKills(
     await crew.pause(await members[0]!, random.whole(50, 400))
     await crew.kill(victim)
     const next = start()
-    // Whoever waits for it is told; meanwhile it is nobody's.
+    // The caller awaits it later; until then a rejection must not be unhandled.
     next.catch(() => undefined)
     members.push(next)
   }

@@ -1,6 +1,6 @@
 /**
- * A worker in a process of its own, made to be killed: it opens the database, records what it asks of the store, and
- * works until it is ended. Started by fleet.ts with its options as JSON.
+ * A worker process that is made to be killed: it opens the database, records its store calls, and works until it is ended.
+ * Started by fleet.ts with its options as JSON.
  */
 
 import { createJobs } from '../../../src/jobs/index.ts'
@@ -27,7 +27,7 @@ const options = JSON.parse(process.argv[2]!) as WorkerProcessOptions
 const { url, folder, name, workerId, concurrency, prefetch, leaseMs, pollMs, isSilent } = options
 const recorder = isSilent ? createSilence(name) : createRecorder(folder, `${name}-${process.pid}`)
 
-// A server that is being killed cannot be opened; whoever starts workers in production has them try again.
+// A server that is being killed cannot be opened; a supervisor would restart the worker.
 const backend = await patiently(() => openBackend(url, { namespace: 'crashes', migrate: false }))
 const jobs = createJobs({
   store: isSilent ? backend.jobs : recordStore(backend.jobs, recorder),

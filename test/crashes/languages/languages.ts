@@ -1,7 +1,7 @@
 /**
- * Workers in three languages on one server, which is killed with -9 and started again while they work. Whoever adds
- * and whoever works asks again with the same Idempotency-Key until there is an answer, so every job is added once and
- * completed once, whatever was cut off. A job may be *run* twice: when an answer was lost for longer than its lease.
+ * Workers in three languages on one server, which is killed with -9 and restarted while they work. Producers and workers
+ * repeat each request with the same Idempotency-Key until there is an answer, so every job is added once and completed
+ * once. A job may *run* twice: when an answer was lost for longer than its lease.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -135,7 +135,7 @@ async function insist(url: string, body: unknown, over: AbortSignal): Promise<{ 
 
 class Refusal extends Error {}
 
-/** Spreads the kills over the work: each comes when so many more jobs have been run. */
+/** Spreads the kills over the work: each comes after a number of further runs. */
 async function killOften(
   server: ServeProcess,
   kills: number,
@@ -212,14 +212,14 @@ function judge(ids: readonly string[], records: readonly JobRecord[], runs: read
   const runsOf = Map.groupBy(runs, ({ jobId }) => jobId)
   if (added.size !== ids.length) complaints.push('an id was answered for two adds')
   for (const { id } of records)
-    if (!added.has(id)) complaints.push(`job ${id} was added, and nobody was told`)
+    if (!added.has(id)) complaints.push(`job ${id} was added, but no client got the answer`)
   if (records.length < added.size) complaints.push(`${added.size - records.length} jobs are gone`)
   for (const { id, state, attempt, workerId, error } of records) {
     const ran = runsOf.get(id)?.length ?? 0
     if (state !== 'completed')
       complaints.push(`job ${id} is ${state} after ${attempt} attempts, the last by ${workerId}: ${error}`)
-    if (ran === 0) complaints.push(`job ${id} is ${state}, and nobody ran it`)
-    // A run without a claim of its own would be work that nobody was given.
+    if (ran === 0) complaints.push(`job ${id} is ${state}, but no worker ran it`)
+    // A run without a claim would be work that no claim handed out.
     if (ran > attempt) complaints.push(`job ${id} was run ${ran} times in ${attempt} attempts`)
   }
   const byLanguage = Map.groupBy(runs, ({ language }) => language)

@@ -48,7 +48,10 @@ export async function tangleRows(ground: Ground, { seed, jobs }: TanglesOptions)
     'lock waits': count(lockWaits),
     ...(await stage.finish({ everyGrantSeen: true })),
   }
-  assert.ok(counts.deadlocks + counts['lock waits'] > 0, 'rows were tangled, and yet nobody was given up')
+  assert.ok(
+    counts.deadlocks + counts['lock waits'] > 0,
+    'rows were locked crosswise, and yet no statement was given up',
+  )
   return counts
 }
 

@@ -212,7 +212,7 @@ describe('the checker of histories refuses what no wait queue does', () => {
     rejects(telling.next('A', acquire(), granted(telling, 2)))
   })
 
-  test('somebody who comes and passes one who waits', () => {
+  test('a newcomer that passes a waiter', () => {
     const telling = queueOfThree()
       .next('A', end(1, 'failure'), released('B'))
       .next('B', leave, { is: 'left' })
@@ -231,7 +231,7 @@ describe('the checker of histories refuses what no wait queue does', () => {
     rejects(queueOfThree().next('C', acquire(), queued(1)))
   })
 
-  test('a release, or a renewal, of somebody else that took', () => {
+  test('a release or a renewal by another node that took', () => {
     rejects(queueOfThree().next('B', end(1, 'failure'), released('B')))
     rejects(queueOfThree().next('A', end(2, 'failure'), released('B')))
     rejects(queueOfThree().next('B', renew(1), { is: 'renewed', expiresAt: clock + 2 * ttlMs }))
@@ -266,14 +266,14 @@ describe('the checker of histories refuses what no wait queue does', () => {
     rejects(telling.next('A', end(1, 'failure'), released('B')))
   })
 
-  test('somebody who is told twice', () => {
+  test('a waiter that is notified twice', () => {
     const telling = queueOfThree()
       .next('A', end(1, 'success'), released(null))
       .next('B', acquire(), completed)
     rejects(telling.next('B', acquire(), completed))
   })
 
-  test('somebody who is told what never happened', () => {
+  test('a waiter that is notified of an outcome that never happened', () => {
     rejects(queueOfThree().next('B', acquire(), completed))
     const other = queueOfThree().next('A', end(1, 'success', { value: 'other' }), released(null))
     rejects(other.next('B', acquire(), completed))
@@ -281,7 +281,7 @@ describe('the checker of histories refuses what no wait queue does', () => {
     rejects(failed.next('C', acquire(), completed))
   })
 
-  test('a success that leaves somebody unanswered', () => {
+  test('a success that leaves a waiter unanswered', () => {
     const waits = queueOfThree().next('A', end(1, 'success'), released(null))
     rejects(waits.next('B', acquire(), queued(1)))
     const granted2 = queueOfThree().next('A', end(1, 'success'), released(null))
@@ -293,11 +293,11 @@ describe('the checker of histories refuses what no wait queue does', () => {
     )
   })
 
-  test('a success that hands on to somebody who wants the result', () => {
+  test('a success that hands the lock to a waiter that wants the result', () => {
     rejects(queueOfThree().next('A', end(1, 'success'), released('B')))
   })
 
-  test('a failure that nobody takes over', () => {
+  test('a failure after which no waiter takes over', () => {
     rejects(queueOfThree().next('A', end(1, 'failure'), released(null)))
   })
 

@@ -24,7 +24,7 @@ export interface LockVerdict {
     readonly queues: number
     /** Calls without an answer. */
     readonly unanswered: number
-    /** Tokens that somebody saw. */
+    /** Tokens that a client saw. */
     readonly grants: number
     /** The most wait queues that were possible at once. */
     readonly possibilities: number
@@ -164,7 +164,7 @@ class Search {
     return found.all()
   }
 
-  /** Nobody asks any more how it ended for one whose last call this was. */
+  /** The last call of a request: no client asks for its outcome later. */
   #forget(ended: LockOperation): void {
     const who = whoOf(ended)
     if (who === undefined || this.#lastOf.get(who) !== ended) return
@@ -174,7 +174,7 @@ class Search {
     this.#possible = found.all()
   }
 
-  /** The wait queue without what nobody will ask for. */
+  /** The wait queue without outcomes that no client will ask for. */
   #known(queue: ModelWaitQueue): ModelWaitQueue {
     const outcomes = Object.entries(queue.outcomes).filter(([who]) => !this.#silent.has(who))
     return { ...queue, outcomes: Object.fromEntries(outcomes) }
@@ -202,7 +202,7 @@ class Possibilities {
   }
 }
 
-/** A call that nobody heard of can still be made where it was not, so fewer of them leave more open. */
+/** An unanswered call may also not have happened, so fewer of them leave more possibilities. */
 function includes(one: Possible, other: Possible): boolean {
   return isWithin(one.unheard, other.unheard) && covers(one.queue, other.queue)
 }
@@ -227,7 +227,13 @@ function nameOf({ queue, done }: Possible): string {
     holder && [holder.who, holder.token, holder.attempt, rank(holder.position), holder.takeUp !== undefined],
     attempt,
     waiters.map(({ who, position, want, ttlMs, deadline }) => [who, rank(position), want, ttlMs, !deadline]),
-    ended.map(([who, outcome]) => [who, outcome.kind, outcome.value, outcome.isTold, rank(outcome.position)]),
+    ended.map(([who, outcome]) => [
+      who,
+      outcome.kind,
+      outcome.value,
+      outcome.isNotified,
+      rank(outcome.position),
+    ]),
     lastToken,
     [...done].map(({ from }) => from).sort((a, b) => a - b),
   ])

@@ -1,7 +1,7 @@
 /**
- * A node that wants locks, as a history has them: it asks, waits, keeps its position or leaves, works, renews, ends its
- * turn well or badly; and now and then it forgets what it has, ends what is not its own, or an operator throws somebody
- * out. When an answer does not come it asks again, as a client does, or goes on to something else.
+ * A node that wants locks: it asks, waits, keeps its position or leaves, works, renews, and ends its turn with success or
+ * failure. Sometimes it forgets a lock, releases another node's lock, or an operator evicts a node. Without an answer it
+ * asks again, as a client does, or does something else.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../random.ts'

@@ -86,7 +86,7 @@ const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
       return store.release(key, who, end, times)
     },
   }),
-  'tells nobody of a success': (store) => ({
+  'does not report a success': (store) => ({
     ...store,
     release: (key, who, end, times) =>
       store.release(key, who, { ...end, outcome: 'failure', terminal: false }, times),
@@ -116,16 +116,16 @@ const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
     },
   }),
   'tells an end again': (store) => {
-    const told = new Map<string, Awaited<ReturnType<LockStore['acquire']>>>()
+    const notified = new Map<string, Awaited<ReturnType<LockStore['acquire']>>>()
     return {
       ...store,
       async acquire(key, ask, times) {
         const name = `${key.operation} ${ask.requestId}`
-        const again = told.get(name)
-        told.delete(name)
+        const again = notified.get(name)
+        notified.delete(name)
         if (again) return again
         const answer = await store.acquire(key, ask, times)
-        if (answer.standing.status === 'ended') told.set(name, answer)
+        if (answer.standing.status === 'ended') notified.set(name, answer)
         return answer
       },
     }

@@ -24,7 +24,7 @@ export const historyTimes: LockTimes = {
 
 export interface HistoryOptions {
   readonly seed: number
-  /** At least so many calls. */
+  /** The least number of calls. */
   readonly operations: number
   /** A way to the servers for each client. */
   readonly door: (client: string) => LockDoor
@@ -52,7 +52,7 @@ export async function recordLocks(options: HistoryOptions): Promise<{
   })
   using watcher = new Watcher(recorder, door('watcher'))
   const running = Promise.all([...clients.map((client) => client.run()), watcher.run()])
-  // Whoever fails ends it at once.
+  // A failing client ends the run at once.
   const failed = running.then(() => undefined)
   const harming = harm(createRandom(seed))
   while (recorder.countOf(names) < operations) await Promise.race([sleep(20), failed])
@@ -86,7 +86,7 @@ class Watcher implements Disposable {
     }
   }
 
-  /** Nobody asks any more: what is held runs out, who waits is called in turn and does not come, and that is all. */
+  /** No client asks any more: leases expire, waiters are called in turn and do not come. */
   async rest(): Promise<void> {
     this.#quiet.clear()
     const isAtRest = () => queues.every((queue) => this.#quiet.get(queue))
@@ -118,7 +118,7 @@ function answersOf(history: readonly LockOperation[]): Counts {
   const count = (test: (operation: LockOperation) => boolean) => history.filter(test).length
   return {
     'hand-overs': count(({ answer }) => answer?.is === 'released' && answer.next !== null),
-    told: count(({ answer }) => answer?.is === 'ended'),
+    notified: count(({ answer }) => answer?.is === 'ended'),
     refusals: count(({ answer }) => answer?.is === 'no' || answer?.is === 'refused'),
   }
 }

@@ -34,7 +34,7 @@ export async function killLockServers(
     await sleep(500)
     for (let kill = 0; kill < kills; kill++) {
       await sleep(random.whole(50, 500))
-      // Now and then both at once: then there is nobody to ask for a while.
+      // Now and then both at once: then no server answers for a while.
       const hit = random() < 0.2 ? [0, 1] : [random.whole(0, 1)]
       await Promise.all(hit.map((index) => servers.killAndReplace(index, random.whole(0, 150))))
     }

@@ -80,7 +80,7 @@ function lapsed(queue: ModelWaitQueue): ModelWaitQueue {
   return holder.takeUp ? { ...ended, attempt: holder.attempt - 1 } : ended
 }
 
-/** A wait queue that nobody holds, after the first who is still there was granted. */
+/** A wait queue without a holder, after the first present waiter was granted. */
 function* handedOn(queue: ModelWaitQueue, at: Instant): Generator<ModelWaitQueue> {
   const [first] = queue.waiters
   if (!first) {
@@ -127,7 +127,7 @@ function* take(
       else if (waiterOf(queue, call.who)) yield* waitsOn(queue, call, answer, at, times)
       else if (!queue.outcomes[call.who]) {
         if (fits({ is: 'no' })) yield queue
-      } else yield* told(queue, call.who, answer)
+      } else yield* deliver(queue, call.who, answer)
       return
     }
     case 'release': {
@@ -187,8 +187,8 @@ function* take(
     case 'inspect': {
       const { holder } = queue
       const waiters = queue.waiters.map(({ who }) => who)
-      const nobody: LockAnswer = { is: 'queue', holder: null, attempt: null, waiters }
-      if ((!holder || holder.lease.min <= at.max) && fits(nobody)) yield queue
+      const unheld: LockAnswer = { is: 'queue', holder: null, attempt: null, waiters }
+      if ((!holder || holder.lease.min <= at.max) && fits(unheld)) yield queue
       if (!holder || holder.lease.max <= at.min) return
       if (fits({ is: 'queue', holder: holder.who, attempt: holder.attempt, waiters })) yield queue
     }
@@ -215,8 +215,8 @@ function* acquire(
     return
   }
   const outcome = queue.outcomes[who]
-  if (outcome && !outcome.isTold && outcome.kind !== 'lost') {
-    yield* told(queue, who, answer)
+  if (outcome && !outcome.isNotified && outcome.kind !== 'lost') {
+    yield* deliver(queue, who, answer)
     return
   }
   if (holder && !wait) {
@@ -237,7 +237,7 @@ function* acquire(
   if (answer === undefined || same(answer, { is: 'queued', position: positionOf(joined, who) })) yield joined
 }
 
-/** Somebody who waits already is told its position, or that its time is over. */
+/** A waiter gets its position, or the answer that its time is over. */
 function* waitsOn(
   queue: ModelWaitQueue,
   call: { readonly who: string; readonly isStreamed: boolean },
@@ -258,8 +258,8 @@ function* waitsOn(
   yield { ...queue, waiters: queue.waiters.map((each) => (each === waiter ? { ...each, windowMs } : each)) }
 }
 
-/** Somebody whose wait ended is told how. */
-function* told(
+/** A waiter whose wait ended gets the outcome. */
+function* deliver(
   queue: ModelWaitQueue,
   who: string,
   answer: LockAnswer | undefined,
@@ -267,10 +267,10 @@ function* told(
   const outcome = queue.outcomes[who]!
   const { kind, value } = outcome
   if (answer !== undefined && !same(answer, { is: 'ended', kind, value })) return
-  yield { ...queue, outcomes: { ...queue.outcomes, [who]: { ...outcome, isTold: true } } }
+  yield { ...queue, outcomes: { ...queue.outcomes, [who]: { ...outcome, isNotified: true } } }
 }
 
-/** The holder is told of its grant: the token is the one it had, or a new one above all that were seen. */
+/** The holder gets its grant: the token that it had, or a new one above all seen tokens. */
 function* seen(queue: ModelWaitQueue, answer: LockAnswer | undefined): Generator<ModelWaitQueue> {
   const holder = queue.holder!
   if (answer === undefined) {
@@ -301,7 +301,7 @@ function* renewed(
   if (exact) yield { ...queue, holder: { ...holder, lease: exact, takeUp: undefined } }
 }
 
-/** Whether it is this holder's token; both, where nobody has seen the holder's yet. */
+/** Whether it is this holder's token; both, if no client has seen the holder's yet. */
 function heldBy(
   queue: ModelWaitQueue,
   { who, token }: { readonly who: string; readonly token: number },
@@ -331,7 +331,8 @@ function* turnEnded(
   const leaving = queue.waiters.filter(({ want }) => !isSuccess || want === 'result')
   const outcomes: Record<string, ModelOutcome> = { ...queue.outcomes }
   const kind = isSuccess ? 'completed' : 'failed'
-  for (const { who, position } of leaving) outcomes[who] = { kind, value: end.value, isTold: false, position }
+  for (const { who, position } of leaving)
+    outcomes[who] = { kind, value: end.value, isNotified: false, position }
   const waiters = queue.waiters.filter((waiter) => !leaving.includes(waiter))
   yield* handedOn({ ...free, attempt: 0, outcomes, waiters }, at)
 }

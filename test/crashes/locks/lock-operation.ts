@@ -1,6 +1,6 @@
 /**
- * One call on a wait queue and what came of it, as whoever made it saw it. `from` and `to` say in which order things were sent
- * and answered; times are of the host's clock, which the stores' leases are counted by as well.
+ * One call on a wait queue and its answer, as the caller saw it. `from` and `to` give the order of sends and answers; times
+ * are of the host's clock, by which the stores' leases count as well.
  */
 export interface LockOperation {
   readonly client: string

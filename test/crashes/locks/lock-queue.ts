@@ -23,7 +23,7 @@ export interface ModelWaitQueue {
 
 export interface ModelHolder {
   readonly who: string
-  /** Undefined while nobody has seen it. */
+  /** Undefined while no client has seen it. */
   readonly token: number | undefined
   readonly attempt: number
   readonly position: number
@@ -45,7 +45,7 @@ export interface ModelWaiter {
 export interface ModelOutcome {
   readonly kind: string
   readonly value: string | null
-  readonly isTold: boolean
+  readonly isNotified: boolean
   readonly position: number
 }
 
@@ -92,14 +92,14 @@ function boundsOf({ holder, waiters }: ModelWaitQueue): readonly number[] {
   return instants.flatMap((instant) => (instant ? [instant.min, -instant.max] : []))
 }
 
-/** The same wait queue with how it ended for somebody who was in it. A loss is told to whoever keeps asking, so it counts as told. */
+/** The same wait queue with the outcome of one waiter. A client that keeps asking gets a loss, so a loss counts as notified. */
 export function concluded(
   queue: ModelWaitQueue,
   { who, position }: { readonly who: string; readonly position: number },
   kind: string,
-  isTold = false,
+  isNotified = false,
 ): ModelWaitQueue {
-  const outcome = { kind, value: null, isTold: isTold || kind === 'lost', position }
+  const outcome = { kind, value: null, isNotified: isNotified || kind === 'lost', position }
   return { ...queue, outcomes: { ...queue.outcomes, [who]: outcome } }
 }
 
@@ -131,7 +131,7 @@ export function latest(a: Instant, b: Instant): Instant {
   return { min: Math.max(a.min, b.min), max: Math.max(a.max, b.max) }
 }
 
-/** The instant, now that somebody has named it; undefined when it cannot be that. */
+/** The instant that a call named; undefined when it contradicts the known bounds. */
 export function narrowed({ min, max }: Instant, named: number): Instant | undefined {
   if (named < min - slackMs || named > max + slackMs) return undefined
   return { min: Math.max(min, named - slackMs), max: Math.min(max, named + slackMs) }

@@ -3,8 +3,8 @@ import type { LockAnswer, LockCall, LockOperation } from './lock-operation.ts'
 /** A way to make calls: to one server or another, which may be killed meanwhile. */
 export interface LockDoor {
   /**
-   * Makes a call. `sent` is called when it goes out, and not if it cannot. Rejects with `Unanswered` when nobody knows
-   * what became of it, and with anything else when it was not sent.
+   * Makes a call. `sent` is called when it goes out. Rejects with `Unanswered` when its effect is unknown, and with any
+   * other error when it was not sent.
    */
   ask(queue: string, call: LockCall, sent: () => void): Promise<LockAnswer>
 }

@@ -1,6 +1,6 @@
 /**
- * A server of locks in a process of its own, made to be killed: it opens the store, sweeps it, and makes the calls that
- * come to it as wait queues of JSON. Started by lock-servers.ts with its options as JSON.
+ * A lock server process that is made to be killed: it opens the store, sweeps it, and makes the calls that arrive as lines
+ * of JSON. Started by lock-servers.ts with its options as JSON.
  */
 import { createServer, type Socket } from 'node:net'
 import { openLocks } from '../../conformance/locks/opening.ts'

@@ -83,7 +83,7 @@ describe('who hears everything', () => {
     )
   })
 
-  test('what is sent and was taken by nobody is refused', () => {
+  test('a sent notification that no provider took is refused', () => {
     const taken = [message(first), message(second)]
     assert.match(complaintsAbout('everything', chain, { truth: 'B', taken }), /lost: n003 of court 1 is sent/)
   })
@@ -160,7 +160,7 @@ describe('who hears by window', () => {
     assert.match(complaintsAbout('by window', heard, { baseline, truth: 'B' }), /no window held that back/)
   })
 
-  test('a venue that never changed is heard of by nobody', () => {
+  test('an unchanged venue is never notified', () => {
     assert.equal(complaintsAbout('by window', [], { baseline, truth: 'A' }), '')
     assert.match(complaintsAbout('by window', [], { baseline, truth: 'B' }), /end: court 1 is B/)
   })

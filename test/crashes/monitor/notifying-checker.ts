@@ -90,7 +90,7 @@ export function checkNotifying(evidence: NotifyingEvidence): NotifyingVerdict {
   }
   for (const { id, venueId, status } of notifications) {
     if (status === 'sent' && !firstTaken.has(id))
-      complaints.push(`lost: ${id} of ${venueId} is sent, and nobody took it`)
+      complaints.push(`lost: ${id} of ${venueId} is sent, but no receiver got it`)
     if (status === 'pending' || status === 'sending')
       complaints.push(`${id} of ${venueId} is still ${status} at the end`)
   }

@@ -85,7 +85,7 @@ async function reportOnce(turn: number): Promise<NotifyingEvent> {
   return { type: 'reported', source, changes, suppressed, failed }
 }
 
-/** Whatever is decided meanwhile is overtaken by it; and what waits for the guest is cancelled. */
+/** Decisions made meanwhile are overtaken by it, and messages that wait for the guest are cancelled. */
 async function changeRules(): Promise<void> {
   const { id } = await box.monitor.subscribe({
     name: 'guest',

@@ -16,7 +16,7 @@ export interface NotifyingProvider extends AsyncDisposable {
   readonly taken: readonly TakenMessage[]
   /** How often it did what it should not. */
   readonly faults: number
-  /** A channel of its own; one that is `mortal` refuses some messages for good. */
+  /** A separate channel; one that is `mortal` refuses some messages for good. */
   channel(name: string, kind?: 'mortal'): WebhookChannel
   /** From now on it takes everything at once. */
   calm(): void

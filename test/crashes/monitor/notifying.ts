@@ -48,7 +48,7 @@ export async function notifyThroughKills(
   const allowPrivate = ['127.0.0.0/8']
   const box = kept.use(await open(url as 'sqlite:', { namespace: 'notifying', migrate: true, allowPrivate }))
   const provider = kept.use(await startNotifyingProvider(createRandom(seed + 1)))
-  // Nobody is subscribed yet, so this is what everybody starts from.
+  // There are no subscriptions yet, so these states are the baseline for all.
   await reportHall(box, 'baseline', new Map(hallVenues.map((venueId) => [venueId, hallStates[0]])))
   const rules = await subscribeAll(box, provider)
 
@@ -58,7 +58,7 @@ export async function notifyThroughKills(
   provider.calm()
   await drain(box, crew, provider)
   const ends = await readEnds(box)
-  // What died while there was nobody to report is notified with the next report.
+  // A message that died while no process reported is notified with the next report.
   await reportHall(
     box,
     'afterwards',
@@ -193,7 +193,7 @@ async function harm(
   return { kills, stops, leave: () => leave(senders) }
 }
 
-/** Until nothing is on its way and nobody is to look again. */
+/** Until no message is in delivery and no check is pending. */
 async function drain(box: Box, crew: Crew, { taken }: NotifyingProvider): Promise<void> {
   let [heard, heardAt] = [taken.length, Date.now()]
   for (; ; await sleep(50)) {

@@ -89,15 +89,18 @@ describe('at least once', () => {
 
   test('a late end that took is refused, and one that was lost is good', () => {
     const taken = [claimed(first, 0), claimed(second, 500), ...ended(first, 600)]
-    assert.match(complaintsAbout(taken), /G5: .* whose end was taken all the same/)
+    assert.match(complaintsAbout(taken), /G5: .* whose end was still accepted/)
     assert.equal(complaintsAbout(claimed(first, 0), claimed(second, 500), ended(first, 600, false)), '')
     const afterLease = ended(first, leaseMs + 10)
     assert.match(complaintsAbout(claimed(first, 0, false), afterLease), /G5: 1.* ended after its lease/)
     assert.equal(complaintsAbout(claimed(first, 0, true), afterLease), '')
   })
 
-  test('a result that nobody had, or that another replaced, is refused', () => {
-    assert.match(complaintsAbout(claimed(first, 0), answered(first, 10)), /G2: the result 1.* nobody had it/)
+  test('a result that no claimer had, or that another replaced, is refused', () => {
+    assert.match(
+      complaintsAbout(claimed(first, 0), answered(first, 10)),
+      /G2: the result 1.* no claimer had it/,
+    )
     const replaced = [claimed(first, 0), ending(first, 399), claimed(second, 500), ...ended(second, 510)]
     assert.match(complaintsAbout(replaced, answered(first, 600)), /G2: the result 1.* after that of 2/)
   })
@@ -116,7 +119,7 @@ describe('at least once', () => {
   })
 })
 
-test('what is kept for a while may be run after it, and not before', () => {
+test('an operation may run again after its result expired, not before', () => {
   const { claimed, ended } = claimer('short-1')
   const { keepMs } = termsOf('short-1')
   const done = [claimed(first, 0), ...ended(first, 10)]

@@ -2,9 +2,9 @@
  * Decides from what claimers wrote down whether guards kept their promises. A pure function: every complaint names the
  * promise and the key.
  *
- * - G1: while one has reason to believe that a key is its own, nobody else is granted it; and tokens rise.
- * - G2: after `done` nobody runs the key for as long as that is kept, and everybody is answered the result.
- * - G3: who dies with a claim keeps the key for its lease and no longer; at most once, for ever.
+ * - G1: while a claimer may believe that it holds a key, no other claimer is granted it; and tokens rise.
+ * - G2: after `done`, no claimer runs the key while the result is kept, and every claimer gets the result.
+ * - G3: a claimer that dies keeps the key for its lease and no longer; at most once: for ever.
  * - G5: an end that comes after another was granted the key is refused; at least once, also one after the lease.
  *
  * A step takes effect somewhere between the call and its answer, so only what is true of every such instant is held
@@ -101,7 +101,7 @@ function checkPair(before: Run, run: Run): readonly string[] {
     complaints.push(`G3: ${names}, whose lease had not ended`)
   if (mode === 'at-most-once' && !(wasEnding && ending.end === 'failed'))
     complaints.push(`G3: ${names}, though it is to be run at most once`)
-  if (ended?.took && ending!.t > grantedAt) complaints.push(`G5: ${names}, whose end was taken all the same`)
+  if (ended?.took && ending!.t > grantedAt) complaints.push(`G5: ${names}, whose end was still accepted`)
   const isDone = ended?.took && ended.end === 'done'
   if (isDone && askedAt > ended.t && grantedAt < ending!.t + keepMs - slackMs)
     complaints.push(`G2: ${names}, who had done it`)
@@ -115,7 +115,7 @@ function checkAnswer(
   if (status !== 'done') return []
   const author = runs.find(({ claimed }) => claimed.token === result)
   if (author?.ending?.end !== 'done' || author.ending.t > t)
-    return [`G2: the result ${result} was answered, and nobody had it`]
+    return [`G2: the result ${result} was answered, but no claimer had it`]
   const later = runs.find(
     ({ claimed, ended }) =>
       ended?.took && ended.end === 'done' && ended.t < askedAt && numberOf(claimed.token) > numberOf(result!),
@@ -134,7 +134,7 @@ function checkLast({ t, key, status, result }: EventOf<'last'>, runs: readonly R
   }
   if (status === 'running') return ['G3: it is running though all leases have ended']
   if (status === 'done' && !runs.some(({ claimed }) => claimed.token === result))
-    return [`G2: at last the result is ${result}, which nobody had`]
+    return [`G2: at last the result is ${result}, which no claimer had`]
   if (mode === 'at-least-once') return status === 'stuck' ? ['G3: it is stuck, and may be run again'] : []
   const last = runs.at(-1)
   const mustBeStuck = last !== undefined && last.ending === undefined

@@ -59,7 +59,7 @@ export type GuardEvent = { readonly t: number; readonly key: string } & (
       readonly status: 'running' | 'done' | 'stuck'
       readonly result: string | undefined
     }
-  /** What was answered when nobody claimed any more and all leases had ended. */
+  /** The final answer, after the last claim and the end of all leases. */
   | { readonly type: 'last'; readonly status: string; readonly result: string | undefined }
   | { readonly type: 'error'; readonly error: string }
 )

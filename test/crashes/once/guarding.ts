@@ -1,7 +1,6 @@
 /**
- * Claimers of the same keys, which are killed with -9 while they hold some, or stopped for longer than their leases.
- * Nobody may run a key that another has or has done, and whatever the dead held is free again after its lease, or stuck
- * where that was chosen.
+ * Claimers of the same keys are killed with -9 while they hold some, or stopped for longer than their leases. No claimer
+ * may run a key that another holds or has done. A dead claimer's keys are free after its lease, or stuck in that mode.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

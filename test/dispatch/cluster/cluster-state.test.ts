@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { type ClusterChange, ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
 import type { FleetKind, FleetStore } from '../../../src/dispatch/cluster/fleet-store.ts'
-import { anyKind } from '../../../src/dispatch/matching/demand-kind.ts'
+import { anyKind } from '../../../src/dispatch/tasks/task-document.ts'
 import { obliging, openStore, type Store, until } from '../service/stage.ts'
 import { connect, ended, startServer, startServers } from './stage.ts'
 

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { Balancing, type BalancingParts } from '../../../src/dispatch/cluster/balancing.ts'
 import { ClaimKinds, type ClaimKindsParts } from '../../../src/dispatch/cluster/claim-kinds.ts'
 import { ClusterDemands } from '../../../src/dispatch/cluster/cluster-demands.ts'
-import { type ClusterChange, ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
+import { ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
 import { type FleetStore, fleetTopic } from '../../../src/dispatch/cluster/fleet-store.ts'
 import { MemoryFleet } from '../../../src/storage/memory/fleet.ts'
 import { obliging, openStore, type Store, until } from '../service/stage.ts'
@@ -64,7 +64,7 @@ test('a wish whose row was taken away while its task waits is written again, and
   await ended(servers.last, taskId)
 })
 
-test('whoever submits after a row has gone writes it again', async () => {
+test('a submit after a row has gone writes it again', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 2)
   await connect(servers.last, { services: { nmt: 4 }, onTask: obliging })
@@ -175,8 +175,7 @@ test('a wish that just came is looked at alone', async () => {
     wake: () => undefined,
     servers: { others: ['other'], isFirst: false },
     ownNodes: { ids: () => ['n1'], get: () => ({ isGone: false, doc: { epoch: 1 } }) },
-    settings: { isOpen: () => true },
-    suitability: {
+    settings: {
       couldDo() {
         looks += 1
         return true
@@ -199,57 +198,12 @@ test('a wish that just came is looked at alone', async () => {
   assert.equal(looks, before + 1)
 })
 
-test('what nobody else can do, or has free slots for, is looked at again when there are news only', async () => {
-  let listener: (change: ClusterChange) => void = () => undefined
-  let nowMs = 0
-  const news = () => listener({ kind: 'server', key: 's', version: 1, row: undefined })
-  const looked: string[] = []
-  const yielded: unknown[] = []
-  const kinds = { generation: 1, resting: [], rest: () => undefined }
-  const capacity = { able: { free: 0, size: 0, isAble: true }, unable: { free: 0, size: 0, isAble: false } }
-  const balancing = new Balancing({
-    kinds,
-    cluster: { onChange: (each: typeof listener) => (listener = each) },
-    demands: { canBeFound: () => true },
-    ownNodes: { values: () => [] },
-    fleet: {
-      async capacity({ kind }: { kind: keyof typeof capacity }) {
-        looked.push(kind)
-        return capacity[kind]
-      },
-    },
-    waiting: () =>
-      (['able', 'unable'] as const).map((kind) => ({
-        ...{ kind, waiting: 3, hasCapacity: false },
-        asked: { service: 'nmt', uses: { nmt: 1 }, requires: [] },
-      })),
-    post: (command: unknown) => yielded.push(command) > 0,
-    monotonicMs: () => (nowMs += 10_000),
-    onTrouble: assert.ifError,
-  } as unknown as BalancingParts)
-  const look = async () => {
-    looked.length = 0
-    await balancing.look()
-    return looked
-  }
-  assert.deepEqual(await look(), ['able', 'unable'])
-  assert.deepEqual(await look(), [])
-  news()
-  assert.deepEqual(await look(), ['able'])
-  kinds.generation += 1
-  capacity.unable = { free: 2, size: 2, isAble: true }
-  news()
-  assert.deepEqual(await look(), ['able', 'unable'])
-  assert.deepEqual(yielded, [{ kind: 'yield', demand: 'unable', count: 3 }])
-})
-
-test('a task is not given up while nobody else could find its kind', async () => {
+test('a task is not yielded while no other server could find its kind', async () => {
   const learned: string[] = []
   const balancing = new Balancing({
-    kinds: { generation: 1, resting: [] },
-    cluster: { onChange: () => undefined },
+    kinds: { resting: [] },
     demands: { canBeFound: () => false, learn: ({ kind }: { kind: string }) => void learned.push(kind) },
-    fleet: { capacity: async () => assert.fail('nobody is looked for') },
+    fleet: { capacity: async () => assert.fail('no capacity is looked for') },
     waiting: () => [
       { kind: 'k', waiting: 1, hasCapacity: false, asked: { service: 'k', uses: { k: 1 }, requires: [] } },
     ],
@@ -273,7 +227,7 @@ test('a task whose wish has no place in the cluster state goes to where a node f
   await using servers = await startServers(store, 2)
   const { taskId } = await servers.last.submit({ service: 'nmt', uses: { nmt: 2 } })
   const holder = () => servers.all.find(({ dispatch }) => dispatch.counts().waiting === 1)
-  await until('somebody holds it', holder)
+  await until('a server holds it', holder)
   const other = servers.all.find((server) => server !== holder())!
   await connect(other.dispatch, { services: { nmt: 2 }, onTask: obliging })
   await ended(servers.last, taskId)

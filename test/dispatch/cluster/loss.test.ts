@@ -148,7 +148,7 @@ test('a process that slept puts nothing back that was removed meanwhile', async 
   assert.equal(cluster.rows('cordon').size, 0)
 })
 
-test('a store that counts from below again takes a node from nobody, and keeps it with nobody who lost it', async () => {
+test('a store that counts from a lower version again takes no node away, and leaves none with a server that lost it', async () => {
   await using before = await openStore('memory')
   await using after = await openStore('memory')
   let { fleet } = before.backend

@@ -77,7 +77,7 @@ test('who only submits is turned away while too many wait, and not for what wait
   await using store = await openStore('memory')
   await using box = createDispatch({ ...store.backend, remoteWakeUps: false }, { policy: { maxWaiting: 2 } })
   await tell(store, 50, 60_000)
-  // A wish of which nobody knew is looked for in the cluster state.
+  // A new demand is looked up in the cluster state.
   await box.submit({ service: 'nmt' })
   await assert.rejects(box.submit({ service: 'nmt' }), { code: 'too_many' })
   await tell(store, 0, 60_000)
@@ -92,7 +92,7 @@ test('who only submits counts on no server whose lease is over', async () => {
   await until('its lease is over', () => isTaken(box))
 })
 
-test('a server whose name another one has says so and goes on under a name of its own', async () => {
+test('a server whose name another live server has reports it and goes on under a new name', async () => {
   await using store = await openStore('memory')
   await using one = await startServer(store, 'same')
   await until(
@@ -115,7 +115,7 @@ test('a server whose name another one has says so and goes on under a name of it
   )
 })
 
-test('a node with tasks that nobody has looked up yet is shown as closed, also to other servers', async () => {
+test('a node with tasks that were not looked up yet is shown as closed, also to other servers', async () => {
   await using store = await openStore('memory')
   const { jobs } = store.backend
   const slow = Promise.withResolvers<void>()
@@ -140,7 +140,7 @@ test('a node with tasks that nobody has looked up yet is shown as closed, also t
   )
 })
 
-test('there are only so many cordons', async () => {
+test('the number of cordons is bounded', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 1)
   new FakeNode(servers.first, { nodeId: 'n' })

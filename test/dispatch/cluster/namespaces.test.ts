@@ -8,7 +8,7 @@ import { test } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'
 import { until } from '../service/stage.ts'
 
-test('a server sees to tasks also in a namespace that nobody has asked for since it started', async () => {
+test('a server dispatches tasks also in a namespace that no request has named since it started', async () => {
   const file = join(tmpdir(), `namespaces-${createId()}.db`)
   try {
     await using quiet = await open(`sqlite:${file}`, { namespace: 'quiet' })

@@ -40,7 +40,7 @@ export function tellProgress(engine: string, open: () => Promise<Shared & AsyncD
     }
     await until('it is told', () => percentTold(seen.at(-1)) === 30)
     assert.ok(performance.now() - began < 4_000, 'far sooner than by any lease')
-    // Where time is dear, the pace of the words that follow is left to the tests of its own file.
+    // The pace of later progress is tested in task-progress.test.ts.
     const follows = engine === 'memory' ? [60] : []
     for (const percent of follows) {
       node.say({ type: 'task.progress', taskId, attempt, percent, note: null })

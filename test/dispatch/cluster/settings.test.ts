@@ -6,7 +6,7 @@ import { connect, ended, startServer } from './stage.ts'
 
 for (const engine of engines) tellSettings(engine, () => openStore(engine))
 
-test('a cluster state that hangs holds up nodes that come, and nobody else', async () => {
+test('a cluster state that hangs holds up new nodes, and nothing else', async () => {
   await using store = await openStore('memory')
   const backend = await store.again()
   const hang = Promise.withResolvers<void>()
@@ -35,7 +35,7 @@ test('a cluster state that hangs holds up nodes that come, and nobody else', asy
   const back = await connect(dispatch, { instanceId: 'i', services: { nmt: 5 }, onTask: obliging })
   await ended(dispatch, (await dispatch.submit({ service: 'nmt' })).taskId)
   assert.equal(back.tasks.length, 1)
-  // A wish that nobody had before waits a moment for the cluster state, and goes out all the same.
+  // A new demand waits a moment for the cluster state, then the task is assigned without it.
   await ended(dispatch, (await dispatch.submit({ service: 'nmt', priority: 9, uses: { nmt: 2 } })).taskId)
   assert.equal(late.heard('welcome'), 0)
   await until('it is sent away', () => late.closedWith === 1013, 15_000)

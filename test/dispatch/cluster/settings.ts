@@ -63,8 +63,8 @@ export function tellSettings(engine: string, open: () => Promise<Shared & AsyncD
       await until('it is forgotten', () => servers.last.node('n1') === undefined)
       await servers.last.uncordon('n1')
       await assert.rejects(servers.last.uncordon('n1'), { code: 'not_found' })
-      await assert.rejects(servers.last.cordon('nobody'), { code: 'not_found' })
-      await assert.rejects(servers.last.drain('nobody'), { code: 'not_found' })
+      await assert.rejects(servers.last.cordon('unknown'), { code: 'not_found' })
+      await assert.rejects(servers.last.drain('unknown'), { code: 'not_found' })
     })
 
     test(`${where}: a pool that is defined at one server counts at all, and is gone from all when it is removed`, async () => {

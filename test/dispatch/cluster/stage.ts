@@ -36,7 +36,7 @@ export type Shared = Pick<Store, 'backend' | 'again'>
 
 const quick: DispatchOptions = { closedGraceMs: 300, pollMs: 50 }
 
-/** Starts so many; resolves when they work and are in the cluster state. */
+/** Starts `count` servers; resolves when they work and are in the cluster state. */
 export async function startServers(
   store: Shared,
   count: number,

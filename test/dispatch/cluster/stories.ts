@@ -22,7 +22,7 @@ export function tellStories(engine: string, open: () => Promise<Shared & AsyncDi
       assert.deepEqual([task?.output, task?.nodeId], [{ by: 'n1', got: 7 }, 'n1'])
     })
 
-    test(`${where}: tasks of a wish that is not plain find their node, also when nobody has it yet`, async () => {
+    test(`${where}: tasks with requirements find their node, also when the demand is new`, async () => {
       await using store = await open()
       await using servers = await startServers(store, count)
       const ask = {

@@ -21,7 +21,7 @@ function nodeOptions(more: Partial<ConnectNodeOptions> = {}): ConnectNodeOptions
   }
 }
 
-/** Where nobody listens. */
+/** An address where no server listens. */
 async function emptyUrl(): Promise<string> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -109,9 +109,9 @@ test('lists that are none are refused, and secrets in them are not repeated', as
       return true
     })
   }
-  const nobody = connectNode([await emptyUrl(), await emptyUrl()], nodeOptions({ connectMs: 200 }))
+  const lost = connectNode([await emptyUrl(), await emptyUrl()], nodeOptions({ connectMs: 200 }))
   await assert.rejects(
-    nobody,
+    lost,
     (error) => isSignalboxError(error, 'timeout') && /127.*, ws:.*127/.test(error.message),
   )
 })

@@ -428,7 +428,7 @@ test('a server that has vanished without a word is noticed, and another connecti
   const lost = await within(5_000, 'the loss', node.events.once('disconnected'))
   assert.match(lost.reason, /did not answer/)
   await nthOf(stage, 1)
-  // And one that is heard is kept, though nobody has anything to say.
+  // A node that answers pings is kept, though no frames are sent.
   await stage.connections.until(
     'heartbeats',
     () => framesOf(stage.connections.nodes[1]!, 'heartbeat').length > 8,
@@ -517,7 +517,7 @@ test('it ends when another instance took over, when its token counts no more, or
   }
 })
 
-test('a first connection that cannot be is told why: no token, nobody there, or no welcome in time', async () => {
+test('a first connection that fails says why: no token, no server, or no welcome in time', async () => {
   await using stage = await gatewayStage()
   await assert.rejects(connectNode(stage.url, nodeOptions({ token: undefined })), (error) =>
     isSignalboxError(error, 'unauthorized'),
@@ -535,7 +535,7 @@ test('a first connection that cannot be is told why: no token, nobody there, or 
     await Promise.all([
       assert.rejects(refused((plain.address() as AddressInfo).port), {
         code: 'timeout',
-        message: /do not become WebSockets.*Upgrade and Connection/,
+        message: /does not open WebSockets.*Upgrade and Connection/,
       }),
       assert.rejects(refused(port), { code: 'timeout', message: /The last problem: .*cannot be reached/ }),
     ])
@@ -594,7 +594,7 @@ test('what no server would take is refused before anything is connected or chang
   assert.deepEqual((await nthOf(stage, 1)).hello.labels, { region: 'us' })
 })
 
-test('a server that is cut again and again loses no result, and no task runs twice', async () => {
+test('a server whose connections are cut repeatedly loses no result, and no task runs twice', async () => {
   await using stage = await gatewayStage()
   const runs = new Map<string, number>()
   const total = 200

@@ -108,7 +108,7 @@ export interface GatewayStage extends AsyncDisposable {
   open(options?: { token?: string; autoPong?: boolean }): Promise<Peer>
 }
 
-/** A client without manners of its own. */
+/** A client that sends exactly what it is given. */
 export interface Peer {
   readonly ws: WebSocket
   readonly heard: ServerFrame[]
@@ -237,7 +237,7 @@ function peerOf(ws: WebSocket): Peer {
       }
       return within(10_000, 'a frame', wait())
     },
-    // From when somebody waits for it: of those that nobody waits for, the deadline would come during another test.
+    // The deadline starts with the wait: otherwise it could pass during another test.
     get closed() {
       return within(20_000, 'the end of the socket', closed)
     },

@@ -186,7 +186,7 @@ test('a result that no store could keep is the failure of its task, once and for
   }
 })
 
-test('whoever sends mostly nonsense is closed', async () => {
+test('a node that sends mostly malformed frames is closed', async () => {
   await using stage = await gatewayStage()
   const peer = await stage.open()
   peer.hello()
@@ -317,7 +317,7 @@ test('a token that is bound to nodes connects as these, and is told why when it 
   )
 })
 
-test('what a node says goes to the session of its own hello, whatever ids it names', async () => {
+test('frames of a node go to the session that its hello began, whatever ids they name', async () => {
   await using stage = await gatewayStage()
   const [one, two] = [await stage.open(), await stage.open()] as [Peer, Peer]
   one.hello('one')
@@ -337,7 +337,7 @@ test('what a node says goes to the session of its own hello, whatever ids it nam
   assert.equal('nodeId' in stage.connections.nodes[1]!.frames[0]!, false)
 })
 
-test('the dispatcher may close a node with a code of its own', async () => {
+test('the dispatcher may close a node with its own close code', async () => {
   await using stage = await gatewayStage()
   const peer = await stage.open()
   peer.hello()
@@ -348,7 +348,7 @@ test('the dispatcher may close a node with a code of its own', async () => {
   assert.deepEqual(await peer.closed, { code: 4409, reason: 'superseded' })
 })
 
-test('a frame handler that throws closes the connection of its own node only', async () => {
+test('a frame handler that throws closes only the connection of its node', async () => {
   await using stage = await gatewayStage()
   stage.connections.onFrame = (node) => {
     if (node.hello.nodeId === 'one') throw new Error('planted')
@@ -435,7 +435,7 @@ test('fragments without end, messages too large and messages never finished end 
     assert.equal(await flood.closeCode(), 1008)
 
     const oversize = await rawNode(stage.port)
-    // Only the head says how much it will be; nobody waits for it.
+    // The head announces the size; the server does not wait for the rest.
     oversize.socket.write(Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0]))
     assert.equal(await oversize.closeCode(), 1009)
 

@@ -61,7 +61,7 @@ async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): P
   return stage
 }
 
-test('a hello that nobody answered in time takes no node from the server that it went to afterwards', async () => {
+test('a hello that was not answered in time takes no node from the server that it went to afterwards', async () => {
   await using store = await openStore('memory')
   const { fleet } = store.backend
   const gate = Promise.withResolvers<void>()

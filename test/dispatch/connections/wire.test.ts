@@ -18,7 +18,7 @@ function connect(stage: Stage, more: Partial<ConnectNodeOptions> = {}) {
   })
 }
 
-/** Asks until it is so; for what has no event of its own. */
+/** Asks until it is so, where there is no event to wait for. */
 async function eventually(what: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
   const wait = async () => {
     while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20))
@@ -36,7 +36,7 @@ const watch = async (client: ReturnType<typeof createClient>, taskId: string) =>
   return events
 }
 
-test('nodes that are connected are counted by status, and nobody asks for dispatch by looking', async () => {
+test('connected nodes are counted by status, and a look at the counts does not start dispatch', async () => {
   await using stage = await serving()
   const counted = async () => {
     const { body } = await stage.ask('GET', '/metrics')
@@ -101,7 +101,7 @@ test('a task submitted over HTTP is done by a node over WebSocket, and its strea
   assert.deepEqual(last.type === 'completed' && last.output, { service: 'nmt', got: { text: 'hi' } })
   const { body: metrics } = await stage.ask('GET', '/metrics')
   assert.match(metrics, /^signalbox_dispatch_seconds_count\{namespace="default"\} 1$/m)
-  assert.match(metrics, /^signalbox_dispatch_seconds_bucket\{namespace="default",le="60"\} 1$/m)
+  assert.match(metrics, /^signalbox_dispatch_seconds_bucket\{le="60",namespace="default"\} 1$/m)
   const task = await client.dispatch.task(taskId)
   assert.deepEqual(
     [task.status, task.attempt, task.nodeId, task.output],

@@ -5,7 +5,7 @@ import type {
   NodeLink,
   NodeSession,
   ServerFrame,
-} from '../../../src/dispatch/connections/node-link.ts'
+} from '../../../src/dispatch/connections/node-connection.ts'
 import type { Dispatch } from '../../../src/dispatch/tasks/task.ts'
 import { createNumbers } from '../../support/random.ts'
 import { startServers } from '../cluster/stage.ts'
@@ -13,7 +13,7 @@ import { openStore, until } from '../service/stage.ts'
 
 /**
  * A node that wanders from server to server with what it runs, as one does whose connections break. It counts what it
- * really has at work, whoever gave it.
+ * really runs, whichever server assigned it.
  */
 class Wanderer {
   readonly nodeId: string

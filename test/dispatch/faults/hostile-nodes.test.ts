@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
-import { offeringOf, Suitability } from '../../../src/dispatch/matching/suitability.ts'
 import { connect, ended, type Servers, startServers } from '../cluster/stage.ts'
 import { obliging, openStore, until } from '../service/stage.ts'
 
@@ -51,7 +50,7 @@ test('nodes, services, tags, labels and pools may be called like what every obje
   assert.deepEqual(troubles(servers), [])
 })
 
-test('what a node has inherited is not what a task asks for, and asking for it stops nobody', async () => {
+test('properties that every object inherits are no tags, and asking for them stops no other task', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 2)
   const node = await connect(servers.first, { services: { nmt: 4 }, onTask: obliging })
@@ -66,7 +65,7 @@ test('what a node has inherited is not what a task asks for, and asking for it s
       vain.push((await servers.last.submit({ service: 'nmt', requires })).taskId)
     }
   }
-  await until('somebody holds them', () => servers.first.counts().waiting === vain.length)
+  await until('a server holds them', () => servers.first.counts().waiting === vain.length)
   const late = await connect(servers.first, { nodeId: 'late', services: { asr: 1 }, onTask: obliging })
   for (const service of ['nmt', 'asr']) {
     const { taskId } = await servers.last.submit({ service })
@@ -77,7 +76,7 @@ test('what a node has inherited is not what a task asks for, and asking for it s
   assert.deepEqual(troubles(servers), [])
 })
 
-test('rows that nobody can make sense of stop nobody', async () => {
+test('rows that cannot be decoded stop no server', async () => {
   await using store = await openStore('memory')
   const { fleet } = store.backend
   await using servers = await startServers(store, 2)
@@ -119,14 +118,4 @@ test('one who cannot bear a row keeps neither the others from it nor the cluster
   }
   assert.deepEqual(told, ['bad', 'good', 'bad too', 'good too'])
   assert.equal(troubles.length, 2)
-})
-
-test('a node whose labels change all the time takes no more memory than any other', () => {
-  const suitability = new Suitability(() => new Map())
-  const wish = { kind: 'k', uses: { nmt: 1 }, requires: [{ label: 'turn', gte: 10 }] }
-  for (let turn = 0; turn < 10_000; turn += 1) {
-    const offering = offeringOf([{ name: 'nmt', slots: 1, tags: {} }], { turn })
-    assert.equal(suitability.couldDo(wish, offering), turn >= 10)
-    assert.ok(suitability.size <= 4_096)
-  }
 })

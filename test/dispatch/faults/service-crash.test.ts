@@ -76,7 +76,7 @@ for (const engine of engines) {
       node.finish(node.tasks[0]!)
       await stopped
       assert.equal(node.heard('task.settled'), 1)
-      // The slot that it freed went to nobody.
+      // The freed slot was given to no task.
       assert.equal(node.tasks.length, 2)
       assert.equal(node.heard('task.cancel', node.tasks[1]!.taskId), 1)
       assert.equal(node.closedWith, 1001)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { ServerFrame } from '../../../src/dispatch/connections/node-link.ts'
+import type { ServerFrame } from '../../../src/dispatch/connections/node-connection.ts'
 import type { Dispatch } from '../../../src/dispatch/tasks/task.ts'
 import { createNumbers } from '../../support/random.ts'
 import { engines, FakeNode, openStore, startDispatch, until } from '../service/stage.ts'

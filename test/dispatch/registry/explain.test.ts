@@ -1,14 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { explain, explainSteps, Snapshot } from '../../../src/dispatch/index.ts'
+import { type Explanation, explainSteps, Snapshot } from '../../../src/dispatch/index.ts'
 import { all, none, only, Stage } from './fixtures.ts'
 
-function explained(stage: Stage, taskId: string): ReturnType<typeof explain> {
+function explained(stage: Stage, taskId: string): Explanation {
   const snapshot = new Snapshot()
   const pages = Array.from({ length: stage.registry.pageCount }, (_, number) => number)
   snapshot.publish(stage.registry, pages, 1)
   const { spec } = stage.registry.task(taskId)!
-  return explain({ spec, nodes: snapshot.nodes(), rules: stage.registry.rules, now: stage.now })
+  const source = { spec, nodes: snapshot.nodes(), rules: stage.registry.rules, now: stage.now }
+  const steps = explainSteps(source)
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
 }
 
 test('a waiting task is explained: how many nodes fail which requirement, the nearest misses, and what would wake it', () => {

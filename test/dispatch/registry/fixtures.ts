@@ -83,7 +83,7 @@ export class Stage {
   }
 
   submit(taskId: string, parts: Partial<TaskSpec> = {}): readonly Effect[] {
-    return this.do({ kind: 'submit', task: this.spec(taskId, parts), admitted: false })
+    return this.do({ kind: 'submit', task: this.spec(taskId, parts) })
   }
 
   spec(taskId: string, parts: Partial<TaskSpec> = {}): TaskSpec {

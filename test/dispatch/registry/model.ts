@@ -32,7 +32,7 @@ export interface ModelNode {
   seq: number
   leases: Map<string, ModelLease>
   rests: Map<string, number>
-  /** Listed by it and not looked up yet: nobody may be sent to it. */
+  /** Listed by it and not looked up yet: no task may be sent to it. */
   unsure: Set<string>
   /** Not looked up in time: no longer held against it. */
   unanswered: Set<string>
@@ -46,7 +46,7 @@ export interface ModelNode {
 export interface ModelTask {
   spec: TaskSpec
   /** Yielded: with another server, which may send it back. */
-  state: 'open' | 'requeued' | 'yielded' | 'ended' | 'refused'
+  state: 'open' | 'requeued' | 'yielded' | 'ended'
   live: { nodeId: string; epoch: number } | null
 }
 
@@ -263,9 +263,6 @@ export class Model {
         task.live = null
         return
       }
-      case 'refused':
-        this.tasks.get(effect.taskId)!.state = 'refused'
-        return
       case 'handBack': {
         const task = this.tasks.get(effect.taskId)!
         assert.equal(task.state, 'open')
@@ -318,7 +315,7 @@ export class Model {
   refuse(node: ModelNode, spec: TaskSpec): string | null {
     if (node.status !== 'ready') return `it is ${node.status}`
     if (node.draining) return 'it drains'
-    if (node.unsure.size > 0) return 'nobody knows how much of it is taken'
+    if (node.unsure.size > 0) return 'it is unknown how many of its slots are taken'
     if (this.cordons.has(`${node.nodeId}/`)) return 'it is cordoned'
     for (const term of spec.requires) {
       if (!holds(term, node.services, node.labels, this.rules)) return `${JSON.stringify(term)} does not hold`

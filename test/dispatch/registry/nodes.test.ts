@@ -149,7 +149,7 @@ test('a node that reports too much load gets no work until it reports less', () 
   assert.deepEqual(assigned(stage.beat('n', { cpu: 0.5 })), ['t'])
 })
 
-test('services and labels change without a reconnect, and whoever waited for them is served', () => {
+test('services and labels change without a reconnect, and tasks that waited for them are served', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.submit('a')

@@ -15,7 +15,7 @@ function arrive(stage: Stage, slots: number, running: readonly string[]): readon
   return stage.hello('n', { asr: slots }, {}, { running })
 }
 
-test('a node that runs what nobody knows gets no work until that is looked up, and then only what it has free slots for', () => {
+test('a node that runs unknown tasks gets no work until they are looked up, and then only what fits its free slots', () => {
   const stage = new Stage()
   const effects = arrive(stage, 3, ['strange', 'other'])
   assert.deepEqual(
@@ -207,7 +207,7 @@ test('a draining node is drained when its orphan tasks are gone too', () => {
   only(stage.beat('n', { running: [], countedSeq: 0 }), 'drained')
 })
 
-test('nobody is served on a node that is kept free for him while nobody knows what it runs', () => {
+test('no task is served on a node that is kept free for it while it is unknown what the node runs', () => {
   const stage = new Stage({ holdAfterMs: 100, acceptMs: 0 })
   stage.node('n', { asr: 2 })
   stage.submit('small')

@@ -5,7 +5,7 @@ import { assigned, none, Stage } from './fixtures.ts'
 
 const automatic = (pools: readonly PoolView[]) => pools.filter(({ name }) => name === null)
 
-test('nodes with the same capabilities share a pool, whatever their slots and the labels that nobody asks for', () => {
+test('nodes with the same capabilities share a pool, whatever their slots and the labels that no task asks for', () => {
   const stage = new Stage()
   for (let i = 0; i < 50; i += 1) stage.node(`n${i}`, { asr: 1 + (i % 5) }, { host: `host-${i}` })
   stage.node('other', { asr: 1, tts: 1 })
@@ -17,14 +17,11 @@ test('nodes with the same capabilities share a pool, whatever their slots and th
   )
 })
 
-test('a label that is asked for the first time is told apart from then on; until then nobody is placed wrongly', () => {
+test('pools distinguish a label from its first request on; until then no task is placed wrongly', () => {
   const stage = new Stage()
   for (let i = 0; i < 200; i += 1) stage.node(`n${i}`, { asr: 1 }, { host: `host-${i}` })
   const requires = [{ not: { label: 'host', in: Array.from({ length: 199 }, (_, i) => `host-${i}`) } }]
-  const first = stage.registry.apply(
-    { kind: 'submit', task: stage.spec('t', { requires }), admitted: false },
-    stage.now,
-  )
+  const first = stage.registry.apply({ kind: 'submit', task: stage.spec('t', { requires }) }, stage.now)
   none(first, 'assign')
   const placed = runSlices(stage, first).filter(({ kind }) => kind === 'assign')
   assert.deepEqual(
@@ -39,10 +36,7 @@ test('a new requirement is matched with many pools piece by piece, and its task 
   stage.submit('any')
   for (const model of ['m39', 'm0', 'm20']) {
     const task = stage.spec(model, { requires: [{ service: 'asr', where: { model } }] })
-    const effects = runSlices(
-      stage,
-      stage.registry.apply({ kind: 'submit', task, admitted: false }, stage.now),
-    )
+    const effects = runSlices(stage, stage.registry.apply({ kind: 'submit', task }, stage.now))
     assert.deepEqual(assigned(effects), [model])
     assert.equal(stage.registry.task(model)!.nodeId, `n${model.slice(1)}`)
   }
@@ -95,9 +89,7 @@ test('a rebuild goes in slices while tasks are placed, nodes come, go and change
         stage.now,
       )
       assert.deepEqual(
-        assigned(
-          stage.registry.apply({ kind: 'submit', task: stage.spec('during'), admitted: false }, stage.now),
-        ),
+        assigned(stage.registry.apply({ kind: 'submit', task: stage.spec('during') }, stage.now)),
         ['during'],
       )
     }

@@ -3,14 +3,13 @@ import assert from 'node:assert/strict'
 import {
   type Command,
   type Effect,
-  EffectDigest,
-  type LogEntry,
   Registry,
   type RegistryPolicy,
   type ServiceOffer,
   type TaskSpec,
   type Term,
 } from '../../../src/dispatch/index.ts'
+import { EffectDigest, type LogEntry } from './event-log.ts'
 import { keyOf, Model, type ModelNode } from './model.ts'
 
 const names = ['asr', 'nmt', 'tts'] as const
@@ -21,6 +20,8 @@ export class Walk {
   readonly registry: Registry
   readonly model: Model = new Model()
   readonly log: LogEntry[] = []
+  /** Submits that kept to the bound on waiting tasks. */
+  refusedCount = 0
   readonly digest: EffectDigest = new EffectDigest()
   now = 1_000
   #state: number
@@ -226,13 +227,17 @@ export class Walk {
     }
   }
 
+  /** A durable task comes in whatever waits; a caller that asks first keeps to the bound. */
   submit(): void {
-    this.do({ kind: 'submit', task: this.spec(), admitted: this.random() < 0.5 })
+    const task = this.spec()
+    if (this.random() < 0.5 || this.registry.admission(task.tenant) === null)
+      this.do({ kind: 'submit', task })
+    else this.refusedCount += 1
   }
 
   resubmit(): void {
     const spec = this.#again.shift()
-    if (spec !== undefined) this.do({ kind: 'submit', task: spec, admitted: true })
+    if (spec !== undefined) this.do({ kind: 'submit', task: spec })
   }
 
   live(): readonly ModelNode[] {
@@ -341,7 +346,7 @@ export class Walk {
     }
   }
 
-  /** Words that nobody should listen to: old attempts, other nodes' tasks, unknown ones, old epochs. */
+  /** Frames that must not count: old attempts, other nodes' tasks, unknown ones, old epochs. */
   lie(): void {
     const node = this.pick([...this.model.nodes.values()])
     const taskId = `t${1 + Math.floor(this.random() * (this.#taskNumber + 3))}`
@@ -365,10 +370,10 @@ export class Walk {
     const given = this.#handedBack - before
     assert.ok(given <= count, 'no more are given up than were asked for')
     const left = [...this.registry.waitingKinds()].find((each) => each.kind === kind)
-    assert.ok(given === count || left === undefined, 'fewer are given up only when nobody is left')
+    assert.ok(given === count || left === undefined, 'fewer are handed back only when none is left')
   }
 
-  /** Somebody found out what a node runs; some answers never come. */
+  /** A lookup of what a node runs is answered; some answers never come. */
   answerLookup(): void {
     const question = this.#lookups.shift()
     if (question === undefined || this.random() < 0.15) return
@@ -385,7 +390,7 @@ export class Walk {
   finish(): void {
     for (let round = 0; round < 20; round += 1) {
       this.calm()
-      for (const spec of this.#again.splice(0)) this.do({ kind: 'submit', task: spec, admitted: true })
+      for (const spec of this.#again.splice(0)) this.do({ kind: 'submit', task: spec })
       for (const { taskId } of [...this.registry.tasks()]) this.do({ kind: 'cancel', taskId, reason: 'over' })
       for (let left = this.#cancels.length; left > 0; left -= 1) this.stopCancelled()
     }
@@ -397,8 +402,8 @@ export class Walk {
     this.calm()
   }
 
-  /** At rest nobody waits whom a node has free slots for. */
-  checkNobodyWaitsInVain(): void {
+  /** At rest no task waits that a node has free slots for. */
+  checkNoTaskWaitsInVain(): void {
     for (const { taskId, status, spec } of this.registry.tasks()) {
       if (status !== 'waiting') continue
       for (const node of this.model.nodes.values()) {

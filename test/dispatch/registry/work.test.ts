@@ -4,7 +4,7 @@ import type { Command, Effect, ServiceOffer, Term } from '../../../src/dispatch/
 import { assigned, Stage } from './fixtures.ts'
 
 const sliceSteps = 64
-/** Beyond its steps a turn may finish what it has begun, and a command does a little of its own. */
+/** Beyond its steps a turn may finish what it has begun, and a command does a little work itself. */
 const mostSteps = 2 * sliceSteps + 32
 
 /** Applies commands and their slices, and looks at each one's work. */
@@ -56,7 +56,7 @@ function crowd(): Bench {
 
 test('no turn does more than its share, however different the nodes and the wishes are', () => {
   const bench = crowd()
-  assert.equal(bench.registry.counts().pools, nodeCount, 'every node is a pool of its own')
+  assert.equal(bench.registry.counts().pools, nodeCount, 'every node is a separate pool')
   assert.ok(bench.steps > nodeCount * demandCount, 'every wish was held against every pool, and counted')
   // A wish for a label that makes new pools of all nodes, and then all of them anew.
   bench.ask('zone', { label: 'zone', in: ['z7'] })
@@ -77,7 +77,7 @@ test('a node unlike all others, and one that changes, is shown to many wishes pi
   assert.deepEqual(assigned(effects), ['odd3'])
 })
 
-test('wishes that nobody has any more are forgotten piece by piece', () => {
+test('demands that no task has any more are forgotten in slices', () => {
   const bench = new Bench()
   for (let i = 0; i < nodeCount; i += 1) bench.node(`n${i}`, bench.own(i))
   for (let i = 0; i < 400; i += 1) {
@@ -102,7 +102,7 @@ test('a wish that is forgotten while others look at a new node keeps none of the
   const stage = new Stage({ sliceSteps: 8, maxDemands: 41 })
   const ask = (own: string): Command => {
     const requires = [{ service: 'asr', where: { own } }]
-    return { kind: 'submit', task: stage.spec(own, { kind: `asr#${own}`, requires }), admitted: true }
+    return { kind: 'submit', task: stage.spec(own, { kind: `asr#${own}`, requires }) }
   }
   for (let i = 0; i < 40; i += 1) {
     stage.do(ask(`w${i}`))

@@ -7,7 +7,7 @@ function handedBack(effects: readonly Effect[]): readonly string[] {
   return all(effects, 'handBack').map(({ taskId }) => taskId)
 }
 
-test('those who wait are given up from the end of the wait queue, and nobody tells of an end', () => {
+test('waiting tasks are handed back from the end of the wait queue, and no end is reported', () => {
   const stage = new Stage()
   for (const [taskId, priority] of [
     ['high', 9],
@@ -88,7 +88,7 @@ test('many are given up piece by piece, no more than were asked for', () => {
   )
 })
 
-test('whoever gets a free slot here meanwhile is not given up', () => {
+test('a task that gets a free slot here meanwhile is not handed back', () => {
   const stage = new Stage({ sliceSteps: 16 })
   for (let i = 0; i < 30; i += 1) stage.submit(`t${i}`)
   stage.registry.apply({ kind: 'yield', demand: 'asr', count: 30 }, stage.now)
@@ -97,12 +97,12 @@ test('whoever gets a free slot here meanwhile is not given up', () => {
   assert.equal(stage.registry.counts().waiting, 0)
 })
 
-test('what waits is told by kind, and capacity is not denied while it is unknown', () => {
+test('waiting tasks are listed by kind, and capacity is assumed while it is unknown', () => {
   const stage = new Stage({ sliceSteps: 4 })
   for (let i = 0; i < 40; i += 1) stage.node(`n${i}`, [{ name: 'asr', slots: 1, tags: { own: [`w${i}`] } }])
   const requires = [{ service: 'asr', where: { own: 'w99' } }]
   const effects = stage.registry.apply(
-    { kind: 'submit', task: stage.spec('t', { kind: 'asr#w99', requires }), admitted: true },
+    { kind: 'submit', task: stage.spec('t', { kind: 'asr#w99', requires }) },
     stage.now,
   )
   assert.equal(all(effects, 'moreWork').length, 1, 'its matching is not done')

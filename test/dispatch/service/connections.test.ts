@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import type { NodeLink } from '../../../src/dispatch/connections/node-connection.ts'
 import {
   NodeConnections,
   type NodeConnectionsEvent,
   type NodeConnectionsParts,
 } from '../../../src/dispatch/connections/node-connections.ts'
-import type { NodeLink } from '../../../src/dispatch/connections/node-link.ts'
 import type { Command } from '../../../src/dispatch/registry/command.ts'
 
 const link: NodeLink = { send: () => true, close: () => undefined }
@@ -100,7 +100,7 @@ test('a silent node is suspect after two heartbeats and dead after three', () =>
   assert.deepEqual([count('nodeSuspect'), count('nodeGone')], [1, 1])
 })
 
-test('when this process itself stood still, nobody is taken for silent because of it', () => {
+test('when this process itself stood still, no node counts as silent because of it', () => {
   const { sessions, events, pass, count, stall } = createStage(3)
   sessions[0]!.closed('reset')
   stall(60_000)

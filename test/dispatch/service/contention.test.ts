@@ -63,7 +63,7 @@ function createMeter() {
   }
 }
 
-/** Lets so many nodes beat every few milliseconds, one after the other, as nodes do that connected at different times. */
+/** Lets `count` nodes send heartbeats every few milliseconds, one after the other, as nodes do that connected at different times. */
 function beat(nodes: readonly FakeNode[], count: number) {
   const load = { cpu: 0.5, gpu: 0.5, memory: 0.5 }
   let next = 0

@@ -22,7 +22,7 @@ for (const engine of engines) {
     await dispatch.drain('n1', { on: false })
     await until('it is out', () => node.tasks.length === 2)
     assert.equal(node.tasks[1]!.taskId, second.taskId)
-    await assert.rejects(dispatch.drain('nobody'), { code: 'not_found' })
+    await assert.rejects(dispatch.drain('unknown'), { code: 'not_found' })
   })
 
   test(`${engine}: what a drained node has not ended by the deadline goes on elsewhere`, async () => {
@@ -124,7 +124,7 @@ test('a task may ask for the nodes of a pool that was defined by name', async ()
   assert.equal(await dispatch.removePool('large'), false)
 })
 
-test('a watcher is told of every step, and of the progress in between', async () => {
+test('a watcher gets every step, and the progress in between', async () => {
   await using store = await openStore('memory')
   await using stage = startDispatch(store.backend)
   const { dispatch } = stage
@@ -139,7 +139,7 @@ test('a watcher is told of every step, and of the progress in between', async ()
         self.accept(task)
         await until('it is told that it runs', () => told.includes('running'))
         self.say({ type: 'task.progress', taskId, attempt: 1, percent: 50, note: null })
-        await until('it is told of progress', () => told.includes('progress 50'))
+        await until('it gets progress', () => told.includes('progress 50'))
         self.finish(task)
       },
     })

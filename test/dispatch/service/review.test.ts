@@ -93,8 +93,7 @@ test('a task that is held and that the registry has forgotten is given out again
     await until('its end', () => engine.claims.size === 0)
     assert.equal((await jobs.find(taskId))?.state, 'completed')
   } finally {
-    await engine.intake.stop(1_000)
-    await engine.halt(1_000)
+    await engine.stop(0)
   }
 })
 

@@ -9,7 +9,7 @@ import type {
   NodeLink,
   NodeSession,
   ServerFrame,
-} from '../../../src/dispatch/connections/node-link.ts'
+} from '../../../src/dispatch/connections/node-connection.ts'
 import { createDispatch, type DispatchParts } from '../../../src/dispatch/create-dispatch.ts'
 import type { DispatchOptions } from '../../../src/dispatch/dispatch-options.ts'
 import type { DispatchEvent } from '../../../src/dispatch/effect-runner.ts'
@@ -23,7 +23,7 @@ import { openSqlite } from '../../../src/storage/sqlite/index.ts'
 /** The engines that every story is told on. */
 export const engines = ['memory', 'sqlite'] as const
 
-/** A store of its own. */
+/** A separate store. */
 export interface Store extends AsyncDisposable {
   readonly url: string
   readonly backend: Backend

@@ -11,7 +11,7 @@ export async function render(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-check('Telling it yourself', ({ values: { contention, kind, ticket } }) => {
+check('Record your own waits', ({ values: { contention, kind, ticket } }) => {
   assert.ok(contention === box.contention && kind !== undefined && ticket !== undefined)
   const { kinds } = box.contention.snapshot()
   assert.equal(kinds.find((each) => each.kind === 'thumbnail')?.hold.count, 1)

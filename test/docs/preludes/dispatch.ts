@@ -7,9 +7,9 @@ export async function translate(payload: unknown, _signal: AbortSignal): Promise
   return { said: payload }
 }
 
-// Whoever submits needs somebody who does it.
+// A submitted task needs a node.
 around(async ({ key }) => {
-  if (key !== 'A task') return
+  if (key !== 'Submit a task') return
   const node = await connectNode(addresses.server!, {
     nodeId: 'gpu-8',
     services: [
@@ -22,7 +22,7 @@ around(async ({ key }) => {
   return () => node.close()
 })
 
-check('A task', ({ values, output }) => {
+check('Submit a task', ({ values, output }) => {
   assert.deepEqual(
     [values.status, values.output, values.error],
     ['completed', { said: { audio: 's3://calls/17.ogg' } }, null],

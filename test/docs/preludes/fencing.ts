@@ -1,4 +1,4 @@
 import assert from 'node:assert/strict'
 import { check } from '../prelude.ts'
 
-check('What the guarded thing has to do', ({ output }) => assert.equal(output.trim(), 'true\nfalse'))
+check('What the resource must do', ({ output }) => assert.equal(output.trim(), 'true\nfalse'))

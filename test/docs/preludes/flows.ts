@@ -25,20 +25,20 @@ around(async () => {
   id = (await box.jobs.add('sum', null, { after: [one, two] })).id
 })
 
-check('After others', async () => {
+check('Wait for other jobs', async () => {
   const [archive] = (await box.jobs.list({ kind: 'archive' })).items
   assert.equal(archive?.state, 'waiting')
 })
-check('One call, one graph', async () => {
+check('Add a whole graph', async () => {
   const [whole] = (await box.jobs.list({ kind: 'join', limit: 1 })).items
   const dependencies = (await box.jobs.find(whole!.id))?.dependencies
   assert.equal(dependencies?.length, 2)
 })
-check('When one fails', async () => {
+check('When a dependency fails', async () => {
   const [clean] = (await box.jobs.list({ kind: 'clean' })).items
   assert.equal((await box.jobs.find(clean!.id))?.dependencies?.length, 3)
 })
-check('Looking at the graph', ({ values: { job } }) => {
+check('Read the graph', ({ values: { job } }) => {
   assert.deepEqual(
     job.dependencies,
     [one, two].map((dependency) => ({ id: dependency, state: 'ready', isMet: false })),

@@ -20,7 +20,7 @@ export async function deploy({ fence, signal }: { fence: number; signal: AbortSi
   assert.ok(fence > 0 && !signal.aborted)
 }
 
-check('One does it, nine wait', ({ values: { image } }) => {
+check('One works, nine wait', ({ values: { image } }) => {
   assert.equal(image, 'app:1.2')
   assert.ok(pulled.has('app:1.2'))
 })

@@ -23,7 +23,7 @@ const mail = createServer((request, response) => {
 await new Promise((resolve) => mail.once('listening', resolve))
 replace('https://mail.example.com', `http://127.0.0.1:${(mail.address() as AddressInfo).port}`)
 
-check('Run it once', async ({ values: { answer } }) => {
+check('Run work once', async ({ values: { answer } }) => {
   assert.deepEqual(answer, { ran: true, result: { sent: true } })
   assert.deepEqual(posted, ['POST /welcome/ada'])
   const again = await box.once.run('welcome-mail:ada', () => assert.fail('it was done before'))
@@ -31,7 +31,7 @@ check('Run it once', async ({ values: { answer } }) => {
 })
 
 export const crawl = async (signal: AbortSignal): Promise<boolean> => !signal.aborted
-check('The verbs', ({ values: { claim, answers, task, seen, key, items } }) => {
+check('Calls', ({ values: { claim, answers, task, seen, key, items } }) => {
   assert.equal(claim.status, 'run')
   assert.deepEqual(
     answers.map(({ status }: { status: string }) => status),

@@ -7,7 +7,7 @@ export { box } from '../box.ts'
 export const makeReport = (payload: unknown, schedule: unknown): unknown => ({ payload, schedule })
 export const sweep = (): void => undefined
 
-check('Setting one', async () => {
+check('Set a schedule', async () => {
   const { items } = await box.jobs.schedules.list()
   assert.deepEqual(
     items.map(({ name, cron, everyMs, timeZone }) => [name, cron, everyMs, timeZone]),

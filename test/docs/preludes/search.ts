@@ -13,7 +13,7 @@ around(async () => {
     await box.jobs.nack(job, { error: 'the relay is away' })
 })
 
-check('Search and bulk', async ({ values: { page, matched, operation } }) => {
+check('Search and bulk actions', async ({ values: { page, matched, operation } }) => {
   assert.deepEqual(
     page.items.map(({ kind }: { kind: string }) => kind),
     ['mail.welcome'],

@@ -19,7 +19,7 @@ await (await open('sqlite:signalbox.db')).close()
 const database = new DatabaseSync('signalbox.db', { timeout: 5_000 })
 database.exec(table)
 
-// biome-ignore lint/suspicious/noExplicitAny: Drizzle's type of it has a page of its own, and says no more here
+// biome-ignore lint/suspicious/noExplicitAny: Drizzle's type of it is long, and adds nothing here
 export const paid: any = pgTable('paid', { note: text() })
 export interface Tables {
   readonly paid: { readonly note: string }

@@ -2,9 +2,8 @@ import * as fc from 'fast-check'
 import { Check } from 'typebox/schema'
 
 /**
- * Values from JSON Schemas, for whoever knows an API by its description alone: such as fit a schema, and such as just
- * do not. It knows the words of JSON Schema that descriptions of APIs are written in; another word is an error, so that
- * none is overlooked.
+ * Values from JSON Schemas, for a client that knows an API only by its description: some fit a schema, others just do
+ * not. It supports the keywords that descriptions of APIs use; any other keyword is an error, so that none is overlooked.
  */
 export interface JsonSchema {
   readonly type?: string
@@ -19,6 +18,7 @@ export interface JsonSchema {
   readonly items?: JsonSchema
   readonly minItems?: number
   readonly maxItems?: number
+  readonly patternProperties?: Readonly<Record<string, JsonSchema>>
   readonly minLength?: number
   readonly maxLength?: number
   readonly pattern?: string
@@ -29,7 +29,7 @@ export interface JsonSchema {
 }
 
 const known = new Set(
-  'type const enum anyOf allOf properties required additionalProperties maxProperties items minItems maxItems minLength maxLength pattern minimum maximum default description'.split(
+  'type const enum anyOf allOf properties patternProperties required additionalProperties maxProperties items minItems maxItems minLength maxLength pattern minimum maximum default description'.split(
     ' ',
   ),
 )
@@ -112,7 +112,11 @@ function texts({ minLength = 0, maxLength = 400, pattern }: JsonSchema): fc.Arbi
 }
 
 function objects(schema: JsonSchema, hints: Hints): fc.Arbitrary<unknown> {
-  const { properties = {}, required = [] } = schema
+  const { properties = {}, patternProperties, required = [] } = schema
+  if (patternProperties !== undefined) {
+    const [field = {}] = Object.values(patternProperties)
+    return fc.dictionary(fc.stringMatching(/^[a-z]{1,8}$/), valuesOf(field, hints), { maxKeys: 3 })
+  }
   const fields = Object.entries(properties).map(
     ([name, field]) => [name, hintedValuesOf(field, name, hints)] as const,
   )

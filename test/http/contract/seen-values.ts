@@ -31,7 +31,7 @@ export class SeenValues {
   }
 
   #keep(key: string, value: string): void {
-    // Signalbox's own queues are nobody's to name.
+    // Clients cannot name Signalbox's own queues.
     if (value.startsWith('signalbox.')) return
     const values = this.#values.get(key) ?? []
     this.#values.set(key, values)

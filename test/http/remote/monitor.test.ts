@@ -17,7 +17,7 @@ async function story({ monitor }: Rooms): Promise<readonly unknown[]> {
   const note = (answer: unknown) => void answers.push(answer)
   const report = (taskId: string, state: unknown, observedAt: number | Date, ignore?: readonly string[]) =>
     monitor.report({ taskId, ...slot, observedAt, venues: [{ venueId: 'v', state }], ignore })
-  // A digest that waits for an hour is sent to nobody here.
+  // A digest that waits for an hour is not sent here.
   const made = await monitor.subscribe({ name: 'n', channel, digestMs: '1h', match: { source: ['s'] } })
   const { id: _, createdAt, ...shown } = made
   note([shown, typeof createdAt])

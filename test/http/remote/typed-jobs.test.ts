@@ -13,7 +13,7 @@ const charge = defineJob('charge', {
   maxAttempts: 3,
 })
 
-/** What is written for a remote box works on a store as well. */
+/** Code for a remote box works on a store as well. */
 async function story({ jobs }: Pick<RemoteBox, 'jobs'>): Promise<readonly unknown[]> {
   const answers: unknown[] = []
   const wrong = { orderId: 'seven', at: '2026-01-01' } as unknown as { orderId: number; at: string }

@@ -13,7 +13,7 @@ import {
   type ServerOptions,
 } from 'signalbox/server'
 
-/** A box behind a port of its own, and the shortest way to ask it something. */
+/** A box behind a separate port, and the shortest way to send it requests. */
 export interface Stage extends AsyncDisposable {
   readonly url: string
   readonly box: Box

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { escapeMarkdown } from '../../../src/monitor/channels/plain-text.ts'
+import { escapeMarkdown } from '../../../src/monitor/channels/paging.ts'
 import { aChannel, aMessage } from './messages.ts'
 
 const urls = {
@@ -91,7 +91,7 @@ test('emphasis, code and what begins a line are escaped; plain names stay as the
   for (const [name, expected] of Object.entries(escaped)) assert.equal(escapeMarkdown(name), expected)
 })
 
-test('a name cannot begin a line of its own, turn the direction of a line, or hold controls', () => {
+test('a name cannot begin a new line, turn the direction of a line, or hold control characters', () => {
   for (const name of ['a\nb', 'a\r\n# b', 'a\u2028b', 'a\u202eb', 'a\u0000b', 'a\u0085b']) {
     for (const type of ['dingtalk', 'wecom', 'slack'] as const) {
       const text = textOf(type, name, type === 'slack' ? {} : { format: 'text' })

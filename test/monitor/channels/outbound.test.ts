@@ -243,7 +243,7 @@ test('it is sure that nothing was sent when there was no connection, and only th
   assert.match(unresolved.problem ?? '', /not resolved/)
 })
 
-test('a server with a certificate that nobody vouches for gets nothing', async () => {
+test('a server with an untrusted certificate gets nothing', async () => {
   const tls = makeCertificate()
   await using server = await listen((_, response) => response.end('ok'), tls)
   const lookup = async (): Promise<ResolvedAddress[]> => [{ address: '127.0.0.1', family: 4 }]

@@ -59,7 +59,7 @@ test('no secret is in a verdict, even when the provider repeats all that it was 
   }
 })
 
-test('a secret that was never sent is hidden all the same', () => {
+test('a secret that was never sent is hidden too', () => {
   for (const type of ['dingtalk', 'feishu', 'webhook']) {
     const channel = aChannel({ type, url: 'https://example.org/hook?access_token=x', secret: canary })
     for (const body of [
@@ -71,7 +71,7 @@ test('a secret that was never sent is hidden all the same', () => {
   }
 })
 
-test('a secret may be as short as its provider made it, and is hidden all the same', () => {
+test('a secret may be as short as its provider made it, and is hidden too', () => {
   for (const type of ['dingtalk', 'feishu', 'webhook']) {
     const channel = aChannel({ type, url: 'https://example.org/hook?access_token=x', secret: 'k7!' })
     assert.doesNotMatch(inspect(channel.judge(aReply(400, 'not signed by k7!, but by another'))), /k7!/)

@@ -63,7 +63,7 @@ test('any 2xx is taken; others mean what they mean', () => {
   assert.equal(busy.kind === 'retry' && busy.afterMs, 9_000)
 })
 
-test('what fills more than a request is several, each with an id of its own; a state that does alone is left out', async () => {
+test('a message that exceeds a request becomes several with different ids; a state that alone exceeds it is left out', async () => {
   await using receiver = await startReceiver()
   await using outbound = createOutbound({ allowPrivate: local })
   const channel = aChannel({ type: 'webhook', url: receiver.url, secret: receiver.secret })

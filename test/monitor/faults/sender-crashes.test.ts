@@ -85,7 +85,7 @@ test('where that was chosen, it is held instead, and replayed by hand', async ()
 })
 
 test.for(['takeAndClose', 'close', 'hang', 'nonsense'] as const)(
-  'after %s nobody knows, so it is sent again and says that it may be a repeat',
+  'after %s the outcome is unknown, so it is sent again, marked as a possible repeat',
   async (how) => {
     await using world = await createWorld({ timeoutMs: how === 'hang' ? 1_000 : 5_000 })
     await using robot = await startDingTalk()
@@ -119,7 +119,7 @@ test('a robot that never answers is given up after the last try, and the error s
   })
 }, 60_000)
 
-test('an outbound that throws or answers nonsense harms nobody', async () => {
+test('an outbound that throws or answers nonsense harms no other message', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -254,7 +254,7 @@ test('word left at any moment is heard: no notification is left behind', async (
       ids.push(...(await world.notify(desk, [`court ${round} ${count}`])))
       for (let tick = Math.floor(random() * 30); tick > 0; tick--) await new Promise(setImmediate)
     }
-    // Nobody comes by chance: a notification that was left behind stays so.
+    // No other job comes by chance: a notification that was left behind stays so.
     const records = await world.ended(ids, 5_000)
     assert.ok(
       records.every(({ status, attempt }) => status === 'sent' && attempt === 1),

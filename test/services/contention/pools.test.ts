@@ -10,7 +10,7 @@ const owners = { postgres: ownPostgres, mariadb: ownMariadb }
 
 for (const [name, own] of Object.entries(owners)) {
   test.runIf(hasService(name as keyof typeof owners))(
-    `on ${name}, whoever waits for a connection is charged to whoever has it, and all come back`,
+    `on ${name}, a wait for a connection is charged to its users, and all connections come back`,
     async () => {
       await using database = await own()
       const url = new URL(database.url)
@@ -46,7 +46,7 @@ for (const [name, own] of Object.entries(owners)) {
       const lane = lanes.find((one) => one.lane === `${name}.handlers`)!
       assert.deepEqual([lane.size, lane.waiting, lane.holding], [1, 0, 0])
       assert.ok(lane.peakWaiting >= 1)
-      // Nobody waits for a wake-up, which may still be under way.
+      // The wake-up may still be under way; no caller waits for it.
       const core = () => contention.snapshot().lanes.find((one) => one.lane === `${name}.core`)!
       for (let tries = 0; core().holding > 0 && tries < 100; tries++) await sleep(50)
       assert.deepEqual([core().waiting, core().holding], [0, 0])

@@ -6,7 +6,7 @@ import { open } from '../../../src/index.ts'
 import { engines, ownDatabase, ownSqlite } from './stage.ts'
 
 for (const engine of engines) {
-  test(`whoever works in ${engine} is seen by a copy, and keeps it from beginning`, async () => {
+  test(`a copy detects active work in ${engine} and does not begin`, async () => {
     await using from = await ownDatabase(engine)
     await using to = await ownSqlite()
     await using box = await open(from.url, { migrate: true, contention: false })
@@ -28,7 +28,7 @@ for (const engine of engines) {
     const { held } = await planCopy(from.url, to.url)
     assert.deepEqual(held.map(({ of, holder }) => `${of}: ${holder}`).sort(), [
       'channel desk: a sender',
-      'guard reports/monday: whoever claimed it',
+      'guard reports/monday: its claimer',
       `job default/${job!.id}: ada`,
       'lock pull nginx: n1',
       'server server-1: itself',

@@ -8,7 +8,7 @@ import { engines, ownDatabase } from './stage.ts'
 
 /** Each engine's store is filled once, and copied to the two others. */
 for (const engine of engines) {
-  test(`what is kept in ${engine} is the same in every other engine after a copy`, {
+  test(`the data of ${engine} is the same in every other engine after a copy`, {
     timeout: 60_000,
   }, async () => {
     await using from = await ownDatabase(engine)

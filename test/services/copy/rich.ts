@@ -3,6 +3,7 @@
  * tells of a store, to be compared on both sides of a copy.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hourMs, minuteMs, SeriesCell, seriesBounds, stepAt } from '../../../src/fleet/rules/index.ts'
 import { type Box, open } from '../../../src/index.ts'
 
 export const namespaces: readonly string[] = ['default', 'Müller & 東京 🚦']
@@ -26,16 +27,19 @@ export async function fillRich(url: string): Promise<void> {
     await fillOnce(box)
     await fillLocks(box)
     await fillServers(box, namespace)
+    await fillSeries(box)
   }
   // The shortest lease there is: what was held runs out.
   await sleep(1_100)
 }
 
-async function fillJobs({ jobs }: Box): Promise<void> {
+async function fillJobs({ jobs, backend }: Box): Promise<void> {
   const first = await jobs.add('mail', { text: awkward, list: [1, 2.5, null, true] }, { priority: 7 })
   await jobs.add('mail', null, { uniqueKey: 'Key', delayMs: '2h', tags: ['a', 'b'], backoff: { baseMs: 5 } })
   await jobs.add('mail', awkward, { uniqueKey: 'key ', timeoutMs: 5_000, queue: 'quiet' })
   await jobs.add('mail', 1, { after: [first.id], delayMs: '1h' })
+  const unblocked = await jobs.add('mail', 1, { after: [first.id], delayMs: '1h' })
+  await backend.dependencies.meet([{ jobId: unblocked.id, dependencyId: first.id }])
   await jobs.add('mail', 2, { lock: { operation: 'deploy', resource: 'eu-1' } })
   await jobs.pause('quiet')
   await jobs.setLimits('tight', {
@@ -65,6 +69,8 @@ async function fillJobs({ jobs }: Box): Promise<void> {
     if (job.payload === 'cancelled') await jobs.nack(job, { snoozeMs: '1h' })
     if (job.payload === 'gone' || job.payload === 'last') await jobs.nack(job, { handBack: true })
   }
+  const attempts = await backend.attempts.uncounted(1)
+  await backend.attempts.count(attempts.map((attempt) => ({ ...attempt, fingerprint: awkward.slice(0, 16) })))
   const { items } = await jobs.list({ queue: 'ends' })
   await jobs.cancel(items.find(({ payload }) => payload === 'cancelled')!.id)
   await jobs.claim({ queues: ['ends'], limit: 10, leaseMs: 1_000, workerId: 'dies' })
@@ -133,6 +139,24 @@ async function fillLocks({ backend: { locks } }: Box): Promise<void> {
   await locks.acquire(other, { ...ask, node: 'n1', requestId: 'r1', want: 'turn' }, times)
 }
 
+/** Counts of an hour that is over, put together in each step, and of a minute that is open. */
+async function fillSeries({ backend: { series } }: Box): Promise<void> {
+  const bounds = seriesBounds as { -readonly [Name in keyof typeof seriesBounds]: number }
+  const { openMs } = bounds
+  bounds.openMs = 30 * 24 * hourMs
+  try {
+    const now = await series.now()
+    const row = { queue: 'mail', kind: oneLine, ...new SeriesCell().toValues(), added: 3, ready: 2 }
+    await series.write('a process', [
+      { ...row, bucketAt: stepAt(now - 48 * hourMs, hourMs) },
+      { ...row, bucketAt: stepAt(now, minuteMs) },
+    ])
+    while (await series.roll({ minutesMs: 20 * 24 * hourMs, hoursMs: 90 * 24 * hourMs }));
+  } finally {
+    bounds.openMs = openMs
+  }
+}
+
 async function fillServers({ backend }: Box, namespace: string): Promise<void> {
   await backend.tokens.create({
     ...{ id: `token${namespaces.indexOf(namespace)}`, name: oneLine, scope: 'work', namespace },
@@ -177,6 +201,7 @@ export async function tellAll(url: string, namespace: string): Promise<unknown> 
   const fleet = await backend.fleet.read(0, 100)
   return {
     jobs: found,
+    groups: await backend.attempts.groups({ limit: 100 }),
     stats: await jobs.stats(),
     schedules: await jobs.schedules.list(),
     bulk: await jobs.bulkOperations(),
@@ -195,7 +220,7 @@ export async function tellAll(url: string, namespace: string): Promise<unknown> 
     tokens: await backend.tokens.list({ namespace, limit: 100 }),
     audit: await backend.audit.list({ limit: 100 }),
     key: await backend.keyed(aKey).jobs.pause('quiet'),
-    // A store of its own counts what it is told anew, and who serves is not carried.
+    // Each store gives its rows new versions, and live servers are not carried.
     fleet: fleet.rows
       .filter(({ kind }) => kind !== 'server')
       .map(({ kind, key, doc }) => ({ kind, key, doc })),

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { openMigrator } from '../../../src/storage/index.ts'
-import { mariadbShapes } from '../../../src/storage/mariadb/copy/copy-shapes.ts'
-import { postgresShapes } from '../../../src/storage/postgres/copy/copy-shapes.ts'
+import { mariadbShapes } from '../../../src/storage/mariadb/copy.ts'
+import { postgresShapes } from '../../../src/storage/postgres/copy.ts'
 import { findUncopied } from '../../copy/coverage.ts'
 import { connect } from '../../crashes/ground.ts'
 import { ownMariadb, ownPostgres } from '../../support/services/own.ts'
@@ -15,7 +15,7 @@ test('a copy carries every table and column that Postgres has, or says why not',
      JOIN pg_tables t ON t.schemaname = c.table_schema AND t.tablename = c.table_name
      WHERE c.table_schema = 'public' AND c.is_generated = 'NEVER'`,
   )
-  assert.deepEqual(findUncopied(tables, postgresShapes('public')), [])
+  assert.deepEqual(findUncopied(tables, postgresShapes), [])
 })
 
 test('a copy carries every table and column that MariaDB has, or says why not', async () => {

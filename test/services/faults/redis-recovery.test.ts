@@ -18,7 +18,7 @@ import { startProgram } from '../../support/services/program.ts'
 import { startOnFreePort } from '../../support/services/ready.ts'
 import { createRevivable } from '../../support/services/revivable.ts'
 
-const ttlMs = 1_500
+const ttlMs = 5_000
 const times: LockTimes = resolveLocksOptions({ maxWaiters: 100 })
 const key = { operation: 'pull', resource: 'app:1.2' }
 const other = { operation: 'pull', resource: 'app:2.0' }
@@ -33,7 +33,7 @@ describe.runIf(isOurs)('a Redis that starts again', () => {
     await ask(redis.locks, 'B', { want: 'turn' })
     await server.crash()
     await server.restart()
-    // The first to come is somebody who knows nothing of the run before.
+    // The first client to connect does not know the earlier run.
     await using stranger = await openRedis(server.url, { namespace: 'default' })
     assert.deepEqual(await ask(stranger.locks, 'C', { wait: false }, other), {
       status: 'refused',
@@ -57,7 +57,7 @@ describe.runIf(isOurs)('a Redis that starts again', () => {
     await granted(redis.locks, 'D', { operation: 'pull', resource: 'app:3.0' })
   })
 
-  test('and has lost a grant: its holder says so by renewing, and nobody else is granted meanwhile', async () => {
+  test('and has lost a grant: its holder renews and keeps it, and there is no other grant meanwhile', async () => {
     await using server = await startOwn(['--appendonly', 'no'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
     const before = await granted(redis.locks, 'A')
@@ -82,7 +82,7 @@ describe.runIf(isOurs)('a Redis that starts again', () => {
     assert.equal(
       await renew(stranger.locks, 'C', Number.MAX_SAFE_INTEGER, other),
       undefined,
-      'nobody has this one',
+      'this lock has no holder',
     )
 
     await until('the grace is over', async () => {
@@ -93,13 +93,13 @@ describe.runIf(isOurs)('a Redis that starts again', () => {
     assert.equal(
       await renew(redis.locks, 'A', before + 1, key),
       undefined,
-      'after the grace nobody can say so',
+      'after the grace no holder can restore its grant',
     )
     assert.equal((await end(redis.locks, 'N', own, other, 'failure')).released?.next?.node, 'C')
     assert.ok((await granted(stranger.locks, 'C', other)) > own)
   })
 
-  test('and has lost everything: who knew it before keeps the grace all the same', async () => {
+  test('and has lost everything: a client of the earlier run still keeps the grace', async () => {
     await using server = await startOwn(['--appendonly', 'no'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
     const token = await granted(redis.locks, 'A')
@@ -180,7 +180,7 @@ describe.runIf(isOurs)('a Redis Cluster', () => {
     assert.equal((await redis.locks.list({ limit: 30 })).length, 30)
     await Promise.all(keys.map((one, nr) => renew(redis.locks, 'A', tokens[nr]!, one)))
     const ends = await Promise.all(keys.map((one, nr) => end(redis.locks, 'A', tokens[nr]!, one)))
-    assert.ok(ends.every(({ released, told }) => released?.next === null && told.everyone))
+    assert.ok(ends.every(({ released, notified }) => released?.next === null && notified.everyone))
     assert.deepEqual(await redis.locks.list({ limit: 30 }), [])
 
     const rules = { ...times, conflicts: [['pull', 'delete']] as const }
@@ -319,6 +319,6 @@ function end(
 }
 
 async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 10_000; !(await isSo()); await sleep(20))
-    assert.ok(Date.now() < deadline, `${what} within 10 s`)
+  for (const deadline = Date.now() + 30_000; !(await isSo()); await sleep(20))
+    assert.ok(Date.now() < deadline, `${what} within 30 s`)
 }

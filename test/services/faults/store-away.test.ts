@@ -36,7 +36,7 @@ for (const name of ['postgres', 'mariadb'] as const) {
         while ((await fetch(`${url}/readyz`)).status !== status) await sleep(100)
       }
       assert.equal((await add('before')).status, 201)
-      // Somebody waits for a job, and somebody watches, all the while.
+      // Meanwhile one client waits for a job, and one watches.
       const waiting = fetch(`${url}/v1/jobs/claim`, {
         method: 'POST',
         headers,

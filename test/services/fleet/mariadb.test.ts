@@ -1,27 +1,28 @@
-/** Documents of the fleet's board that are larger than a packet of the server. */
+/** Documents of the cluster state that nearly fill a packet of the server. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import type { FleetWrite } from '../../../src/dispatch/cluster/fleet-store.ts'
 import { PooledCalls } from '../../../src/storage/mariadb/connection/calls.ts'
 import { parsePlace, waitingSession } from '../../../src/storage/mariadb/connection/connection.ts'
+import { MariadbDatabase } from '../../../src/storage/mariadb/connection/database.ts'
 import { Pool } from '../../../src/storage/mariadb/connection/pool.ts'
-import { createMariadbFleet } from '../../../src/storage/mariadb/fleet.ts'
 import { openMariadb } from '../../../src/storage/mariadb/index.ts'
-import { qualifyTables } from '../../../src/storage/mariadb/tables.ts'
+import { createFleetStore } from '../../../src/storage/sql/fleet.ts'
 import { hasService, ownMariadb } from '../../support/services/own.ts'
 
-describe.runIf(hasService('mariadb'))('a board on a MariaDB with small packets', () => {
-  test('keeps a document whole that takes several, and one that is too late leaves nothing of itself', async () => {
+describe.runIf(hasService('mariadb'))('the cluster state on a MariaDB with small packets', () => {
+  test('keeps large documents whole, and refuses one that fits into no packet', async () => {
     await using database = await ownMariadb()
     await using backend = await openMariadb(database.url, { namespace: 'own', migrate: true })
     const place = parsePlace(database.url)
     const pool = new Pool({ ...place.options, multipleStatements: true }, waitingSession, 2)
     try {
       const calls = new PooledCalls(pool)
-      const tables = qualifyTables(place.database)
-      const fleet = createMariadbFleet({
-        ...{ namespace: 'own', tables, calls, waitingCalls: calls, packetBytes: 65_536 },
+      const small = new MariadbDatabase({
+        ...{ database: place.database, packetBytes: 65_536, checkTransaction: async () => undefined },
+        calls: { core: calls, waiting: calls, heartbeat: calls },
       })
+      const fleet = createFleetStore(small, 'own')
       const texts = ['a', 'é', '汉', "'"].map((character) => JSON.stringify(character.repeat(20_000)))
       const versions = await fleet.write(texts.map((doc, n) => aWrite(`${n}`, doc)))
       for (const [n, doc] of texts.entries()) {

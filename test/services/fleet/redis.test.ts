@@ -82,7 +82,7 @@ describe.runIf(hasService('redis'))('a board in Redis', () => {
     await using two = await openBackend('memory:', { namespace, migrate: true, redis: url })
     let heard = Promise.withResolvers<void>()
     two.notifier.listen([fleetTopic], () => heard.resolve())
-    // Whoever begins to listen is told so once, for what it may have missed.
+    // A new listener is called once, for changes it may have missed.
     await within(10_000, 'the other box', heard.promise)
     heard = Promise.withResolvers<void>()
     const [version] = await one.fleet.write([aWrite('a')])
@@ -102,7 +102,7 @@ function aWrite(key: string, seen = 0, doc: string | null = '{}'): FleetWrite {
   return { kind: 'node', key, seen, doc, forMs: null }
 }
 
-/** A board in a namespace of its own, and what a server that loses data would do to it. */
+/** A board in a new namespace, and the effects of a server that loses data. */
 async function openStage() {
   const namespace = `fleet-${randomBytes(6).toString('hex')}`
   const { url } = serviceFacts('redis')
@@ -120,7 +120,7 @@ async function openStage() {
     url,
     /** The board as it is written to in a run of the server. */
     inRun: (runId: string): FleetStore => createRedisFleet({ connection, recovery: { runId } }, namespace),
-    /** The board of somebody who never gets the first answer. */
+    /** The board of a client that never gets the first answer. */
     sendingTwice: (): FleetStore =>
       createRedisFleet(
         {

@@ -1,4 +1,4 @@
-/** Opens a box, runs a job, closes the box, and says so; whether the process then ends is for whoever started it to see. */
+/** Opens a box, runs a job, closes the box, and prints that; the parent process checks whether this process then ends. */
 import { open } from 'signalbox'
 
 const url = process.env.URL_OF_STORE!

@@ -169,7 +169,7 @@ for (const stage of shown) {
     )
 
     stage.story(
-      'a job waits for a lock that somebody else has, and takes no worker meanwhile',
+      'a job waits for a lock with another holder, and occupies no worker meanwhile',
       async (scene) => {
         const box = await scene.open()
         await scene.work(box, {
@@ -177,7 +177,7 @@ for (const stage of shown) {
           handlers: { pull: (job) => job.fence, other: () => undefined },
         })
         const line = { operation: 'pull', resource: 'redis:8' }
-        const key = { ...line, node: 'somebody' }
+        const key = { ...line, node: 'holder' }
         const held = await box.locks.acquire(key)
         assert.equal(held.status, 'granted')
         const { id } = await box.jobs.add('pull', null, { lock: line })

@@ -516,7 +516,7 @@ for (const stage of stages()) {
           await assert.rejects(box.jobs.addMany([{ kind: 'x' }], { tx }), { name: 'SignalboxError' })
         }
         const { id } = await box.jobs.add('charge', {}, { maxAttempts: 1 })
-        // Whoever says `tx` means it: a return is then no ack.
+        // A handler that uses `tx` has to ack in it: a return is then no ack.
         assert.equal((await jobIn(box, id, 'dead')).error?.code, 'ack_missing')
         assert.deepEqual(codes, ['transaction_required', ...Array(4).fill('invalid_argument')])
         assert.equal((await box.jobs.list({ kind: 'x' })).items.length, 0)

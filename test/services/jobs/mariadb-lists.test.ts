@@ -6,20 +6,20 @@ import { PooledCalls } from '../../../src/storage/mariadb/connection/calls.ts'
 import { ownSession, parsePlace } from '../../../src/storage/mariadb/connection/connection.ts'
 import { MariadbDatabase } from '../../../src/storage/mariadb/connection/database.ts'
 import { Pool } from '../../../src/storage/mariadb/connection/pool.ts'
-import { queueNames } from '../../../src/storage/mariadb/jobs/queue-names.ts'
+import { queueNames } from '../../../src/storage/mariadb/jobs/layout.ts'
 import { qualifyTables } from '../../../src/storage/mariadb/tables.ts'
 import { createJobReads } from '../../../src/storage/sql/job-reads.ts'
 import { hasService, ownMariadb } from '../../support/services/own.ts'
 
 const many = 3_000
-/** Rare ones of each kind; so many rows and entries may be read for them. */
+/** Rare jobs of each kind; a list may read this many rows and entries for them. */
 const few = 3
 const mostReads = 300
 
 const columns = 'namespace, id, queue, kind, payload, priority, state, max_attempts, run_at, created_at'
 const values = (id: string, queue: string, state: string) =>
   `'default', CONCAT('${id}', LPAD(seq, 9, '0')), '${queue}', 'mail', '{}', 0, '${state}', 3, 1000, 1000`
-/** The older half, the rare ones, the newer half: whoever reads by id meets thousands of others. */
+/** The older half, the rare ones, the newer half: a list by id would pass thousands of other rows. */
 const live = (id: string, queue: string, state: string, count: number) =>
   `INSERT INTO job_queue (${columns}, updated_at, lease_ends_at) SELECT ${values(id, queue, state)}, 1000,
     ${state === 'running' ? '32503680000000' : 'NULL'} FROM seq_1_to_${count}`

@@ -79,7 +79,7 @@ describe.skipIf(!hasService('mariadb'))('on MariaDB', () => {
     for (const [ask, expected] of asks) {
       const id = await endedJob(backend, 'dead', { queue: expected })
       const ready = await addOne(backend, { queue: expected })
-      // Nobody can look into the history; when somebody can, the job has gone from there to the line.
+      // The lock blocks reads of the history; when it ends, the job has moved from there to the queue.
       await locker.query('LOCK TABLES job_history WRITE')
       const answer = ask(id)
       await until('it is looked for', async () => {

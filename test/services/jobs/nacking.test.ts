@@ -51,7 +51,7 @@ for (const stage of stages()) {
       isAbout(waitOf(said), 600_000)
     })
 
-    stage.story('a nack gives the back-off of its own failure only', async (scene) => {
+    stage.story('a nack sets the back-off of this failure only', async (scene) => {
       const box = await scene.open()
       const { id } = await box.jobs.add('mail', null, {
         backoff: { baseMs: 7_200_000, factor: 3, jitter: 0, maxMs: 86_400_000 },

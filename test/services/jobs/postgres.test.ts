@@ -1,12 +1,13 @@
 /** What only Postgres can get wrong: transactions that fail as a whole, and snapshots older than a lease's end. */
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, onTestFinished, test, vi } from 'vitest'
 import { createNotifier } from '../../../src/core/notifier.ts'
 import { open } from '../../../src/index.ts'
 import type { StoreTransaction, Verdict } from '../../../src/jobs/index.ts'
-import { claimStatements } from '../../../src/storage/postgres/claim/claim.ts'
 import { openPostgres } from '../../../src/storage/postgres/index.ts'
+import { claimStatement } from '../../../src/storage/postgres/jobs/claim.ts'
 import { aJob, claim, runningJob, until, verdictOf } from '../../conformance/jobs/making.ts'
 import { hasService, ownPostgres } from '../../support/services/own.ts'
 
@@ -43,7 +44,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     }
   })
 
-  test('while a backlog is worked off, what others add in front or falls due is claimed a tenth of a second later', async () => {
+  test('while a backlog is worked off, what others add in front or falls due is claimed next', async () => {
     await using place = await ownPostgres()
     await using box = await open(place.url, { migrate: true })
     await using other = await open(place.url)
@@ -56,7 +57,6 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     assert.deepEqual((await claim()).slice(0, 3), ['due', 'urgent', 'plain'])
     assert.equal((await other.jobs.find(due.id))?.state, 'running')
 
-    // A claim that comes short looks from the front at once.
     await other.jobs.add('urgent', {}, { priority: 5 })
     const rest = [...(await claim()), ...(await claim()), ...(await claim())]
     assert.deepEqual([rest.length, rest.includes('urgent')], [204, true])
@@ -83,27 +83,22 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     await claim()
     await claim(['other', 'mail'])
     await claim(['other'])
-    assert.deepEqual(sent(), ['sb_claim_straight', 'sb_claim_many_straight', 'sb_claim_straight'])
+    assert.deepEqual(sent(), ['sb_claim', 'sb_claim', 'sb_claim'])
 
     await backend.jobs.add([aJob({ kind: 'due', priority: 9, due: { delayMs: 5 } })])
     await new Promise((resolve) => setTimeout(resolve, 50))
     sent()
     assert.deepEqual(await claim(), ['due'], 'what fell due goes first')
-    assert.deepEqual(sent(), ['sb_claim_straight', 'sb_promote', 'sb_claim'])
+    assert.deepEqual(sent(), ['sb_claim', 'sb_prepare_claim', 'sb_claim'])
     assert.deepEqual(await claim(), ['welcome'])
-    assert.deepEqual(sent(), ['sb_promote', 'sb_claim'], 'more may fall due')
     assert.deepEqual(await claim(), [])
-    assert.deepEqual(sent(), ['sb_claim_straight'])
+    assert.deepEqual(sent(), ['sb_claim', 'sb_claim'])
 
     await backend.jobs.setLimits('scarce', { concurrency: 1, rate: null, perKey: null })
     await claim(['scarce'])
     sent()
     await claim()
-    assert.deepEqual(sent(), ['sb_claim_straight'], 'the limits of another queue do not matter')
-    // Two, for those with limits are looked at first every other time.
-    await claim(['scarce'])
-    await claim(['scarce'])
-    assert.equal(sent().includes('sb_claim_straight'), false, 'nor does its calm')
+    assert.deepEqual(sent(), ['sb_claim'], 'the limits of another queue do not matter')
   })
 
   test('to see that nothing fell due, no claim reads what is due later, whatever the planner prefers', async () => {
@@ -116,15 +111,15 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     try {
       await client.query('ANALYZE')
       await client.query('SET plan_cache_mode = force_generic_plan')
-      const { straightOne, straightMany } = claimStatements('public')
-      for (const { name, text } of [straightOne, straightMany]) {
-        await client.query(`PREPARE ${name} AS ${text}`)
-        const { rows } = await client.query(`EXPLAIN EXECUTE ${name} (
-          'default', '{mail,other}', NULL, 1, 'n', 'w', 1000, '{}', '{0,0}', '{0,0}', '{a,a}')`)
-        const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
-        assert.match(plan, /using job_pending_scheduled on job_pending/)
-        assert.doesNotMatch(plan, /Seq Scan on job_pending/)
-      }
+      const { name, text } = claimStatement('public')
+      await client.query(`PREPARE ${name} AS ${text}`)
+      const { rows } = await client.query(`EXPLAIN EXECUTE ${name} (
+          'default', '{mail,other}', NULL, 1, '{n}', '{w}', '{1000}', false, 0, 0, 'a', '{1}')`)
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+      assert.match(plan, /using job_queue_scheduled on job_queue/)
+      assert.match(plan, /using job_queue_running on job_queue/)
+      assert.match(plan, /using job_queue_ready on job_queue/)
+      assert.doesNotMatch(plan, /Seq Scan on job_queue/)
     } finally {
       await client.end()
     }
@@ -138,12 +133,11 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     await Promise.all([holder.connect(), client.connect()])
     try {
       await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
-      await holder.query('SELECT FROM job_pending')
+      await holder.query('SELECT FROM job_queue')
       await client.query(`
-INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, hand_back_count,
-  snooze_count, run_at, created_at, updated_at)
-SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 0, 1, 0, 0, nr, 0, 0 FROM generate_series(1, 80000) nr`)
-      await client.query('DELETE FROM job_pending')
+INSERT INTO job_queue (namespace, id, queue, kind, payload, priority, state, max_attempts, run_at, created_at, updated_at)
+SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 1, nr, 0, 0 FROM generate_series(1, 80000) nr`)
+      await client.query('DELETE FROM job_queue')
       const claim = async () => {
         const request = { queues: ['mail'], kinds: null, workerId: 'w', limit: 1, leaseMs: 60_000 }
         return (await backend.jobs.claim(request)).map(({ kind }) => kind)
@@ -174,10 +168,10 @@ SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 0, 1, 0, 0, nr, 
       await backend.jobs.add(Array.from({ length: count + 1 }, () => aJob()))
       for (let nr = 0; nr < count; nr++) await claim(backend, { limit: 1 })
       await claim(backend, { limit: 1, workerId: 'gone' })
-      await holder.query('UPDATE job_lease SET ends_at = 1 WHERE worker_id <> $1', ['gone'])
-      await holder.query('UPDATE job_lease SET ends_at = 2 WHERE worker_id = $1', ['gone'])
+      await holder.query('UPDATE job_queue SET lease_ends_at = 1 WHERE worker_id <> $1', ['gone'])
+      await holder.query('UPDATE job_queue SET lease_ends_at = 2 WHERE worker_id = $1', ['gone'])
       await holder.query('BEGIN')
-      await holder.query('SELECT FROM job_lease WHERE worker_id <> $1 FOR UPDATE', ['gone'])
+      await holder.query('SELECT FROM job_queue WHERE worker_id <> $1 FOR UPDATE', ['gone'])
       // Where everything stood still for a moment, one claim may end before it has looked behind all of them.
       await until('it is taken', async () => (await claim(backend, { limit: 1 })).length === 1)
     } finally {
@@ -190,7 +184,7 @@ SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 0, 1, 0, 0, nr, 
     const client = new Client(place.url)
     await client.connect()
     try {
-      // What it says when somebody listens and does not read.
+      // The error of Postgres when a listener does not read.
       await client.query(`
 CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
   $$ BEGIN RAISE program_limit_exceeded USING MESSAGE = 'too many notifications in the NOTIFY queue'; END $$`)
@@ -262,7 +256,7 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
     }
   })
 
-  test('whoever begins to listen is told when the database listens: what was woken until then was not heard', async () => {
+  test('a new listener is called when the database listens: it has not heard earlier wake-ups', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     // The first opens the line; the other's channel is added to one that is open.
@@ -273,7 +267,7 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
     }
   })
 
-  test('claims that one worker sends at once go behind each other on one connection, and so in order', async () => {
+  test('claims that look for the same share statements, of which two are under way', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     const client = new Client(place.url)
@@ -287,18 +281,29 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
           WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
         return Number(rows[0].count)
       }
-      await client.query('BEGIN; LOCK TABLE job_pending IN ACCESS EXCLUSIVE MODE')
+      await client.query('BEGIN; LOCK TABLE job_queue IN ACCESS EXCLUSIVE MODE')
       const request = { queues: [jobs[0]!.queue], kinds: null, limit: 10, leaseMs: 30_000 }
-      const mine = ['a', 'b'].map(() => backend.jobs.claim({ ...request, workerId: 'mine' }))
+      const claim = (workerId: string) => backend.jobs.claim({ ...request, workerId })
+      const first = claim('mine')
       await until('the first waits', async () => (await waiting()) === 1)
-      const others = backend.jobs.claim({ ...request, workerId: 'another' })
-      await until('another worker waits beside them', async () => (await waiting()) > 1)
-      assert.equal(await waiting(), 2)
+      const others = ['mine', 'another'].map(claim)
+      await until('the others wait too', async () => (await waiting()) === 2)
+      await sleep(50)
+      assert.equal(await waiting(), 2, 'the others share a statement')
       await client.query('COMMIT')
-      const [first, second] = await Promise.all(mine)
-      const idsOf = (records: readonly { id: string }[]) => records.map(({ id }) => id)
-      assert.equal(first!.length + second!.length + (await others).length, 30)
-      assert.ok(idsOf(first!).at(-1)! < idsOf(second!)[0]!)
+      const claimed = await Promise.all([first, ...others])
+      assert.deepEqual(
+        claimed.map((records) => [records.length, records[0]!.workerId]),
+        [
+          [10, 'mine'],
+          [10, 'mine'],
+          [10, 'another'],
+        ],
+      )
+      const ids = claimed.flat().map(({ id }) => id)
+      assert.equal(new Set(ids).size, 30)
+      const nonces = claimed.map(([record]) => record!.token.split('.')[1])
+      assert.equal(new Set(nonces).size, 3, 'each claim has its own secret')
     } finally {
       await client.end()
     }

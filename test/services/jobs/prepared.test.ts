@@ -1,4 +1,4 @@
-/** Statements of handlers that Postgres keeps prepared: nobody may notice but by the time they take. */
+/** Statements of handlers that Postgres keeps prepared: handlers see no difference except in time. */
 import assert from 'node:assert/strict'
 import { Client } from 'pg'
 import { describe, test } from 'vitest'

@@ -53,7 +53,7 @@ for (const stage of stages().filter(({ isRemote }) => isRemote)) {
       )
       const codes: unknown[] = []
       for (const { id } of added) codes.push((await jobIn(box, id, 'dead')).error?.code)
-      // Whoever says `tx` means it: a return is then no ack.
+      // A handler that uses `tx` has to ack in it: a return is then no ack.
       assert.deepEqual(codes, ['transaction_unsupported', 'transaction_unsupported', 'ack_missing'])
       assert.equal(isWorked, false)
     })
@@ -151,7 +151,7 @@ test('a worker goes on when its server was away, also with what it could not be 
       assert.rejects(box.jobs.add('mail', 'lost'), { code: 'store_unavailable' }),
       assert.rejects(box.ping(), { code: 'store_unavailable' }),
     ])
-    // While nobody serves it, somebody else adds a job; no hint of it can arrive.
+    // Another client adds a job while no server runs; no hint of it can arrive.
     const second = await store.jobs.add('mail', 2)
     server = createServer({ box: store, port: Number(new URL(url).port) })
     await server.listen()
@@ -210,7 +210,7 @@ test('ping says what a server lacks that takes no work', async () => {
   await using server = createServer({ box, port: 0 })
   const { url } = await server.listen()
   await using remote = await open(url as 'http://')
-  await assert.rejects(remote.ping(), { code: 'store_unavailable', message: /takes no work now \(store/ })
+  await assert.rejects(remote.ping(), { code: 'store_unavailable', message: /is not ready \(store/ })
   assert.deepEqual(remote.warnings, [])
 })
 
@@ -232,8 +232,8 @@ test('a script claims, waits, acks and watches with the client alone', async () 
   assert.deepEqual(await client.jobs.ack(job!, { result: 'sent', ranMs: 5 }), { id, state: 'completed' })
   await assert.rejects(client.jobs.nack(job!), { code: 'lease_lost' })
   assert.equal((await client.jobs.find(id))?.result, 'sent')
-  assert.equal(await client.jobs.find('nobody'), undefined)
-  await assert.rejects(client.jobs.cancel('nobody'), { code: 'not_found' })
+  assert.equal(await client.jobs.find('unknown'), undefined)
+  await assert.rejects(client.jobs.cancel('unknown'), { code: 'not_found' })
 
   const stop = new AbortController()
   const given = client.jobs.claim({ waitMs: '30s', signal: stop.signal })

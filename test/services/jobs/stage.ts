@@ -1,7 +1,7 @@
 /**
- * Where the stories of jobs are told: `open(url)` on each engine, in a namespace of its own, with a second box on the
- * same store and a user's own connection beside it. Only the public surface is used. Each is told twice: in process,
- * and over the wire, where a server has the engine and the boxes are remote.
+ * The stage for stories of jobs: `open(url)` on each engine, in a new namespace, with a second box on the same store and
+ * a separate user's connection beside it. It uses only the public surface. Each story runs twice: in process, and over
+ * the wire, where a server has the engine and the boxes are remote.
  *
  *   BACKENDS=sqlite npx vitest run test/services/jobs                       only that one
  *   npx vitest run test/services/jobs -t 'over the wire'                    only that way
@@ -90,7 +90,7 @@ export class Stage {
     else this.#skip(name, 'this engine has no tables of the user’s')
   }
 
-  /** The same, for what only a box with a store of its own can do: transactions, above all. */
+  /** The same, for features that need a local store: transactions, above all. */
   localStory(name: string, tell: Tell, limitMs?: number): void {
     if (this.isRemote) this.#skip(name, 'a remote box refuses it, as other stories tell')
     else this.story(name, tell, limitMs)
@@ -108,7 +108,7 @@ export class Stage {
     else this.#skip(name, 'this engine has one writer')
   }
 
-  /** A user's own connection to the store, whoever serves it. */
+  /** A user's separate connection to the store, also when a server has it. */
   async connect(): Promise<Caller> {
     assert.ok(this.name !== 'memory')
     return connects[this.name](await this.storeUrl())
@@ -137,7 +137,7 @@ interface Served extends AsyncDisposable {
   readonly url: string
 }
 
-/** A server on a store, in this process and on a port of its own. */
+/** A server on a store, in this process and on a separate port. */
 async function serve(storeUrl: string): Promise<Served> {
   const box = await open(storeUrl, { migrate: true })
   const server = createServer({ box, port: 0 })
@@ -256,7 +256,7 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
   })
 }
 
-/** A promise that somebody else settles, for handlers that must not end by themselves. */
+/** A promise that the test settles, for handlers that must not end by themselves. */
 export function gate(): PromiseWithResolvers<void> {
   return Promise.withResolvers<void>()
 }

@@ -1,6 +1,6 @@
 /**
- * Workers hear of what is there for them, and find it by polling only where nobody can tell them. These poll once an
- * hour: whatever they run they were told of.
+ * Workers hear of new jobs by wake-ups, and by polling only where no wake-up reaches them. These workers poll once an
+ * hour: every job they run came with a wake-up.
  */
 import type { Box } from 'signalbox'
 import type { NackOptions, Worker } from 'signalbox/jobs'
@@ -16,7 +16,7 @@ for (const stage of stages()) {
 
   describe(stage.title, { concurrent: true }, () => {
     stage.story(
-      'a worker that has just begun is told of a job that is added right after, time and again',
+      'a new worker always hears of a job that is added right after its start',
       async (scene) => {
         const box = await scene.open()
         for (let round = 0; round < 10; round++) {
@@ -29,11 +29,11 @@ for (const stage of stages()) {
           await worker.stop()
         }
       },
-      // Ten times as long as one: whoever is not told is found out by `jobIn`.
+      // Ten times the limit of `jobIn`, which fails first if a wake-up is missed.
       60_000,
     )
 
-    stage.story('what a worker that stops hands back wakes whoever waits', async (scene) => {
+    stage.story('jobs that a stopping worker gives back wake waiting workers', async (scene) => {
       const box = await scene.open()
       const other = await openElsewhere(scene, box)
       const isHeld = gate()
@@ -53,13 +53,13 @@ for (const stage of stages()) {
       await jobIn(box, id, 'completed')
     })
 
-    stage.story('what is given back by hand wakes whoever waits', async (scene) => {
+    stage.story('a job given back by a call wakes waiting workers', async (scene) => {
       const box = await scene.open()
       const other = await openElsewhere(scene, box)
       for (const how of [{ handBack: true }, { retryInMs: 0 }]) await giveBack(scene, box, other, how)
     })
 
-    stage.story('what is given back for a while wakes whoever waits when it is due', async (scene) => {
+    stage.story('a snoozed job wakes waiting workers when it is due', async (scene) => {
       const box = await scene.open()
       // Nothing is written when a job falls due, so who shares no more than a file is not told of it.
       const other = stage.name === 'sqlite' && !stage.isRemote ? box : await openElsewhere(scene, box)
@@ -75,7 +75,7 @@ async function workAndWait(scene: Scene, box: Box): Promise<Worker> {
   return worker
 }
 
-/** One job is claimed by hand there and given back so; somebody waits for it here. */
+/** One box claims a job and gives it back in this way, while a worker of the other waits for it. */
 async function giveBack(scene: Scene, box: Box, other: Box, how: NackOptions): Promise<void> {
   const { id } = await box.jobs.add('mail')
   const [held] = await other.jobs.claim()

@@ -54,7 +54,7 @@ libraryStories('Drizzle', 'mariadb', async (url) => {
   }
 })
 
-// This version has no driver of its own for node:sqlite; its proxy takes one, and the database is handed in.
+// This version has no driver for node:sqlite; its proxy takes a function, and the test passes the database to it.
 libraryStories('Drizzle', 'sqlite', async (url) => {
   const database = new DatabaseSync(url.replace(/^sqlite:/, ''), { timeout: 5_000 })
   const db = proxyDrizzle(async (sql, parameters) => {

@@ -63,8 +63,8 @@ export function libraryStories(
       ;[home, away] = await Promise.all([own(), own()])
       box = await open(home.url, { migrate: true })
       for (const { url } of [home, away]) {
-        await using somebody = await connectDriver(url)
-        await somebody.exec('CREATE TABLE paid (note varchar(40))')
+        await using driver = await connectDriver(url)
+        await driver.exec('CREATE TABLE paid (note varchar(40))')
       }
       caller = await connectDriver(home.url)
       library = await connect(home.url)

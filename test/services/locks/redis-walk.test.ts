@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'vitest'
 import type { LockKey, LockStore, WaitQueueView } from '../../../src/locks/index.ts'
-import type { LockTimes, Requester, Ruled, Standing, Told } from '../../../src/locks/rules/index.ts'
+import type { LockTimes, Notified, Requester, Ruled, Standing } from '../../../src/locks/rules/index.ts'
 import { createMemoryLocks } from '../../../src/storage/memory/locks.ts'
 import { Connection, type ScriptRunner } from '../../../src/storage/redis/connection.ts'
 import { createRedisLocks } from '../../../src/storage/redis/locks.ts'
@@ -258,7 +258,7 @@ class Walk implements AsyncDisposable {
     const expected = await model.acquire(key, ask, this.#times)
     const actual = await redis.acquire(key, ask, this.#times)
     this.#compareStandings(key, who, expected.standing, actual.standing)
-    this.#compareTold(expected, actual)
+    this.#compareNotified(expected, actual)
     return expected.standing.status
   }
 
@@ -275,8 +275,8 @@ class Walk implements AsyncDisposable {
     const expected = await model.release(key, who, end, this.#times)
     const actual = await redis.release(key, this.#onRedis(who), end, this.#times)
     assert.deepEqual(actual.released, expected.released)
-    if (expected.released) this.#compareToldExactly(expected, actual)
-    else this.#compareTold(expected, actual)
+    if (expected.released) this.#compareNotifiedExactly(expected, actual)
+    else this.#compareNotified(expected, actual)
     return expected.released ? 'released' : 'lost'
   }
 
@@ -289,7 +289,7 @@ class Walk implements AsyncDisposable {
     const expected = await model.renew(key, who, terms, this.#times)
     const actual = await redis.renew(key, this.#onRedis(who), terms, this.#times)
     assert.equal(actual.expiresAt, expected.expiresAt)
-    this.#compareTold(expected, actual)
+    this.#compareNotified(expected, actual)
     return 'renewed'
   }
 
@@ -299,7 +299,7 @@ class Walk implements AsyncDisposable {
     const expected = await model.shorten(key, who, toMs, this.#times)
     const actual = await redis.shorten(key, this.#onRedis(who), toMs, this.#times)
     assert.equal(actual.shortened, expected.shortened)
-    this.#compareTold(expected, actual)
+    this.#compareNotified(expected, actual)
     return 'shortened'
   }
 
@@ -308,8 +308,8 @@ class Walk implements AsyncDisposable {
     const expected = await model.leave(key, who, this.#times)
     const actual = await redis.leave(key, who, this.#times)
     assert.equal(actual.left, expected.left)
-    if (expected.left === true) this.#compareToldExactly(expected, actual)
-    else this.#compareTold(expected, actual)
+    if (expected.left === true) this.#compareNotifiedExactly(expected, actual)
+    else this.#compareNotified(expected, actual)
     return 'left'
   }
 
@@ -318,8 +318,8 @@ class Walk implements AsyncDisposable {
     const expected = await model.evict(key, who, this.#times)
     const actual = await redis.evict(key, who, this.#times)
     assert.equal(actual.evicted, expected.evicted)
-    if (expected.evicted) this.#compareToldExactly(expected, actual)
-    else this.#compareTold(expected, actual)
+    if (expected.evicted) this.#compareNotifiedExactly(expected, actual)
+    else this.#compareNotified(expected, actual)
     return 'evicted'
   }
 
@@ -329,7 +329,7 @@ class Walk implements AsyncDisposable {
     const expected = await model.keep(key, who, options, this.#times)
     const actual = await redis.keep(key, who, options, this.#times)
     this.#compareStandings(key, who, expected.standing, actual.standing)
-    this.#compareTold(expected, actual)
+    this.#compareNotified(expected, actual)
     return 'kept'
   }
 
@@ -369,7 +369,7 @@ class Walk implements AsyncDisposable {
     return { ...rest, lastOutcome: isOver ? null : lastOutcome }
   }
 
-  /** Mostly the one who has the key, with its token; sometimes somebody else, or with another. */
+  /** Mostly the holder of the key, with its token; sometimes another requester or another token. */
   #holder(key: LockKey, who: Requester): Requester & { token: number } {
     const holders = whos.filter((one) => this.#held.has(placeOf(key, one)))
     const one = holders.length > 0 && this.#random.chance(0.9) ? this.#random.pick(holders) : who
@@ -402,18 +402,18 @@ class Walk implements AsyncDisposable {
   }
 
   /** What a step told; not for one whose answer was lost, as the second time there may be nothing new. */
-  #compareTold(expected: Ruled<object>, actual: Ruled<object>): void {
-    if (!this.#isLost) this.#compareToldExactly(expected, actual)
+  #compareNotified(expected: Ruled<object>, actual: Ruled<object>): void {
+    if (!this.#isLost) this.#compareNotifiedExactly(expected, actual)
   }
 
-  #compareToldExactly(expected: Ruled<object>, actual: Ruled<object>): void {
-    // That a lease ran out is said once, for whoever counts: it was said in the answer that was lost.
-    const expectedTold = { ...expected.told }
-    if (this.#isLost) delete expectedTold.lapsed
-    assert.deepEqual(actual.told, expectedTold)
+  #compareNotifiedExactly(expected: Ruled<object>, actual: Ruled<object>): void {
+    // An expired lease is reported once, for counters: the lost answer had it.
+    const expectedNotified = { ...expected.notified }
+    if (this.#isLost) delete expectedNotified.lapsed
+    assert.deepEqual(actual.notified, expectedNotified)
     if (!this.#isLost) assert.deepEqual(actual.elsewhere, expected.elsewhere)
     // A wait queue that was forgotten begins anew, and the model forgets at its own time.
-    if (expected.told.changed) assert.equal(actual.revision, expected.revision)
+    if (expected.notified.changed) assert.equal(actual.revision, expected.revision)
   }
 }
 
@@ -421,12 +421,14 @@ function placeOf({ operation, resource }: LockKey, { node, requestId }: Requeste
   return [operation, resource, node, requestId].join(' ')
 }
 
-/** Who is told of which wait queue, whatever the order of the wait queues. */
-function tellings(swept: readonly { readonly key: LockKey; readonly told: Told }[]): readonly string[] {
+/** Who is notified of which wait queue, independent of their order. */
+function tellings(
+  swept: readonly { readonly key: LockKey; readonly notified: Notified }[],
+): readonly string[] {
   return swept
-    .flatMap(({ key, told }) => [
+    .flatMap(({ key, notified }) => [
       `${key.operation} ${key.resource} changed`,
-      ...told.requesters.map(
+      ...notified.requesters.map(
         ({ node, requestId }) => `${key.operation} ${key.resource} ${node} ${requestId}`,
       ),
     ])

@@ -158,8 +158,8 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     await ask(redis.locks, 'B', { want: 'turn' })
     await ask(redis.locks, 'C')
     queue.loseNextAnswer()
-    const { released, told } = await end(redis.locks, 'A', token)
-    assert.deepEqual([released?.next?.node, told.everyone], ['B', true], 'as if nothing had happened')
+    const { released, notified } = await end(redis.locks, 'A', token)
+    assert.deepEqual([released?.next?.node, notified.everyone], ['B', true], 'as if nothing had happened')
     assert.equal(queue.lost, 1)
     assert.equal(
       (await end(redis.locks, 'A', token)).released,
@@ -365,9 +365,9 @@ async function command(words: readonly string[], url = serviceFacts('redis').url
 interface Proxy extends AsyncDisposable {
   readonly url: string
   readonly lost: number
-  /** What is asked next reaches Redis; its answer is thrown away, and the connection with it. */
+  /** The next request reaches Redis; its answer is dropped, and the connection with it. */
   loseNextAnswer(): void
-  /** Nothing passes any more, and nobody is told. */
+  /** No byte passes any more, and neither side learns of it. */
   freeze(): void
   thaw(): void
   /** Ends the connections that there are. */

@@ -75,7 +75,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal(packets, 2)
     })
 
-    test('a step whose commit was answered to nobody is unknown, and asking again finds it', {
+    test('a step whose commit lost its answer is unknown, and asking again finds it', {
       concurrent: false,
     }, async () => {
       let cuts = 0
@@ -133,7 +133,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal((await both.straight.locks.inspect(pull, 1))?.holder?.node, 'B')
     })
 
-    test('a wait queue that somebody has is waited for and passed over by sweeps; other wait queues go on', {
+    test('steps wait for a locked wait queue and sweeps skip it; other wait queues go on', {
       concurrent: false,
     }, async () => {
       await using backend = await candidate.open()
@@ -180,8 +180,8 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       )
       assert.equal(Number(kept!.count), 1)
       for (const node of nodes.slice(-3)) {
-        const told = (await locks.acquire(pull, askOf(node), times)).standing
-        assert.deepEqual(told, { status: 'ended', kind: 'completed', value })
+        const notified = (await locks.acquire(pull, askOf(node), times)).standing
+        assert.deepEqual(notified, { status: 'ended', kind: 'completed', value })
       }
     })
   })

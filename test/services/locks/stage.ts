@@ -1,7 +1,6 @@
 /**
- * Where the stories of locks are told: two boxes on one store, as two processes have, on every engine; and over the
- * wire, where each box is remote and, but for memory, has a server of its own on the same store. Only the public
- * surface is used.
+ * The stage for stories of locks: two boxes on one store, as two processes have, on every engine. Over the wire, each box
+ * is remote and, but for memory, has a separate server on the same store. It uses only the public surface.
  *
  *   BACKENDS=memory,redis npx vitest run test/services/locks               only those
  *   npx vitest run test/services/locks -t 'over the wire'                  only that way
@@ -22,7 +21,7 @@ const engines: Readonly<Record<string, () => Promise<Opening>>> = {
   sqlite: ownSqlite,
   postgres: ownPostgres,
   mariadb: ownMariadb,
-  // Redis is the second address of a box; what is kept elsewhere does not matter here.
+  // Redis is the second address of a box; the store of the other modules does not matter here.
   async redis() {
     const { url: redis, ...own } = await ownRedis()
     return { url: 'memory:', redis, [Symbol.asyncDispose]: () => own[Symbol.asyncDispose]() }
@@ -77,7 +76,7 @@ export class Stage {
     return [await openRemote(urls[0]!), await openRemote(urls.at(-1)!)]
   }
 
-  /** One that nobody used before; in a Redis that others may use as well, it says whose it is. */
+  /** A new namespace; in a Redis that others may use as well, its name shows that it is a test's. */
   async #namespace(what: string): Promise<string> {
     const { redis } = await this.#own!
     return `${redis ? 'signalbox-test-' : ''}${what}-${randomBytes(6).toString('hex')}`

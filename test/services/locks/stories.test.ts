@@ -23,7 +23,7 @@ async function waiting(locks: Locks): Promise<readonly string[]> {
   return (await locks.inspect(pull)).waiters.map(({ node }) => node)
 }
 
-/** Until so many wait. */
+/** Waits until this many requesters wait. */
 async function waitFor(locks: Locks, key: typeof pull, count: number): Promise<void> {
   const deadline = performance.now() + 10_000
   while ((await locks.inspect(key)).waiterCount < count) {
@@ -191,7 +191,7 @@ for (const stage of stages()) {
     )
 
     stage.story(
-      'a box that is closed leaves the wait queues it waits in, so nobody waits for it',
+      'a box that is closed leaves its wait queues, so no other waiter is delayed',
       async (pair) => {
         const { one, other } = pair
         const held = await one.hold(pull.operation, pull.resource, { node: 'a' })
@@ -228,7 +228,7 @@ for (const stage of stages()) {
         }),
     )
 
-    stage.story('whoever waits hears of progress, and leaves when it is told to', async ({ one, other }) => {
+    stage.story('a waiter hears of progress, and leaves when its caller aborts', async ({ one, other }) => {
       await using held = await one.hold('deploy', 'eu-1', { node: 'a' })
       const key = { operation: 'deploy', resource: 'eu-1' }
       await other.acquire({ ...key, node: 'b' })

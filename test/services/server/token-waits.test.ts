@@ -16,11 +16,19 @@ const endsMs = 1_000
 /** What a route needs besides `waitMs` before it waits. A route that is not here waits without. */
 const needs: Readonly<Record<string, (stage: Stage) => Promise<Need>>> = {
   claimJobs: async () => ({ body: { queues: ['empty'] } }),
+  getJob: async (stage) => ({ params: { id: await addJob(stage) } }),
+  waitForJobs: async (stage) => ({ body: { ids: [await addJob(stage)] } }),
+  watchJob: async (stage) => ({ params: { id: await addJob(stage) } }),
   lockEvents: async () => ({ query: { operation: 'pull', resource: 'r' } }),
   taskEvents: async ({ ask }) => {
     const submitted = await ask('POST', '/v1/tasks', { service: 'nmt', payload: {} })
     return { params: { id: (submitted as { taskId: string }).taskId } }
   },
+}
+
+/** A job that does not end. */
+async function addJob({ ask }: Stage): Promise<string> {
+  return ((await ask('POST', '/v1/jobs', { kind: 'slow', queue: 'held' })) as { id: string }).id
 }
 
 interface Need {
@@ -212,6 +220,10 @@ for (const candidate of candidates()) {
     test('the routes that may wait are known', () => {
       const ids = [
         'claimJobs',
+        'getJob',
+        'waitForJobs',
+        'watchJob',
+        'watchQueue',
         'listQueues',
         'getOverview',
         'events',

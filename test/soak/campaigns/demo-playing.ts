@@ -14,10 +14,10 @@ const lookMs = 1_000
 /** How much more memory the last quarter may take than the second one: what caches and pools settle at is reached by then. */
 const allowedGrowth = 1.25
 
-/** So often somebody goes on to the next view. */
+/** How often the browser opens the next view. */
 const viewMs = 3_000
 
-/** The demo plays on a file of its own, and somebody looks: nothing may go wrong that was not meant to, and memory stays level. */
+/** The demo runs on a new file while a browser looks at it: there are no unexpected errors, and memory stays level. */
 export const demoPlaying: Campaign = {
   name: 'demo-playing',
   module: 'demo',

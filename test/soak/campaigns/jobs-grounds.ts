@@ -16,7 +16,7 @@ export interface Engine {
 export const allEngines: readonly SqlEngine[] = ['sqlite', 'postgres', 'mariadb']
 export const serverEngines: readonly SqlEngine[] = ['postgres', 'mariadb']
 
-/** Runs each piece on each engine in turn; what they counted is told by engine. */
+/** Runs each piece on each engine in turn, and counts by engine. */
 export async function onEngines(
   request: CampaignRequest,
   names: readonly SqlEngine[],

@@ -1,5 +1,5 @@
 /**
- * The stores that a campaign of the locks module runs on: a SQLite file, and servers of its own, durable and gone at its
+ * The stores that a campaign of the locks module runs on: a SQLite file, and new servers, durable and gone at its
  * end. A server that cannot be had fails the campaign; none is passed over in silence.
  */
 import { randomBytes } from 'node:crypto'
@@ -7,7 +7,7 @@ import { createGround } from '../../crashes/ground.ts'
 import { type Service, startMariadb, startPostgres, startRedis } from '../../support/services/index.ts'
 import { type CampaignRequest, type CampaignResult, type Counts, inPieces } from '../campaign.ts'
 
-/** A store that nobody else uses. */
+/** An unshared store. */
 export interface LocksGround extends AsyncDisposable {
   readonly engine: string
   readonly url: string
@@ -17,7 +17,7 @@ export interface LocksGround extends AsyncDisposable {
 const starters = { postgres: startPostgres, mariadb: startMariadb, redis: startRedis } as const
 const engines = ['sqlite', 'postgres', 'mariadb', 'redis'] as const
 
-/** Runs each piece on each engine in turn; what they counted is told by engine. */
+/** Runs each piece on each engine in turn, and counts by engine. */
 export async function onLockEngines(
   request: CampaignRequest,
   piece: (ground: LocksGround, seed: number) => Promise<Counts>,

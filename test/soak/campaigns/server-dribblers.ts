@@ -3,7 +3,7 @@ import { createServer } from 'signalbox/server'
 import { dribble, percentile } from '../../http/server/security/dribblers.ts'
 import { type Campaign, inPieces } from '../campaign.ts'
 
-/** The dribblers of test/http/server/security at full size, against the limits that nobody sets. */
+/** The dribblers of test/http/server/security at full size, against the default limits. */
 export const serverDribblers: Campaign = {
   name: 'server-dribblers',
   module: 'server',

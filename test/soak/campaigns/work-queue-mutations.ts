@@ -117,13 +117,13 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/pending.ts',
     find: 'index = (behind[index] as number) - 1',
     replace: 'index++',
-    breaks: 'the line keeps its order when key indexes are renumbered',
+    breaks: 'the list keeps its order when key indexes are renumbered',
   },
   {
     file: 'src/work-queue/pending.ts',
     find: 'this.#enter(newIndexes[index] as number, items[index] as T)',
     replace: 'this.#enter(index, items[index] as T)',
-    breaks: 'who is next is known by the new key index after key indexes were renumbered',
+    breaks: 'the next item has the new key index after key indexes were renumbered',
   },
   {
     file: 'src/work-queue/pending.ts',
@@ -201,7 +201,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/key-indexes.ts',
     find: 'continue\n      this.#rests.lower(index)',
     replace: 'continue',
-    breaks: 'whoever gets a key index where another key rested is not swept out',
+    breaks: 'a key that gets the index of a swept-out key is not swept out itself',
   },
   {
     file: 'src/work-queue/key-indexes.ts',
@@ -210,13 +210,13 @@ export const workqueueMutations: readonly Mutation[] = [
     breaks: 'names that came once are forgotten while another is in flight',
   },
   {
-    file: 'src/work-queue/delayed-items.ts',
+    file: 'src/work-queue/timer-heap.ts',
     find: 'if (replace || dueAt < this.dueAt(index)) this.#heap.set(index, dueAt)',
     replace: 'this.#heap.set(index, dueAt)',
     breaks: 'the earliest due time stands',
   },
   {
-    file: 'src/work-queue/delayed-items.ts',
+    file: 'src/work-queue/timer-heap.ts',
     find: 'this.#items[index] = undefined',
     replace: 'this.#items[index] = undefined\n    if (this.#heap.size === 0) this.clear()',
     breaks: 'what it costs to wait does not grow with what is queued',
@@ -234,13 +234,13 @@ export const workqueueMutations: readonly Mutation[] = [
     breaks: 'an item whose store refused it is still in flight after key indexes were renumbered',
   },
   {
-    file: 'src/work-queue/delayed-items.ts',
+    file: 'src/work-queue/timer-heap.ts',
     find: 'this.#items = renumber(this.#items, newIndexes)',
     replace: '',
     breaks: 'what waits keeps its payload when key indexes are renumbered',
   },
   {
-    file: 'src/work-queue/delayed-items.ts',
+    file: 'src/work-queue/timer-heap.ts',
     find: 'this.#priorities = new Map(priorities.map(([index, priority]) => [newIndexes[index] as number, priority]))',
     replace: 'this.#priorities = new Map(priorities)',
     breaks: 'what waits keeps its priority when key indexes are renumbered',
@@ -261,7 +261,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/timer-heap.ts',
     find: '      this.#indexAt[position] = index',
     replace: '',
-    breaks: 'who falls due is known by the new key index after key indexes were renumbered',
+    breaks: 'a due item has the new key index after key indexes were renumbered',
   },
   {
     file: 'src/work-queue/key-indexes.ts',
@@ -294,7 +294,7 @@ export const workqueueMutations: readonly Mutation[] = [
     breaks: 'a waiting add brings no older payload back',
   },
   {
-    file: 'src/work-queue/priority-levels.ts',
+    file: 'src/work-queue/queue-stores.ts',
     find: 'if (entry.priority === previousPriority) return',
     replace: 'if (entry.priority !== previousPriority) return',
     breaks: 'a raised item moves to the end of its new level, and no other moves',
@@ -336,13 +336,13 @@ export const workqueueMutations: readonly Mutation[] = [
     breaks: 'run takes up to `concurrency` items at a time',
   },
   {
-    file: 'src/work-queue/rate-limiting-queue.ts',
+    file: 'src/work-queue/rate-limiters.ts',
     find: 'if (this.numRequeues(item) < resolved.maxRetries)',
     replace: 'if (this.numRequeues(item) <= resolved.maxRetries)',
     breaks: 'run gives an item up once it was tried again maxRetries times',
   },
   {
-    file: 'src/work-queue/rate-limiting-queue.ts',
+    file: 'src/work-queue/rate-limiters.ts',
     find: 'if (this.shuttingDown) return false\n',
     replace: '\n',
     breaks: 'addRateLimited after shutdown counts nothing',
@@ -372,7 +372,7 @@ export const workqueueMutations: readonly Mutation[] = [
     breaks: 'an abort after every piece has begun rejects nothing',
   },
   {
-    file: 'src/work-queue/key-map.ts',
+    file: 'src/work-queue/key-indexes.ts',
     find: 'this.#replace(new Map(this.#map))',
     replace: '',
     breaks: 'what an operation costs does not grow with what was deleted before',
@@ -399,7 +399,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/pending.ts',
     find: 'else this.#behind[this.#lastIndex] = index + 1',
     replace: '',
-    breaks: 'whoever is added comes behind those who are queued',
+    breaks: 'an added item comes behind the queued ones',
   },
   {
     file: 'src/work-queue/pending.ts',
@@ -411,13 +411,13 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/pending.ts',
     find: 'grown.set(this.#behind)',
     replace: '',
-    breaks: 'whoever is queued stays queued when the line grows',
+    breaks: 'queued items stay queued when the list grows',
   },
   {
     file: 'src/work-queue/pending.ts',
     find: 'this.#items[index] = undefined',
     replace: '',
-    breaks: 'an object that was taken is not kept alive by the line',
+    breaks: 'the list does not keep a taken object alive',
   },
   {
     file: 'src/work-queue/work-queue.ts',
@@ -456,7 +456,7 @@ export const workqueueMutations: readonly Mutation[] = [
     breaks: 'retries counts every accepted addAfter',
   },
   {
-    file: 'src/work-queue/rate-limiting-queue.ts',
+    file: 'src/work-queue/rate-limiters.ts',
     find: 'succeeded: ({ item }) => this.forget(item),',
     replace: 'succeeded: () => {},',
     breaks: 'run forgets an item that succeeded',

@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net'
 
 /**
  * `500`, `nonsense` and `hang` take nothing. `close` reads the request and closes without an answer; `takeAndClose`
- * does the same, but the message was taken: whoever sent it cannot tell the two apart.
+ * does the same, but the message was taken: the sender cannot tell the two apart.
  */
 export type Misbehaviour = '500' | 'nonsense' | 'hang' | 'close' | 'takeAndClose'
 
@@ -40,9 +40,9 @@ export interface StandIn extends AsyncDisposable {
   readonly requests: number
   /** How many connections were made. */
   readonly connections: number
-  /** From now on, for so many requests (all, unless told); null: behaves again. */
+  /** Applies to the next requests (all by default); null: behaves normally again. */
   misbehave(how: Misbehaviour | null, times?: number): void
-  /** When so many messages are taken; rejects when they are not in time. */
+  /** Resolves when this many messages were taken; rejects when they are late. */
   waitFor(count: number, timeoutMs?: number): Promise<void>
   close(): Promise<void>
 }

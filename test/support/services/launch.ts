@@ -8,11 +8,11 @@ export interface Launch extends Pick<Service, 'name' | 'from'> {
   readonly folder: string
   start(port: number): Promise<Program>
   urlOf(port: number): string
-  /** Asks whoever answers at the address; throws when that is not ours. */
+  /** Asks the server at the address; throws when it is not ours. */
   ask(url: string): Promise<{ readonly version: string }>
 }
 
-/** Starts it where nobody listens, able to crash and come back. It takes over what was `kept` for it so far. */
+/** Starts it on a free port, able to crash and come back. It takes over the data that was `kept` for it. */
 export async function launch(
   kept: AsyncDisposableStack,
   { name, from, folder, start, urlOf, ask }: Launch,

@@ -1,6 +1,6 @@
 /**
- * A place of its own for each test file on the servers they share: a database on Postgres and MariaDB, a key prefix
- * on Redis. Files run side by side and never meet; disposing removes what the file left behind.
+ * A separate place for each test file on the shared servers: a database on Postgres and MariaDB, a key prefix on Redis.
+ * Files run side by side and never meet; disposing removes the place.
  *
  *   await using own = await ownPostgres()
  *   const backend = await openPostgres(own.url)
@@ -64,7 +64,7 @@ function withDatabase(server: string, name: string): string {
 export async function ownPostgres(): Promise<OwnDatabase> {
   const server = serviceFacts('postgres').url
   const name = ownName()
-  // Nobody can be connected to template0, so that creating from it never waits for or fails on a guest.
+  // No session can connect to template0, so creating from it never waits or fails.
   await ask(askPostgres(server, `CREATE DATABASE ${name} TEMPLATE template0`))
   return {
     url: withDatabase(server, name),

@@ -33,7 +33,7 @@ export interface Program {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Starts a program in a process group of its own, so that what it forks ends with it. */
+/** Starts a program in a new process group, so that its children end with it. */
 export async function startProgram(
   command: string,
   args: readonly string[],

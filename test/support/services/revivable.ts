@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Program } from './program.ts'
 import { untilReady } from './ready.ts'
 
-/** A server that can die as by a power cut of its own and come back on its old port and data. */
+/** A server that can crash as by a power cut and come back on its old port and data. */
 export interface Revivable extends AsyncDisposable {
   /** Kills it with -9, and all that it forked. */
   crash(): Promise<void>
@@ -21,8 +21,8 @@ export function createRevivable(
   let program = first
   return {
     async crash() {
-      // Stopped first, and seen to have stopped, so that it forks nobody between our look and our blow. Postgres puts
-      // each of its processes in a group of its own; one that outlived it would keep its data locked.
+      // Stopped first, and seen to have stopped, so that it forks no process before the kill. Postgres puts each of its
+      // processes in a separate group; one that outlived it would keep its data locked.
       signal(program.pid, 'SIGSTOP')
       for (const deadline = Date.now() + 1_000; statOf(program.pid)?.state !== 'T'; await sleep(1))
         if (Date.now() > deadline) break

@@ -1,7 +1,7 @@
 /**
  * Where a server is taken from. The first place that has one wins:
  *
- *   environment   somebody set its URL
+ *   environment   its URL is set
  *   installed     its binaries are on PATH or where Debian puts them
  *   embedded      its binaries came with npm (Postgres alone)
  *   apt           root may install it (not Postgres: Debian's package starts a service that would stay)

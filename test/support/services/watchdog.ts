@@ -1,14 +1,14 @@
 /**
  * The process that outlives a test run by a moment. It is told, line by line on stdin, which processes and folders
  * belong to the run. When stdin closes the run is over, however it ended (even by `kill -9`, which no handler
- * inside the run survives): whatever is still on the list is ended and removed, and the watchdog leaves.
+ * inside the run survives): the watchdog ends and removes what is still on the list, and exits.
  *
  *   process 4711 SIGQUIT   end this process group, first by that signal
- *   gone 4711              it ended by itself; the number may soon be somebody else's
+ *   gone 4711              it ended by itself; the system may reuse the number
  *   folder /tmp/…          remove this folder
  *   removed /tmp/…         it is removed already
  *
- * It runs as a script of its own and imports nothing of ours.
+ * It runs as a separate script and imports nothing of ours.
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -26,7 +26,7 @@ function obey(line: string): void {
   if (word === 'removed') folders.delete(subject)
 }
 
-/** Signals a whole group; false when nobody is left in it. */
+/** Signals a whole group; false when it is empty. */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(-pid, signal)
@@ -64,7 +64,7 @@ async function cleanUp(): Promise<void> {
   process.exit(0)
 }
 
-// Whoever clears away a whole session asks by signal first: the answer is the same as for a closed stdin.
+// A tool that ends a whole session sends a signal first: the watchdog reacts as to a closed stdin.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void cleanUp())
 createInterface({ input: process.stdin })
   .on('line', obey)

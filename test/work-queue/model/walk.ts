@@ -315,7 +315,7 @@ class Pair {
     }
   }
 
-  /** With a key function each add has a payload of its own; without one an id is always the same object. */
+  /** With a key function each add has a new payload; without one an id is always the same object. */
   #thing(id: string): Thing {
     if (this.#setting.keyed) return { id, group: id[0]!, version: ++this.#version }
     let thing = plain.get(id)

@@ -1,5 +1,5 @@
 /**
- * Who is in a fleet and what is asked of it, the same for every contestant: eight services on each node, with the
+ * The nodes of a fleet and the demands on it, the same for every contestant: eight services on each node, with the
  * languages of one of sixteen groups and one of four kinds of graphics card, so 64 sorts of nodes. A task asks for a
  * service in a language, which four of the sorts can do.
  */
@@ -43,7 +43,7 @@ export const asks: readonly Ask[] = serviceNames.flatMap((service) =>
   }),
 )
 
-/** So many tasks run at a time: a few of each ask in a small fleet, one on every second node of a large one. */
+/** How many tasks run at a time: a few of each ask in a small fleet, one on every second node of a large one. */
 export function runningIn(nodeCount: number): number {
   return Math.min(20_000, nodeCount * 2)
 }

@@ -38,7 +38,6 @@ export class RegistryFleet {
     const taskId = `task-${this.#taskNo++}`
     const command: Command = {
       kind: 'submit',
-      admitted: true,
       task: {
         ...{ taskId, attempt: 1, maxAttempts: 5, prefers: [] },
         ...{ kind: ask.kind, service: ask.service, requires: ask.requires },
@@ -113,7 +112,7 @@ export class RegistryFleet {
     for (const effect of effects) {
       if (effect.kind === 'armTimer') this.#tickAt = Math.min(this.#tickAt, effect.at)
       else if (effect.kind === 'moreWork') this.#apply({ kind: 'rebuildSlice' }, now)
-      // Whoever reads nodes gets these pages, ten times a second.
+      // Readers of nodes get these pages, ten times a second.
       else if (effect.kind === 'publish') for (const page of effect.pages) this.#registry.page(page)
     }
   }

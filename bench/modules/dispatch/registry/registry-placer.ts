@@ -1,4 +1,4 @@
-/** Registries as placers: one for each server, each with nodes of its own, and tasks that are claimed by each in turn. */
+/** Registries as placers: one for each server, each with its own nodes, and tasks that each claims in turn. */
 import { type Command, Registry } from '../../../../src/dispatch/index.ts'
 import { fleet, type Placer } from '../simulation.ts'
 
@@ -18,7 +18,7 @@ export class RegistryPlacer implements Placer {
   #placed: Placed[] = []
 
   constructor(serverCount: number) {
-    // Accepting takes a message of its own, which this simulation leaves out.
+    // Accepting takes another message, which this simulation leaves out.
     this.#servers = Array.from({ length: serverCount }, (_, seed) => ({
       registry: new Registry({ acceptMs: 0, seed: seed + 1 }),
       wakeAt: Number.POSITIVE_INFINITY,
@@ -34,7 +34,7 @@ export class RegistryPlacer implements Placer {
   submit(task: number, now: number): void {
     this.#attempts.set(task, 1)
     this.#apply(this.#servers[task % this.#servers.length]!, now, {
-      ...{ kind: 'submit', admitted: true },
+      ...{ kind: 'submit' },
       task: {
         ...{ taskId: `${task}`, attempt: 1, maxAttempts: 5, kind: 'asr', service: 'asr', uses: { asr: 1 } },
         ...{ requires: [], prefers: [], priority: 5, tenant: 'bench', session: null, submittedAt: now },

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { type Lane, type LaneWorker, type OpenLane, payloadOf } from '../lane.ts'
-import { rawIds } from '../raw-postgres.ts'
+import { rawIds } from '../raw/raw-postgres.ts'
 
 const now = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 const text = 'text COLLATE "C"'

@@ -10,7 +10,15 @@ import { useWords } from '../../../words/language.tsx'
 import { monitorWords } from '../../../words/monitor.ts'
 import { Field } from './form-dialog.tsx'
 
-const types = ['dingtalk', 'feishu', 'wecom', 'slack', 'webhook'] as const
+/** The types, in the order of the list. The ones without a secret have their key in the address. */
+const secrets = {
+  dingtalk: 'optional',
+  feishu: 'optional',
+  wecom: 'none',
+  slack: 'none',
+  webhook: 'needed',
+} as const
+const types = Object.keys(secrets) as (keyof typeof secrets)[]
 
 /** How a channel is written in a form. */
 export interface WrittenChannel {
@@ -21,18 +29,13 @@ export interface WrittenChannel {
 
 export const noChannel: WrittenChannel = { type: 'dingtalk', url: '', secret: '' }
 
-/** The keys of these are in their addresses. */
-function hasSecret(type: WrittenChannel['type']): boolean {
-  return type !== 'wecom' && type !== 'slack'
-}
-
-/** Reads the form; throws what is missing, in words. The server judges the rest, and quotes none of it. */
+/** Reads the form; throws a message for a missing field. The server checks the rest, and quotes none of it. */
 export function channelOf(
   { type, url, secret }: WrittenChannel,
   say: Say<typeof monitorWords>,
 ): Parameters<MonitorClient['test']>[0] {
   if (url.trim() === '') throw new Error(say('urlNeeded'))
-  const given = { type, url: url.trim(), ...(hasSecret(type) && secret !== '' ? { secret } : {}) }
+  const given = { type, url: url.trim(), ...(secrets[type] !== 'none' && secret !== '' ? { secret } : {}) }
   return given as Parameters<MonitorClient['test']>[0]
 }
 
@@ -70,10 +73,10 @@ export function ChannelForm({ value, onChange, first = false }: ChannelFormProps
         value={value.url}
         onChange={(url) => onChange({ ...value, url })}
       />
-      {hasSecret(value.type) && (
+      {secrets[value.type] !== 'none' && (
         <Field
           hidden
-          label={say(value.type === 'webhook' ? 'secretNeeded' : 'secretOptional')}
+          label={say(secrets[value.type] === 'needed' ? 'secretNeeded' : 'secretOptional')}
           value={value.secret}
           onChange={(secret) => onChange({ ...value, secret })}
         />
@@ -85,7 +88,7 @@ export function ChannelForm({ value, onChange, first = false }: ChannelFormProps
 
 type Answer = Awaited<ReturnType<MonitorClient['test']>>
 
-/** Sends a message through what is written, now, and shows what came of it. */
+/** Sends a message through the entered channel now, and shows the result. */
 function TestSend({ channel }: { readonly channel: WrittenChannel }): ReactNode {
   const say = useWords(monitorWords)
   const client = useClient()
@@ -109,7 +112,7 @@ function TestSend({ channel }: { readonly channel: WrittenChannel }): ReactNode 
         {working ? say('testing') : say('test')}
       </Action>
       <div role="status">
-        {/* What was said of another address says nothing of this one. */}
+        {/* A result for another address does not apply to this one. */}
         {answer !== undefined && answer.of === channel && <Answered answer={answer.answer} />}
       </div>
       {error !== undefined && <Problem error={error} />}

@@ -8,7 +8,7 @@ export type MatchField = 'source' | 'subject' | 'timeSlot' | 'venueId'
 
 export const matchFields: readonly MatchField[] = ['source', 'subject', 'timeSlot', 'venueId']
 
-/** So many of a list are named. */
+/** How many names of a list are shown. */
 const mostNamed = 5
 
 /** What a match is about, in words. */
@@ -46,7 +46,7 @@ export const everything: WrittenMatches = {
   venueId: anything,
 }
 
-/** Reads a form; throws what is missing, in words. */
+/** Reads a form; throws a message for a missing field. */
 export function matchOf(written: WrittenMatches, say: Say<typeof monitorWords>): Match {
   const read: [MatchField, Match[MatchField]][] = []
   for (const field of matchFields) {

@@ -17,7 +17,7 @@ import { Silencing } from './silence-dialog.tsx'
 
 type Silence = Awaited<ReturnType<MonitorClient['silences']>>[number]
 
-/** What is not to be notified for a while; makes and ends silences. */
+/** Lists silences, creates and ends them. */
 export function Silences(): ReactNode {
   const say = useWords(monitorWords)
   const client = useClient()

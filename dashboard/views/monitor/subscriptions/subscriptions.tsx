@@ -18,7 +18,7 @@ import { Subscribing } from './subscribe-dialog.tsx'
 import { type Subscription, useSubscriptions } from './subscriber-names.ts'
 import { Testing } from './test-dialog.tsx'
 
-/** Who is notified of what, by which rules; makes and ends subscriptions, and tries channels. */
+/** Lists subscriptions with their rules, creates and ends them, and tests channels. */
 export function Subscriptions(): ReactNode {
   const say = useWords(monitorWords)
   const [asked, ask] = useState<'subscribe' | 'test'>()

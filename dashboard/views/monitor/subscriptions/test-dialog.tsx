@@ -6,7 +6,7 @@ import { useWords } from '../../../words/language.tsx'
 import { monitorWords } from '../../../words/monitor.ts'
 import { ChannelForm, noChannel } from './channel-form.tsx'
 
-/** Tries a channel before anybody relies on it. */
+/** Tests a channel before it is used. */
 export function Testing({ onClose }: { readonly onClose: () => void }): ReactNode {
   const say = useWords(monitorWords)
   const sayKit = useWords(kitWords)

@@ -9,7 +9,7 @@ import { matchOf, type WrittenMatches } from './match-text.ts'
 type Options = Parameters<MonitorClient['subscribe']>[0]
 type Words = Say<typeof monitorWords>
 
-/** What is written into the form of a subscription, besides its match and its channel. */
+/** The fields of the subscription form, except match and channel. */
 export interface WrittenSubscription {
   readonly name: string
   readonly window: string
@@ -27,7 +27,7 @@ export const noSubscription: WrittenSubscription = {
   ...{ notifyNew: false, reconcile: false },
 }
 
-/** Reads the form; throws what is missing, in words. What a span means is the server's to say. */
+/** Reads the form; throws a message for a missing field. The server decides the meaning of a span. */
 export function subscriptionOf(
   written: WrittenSubscription,
   match: WrittenMatches,

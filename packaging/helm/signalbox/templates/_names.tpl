@@ -77,4 +77,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.serviceMonitor.enabled (not .Values.serviceMonitor.token.existingSecret) -}}
 {{- fail "serviceMonitor.enabled is true, so serviceMonitor.token.existingSecret must name a secret with a token of the scope read: /metrics is not open to everybody." -}}
 {{- end -}}
+{{- if and .Values.scaling.enabled (not .Values.scaling.token.existingSecret) -}}
+{{- fail "scaling.enabled is true, so scaling.token.existingSecret must name a secret with a token of the scope read: GET /v1/scaling is not open to everybody." -}}
+{{- end -}}
 {{- end -}}

@@ -36,7 +36,7 @@ test('jobs are searched, counted and cancelled in bulk from the command line', a
       `^ID +STATE  QUEUE    KIND  ATTEMPT  AGE +ERROR\n${added[7]!.id}  ready  default  mail  0/5 +\\d+ s\n$`,
     ),
   )
-  assert.equal((await jobs('ls', '--kind', 'male')).out, 'There are no such jobs.\n')
+  assert.equal((await jobs('ls', '--kind', 'male')).out, 'No jobs found.\n')
   const page = await jobs('list', '--limit', '2', '--json')
   assert.deepEqual([JSON.parse(page.out).items.length, JSON.parse(page.out).stopped], [2, null])
 
@@ -50,7 +50,7 @@ test('jobs are searched, counted and cancelled in bulk from the command line', a
   await service.ack(claimed!)
   assert.match(
     (await jobs('bulk', 'retry', '--search', 'kind:mail', '--dry-run')).out,
-    /^\d+ jobs match: \d+ ready, 1 completed, 3 cancelled\. The completed ones would run again; state:dead leaves them out\n$/,
+    /^\d+ jobs match: \d+ ready, 1 completed, 3 cancelled\. The completed ones would run again; state:dead leaves them out\. Those that are ready, waiting or running would be skipped\n$/,
   )
 
   for (const [args, word] of [
@@ -86,5 +86,38 @@ test('ls shows the jobs of one state, one queue and one kind', async () => {
   assert.deepEqual(await listed('--kind', 'bill', '--state', 'cancelled'), [cancelled])
   const misspelt = await jobs('ls', '--state', 'canceled')
   assert.deepEqual([misspelt.code, /Allowed choices are .*cancelled/.test(misspelt.err)], [2, true])
+  await backend.close()
+})
+
+test('errors shows the groups of errors, and one of them with its jobs', async () => {
+  const backend = await openBackend(database, { namespace: 'default', migrate: true })
+  await using service = createJobs({
+    store: backend.jobs,
+    attempts: backend.attempts,
+    notifier: backend.notifier,
+  })
+  assert.equal((await jobs('errors', '--kind', 'charge')).out, 'No errors found.\n')
+  const { id } = await service.add('charge', null, { queue: 'money', maxAttempts: 1 })
+  const [job] = await service.claim({ queues: ['money'] })
+  await service.nack(job!, { error: new TypeError('order 17 has no price') })
+  const [group] = (await service.errorGroups()).items
+
+  const listed = await jobs('errors')
+  assert.match(
+    listed.out,
+    /^GROUP +KIND +ATTEMPTS +LAST +ERROR\n[0-9a-f]{16} {2}charge {2}1 .* TypeError: order 17 has no price\n$/,
+  )
+  const shown = await jobs('errors', group!.fingerprint)
+  assert.match(
+    shown.out,
+    new RegExp(
+      `^group +${group!.fingerprint}\nkind +charge\nattempts +1\n[^]*jobs +${id}\nerror +TypeError: order 17`,
+    ),
+  )
+  assert.deepEqual(JSON.parse((await jobs('errors', '--json')).out).items, [group])
+  assert.equal((await jobs('errors', '0123456789abcdef')).code, 1)
+  assert.match((await jobs('show', id)).out, /^attempts +1 dead \S+ TypeError: order 17 has no price$/m)
+  const retried = await jobs('bulk', 'retry', '--search', `error.group:${group!.fingerprint}`, '--limit', '5')
+  assert.match(retried.out, /^completed: 1 matched, 1 done/)
   await backend.close()
 })

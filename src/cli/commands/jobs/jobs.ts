@@ -1,28 +1,39 @@
 import { Argument, Command, Option } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
 import { jobStates } from '../../../core/job-states.ts'
-import type { BulkAction, BulkCount, BulkOperation, BulkOptions, Job, JobState } from '../../../jobs/index.ts'
-import type { Printer } from '../../print.ts'
-import { createProgress } from '../../progress.ts'
-import { type Cell, printTable, showSpan } from '../../table.ts'
-import { actCommand, showCommand } from './job-acts.ts'
-import { addPlaceFlags, openJobs, type PlacedJobs, type PlaceFlags } from './jobs-place.ts'
+import { whole } from '../../../core/options.ts'
+import type {
+  AddOptions,
+  BulkAction,
+  BulkCount,
+  BulkOperation,
+  BulkOptions,
+  ErrorGroup,
+  FoundJob,
+  Job,
+  JobDependency,
+  JobError,
+  JobState,
+} from '../../../jobs/index.ts'
+import { numberOr, parsePayload, spanOf } from '../../config/value-kinds.ts'
+import { type Cell, createProgress, type Printer, printTable, showSpan } from '../../print.ts'
+import type { Stage } from '../../verbs.ts'
+import { addBoxFlags, addJobsFlags, openJobs, openPlace, type PlacedJobs, type PlaceFlags } from '../place.ts'
 
-/** `signalbox jobs ls|show|retry|cancel|bulk`: look at jobs, and do something to one or to all that are found. */
-export function jobsCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+/** `signalbox jobs ls|show|wait|retry|cancel|bulk|errors`: look at jobs, and do something to one or to all that are found. */
+export function jobsCommand({ printer, endWith }: Stage): Command {
   return new Command('jobs')
-    .description('show and search jobs; retry or cancel one; retry, cancel or delete all that are found')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand(false)
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox jobs list --search "state:dead kind:mail*"\n  signalbox jobs bulk retry --search "state:dead error:relay" --dry-run',
     )
     .addCommand(listCommand(printer))
     .addCommand(showCommand(printer))
+    .addCommand(waitCommand(printer, endWith))
     .addCommand(actCommand(printer, 'retry'))
     .addCommand(actCommand(printer, 'cancel'))
     .addCommand(bulkCommand(printer, endWith))
+    .addCommand(errorsCommand(printer))
 }
 
 interface ListFlags extends PlaceFlags {
@@ -38,12 +49,12 @@ function listCommand(printer: Printer): Command {
   const command = new Command('ls')
     .alias('list')
     .description('list jobs, newest first')
-    .addOption(new Option('--state <state>', 'of this state alone').choices(jobStates))
-    .option('--queue <name>', 'of this queue alone')
-    .option('--kind <kind>', 'of this kind alone')
+    .addOption(new Option('--state <state>', 'only this state').choices(jobStates))
+    .option('--queue <name>', 'only this queue')
+    .option('--kind <kind>', 'only this kind')
     .option('--search <terms>', 'words and fields that must all hold', '')
-    .option('--limit <count>', 'how many at most, up to 500', '50')
-    .option('--cursor <id>', 'where the page before ended')
+    .option('--limit <count>', 'the most jobs, up to 500', '50')
+    .option('--cursor <id>', 'the cursor of the previous page')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox jobs ls --state dead --queue mail\n  signalbox jobs ls --search "state:dead created>-1d"\n  signalbox jobs ls --search \'payload.customer.name:"Ann Lee"\' --json',
@@ -52,7 +63,7 @@ function listCommand(printer: Printer): Command {
       await using jobs = await openJobs(command, place)
       const page = await jobs.list({ search, state, queue, kind, limit: count('--limit', limit), cursor })
       if (json) return printer.json(page)
-      if (page.items.length === 0 && page.cursor === null) return printer.line('There are no such jobs.')
+      if (page.items.length === 0 && page.cursor === null) return printer.line('No jobs found.')
       const now = Date.now()
       printTable(
         printer,
@@ -60,13 +71,74 @@ function listCommand(printer: Printer): Command {
         page.items.map((job) => rowOf(job, now)),
       )
       if (page.stopped !== null)
-        printer.hint(`stopped after ${page.scanned} jobs; go on with --cursor ${page.cursor}`)
-      else if (page.cursor !== null) printer.hint(`there may be more; go on with --cursor ${page.cursor}`)
+        printer.hint(`stopped after ${page.scanned} jobs; continue with --cursor ${page.cursor}`)
+      else if (page.cursor !== null) printer.hint(`there may be more; continue with --cursor ${page.cursor}`)
     })
-  return addPlaceFlags(command)
+  return addJobsFlags(command)
 }
 
-/** Written again here, so that the help does not load the module of jobs. */
+interface ErrorsFlags extends PlaceFlags {
+  readonly kind?: string
+  readonly limit: string
+  readonly cursor?: string
+}
+
+function errorsCommand(printer: Printer): Command {
+  const command = new Command('errors')
+    .description('list groups of errors by their last error, or show one group')
+    .argument('[fingerprint]', 'only this group')
+    .option('--kind <kind>', 'only errors of this kind of job')
+    .option('--limit <count>', 'the most groups, up to 500', '50')
+    .option('--cursor <cursor>', 'the cursor of the previous page')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox jobs errors --kind mail\n  signalbox jobs bulk retry --search "state:dead error.group:0f3a9c5d7e21b846" --limit 5',
+    )
+    .action(async (fingerprint: string | undefined, { kind, limit, cursor, json, ...place }: ErrorsFlags) => {
+      await using jobs = await openJobs(command, place)
+      if (fingerprint !== undefined) {
+        const group = await jobs.errorGroup(fingerprint)
+        if (group === undefined)
+          throw new SignalboxError('not_found', `There is no group of errors "${fingerprint}".`)
+        if (json) return printer.json(group)
+        for (const [name, value] of fieldsOfGroup(group)) printer.line(`${name.padEnd(14)}${value}`)
+        return
+      }
+      const page = await jobs.errorGroups({ kind, limit: count('--limit', limit), cursor })
+      if (json) return printer.json(page)
+      if (page.items.length === 0) return printer.line('No errors found.')
+      const now = Date.now()
+      printTable(
+        printer,
+        ['=GROUP', 'KIND', 'ATTEMPTS', 'LAST', 'ERROR'],
+        page.items.map((group) => [
+          ...[group.fingerprint, group.kind, String(group.attemptCount), showSpan(now - group.lastSeenAt)],
+          describeError(group.error),
+        ]),
+      )
+      if (page.cursor !== null) printer.hint(`there may be more; continue with --cursor ${page.cursor}`)
+    })
+  return addJobsFlags(command)
+}
+
+function fieldsOfGroup(group: ErrorGroup): readonly (readonly [string, string])[] {
+  return [
+    ['group', group.fingerprint],
+    ['kind', group.kind],
+    ['attempts', String(group.attemptCount)],
+    ['first', new Date(group.firstSeenAt).toISOString()],
+    ['last', new Date(group.lastSeenAt).toISOString()],
+    ...(group.releases.length === 0 ? [] : [['releases', group.releases.join(', ')] as const]),
+    ['jobs', group.sampleJobs.join(', ')],
+    ['error', group.error.stack ?? describeError(group.error)],
+  ]
+}
+
+function describeError({ name, code, message }: JobError): string {
+  return [code ?? name, message].filter(Boolean).join(': ')
+}
+
+/** Repeated here, so that the help does not load the module of jobs. */
 const bulkActions: readonly BulkAction[] = ['retry', 'cancel', 'delete']
 
 interface BulkFlags extends PlaceFlags {
@@ -77,14 +149,14 @@ interface BulkFlags extends PlaceFlags {
 
 function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   const command = new Command('bulk')
-    .description('do something to every job that a search means, and wait until it is done')
+    .description('retry, cancel or delete every job that a search matches, and wait for the end')
     .addArgument(new Argument('<action>', 'what to do').choices(bulkActions))
     .requiredOption('--search <terms>', 'words and fields that must all hold')
-    .option('--limit <count>', 'end after so many jobs')
-    .option('--dry-run', 'only say how many are meant')
+    .option('--limit <count>', 'stop after this number of jobs')
+    .option('--dry-run', 'only count the matching jobs')
     .addHelpText(
       'after',
-      '\nThe operation goes on without this command: servers and workers of the same database work on it.\n' +
+      '\nThe operation continues without this command: servers and workers of the same database work on it.\n' +
         '\nExamples:\n  signalbox jobs bulk retry --search "state:dead kind:mail*" --dry-run\n  signalbox jobs bulk delete --search "state:completed finished<-30d"',
     )
     .action(async (action: BulkAction, { search, limit, dryRun, json, ...place }: BulkFlags) => {
@@ -102,24 +174,27 @@ function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Com
       else printer.line(`${operation.state}: ${countsOf(operation)} (operation ${id})`)
       if (operation.state !== 'completed') endWith(1)
     })
-  return addPlaceFlags(command)
+  return addJobsFlags(command)
 }
 
-/** As `3 jobs match: 1 completed, 2 dead`, and what a retry would do that the word does not say. */
+/** As `3 jobs match: 1 completed, 2 dead`, with a warning about what a retry would also do. */
 function showMatches(action: BulkAction, { matched, states, stopped, scanned }: BulkCount): string {
   const byState = Object.entries(states).filter(([, count]) => count > 0)
   const shown = byState.map(([state, count]) => `${count} ${state}`).join(', ')
   const atLeast = stopped === null ? '' : `; at least, among the newest ${scanned}`
-  const again =
-    action === 'retry' && states.completed > 0
-      ? `. The completed ones would run again; state:dead leaves them out`
-      : ''
-  return `${matched} ${matched === 1 ? 'job matches' : 'jobs match'}${shown && `: ${shown}`}${atLeast}${again}`
+  const found = `${matched} ${matched === 1 ? 'job matches' : 'jobs match'}${shown && `: ${shown}`}${atLeast}`
+  if (action !== 'retry') return found
+  const skipped = states.ready + states.waiting + states.running > 0
+  return [
+    found,
+    ...(states.completed > 0 ? ['The completed ones would run again; state:dead leaves them out'] : []),
+    ...(skipped ? ['Those that are ready, waiting or running would be skipped'] : []),
+  ].join('. ')
 }
 
 const lookMs = 200
 
-/** How many are meant, for a progress bar; undefined where one search does not see all of them. */
+/** The number of matching jobs, for a progress bar; undefined where one search does not see all of them. */
 async function countFirst(jobs: PlacedJobs, options: BulkOptions): Promise<number | undefined> {
   if (!process.stderr.isTTY) return undefined
   const { matched, stopped } = await jobs.bulk({ ...options, dryRun: true })
@@ -132,7 +207,7 @@ async function watch(jobs: PlacedJobs, id: string, total: number | undefined): P
   for (;;) {
     const operation = await jobs.bulkOperation(id)
     if (operation === undefined)
-      throw new SignalboxError('not_found', `The operation ${id} was forgotten before it ended.`)
+      throw new SignalboxError('not_found', `The operation ${id} was deleted before it ended.`)
     if (operation.state !== 'running') return operation
     progress.show(operation.action, operation.done + operation.skipped, total)
     await new Promise((resolve) => setTimeout(resolve, lookMs))
@@ -152,6 +227,191 @@ function rowOf(job: Job, now: number): readonly Cell[] {
 }
 
 function count(flag: string, value: string): number {
-  if (/^[1-9]\d{0,8}$/.test(value)) return Number(value)
-  throw new SignalboxError('invalid_argument', `${flag} must be a whole number of 1 or more.`)
+  return whole(flag, numberOr(value), { min: 1 })
+}
+
+interface AddFlags extends PlaceFlags {
+  readonly payload?: string
+  readonly queue?: string
+  readonly priority?: string
+  readonly delay?: string
+  readonly uniqueKey?: string
+  readonly limitKey?: string
+  readonly tag?: readonly string[]
+  readonly after?: readonly string[]
+}
+
+/** `signalbox add KIND`: adds one job. */
+export function addCommand({ printer }: Stage): Command {
+  const command = new Command('add')
+    .argument('<kind>', 'the kind of the job')
+    .option('--payload <json>', 'its payload')
+    .option('--queue <name>', 'its queue (default: default)')
+    .option('--priority <number>', 'higher goes first')
+    .option('--delay <span>', 'how long to wait before it runs, such as 10m')
+    .option('--unique-key <key>', 'at most one live job of the queue has it')
+    .option('--limit-key <key>', 'the key for per-key limits of the queue')
+    .option('--tag <word...>', 'tags for searches')
+    .option('--after <id...>', 'wait until these jobs have completed')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox add mail.welcome --payload \'{"to":"ada@example.org"}\'\n  signalbox add report --queue slow --delay 10m --tag nightly',
+    )
+    .action(async (kind: string, flags: AddFlags) => {
+      const options = optionsOf(flags)
+      const payload = parsePayload(flags.payload)
+      await using box = await openPlace(command, flags, 'make')
+      const added = await box.jobs.add(kind, payload, options)
+      if (flags.json) printer.json(added)
+      else printer.line(added.duplicate ? `job ${added.id} exists already` : `added job ${added.id}`)
+    })
+  return addBoxFlags(command)
+}
+
+function optionsOf({ queue, priority, delay, uniqueKey, limitKey, tag, after }: AddFlags): AddOptions {
+  return {
+    queue,
+    priority: priority === undefined ? undefined : priorityOf(priority),
+    delayMs: spanOf('--delay', delay),
+    uniqueKey,
+    limitKey,
+    tags: tag,
+    after,
+  }
+}
+
+function priorityOf(given: string): number {
+  const value = /^-?\d{1,10}$/.test(given) ? Number(given) : given
+  return whole('--priority', value, { min: -2_147_483_648, max: 2_147_483_647 })
+}
+
+/** `signalbox jobs show`: one job, with its dependencies and its log. */
+export function showCommand(printer: Printer): Command {
+  const command = new Command('show')
+    .description('show one job: state, payload, dependencies, log')
+    .argument('<id>', 'the job')
+    .addHelpText('after', '\nExamples:\n  signalbox jobs show 01k9z3v8qe0m4t9wq3rb5c7xkd')
+    .action(async (id: string, { json, ...place }: PlaceFlags) => {
+      await using box = await openPlace(command, place)
+      const job = await box.jobs.find(id)
+      if (job === undefined)
+        throw new SignalboxError(
+          'not_found',
+          `There is no job "${id}". It was never added, or it was deleted.`,
+        )
+      const { items: logs } = await box.jobs.logs(id, { limit: 100 })
+      if (json) return printer.json({ ...job, logs })
+      for (const [name, value] of fieldsOf(job)) printer.line(`${name.padEnd(14)}${value}`)
+      for (const { attempt, at, level, text } of logs)
+        printer.line(`${new Date(at).toISOString()}  attempt ${attempt}  ${level}  ${text}`)
+    })
+  return addBoxFlags(command)
+}
+
+interface WaitFlags extends PlaceFlags {
+  readonly timeout: string
+}
+
+/** As `timeout` of the shell ends. */
+const timeoutExitCode = 124
+
+/** `signalbox jobs wait`: waits until a job has ended, and prints its result. */
+function waitCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+  const command = new Command('wait')
+    .description('wait until a job has ended, and print its result')
+    .argument('<id>', 'the job')
+    .option('--timeout <span>', 'how long to wait', '60s')
+    .addHelpText(
+      'after',
+      '\nThe exit code is 0 if the job completed, 1 if it is dead or cancelled, 124 if it has not ended in time.\n' +
+        '\nExamples:\n  signalbox jobs wait 01k9z3v8qe0m4t9wq3rb5c7xkd --timeout 5m',
+    )
+    .action(async (id: string, { timeout, json, ...place }: WaitFlags) => {
+      await using jobs = await openJobs(command, place)
+      const timeoutMs = spanOf('--timeout', timeout)
+      const { status, job } = await jobs.wait(id, timeoutMs === undefined ? {} : { timeoutMs })
+      if (status === 'timeout') endWith(timeoutExitCode)
+      else if (job.state !== 'completed') endWith(1)
+      if (json) return printer.json(job)
+      if (status === 'timeout') return printer.line(`job ${id} has not ended: it is ${job.state}`)
+      printer.line(`job ${id} is ${job.state}`)
+      if (job.result !== null) printer.line(JSON.stringify(job.result))
+      if (job.error !== null) printer.line([job.error.code, job.error.message].filter(Boolean).join(': '))
+    })
+  return addJobsFlags(command)
+}
+
+function fieldsOf(job: FoundJob): readonly (readonly [string, string])[] {
+  const instant = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+  const fields: Record<string, string | null> = {
+    id: job.id,
+    state: job.state + (job.cancelRequested ? ' (cancellation requested)' : ''),
+    kind: job.kind,
+    queue: job.queue,
+    attempt: `${job.attempt} of ${job.maxAttempts}`,
+    priority: job.priority === 0 ? null : String(job.priority),
+    key: job.uniqueKey,
+    limitKey: job.limitKey,
+    lock: job.lock && `${job.lock.operation} ${job.lock.resource}`,
+    tags: job.tags.length === 0 ? null : job.tags.join(', '),
+    added: instant(job.createdAt),
+    due: instant(job.runAt),
+    started: instant(job.startedAt),
+    ended: instant(job.finishedAt),
+    worker: job.workerId,
+    progress: job.progress && [percentOf(job), job.progress.note].filter(Boolean).join(' '),
+    dependencies: describeJobs(job.dependencies),
+    dependents: describeJobs(job.dependents),
+    payload: JSON.stringify(job.payload),
+    attempts: describeAttempts(job),
+    result: job.result === null ? null : JSON.stringify(job.result),
+    error: job.error && [job.error.code, job.error.message].filter(Boolean).join(': '),
+  }
+  return Object.entries(fields).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]))
+}
+
+function describeAttempts({ attempts }: FoundJob): string | null {
+  if (attempts.length === 0) return null
+  const each = attempts.map(({ attempt, outcome, endedAt, error }) => {
+    const ended = new Date(endedAt).toISOString()
+    return `${attempt} ${outcome} ${ended} ${describeError(error)}`
+  })
+  return each.join(`\n${' '.repeat(14)}`)
+}
+
+function percentOf({ progress }: FoundJob): string {
+  return progress?.percent === null || progress === null ? '' : `${progress.percent} %`
+}
+
+function describeJobs(dependencies: readonly JobDependency[]): string | null {
+  return dependencies.length === 0
+    ? null
+    : dependencies.map(({ id, state }) => `${id} (${state ?? 'gone'})`).join(', ')
+}
+
+/** `signalbox jobs retry|cancel ID…`. */
+export function actCommand(printer: Printer, act: 'retry' | 'cancel'): Command {
+  const about =
+    act === 'retry'
+      ? 'make ended jobs ready again, with attempt 0'
+      : 'cancel jobs; running jobs get a cancellation request'
+  const command = new Command(act)
+    .description(about)
+    .argument('<id...>', 'the jobs')
+    .addHelpText(
+      'after',
+      `\nFor all jobs of a search: signalbox jobs bulk ${act} --search …\n\nExamples:\n  signalbox jobs ${act} 01k9z3v8qe0m4t9wq3rb5c7xkd`,
+    )
+    .action(async (ids: readonly string[], { json, ...place }: PlaceFlags) => {
+      await using box = await openPlace(command, place)
+      for (const id of ids) {
+        const answer = { id, ...(await box.jobs[act](id)) }
+        if (json) printer.json(answer)
+        else
+          printer.line(
+            `${id}  ${'cancelRequested' in answer && answer.cancelRequested ? 'cancellation requested' : answer.state}`,
+          )
+      }
+    })
+  return addBoxFlags(command)
 }

@@ -1,41 +1,44 @@
 import { Command } from 'commander'
 import type { Duration } from '../../../core/duration.ts'
-import { SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument } from '../../../core/errors.ts'
+import { whole } from '../../../core/options.ts'
 import type { Box, RemoteBox } from '../../../index.ts'
 import type { LimitOptions, QueueLimits, QueueStats } from '../../../jobs/index.ts'
-import { nearestTo } from '../../nearest.ts'
-import type { Printer } from '../../print.ts'
-import { printTable, showSpan } from '../../table.ts'
+import { nearestTo } from '../../config/problems.ts'
+import { numberOr } from '../../config/value-kinds.ts'
+import { type Printer, printTable, showSpan } from '../../print.ts'
+import type { Stage } from '../../verbs.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from '../place.ts'
 
-/** `signalbox queues ls|pause|resume|limit`: how queues stand, and what operators do with them. */
-export function queuesCommand(printer: Printer): Command {
+/** `signalbox queues ls|pause|resume|limit`: shows and operates queues. */
+export function queuesCommand({ printer }: Stage): Command {
   return new Command('queues')
-    .description('show queues, pause and resume them, and set their limits')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand(false)
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox queues ls\n  signalbox queues pause mail\n  signalbox queues limit mail --concurrency 20 --per-key-concurrency 2 --per-key-rate 100/1m',
     )
     .addCommand(listCommand(printer))
     .addCommand(
-      switchCommand(printer, 'pause', 'hand out nothing of a queue until it is resumed; what runs goes on'),
+      switchCommand(
+        printer,
+        'pause',
+        'start no new jobs of a queue until it is resumed; running jobs continue',
+      ),
     )
-    .addCommand(switchCommand(printer, 'resume', 'hand out jobs of a queue again'))
+    .addCommand(switchCommand(printer, 'resume', 'start jobs of a queue again'))
     .addCommand(limitCommand(printer))
 }
 
 function listCommand(printer: Printer): Command {
   const command = new Command('ls')
     .alias('list')
-    .description('every queue with the number of its jobs by state')
+    .description('list queues with the number of jobs by state')
     .addHelpText('after', '\nExamples:\n  signalbox queues ls\n  signalbox queues ls --json')
     .action(async ({ json, ...place }: PlaceFlags) => {
       await using box = await openPlace(command, place)
       const items = await box.jobs.stats()
       if (json) return printer.json({ items })
-      if (items.length === 0) return printer.line('There are no queues yet: add a job with `signalbox add`.')
+      if (items.length === 0) return printer.line('There are no queues yet. Add a job with `signalbox add`.')
       printTable(
         printer,
         ['QUEUE', 'READY', 'SCHEDULED', 'WAITING', 'RUNNING', 'DEAD', 'OLDEST', 'STATE'],
@@ -105,16 +108,16 @@ interface LimitFlags extends PlaceFlags {
 
 function limitCommand(printer: Printer): Command {
   const command = new Command('limit')
-    .description('set how many of a queue’s jobs may run at once and start in a time, over all processes')
+    .description('limit how many jobs of a queue run at once and start within a time, over all processes')
     .argument('<queue>', 'its name')
-    .option('--concurrency <count>', 'so many at once')
-    .option('--rate <count/span>', 'so many starts in a time, such as 100/1m')
-    .option('--per-key-concurrency <count>', 'so many at once of each limit key')
-    .option('--per-key-rate <count/span>', 'so many starts in a time of each limit key')
-    .option('--none', 'lift the limits')
+    .option('--concurrency <count>', 'the most running jobs')
+    .option('--rate <count/span>', 'the most starts within a time, such as 100/1m')
+    .option('--per-key-concurrency <count>', 'the most running jobs of each limit key')
+    .option('--per-key-rate <count/span>', 'the most starts within a time of each limit key')
+    .option('--none', 'remove the limits')
     .addHelpText(
       'after',
-      '\nThe limits are set as given, all together: what is left out is not limited.\n' +
+      '\nThe command replaces all limits of the queue: a limit that is not given is removed.\n' +
         '\nExamples:\n  signalbox queues limit mail --concurrency 20\n  signalbox queues limit mail --per-key-rate 100/1m\n  signalbox queues limit mail --none',
     )
     .action(async (queue: string, flags: LimitFlags) => {
@@ -139,8 +142,7 @@ function limitsOf({
 }: LimitFlags): LimitOptions | null {
   const all = [concurrency, rate, perKeyConcurrency, perKeyRate]
   if (all.every((flag) => flag === undefined) === !none)
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       'queues limit takes limits (--concurrency, --rate, --per-key-concurrency, --per-key-rate) or --none.',
     )
   if (none) return null
@@ -158,13 +160,12 @@ function limitsOf({
 }
 
 function count(flag: string, value: string): number {
-  if (/^[1-9]\d{0,6}$/.test(value)) return Number(value)
-  throw new SignalboxError('invalid_argument', `${flag} must be a whole number of 1 or more.`)
+  return whole(flag, numberOr(value), { min: 1 })
 }
 
 function rateOf(flag: string, value: string): { readonly count: number; readonly perMs: Duration } {
   const [starts, span, ...more] = value.split('/')
   if (span === undefined || span === '' || more.length > 0)
-    throw new SignalboxError('invalid_argument', `${flag} must be a count and a span, such as 100/1m.`)
+    throw invalidArgument(`${flag} must be a count and a span, such as 100/1m.`)
   return { count: count(flag, starts!), perMs: span as Duration }
 }

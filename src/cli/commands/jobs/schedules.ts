@@ -1,17 +1,14 @@
 import { Command, Option } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Schedule, ScheduleOptions, Schedules } from '../../../jobs/index.ts'
-import { spanOf, spanText } from '../../config/value-kinds.ts'
-import type { Printer } from '../../print.ts'
-import { type Cell, printTable } from '../../table.ts'
-import { addPlaceFlags, openJobs, type PlaceFlags } from './jobs-place.ts'
+import { parsePayload, spanOf, spanText } from '../../config/value-kinds.ts'
+import { type Cell, type Printer, printTable } from '../../print.ts'
+import type { Stage } from '../../verbs.ts'
+import { addJobsFlags, openJobs, type PlaceFlags, readAll } from '../place.ts'
 
-/** `signalbox schedules list|set|pause|resume|run|remove`: jobs that are added by the clock. */
-export function schedulesCommand(printer: Printer): Command {
+/** `signalbox schedules list|set|pause|resume|run|remove`: jobs that run by the clock. */
+export function schedulesCommand({ printer }: Stage): Command {
   return new Command('schedules')
-    .description('jobs that are added by the clock: list, set, pause, resume, run and remove them')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand(false)
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox schedules list\n  signalbox schedules set report --cron "0 9 * * 1-5" --time-zone Asia/Shanghai --kind report\n  signalbox schedules run report',
@@ -53,18 +50,12 @@ function listCommand(printer: Printer): Command {
     .addHelpText('after', '\nExamples:\n  signalbox schedules list\n  signalbox schedules list --json')
     .action(async ({ json, ...place }: PlaceFlags) => {
       await using jobs = await openJobs(command, place)
-      const items: Schedule[] = []
-      let cursor: string | null = null
-      do {
-        const page: Awaited<ReturnType<Schedules['list']>> = await jobs.schedules.list({ limit: 500, cursor })
-        items.push(...page.items)
-        cursor = page.cursor
-      } while (cursor !== null)
+      const items = await readAll((cursor) => jobs.schedules.list({ limit: 500, cursor }))
       if (json) return printer.json({ items })
       if (items.length === 0) return printer.line('There are no schedules.')
       printTable(printer, ['NAME', 'WHEN', 'KIND', 'NEXT', 'LAST'], items.map(rowOf))
     })
-  return addPlaceFlags(command)
+  return addJobsFlags(command)
 }
 
 interface SetFlags extends PlaceFlags {
@@ -79,14 +70,14 @@ interface SetFlags extends PlaceFlags {
 
 function setCommand(printer: Printer): Command {
   const command = new Command('set')
-    .description('make a schedule, or change it to this')
+    .description('create or replace a schedule')
     .argument('<name>', 'its name')
     .option(
       '--cron <line>',
       'minute, hour, day of the month, month, day of the week; or six, the second first',
     )
-    .option('--time-zone <zone>', 'the time zone of the line (default: UTC)')
-    .option('--every <span>', 'a fixed rate instead of a line, such as 30s or 1h')
+    .option('--time-zone <zone>', 'the time zone of --cron (default: UTC)')
+    .option('--every <span>', 'a fixed interval instead of --cron, such as 30s or 1h')
     .requiredOption('--kind <kind>', 'the kind of the job that each run adds')
     .option('--payload <json>', 'its payload')
     .option('--queue <name>', 'its queue (default: default)')
@@ -105,14 +96,14 @@ function setCommand(printer: Printer): Command {
       const { cron, timeZone, every, kind, payload, queue, catchUp, json, ...place } = flags
       const options = {
         ...{ cron, timeZone, everyMs: spanOf('--every', every), catchUp },
-        job: { kind, queue, payload: payload === undefined ? undefined : parsePayload(payload) },
+        job: { kind, queue, payload: parsePayload(payload) },
       }
       await using jobs = await openJobs(command, place, 'make')
       const schedule = await jobs.schedules.set(name, options as unknown as ScheduleOptions)
       if (json) printer.json(schedule)
       else printer.line(`set ${name}: ${nextOf(schedule)}`)
     })
-  return addPlaceFlags(command)
+  return addJobsFlags(command)
 }
 
 function nameCommand(
@@ -131,7 +122,7 @@ function nameCommand(
       if (json) printer.json(said)
       else printer.line(line)
     })
-  return addPlaceFlags(command)
+  return addJobsFlags(command)
 }
 
 function rowOf(schedule: Schedule): readonly Cell[] {
@@ -144,12 +135,4 @@ function rowOf(schedule: Schedule): readonly Cell[] {
 function nextOf({ paused, nextAt }: Schedule): string {
   if (paused) return 'paused'
   return nextAt === null ? 'never again' : `next ${new Date(nextAt).toISOString()}`
-}
-
-function parsePayload(payload: string): unknown {
-  try {
-    return JSON.parse(payload) as unknown
-  } catch {
-    throw new SignalboxError('invalid_argument', '--payload must be JSON, such as {"depth":2} or "text".')
-  }
 }

@@ -13,25 +13,25 @@ import {
 } from '../../contract/index.ts'
 import { createClient } from '../client.ts'
 import { pause } from '../retry.ts'
-import { NodeAddresses } from './node-addresses.ts'
-import type { NodeConnection, NodeConnectionEvents } from './node-connection.ts'
 import {
   type ConnectNodeOptions,
   measureLoad,
+  type NodeConnection,
+  type NodeConnectionEvents,
   type ResolvedNodeOptions,
   resolveLabels,
   resolveNodeOptions,
   resolveServices,
 } from './node-options.ts'
-import { finalEnd, NodeSocket, type SocketEnd } from './node-socket.ts'
+import { finalEnd, NodeAddresses, NodeSocket, type SocketEnd } from './node-socket.ts'
 import { NodeTasks } from './node-tasks.ts'
 
 /** A connection that lasted so long was a good one: the next wait is short again. */
 const goodMs = 5_000
 
 /**
- * Connects a node to a server, or to one of several that share a store; resolves with the first welcome. Throws
- * `unauthorized`, `forbidden`, `conflict` (another instance has taken over), `timeout`.
+ * Connects a node to a server, or to one of several that share a store; resolves when the first server has accepted it.
+ * Throws `unauthorized`, `forbidden`, `conflict` (another instance took over), `timeout`.
  */
 export async function connectNode(
   url: string | readonly string[] | undefined,
@@ -62,11 +62,11 @@ class LivingNode implements NodeConnection {
   #heartbeat: ReturnType<typeof setInterval> | undefined
   #heartbeatMs = 15_000
   #isMeasuring = false
-  /** Another heartbeat is to follow the one that is being measured. */
+  /** Another heartbeat must follow the current one. */
   #isBeatOwed = false
-  /** What the server said was wrong, on this connection. */
+  /** The last problem that the server reported on this connection. */
   #lastProblem: { readonly code: string; readonly message: string } | undefined
-  /** Why there was none when last one was tried, as far as a request could find out. */
+  /** Why the last connection failed, as far as a plain request could find out. */
   #lastRefusal: string | undefined
 
   constructor(options: ResolvedNodeOptions) {
@@ -128,7 +128,7 @@ class LivingNode implements NodeConnection {
       const why = problem === undefined ? '' : ` The last problem: ${problem}`
       const where = addresses.map(({ url }) => url).join(', ')
       this.#finish(
-        new SignalboxError('timeout', `${where} did not welcome the node in ${connectMs} ms.${why}`),
+        new SignalboxError('timeout', `${where} did not accept the node within ${connectMs} ms.${why}`),
       )
     }, connectMs)
     void this.#live()
@@ -141,7 +141,7 @@ class LivingNode implements NodeConnection {
 
   update({ services, labels }: Parameters<NodeConnection['update']>[0]): void {
     const offers = services === undefined ? this.#services : resolveServices(services)
-    // All of it is checked before any of it counts.
+    // Both are checked before either is set.
     this.#labels = labels === undefined ? this.#labels : resolveLabels(labels)
     this.#services = offers
     this.#sayOffer()
@@ -270,9 +270,9 @@ class LivingNode implements NodeConnection {
     await this.#tellState()
   }
 
-  /** A task that was taken away has left its slots: the server gives them to no other before it hears so. */
+  /** A task that was taken away has freed its slots; the server must learn it before it uses them again. */
   #freed(): void {
-    // Those that end while the load is measured are told together.
+    // Tasks that end while the load is measured share one heartbeat.
     if (this.#isMeasuring) this.#isBeatOwed = true
     else void this.#tellState()
   }
@@ -283,7 +283,7 @@ class LivingNode implements NodeConnection {
     if (this.#isMeasuring || !this.#isWelcome || socket === undefined || socket.isCrowded) return
     this.#isMeasuring = true
     this.#isBeatOwed = false
-    // Both as of now: what is assigned while the load is measured is not in it.
+    // Read before the load is measured: a task that is assigned meanwhile is not counted.
     const countedSeq = this.#assignCount
     const running = this.#tasks.listed
     const load = await measureLoad(this.#options.load, this.#heartbeatMs)
@@ -299,12 +299,12 @@ class LivingNode implements NodeConnection {
     if (this.#isWelcome) this.#say({ type: 'update', services: this.#offered(), labels: this.#labels })
   }
 
-  /** A node that drains offers nothing, also when it comes back. */
+  /** A draining node offers nothing, also after a reconnect. */
   #offered(): readonly ServiceOffer[] {
     return this.#tasks.isDraining ? [] : this.#services
   }
 
-  /** Without the list of what runs where that is too long for a frame: the server goes by its own records then. */
+  /** Leaves the list of running tasks out if it is too long for a frame: the server then uses its own records. */
   #sayWhole(frame: Extract<NodeFrame, { readonly running: unknown }>): void {
     const text = JSON.stringify(frame)
     const fits = text.length * 3 <= maxFrameBytes || new TextEncoder().encode(text).length <= maxFrameBytes
@@ -315,7 +315,7 @@ class LivingNode implements NodeConnection {
     this.#socket?.send(JSON.stringify(frame))
   }
 
-  /** Platforms do not tell why a WebSocket was refused, so the same is asked over HTTP. */
+  /** Platforms do not say why a WebSocket was refused, so the node asks the same over HTTP. */
   async #refusal({ wasOpen }: SocketEnd): Promise<SignalboxError | undefined> {
     if (wasOpen) return undefined
     const { token, namespace } = this.#options
@@ -324,13 +324,13 @@ class LivingNode implements NodeConnection {
       using client = createClient(base, { token, namespace, retries: 0 })
       await client.call(nodeInfo, { signal: this.#closing.signal })
       this.#lastRefusal =
-        'The server answers requests, but they do not become WebSockets. A proxy in front of it must pass on the headers Upgrade and Connection.'
+        'The server answers HTTP requests but does not open WebSockets. A proxy in front of it must pass on the headers Upgrade and Connection.'
       return undefined
     } catch (error) {
       if (!isSignalboxError(error)) return undefined
       if (error.code === 'unauthorized' || error.code === 'forbidden') return error
       this.#lastRefusal = error.message
-      // Among several servers another may be the right one.
+      // With several servers, another one may know the route.
       const neverWas = this.#epoch === null
       return error.code === 'not_found' && neverWas && this.#addresses.size === 1 ? error : undefined
     }
@@ -354,5 +354,5 @@ class LivingNode implements NodeConnection {
 }
 
 function closedError(): SignalboxError {
-  return new SignalboxError('closed', 'This node was closed; connect it again to go on.')
+  return new SignalboxError('closed', 'This node is closed. Call connectNode again.')
 }

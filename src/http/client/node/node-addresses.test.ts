@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { NodeAddresses } from './node-addresses.ts'
+import { NodeAddresses } from './node-socket.ts'
 
 const servers = ['a', 'b', 'c'].map((name) => ({ url: `ws://${name}`, base: `http://${name}` }))
 const backoff = { baseMs: 100, factor: 2, jitter: 0, maxMs: 1_000 }

@@ -1,9 +1,10 @@
 import { type Backoff, resolveBackoff } from '../../../core/backoff.ts'
+import { within } from '../../../core/deadline.ts'
 import type { Duration } from '../../../core/duration.ts'
-import { SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
+import type { EventSource } from '../../../core/events.ts'
 import { createId } from '../../../core/ids.ts'
-import { callable, duration, onlyKeys, text, whole } from '../../../core/options.ts'
-import { requireUrl } from '../../../core/require-url.ts'
+import { callable, duration, onlyKeys, requireUrl, text, whole } from '../../../core/options.ts'
 import {
   frameLimits,
   type Labels,
@@ -12,12 +13,13 @@ import {
   type ServiceOffer,
 } from '../../contract/index.ts'
 import { maxServers } from '../client-options.ts'
-import type { NodeAddress } from './node-addresses.ts'
+import type { NodeAddress } from './node-socket.ts'
+import type { NodeTaskEvent } from './node-tasks.ts'
 
-/** A task in a node's hands. */
+/** A task that a node runs. */
 export interface NodeTask {
   readonly taskId: string
-  /** Rises with each try; what an older one answers is refused. */
+  /** Rises with each try; the server refuses the result of an older one. */
   readonly attempt: number
   readonly service: string
   readonly payload: unknown
@@ -27,13 +29,13 @@ export interface NodeTask {
 
 /** What a handler gets besides its task. */
 export interface NodeTaskContext {
-  /** Aborts when the task was cancelled, given to another, or the node was closed: stop, whatever is returned is dropped. */
+  /** Aborts when the task was cancelled or given to another node, or the node was closed. Stop: the result is dropped. */
   readonly signal: AbortSignal
-  /** Tells how far it is, from 0 to 100; more than ten a second are thinned out. */
+  /** Reports progress, from 0 to 100; at most ten reports a second are sent. */
   progress(percent: number | null | TaskProgress, note?: string): void
 }
 
-/** How far a task is, as the message about it says it. */
+/** The progress of a task. */
 export interface TaskProgress {
   readonly percent?: number | null | undefined
   readonly note?: string | null | undefined
@@ -41,7 +43,7 @@ export interface TaskProgress {
 
 /**
  * Does a task; what it returns is the output, any JSON value. What it throws fails the attempt: another one follows
- * unless the error has `retryable: false`. A `code` of its own is kept.
+ * unless the error has `retryable: false`. The `code` of the error is kept.
  */
 export type TaskHandler = (task: NodeTask, context: NodeTaskContext) => unknown
 
@@ -50,35 +52,35 @@ export interface NodeService {
   readonly name: string
   /** How many tasks of it may run at once. */
   readonly slots: number
-  /** What it is good for: `{ language: ['zh', 'en'] }`. @default none */
+  /** What it can do: `{ language: ['zh', 'en'] }`. @default none */
   readonly tags?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
-/** What a node says of itself. */
+/** The options of a node. */
 export interface ConnectNodeOptions {
-  /** Who it is, for good: one that comes with the same id takes over from the one before. */
+  /** The stable id of the node: a new instance with the same id replaces the old one. */
   readonly nodeId: string
   readonly services: readonly NodeService[]
   readonly onTask: TaskHandler
-  /** Free words about it, to be matched by tasks. @default none */
+  /** Labels that tasks can require. @default none */
   readonly labels?: Labels | undefined
   /** @default none, which a server on the loopback may allow */
   readonly token?: string | undefined
   /** Only a token of every namespace, or none, may choose. @default the token's */
   readonly namespace?: string | undefined
-  /** Which life of the node this is: it resumes after a lost connection. @default a new one per call */
+  /** The id of this instance: the same one resumes after a lost connection. @default a new one per call */
   readonly instanceId?: string | undefined
-  /** How loaded it is, asked for each heartbeat: fractions from 0 to 1. @default it does not say */
+  /** Measures the load for each heartbeat: fractions from 0 to 1. @default not measured */
   readonly load?: (() => Partial<NodeLoad> | Promise<Partial<NodeLoad>>) | undefined
   /** How long the first connection may take, with all its tries. @default 30_000 */
   readonly connectMs?: Duration | undefined
   /** The wait before the next try. @default { baseMs: 250, factor: 2, jitter: 0.5, maxMs: 15_000 } */
   readonly backoff?: Partial<Backoff> | undefined
-  /** Results that no server has confirmed yet; beyond that it takes no new task. @default 10_000 */
+  /** The most results without a confirmation; beyond that the node rejects new tasks. @default 10_000 */
   readonly maxUnsettled?: number | undefined
   /** Closes the node. */
   readonly signal?: AbortSignal | undefined
-  /** Speaks WebSocket. @default the platform's own */
+  /** The WebSocket class. @default the platform's */
   readonly WebSocket?: WebSocketMaker | undefined
 }
 
@@ -97,7 +99,7 @@ export interface PlatformSocket {
 export type WebSocketMaker = new (url: string, protocols: string[]) => PlatformSocket
 
 export interface ResolvedNodeOptions {
-  /** Where it may connect; each once. */
+  /** The servers, each once. */
   readonly addresses: readonly NodeAddress[]
   readonly nodeId: string
   readonly instanceId: string
@@ -157,27 +159,25 @@ export function resolveNodeOptions(
   })
 }
 
-/** The services, checked as a server would, so that it is found here and not by a closed socket. */
+/** The services, checked as a server checks them, so that a mistake is found here and not by a closed socket. */
 export function resolveServices(services: unknown): readonly ServiceOffer[] {
-  if (!Array.isArray(services))
-    throw new SignalboxError('invalid_argument', 'services must be a list of { name, slots, tags }.')
+  if (!Array.isArray(services)) throw invalidArgument('services must be a list of { name, slots, tags }.')
   const offers = services.map(({ name, slots, tags = {} }: NodeService) => ({
     name: text('services[].name', name),
     slots: whole('services[].slots', slots, { min: 1, max: frameLimits.maxSlots }),
     tags: resolveTags(tags),
   }))
   if (new Set(offers.map(({ name }) => name)).size === offers.length) return offers
-  throw new SignalboxError('invalid_argument', 'services has two services of the same name.')
+  throw invalidArgument('services has two services with the same name. Names must be unique.')
 }
 
-/** The labels, likewise. */
+/** The labels, checked in the same way. */
 export function resolveLabels(labels: unknown): Labels {
   const entries = entriesOf('labels', labels, frameLimits.maxLabels)
   for (const [label, value] of entries) {
     const isText = typeof value === 'string' && value.length <= 191
     if (isText || typeof value === 'boolean' || Number.isFinite(value)) continue
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       `labels[${JSON.stringify(label)}] must be a text of at most 191 characters, a number, true or false.`,
     )
   }
@@ -190,8 +190,7 @@ function resolveTags(tags: unknown): ServiceOffer['tags'] {
     entries.map(([tag, values]) => {
       if (Array.isArray(values) && values.length <= frameLimits.maxTagValues)
         return [tag, values.map((value) => text(`services[].tags.${tag}[]`, value))]
-      throw new SignalboxError(
-        'invalid_argument',
+      throw invalidArgument(
         `services[].tags.${tag} must be a list of at most ${frameLimits.maxTagValues} texts.`,
       )
     }),
@@ -203,16 +202,13 @@ function entriesOf(name: string, value: unknown, max: number): readonly [string,
     const entries = Object.entries(value).filter(([, item]) => item !== undefined)
     if (entries.length <= max) return entries
   }
-  throw new SignalboxError('invalid_argument', `${name} must be an object of at most ${max} properties.`)
+  throw invalidArgument(`${name} must be an object of at most ${max} properties.`)
 }
 
 function resolveAddresses(urls: unknown): readonly NodeAddress[] {
   const list: readonly unknown[] = Array.isArray(urls) ? urls : [urls]
   if (list.length === 0 || list.length > maxServers)
-    throw new SignalboxError(
-      'invalid_argument',
-      `A node connects to one server or to one of a list of 1 to ${maxServers}, and got a list of ${list.length}.`,
-    )
+    throw invalidArgument(`connectNode takes 1 to ${maxServers} servers, not ${list.length}.`)
   const byUrl = new Map(list.map(addressOf).map((address) => [address.url, address]))
   return [...byUrl.values()]
 }
@@ -223,7 +219,7 @@ function addressOf(url: unknown): NodeAddress {
   const isBare =
     parsed?.username === '' && parsed.password === '' && parsed.search === '' && parsed.hash === ''
   if (parsed === undefined || !isBare || !/^(ws|http)s?:$/.test(parsed.protocol)) {
-    // Not shown: it may hold a secret.
+    // The address is not shown: it may hold a secret.
     throw new SignalboxError(
       'invalid_argument',
       `A node connects to ws://… or wss://…, such as "ws://127.0.0.1:7420${nodesPath}", without user, password, "?" or "#". A token is an option: { token }.`,
@@ -239,29 +235,72 @@ function addressOf(url: unknown): NodeAddress {
 function platformWebSocket(): WebSocketMaker {
   const { WebSocket } = globalThis as { readonly WebSocket?: unknown }
   if (typeof WebSocket === 'function') return WebSocket as WebSocketMaker
-  throw new SignalboxError(
-    'invalid_argument',
-    'This platform has no WebSocket of its own: hand one in as the option WebSocket.',
-  )
+  throw invalidArgument('This platform has no WebSocket. Pass one as the option WebSocket.')
 }
 
-/** Longer, or longer than a heartbeat, and it goes without the load: what else it says is worth more. */
+/** A heartbeat waits no longer for the load than this, and no longer than its interval. */
 const maxMeasureMs = 5_000
 
-/** The load, within its bounds; what cannot be measured, or not in time, is not said. */
+/** The load, within its bounds; null for what cannot be measured in time. */
 export async function measureLoad(load: ResolvedNodeOptions['load'], heartbeatMs: number): Promise<NodeLoad> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('late')), Math.min(maxMeasureMs, heartbeatMs))
   try {
-    const { cpu, gpu, memory } = (await Promise.race([load?.(), late])) ?? {}
+    const measured = await within(Math.min(maxMeasureMs, heartbeatMs), load?.(), () => undefined)
+    const { cpu, gpu, memory } = measured ?? {}
     return { cpu: fraction(cpu), gpu: fraction(gpu), memory: fraction(memory) }
   } catch {
     return { cpu: null, gpu: null, memory: null }
-  } finally {
-    clearTimeout(timer)
   }
 }
 
 function fraction(value: unknown): number | null {
   return typeof value === 'number' && !Number.isNaN(value) ? Math.min(1, Math.max(0, value)) : null
+}
+
+/**
+ * The node's side of dispatch: it offers services, gets tasks and sends results. It outlives its connections:
+ *
+ *     connect ──welcome──▶ tasks ──lost──▶ wait, longer each time ──▶ connect, as the same instance
+ *        └── token refused, another instance took over: the end
+ *
+ * With several servers it goes to the next one, and waits when all of them were tried. Tasks continue while the connection
+ * is lost; the node keeps their results until a server has confirmed that they are stored.
+ */
+export interface NodeConnection extends AsyncDisposable {
+  readonly nodeId: string
+  readonly instanceId: string
+  readonly status: 'connecting' | 'connected' | 'closed'
+  /** Fences this instance from earlier ones; null before the first welcome. */
+  readonly epoch: number | null
+  /** Tasks that run, or ended without a confirmation yet. */
+  readonly taskIds: readonly string[]
+  readonly events: EventSource<NodeConnectionEvents>
+  /** Changes the services or labels that the node offers. */
+  update(change: {
+    readonly services?: readonly NodeService[] | undefined
+    readonly labels?: Labels | undefined
+  }): void
+  /** Takes no new tasks; resolves when its tasks have ended and are confirmed. It stays connected. */
+  drain(): Promise<void>
+  /** Leaves: running tasks are aborted and go to other nodes. With `graceMs` it drains first, that long at most. */
+  close(options?: { readonly graceMs?: Duration | undefined }): Promise<void>
+  /** Resolves at the end, with the error if `close` was not the reason. */
+  readonly closed: Promise<SignalboxError | null>
+}
+
+/** The events of a node. */
+export interface NodeConnectionEvents {
+  connected: { readonly epoch: number; readonly resumed: boolean; readonly url: string }
+  disconnected: {
+    readonly code: number
+    readonly reason: string
+    readonly retryInMs: number
+    /** The server of the connection that ended or failed. */
+    readonly url: string
+  }
+  /** The server refused a frame. */
+  problem: { readonly code: string; readonly message: string }
+  /** An operator drains this node: it gets no new tasks. */
+  draining: undefined
+  task: NodeTaskEvent
+  closed: { readonly error: SignalboxError | null }
 }

@@ -1,14 +1,16 @@
-import { SignalboxError } from '../../../core/errors.ts'
+import { type Backoff, backoffMs } from '../../../core/backoff.ts'
+import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
 import { maxFrameBytes, nodeCloseCodes, nodeSubprotocols, type ServerFrame } from '../../contract/index.ts'
+import { shuffle } from '../retry.ts'
 import type { PlatformSocket, ResolvedNodeOptions } from './node-options.ts'
 
-/** Who is told what a connection brings. */
+/** The callbacks of a connection. */
 export interface NodeSocketParts extends Pick<ResolvedNodeOptions, 'token' | 'namespace' | 'WebSocket'> {
   readonly url: string
-  /** It is open: say hello. */
+  /** It is open: send hello. */
   onOpen(): void
   onFrame(frame: ServerFrame): void
-  /** It is over; comes once, and last. */
+  /** It is over. Called once, last. */
   onEnd(end: SocketEnd): void
 }
 
@@ -21,13 +23,13 @@ export interface SocketEnd {
 
 /** How long a connection may take to be open and welcomed. */
 const welcomeMs = 15_000
-/** So much may wait to be sent before what need not be sent is left out. */
+/** With more unsent bytes than this, heartbeats are skipped. */
 const crowdedBytes = 1_048_576
 const open = 1
 
 /**
- * One connection of a node, over the platform's WebSocket. Platforms tell neither pings nor a peer that vanished, so it
- * asks by itself: two `ping`s without any word in return are its end.
+ * One connection of a node, over the platform's WebSocket. Platforms report neither pings nor a peer that vanished, so the
+ * node sends its own: it gives the connection up after two `ping`s without any frame in return.
  */
 export class NodeSocket {
   readonly #parts: NodeSocketParts
@@ -40,22 +42,22 @@ export class NodeSocket {
   constructor(parts: NodeSocketParts) {
     this.#parts = parts
     this.#socket = new parts.WebSocket(parts.url, subprotocolsOf(parts))
-    this.#welcomeTimer = setTimeout(() => this.abandon('No welcome came in time.'), welcomeMs)
+    this.#welcomeTimer = setTimeout(() => this.abandon('The server sent no welcome in time.'), welcomeMs)
     this.#socket.onopen = () => {
       this.#wasOpen = true
       try {
         parts.onOpen()
       } catch (error) {
-        this.abandon(`Nothing could be said: ${(error as Error).message}`)
+        this.abandon(`The hello could not be sent: ${(error as Error).message}`)
       }
     }
     this.#socket.onmessage = ({ data }) => this.#receive(data)
-    // What follows is `close`, and that tells more.
+    // `close` follows, with the code.
     this.#socket.onerror = () => {}
     this.#socket.onclose = ({ code, reason }) => this.#end(code, reason)
   }
 
-  /** Whether more than is good for it waits to be sent. */
+  /** Whether too much waits to be sent. */
   get isCrowded(): boolean {
     return this.#socket.bufferedAmount > crowdedBytes
   }
@@ -66,7 +68,7 @@ export class NodeSocket {
     return true
   }
 
-  /** Once a heartbeat: asks whether the server is there, or gives up. */
+  /** With each heartbeat: sends a ping, or gives up. */
   check(): void {
     if (this.#unanswered > 2) {
       this.abandon('The server did not answer.')
@@ -75,12 +77,12 @@ export class NodeSocket {
     if (this.#unanswered++ > 0) this.send('{"type":"ping"}')
   }
 
-  /** The server took it. */
+  /** The server accepted the node. */
   welcomed(): void {
     clearTimeout(this.#welcomeTimer)
   }
 
-  /** Says goodbye, and waits for the answer no longer than it must. */
+  /** Closes the socket and waits for the other side, `withinMs` at most. */
   close(code: number, reason: string, withinMs = 2_000): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     if (this.#isOver) return Promise.resolve()
@@ -93,13 +95,13 @@ export class NodeSocket {
     })
   }
 
-  /** Ends it here, whatever the other side does. */
+  /** Ends it without waiting for the other side. */
   abandon(reason: string): void {
     if (this.#isOver) return
     try {
-      this.#socket.close(4000, 'It was given up.')
+      this.#socket.close(4000, 'The node gave up.')
     } catch {
-      // It never opened, and some platforms complain of that.
+      // It never opened; some platforms throw then.
     }
     this.#end(1006, reason)
   }
@@ -121,7 +123,7 @@ export class NodeSocket {
   }
 }
 
-/** A frame; what is none is for a version that knows better. */
+/** The frame; undefined for text that is none. */
 function parse(text: string): ServerFrame | undefined {
   // A server sends a payload of 256 KiB and little more.
   if (text.length > 2 * maxFrameBytes) return undefined
@@ -147,7 +149,7 @@ function base64url(text: string): string {
   return btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
-/** Why there is no use in another connection; undefined when there is. */
+/** The error after which the node must not connect again; undefined when it may. */
 export function finalEnd(
   { code, reason }: SocketEnd,
   problem: { readonly code: string; readonly message: string } | undefined,
@@ -156,13 +158,74 @@ export function finalEnd(
   switch (code) {
     case nodeCloseCodes.badHello:
       if (problem?.code === 'forbidden')
-        return new SignalboxError('forbidden', `The server did not take the node: ${why}`)
-      return new SignalboxError('invalid_argument', `The server did not take the node: ${why}`)
+        return new SignalboxError('forbidden', `The server refused the node: ${why}`)
+      return invalidArgument(`The server refused the node: ${why}`)
     case nodeCloseCodes.unauthorized:
-      return new SignalboxError('unauthorized', `The node's token counts no more: ${why}`)
+      return new SignalboxError('unauthorized', `The token of the node is no longer valid: ${why}`)
     case nodeCloseCodes.superseded:
-      return new SignalboxError('conflict', `Another instance with this node's id took over. ${why}`.trim())
+      return new SignalboxError('conflict', `Another instance with the same node id took over. ${why}`.trim())
     default:
       return undefined
+  }
+}
+
+/** A server that nodes may connect to. */
+export interface NodeAddress {
+  /** Of the socket: ws or wss. */
+  readonly url: string
+  /** Of the server: http or https, without the path. */
+  readonly base: string
+}
+
+/** How a connection to a server went. */
+export interface NodeVisit {
+  readonly code: number
+  /** The server accepted the node. */
+  readonly wasWelcome: boolean
+  /** The server accepted the node, and the connection lasted. */
+  readonly wasGood: boolean
+}
+
+/**
+ * Which server a node tries next, and after how long. Each node has its own random order, so that the nodes of a server that
+ * died do not all go to the same one:
+ *
+ *     round:  b ──not there──▶ c ──not there──▶ a ──not there──▶ wait, longer after each round ──▶ b
+ *
+ * A node that was welcome and lost the connection begins a new round with the next server.
+ */
+export class NodeAddresses {
+  readonly #order: readonly NodeAddress[]
+  readonly #backoff: Backoff
+  readonly #random: () => number
+  #place = 0
+  #triedCount = 0
+  #failedRounds = 0
+
+  constructor(addresses: readonly NodeAddress[], backoff: Backoff, random: () => number = Math.random) {
+    this.#order = shuffle(addresses, random)
+    this.#backoff = backoff
+    this.#random = random
+  }
+
+  get current(): NodeAddress {
+    return this.#order[this.#place]!
+  }
+
+  get size(): number {
+    return this.#order.length
+  }
+
+  /** Turns to the next server; answers how long to wait first. */
+  next({ code, wasWelcome, wasGood }: NodeVisit): number {
+    if (wasGood) this.#failedRounds = this.#triedCount = 0
+    const stays = code === nodeCloseCodes.unknown
+    if (!stays) this.#place = (this.#place + 1) % this.size
+    if (stays || ++this.#triedCount >= this.size) {
+      this.#triedCount = 0
+      return Math.ceil(backoffMs(this.#backoff, ++this.#failedRounds))
+    }
+    // Nodes that lost the same server at once do not come to the others all at once.
+    return wasWelcome ? Math.ceil(this.#random() * this.#backoff.baseMs) : 0
   }
 }

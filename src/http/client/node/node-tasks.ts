@@ -3,23 +3,23 @@ import { frameLimits, maxFrameBytes, type NodeFrame, type ServerFrame } from '..
 import type { NodeTask, NodeTaskContext, TaskHandler, TaskProgress } from './node-options.ts'
 
 /**
- * The tasks in a node's hands, whatever becomes of its connections:
+ * The tasks of a node. They outlive its connections:
  *
  *     assign ──▶ running ──returned, threw──▶ ended, its frame kept ──settled, stale──▶ forgotten
  *        └── no slot, draining: rejected   └── sent again after every reconnect, until then
  *
- * A task and attempt run once; an assign that comes again is answered with how it stands.
+ * Each attempt of a task runs once; a repeated assign gets the current state.
  */
 export interface NodeTasksParts {
   readonly onTask: TaskHandler
   readonly maxUnsettled: number
   /** Undefined: the service is not offered. */
   slotsOf(service: string): number | undefined
-  /** Sends now or never; false when there is no connection. */
+  /** Sends now; false when there is no connection. */
   send(text: string): boolean
   /** Something happened to a task. */
   tell(event: NodeTaskEvent): void
-  /** The handler of a task that was taken away has returned: its slots are free, and no frame tells so. */
+  /** The handler of a task that was taken away has returned: its slots are free, and no frame says so. */
   freed(): void
 }
 
@@ -31,14 +31,14 @@ export interface NodeTaskEvent {
   readonly status: 'accepted' | 'rejected' | 'completed' | 'failed' | 'cancelled' | 'stale' | 'settled'
 }
 
-interface InHand {
+interface InFlight {
   readonly taskId: string
   readonly attempt: number
   readonly controller: AbortController
   /** Its end as it is sent; undefined while it runs. */
   ended: string | undefined
   sentAt: number
-  /** What is to be told next, and the timer for it. */
+  /** The progress to send next, and the timer for it. */
   progress: { readonly percent: number | null; readonly note: string | null } | undefined
   progressTimer: ReturnType<typeof setTimeout> | undefined
 }
@@ -46,17 +46,17 @@ interface InHand {
 type AssignFrame = Extract<ServerFrame, { readonly type: 'task.assign' }>
 type OfAttempt = Pick<AssignFrame, 'taskId' | 'attempt'>
 
-/** Progress of one task is told this often at most. */
+/** The least time between two progress frames of a task. */
 const progressMs = 100
-/** A server that has the result and does not confirm it is told again. */
+/** A result without a confirmation is sent again after this time. */
 const resendMs = 30_000
 
 export class NodeTasks {
   readonly #parts: NodeTasksParts
-  readonly #inHand = new Map<string, InHand>()
-  /** Taken away, and the handler has not returned: they fill slots still. */
-  readonly #takenAway = new Set<InHand>()
-  /** Handlers that have not returned, by service; also those whose task was taken away. */
+  readonly #inFlight = new Map<string, InFlight>()
+  /** Taken away, and the handler has not returned: they still occupy slots. */
+  readonly #takenAway = new Set<InFlight>()
+  /** Handlers that have not returned, by service; tasks that were taken away count too. */
   readonly #busy = new Map<string, number>()
   #runningCount = 0
   #whenIdle: PromiseWithResolvers<void> | undefined
@@ -68,13 +68,13 @@ export class NodeTasks {
 
   /** Tasks that it knows: running, or ended and not settled. */
   get taskIds(): readonly string[] {
-    return [...this.#inHand.keys()]
+    return [...this.#inFlight.keys()]
   }
 
-  /** Those and the ones that were taken away and still run: all that fills slots, or waits for an answer. */
+  /** The same, and tasks that were taken away and still run: all that occupies slots or waits for a confirmation. */
   get listed(): readonly string[] {
     if (this.#takenAway.size === 0) return this.taskIds
-    const ids = new Set(this.#inHand.keys())
+    const ids = new Set(this.#inFlight.keys())
     for (const { taskId } of this.#takenAway) ids.add(taskId)
     return [...ids]
   }
@@ -94,7 +94,7 @@ export class NodeTasks {
 
   assign(frame: AssignFrame): void {
     const { taskId, attempt, service } = frame
-    const known = this.#inHand.get(taskId)
+    const known = this.#inFlight.get(taskId)
     if (known !== undefined && known.attempt >= attempt) {
       if (known.attempt === attempt) this.#repeat(known)
       return
@@ -106,7 +106,7 @@ export class NodeTasks {
       this.#parts.tell({ taskId, attempt, status: 'rejected' })
       return
     }
-    const inHand: InHand = {
+    const inFlight: InFlight = {
       taskId,
       attempt,
       controller: new AbortController(),
@@ -115,143 +115,149 @@ export class NodeTasks {
       progress: undefined,
       progressTimer: undefined,
     }
-    this.#inHand.set(taskId, inHand)
+    this.#inFlight.set(taskId, inFlight)
     this.#send({ type: 'task.accept', taskId, attempt })
     this.#parts.tell({ taskId, attempt, status: 'accepted' })
-    void this.#run(inHand, { taskId, attempt, service, payload: frame.payload, deadlineAt: frame.deadlineAt })
+    void this.#run(inFlight, {
+      taskId,
+      attempt,
+      service,
+      payload: frame.payload,
+      deadlineAt: frame.deadlineAt,
+    })
   }
 
-  /** The server wants it stopped; the handler's own end answers for it. */
+  /** The server asks the task to stop; the end of the handler is the answer. */
   cancel({ taskId, attempt }: OfAttempt): void {
-    const inHand = this.#find({ taskId, attempt })
-    if (inHand === undefined || inHand.ended !== undefined) return
-    this.#parts.tell({ taskId, attempt: inHand.attempt, status: 'cancelled' })
-    inHand.controller.abort(abortError('The task was cancelled.'))
+    const inFlight = this.#find({ taskId, attempt })
+    if (inFlight === undefined || inFlight.ended !== undefined) return
+    this.#parts.tell({ taskId, attempt: inFlight.attempt, status: 'cancelled' })
+    inFlight.controller.abort(abortError('The task was cancelled.'))
   }
 
-  /** It is not this node's any more. */
+  /** The task no longer belongs to this node. */
   stale(of: OfAttempt): void {
-    const inHand = this.#find(of)
-    if (inHand === undefined) return
-    this.#parts.tell({ taskId: inHand.taskId, attempt: inHand.attempt, status: 'stale' })
-    this.#drop(inHand, 'The task is not in the hands of this node any more.')
+    const inFlight = this.#find(of)
+    if (inFlight === undefined) return
+    this.#parts.tell({ taskId: inFlight.taskId, attempt: inFlight.attempt, status: 'stale' })
+    this.#drop(inFlight, 'The task no longer belongs to this node.')
   }
 
   settled(of: OfAttempt): void {
-    const inHand = this.#find(of)
-    if (inHand === undefined) return
-    this.#parts.tell({ taskId: inHand.taskId, attempt: inHand.attempt, status: 'settled' })
-    this.#drop(inHand, 'The task has ended.')
+    const inFlight = this.#find(of)
+    if (inFlight === undefined) return
+    this.#parts.tell({ taskId: inFlight.taskId, attempt: inFlight.attempt, status: 'settled' })
+    this.#drop(inFlight, 'The task has ended.')
   }
 
-  /** After a reconnect: what the server may not have heard is said again. */
+  /** After a reconnect: sends again what the server may have missed. */
   repeatAll(): void {
-    for (const inHand of this.#inHand.values()) this.#repeat(inHand)
+    for (const inFlight of this.#inFlight.values()) this.#repeat(inFlight)
   }
 
-  /** Says again what was said long ago and not confirmed. */
+  /** Sends results again that were not confirmed for long. */
   repeatOld(): void {
     const before = performance.now() - resendMs
-    for (const inHand of this.#inHand.values())
-      if (inHand.ended !== undefined && inHand.sentAt < before) this.#repeat(inHand)
+    for (const inFlight of this.#inFlight.values())
+      if (inFlight.ended !== undefined && inFlight.sentAt < before) this.#repeat(inFlight)
   }
 
-  /** Gives all of it up. */
+  /** Drops all tasks. */
   dropAll(reason: string): void {
-    for (const inHand of [...this.#inHand.values()]) this.#drop(inHand, reason)
+    for (const inFlight of [...this.#inFlight.values()]) this.#drop(inFlight, reason)
   }
 
-  async #run(inHand: InHand, task: NodeTask): Promise<void> {
+  async #run(inFlight: InFlight, task: NodeTask): Promise<void> {
     const { service } = task
     this.#busy.set(service, (this.#busy.get(service) ?? 0) + 1)
     this.#runningCount++
-    const { signal } = inHand.controller
+    const { signal } = inFlight.controller
     const progress: NodeTaskContext['progress'] = (percent, note) =>
-      this.#progress(inHand, typeof percent === 'object' && percent !== null ? percent : { percent, note })
+      this.#progress(inFlight, typeof percent === 'object' && percent !== null ? percent : { percent, note })
     let frame: NodeFrame
     try {
-      frame = resultFrame(inHand, await this.#parts.onTask(task, { signal, progress }))
+      frame = resultFrame(inFlight, await this.#parts.onTask(task, { signal, progress }))
     } catch (error) {
-      frame = failFrame(inHand, error)
+      frame = failFrame(inFlight, error)
     }
     const left = this.#busy.get(service)! - 1
     if (left === 0) this.#busy.delete(service)
     else this.#busy.set(service, left)
     this.#runningCount--
-    this.#ended(inHand, frame)
-    if (this.#takenAway.delete(inHand)) this.#parts.freed()
+    this.#ended(inFlight, frame)
+    if (this.#takenAway.delete(inFlight)) this.#parts.freed()
     this.#checkIdle()
   }
 
-  #ended(inHand: InHand, frame: NodeFrame): void {
-    clearTimeout(inHand.progressTimer)
-    // Taken away while it ran: nobody waits for its end.
-    if (this.#inHand.get(inHand.taskId) !== inHand) return
-    const { taskId, attempt } = inHand
-    inHand.ended = JSON.stringify(frame)
+  #ended(inFlight: InFlight, frame: NodeFrame): void {
+    clearTimeout(inFlight.progressTimer)
+    // Taken away while it ran: its end is not sent.
+    if (this.#inFlight.get(inFlight.taskId) !== inFlight) return
+    const { taskId, attempt } = inFlight
+    inFlight.ended = JSON.stringify(frame)
     this.#parts.tell({ taskId, attempt, status: frame.type === 'task.result' ? 'completed' : 'failed' })
-    this.#repeat(inHand)
+    this.#repeat(inFlight)
   }
 
-  #repeat(inHand: InHand): void {
-    const { taskId, attempt, ended } = inHand
+  #repeat(inFlight: InFlight): void {
+    const { taskId, attempt, ended } = inFlight
     if (ended === undefined) {
       this.#send({ type: 'task.accept', taskId, attempt })
       return
     }
-    inHand.sentAt = performance.now()
+    inFlight.sentAt = performance.now()
     this.#parts.send(ended)
   }
 
-  #progress(inHand: InHand, { percent = null, note = null }: TaskProgress): void {
-    if (inHand.ended !== undefined || inHand.controller.signal.aborted) return
+  #progress(inFlight: InFlight, { percent = null, note = null }: TaskProgress): void {
+    if (inFlight.ended !== undefined || inFlight.controller.signal.aborted) return
     const bounded =
       percent === null || Number.isNaN(percent) ? null : Math.min(100, Math.max(0, Number(percent)))
-    inHand.progress = {
+    inFlight.progress = {
       percent: bounded,
       note: note === null ? null : String(note).slice(0, frameLimits.maxNoteChars),
     }
-    if (inHand.progressTimer === undefined) this.#tellProgress(inHand)
+    if (inFlight.progressTimer === undefined) this.#tellProgress(inFlight)
   }
 
-  #tellProgress(inHand: InHand): void {
-    const { taskId, attempt, progress } = inHand
-    inHand.progressTimer = undefined
-    if (progress === undefined || this.#inHand.get(taskId) !== inHand) return
-    inHand.progress = undefined
+  #tellProgress(inFlight: InFlight): void {
+    const { taskId, attempt, progress } = inFlight
+    inFlight.progressTimer = undefined
+    if (progress === undefined || this.#inFlight.get(taskId) !== inFlight) return
+    inFlight.progress = undefined
     this.#send({ type: 'task.progress', taskId, attempt, ...progress })
-    inHand.progressTimer = setTimeout(() => this.#tellProgress(inHand), progressMs)
+    inFlight.progressTimer = setTimeout(() => this.#tellProgress(inFlight), progressMs)
   }
 
-  /** Why not, in the words that cost the task no attempt. */
+  /** The reason to reject a task. None of them costs the task an attempt. */
   #excuse(service: string): 'busy' | 'draining' | 'missing' | undefined {
     if (this.isDraining) return 'draining'
     const slots = this.#parts.slotsOf(service)
     if (slots === undefined) return 'missing'
     const isFull =
       (this.#busy.get(service) ?? 0) >= slots ||
-      this.#inHand.size - this.#runningCount >= this.#parts.maxUnsettled
+      this.#inFlight.size - this.#runningCount >= this.#parts.maxUnsettled
     return isFull ? 'busy' : undefined
   }
 
-  /** Attempt 0 is any. */
-  #find({ taskId, attempt }: OfAttempt): InHand | undefined {
-    const inHand = this.#inHand.get(taskId)
-    return attempt === 0 || inHand?.attempt === attempt ? inHand : undefined
+  /** Attempt 0 means any. */
+  #find({ taskId, attempt }: OfAttempt): InFlight | undefined {
+    const inFlight = this.#inFlight.get(taskId)
+    return attempt === 0 || inFlight?.attempt === attempt ? inFlight : undefined
   }
 
-  #drop(inHand: InHand, reason: string): void {
-    this.#inHand.delete(inHand.taskId)
-    clearTimeout(inHand.progressTimer)
-    if (inHand.ended === undefined) {
-      this.#takenAway.add(inHand)
-      inHand.controller.abort(abortError(reason))
+  #drop(inFlight: InFlight, reason: string): void {
+    this.#inFlight.delete(inFlight.taskId)
+    clearTimeout(inFlight.progressTimer)
+    if (inFlight.ended === undefined) {
+      this.#takenAway.add(inFlight)
+      inFlight.controller.abort(abortError(reason))
     }
     this.#checkIdle()
   }
 
   #checkIdle(): void {
-    if (this.#inHand.size > 0 || this.#runningCount > 0) return
+    if (this.#inFlight.size > 0 || this.#runningCount > 0) return
     this.#whenIdle?.resolve()
     this.#whenIdle = undefined
   }
@@ -261,7 +267,7 @@ export class NodeTasks {
   }
 }
 
-/** A result, or the failure that it is when no store or frame can hold it: the next try would end the same. */
+/** The result; a failure when it fits into no store or frame, because the next try would end the same. */
 function resultFrame({ taskId, attempt }: OfAttempt, output: unknown): NodeFrame {
   const frame: NodeFrame = { type: 'task.result', taskId, attempt, output: output ?? null }
   const problem = unsendable(frame, output)
@@ -280,7 +286,7 @@ function unsendable(
   }
   const bytes = new TextEncoder().encode(JSON.stringify(frame)).length
   if (bytes <= maxFrameBytes) return undefined
-  const message = `The result is of ${bytes} bytes with its frame; at most ${maxFrameBytes} can be sent. Keep it elsewhere and return where.`
+  const message = `The result has ${bytes} bytes with its frame; the limit is ${maxFrameBytes}. Store it elsewhere and return its address.`
   return { code: 'too_large', message }
 }
 

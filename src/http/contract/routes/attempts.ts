@@ -1,11 +1,22 @@
 import type { Duration } from '../../../core/duration.ts'
-import type { AttemptOutcome, JobState } from '../../../jobs/index.ts'
-import { type IdParams, idParams } from '../page.ts'
+import type { AttemptOutcome, JobLogLine, JobState, LogLevel } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
-import { type Schema, schemaFor, strict, Type } from '../schema.ts'
-import { type BackoffBody, backoffBody, instant, jobState, name, span } from '../values.ts'
+import { instantOptions, objectFor, oneOf, type Schema, strict, strictFor, Type } from '../schema.ts'
+import {
+  type BackoffBody,
+  backoffBody,
+  type IdParams,
+  idParams,
+  instant,
+  jobState,
+  name,
+  orNull,
+  type Page,
+  pageOf,
+  span,
+} from '../values.ts'
 
-/** What the holder of a job's token says of its attempt: done, failed, still at it. */
+/** Routes for the worker that holds the token of a job: ack, nack, renew, progress and logs. */
 
 const token = Type.String({ minLength: 1, maxLength: 191 })
 
@@ -20,7 +31,7 @@ export interface Settled {
   readonly id: string
   readonly state: JobState
 }
-const settled: Schema<Settled> = schemaFor<Settled>()(Type.Object({ id: Type.String(), state: jobState }))
+const settled: Schema<Settled> = objectFor<Settled>()({ id: Type.String(), state: jobState })
 const ranMs = Type.Optional(Type.Integer({ minimum: 0, maximum: 31_557_600_000 }))
 
 export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> = {
@@ -30,11 +41,10 @@ export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> 
   scope: 'work',
   relieves: true,
   module: 'jobs',
-  summary: 'The job is done.',
+  summary: 'Complete a job.',
   params: idParams,
-  body: schemaFor<AckBody>()(Type.Object({ token, result: Type.Optional(Type.Unknown()), ranMs }, strict)),
+  body: strictFor<AckBody>()({ token, result: Type.Optional(Type.Unknown()), ranMs }),
   replies: { 200: settled },
-  mutates: true,
   problems: ['lease_lost'],
 }
 
@@ -46,9 +56,9 @@ export interface NackBody {
   /** The back-off after this failure; what is left out is as the job has it. Not with `retryInMs`. */
   readonly backoff?: BackoffBody
   readonly dead?: boolean
-  /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
+  /** Make it ready at once without counting an attempt, as a stopping worker does; ten times a job. */
   readonly handBack?: boolean
-  /** Back in line after so long without burning an attempt, as often as you like. */
+  /** Make it ready after this time without counting an attempt, as often as you like. */
   readonly snoozeMs?: Duration
   readonly ranMs?: number
 }
@@ -60,31 +70,24 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
   scope: 'work',
   relieves: true,
   module: 'jobs',
-  summary: 'The job failed: back in line after its back-off, or dead.',
+  summary: 'Fail a job: it is tried again after its back-off, or it is dead.',
   description:
-    '`error` may be any JSON value: an object is kept whole, as `error.details`. `retryInMs` sets the wait before the next attempt, ' +
-    '`backoff` the back-off that it is computed from; give one of them. ' +
-    '`handBack` puts it back in line at once without burning an attempt (ten times a job, then it counts), ' +
-    '`snoozeMs` after so long, as often as you like. ' +
-    'A job whose cancellation was asked for ends `cancelled`.',
+    '`error` may be any JSON value; an object is kept whole, as `error.details`. Give `retryInMs` (the wait ' +
+    'before the next attempt) or `backoff` (the back-off to compute it from). `handBack` makes the job ready at ' +
+    'once and `snoozeMs` after that time, both without counting an attempt; `handBack` works ten times a job. A ' +
+    'job with a cancellation request ends `cancelled`.',
   params: idParams,
-  body: schemaFor<NackBody>()(
-    Type.Object(
-      {
-        token,
-        error: Type.Optional(Type.Unknown()),
-        retryInMs: Type.Optional(span),
-        backoff: Type.Optional(backoffBody),
-        dead: Type.Optional(Type.Boolean()),
-        handBack: Type.Optional(Type.Boolean()),
-        snoozeMs: Type.Optional(span),
-        ranMs,
-      },
-      strict,
-    ),
-  ),
+  body: strictFor<NackBody>()({
+    token,
+    error: Type.Optional(Type.Unknown()),
+    retryInMs: Type.Optional(span),
+    backoff: Type.Optional(backoffBody),
+    dead: Type.Optional(Type.Boolean()),
+    handBack: Type.Optional(Type.Boolean()),
+    snoozeMs: Type.Optional(span),
+    ranMs,
+  }),
   replies: { 200: settled },
-  mutates: true,
   problems: ['lease_lost'],
 }
 
@@ -104,13 +107,12 @@ export const renewJob: Route<{ params: IdParams; body: RenewBody; reply: Renewed
   scope: 'work',
   relieves: true,
   module: 'jobs',
-  summary: 'Keep the job for another `leaseMs`; learn whether somebody wants it cancelled.',
+  summary: 'Extend the lease by `leaseMs`, and learn whether cancellation was requested.',
   params: idParams,
-  body: schemaFor<RenewBody>()(Type.Object({ token, leaseMs: Type.Optional(span) }, strict)),
+  body: strictFor<RenewBody>()({ token, leaseMs: Type.Optional(span) }),
   replies: {
-    200: schemaFor<Renewed>()(Type.Object({ leaseEndsAt: instant, cancelRequested: Type.Boolean() })),
+    200: objectFor<Renewed>()({ leaseEndsAt: instant, cancelRequested: Type.Boolean() }),
   },
-  mutates: true,
   problems: ['lease_lost'],
 }
 
@@ -132,22 +134,99 @@ export const checkHeld: Route<{ body: HeldBody; reply: HeldReply }> = {
   scope: 'work',
   relieves: true,
   module: 'jobs',
-  summary: 'What has become of these attempts, and which of them somebody wants cancelled. Changes nothing.',
-  body: schemaFor<HeldBody>()(
-    Type.Object({ items: Type.Array(Type.Object({ id: name, token }, strict), { maxItems: 1_000 }) }, strict),
-  ),
+  summary: 'Look up the outcome of attempts, and which of them have a cancellation request. Changes nothing.',
+  body: strictFor<HeldBody>()({
+    items: Type.Array(Type.Object({ id: name, token }, strict), { maxItems: 1_000 }),
+  }),
   replies: {
-    200: schemaFor<HeldReply>()(
-      Type.Object({
-        items: Type.Array(
-          Type.Object({
-            id: Type.String(),
-            outcome: Type.Union([Type.Literal('settled'), Type.Literal('held'), Type.Literal('lost')]),
-            cancelRequested: Type.Boolean(),
-          }),
-        ),
+    200: objectFor<HeldReply>()({
+      items: Type.Array(
+        Type.Object({
+          id: Type.String(),
+          outcome: oneOf('settled', 'held', 'lost'),
+          cancelRequested: Type.Boolean(),
+        }),
+      ),
+    }),
+  },
+  isRead: true,
+}
+
+const level = oneOf('info', 'warn', 'error')
+
+export interface LogBody {
+  readonly token: string
+  /** The attempt: its last lines may come after its end. */
+  readonly attempt?: number
+  readonly progress?: {
+    readonly percent?: number | null
+    readonly note?: string | null
+    readonly data?: unknown
+  }
+  readonly logs?: readonly { readonly text: string; readonly level?: LogLevel }[]
+}
+
+export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly id: string } }> = {
+  id: 'logJob',
+  method: 'POST',
+  path: '/v1/jobs/{id}/notes',
+  scope: 'work',
+  module: 'jobs',
+  summary: 'Report the progress of a running job, and write log lines about it.',
+  description:
+    'The latest progress replaces the one before. The server keeps 500 log lines and 65,536 bytes of an attempt; ' +
+    'a last line says how many were dropped. With `attempt`, last lines are accepted after the attempt was acked ' +
+    'or nacked.',
+  params: idParams,
+  body: strictFor<LogBody>()({
+    token: Type.String({ minLength: 1, maxLength: 191 }),
+    attempt: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
+    progress: Type.Optional(
+      Type.Object(
+        {
+          percent: Type.Optional(orNull(Type.Number())),
+          note: Type.Optional(orNull(Type.String())),
+          data: Type.Optional(Type.Unknown()),
+        },
+        strict,
+      ),
+    ),
+    logs: Type.Optional(
+      Type.Array(Type.Object({ text: Type.String(), level: Type.Optional(level) }, strict), {
+        maxItems: 2_000,
+      }),
+    ),
+  }),
+  replies: { 200: objectFor<{ readonly id: string }>()({ id: Type.String() }) },
+  problems: ['lease_lost'],
+}
+
+export interface JobLogsQuery {
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+export const jobLogs: Route<{ params: IdParams; query: JobLogsQuery; reply: Page<JobLogLine> }> = {
+  id: 'jobLogs',
+  method: 'GET',
+  path: '/v1/jobs/{id}/logs',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'List the log lines of a job, by attempt and number.',
+  params: idParams,
+  query: strictFor<JobLogsQuery>()({
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
+    cursor: Type.Optional(Type.String({ pattern: '^\\d{1,9}-\\d{1,9}$' })),
+  }),
+  replies: {
+    200: pageOf(
+      objectFor<JobLogLine>()({
+        attempt: Type.Integer(),
+        number: Type.Integer(),
+        level,
+        text: Type.String(),
+        at: Type.Integer(instantOptions),
       }),
     ),
   },
-  mutates: false,
 }

@@ -1,11 +1,20 @@
 import type { Duration } from '../../../core/duration.ts'
-import type { JobState } from '../../../jobs/index.ts'
-import { type IdParams, idParams } from '../page.ts'
+import type { BulkAction, BulkCount, BulkOperation, JobState } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
-import { schemaFor, strict, Type } from '../schema.ts'
-import { jobState, name, span } from '../values.ts'
+import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
+import {
+  failure,
+  type IdParams,
+  idParams,
+  instant,
+  jobState,
+  name,
+  orNull,
+  type Page,
+  span,
+} from '../values.ts'
 
-/** What is done to jobs from outside: ended, begun anew, forgotten. */
+/** Routes for operators: cancel, retry, prune and remove jobs, one by one or by a search. */
 
 export interface Cancelled {
   readonly state: JobState
@@ -18,10 +27,9 @@ export const cancelJob: Route<{ params: IdParams; reply: Cancelled }> = {
   path: '/v1/jobs/{id}/cancel',
   scope: 'work',
   module: 'jobs',
-  summary: 'End a job that is not running, and ask the worker of one that is.',
+  summary: 'Cancel a job. A running job gets a cancellation request.',
   params: idParams,
-  replies: { 200: schemaFor<Cancelled>()(Type.Object({ state: jobState, cancelRequested: Type.Boolean() })) },
-  mutates: true,
+  replies: { 200: objectFor<Cancelled>()({ state: jobState, cancelRequested: Type.Boolean() }) },
   problems: ['not_found'],
 }
 
@@ -36,10 +44,9 @@ export const retryJob: Route<{ params: IdParams; reply: Retried }> = {
   path: '/v1/jobs/{id}/retry',
   scope: 'work',
   module: 'jobs',
-  summary: 'Make a job that ended ready again, with attempt 0.',
+  summary: 'Make an ended job ready again, with attempt 0.',
   params: idParams,
-  replies: { 200: schemaFor<Retried>()(Type.Object({ id: Type.String(), state: Type.Literal('ready') })) },
-  mutates: true,
+  replies: { 200: objectFor<Retried>()({ id: Type.String(), state: Type.Literal('ready') }) },
   problems: ['not_found', 'conflict'],
 }
 
@@ -56,19 +63,13 @@ export const retryDeadJobs: Route<{ body: RetryDeadBody; reply: { readonly retri
   scope: 'admin',
   module: 'jobs',
   summary: 'Make dead jobs ready again, oldest first.',
-  body: schemaFor<RetryDeadBody>()(
-    Type.Object(
-      {
-        queue: Type.Optional(name),
-        kind: Type.Optional(name),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, default: 1_000 })),
-      },
-      strict,
-    ),
-  ),
+  body: strictFor<RetryDeadBody>()({
+    queue: Type.Optional(name),
+    kind: Type.Optional(name),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, default: 1_000 })),
+  }),
   bodyOptional: true,
-  replies: { 200: schemaFor<{ readonly retried: number }>()(Type.Object({ retried: Type.Integer() })) },
-  mutates: true,
+  replies: { 200: objectFor<{ readonly retried: number }>()({ retried: Type.Integer() }) },
 }
 
 export interface PruneBody {
@@ -81,10 +82,9 @@ export const pruneJobs: Route<{ body: PruneBody; reply: { readonly pruned: numbe
   path: '/v1/jobs/prune',
   scope: 'admin',
   module: 'jobs',
-  summary: 'Forget jobs that ended longer ago than that.',
-  body: schemaFor<PruneBody>()(Type.Object({ olderThanMs: span }, strict)),
-  replies: { 200: schemaFor<{ readonly pruned: number }>()(Type.Object({ pruned: Type.Integer() })) },
-  mutates: true,
+  summary: 'Delete jobs that ended longer ago than `olderThanMs`.',
+  body: strictFor<PruneBody>()({ olderThanMs: span }),
+  replies: { 200: objectFor<{ readonly pruned: number }>()({ pruned: Type.Integer() }) },
 }
 
 export interface RemoveBody {
@@ -100,10 +100,121 @@ export const removeJobs: Route<{ body: RemoveBody; reply: Removed }> = {
   path: '/v1/jobs/remove',
   scope: 'admin',
   module: 'jobs',
-  summary: 'Forget these jobs, whether they wait or have ended, with all that is kept about them.',
+  summary: 'Delete jobs that do not run, with their results and logs.',
   description:
-    'A job that runs stays; cancel it first. Answers the ids of those that were there and are gone now, in any order.',
-  body: schemaFor<RemoveBody>()(Type.Object({ ids: Type.Array(name, { maxItems: 1_000 }) }, strict)),
-  replies: { 200: schemaFor<Removed>()(Type.Object({ removed: Type.Array(Type.String()) })) },
-  mutates: true,
+    'A running job stays; cancel it first. `removed` has the ids of the deleted jobs, in any order.',
+  body: strictFor<RemoveBody>()({ ids: Type.Array(name, { maxItems: 1_000 }) }),
+  replies: { 200: objectFor<Removed>()({ removed: Type.Array(Type.String()) }) },
+}
+
+/** The same as in `searchLimits`. */
+export const maxSearchChars = 2_000
+
+const action = oneOf('retry', 'cancel', 'delete')
+const stopped = Type.Union([Type.Literal('rows'), Type.Literal('time'), Type.Null()])
+const count = Type.Integer()
+
+const operation = Type.Object({
+  id: Type.String(),
+  action,
+  search: Type.String(),
+  limit: orNull(count),
+  state: oneOf('running', 'completed', 'failed', 'cancelled'),
+  matched: count,
+  done: count,
+  skipped: count,
+  startedAt: instant,
+  finishedAt: orNull(instant),
+  error: orNull(failure),
+})
+const bulkCount = Type.Object({
+  matched: count,
+  states: Type.Object({
+    scheduled: count,
+    ready: count,
+    waiting: count,
+    running: count,
+    completed: count,
+    dead: count,
+    cancelled: count,
+  }),
+  scanned: count,
+  stopped,
+  cursor: orNull(Type.String()),
+})
+
+export interface BulkBody {
+  readonly action: BulkAction
+  readonly search: string
+  readonly limit?: number | null
+  readonly dryRun?: boolean
+  readonly cursor?: string | null
+}
+
+export const bulkJobs: Route<{ body: BulkBody; reply: BulkOperation | BulkCount }> = {
+  id: 'bulkJobs',
+  method: 'POST',
+  path: '/v1/jobs/bulk',
+  scope: 'admin',
+  module: 'jobs',
+  summary: 'Retry, cancel or delete every job that a search matches.',
+  description:
+    '202 with an operation that continues by itself, also after a restart of the server; see ' +
+    '`/v1/operations/{id}`. It works on jobs that existed when it began. With `dryRun` nothing is done: 200 with ' +
+    'the number of matching jobs by state. A long count comes in parts: send `cursor` until it is null, and add ' +
+    'up the parts.',
+  body: strictFor<BulkBody>()({
+    action,
+    search: Type.String({ minLength: 1, maxLength: maxSearchChars }),
+    limit: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 1_000_000_000 }))),
+    dryRun: Type.Optional(Type.Boolean({ default: false })),
+    cursor: Type.Optional(orNull(Type.String({ minLength: 1, maxLength: 191 }))),
+  }),
+  replies: {
+    200: schemaFor<BulkOperation | BulkCount>()(Type.Union([operation, bulkCount])),
+    202: schemaFor<BulkOperation | BulkCount>()(Type.Union([operation, bulkCount])),
+  },
+}
+
+export interface ListBulkQuery {
+  readonly limit?: number
+}
+
+export const listBulkOperations: Route<{ query: ListBulkQuery; reply: Page<BulkOperation> }> = {
+  id: 'listBulkOperations',
+  method: 'GET',
+  path: '/v1/operations',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'List bulk operations, newest first.',
+  query: strictFor<ListBulkQuery>()({
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
+  }),
+  replies: {
+    200: objectFor<Page<BulkOperation>>()({ items: Type.Array(operation), cursor: orNull(Type.String()) }),
+  },
+}
+
+export const getBulkOperation: Route<{ params: IdParams; reply: BulkOperation }> = {
+  id: 'getBulkOperation',
+  method: 'GET',
+  path: '/v1/operations/{id}',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'Get the progress of a bulk operation.',
+  params: idParams,
+  replies: { 200: schemaFor<BulkOperation>()(operation) },
+  problems: ['not_found'],
+}
+
+export const cancelBulkOperation: Route<{ params: IdParams; reply: BulkOperation }> = {
+  id: 'cancelBulkOperation',
+  method: 'POST',
+  path: '/v1/operations/{id}/cancel',
+  scope: 'admin',
+  module: 'jobs',
+  summary: 'Stop a bulk operation. Jobs that it changed stay changed.',
+  params: idParams,
+  replies: { 200: schemaFor<BulkOperation>()(operation) },
+  problems: ['not_found'],
 }

@@ -1,23 +1,26 @@
 import type { TUnsafe } from 'typebox'
 import type { Duration } from '../../../core/duration.ts'
 import type { Added, ClaimedJob, FoundJob, Job, JobState } from '../../../jobs/index.ts'
-import { type IdParams, idParams, type Page } from '../page.ts'
 import type { Route } from '../route.ts'
-import { nameOptions, type Schema, schemaFor, strict, Type } from '../schema.ts'
+import { nameOptions, objectFor, oneOf, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
 import {
   type BackoffBody,
   backoff,
   backoffBody,
   failure,
+  type IdParams,
+  idParams,
   instant,
   instantOrNull,
   jobState,
   name,
   orNull,
+  type Page,
   span,
+  waitMs,
 } from '../values.ts'
 
-/** Jobs are put in line, looked at and taken in hand. Bodies are the library's arguments and options, merged into one object. */
+/** Routes that add, list, get and claim jobs. A body has the arguments and options of the library in one object. */
 
 const tag = Type.String({ ...nameOptions, maxLength: 64 })
 
@@ -68,15 +71,29 @@ const progress = Type.Object({
 const relatedJob = Type.Object({ id: Type.String(), state: orNull(jobState), isMet: Type.Boolean() })
 
 export const jobSchema: Schema<Job> = schemaFor<Job>()(jobObject)
-const foundSchema: Schema<FoundJob> = schemaFor<FoundJob>()(
-  Type.Object({
-    ...jobFields,
-    progress: orNull(progress),
-    snoozeCount: Type.Integer(),
-    dependencies: Type.Array(relatedJob),
-    dependents: Type.Array(relatedJob),
-  }),
-)
+const foundSchema: Schema<FoundJob> = objectFor<FoundJob>()({
+  ...jobFields,
+  progress: orNull(progress),
+  snoozeCount: Type.Integer(),
+  dependencies: Type.Array(relatedJob),
+  dependents: Type.Array(relatedJob),
+  attempts: Type.Array(
+    Type.Object({
+      number: Type.Integer(),
+      attempt: Type.Integer(),
+      outcome: oneOf('failed', 'dead', 'lost'),
+      workerId: orNull(Type.String()),
+      release: orNull(Type.String()),
+      startedAt: instantOrNull,
+      endedAt: instant,
+      error: failure,
+      fingerprint: Type.String(),
+    }),
+  ),
+  blocked: Type.Array(
+    Type.Object({ cause: oneOf('dependencies', 'lock'), startedAt: instant, endedAt: instantOrNull }),
+  ),
+})
 
 const traceparent = Type.String({
   ...{ minLength: 55, maxLength: 55 },
@@ -88,14 +105,12 @@ const after = Type.Union([
   Type.Object(
     {
       jobs: names,
-      onFailure: Type.Optional(
-        Type.Union([Type.Literal('cancel'), Type.Literal('run'), Type.Literal('wait')]),
-      ),
+      onFailure: Type.Optional(oneOf('cancel', 'run', 'wait')),
     },
     strict,
   ),
 ])
-/** What may be said of a job whoever adds it: a caller or a schedule. */
+/** The fields of a job that callers and schedules can set. */
 const jobTerms = {
   kind: name,
   payload: Type.Optional(Type.Unknown()),
@@ -145,18 +160,18 @@ export interface JobToAddBody {
   readonly limitKey?: string | null
   /** It waits until these jobs have completed: ids, or refs of others in the same list. */
   readonly after?: AfterBody | null
-  /** It waits in this line before each attempt. */
+  /** It takes this lock before each attempt. */
   readonly lock?: { readonly operation: string; readonly resource: string } | null
   /** What others in the same list may call it in their `after`. */
   readonly ref?: string
-  /** Whose doing it is, as a W3C traceparent. */
+  /** The trace it belongs to, as a W3C traceparent. */
   readonly trace?: string
 }
 
 /** The job that each run of a schedule adds. */
 export type ScheduledJobBody = Omit<JobToAddBody, 'runAt' | 'delayMs' | 'after' | 'ref' | 'trace'>
 export const scheduledJob: TUnsafe<ScheduledJobBody> = Type.Unsafe<ScheduledJobBody>(
-  schemaFor<ScheduledJobBody>()(Type.Object(jobTerms, strict)),
+  strictFor<ScheduledJobBody>()(jobTerms),
 )
 
 export const addJobs: Route<{
@@ -168,11 +183,11 @@ export const addJobs: Route<{
   path: '/v1/jobs',
   scope: 'work',
   module: 'jobs',
-  summary: 'Put a job in line, or many: all or none.',
+  summary: 'Add a job, or several: all or none.',
   description:
-    'An object is one job and answers `{ id, duplicate }`; an array of up to 1,000 answers `{ items }` in order. ' +
-    '201 when something was added, 200 when every job was a duplicate of a live one with its unique key. ' +
-    'A payload that a box sealed (`{ "$sealed": … }`) says which id its job gets; `conflict` when there is one.',
+    'An object is one job: the reply is `{ id, duplicate }`. An array of up to 1,000 jobs gets `{ items }` in the ' +
+    'same order. 201 when a job was added, 200 when every job was a duplicate of a live job with its unique key. ' +
+    'An encrypted payload (`{ "$sealed": … }`) names the id of its job; `conflict` when that id exists.',
   body: schemaFor<JobToAddBody | readonly JobToAddBody[]>()(
     Type.Union([jobToAdd, Type.Array(jobToAdd, { maxItems: 1_000 })]),
   ),
@@ -184,7 +199,6 @@ export const addJobs: Route<{
       Type.Union([added, Type.Object({ items: Type.Array(added) })]),
     ),
   },
-  mutates: true,
   problems: ['conflict'],
   limits: { maxBytes: 8 * 1_048_576, maxKeys: 80_000 },
   limitsForLists: true,
@@ -198,7 +212,7 @@ export interface ListJobsQuery {
   readonly limit?: number
   readonly cursor?: string
 }
-/** A page of jobs; a search says also how many jobs it looked at, and which bound ended it. */
+/** A page of jobs; a search also has the number of jobs it looked at, and the limit that ended it. */
 export interface JobsPage extends Page<Job> {
   readonly scanned?: number
   readonly stopped?: 'rows' | 'time' | null
@@ -212,48 +226,48 @@ export const listJobs: Route<{ query: ListJobsQuery; reply: JobsPage }> = {
   module: 'jobs',
   summary: 'List jobs, newest first.',
   description:
-    'With `search`, those that its words and fields mean, found among up to 50,000 jobs in an eighth of a second. `stopped` says ' +
-    'which of the two ended it, `scanned` how many were looked at, and `cursor` goes on from there. A list of a queue or kind ' +
-    'that is rare among more than 50,000 jobs is ended by time in the same way: a short page is the last only if its `cursor` is null.',
-  query: schemaFor<ListJobsQuery>()(
-    Type.Object(
-      {
-        queue: Type.Optional(name),
-        kind: Type.Optional(name),
-        state: Type.Optional(jobState),
-        search: Type.Optional(Type.String({ maxLength: 2_000 })),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
-        cursor: Type.Optional(name),
-      },
-      strict,
-    ),
-  ),
+    '`search` filters by words and fields. One request looks at up to 50,000 jobs for an eighth of a second: ' +
+    '`stopped` names the limit that ended it, `scanned` the number of jobs it looked at, and `cursor` continues ' +
+    'from there. A list by queue or kind is limited in the same way. A short page is the last one only if its ' +
+    '`cursor` is null.',
+  query: strictFor<ListJobsQuery>()({
+    queue: Type.Optional(name),
+    kind: Type.Optional(name),
+    state: Type.Optional(jobState),
+    search: Type.Optional(Type.String({ maxLength: 2_000 })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
+    cursor: Type.Optional(name),
+  }),
   replies: {
-    200: schemaFor<JobsPage>()(
-      Type.Object({
-        items: Type.Array(jobObject),
-        cursor: orNull(Type.String()),
-        scanned: Type.Optional(Type.Integer()),
-        stopped: Type.Optional(Type.Union([Type.Literal('rows'), Type.Literal('time'), Type.Null()])),
-      }),
-    ),
+    200: objectFor<JobsPage>()({
+      items: Type.Array(jobObject),
+      cursor: orNull(Type.String()),
+      scanned: Type.Optional(Type.Integer()),
+      stopped: Type.Optional(Type.Union([Type.Literal('rows'), Type.Literal('time'), Type.Null()])),
+    }),
   },
-  mutates: false,
 }
 
-export const getJob: Route<{ params: IdParams; reply: FoundJob }> = {
+export interface GetJobQuery {
+  /** How long to wait for the job to end. @default 0 */
+  readonly waitMs?: number
+}
+
+export const getJob: Route<{ params: IdParams; query: GetJobQuery; reply: FoundJob }> = {
   id: 'getJob',
   method: 'GET',
   path: '/v1/jobs/{id}',
   scope: 'read',
   module: 'jobs',
-  summary: 'Look at one job, with how far its handler says it is.',
+  summary: 'Get a job, with its progress and its failed attempts.',
   description:
-    'Whether a wish to cancel was obeyed: `cancelRequested` while it runs, then `cancelled`, or `completed` with ' +
-    '`cancelIgnored`.',
+    '`attempts` has the last 50 attempts that failed or were lost, `blocked` the times in which the job waited for ' +
+    'other jobs or for its lock. A cancellation request shows as `cancelRequested` while the job runs. Then the job is ' +
+    '`cancelled`, or `completed` with `cancelIgnored`. With `waitMs` (up to 60 s) the request waits until the job has ' +
+    'ended, and answers how it stands when the time is over: `finishedAt` is null then.',
   params: idParams,
+  query: strictFor<GetJobQuery>()({ waitMs: Type.Optional(waitMs) }),
   replies: { 200: foundSchema },
-  mutates: false,
   problems: ['not_found'],
 }
 
@@ -263,39 +277,41 @@ export interface ClaimBody {
   readonly workerId?: string
   readonly limit?: number
   readonly leaseMs?: Duration
-  /** Wait so long for a job when there is none. */
+  /** How long to wait for a job when there is none. */
   readonly waitMs?: Duration
 }
 
-export const claimJobs: Route<{ body: ClaimBody; reply: Page<ClaimedJob> }> = {
+/** Claimed jobs. `wanted` is there while an operator wants the worker quiet or stopped: then it gets no jobs. */
+export interface ClaimReply extends Page<ClaimedJob> {
+  readonly wanted?: 'quiet' | 'stop'
+}
+
+export const claimJobs: Route<{ body: ClaimBody; reply: ClaimReply }> = {
   id: 'claimJobs',
   method: 'POST',
   path: '/v1/jobs/claim',
   scope: 'work',
   module: 'jobs',
-  summary: 'Take due jobs in hand, each under a lease.',
+  summary: 'Claim ready jobs, each with a lease.',
   description:
-    'With `waitMs` (up to 60 s) it waits for a job when there is none. No job is `{ items: [] }`, not an error. ' +
-    'Who holds the `token` may renew, ack or nack until `leaseEndsAt`.',
-  body: schemaFor<ClaimBody>()(
-    Type.Object(
-      {
-        queues: Type.Optional(Type.Array(name, { minItems: 1, maxItems: 100 })),
-        kinds: Type.Optional(Type.Array(name, { minItems: 1, maxItems: 1_000 })),
-        workerId: Type.Optional(name),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 1 })),
-        leaseMs: Type.Optional(span),
-        waitMs: Type.Optional(span),
-      },
-      strict,
-    ),
-  ),
+    'With `waitMs` (up to 60 s) the request waits for a job. No job is `{ items: [] }`, not an error. The `token` ' +
+    'renews, acks or nacks the job until `leaseEndsAt`. With a `workerId` the caller is listed at `GET /v1/workers`; while ' +
+    'an operator wants it quiet or stopped, it gets no jobs, and the reply has `wanted`.',
+  body: strictFor<ClaimBody>()({
+    queues: Type.Optional(Type.Array(name, { minItems: 1, maxItems: 100 })),
+    kinds: Type.Optional(Type.Array(name, { minItems: 1, maxItems: 1_000 })),
+    workerId: Type.Optional(name),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 1 })),
+    leaseMs: Type.Optional(span),
+    waitMs: Type.Optional(span),
+  }),
   bodyOptional: true,
   replies: {
-    200: schemaFor<Page<ClaimedJob>>()(
-      Type.Object({ items: Type.Array(claimedObject), cursor: orNull(Type.String()) }),
-    ),
+    200: objectFor<ClaimReply>()({
+      items: Type.Array(claimedObject),
+      cursor: orNull(Type.String()),
+      wanted: Type.Optional(oneOf('quiet', 'stop')),
+    }),
   },
-  mutates: true,
   problems: ['too_many'],
 }

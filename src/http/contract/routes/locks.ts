@@ -1,16 +1,15 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { AcquireAnswer, LockEvent, LockQueue, LockSummary } from '../../../locks/index.ts'
-import { type Page, pageQuery } from '../page.ts'
 import type { Route } from '../route.ts'
-import { nameOptions, type Schema, schemaFor, strict, Type } from '../schema.ts'
-import { failure, instant, name, span } from '../values.ts'
+import { nameOptions, objectFor, oneOf, type Schema, schemaFor, strictFor, Type } from '../schema.ts'
+import { failure, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
 
 /** The routes of locks. Bodies are the library's options. */
 
 const resource = Type.String({ ...nameOptions, maxLength: 1_024 })
 const token = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
-const want = Type.Union([Type.Literal('result'), Type.Literal('turn')])
-const outcome = Type.Union([Type.Literal('success'), Type.Literal('failure')])
+const want = oneOf('result', 'turn')
+const outcome = oneOf('success', 'failure')
 const position = Type.Integer({ minimum: 1 })
 
 const holder = Type.Object({
@@ -21,7 +20,7 @@ const holder = Type.Object({
   expiresAt: instant,
   progress: Type.Unknown(),
 })
-const holderOrNull = Type.Union([holder, Type.Null()])
+const holderOrNull = orNull(holder)
 const waiter = Type.Object({
   node: Type.String(),
   requestId: Type.String(),
@@ -43,11 +42,11 @@ const queueFields = {
   holder: holderOrNull,
   waiters: Type.Array(waiter),
   waiterCount: Type.Integer(),
-  lastOutcome: Type.Union([lastOutcome, Type.Null()]),
+  lastOutcome: orNull(lastOutcome),
 }
 
-/** A queue: who holds the lock, who waits for it, how its last turn ended. */
-export const lockQueueSchema: Schema<LockQueue> = schemaFor<LockQueue>()(Type.Object(queueFields))
+/** A wait queue: the holder, the waiters, and the last outcome. */
+export const lockQueueSchema: Schema<LockQueue> = objectFor<LockQueue>()(queueFields)
 
 const requestFields = {
   operation: name,
@@ -56,7 +55,7 @@ const requestFields = {
   requestId: Type.Optional(name),
 }
 
-/** Who asks, and for what. */
+/** The request: which lock, from which node. */
 export interface LockRequestBody {
   readonly operation: string
   readonly resource: string
@@ -91,29 +90,24 @@ export const acquireLock: Route<{ body: AcquireBody; reply: AcquireAnswer }> = {
   path: '/v1/locks/acquire',
   scope: 'work',
   module: 'locks',
-  summary: 'Ask for a lock, or how it stands with an earlier ask.',
+  summary: 'Acquire a lock, or ask how an earlier request stands.',
   description:
-    '200 `granted`: the `token` is the fence, and the lease lasts until `expiresAt`. 202 `queued`: a position in the wait queue, kept by asking ' +
-    'again or by an open stream. 409 `refused` (with `wait: false`): it is busy, which is an answer and not a problem. ' +
-    `200 \`completed\` or \`failed\`: how the wait queue ended that you waited in.`,
-  body: schemaFor<AcquireBody>()(
-    Type.Object(
-      {
-        ...requestFields,
-        wait: Type.Optional(Type.Boolean()),
-        want: Type.Optional(want),
-        ttlMs: Type.Optional(span),
-        deadlineMs: Type.Optional(Type.Union([span, Type.Null()])),
-      },
-      strict,
-    ),
-  ),
+    '200 `granted`: the `token` is the fencing token, and the lease lasts until `expiresAt`. 202 `queued`: a ' +
+    'position in the wait queue, kept by asking again or by an open stream. 409 `refused` (with `wait: false`): ' +
+    'the lock is busy; this is a result, not a problem. 200 `completed` or `failed`: the outcome of the holder ' +
+    'that you waited for.',
+  body: strictFor<AcquireBody>()({
+    ...requestFields,
+    wait: Type.Optional(Type.Boolean()),
+    want: Type.Optional(want),
+    ttlMs: Type.Optional(span),
+    deadlineMs: Type.Optional(orNull(span)),
+  }),
   replies: {
     200: schemaFor<Answered<'granted' | 'completed' | 'failed'>>()(Type.Union([granted, completed, failed])),
     202: schemaFor<Answered<'queued'>>()(queued),
     409: schemaFor<Answered<'refused'>>()(refused),
   },
-  mutates: true,
   problems: ['too_many'],
 }
 
@@ -124,7 +118,7 @@ export interface ReleaseBody extends LockRequestBody {
   readonly error?: unknown
   readonly terminal?: boolean
 }
-/** Whose turn it is now; null when nobody waits. */
+/** The node that holds the lock now; null without waiters. */
 export interface Released {
   readonly next: string | null
 }
@@ -136,27 +130,22 @@ export const releaseLock: Route<{ body: ReleaseBody; reply: Released }> = {
   scope: 'work',
   relieves: true,
   module: 'locks',
-  summary: 'End a turn with its outcome.',
+  summary: 'Release a lock with its outcome.',
   description:
-    '`success`: everybody who waits for the result is told `completed` with `result`, and the first who wants a turn is granted. ' +
-    '`failure`: the next waiter is granted; with `terminal` everybody is told `failed` instead. `next` is the node whose turn it is now.',
-  body: schemaFor<ReleaseBody>()(
-    Type.Object(
-      {
-        ...requestFields,
-        token,
-        outcome,
-        result: Type.Optional(Type.Unknown()),
-        error: Type.Optional(Type.Unknown()),
-        terminal: Type.Optional(Type.Boolean()),
-      },
-      strict,
-    ),
-  ),
+    '`success`: waiters that want the result get `completed` with `result`, and the first waiter that wants a ' +
+    'turn is granted. `failure`: the next waiter is granted; with `terminal`, all waiters get `failed`. `next` is ' +
+    'the node that holds the lock now.',
+  body: strictFor<ReleaseBody>()({
+    ...requestFields,
+    token,
+    outcome,
+    result: Type.Optional(Type.Unknown()),
+    error: Type.Optional(Type.Unknown()),
+    terminal: Type.Optional(Type.Boolean()),
+  }),
   replies: {
-    200: schemaFor<Released>()(Type.Object({ next: Type.Union([Type.String(), Type.Null()]) })),
+    200: objectFor<Released>()({ next: orNull(Type.String()) }),
   },
-  mutates: true,
   problems: ['lease_lost'],
 }
 
@@ -176,26 +165,19 @@ export const renewLock: Route<{ body: RenewLockBody; reply: RenewedLock }> = {
   scope: 'work',
   relieves: true,
   module: 'locks',
-  summary:
-    'Keep the lock for another `ttlMs` (the last one when none is given), and show the progress of the work to those who wait.',
-  description: `Never shortens a lease.`,
-  body: schemaFor<RenewLockBody>()(
-    Type.Object(
-      {
-        ...requestFields,
-        token,
-        ttlMs: Type.Optional(span),
-        progress: Type.Optional(Type.Unknown()),
-      },
-      strict,
-    ),
-  ),
-  replies: { 200: schemaFor<RenewedLock>()(Type.Object({ expiresAt: instant })) },
-  mutates: true,
+  summary: 'Extend the lease of a lock by `ttlMs` (default: as before), and publish progress to waiters.',
+  description: 'Never shortens a lease.',
+  body: strictFor<RenewLockBody>()({
+    ...requestFields,
+    token,
+    ttlMs: Type.Optional(span),
+    progress: Type.Optional(Type.Unknown()),
+  }),
+  replies: { 200: objectFor<RenewedLock>()({ expiresAt: instant }) },
   problems: ['lease_lost'],
 }
 
-const requestBody: Schema<LockRequestBody> = schemaFor<LockRequestBody>()(Type.Object(requestFields, strict))
+const requestBody: Schema<LockRequestBody> = strictFor<LockRequestBody>()(requestFields)
 
 export const leaveLock: Route<{ body: LockRequestBody; reply: { readonly left: boolean } }> = {
   id: 'leaveLock',
@@ -204,11 +186,10 @@ export const leaveLock: Route<{ body: LockRequestBody; reply: { readonly left: b
   scope: 'work',
   relieves: true,
   module: 'locks',
-  summary: 'Leave the wait queue, or decline a grant that was not taken up yet.',
-  description: `A turn that has begun is ended by release: 409 \`conflict\`.`,
+  summary: 'Leave the wait queue, or decline a grant.',
+  description: 'A turn that has begun is ended by release: 409 `conflict`.',
   body: requestBody,
-  replies: { 200: schemaFor<{ readonly left: boolean }>()(Type.Object({ left: Type.Boolean() })) },
-  mutates: true,
+  replies: { 200: objectFor<{ readonly left: boolean }>()({ left: Type.Boolean() }) },
   problems: ['conflict'],
 }
 
@@ -219,10 +200,9 @@ export const evictLock: Route<{ body: LockRequestBody; reply: { readonly evicted
   scope: 'admin',
   module: 'locks',
   summary: 'For operators: remove a holder or a waiter.',
-  description: `A holder’s turn ends as a failure, and the next waiter is granted.`,
+  description: 'The turn of a holder ends as a failure, and the next waiter is granted.',
   body: requestBody,
-  replies: { 200: schemaFor<{ readonly evicted: true }>()(Type.Object({ evicted: Type.Literal(true) })) },
-  mutates: true,
+  replies: { 200: objectFor<{ readonly evicted: true }>()({ evicted: Type.Literal(true) }) },
   problems: ['not_found'],
 }
 
@@ -239,33 +219,25 @@ export const listLocks: Route<{ query: ListLocksQuery; reply: Page<LockSummary> 
   path: '/v1/locks',
   scope: 'read',
   module: 'locks',
-  summary: 'List the wait queues that are held or waited for.',
-  query: schemaFor<ListLocksQuery>()(
-    Type.Object(
-      {
-        operation: Type.Optional(name),
-        search: Type.Optional(name),
-        ...pageQuery(8_192),
-      },
-      strict,
-    ),
-  ),
+  summary: 'List locks that are held or waited for.',
+  query: strictFor<ListLocksQuery>()({
+    operation: Type.Optional(name),
+    search: Type.Optional(name),
+    ...pageQuery(8_192),
+  }),
   replies: {
-    200: schemaFor<Page<LockSummary>>()(
-      Type.Object({
-        items: Type.Array(
-          Type.Object({
-            operation: Type.String(),
-            resource: Type.String(),
-            holder: holderOrNull,
-            waiterCount: Type.Integer(),
-          }),
-        ),
-        cursor: Type.Union([Type.String(), Type.Null()]),
-      }),
-    ),
+    200: objectFor<Page<LockSummary>>()({
+      items: Type.Array(
+        Type.Object({
+          operation: Type.String(),
+          resource: Type.String(),
+          holder: holderOrNull,
+          waiterCount: Type.Integer(),
+        }),
+      ),
+      cursor: orNull(Type.String()),
+    }),
   },
-  mutates: false,
 }
 
 export interface LockKeyQuery {
@@ -279,10 +251,9 @@ export const lockState: Route<{ query: LockKeyQuery; reply: LockQueue }> = {
   path: '/v1/locks/state',
   scope: 'read',
   module: 'locks',
-  summary: 'Look at one queue: who holds it, who waits in which order, how the last turn ended. No tokens.',
-  query: schemaFor<LockKeyQuery>()(Type.Object({ operation: name, resource }, strict)),
+  summary: 'Get one wait queue: the holder, the waiters in order, and the last outcome. No tokens.',
+  query: strictFor<LockKeyQuery>()({ operation: name, resource }),
   replies: { 200: lockQueueSchema },
-  mutates: false,
 }
 
 export interface LockEventsQuery extends LockKeyQuery {
@@ -291,7 +262,7 @@ export interface LockEventsQuery extends LockKeyQuery {
   readonly bind?: boolean
 }
 
-/** What a stream of a wait queue tells, by type. */
+/** The events of a wait queue, by type. */
 export type LockEvents = {
   readonly [Type in LockEvent['type']]: Omit<Extract<LockEvent, { type: Type }>, 'id' | 'type'>
 }
@@ -302,47 +273,38 @@ export const lockEvents: Route<{ query: LockEventsQuery }> = {
   path: '/v1/locks/events',
   scope: 'read',
   module: 'locks',
-  summary: 'A stream of what happens in a queue: to `node`, where one is named, else to all.',
+  summary: 'Stream the events of a wait queue: of `node`, or of all.',
   description:
-    'With a `node` it tells that request’s own standing, keeps its position in the wait queue while it is open, needs the scope `work`, and ends ' +
-    'after the last event: `completed`, `failed`, `timeout`, `evicted`, `lost`. `bind` (with a `node`): when the stream ends while the ' +
-    'node holds the lock, the lease is shortened to 2 seconds. Without a node it only looks on. The present state comes first. ' +
-    'A Last-Event-ID that is no event’s id is refused with 400.',
-  query: schemaFor<LockEventsQuery>()(
-    Type.Object(
-      {
-        operation: name,
-        resource,
-        node: Type.Optional(name),
-        requestId: Type.Optional(name),
-        bind: Type.Optional(Type.Boolean()),
-      },
-      strict,
-    ),
-  ),
+    'With a `node`, the stream reports the standing of its request, keeps its position while it is open, needs ' +
+    'the scope `work`, and ends after the last event: `completed`, `failed`, `timeout`, `evicted` or `lost`. With ' +
+    '`bind`, the lease is shortened to 2 seconds when the stream ends while the node holds the lock. Without a ' +
+    '`node`, the stream only watches. The current state comes first. A Last-Event-ID that is not the id of an ' +
+    'event is refused with 400.',
+  query: strictFor<LockEventsQuery>()({
+    operation: name,
+    resource,
+    node: Type.Optional(name),
+    requestId: Type.Optional(name),
+    bind: Type.Optional(Type.Boolean()),
+  }),
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'events',
-  mutates: false,
   problems: ['too_many'],
 }
 
 /** The data of each type of event. */
 export const lockEventSchemas: { readonly [Name in keyof LockEvents]: Schema<LockEvents[Name]> } = {
   reset: lockQueueSchema,
-  queued: schemaFor<LockEvents['queued']>()(Type.Object({ position: Type.Integer() })),
-  granted: schemaFor<LockEvents['granted']>()(
-    Type.Object({
-      node: Type.String(),
-      attempt: Type.Integer(),
-      expiresAt: instant,
-      token: Type.Optional(token),
-    }),
-  ),
-  progress: schemaFor<LockEvents['progress']>()(
-    Type.Object({ node: Type.String(), progress: Type.Unknown() }),
-  ),
-  completed: schemaFor<LockEvents['completed']>()(Type.Object({ result: Type.Unknown() })),
-  failed: schemaFor<LockEvents['failed']>()(Type.Object({ error: failure })),
+  queued: objectFor<LockEvents['queued']>()({ position: Type.Integer() }),
+  granted: objectFor<LockEvents['granted']>()({
+    node: Type.String(),
+    attempt: Type.Integer(),
+    expiresAt: instant,
+    token: Type.Optional(token),
+  }),
+  progress: objectFor<LockEvents['progress']>()({ node: Type.String(), progress: Type.Unknown() }),
+  completed: objectFor<LockEvents['completed']>()({ result: Type.Unknown() }),
+  failed: objectFor<LockEvents['failed']>()({ error: failure }),
   timeout: nothing(),
   evicted: nothing(),
   lost: nothing(),

@@ -7,40 +7,43 @@ import type {
   ShownSubject,
 } from '../../../monitor/index.ts'
 import type { NotificationStatus } from '../../../monitor/monitor-store.ts'
-import { type IdParams, idParams, type Page, pageOf, pageQuery } from '../page.ts'
 import type { BodyLimits, Route } from '../route.ts'
-import { type Schema, schemaFor, strict, Type } from '../schema.ts'
-import { count, instant, instantOrNull, name } from '../values.ts'
+import { objectFor, oneOf, type Schema, strict, strictFor, Type } from '../schema.ts'
+import {
+  count,
+  type IdParams,
+  idParams,
+  instant,
+  instantOrNull,
+  name,
+  orNull,
+  type Page,
+  pageOf,
+  pageQuery,
+} from '../values.ts'
 
 /** The routes of the monitor. Bodies are the library's options. */
 
 const id = Type.String({ minLength: 1, maxLength: 64 })
-const textOrNull = Type.Union([Type.String(), Type.Null()])
+const textOrNull = orNull(Type.String())
 const cursorOrNull = textOrNull
 /** The id of what the page before ended with. */
 const page = pageQuery(64)
 
-const reason = Type.Union([
-  Type.Literal('new'),
-  Type.Literal('changed'),
-  Type.Literal('unchanged'),
-  Type.Literal('stale'),
-  Type.Literal('pending'),
-  Type.Literal('notified_recently'),
-  Type.Literal('flapping'),
-  Type.Literal('throttled'),
-  Type.Literal('silenced'),
-  Type.Literal('no_subscriber'),
-  Type.Literal('duplicate_event'),
-])
-const status = Type.Union([
-  Type.Literal('pending'),
-  Type.Literal('sending'),
-  Type.Literal('sent'),
-  Type.Literal('dead'),
-  Type.Literal('held'),
-  Type.Literal('cancelled'),
-])
+const reason = oneOf(
+  'new',
+  'changed',
+  'unchanged',
+  'stale',
+  'pending',
+  'notified_recently',
+  'flapping',
+  'throttled',
+  'silenced',
+  'no_subscriber',
+  'duplicate_event',
+)
+const status = oneOf('pending', 'sending', 'sent', 'dead', 'held', 'cancelled')
 /** Names a subject: `subject`, or `timeSlot` and `venueId`, as it was reported. */
 const shownName = { subject: Type.Optional(Type.String()), venueId: Type.Optional(Type.String()) }
 const place = { source: Type.String(), ...shownName, timeSlot: Type.Optional(Type.String()) }
@@ -70,48 +73,38 @@ export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
   path: '/v1/monitor/report',
   scope: 'work',
   module: 'monitor',
-  summary: 'Report what a task saw of its subjects; subscribers are notified once of each change.',
+  summary: 'Report the states of subjects; subscribers are notified once of each change.',
   description:
     '`processed`: compared, decided and written. `busy`: another reporter works on this task. `duplicate`: it was reported before. ' +
     'The general form has `subjects`. A report with `timeSlot` and `venues` maps onto it: each venue is a subject, named by its time slot and its id. ' +
     'A subject that cannot be taken is in `failed`, and the rest of the report goes through. ' +
     `At most 10,000 subjects. A report is known by its \`taskId\`.`,
-  body: schemaFor<ReportBody>()(
-    Type.Object(
-      {
-        taskId: name,
-        source: name,
-        observedAt: instant,
-        // The service checks each of them: one that is wrong fails alone.
-        subjects: Type.Optional(
-          Type.Array(Type.Object({ subject: Type.String(), state: Type.Unknown() }, strict)),
-        ),
-        timeSlot: Type.Optional(name),
-        venues: Type.Optional(
-          Type.Array(Type.Object({ venueId: Type.String(), state: Type.Unknown() }, strict)),
-        ),
-        ignore: Type.Optional(Type.Array(name, { maxItems: 1_000 })),
-      },
-      strict,
+  body: strictFor<ReportBody>()({
+    taskId: name,
+    source: name,
+    observedAt: instant,
+    // The service checks each of them: one that is wrong fails alone.
+    subjects: Type.Optional(
+      Type.Array(Type.Object({ subject: Type.String(), state: Type.Unknown() }, strict)),
     ),
-  ),
+    timeSlot: Type.Optional(name),
+    venues: Type.Optional(Type.Array(Type.Object({ venueId: Type.String(), state: Type.Unknown() }, strict))),
+    ignore: Type.Optional(Type.Array(name, { maxItems: 1_000 })),
+  }),
   replies: {
-    200: schemaFor<ReportAnswer>()(
-      Type.Object({
-        status: Type.Union([Type.Literal('processed'), Type.Literal('busy'), Type.Literal('duplicate')]),
-        changes: Type.Array(Type.Object({ ...shownName, from: Type.Unknown(), to: Type.Unknown(), reason })),
-        notified: count,
-        suppressed: Type.Array(Type.Object({ ...shownName, reason })),
-        failed: Type.Array(
-          Type.Object({
-            ...shownName,
-            error: Type.Object({ code: Type.String(), message: Type.String() }),
-          }),
-        ),
-      }),
-    ),
+    200: objectFor<ReportAnswer>()({
+      status: oneOf('processed', 'busy', 'duplicate'),
+      changes: Type.Array(Type.Object({ ...shownName, from: Type.Unknown(), to: Type.Unknown(), reason })),
+      notified: count,
+      suppressed: Type.Array(Type.Object({ ...shownName, reason })),
+      failed: Type.Array(
+        Type.Object({
+          ...shownName,
+          error: Type.Object({ code: Type.String(), message: Type.String() }),
+        }),
+      ),
+    }),
   },
-  mutates: true,
   problems: ['too_large'],
   limits: reportLimits,
 }
@@ -131,18 +124,13 @@ const notificationFields = {
   dueAt: instant,
   createdAt: instant,
   finishedAt: instantOrNull,
-  error: Type.Union([
-    Type.Object({ message: Type.String(), code: Type.Optional(Type.String()) }),
-    Type.Null(),
-  ]),
+  error: orNull(Type.Object({ message: Type.String(), code: Type.Optional(Type.String()) })),
   possibleRepeat: Type.Boolean(),
   digestId: textOrNull,
   decisionId: textOrNull,
   eventId: textOrNull,
 }
-const notification: Schema<ShownNotification> = schemaFor<ShownNotification>()(
-  Type.Object(notificationFields),
-)
+const notification: Schema<ShownNotification> = objectFor<ShownNotification>()(notificationFields)
 
 const verdictFields = {
   subscriptionId: Type.String(),
@@ -162,9 +150,10 @@ const decisionFields = {
   observedAt: instant,
   decidedAt: instant,
 }
-const decision: Schema<ShownDecision> = schemaFor<ShownDecision>()(
-  Type.Object({ ...decisionFields, verdicts: Type.Array(Type.Object(verdictFields)) }),
-)
+const decision: Schema<ShownDecision> = objectFor<ShownDecision>()({
+  ...decisionFields,
+  verdicts: Type.Array(Type.Object(verdictFields)),
+})
 
 export interface ExplainQuery {
   readonly source: string
@@ -182,44 +171,38 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
   scope: 'read',
   module: 'monitor',
   summary:
-    'Why subscribers were notified, or not: the decisions about a subject, each with its reason and its notifications.',
-  query: schemaFor<ExplainQuery>()(Type.Object({ ...somePlace, source: name, ...page }, strict)),
+    'Explain why subscribers were notified of a subject, or not: decisions with reasons and notifications.',
+  query: strictFor<ExplainQuery>()({ ...somePlace, source: name, ...page }),
   replies: {
-    200: schemaFor<Explanation>()(
-      Type.Object({
-        ...place,
-        present: Type.Union([
-          Type.Object({ state: Type.Unknown(), observedAt: instant, changedAt: instant }),
-          Type.Null(),
-        ]),
-        windows: Type.Array(
-          Type.Object({
-            subscriptionId: Type.String(),
-            subscription: textOrNull,
-            state: Type.Optional(Type.Unknown()),
-            isPresentState: Type.Boolean(),
-            status: Type.Union([Type.Literal('pending'), Type.Literal('notified'), Type.Literal('owed')]),
-            notificationId: Type.String(),
-            notifiedAt: instantOrNull,
-            endsAt: instantOrNull,
-          }),
-        ),
-        decisions: Type.Array(
-          Type.Object({
-            ...decisionFields,
-            verdicts: Type.Array(
-              Type.Object({
-                ...verdictFields,
-                notification: Type.Union([Type.Object(notificationFields), Type.Null()]),
-              }),
-            ),
-          }),
-        ),
-        cursor: cursorOrNull,
-      }),
-    ),
+    200: objectFor<Explanation>()({
+      ...place,
+      present: orNull(Type.Object({ state: Type.Unknown(), observedAt: instant, changedAt: instant })),
+      windows: Type.Array(
+        Type.Object({
+          subscriptionId: Type.String(),
+          subscription: textOrNull,
+          state: Type.Optional(Type.Unknown()),
+          isPresentState: Type.Boolean(),
+          status: oneOf('pending', 'notified', 'owed'),
+          notificationId: Type.String(),
+          notifiedAt: instantOrNull,
+          endsAt: instantOrNull,
+        }),
+      ),
+      decisions: Type.Array(
+        Type.Object({
+          ...decisionFields,
+          verdicts: Type.Array(
+            Type.Object({
+              ...verdictFields,
+              notification: orNull(Type.Object(notificationFields)),
+            }),
+          ),
+        }),
+      ),
+      cursor: cursorOrNull,
+    }),
   },
-  mutates: false,
 }
 
 export interface ListDecisionsQuery {
@@ -239,12 +222,9 @@ export const listDecisions: Route<{ query: ListDecisionsQuery; reply: Page<Shown
   scope: 'read',
   module: 'monitor',
   summary:
-    'Decisions, newest first; of one subject by source and subject, or by source, timeSlot and venueId.',
-  query: schemaFor<ListDecisionsQuery>()(
-    Type.Object({ ...somePlace, reason: Type.Optional(reason), ...page }, strict),
-  ),
+    'List decisions, newest first; of one subject by source and subject, or by source, timeSlot and venueId.',
+  query: strictFor<ListDecisionsQuery>()({ ...somePlace, reason: Type.Optional(reason), ...page }),
   replies: { 200: pageOf<ShownDecision>(decision) },
-  mutates: false,
 }
 
 export interface ListNotificationsQuery {
@@ -264,15 +244,14 @@ export const listNotifications: Route<{ query: ListNotificationsQuery; reply: Pa
   path: '/v1/monitor/notifications',
   scope: 'read',
   module: 'monitor',
-  summary: 'What was sent or is to be, newest first: where, when, tried how often.',
-  query: schemaFor<ListNotificationsQuery>()(
-    Type.Object(
-      { ...somePlace, subscriptionId: Type.Optional(id), status: Type.Optional(status), ...page },
-      strict,
-    ),
-  ),
+  summary: 'List notifications, newest first: channel, state, number of tries.',
+  query: strictFor<ListNotificationsQuery>()({
+    ...somePlace,
+    subscriptionId: Type.Optional(id),
+    status: Type.Optional(status),
+    ...page,
+  }),
   replies: { 200: pageOf<ShownNotification>(notification) },
-  mutates: false,
 }
 
 /** What becomes of a notification that is sent again. */
@@ -290,9 +269,8 @@ export const replayNotification: Route<{ params: IdParams; reply: Replayed }> = 
   summary: 'Send a dead or held notification once more.',
   params: idParams,
   replies: {
-    200: schemaFor<Replayed>()(Type.Object({ id: Type.String(), status: Type.Literal('pending') })),
+    200: objectFor<Replayed>()({ id: Type.String(), status: Type.Literal('pending') }),
   },
-  mutates: true,
   problems: ['not_found', 'conflict'],
 }
 
@@ -303,9 +281,12 @@ export interface ListSubjectsQuery {
   readonly cursor?: string
 }
 
-const subject: Schema<ShownSubject> = schemaFor<ShownSubject>()(
-  Type.Object({ ...place, state: Type.Unknown(), observedAt: instant, changedAt: instant }),
-)
+const subject: Schema<ShownSubject> = objectFor<ShownSubject>()({
+  ...place,
+  state: Type.Unknown(),
+  observedAt: instant,
+  changedAt: instant,
+})
 
 export const listSubjects: Route<{ query: ListSubjectsQuery; reply: Page<ShownSubject> }> = {
   id: 'listSubjects',
@@ -313,10 +294,11 @@ export const listSubjects: Route<{ query: ListSubjectsQuery; reply: Page<ShownSu
   path: '/v1/monitor/subjects',
   scope: 'read',
   module: 'monitor',
-  summary: 'The subjects that were reported, and their present state.',
-  query: schemaFor<ListSubjectsQuery>()(
-    Type.Object({ source: Type.Optional(name), search: Type.Optional(name), ...pageQuery(8_192) }, strict),
-  ),
+  summary: 'List the reported subjects and their current states.',
+  query: strictFor<ListSubjectsQuery>()({
+    source: Type.Optional(name),
+    search: Type.Optional(name),
+    ...pageQuery(8_192),
+  }),
   replies: { 200: pageOf<ShownSubject>(subject) },
-  mutates: false,
 }

@@ -1,11 +1,21 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { NodeView, PoolView, Term } from '../../../dispatch/index.ts'
 import { nodesPath } from '../node-frames.ts'
-import { type IdParams, idParams, type Page, pageOf, pageQuery } from '../page.ts'
 import type { Route } from '../route.ts'
-import { type Schema, schemaFor, strict, Type } from '../schema.ts'
-import { term, terms } from '../terms.ts'
-import { count, name, orNull, span } from '../values.ts'
+import { objectFor, oneOf, type Schema, strictFor, Type } from '../schema.ts'
+import {
+  count,
+  type IdParams,
+  idParams,
+  name,
+  orNull,
+  type Page,
+  pageOf,
+  pageQuery,
+  span,
+  term,
+  terms,
+} from '../values.ts'
 
 /** Nodes and pools, for operators. Nodes themselves come by WebSocket. */
 
@@ -14,34 +24,32 @@ const textOrNull = orNull(text)
 const numberOrNull = orNull(Type.Number())
 const spanOrNull = orNull(span)
 
-export const nodeSchema: Schema<NodeView> = schemaFor<NodeView>()(
-  Type.Object({
-    nodeId: text,
-    instanceId: text,
-    epoch: Type.Integer(),
-    status: Type.Union([Type.Literal('ready'), Type.Literal('suspect'), Type.Literal('gone')]),
-    via: textOrNull,
-    draining: Type.Boolean(),
-    cordoned: Type.Boolean(),
-    overloaded: Type.Boolean(),
-    heldFor: textOrNull,
-    services: Type.Array(
-      Type.Object({
-        name: text,
-        slots: count,
-        tags: Type.Record(Type.String(), Type.Array(text)),
-        used: count,
-        cordoned: Type.Boolean(),
-        restsUntil: numberOrNull,
-      }),
-    ),
-    labels: Type.Record(Type.String(), Type.Union([text, Type.Number(), Type.Boolean()])),
-    load: Type.Object({ cpu: numberOrNull, gpu: numberOrNull, memory: numberOrNull }),
-    taskIds: Type.Array(text),
-    seenAt: Type.Number(),
-    joinedAt: Type.Number(),
-  }),
-)
+export const nodeSchema: Schema<NodeView> = objectFor<NodeView>()({
+  nodeId: text,
+  instanceId: text,
+  epoch: Type.Integer(),
+  status: oneOf('ready', 'suspect', 'gone'),
+  via: textOrNull,
+  draining: Type.Boolean(),
+  cordoned: Type.Boolean(),
+  overloaded: Type.Boolean(),
+  heldFor: textOrNull,
+  services: Type.Array(
+    Type.Object({
+      name: text,
+      slots: count,
+      tags: Type.Record(Type.String(), Type.Array(text)),
+      used: count,
+      cordoned: Type.Boolean(),
+      restsUntil: numberOrNull,
+    }),
+  ),
+  labels: Type.Record(Type.String(), Type.Union([text, Type.Number(), Type.Boolean()])),
+  load: Type.Object({ cpu: numberOrNull, gpu: numberOrNull, memory: numberOrNull }),
+  taskIds: Type.Array(text),
+  seenAt: Type.Number(),
+  joinedAt: Type.Number(),
+})
 
 /** What a node wants to know before it connects. */
 export interface NodeInfo {
@@ -57,12 +65,12 @@ export const nodeInfo: Route<{ reply: NodeInfo }> = {
   scope: 'work',
   forNodes: true,
   module: 'dispatch',
-  summary: 'Where nodes connect by WebSocket; a request that is none is told what is spoken there.',
+  summary: 'Where nodes connect by WebSocket. A plain request gets the protocol version.',
   description:
-    'The token comes in the Authorization header, or, from a browser, as the subprotocol `signalbox.bearer.` and the token in base64url, beside ' +
-    '`signalbox.v1`. Messages are JSON objects with a `type`; the first is `hello`.',
-  replies: { 200: schemaFor<NodeInfo>()(Type.Object({ protocol: count, heartbeatMs: count })) },
-  mutates: false,
+    'The token comes in the Authorization header or, from a browser, as the subprotocol `signalbox.bearer.` plus ' +
+    'the token in base64url, beside `signalbox.v1`. Messages are JSON objects with a `type`; the first is ' +
+    '`hello`.',
+  replies: { 200: objectFor<NodeInfo>()({ protocol: count, heartbeatMs: count }) },
 }
 
 export interface ListNodesQuery {
@@ -80,14 +88,15 @@ export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> 
   path: '/v1/nodes',
   scope: 'read',
   module: 'dispatch',
-  summary: 'List nodes by id: what they offer, how loaded they are, what they run.',
+  summary: 'List nodes by id: services, load, running tasks.',
   description:
-    'As last published, at most a little old. `restsUntil`, `seenAt` and `joinedAt` are of the server’s own clock.',
-  query: schemaFor<ListNodesQuery>()(
-    Type.Object({ nodeId: Type.Optional(name), service: Type.Optional(name), ...pageQuery(2_048) }, strict),
-  ),
+    "The list may be a moment old. `restsUntil`, `seenAt` and `joinedAt` are times of the server's clock.",
+  query: strictFor<ListNodesQuery>()({
+    nodeId: Type.Optional(name),
+    service: Type.Optional(name),
+    ...pageQuery(2_048),
+  }),
   replies: { 200: pageOf(nodeSchema) },
-  mutates: false,
 }
 
 export interface DrainNodeBody {
@@ -103,14 +112,14 @@ export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: No
   path: '/v1/nodes/{id}/drain',
   scope: 'admin',
   module: 'dispatch',
-  summary: 'For operators: no new work for a node; what it runs may end, by the deadline elsewhere.',
+  summary: 'For operators: give a node no new work. Tasks that still run at the deadline go to other nodes.',
   params: idParams,
-  body: schemaFor<DrainNodeBody>()(
-    Type.Object({ on: Type.Optional(Type.Boolean()), deadlineMs: Type.Optional(spanOrNull) }, strict),
-  ),
+  body: strictFor<DrainNodeBody>()({
+    on: Type.Optional(Type.Boolean()),
+    deadlineMs: Type.Optional(spanOrNull),
+  }),
   bodyOptional: true,
   replies: { 200: nodeSchema },
-  mutates: true,
   problems: ['not_found'],
 }
 
@@ -131,26 +140,26 @@ export const cordonNode: Route<{
   path: '/v1/nodes/{id}/cordon',
   scope: 'admin',
   module: 'dispatch',
-  summary: 'For operators: close a node, or one service of it, for new work, or open it again.',
-  description: 'Counts on every server that shares the store, until it is lifted.',
+  summary: 'For operators: close a node, or one of its services, for new work, or open it again.',
+  description: 'Valid on every server that shares the store, until it is lifted.',
   params: idParams,
-  body: schemaFor<CordonNodeBody>()(
-    Type.Object(
-      { service: Type.Optional(Type.Union([name, Type.Null()])), on: Type.Optional(Type.Boolean()) },
-      strict,
-    ),
-  ),
+  body: strictFor<CordonNodeBody>()({
+    service: Type.Optional(orNull(name)),
+    on: Type.Optional(Type.Boolean()),
+  }),
   bodyOptional: true,
   replies: {
-    200: schemaFor<{ readonly cordoned: boolean }>()(Type.Object({ cordoned: Type.Boolean() })),
+    200: objectFor<{ readonly cordoned: boolean }>()({ cordoned: Type.Boolean() }),
   },
-  mutates: true,
   problems: ['not_found'],
 }
 
-const pool: Schema<PoolView> = schemaFor<PoolView>()(
-  Type.Object({ name: textOrNull, signature: textOrNull, requires: Type.Array(term), nodeCount: count }),
-)
+const pool: Schema<PoolView> = objectFor<PoolView>()({
+  name: textOrNull,
+  signature: textOrNull,
+  requires: Type.Array(term),
+  nodeCount: count,
+})
 
 export const listPools: Route<{ reply: Page<PoolView> }> = {
   id: 'listPools',
@@ -158,9 +167,8 @@ export const listPools: Route<{ reply: Page<PoolView> }> = {
   path: '/v1/pools',
   scope: 'read',
   module: 'dispatch',
-  summary: 'List pools: those by what nodes offer, which make themselves, and those defined by a rule.',
+  summary: 'List pools: those that follow from the services of nodes, and those defined by a rule.',
   replies: { 200: pageOf(pool) },
-  mutates: false,
 }
 
 export interface DefinePoolBody {
@@ -168,7 +176,7 @@ export interface DefinePoolBody {
   readonly requires: readonly Term[]
 }
 
-const definedPool = schemaFor<DefinePoolBody>()(Type.Object({ name: text, requires: Type.Array(term) }))
+const definedPool = objectFor<DefinePoolBody>()({ name: text, requires: Type.Array(term) })
 
 export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> = {
   id: 'definePool',
@@ -178,17 +186,16 @@ export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> 
   module: 'dispatch',
   summary: 'For operators: define a pool by a rule, or change its rule.',
   description:
-    'Tasks ask for it with `{ label: "pool", in: [name] }`. Counts on every server that shares the store, and stays until it is removed. ' +
-    '201 when it is new, 200 when its rule was changed.',
-  body: schemaFor<DefinePoolBody>()(Type.Object({ name, requires: terms }, strict)),
+    'Tasks ask for it with `{ label: "pool", in: [name] }`. Valid on every server that shares the store, until it ' +
+    'is removed. 201 when the pool is new, 200 when its rule was changed.',
+  body: strictFor<DefinePoolBody>()({ name, requires: terms }),
   replies: { 200: definedPool, 201: definedPool },
-  mutates: true,
 }
 
 interface PoolParams {
   readonly name: string
 }
-const poolParams: Schema<PoolParams> = schemaFor<PoolParams>()(Type.Object({ name }, strict))
+const poolParams: Schema<PoolParams> = strictFor<PoolParams>()({ name })
 
 export const removePool: Route<{ params: PoolParams; reply: { readonly removed: boolean } }> = {
   id: 'removePool',
@@ -196,10 +203,10 @@ export const removePool: Route<{ params: PoolParams; reply: { readonly removed: 
   path: '/v1/pools/{name}',
   scope: 'admin',
   module: 'dispatch',
-  summary: 'For operators: end a pool that was defined by a rule.',
+  summary: 'For operators: remove a pool that was defined by a rule.',
   description:
-    'Its nodes stay as they are. Tasks that ask for the pool wait until one of that name is defined again. `removed` is false when there was none.',
+    'Its nodes stay as they are. Tasks that ask for the pool wait until a pool of that name is defined again. ' +
+    '`removed` is false when there was no such pool.',
   params: poolParams,
-  replies: { 200: schemaFor<{ readonly removed: boolean }>()(Type.Object({ removed: Type.Boolean() })) },
-  mutates: true,
+  replies: { 200: objectFor<{ readonly removed: boolean }>()({ removed: Type.Boolean() }) },
 }

@@ -1,15 +1,14 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { ClaimAnswer, Guard, OnceSpace, OnceStats, SeenAnswer } from '../../../once/index.ts'
-import { type Page, pageQuery } from '../page.ts'
 import type { Route } from '../route.ts'
-import { schemaFor, strict, Type } from '../schema.ts'
-import { count, instant, name, span } from '../values.ts'
+import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
+import { count, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
 
 /** The routes of guards. Bodies are the library's arguments and options in one object. */
 
 const token = Type.String({ minLength: 1, maxLength: 64 })
-const mode = Type.Union([Type.Literal('at-least-once'), Type.Literal('at-most-once')])
-const space = Type.Union([Type.Literal('once'), Type.Literal('processing')])
+const mode = oneOf('at-least-once', 'at-most-once')
+const space = oneOf('once', 'processing')
 const degraded = { degraded: Type.Optional(Type.Literal(true)) }
 
 export interface ClaimOnceBody {
@@ -46,32 +45,27 @@ export const claimOnce: Route<{ body: ClaimOnceBody; reply: ClaimOnceReply }> = 
   path: '/v1/once/claim',
   scope: 'work',
   module: 'once',
-  summary: 'Claim a key, or many: whoever gets `run` does the work, everybody else learns how it stands.',
+  summary: 'Claim a key, or several. The caller that gets `run` does the work.',
   description:
-    '`run`: do it, then say done or fail with the token. `running`: somebody is at it. `done`: it was done, with its result. ' +
-    '`stuck` (at-most-once): whoever was at it never said how it ended, and an operator must look. `degraded`: the store did not answer ' +
-    `and the declared policy spoke in its place. Every status is 200. At most 1,000 keys; a \`fingerprint\` is for one \`key\`.`,
-  body: schemaFor<ClaimOnceBody>()(
-    Type.Object(
-      {
-        key: Type.Optional(name),
-        // Of too many the service says how many it takes.
-        keys: Type.Optional(Type.Array(name)),
-        leaseMs: Type.Optional(span),
-        keepMs: Type.Optional(span),
-        fingerprint: Type.Optional(name),
-        mode: Type.Optional(mode),
-        space: Type.Optional(space),
-      },
-      strict,
-    ),
-  ),
+    '`run`: do the work, then call done or fail with the token. `running`: another caller does it. `done`: it was ' +
+    'done; here is the result. `stuck` (at-most-once): a caller began and never reported the end; an operator ' +
+    'must check. `degraded`: the store did not answer, and the configured policy decided. Every status is 200. At ' +
+    'most 1,000 keys; a `fingerprint` needs a single `key`.',
+  body: strictFor<ClaimOnceBody>()({
+    key: Type.Optional(name),
+    // Of too many the service says how many it takes.
+    keys: Type.Optional(Type.Array(name)),
+    leaseMs: Type.Optional(span),
+    keepMs: Type.Optional(span),
+    fingerprint: Type.Optional(name),
+    mode: Type.Optional(mode),
+    space: Type.Optional(space),
+  }),
   replies: {
     200: schemaFor<ClaimOnceReply>()(
       Type.Union([claimAnswer, Type.Object({ items: Type.Array(claimAnswer) })]),
     ),
   },
-  mutates: true,
   problems: ['fingerprint_mismatch', 'too_large'],
 }
 
@@ -87,7 +81,7 @@ export interface DoneOnceBody extends GuardTokenBody {
   readonly result?: unknown
 }
 
-/** What ends a claim is answered with; `degraded`: the store never knew of the claim. */
+/** The reply to the end of a claim; `degraded`: the store never had the claim. */
 interface Ended {
   readonly degraded?: true
 }
@@ -99,15 +93,12 @@ export const doneOnce: Route<{ body: DoneOnceBody; reply: Ended & { readonly don
   scope: 'work',
   relieves: true,
   module: 'once',
-  summary: 'It was done: whoever claims the key now gets `done` and the result.',
-  description: `A token that is not (or no longer) the claim’s is 409 \`lease_lost\`, and nothing changes.`,
-  body: schemaFor<DoneOnceBody>()(
-    Type.Object({ ...tokenFields, result: Type.Optional(Type.Unknown()) }, strict),
-  ),
+  summary: 'Mark a claimed key as done, with its result.',
+  description: 'A token that does not hold the claim gets 409 `lease_lost`, and nothing changes.',
+  body: strictFor<DoneOnceBody>()({ ...tokenFields, result: Type.Optional(Type.Unknown()) }),
   replies: {
-    200: schemaFor<Ended & { readonly done: true }>()(Type.Object({ done: Type.Literal(true), ...degraded })),
+    200: objectFor<Ended & { readonly done: true }>()({ done: Type.Literal(true), ...degraded }),
   },
-  mutates: true,
   problems: ['lease_lost'],
 }
 
@@ -118,14 +109,11 @@ export const failOnce: Route<{ body: GuardTokenBody; reply: Ended & { readonly f
   scope: 'work',
   relieves: true,
   module: 'once',
-  summary: 'It was not done: the key may be claimed again at once.',
-  body: schemaFor<GuardTokenBody>()(Type.Object(tokenFields, strict)),
+  summary: 'Give a claimed key back: it may be claimed again at once.',
+  body: strictFor<GuardTokenBody>()(tokenFields),
   replies: {
-    200: schemaFor<Ended & { readonly failed: true }>()(
-      Type.Object({ failed: Type.Literal(true), ...degraded }),
-    ),
+    200: objectFor<Ended & { readonly failed: true }>()({ failed: Type.Literal(true), ...degraded }),
   },
-  mutates: true,
   problems: ['lease_lost'],
 }
 
@@ -140,15 +128,12 @@ export const renewOnce: Route<{ body: RenewOnceBody; reply: Ended & { readonly e
   scope: 'work',
   relieves: true,
   module: 'once',
-  summary: 'Keep a claim for another `leaseMs`.',
-  description: `Never shortens it.`,
-  body: schemaFor<RenewOnceBody>()(Type.Object({ ...tokenFields, leaseMs: Type.Optional(span) }, strict)),
+  summary: 'Extend a claim by `leaseMs`.',
+  description: 'Never shortens a claim.',
+  body: strictFor<RenewOnceBody>()({ ...tokenFields, leaseMs: Type.Optional(span) }),
   replies: {
-    200: schemaFor<Ended & { readonly expiresAt: number }>()(
-      Type.Object({ expiresAt: instant, ...degraded }),
-    ),
+    200: objectFor<Ended & { readonly expiresAt: number }>()({ expiresAt: instant, ...degraded }),
   },
-  mutates: true,
   problems: ['lease_lost'],
 }
 
@@ -163,10 +148,9 @@ export const forgetOnce: Route<{ body: ForgetOnceBody; reply: { readonly forgott
   path: '/v1/once/forget',
   scope: 'admin',
   module: 'once',
-  summary: 'For operators: forget a key, whatever it is, so that it may be claimed again.',
-  body: schemaFor<ForgetOnceBody>()(Type.Object({ key: name, space: Type.Optional(space) }, strict)),
-  replies: { 200: schemaFor<{ readonly forgotten: boolean }>()(Type.Object({ forgotten: Type.Boolean() })) },
-  mutates: true,
+  summary: 'For operators: forget a key in any state, so that it can be claimed again.',
+  body: strictFor<ForgetOnceBody>()({ key: name, space: Type.Optional(space) }),
+  replies: { 200: objectFor<{ readonly forgotten: boolean }>()({ forgotten: Type.Boolean() }) },
 }
 
 export interface SeenOnceBody {
@@ -185,24 +169,16 @@ export const seenOnce: Route<{ body: SeenOnceBody; reply: SeenAnswer }> = {
   scope: 'work',
   module: 'once',
   summary:
-    'Was this state of this subject notified recently? `seen: false` means: notify it, and the window begins.',
-  description: `The window is not prolonged by those who ask while it is open.`,
-  body: schemaFor<SeenOnceBody>()(
-    Type.Object(
-      {
-        subject: Type.Array(name, { minItems: 1, maxItems: 16 }),
-        state: Type.Unknown(),
-        from: Type.Optional(Type.Unknown()),
-        windowMs: Type.Optional(span),
-        by: Type.Optional(
-          Type.Union([Type.Literal('state'), Type.Literal('last'), Type.Literal('transition')]),
-        ),
-      },
-      strict,
-    ),
-  ),
-  replies: { 200: schemaFor<SeenAnswer>()(Type.Object({ seen: Type.Boolean(), ...degraded })) },
-  mutates: true,
+    'Ask whether a state of a subject was notified recently. `seen: false` starts the window: notify now.',
+  description: 'Asking does not extend the window.',
+  body: strictFor<SeenOnceBody>()({
+    subject: Type.Array(name, { minItems: 1, maxItems: 16 }),
+    state: Type.Unknown(),
+    from: Type.Optional(Type.Unknown()),
+    windowMs: Type.Optional(span),
+    by: Type.Optional(oneOf('state', 'last', 'transition')),
+  }),
+  replies: { 200: objectFor<SeenAnswer>()({ seen: Type.Boolean(), ...degraded }) },
 }
 
 export const onceStats: Route<{ reply: OnceStats }> = {
@@ -211,22 +187,18 @@ export const onceStats: Route<{ reply: OnceStats }> = {
   path: '/v1/once/stats',
   scope: 'read',
   module: 'once',
-  summary:
-    'What this server counted since it started: locks taken and refused, events new and known, repeats not notified.',
+  summary: 'Counters of this server since its start: claims, refusals, events, suppressed repeats.',
   replies: {
-    200: schemaFor<OnceStats>()(
-      Type.Object({
-        lock_acquired_count: count,
-        lock_rejected_count: count,
-        duplicate_events: count,
-        unique_events: count,
-        notification_dedup: count,
-        degraded: count,
-        answers: Type.Record(Type.String(), Type.Record(Type.String(), count)),
-      }),
-    ),
+    200: objectFor<OnceStats>()({
+      lock_acquired_count: count,
+      lock_rejected_count: count,
+      duplicate_events: count,
+      unique_events: count,
+      notification_dedup: count,
+      degraded: count,
+      answers: Type.Record(Type.String(), Type.Record(Type.String(), count)),
+    }),
   },
-  mutates: false,
 }
 
 export interface ListGuardsQuery {
@@ -238,16 +210,11 @@ export interface ListGuardsQuery {
 
 const guard = Type.Object({
   key: Type.String(),
-  status: Type.Union([
-    Type.Literal('running'),
-    Type.Literal('done'),
-    Type.Literal('failed'),
-    Type.Literal('stuck'),
-  ]),
+  status: oneOf('running', 'done', 'failed', 'stuck'),
   mode,
   attempt: Type.Integer(),
   claimedAt: instant,
-  endsAt: Type.Union([instant, Type.Null()]),
+  endsAt: orNull(instant),
 })
 
 export const listGuards: Route<{ query: ListGuardsQuery; reply: Page<Guard> }> = {
@@ -256,24 +223,16 @@ export const listGuards: Route<{ query: ListGuardsQuery; reply: Page<Guard> }> =
   path: '/v1/once',
   scope: 'read',
   module: 'once',
-  summary: 'List guards: who is at what, what was done, what is stuck. No tokens.',
-  query: schemaFor<ListGuardsQuery>()(
-    Type.Object(
-      {
-        search: Type.Optional(name),
-        space: Type.Optional(space),
-        ...pageQuery(8_192),
-      },
-      strict,
-    ),
-  ),
+  summary: 'List guards with their states. No tokens.',
+  query: strictFor<ListGuardsQuery>()({
+    search: Type.Optional(name),
+    space: Type.Optional(space),
+    ...pageQuery(8_192),
+  }),
   replies: {
-    200: schemaFor<Page<Guard>>()(
-      Type.Object({
-        items: Type.Array(guard),
-        cursor: Type.Union([Type.String(), Type.Null()]),
-      }),
-    ),
+    200: objectFor<Page<Guard>>()({
+      items: Type.Array(guard),
+      cursor: orNull(Type.String()),
+    }),
   },
-  mutates: false,
 }

@@ -2,7 +2,7 @@ import type { Scope } from '../../../access/index.ts'
 import type { ContentionSnapshot } from '../../../contention/index.ts'
 import type { QueueStats } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
-import { schemaFor, strict, Type } from '../schema.ts'
+import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
 import { count, instant, name, orNull, waitMs } from '../values.ts'
 import { queueStatsSchema } from './queues.ts'
 import type { Readiness } from './system.ts'
@@ -35,32 +35,30 @@ export const whoAmI: Route<{ reply: Me }> = {
   path: '/v1/me',
   scope: 'read',
   module: 'access',
-  summary: 'Who is asking, what they may do, and what they speak to.',
+  summary: 'Get the identity and rights of the caller, and facts about the server.',
   replies: {
-    200: schemaFor<Me>()(
-      Type.Object({
-        id: Type.String(),
-        name: orNull(Type.String()),
-        scope: Type.Union([Type.Literal('read'), Type.Literal('work'), Type.Literal('admin')]),
-        namespace: Type.String(),
-        everyNamespace: Type.Boolean(),
-        namespaces: Type.Array(Type.String()),
-        server: Type.Object({
-          version: Type.String(),
-          engine: Type.String(),
-          warnings: Type.Array(Type.String()),
-        }),
+    200: objectFor<Me>()({
+      id: Type.String(),
+      name: orNull(Type.String()),
+      scope: oneOf('read', 'work', 'admin'),
+      namespace: Type.String(),
+      everyNamespace: Type.Boolean(),
+      namespaces: Type.Array(Type.String()),
+      server: Type.Object({
+        version: Type.String(),
+        engine: Type.String(),
+        warnings: Type.Array(Type.String()),
       }),
-    ),
+    }),
   },
-  mutates: false,
 }
 
-/** What somebody should look at. */
+/** A problem that needs attention. */
 export interface OverviewProblem {
   /**
    * `check_failed`: the server is not ready, see `subject`. `dead_jobs`, `queue_paused` (with jobs that wait),
-   * `queue_behind` (the oldest ready job waits for long): `subject` is the queue. `no_nodes`: tasks wait and no node is
+   * `queue_behind` (the oldest ready job waits for long), `no_worker` (the same, and no live worker takes the queue):
+   * `subject` is the queue. `unknown_kind`: jobs of this kind wait, and no live worker of their queue knows it. `no_nodes`: tasks wait and no node is
    * there. `dead_notifications`: notifications were given up; `channel_sealed`: notifications wait, because the channel is
    * sealed with a key that the server does not have; `subject` is the name of the subscription.
    * `clock_jump`: the store's clock was set within the last hour; `subject` is by how much.
@@ -78,12 +76,14 @@ export type ProblemKind =
   | 'dead_jobs'
   | 'queue_paused'
   | 'queue_behind'
+  | 'no_worker'
+  | 'unknown_kind'
   | 'no_nodes'
   | 'dead_notifications'
   | 'channel_sealed'
   | 'clock_jump'
 
-/** What passed through this server within one step, and how full the queues were when somebody looked. */
+/** What all processes on the store did within one step, and how full the queues were. */
 export interface OverviewSample {
   /** When the step began. */
   readonly at: number
@@ -96,10 +96,10 @@ export interface OverviewSample {
   /** From when a job could have been claimed until it was; null when none was. */
   readonly waitP50Ms: number | null
   readonly waitP99Ms: number | null
-  /** From claim to ack or nack; null when none ended. */
+  /** How long attempts ran; null when none ended. */
   readonly runP50Ms: number | null
   readonly runP99Ms: number | null
-  /** Jobs that were ready and running; null when nobody looked. */
+  /** Jobs that were ready and running; null when they were not counted. */
   readonly ready: number | null
   readonly running: number | null
 }
@@ -127,16 +127,18 @@ export interface OverviewQuery {
 }
 
 const msOrNull = orNull(Type.Number({ minimum: 0 }))
-const kinds = Type.Union([
-  Type.Literal('check_failed'),
-  Type.Literal('dead_jobs'),
-  Type.Literal('queue_paused'),
-  Type.Literal('queue_behind'),
-  Type.Literal('no_nodes'),
-  Type.Literal('dead_notifications'),
-  Type.Literal('channel_sealed'),
-  Type.Literal('clock_jump'),
-])
+const kinds = oneOf(
+  'check_failed',
+  'dead_jobs',
+  'queue_paused',
+  'queue_behind',
+  'no_worker',
+  'unknown_kind',
+  'no_nodes',
+  'dead_notifications',
+  'channel_sealed',
+  'clock_jump',
+)
 
 export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {
   id: 'getOverview',
@@ -144,64 +146,60 @@ export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {
   path: '/v1/overview',
   scope: 'read',
   module: 'system',
-  summary: 'How everything stands: problems, health, queues, and the last hour of this server.',
+  summary: 'Get problems, health, queues, and the last hour.',
   description:
-    '`history` is what passed through the server that answers, in steps of five seconds, kept in its memory for an hour: ' +
-    'workers that use the database by themselves are not in it. The counts of queues are those of `GET /v1/queues`, and so is `waitMs`.',
-  query: schemaFor<OverviewQuery>()(
-    Type.Object({ since: Type.Optional(instant), waitMs: Type.Optional(waitMs) }, strict),
-  ),
+    '`history` has what all processes on the store did in the last hour, by minute; `GET /v1/metrics/series` has ' +
+    'more. Processes write their counts every ten seconds. The counts of queues and `waitMs` are those of `GET ' +
+    '/v1/queues`.',
+  query: strictFor<OverviewQuery>()({ since: Type.Optional(instant), waitMs: Type.Optional(waitMs) }),
   replies: {
-    200: schemaFor<Overview>()(
-      Type.Object({
-        at: instant,
-        readiness: Type.Object({
-          status: Type.String(),
-          version: Type.String(),
-          checks: Type.Array(
-            Type.Object({ name: Type.String(), ok: Type.Boolean(), detail: Type.Optional(Type.String()) }),
-          ),
+    200: objectFor<Overview>()({
+      at: instant,
+      readiness: Type.Object({
+        status: Type.String(),
+        version: Type.String(),
+        checks: Type.Array(
+          Type.Object({ name: Type.String(), ok: Type.Boolean(), detail: Type.Optional(Type.String()) }),
+        ),
+      }),
+      problems: Type.Array(
+        Type.Object({
+          kind: kinds,
+          subject: name,
+          count,
+          since: orNull(instant),
+          detail: orNull(Type.String()),
         }),
-        problems: Type.Array(
+      ),
+      queues: Type.Array(Type.Unsafe<QueueStats>(queueStatsSchema)),
+      counting: Type.Optional(Type.Boolean()),
+      history: Type.Object({
+        stepMs: count,
+        since: instant,
+        samples: Type.Array(
           Type.Object({
-            kind: kinds,
-            subject: name,
-            count,
-            since: orNull(instant),
-            detail: orNull(Type.String()),
+            at: instant,
+            added: count,
+            completed: count,
+            retried: count,
+            dead: count,
+            waitP50Ms: msOrNull,
+            waitP99Ms: msOrNull,
+            runP50Ms: msOrNull,
+            runP99Ms: msOrNull,
+            ready: orNull(count),
+            running: orNull(count),
           }),
         ),
-        queues: Type.Array(Type.Unsafe<QueueStats>(queueStatsSchema)),
-        counting: Type.Optional(Type.Boolean()),
-        history: Type.Object({
-          stepMs: count,
-          since: instant,
-          samples: Type.Array(
-            Type.Object({
-              at: instant,
-              added: count,
-              completed: count,
-              retried: count,
-              dead: count,
-              waitP50Ms: msOrNull,
-              waitP99Ms: msOrNull,
-              runP50Ms: msOrNull,
-              runP99Ms: msOrNull,
-              ready: orNull(count),
-              running: orNull(count),
-            }),
-          ),
-        }),
       }),
-    ),
+    }),
   },
-  mutates: false,
 }
 
 /** The route of contention: who waits, how long and on whom, in the server that answers. */
 
 const ms = Type.Number({ minimum: 0 })
-const nameOrNull = Type.Union([Type.String(), Type.Null()])
+const nameOrNull = orNull(Type.String())
 
 const distribution = Type.Object({
   count,
@@ -249,11 +247,11 @@ export const getContention: Route<{ reply: ContentionSnapshot }> = {
   path: '/v1/contention',
   scope: 'read',
   module: 'contention',
-  summary: 'Who waits, how long, and on whom, in the server that answers.',
+  summary: 'Get who waited on whom, and how long, in this server.',
   description:
-    'Waits and holds by kind of command, the matrix of who waited on whom (with `gc`, `event-loop`, `host` and `store` among the holders), ' +
-    'lanes, the slowest turns of the last one to two hours, and waits for locks by key. It is of one process: ask each server. ' +
-    'A token of one namespace sees the keys of its own alone, and not what the slowest turns were about.',
+    'Waits and holds by kind of command, the matrix of waiters and holders (`gc`, `event-loop`, `host` and ' +
+    '`store` are holders too), lanes, the slowest turns of the last one to two hours, and waits for locks by key. ' +
+    'The data is of one process: ask each server. A token of one namespace sees only its own keys, and not the ' +
+    'subjects of the slowest turns.',
   replies: { 200: schemaFor<ContentionSnapshot>()(snapshot) },
-  mutates: false,
 }

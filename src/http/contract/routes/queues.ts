@@ -1,11 +1,10 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { QueueLimits, QueueStats } from '../../../jobs/index.ts'
-import type { Page } from '../page.ts'
 import type { Route } from '../route.ts'
-import { instantOptions, type Schema, schemaFor, strict, Type } from '../schema.ts'
-import { name, orNull, span, waitMs } from '../values.ts'
+import { instantOptions, objectFor, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
+import { name, orNull, type Page, span, waitMs } from '../values.ts'
 
-/** The routes of queues: how they stand, pausing and resuming them, and hints for those who wait for their jobs. */
+/** Routes of queues: counts, pause and resume, limits, and hints for workers. */
 
 const rate = Type.Object({ count: Type.Integer(), perMs: Type.Integer() })
 const limit = { concurrency: orNull(Type.Integer()), rate: orNull(rate) }
@@ -20,12 +19,12 @@ const queueStats = Type.Object({
   waiting: Type.Integer(),
   running: Type.Integer(),
   dead: Type.Integer(),
-  oldestReadyAt: Type.Union([Type.Integer(instantOptions), Type.Null()]),
+  oldestReadyAt: orNull(Type.Integer(instantOptions)),
 })
 export const queueStatsSchema: Schema<QueueStats> = schemaFor<QueueStats>()(queueStats)
 
 export interface ListQueuesQuery {
-  /** How long to wait for a count of very many jobs. @default until it is there */
+  /** How long to wait for the count of very many jobs. @default until it is done */
   readonly waitMs?: number
 }
 
@@ -40,35 +39,33 @@ export const listQueues: Route<{ query: ListQueuesQuery; reply: QueuesPage }> = 
   path: '/v1/queues',
   scope: 'read',
   module: 'jobs',
-  summary: 'Every queue with the number of its jobs by state.',
+  summary: 'List queues with the number of jobs by state.',
   description:
-    'Counting a million jobs takes about half a second. Whoever would rather not wait for it says so with `waitMs`: when that is ' +
-    'over and the count is not there, the answer has `counting: true` and the counts from before, which may be none. Ask again soon.',
-  query: schemaFor<ListQueuesQuery>()(Type.Object({ waitMs: Type.Optional(waitMs) }, strict)),
+    'Counting a million jobs takes about half a second. With `waitMs` the request does not wait longer: the reply ' +
+    'then has `counting: true` and the previous counts, which may be empty. Ask again soon.',
+  query: strictFor<ListQueuesQuery>()({ waitMs: Type.Optional(waitMs) }),
   replies: {
-    200: schemaFor<QueuesPage>()(
-      Type.Object({
-        items: Type.Array(queueStats),
-        cursor: Type.Union([Type.String(), Type.Null()]),
-        counting: Type.Optional(Type.Boolean()),
-      }),
-    ),
+    200: objectFor<QueuesPage>()({
+      items: Type.Array(queueStats),
+      cursor: orNull(Type.String()),
+      counting: Type.Optional(Type.Boolean()),
+    }),
   },
-  mutates: false,
 }
 
 interface QueueParams {
   readonly name: string
 }
-const queueParams: Schema<QueueParams> = schemaFor<QueueParams>()(Type.Object({ name }, strict))
+const queueParams: Schema<QueueParams> = strictFor<QueueParams>()({ name })
 
 export interface QueueSwitched {
   readonly queue: string
   readonly paused: boolean
 }
-const switched: Schema<QueueSwitched> = schemaFor<QueueSwitched>()(
-  Type.Object({ queue: Type.String(), paused: Type.Boolean() }),
-)
+const switched: Schema<QueueSwitched> = objectFor<QueueSwitched>()({
+  queue: Type.String(),
+  paused: Type.Boolean(),
+})
 
 export const pauseQueue: Route<{ params: QueueParams; reply: QueueSwitched }> = {
   id: 'pauseQueue',
@@ -76,10 +73,9 @@ export const pauseQueue: Route<{ params: QueueParams; reply: QueueSwitched }> = 
   path: '/v1/queues/{name}/pause',
   scope: 'admin',
   module: 'jobs',
-  summary: 'Hand out nothing of this queue until it is resumed; what runs goes on.',
+  summary: 'Pause a queue: no new jobs start until it is resumed. Running jobs continue.',
   params: queueParams,
   replies: { 200: switched },
-  mutates: true,
 }
 
 export const resumeQueue: Route<{ params: QueueParams; reply: QueueSwitched }> = {
@@ -88,10 +84,9 @@ export const resumeQueue: Route<{ params: QueueParams; reply: QueueSwitched }> =
   path: '/v1/queues/{name}/resume',
   scope: 'admin',
   module: 'jobs',
-  summary: 'Hand out jobs of this queue again.',
+  summary: 'Resume a queue.',
   params: queueParams,
   replies: { 200: switched },
-  mutates: true,
 }
 
 const limitToSet = {
@@ -116,9 +111,10 @@ export interface QueueLimited {
   readonly queue: string
   readonly limits: QueueLimits | null
 }
-const limited: Schema<QueueLimited> = schemaFor<QueueLimited>()(
-  Type.Object({ queue: Type.String(), limits: orNull(queueLimits) }),
-)
+const limited: Schema<QueueLimited> = objectFor<QueueLimited>()({
+  queue: Type.String(),
+  limits: orNull(queueLimits),
+})
 
 export const limitQueue: Route<{ params: QueueParams; body: LimitQueueBody; reply: QueueLimited }> = {
   id: 'limitQueue',
@@ -126,14 +122,13 @@ export const limitQueue: Route<{ params: QueueParams; body: LimitQueueBody; repl
   path: '/v1/queues/{name}/limits',
   scope: 'admin',
   module: 'jobs',
-  summary:
-    'Set how many of its jobs may run at once and start in a time: of the queue, and of each `limitKey`.',
+  summary: 'Limit how many jobs of a queue, and of each `limitKey`, run at once and start within a time.',
   params: queueParams,
-  body: schemaFor<LimitQueueBody>()(
-    Type.Object({ ...limitToSet, perKey: Type.Optional(orNull(Type.Object(limitToSet, strict))) }, strict),
-  ),
+  body: strictFor<LimitQueueBody>()({
+    ...limitToSet,
+    perKey: Type.Optional(orNull(Type.Object(limitToSet, strict))),
+  }),
   replies: { 200: limited },
-  mutates: true,
 }
 
 export const unlimitQueue: Route<{ params: QueueParams; reply: QueueLimited }> = {
@@ -142,10 +137,9 @@ export const unlimitQueue: Route<{ params: QueueParams; reply: QueueLimited }> =
   path: '/v1/queues/{name}/limits',
   scope: 'admin',
   module: 'jobs',
-  summary: 'Lift the limits of a queue.',
+  summary: 'Remove the limits of a queue.',
   params: queueParams,
   replies: { 200: limited },
-  mutates: true,
 }
 
 export const wakeQueue: Route<{ params: QueueParams; reply: { readonly queue: string } }> = {
@@ -154,10 +148,9 @@ export const wakeQueue: Route<{ params: QueueParams; reply: { readonly queue: st
   path: '/v1/queues/{name}/wake',
   scope: 'work',
   module: 'jobs',
-  summary: 'Tell waiting workers to look now.',
+  summary: 'Wake waiting workers of a queue.',
   params: queueParams,
-  replies: { 200: schemaFor<{ readonly queue: string }>()(Type.Object({ queue: Type.String() })) },
-  mutates: true,
+  replies: { 200: objectFor<{ readonly queue: string }>()({ queue: Type.String() }) },
 }
 
 export interface JobEventsQuery {
@@ -165,11 +158,11 @@ export interface JobEventsQuery {
   readonly queues?: string
 }
 
-/** What a remote worker hears: hints, never the news itself. */
+/** What a remote worker receives: hints to look, never the jobs themselves. */
 export interface JobEvents {
   /** There may be a job in this queue. */
   readonly ready: { readonly queue: string }
-  /** Somebody wants a running job cancelled. */
+  /** A running job has a cancellation request. */
   readonly cancel: Readonly<Record<string, never>>
 }
 
@@ -179,12 +172,11 @@ export const jobEvents: Route<{ query: JobEventsQuery }> = {
   path: '/v1/jobs/events',
   scope: 'work',
   module: 'jobs',
-  summary: 'A stream of hints for workers: `ready { queue }` and `cancel`. Poll as well: a hint may be lost.',
-  query: schemaFor<JobEventsQuery>()(
-    Type.Object({ queues: Type.Optional(Type.String({ minLength: 1, maxLength: 8_192 })) }, strict),
-  ),
+  summary: 'Stream hints for workers: `ready { queue }` and `cancel`. Poll as well: a hint may be lost.',
+  query: strictFor<JobEventsQuery>()({
+    queues: Type.Optional(Type.String({ minLength: 1, maxLength: 8_192 })),
+  }),
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'events',
-  mutates: false,
   problems: ['too_many'],
 }

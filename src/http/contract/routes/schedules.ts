@@ -1,9 +1,8 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { Added, CatchUp, Schedule } from '../../../jobs/index.ts'
-import { type Page, pageOf, pageQuery } from '../page.ts'
 import type { Route } from '../route.ts'
-import { type Schema, schemaFor, spanPattern, strict, Type } from '../schema.ts'
-import { backoff, instant, name, orNull } from '../values.ts'
+import { objectFor, oneOf, type Schema, schemaFor, spanPattern, strictFor, Type } from '../schema.ts'
+import { backoff, instant, name, orNull, type Page, pageOf, pageQuery } from '../values.ts'
 import { type ScheduledJobBody, scheduledJob } from './jobs.ts'
 
 /** The routes of schedules: jobs that are added by the clock. */
@@ -14,7 +13,7 @@ const span = Type.Unsafe<Duration>(
     Type.String({ pattern: spanPattern }),
   ]),
 )
-const catchUp = Type.Union([Type.Literal('none'), Type.Literal('one'), Type.Literal('all')])
+const catchUp = oneOf('none', 'one', 'all')
 
 const schedule = Type.Object({
   name: Type.String(),
@@ -48,7 +47,7 @@ const scheduleSchema: Schema<Schedule> = schemaFor<Schedule>()(schedule)
 interface ScheduleParams {
   readonly name: string
 }
-const scheduleParams: Schema<ScheduleParams> = schemaFor<ScheduleParams>()(Type.Object({ name }, strict))
+const scheduleParams: Schema<ScheduleParams> = strictFor<ScheduleParams>()({ name })
 
 export interface SetScheduleBody {
   readonly name: string
@@ -68,27 +67,22 @@ export const setSchedule: Route<{ body: SetScheduleBody; reply: Schedule }> = {
   path: '/v1/schedules',
   scope: 'admin',
   module: 'jobs',
-  summary: 'Make a schedule, or change it to this; said again it changes nothing.',
+  summary: 'Create or replace a schedule. The same request again changes nothing.',
   description:
-    'Either `cron` (five fields, or six with the second first) with a `timeZone`, or `everyMs` with an optional `startAt`. Each run adds `job`. `catchUp` says what becomes of slots that nobody was there to run.',
-  body: schemaFor<SetScheduleBody>()(
-    Type.Object(
-      {
-        name,
-        cron: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
-        timeZone: Type.Optional(name),
-        everyMs: Type.Optional(span),
-        startAt: Type.Optional(orNull(instant)),
-        endAt: Type.Optional(orNull(instant)),
-        catchUp: Type.Optional(catchUp),
-        paused: Type.Optional(Type.Boolean()),
-        job: scheduledJob,
-      },
-      strict,
-    ),
-  ),
+    'Either `cron` (five fields, or six with seconds first) with a `timeZone`, or `everyMs` with an optional ' +
+    '`startAt`. Each run adds `job`. `catchUp` decides about slots that were missed.',
+  body: strictFor<SetScheduleBody>()({
+    name,
+    cron: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+    timeZone: Type.Optional(name),
+    everyMs: Type.Optional(span),
+    startAt: Type.Optional(orNull(instant)),
+    endAt: Type.Optional(orNull(instant)),
+    catchUp: Type.Optional(catchUp),
+    paused: Type.Optional(Type.Boolean()),
+    job: scheduledJob,
+  }),
   replies: { 200: scheduleSchema },
-  mutates: true,
   problems: ['conflict'],
 }
 
@@ -103,10 +97,9 @@ export const listSchedules: Route<{ query: ListSchedulesQuery; reply: Page<Sched
   path: '/v1/schedules',
   scope: 'read',
   module: 'jobs',
-  summary: 'List schedules by name, each with its next and its last run.',
-  query: schemaFor<ListSchedulesQuery>()(Type.Object({ ...pageQuery(1_024) }, strict)),
+  summary: 'List schedules by name, with their next and last run.',
+  query: strictFor<ListSchedulesQuery>()({ ...pageQuery(1_024) }),
   replies: { 200: pageOf(scheduleSchema) },
-  mutates: false,
 }
 
 export const getSchedule: Route<{ params: ScheduleParams; reply: Schedule }> = {
@@ -115,10 +108,9 @@ export const getSchedule: Route<{ params: ScheduleParams; reply: Schedule }> = {
   path: '/v1/schedules/{name}',
   scope: 'read',
   module: 'jobs',
-  summary: 'Look at one schedule.',
+  summary: 'Get a schedule.',
   params: scheduleParams,
   replies: { 200: scheduleSchema },
-  mutates: false,
   problems: ['not_found'],
 }
 
@@ -130,8 +122,7 @@ export const removeSchedule: Route<{ params: ScheduleParams; reply: { readonly r
   module: 'jobs',
   summary: 'Remove a schedule. Jobs that it added stay.',
   params: scheduleParams,
-  replies: { 200: schemaFor<{ readonly removed: boolean }>()(Type.Object({ removed: Type.Boolean() })) },
-  mutates: true,
+  replies: { 200: objectFor<{ readonly removed: boolean }>()({ removed: Type.Boolean() }) },
 }
 
 export const pauseSchedule: Route<{ params: ScheduleParams; reply: Schedule }> = {
@@ -140,10 +131,9 @@ export const pauseSchedule: Route<{ params: ScheduleParams; reply: Schedule }> =
   path: '/v1/schedules/{name}/pause',
   scope: 'admin',
   module: 'jobs',
-  summary: 'Run no slot of a schedule until it is resumed.',
+  summary: 'Pause a schedule: it runs no slot until it is resumed.',
   params: scheduleParams,
   replies: { 200: scheduleSchema },
-  mutates: true,
   problems: ['not_found', 'conflict'],
 }
 
@@ -153,10 +143,9 @@ export const resumeSchedule: Route<{ params: ScheduleParams; reply: Schedule }> 
   path: '/v1/schedules/{name}/resume',
   scope: 'admin',
   module: 'jobs',
-  summary: 'Run a schedule again, from its next slot on.',
+  summary: 'Resume a schedule from its next slot on.',
   params: scheduleParams,
   replies: { 200: scheduleSchema },
-  mutates: true,
   problems: ['not_found', 'conflict'],
 }
 
@@ -166,12 +155,11 @@ export const runSchedule: Route<{ params: ScheduleParams; reply: Added }> = {
   path: '/v1/schedules/{name}/run',
   scope: 'admin',
   module: 'jobs',
-  summary: 'Add the job of a schedule now, out of turn; its slots stay as they are.',
+  summary: 'Add the job of a schedule now. Its slots do not change.',
   params: scheduleParams,
   replies: {
-    200: schemaFor<Added>()(Type.Object({ id: Type.String(), duplicate: Type.Boolean() })),
-    201: schemaFor<Added>()(Type.Object({ id: Type.String(), duplicate: Type.Boolean() })),
+    200: objectFor<Added>()({ id: Type.String(), duplicate: Type.Boolean() }),
+    201: objectFor<Added>()({ id: Type.String(), duplicate: Type.Boolean() }),
   },
-  mutates: true,
   problems: ['not_found'],
 }

@@ -1,13 +1,13 @@
+import type { TUnsafe } from 'typebox'
 import type { Duration } from '../../../core/duration.ts'
 import type { Silence, SubjectMatch, Subscription, SubscriptionChannel } from '../../../monitor/index.ts'
-import { type IdParams, idParams, type Page, pageOf } from '../page.ts'
 import type { Route } from '../route.ts'
-import { type Schema, schemaFor, strict, Type } from '../schema.ts'
-import { count, instant, name, span } from '../values.ts'
+import { objectFor, oneOf, type Schema, strict, strictFor, Type } from '../schema.ts'
+import { count, type IdParams, idParams, instant, name, orNull, type Page, pageOf, span } from '../values.ts'
 
 /** The routes of subscriptions and silences, which operators make, and the test of a channel. */
 
-const textOrNull = Type.Union([Type.String(), Type.Null()])
+const textOrNull = orNull(Type.String())
 
 const textMatch = Type.Union([
   name,
@@ -27,7 +27,9 @@ const match = Type.Unsafe<SubjectMatch>(
 )
 
 // What else it has depends on its type; the channel itself says what is wrong, and never quotes it.
-const channel = Type.Unsafe<SubscriptionChannel>(Type.Object({ type: Type.String() }))
+export const channel: TUnsafe<SubscriptionChannel> = Type.Unsafe<SubscriptionChannel>(
+  Type.Object({ type: Type.String() }),
+)
 
 const throttle = Type.Object({ max: Type.Integer({ minimum: 1, maximum: 1_000_000 }), perMs: span }, strict)
 const flap = Type.Object({ changes: Type.Integer({ minimum: 1, maximum: 99 }), withinMs: span }, strict)
@@ -49,31 +51,29 @@ export interface SubscribeBody {
   readonly retryInMs?: Duration
 }
 
-const onAmbiguous = Type.Union([Type.Literal('resend'), Type.Literal('hold')])
+const onAmbiguous = oneOf('resend', 'hold')
 
-const subscription: Schema<Subscription> = schemaFor<Subscription>()(
-  Type.Object({
-    id: Type.String(),
-    name: Type.String(),
-    match: match,
-    channel: Type.Object({
-      type: Type.String(),
-      shown: Type.String(),
-      secrets: Type.Union([Type.Literal('plain'), Type.Literal('sealed'), Type.Literal('unreadable')]),
-    }),
-    windowMs: count,
-    notifyNew: Type.Boolean(),
-    reconcile: Type.Boolean(),
-    digestMs: count,
-    throttle: Type.Union([Type.Object({ max: count, perMs: count }), Type.Null()]),
-    flap: Type.Union([Type.Object({ changes: count, withinMs: count }), Type.Null()]),
-    template: textOrNull,
-    onAmbiguous,
-    maxRetries: count,
-    retryInMs: count,
-    createdAt: instant,
+export const subscription: Schema<Subscription> = objectFor<Subscription>()({
+  id: Type.String(),
+  name: Type.String(),
+  match: match,
+  channel: Type.Object({
+    type: Type.String(),
+    shown: Type.String(),
+    secrets: oneOf('plain', 'sealed', 'unreadable'),
   }),
-)
+  windowMs: count,
+  notifyNew: Type.Boolean(),
+  reconcile: Type.Boolean(),
+  digestMs: count,
+  throttle: orNull(Type.Object({ max: count, perMs: count })),
+  flap: orNull(Type.Object({ changes: count, withinMs: count })),
+  template: textOrNull,
+  onAmbiguous,
+  maxRetries: count,
+  retryInMs: count,
+  createdAt: instant,
+})
 
 export const subscribe: Route<{ body: SubscribeBody; reply: Subscription }> = {
   id: 'subscribe',
@@ -81,32 +81,26 @@ export const subscribe: Route<{ body: SubscribeBody; reply: Subscription }> = {
   path: '/v1/monitor/subscriptions',
   scope: 'admin',
   module: 'monitor',
-  summary: 'Subscribe: who is notified of which changes, through which channel.',
+  summary: 'Subscribe a channel to changes.',
   description:
-    'Channels are `dingtalk`, `feishu`, `wecom`, `slack` and `webhook`. Addresses that are not public are refused unless the server ' +
-    `allows them. What was given as a secret is never shown again.`,
-  body: schemaFor<SubscribeBody>()(
-    Type.Object(
-      {
-        name,
-        match: Type.Optional(match),
-        channel,
-        windowMs: Type.Optional(span),
-        notifyNew: Type.Optional(Type.Boolean()),
-        reconcile: Type.Optional(Type.Boolean()),
-        digestMs: Type.Optional(span),
-        throttle: Type.Optional(Type.Union([throttle, Type.Null()])),
-        flap: Type.Optional(Type.Union([flap, Type.Null()])),
-        template: Type.Optional(textOrNull),
-        onAmbiguous: Type.Optional(onAmbiguous),
-        maxRetries: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
-        retryInMs: Type.Optional(span),
-      },
-      strict,
-    ),
-  ),
+    'docs/monitor.md lists the types of channels and their fields. The server refuses an address that is not public, unless its ' +
+    'operator allows it. It never shows a secret again.',
+  body: strictFor<SubscribeBody>()({
+    name,
+    match: Type.Optional(match),
+    channel,
+    windowMs: Type.Optional(span),
+    notifyNew: Type.Optional(Type.Boolean()),
+    reconcile: Type.Optional(Type.Boolean()),
+    digestMs: Type.Optional(span),
+    throttle: Type.Optional(orNull(throttle)),
+    flap: Type.Optional(orNull(flap)),
+    template: Type.Optional(textOrNull),
+    onAmbiguous: Type.Optional(onAmbiguous),
+    maxRetries: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
+    retryInMs: Type.Optional(span),
+  }),
   replies: { 201: subscription },
-  mutates: true,
   problems: ['conflict'],
 }
 
@@ -118,7 +112,6 @@ export const listSubscriptions: Route<{ reply: Page<Subscription> }> = {
   module: 'monitor',
   summary: 'List all subscriptions, oldest first, without secrets.',
   replies: { 200: pageOf<Subscription>(subscription) },
-  mutates: false,
 }
 
 export const unsubscribe: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
@@ -127,10 +120,9 @@ export const unsubscribe: Route<{ params: IdParams; reply: { readonly deleted: t
   path: '/v1/monitor/subscriptions/{id}',
   scope: 'admin',
   module: 'monitor',
-  summary: 'End a subscription; what waits to be sent to it is cancelled.',
+  summary: 'Remove a subscription and cancel its waiting notifications.',
   params: idParams,
-  replies: { 200: schemaFor<{ readonly deleted: true }>()(Type.Object({ deleted: Type.Literal(true) })) },
-  mutates: true,
+  replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
 }
 
@@ -141,15 +133,13 @@ export interface SilenceBody {
   readonly comment?: string
 }
 
-const silenceSchema: Schema<Silence> = schemaFor<Silence>()(
-  Type.Object({
-    id: Type.String(),
-    match: match,
-    comment: Type.String(),
-    startsAt: instant,
-    endsAt: instant,
-  }),
-)
+const silenceSchema: Schema<Silence> = objectFor<Silence>()({
+  id: Type.String(),
+  match: match,
+  comment: Type.String(),
+  startsAt: instant,
+  endsAt: instant,
+})
 
 export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
   id: 'createSilence',
@@ -157,21 +147,15 @@ export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
   path: '/v1/monitor/silences',
   scope: 'admin',
   module: 'monitor',
-  summary: 'Be silent about some venues for a while: what changes then is decided as `silenced`.',
-  body: schemaFor<SilenceBody>()(
-    Type.Object(
-      {
-        match: Type.Optional(match),
-        forMs: span,
-        // A year short of the last instant, so that its end is one, too.
-        startsAt: Type.Optional(Type.Integer({ minimum: 0, maximum: 8_639_968_464_000_000 })),
-        comment: Type.Optional(name),
-      },
-      strict,
-    ),
-  ),
+  summary: 'Silence some subjects for a while: their changes are decided as `silenced`.',
+  body: strictFor<SilenceBody>()({
+    match: Type.Optional(match),
+    forMs: span,
+    // A year short of the last instant, so that its end is one, too.
+    startsAt: Type.Optional(Type.Integer({ minimum: 0, maximum: 8_639_968_464_000_000 })),
+    comment: Type.Optional(name),
+  }),
   replies: { 201: silenceSchema },
-  mutates: true,
   problems: ['conflict'],
 }
 
@@ -183,7 +167,6 @@ export const listSilences: Route<{ reply: Page<Silence> }> = {
   module: 'monitor',
   summary: 'List the silences that have not ended.',
   replies: { 200: pageOf<Silence>(silenceSchema) },
-  mutates: false,
 }
 
 export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
@@ -194,8 +177,7 @@ export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: tr
   module: 'monitor',
   summary: 'End a silence.',
   params: idParams,
-  replies: { 200: schemaFor<{ readonly deleted: true }>()(Type.Object({ deleted: Type.Literal(true) })) },
-  mutates: true,
+  replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
 }
 
@@ -215,12 +197,9 @@ export const testChannel: Route<{ body: TestChannelBody; reply: TestChannelReply
   path: '/v1/monitor/test',
   scope: 'admin',
   module: 'monitor',
-  summary: 'Send a test message through a channel now, past all queues and limits.',
-  body: schemaFor<TestChannelBody>()(Type.Object({ channel }, strict)),
+  summary: 'Send a test message through a channel now, without queue and limits.',
+  body: strictFor<TestChannelBody>()({ channel }),
   replies: {
-    200: schemaFor<TestChannelReply>()(
-      Type.Object({ ok: Type.Boolean(), reason: textOrNull, shown: textOrNull }),
-    ),
+    200: objectFor<TestChannelReply>()({ ok: Type.Boolean(), reason: textOrNull, shown: textOrNull }),
   },
-  mutates: true,
 }

@@ -1,6 +1,20 @@
+import type { Scope, Token } from '../../../access/index.ts'
+import type { AuditEntry } from '../../../audit/index.ts'
+import type { Duration } from '../../../core/duration.ts'
 import type { QueueStats } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
-import { schemaFor, Type } from '../schema.ts'
+import {
+  instantOptions,
+  nameOptions,
+  objectFor,
+  oneOf,
+  type Schema,
+  schemaFor,
+  spanPattern,
+  strictFor,
+  Type,
+} from '../schema.ts'
+import { instantOrNull, name, orNull, type Page } from '../values.ts'
 
 /** Health, metrics, the API's own description, and the operators' stream. */
 
@@ -19,7 +33,6 @@ export const livez: Route<{ reply: Health }> = {
   module: 'system',
   summary: 'The process is alive.',
   replies: { 200: schemaFor<Health>()(health) },
-  mutates: false,
 }
 
 /** Why a server takes no work, check by check. */
@@ -41,10 +54,10 @@ export const readyz: Route<{ reply: Readiness }> = {
   scope: 'none',
   relieves: true,
   module: 'system',
-  summary: 'It takes work: the store answers, the schema is current, loops move, it is not shutting down.',
+  summary:
+    'Whether the server takes work: the store answers, the schema is current, loops make progress, no shutdown.',
   description: '503 with the same body and `status: "unready"` when a check fails.',
   replies: { 200: schemaFor<Readiness>()(readiness), 503: schemaFor<Readiness>()(readiness) },
-  mutates: false,
 }
 
 export const metrics: Route = {
@@ -57,7 +70,6 @@ export const metrics: Route = {
   summary: 'Metrics in the text format of Prometheus.',
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'text',
-  mutates: false,
 }
 
 export const openapi: Route = {
@@ -68,7 +80,6 @@ export const openapi: Route = {
   module: 'system',
   summary: 'This API as an OpenAPI 3.1 document.',
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
-  mutates: false,
 }
 
 /** What the operators' stream tells. `queues` comes first, and again whenever a number in it changed. */
@@ -82,10 +93,146 @@ export const events: Route = {
   path: '/v1/events',
   scope: 'read',
   module: 'events',
-  summary:
-    'A stream of what changes: `queues { items }` first and whenever a number changed, at most once a second.',
+  summary: 'Stream changes: `queues { items }` first, then when a number changed, at most once a second.',
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'events',
-  mutates: false,
   problems: ['too_many'],
+}
+
+/** The routes of the audit: it is read here, and written by the server alone. */
+
+export interface ListAuditQuery {
+  readonly action?: string
+  /** The actor's id. */
+  readonly actor?: string
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+const entry = Type.Object({
+  id: Type.String(),
+  at: Type.Integer(instantOptions),
+  actor: Type.Object({ id: Type.String(), name: orNull(Type.String()) }),
+  action: Type.String(),
+  target: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number()])),
+  outcome: oneOf('done', 'refused', 'unknown'),
+  code: orNull(Type.String()),
+})
+
+export const listAudit: Route<{ query: ListAuditQuery; reply: Page<AuditEntry> }> = {
+  id: 'listAudit',
+  method: 'GET',
+  path: '/v1/audit',
+  scope: 'admin',
+  module: 'audit',
+  summary: 'List what operators did in this namespace, newest first: actor, action, target, outcome.',
+  description:
+    '`actor.id` is the id of a token, `bootstrap`, `local` (no token was needed), or the name of a program that ' +
+    'works on the store itself. `outcome` is `done`, `refused` with the `code` of the problem, or `unknown` when ' +
+    'the server or its store failed on the way. Entries hold no secrets and no payloads, and are kept for 90 days ' +
+    'by default.',
+  query: strictFor<ListAuditQuery>()({
+    action: Type.Optional(name),
+    actor: Type.Optional(name),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
+    cursor: Type.Optional(name),
+  }),
+  replies: {
+    200: objectFor<Page<AuditEntry>>()({ items: Type.Array(entry), cursor: orNull(Type.String()) }),
+  },
+}
+
+/** The routes of tokens. */
+
+const scope = oneOf('read', 'work', 'admin')
+const fields = {
+  id: Type.String(),
+  name: Type.String(),
+  scope,
+  nodes: Type.Union([Type.Array(Type.String()), Type.Null()], {
+    description: 'The nodes it may connect as, and it may do nothing else; null: not bound.',
+  }),
+  namespace: Type.String(),
+  createdAt: Type.Integer(instantOptions),
+  expiresAt: instantOrNull,
+  revokedAt: instantOrNull,
+}
+const tokenObject = Type.Object(fields)
+
+export interface ListTokensQuery {
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+export const listTokens: Route<{ query: ListTokensQuery; reply: Page<Token> }> = {
+  id: 'listTokens',
+  method: 'GET',
+  path: '/v1/tokens',
+  scope: 'admin',
+  module: 'access',
+  summary: 'List tokens, including expired and revoked ones. Secrets are neither stored nor shown.',
+  query: strictFor<ListTokensQuery>()({
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
+    cursor: Type.Optional(Type.String(nameOptions)),
+  }),
+  replies: {
+    200: objectFor<Page<Token>>()({ items: Type.Array(tokenObject), cursor: orNull(Type.String()) }),
+  },
+}
+
+export interface CreateTokenBody {
+  readonly name: string
+  readonly scope: Scope
+  /** The nodes it may connect as, and it may do nothing else; with the scope `work`. @default not bound */
+  readonly nodes?: readonly string[] | null
+  /** @default the caller's */
+  readonly namespace?: string
+  readonly expiresInMs?: Duration | null
+}
+/** A new token, with the secret that is never shown again. */
+export interface CreatedToken extends Token {
+  readonly secret: string
+}
+
+export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> = {
+  id: 'createToken',
+  method: 'POST',
+  path: '/v1/tokens',
+  scope: 'admin',
+  module: 'access',
+  summary: 'Create a token. Only this reply has its `secret`.',
+  description:
+    'An Idempotency-Key is refused here: to repeat the reply, the server would have to store the secret. Only a ' +
+    'token of every namespace (`*`) may create tokens for another namespace. A token with `nodes` may connect as ' +
+    'these nodes and do nothing else; its scope is `work`.',
+  body: strictFor<CreateTokenBody>()({
+    name: Type.String(nameOptions),
+    scope,
+    nodes: Type.Optional(orNull(Type.Array(Type.String(nameOptions), { minItems: 1, maxItems: 100 }))),
+    namespace: Type.Optional(Type.String(nameOptions)),
+    expiresInMs: Type.Optional(
+      Type.Unsafe<Duration | null>(
+        Type.Union([Type.Integer({ minimum: 1 }), Type.String({ pattern: spanPattern }), Type.Null()]),
+      ),
+    ),
+  }),
+  replies: { 201: objectFor<CreatedToken>()({ ...fields, secret: Type.String() }) },
+}
+
+interface IdParams {
+  readonly id: string
+}
+const idParams: Schema<IdParams> = strictFor<IdParams>()({ id: Type.String(nameOptions) })
+
+export const revokeToken: Route<{ params: IdParams; reply: Token }> = {
+  id: 'revokeToken',
+  method: 'DELETE',
+  path: '/v1/tokens/{id}',
+  scope: 'admin',
+  module: 'access',
+  summary:
+    'Revoke a token: at once on this server and within one second on others, for requests, streams and sockets.',
+  params: idParams,
+  replies: { 200: schemaFor<Token>()(tokenObject) },
+  problems: ['not_found'],
 }

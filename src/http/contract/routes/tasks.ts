@@ -7,31 +7,35 @@ import type {
   TaskEvent,
   TaskStatus,
 } from '../../../dispatch/index.ts'
-import { type IdParams, idParams, type Page, pageOf, pageQuery } from '../page.ts'
 import type { Route } from '../route.ts'
-import { type Schema, schemaFor, strict, Type } from '../schema.ts'
-import { terms } from '../terms.ts'
-import { count, instant, instantOrNull, name, span } from '../values.ts'
+import { objectFor, oneOf, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
+import {
+  count,
+  type IdParams,
+  idParams,
+  instant,
+  instantOrNull,
+  name,
+  orNull,
+  type Page,
+  pageOf,
+  pageQuery,
+  span,
+  terms,
+} from '../values.ts'
 
 /** Tasks: submitted, looked at, watched, cancelled, explained. */
 
 const text = Type.String()
-const textOrNull = Type.Union([text, Type.Null()])
-const numberOrNull = Type.Union([Type.Number(), Type.Null()])
+const textOrNull = orNull(text)
+const numberOrNull = orNull(Type.Number())
 /** Which names and numbers are allowed is judged by the module too. */
 const uses = Type.Unsafe<Readonly<Record<string, number>>>({
   type: 'object',
   maxProperties: 16,
   description: 'Slots by service: `{ asr: 1, nmt: 2 }`.',
 })
-const status = Type.Union([
-  Type.Literal('waiting'),
-  Type.Literal('assigned'),
-  Type.Literal('running'),
-  Type.Literal('completed'),
-  Type.Literal('failed'),
-  Type.Literal('cancelled'),
-])
+const status = oneOf('waiting', 'assigned', 'running', 'completed', 'failed', 'cancelled')
 const taskError = Type.Object({ code: text, message: text })
 
 const taskFields = {
@@ -41,37 +45,32 @@ const taskFields = {
   nodeId: textOrNull,
   service: text,
   output: Type.Unknown(),
-  error: Type.Union([taskError, Type.Null()]),
+  error: orNull(taskError),
   submittedAt: instant,
   finishedAt: instantOrNull,
 }
 
-export const taskSchema: Schema<Task> = schemaFor<Task>()(Type.Object(taskFields))
+export const taskSchema: Schema<Task> = objectFor<Task>()(taskFields)
 
-export const foundTaskSchema: Schema<FoundTask> = schemaFor<FoundTask>()(
-  Type.Object({
-    ...taskFields,
-    progress: Type.Union([
-      Type.Object({ percent: numberOrNull, note: textOrNull, at: instant }),
-      Type.Null(),
-    ]),
-    uses,
-    requires: terms,
-    prefers: terms,
-    payload: Type.Unknown(),
-    priority: Type.Integer(),
-    tenant: text,
-    session: textOrNull,
-    deadlineMs: numberOrNull,
-    idleMs: numberOrNull,
-    retryable: Type.Boolean(),
-  }),
-)
+export const foundTaskSchema: Schema<FoundTask> = objectFor<FoundTask>()({
+  ...taskFields,
+  progress: orNull(Type.Object({ percent: numberOrNull, note: textOrNull, at: instant })),
+  uses,
+  requires: terms,
+  prefers: terms,
+  payload: Type.Unknown(),
+  priority: Type.Integer(),
+  tenant: text,
+  session: textOrNull,
+  deadlineMs: numberOrNull,
+  idleMs: numberOrNull,
+  retryable: Type.Boolean(),
+})
 
 /** What a task is submitted with; an Idempotency-Key counts where there is no `idempotencyKey`. */
 export type SubmitTaskBody = SubmitOptions
 
-const nullable = (schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]))
+const nullable = (schema: Schema) => Type.Optional(orNull(schema))
 const submitBody: Schema<SubmitTaskBody> = Type.Object(
   {
     service: name,
@@ -90,9 +89,11 @@ const submitBody: Schema<SubmitTaskBody> = Type.Object(
   strict,
 ) as Schema<SubmitTaskBody>
 
-const submitted: Schema<Submitted> = schemaFor<Submitted>()(
-  Type.Object({ taskId: text, status, duplicate: Type.Boolean() }),
-)
+const submitted: Schema<Submitted> = objectFor<Submitted>()({
+  taskId: text,
+  status,
+  duplicate: Type.Boolean(),
+})
 
 export const submitTask: Route<{ body: SubmitTaskBody; reply: Submitted }> = {
   id: 'submitTask',
@@ -100,14 +101,14 @@ export const submitTask: Route<{ body: SubmitTaskBody; reply: Submitted }> = {
   path: '/v1/tasks',
   scope: 'work',
   module: 'dispatch',
-  summary: 'Submit a task: it is kept durably, and goes to a node that offers what it needs.',
+  summary: 'Submit a task. It is stored durably and goes to a node that offers what it needs.',
   description:
-    '`uses` reserves slots of several services on one node at once; `requires` must all hold, `prefers` had better. It waits until ' +
-    'there is room, by priority and fairly between tenants, at most until `deadlineMs`. It ends exactly once. A known ' +
-    '`idempotencyKey` (kept for 24 hours) is 200 and the task that it made; an Idempotency-Key header is taken in its place.',
+    '`uses` reserves slots of several services on one node at once; all of `requires` must hold, and nodes that ' +
+    'fit `prefers` come first. The task waits for free slots, by priority and fairly between tenants, until ' +
+    '`deadlineMs` at most. It ends exactly once. A known `idempotencyKey` (kept for 24 hours) gets 200 and its ' +
+    'task; an Idempotency-Key header is taken in its place.',
   body: submitBody,
   replies: { 200: submitted, 202: submitted },
-  mutates: true,
   problems: ['too_large', 'too_many'],
 }
 
@@ -123,16 +124,13 @@ export const listTasks: Route<{ query: ListTasksQuery; reply: Page<Task> }> = {
   path: '/v1/tasks',
   scope: 'read',
   module: 'dispatch',
-  summary: 'List tasks, the newest first, of one status or of all.',
+  summary: 'List tasks, newest first, of one status or of all.',
   description:
-    'A task that runs at the node of another server is `running` within two seconds, and counts as `waiting` until then; ' +
-    '`assigned` are the tasks that this server has given to its nodes. A page that is short is the last only if its ' +
+    'A task that runs on a node of another server shows as `waiting` for up to two seconds, then as `running`. ' +
+    '`assigned` are the tasks that this server has given to its nodes. A short page is the last one only if its ' +
     '`cursor` is null.',
-  query: schemaFor<ListTasksQuery>()(
-    Type.Object({ status: Type.Optional(status), ...pageQuery(191) }, strict),
-  ),
+  query: strictFor<ListTasksQuery>()({ status: Type.Optional(status), ...pageQuery(191) }),
   replies: { 200: pageOf(taskSchema) },
-  mutates: false,
 }
 
 export const getTask: Route<{ params: IdParams; reply: FoundTask }> = {
@@ -141,12 +139,11 @@ export const getTask: Route<{ params: IdParams; reply: FoundTask }> = {
   path: '/v1/tasks/{id}',
   scope: 'read',
   module: 'dispatch',
-  summary: 'One task: how it stands, where it is, what it was submitted with, and what came of it.',
+  summary: 'Get a task: status, node, terms, payload, result.',
   description:
-    '`progress` is what its node last said in this attempt, on whichever server the node is; of another server up to about a second old.',
+    '`progress` is the latest report of this attempt. From a node of another server it may be about a second old.',
   params: idParams,
   replies: { 200: foundTaskSchema },
-  mutates: false,
   problems: ['not_found'],
 }
 
@@ -175,14 +172,13 @@ export const taskEvents: Route<{ params: IdParams }> = {
   path: '/v1/tasks/{id}/events',
   scope: 'read',
   module: 'dispatch',
-  summary: 'A stream of what happens to a task, from how it stands now to its end.',
+  summary: 'Stream the events of a task, from its current state to its end.',
   description:
-    'The present state comes first, also after a reconnect: there is nothing to resume. Progress that is not read in time is skipped. ' +
-    'The stream ends after `completed`, `failed` or `cancelled`.',
+    'The current state comes first, also after a reconnect, so there is nothing to resume. Progress that is not ' +
+    'read in time is skipped. The stream ends after `completed`, `failed` or `cancelled`.',
   params: idParams,
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'events',
-  mutates: false,
   problems: ['not_found', 'too_many'],
 }
 
@@ -196,14 +192,13 @@ export const cancelTask: Route<{ params: IdParams; body: CancelTaskBody; reply: 
   path: '/v1/tasks/{id}/cancel',
   scope: 'work',
   module: 'dispatch',
-  summary: 'End a task unless it ended before; a node that runs it is told to stop.',
+  summary: 'Cancel a task that has not ended. The node that runs it is asked to stop.',
   params: idParams,
-  body: schemaFor<CancelTaskBody>()(
-    Type.Object({ reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1_024 })) }, strict),
-  ),
+  body: strictFor<CancelTaskBody>()({
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1_024 })),
+  }),
   bodyOptional: true,
   replies: { 200: taskSchema },
-  mutates: true,
   problems: ['not_found'],
 }
 
@@ -214,21 +209,18 @@ export const explainTask: Route<{ params: IdParams; reply: Explanation }> = {
   scope: 'read',
   module: 'dispatch',
   summary:
-    'Why a task waits: how many nodes fail each requirement, the nearest misses, and what would wake it.',
+    'Explain why a task waits: how many nodes fail each requirement, the nearest misses, and what would let it run.',
   params: idParams,
   replies: {
-    200: schemaFor<Explanation>()(
-      Type.Object({
-        taskId: text,
-        nodeCount: count,
-        suitableCount: count,
-        readyCount: count,
-        requirements: Type.Array(Type.Object({ requirement: text, failingCount: count })),
-        nearest: Type.Array(Type.Object({ nodeId: text, missing: Type.Array(text) })),
-        wakes: Type.Array(text),
-      }),
-    ),
+    200: objectFor<Explanation>()({
+      taskId: text,
+      nodeCount: count,
+      suitableCount: count,
+      readyCount: count,
+      requirements: Type.Array(Type.Object({ requirement: text, failingCount: count })),
+      nearest: Type.Array(Type.Object({ nodeId: text, missing: Type.Array(text) })),
+      wakes: Type.Array(text),
+    }),
   },
-  mutates: false,
   problems: ['not_found'],
 }

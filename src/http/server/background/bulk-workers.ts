@@ -6,8 +6,8 @@ import { redact } from '../log/redact.ts'
 import { noRedactor, type Redactor } from '../request/redact-job.ts'
 
 /**
- * Works on bulk operations in every namespace that has some, also where nobody has asked anything since the server
- * started: one whose server died must not wait for a visitor. Servers that share a store share the work.
+ * Works on bulk operations in every namespace that has some, also before the first request: an operation whose server
+ * died must not wait for a visitor. Servers that share a store share the work.
  */
 export interface Bulkers {
   readonly loop: Loop
@@ -31,7 +31,7 @@ export interface BulkersParts {
 
 const defaultLookMs = 1_000
 const maxNamespaces = 1_000
-/** There is one to be worked on: whoever has it may die any moment, and its lease runs out unheard. */
+/** An operation is pending: its server may die at any moment, and no wake-up follows when its lease runs out. */
 const pollMs = 2_000
 /** How long a namespace is looked after when it has none left, so that one after the other does not start it anew. */
 const restMs = 60_000

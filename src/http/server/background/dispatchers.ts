@@ -3,8 +3,8 @@ import type { Served, Space } from '../call.ts'
 import type { Spaces } from '../namespace-services.ts'
 
 /**
- * Dispatchers at work in every namespace that has tasks or nodes, also where nobody has asked anything since the server
- * started: tasks that wait there must not wait for a visitor.
+ * Runs dispatchers in every namespace that has tasks or nodes, also before the first request: tasks that wait there must
+ * not wait for a visitor.
  */
 export interface Dispatchers {
   readonly loop: Loop

@@ -112,7 +112,7 @@ function aStage(): Stage {
 
 const names = (count: number) => Array.from({ length: count }, (_, nth) => `w${nth}`)
 
-test('a claim that finds a job is answered at once, and a line in which nobody stands is forgotten soon', async () => {
+test('a claim that finds a job is answered at once, and an empty claim queue is forgotten soon', async () => {
   const { store, wait, listenerCount, clock } = aStage()
   store.jobs.push('j1')
   const waiting = await wait('a')
@@ -193,7 +193,7 @@ test('wake-ups during a claim become one more claim after it', async () => {
   assert.equal(a.answer, undefined)
 })
 
-test('where nobody stands idle a newcomer does not wait for the claims of others', async () => {
+test('where no claim is idle, a newcomer does not wait for the claims of others', async () => {
   const { store, wait } = aStage()
   store.hold()
   for (const who of names(20)) await wait(who)
@@ -272,7 +272,7 @@ test('a claim that hangs keeps neither its own client nor those behind it', asyn
   clock.advance(1)
   await settle()
   assert.deepEqual(a.answer, [])
-  // Its claim comes back after all, with a job that nobody waits for any more.
+  // Its claim comes back late, with a job that has no waiting client any more.
   store.jobs.push('j2')
   stuck.resolve()
   await settle()
@@ -282,7 +282,7 @@ test('a claim that hangs keeps neither its own client nor those behind it', asyn
   assert.equal(clock.timerCount, 0)
 })
 
-test('a line whose only claim hangs is forgotten all the same', async () => {
+test('a claim queue whose only claim hangs is still forgotten', async () => {
   const { store, wait, clock, listenerCount } = aStage()
   store.hold()
   const a = await wait('a', { waitMs: 2_500 })
@@ -309,7 +309,7 @@ test('jobs that come for a client that has gone are given back, and others are t
   assert.deepEqual((await wait('b')).answer, ['j1'])
 })
 
-test('a client that goes in the middle of the line disturbs nobody', async () => {
+test('a client that leaves the middle of the claim queue does not disturb the others', async () => {
   const { store, wait, wake } = aStage()
   const [a, b, c] = [await wait('a'), await wait('b'), await wait('c')]
   const before = store.claimCount
@@ -338,7 +338,7 @@ test('when the head goes in the middle of its claim the next one looks at once',
   assert.deepEqual(store.givenBack, [])
 })
 
-test('what was claimed with a key is kept for whoever asks again', async () => {
+test('jobs claimed with an idempotency key are kept for the second request', async () => {
   const { store, wait, wakeUps } = aStage()
   store.hold()
   store.jobs.push('j1')

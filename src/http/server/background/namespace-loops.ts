@@ -1,8 +1,8 @@
 import { createLoop, type Loop, type LoopEvents } from '../../../core/loop.ts'
 
 /**
- * A loop in every namespace that has something to do, also where nobody has asked anything since the server started.
- * Each such namespace has its loop for as long as that is so; servers that share a store share the work.
+ * A loop in every namespace that has work, also before the first request. The loop lives as long as the work does;
+ * servers that share a store share the work.
  */
 export interface NamespaceLoops extends AsyncDisposable {
   /** Finds the namespaces. */
@@ -13,7 +13,7 @@ export interface NamespaceLoops extends AsyncDisposable {
 export interface NamespaceLoopsParts {
   /** What the loop that finds the namespaces is called. */
   readonly name: string
-  /** Up to so many namespaces that have something to do. */
+  /** Up to `limit` namespaces that have work. */
   readonly find: (limit: number) => Promise<readonly string[]>
   readonly begin: (namespace: string) => Loop
   /** Where more namespaces have something to do, those that `find` tells of have a loop, and no others. @default 1_000 */

@@ -72,7 +72,7 @@ function stage() {
   }
 }
 
-test('a namespace has a sender while somebody is subscribed, and its space is kept for so long', async () => {
+test('a namespace has a sender, and keeps its services, while it has subscriptions', async () => {
   const { served, spaces, subscribe, heard, inside } = stage()
   subscribe('a', 'b')
   await using senders = createSenders({ served, spaces })

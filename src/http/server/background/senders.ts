@@ -1,13 +1,12 @@
 import { createLoop, type Loop, type LoopEvents } from '../../../core/loop.ts'
 import type { Sender, SendingCounts, SendingTrouble } from '../../../monitor/index.ts'
 import type { Served, Space } from '../call.ts'
-import type { NamespaceSendings } from '../metrics/once-meter.ts'
+import type { NamespaceSendings } from '../metrics/module-gauges.ts'
 import type { Spaces } from '../namespace-services.ts'
 
 /**
- * Sends what monitors decided, in every namespace in which somebody is subscribed, also where nobody has asked anything
- * since the server started. Each such namespace has a sender for as long as that is so; servers that share a store share
- * the work.
+ * Sends the notifications of monitors in every namespace with subscriptions, also before the first request. Each such
+ * namespace has a sender as long as it has subscriptions; servers that share a store share the work.
  */
 export interface Senders extends AsyncDisposable {
   readonly loop: Loop
@@ -20,7 +19,7 @@ export interface Senders extends AsyncDisposable {
 interface Sending {
   readonly space: Space
   readonly sender: Sender
-  /** Settles when it has stopped; set by whoever ends it first. */
+  /** Settles when the sender has stopped; the first caller that ends it sets it. */
   ended?: Promise<void>
 }
 
@@ -53,7 +52,7 @@ export function createSenders({
   let stopped: Promise<void> | undefined
 
   async function begin(namespace: string): Promise<void> {
-    // A reference of its own: the space stays while it sends.
+    // A separate reference: the namespace's services stay while the sender works.
     const space = spaces.enter(namespace)
     let sender: Sender
     try {
@@ -71,7 +70,7 @@ export function createSenders({
     }
   }
 
-  /** A notification that waits for a key is tried again and again, so each subscription is reported once. */
+  /** A notification that waits for a key is tried repeatedly, so each subscription is reported once. */
   function troubleReporter(namespace: string): (trouble: SendingTrouble) => void {
     const sealed = new Set<string>()
     return (trouble) => {

@@ -96,7 +96,7 @@ test('jobs that ended longer ago than the retention are forgotten in every names
     await jobs.ack(claimed!)
     return id
   }
-  // Nobody came to `default` since the server started, nor to `unused`.
+  // No request named `default` or `unused` since the server started.
   const used = spaces.enter('shop').namespace
   const old = { shop: await end(used), default: await end('default'), unused: await end('unused') }
   now += 60_000

@@ -1,13 +1,12 @@
-import { STATUS_CODES } from 'node:http'
 import type { BodyLimits } from '../../contract/index.ts'
 import type { Incoming, OutgoingStream, OutgoingText } from '../call.ts'
-import { clientGone, linesOf } from '../node-http.ts'
+import { clientGone, http, linesOf } from '../node-http.ts'
 import { bodyTooLarge } from '../request/body.ts'
 import type { Transport } from '../streams/transport.ts'
-import type { FastPathConnection } from './fast-path-connection.ts'
+import type { FastPathConnection } from './fast-path.ts'
 import type { Headers, WholeRequest } from './read-head.ts'
 
-/** A request that came the shorter way. */
+/** A request that the fast path has read. */
 export class FastPathRequest implements Incoming {
   readonly method: string
   readonly path: string
@@ -16,6 +15,7 @@ export class FastPathRequest implements Incoming {
   readonly #body: Uint8Array
   readonly #connection: FastPathConnection
   #gone: AbortController | undefined
+  /** The client has closed the connection, or its half of it. */
   isGone = false
 
   constructor({ method, target, headers, body }: WholeRequest, connection: FastPathConnection) {
@@ -36,7 +36,7 @@ export class FastPathRequest implements Incoming {
     return this.#connection.socket.remoteAddress ?? ''
   }
 
-  /** Made when first asked for: most requests are answered before anybody looks. */
+  /** Made on demand: most requests never need it. */
   get signal(): AbortSignal {
     this.#gone ??= new AbortController()
     if (this.isGone) this.#gone.abort(clientGone())
@@ -48,14 +48,15 @@ export class FastPathRequest implements Incoming {
     return this.#body
   }
 
-  /** The client has gone. */
+  /** Ends every wait of this request. */
   leave(): void {
     this.isGone = true
     this.#gone?.abort(clientGone())
   }
 
-  /** Writes the answer. `closes`: the connection ends with it. */
-  reply({ status, headers, body }: OutgoingText, requestId: string, closes: boolean): void {
+  /** Writes the answer. `isLast`: the connection ends with it. */
+  reply({ status, headers, body }: OutgoingText, requestId: string, isLast: boolean): void {
+    const closes = isLast || this.#connection.hasEnded
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     const keeps = closes ? closing : keepingFor(this.#connection.keepAliveMs)
     // A 304 has no body, and its length would be that of the page that the client has.
@@ -96,7 +97,7 @@ function headOf(status: number, headers: Readonly<Record<string, string>>): stri
   let head = known.get(status)
   if (head === undefined) {
     const lines = linesOf(headers)
-    head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+    head = `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n`
     for (let at = 0; at < lines.length; at += 2) head += `${lines[at]}: ${lines[at + 1]}\r\n`
     known.set(status, head)
   }

@@ -32,7 +32,7 @@ async function setUp({ headersTimeoutMs = 60_000, keepAliveMs = 60_000, body }: 
     void text(request).then((asked) => response.writeHead(200, { 'x-way': 'node' }).end(asked))
   })
   const fastPath = createFastPath({
-    ...{ maxHeaderBytes: 16_384, headersTimeoutMs, keepAliveMs, timeoutCheckMs: 20 },
+    ...{ isStream: () => true, maxHeaderBytes: 16_384, headersTimeoutMs, keepAliveMs, timeoutCheckMs: 20 },
     serve(request) {
       underWay.push(request)
       served.shift()?.(request)
@@ -81,7 +81,7 @@ const post = (body: string, ...headers: string[]) =>
     `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   ].join('\r\n')
 
-/** Waits until it is so; whoever asks looks for itself then. */
+/** Waits until it is so, or a time limit; the caller asserts the state itself. */
 async function comes(isSo: () => boolean): Promise<void> {
   for (const end = performance.now() + 10_000; !isSo() && performance.now() < end; ) await sleep(2)
 }
@@ -190,7 +190,7 @@ test('a client that asks for nothing is told that it is late; one that asks for 
   })
 }, 60_000)
 
-test('while one is under way nobody is cut for saying nothing', async () => {
+test('while a request runs, its silent connection is not cut', async () => {
   await inGrowingLeases(40, async (quietMs) => {
     await using server = await setUp({ headersTimeoutMs: quietMs, keepAliveMs: quietMs })
     server.hold()
@@ -268,7 +268,7 @@ test('a stream is a head and its events, and ends with its connection', async ()
     begun,
     /^HTTP\/1\.1 200 OK\r\nx-way: short\r\nx-request-id: id\r\nDate: .*\r\nConnection: close\r\n\r\none$/,
   )
-  socket.write(post('what is asked here now is not read'))
+  socket.write(post('a request that the server does not read'))
   transport.write(Buffer.from('two'))
   assert.equal(server.seen.overs, 0)
   transport.end()
@@ -287,7 +287,7 @@ test('a reader that goes, and one that ends without reading, is gone', async () 
     leave(socket)
     await comes(() => seen.closed > 0)
     assert.equal(seen.closed, 1)
-    assert.equal(transport.write(Buffer.from('nobody reads this')), true)
+    assert.equal(transport.write(Buffer.from('a response without a reader')), true)
     socket.destroy()
   }
   assert.equal(server.seen.overs, 2)

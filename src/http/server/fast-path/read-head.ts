@@ -1,9 +1,8 @@
 /**
- * Reads requests of the plainest kind, and leaves all others alone: a POST that lies whole in one read of its socket,
- * written as nearly every program writes it, and the same of a GET that asks for a stream of events. Whatever is unusual
- * in the least about one (another method or version, a name twice, a transfer encoding, a wish to be told to go on, a byte
- * too few or too many) is not read here at all, and so is Node's to judge. For what is read, there is one way to understand
- * it; `read-head.test.ts` compares it against Node's own.
+ * Reads two kinds of requests: a POST that arrives whole in one read of its socket, and a GET that asks for a stream of events.
+ * Anything unusual (another method or version, a repeated header, a transfer encoding, `Expect`, a byte too few or too
+ * many) is left to Node. So a request that is read here can be understood in one way only; a test in `read-head.test.ts`
+ * compares the result with Node's.
  */
 export interface WholeRequest {
   readonly method: 'GET' | 'POST'
@@ -16,21 +15,27 @@ export interface WholeRequest {
 /** By name in lower case. */
 export type Headers = ReadonlyMap<string, string>
 
-/** Reads requests. Programs send the same headers again and again, so those that came lately are known. */
+export interface HeadReaderOptions {
+  readonly maxHeaderBytes: number
+  /** Whether a GET of this path opens a stream of events. */
+  isStream(path: string): boolean
+}
+
+/** Reads requests. Programs repeat the same headers, so the reader keeps the latest ones parsed. */
 export class HeadReader {
-  readonly #maxHeaderBytes: number
+  readonly #options: HeadReaderOptions
   readonly #known = new Map<string, Fields>()
 
-  constructor(maxHeaderBytes: number) {
-    this.#maxHeaderBytes = maxHeaderBytes
+  constructor(options: HeadReaderOptions) {
+    this.#options = options
   }
 
-  /** The request that this is, no more and no less; undefined when it is none of the plainest kind. */
+  /** The request, if the chunk is exactly one that can be read here. */
   read(chunk: Buffer): WholeRequest | undefined {
     const method = chunk[0] === firstOfPost ? 'POST' : chunk[0] === firstOfGet ? 'GET' : undefined
     if (method === undefined) return undefined
     const end = chunk.indexOf(blankLine)
-    if (end === -1 || end + blankLine.length > this.#maxHeaderBytes) return undefined
+    if (end === -1 || end + blankLine.length > this.#options.maxHeaderBytes) return undefined
     const head = chunk.toString('latin1', 0, end)
     const lineEnd = head.indexOf('\r\n')
     if (lineEnd === -1 || !head.startsWith(version, lineEnd - version.length)) return undefined
@@ -40,9 +45,15 @@ export class HeadReader {
     const fields = this.#read(head.slice(lineEnd + 2))
     const begin = end + blankLine.length
     if (fields === undefined || chunk.length !== begin + (fields.bodyBytes ?? 0)) return undefined
-    // Other answers to a GET may be large, or files, or none at all.
-    if (method === 'POST' ? fields.bodyBytes === undefined : !fields.wantsEvents) return undefined
+    if (method === 'POST' ? fields.bodyBytes === undefined : !this.#isStream(fields, target)) return undefined
     return { method, target, headers: fields.headers, body: chunk.subarray(begin) }
+  }
+
+  /** Other answers to a GET may be large, or files, or none at all. */
+  #isStream({ wantsEvents }: Fields, target: string): boolean {
+    if (!wantsEvents) return false
+    const mark = target.indexOf('?')
+    return this.#options.isStream(mark === -1 ? target : target.slice(0, mark))
   }
 
   #read(lines: string): Fields | undefined {
@@ -50,7 +61,7 @@ export class HeadReader {
     if (known !== undefined) return known
     const fields = readFields(lines)
     if (fields === undefined || lines.length > maxKnownChars) return fields
-    // Nobody makes it grow, and all that are used come back at once.
+    // The map stays small, and headers that are in use come back at once.
     if (this.#known.size >= maxKnown) this.#known.clear()
     this.#known.set(lines, fields)
     return fields
@@ -66,7 +77,7 @@ interface Fields {
   readonly wantsEvents: boolean
 }
 
-/** So few that a secret among them is not long in memory, and enough for the lengths of what one program sends. */
+/** Few, so that a token does not stay in memory for long; enough for the body lengths that one program sends. */
 const maxKnown = 256
 const maxKnownChars = 2_048
 const version = ' HTTP/1.1'

@@ -1,27 +1,26 @@
 import { createHash } from 'node:crypto'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Dispatch, FoundTask, NodeView } from '../../../dispatch/index.ts'
-import type * as wire from '../../contract/index.ts'
 import { nodeProtocol } from '../../contract/index.ts'
-import type { Handler, Space } from '../call.ts'
+import type { Handlers, Space } from '../call.ts'
 import { hidden } from '../log/redact.ts'
 
 /** The routes of dispatch, by their ids. A body is the arguments and options of the verb itself. */
-export interface DispatchHandlers {
-  readonly submitTask: Handler<typeof wire.submitTask>
-  readonly listTasks: Handler<typeof wire.listTasks>
-  readonly getTask: Handler<typeof wire.getTask>
-  readonly taskEvents: Handler<typeof wire.taskEvents>
-  readonly cancelTask: Handler<typeof wire.cancelTask>
-  readonly explainTask: Handler<typeof wire.explainTask>
-  readonly nodeInfo: Handler<typeof wire.nodeInfo>
-  readonly listNodes: Handler<typeof wire.listNodes>
-  readonly drainNode: Handler<typeof wire.drainNode>
-  readonly cordonNode: Handler<typeof wire.cordonNode>
-  readonly listPools: Handler<typeof wire.listPools>
-  readonly definePool: Handler<typeof wire.definePool>
-  readonly removePool: Handler<typeof wire.removePool>
-}
+export type DispatchHandlers = Handlers<
+  | 'submitTask'
+  | 'listTasks'
+  | 'getTask'
+  | 'taskEvents'
+  | 'cancelTask'
+  | 'explainTask'
+  | 'nodeInfo'
+  | 'listNodes'
+  | 'drainNode'
+  | 'cordonNode'
+  | 'listPools'
+  | 'definePool'
+  | 'removePool'
+>
 
 export const dispatchHandlers: DispatchHandlers = {
   async submitTask({ body, space, principal, key }) {
@@ -90,7 +89,7 @@ export const dispatchHandlers: DispatchHandlers = {
   },
 }
 
-/** The module, at work: whoever only looks does not begin to claim tasks in a namespace. */
+/** The module, started: requests that only read do not begin to claim tasks in a namespace. */
 function working({ dispatch }: Space): Dispatch {
   dispatch.start()
   return dispatch

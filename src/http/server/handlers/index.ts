@@ -3,22 +3,24 @@ import type { Contention } from '../../../contention/index.ts'
 import type { Handler } from '../call.ts'
 import type { Overviews } from '../metrics/overview.ts'
 import type { Redactor } from '../request/redact-job.ts'
+import { alertHandlers } from './alerts.ts'
 import { dispatchHandlers } from './dispatch.ts'
-import { eventHandlers } from './events.ts'
-import { bulkHandlers, type JobMeterPart, jobHandlers, logHandlers } from './jobs.ts'
+import { bulkHandlers, type JobMeterPart, jobHandlers, logHandlers, scheduleHandlers } from './jobs.ts'
 import { lockHandlers } from './locks.ts'
 import { monitorHandlers } from './monitor.ts'
 import { onceHandlers } from './once.ts'
-import { scheduleHandlers } from './schedules.ts'
 import {
   auditHandlers,
   contentionHandlers,
+  eventHandlers,
   overviewHandlers,
   rootHandler,
   type SystemParts,
+  seriesHandlers,
   systemHandlers,
+  tokenHandlers,
 } from './system.ts'
-import { tokenHandlers } from './tokens.ts'
+import { workerHandlers } from './workers.ts'
 
 /** What handlers are made of. */
 export interface HandlerParts {
@@ -32,7 +34,7 @@ export interface HandlerParts {
   readonly contention: Pick<Contention, 'snapshot'>
 }
 
-/** Every handler, by the id of its route. Each knows the types of its own route; from here on they are all alike. */
+/** Every handler, by the id of its route. Each has the types of its route; from here on they all look alike. */
 export function createHandlers({
   tokens,
   meter,
@@ -47,13 +49,16 @@ export function createHandlers({
     ...bulkHandlers(bulkBegun),
     ...logHandlers,
     ...scheduleHandlers(redactor),
+    ...workerHandlers,
     ...lockHandlers,
     ...onceHandlers,
     ...monitorHandlers,
+    ...alertHandlers,
     ...dispatchHandlers,
     ...tokenHandlers(tokens),
     ...auditHandlers,
     ...eventHandlers,
+    ...seriesHandlers,
     ...contentionHandlers(contention),
     ...systemHandlers(system),
     ...overviewHandlers(overviews),

@@ -1,4 +1,4 @@
-import { SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
 import { duration } from '../../../core/options.ts'
 import {
   type Added,
@@ -8,79 +8,90 @@ import {
   type Job,
   type JobToAdd,
   type NoteOptions,
+  type Schedule,
+  type ScheduleOptions,
   sealedFor,
 } from '../../../jobs/index.ts'
 import type * as wire from '../../contract/index.ts'
-import type { Call, Handler } from '../call.ts'
+import type { Call, Handlers } from '../call.ts'
+import { hidden } from '../log/redact.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { queueCountsOf } from '../metrics/queue-counts.ts'
 import { addSealed } from '../request/given-ids.ts'
+import { noRedactor, type Redactor } from '../request/redact-job.ts'
 
 /**
  * The routes of jobs, by their ids. A body is the service's own arguments and options in one object, so a handler does
  * little but take it apart; what the schema lets through and the service does not is refused by the service.
  */
-export interface JobHandlers {
-  readonly addJobs: Handler<typeof wire.addJobs>
-  readonly listJobs: Handler<typeof wire.listJobs>
-  readonly getJob: Handler<typeof wire.getJob>
-  readonly claimJobs: Handler<typeof wire.claimJobs>
-  readonly checkHeld: Handler<typeof wire.checkHeld>
-  readonly ackJob: Handler<typeof wire.ackJob>
-  readonly nackJob: Handler<typeof wire.nackJob>
-  readonly renewJob: Handler<typeof wire.renewJob>
-  readonly cancelJob: Handler<typeof wire.cancelJob>
-  readonly retryJob: Handler<typeof wire.retryJob>
-  readonly retryDeadJobs: Handler<typeof wire.retryDeadJobs>
-  readonly pruneJobs: Handler<typeof wire.pruneJobs>
-  readonly removeJobs: Handler<typeof wire.removeJobs>
-  readonly listQueues: Handler<typeof wire.listQueues>
-  readonly pauseQueue: Handler<typeof wire.pauseQueue>
-  readonly resumeQueue: Handler<typeof wire.resumeQueue>
-  readonly limitQueue: Handler<typeof wire.limitQueue>
-  readonly unlimitQueue: Handler<typeof wire.unlimitQueue>
-  readonly wakeQueue: Handler<typeof wire.wakeQueue>
-}
+export type JobHandlers = Handlers<
+  | 'addJobs'
+  | 'listJobs'
+  | 'getJob'
+  | 'claimJobs'
+  | 'checkHeld'
+  | 'waitForJobs'
+  | 'listErrorGroups'
+  | 'getErrorGroup'
+  | 'watchJob'
+  | 'watchQueue'
+  | 'ackJob'
+  | 'nackJob'
+  | 'renewJob'
+  | 'cancelJob'
+  | 'retryJob'
+  | 'retryDeadJobs'
+  | 'pruneJobs'
+  | 'removeJobs'
+  | 'listQueues'
+  | 'pauseQueue'
+  | 'resumeQueue'
+  | 'limitQueue'
+  | 'unlimitQueue'
+  | 'wakeQueue'
+>
 
 /** The longest that a claim may wait for a job. */
 const maxWaitMs = 60_000
 
 /** Who counts what passes. */
-export type JobMeterPart = Pick<Metrics, 'added' | 'claimWaits' | 'claimWaited' | 'claimed' | 'settled'>
+export type JobMeterPart = Pick<Metrics, 'claimWaits' | 'claimWaited'>
 
 export function jobHandlers(meter: JobMeterPart): JobHandlers {
   return {
-    async addJobs({ body, jobs, space, principal }) {
+    async addJobs({ body, jobs, space }) {
       const list = (Array.isArray(body) ? body : [body]) as readonly JobToAdd[]
       if (Array.isArray(body) || sealedFor(list[0]!.payload) !== undefined) {
         const find = (id: string) => space.stores.jobs.find(id)
         const parts = { find, addMany: jobs.addMany, isKeyed: jobs !== space.jobs }
         const items = await addSealed(list, parts)
-        meter.added(principal.namespace, items.filter(isNew).length)
         return { status: items.some(isNew) ? 201 : 200, body: Array.isArray(body) ? { items } : items[0]! }
       }
       const { kind, payload, ...options } = body as JobToAdd
       const added = await jobs.add(kind, payload, options)
-      if (isNew(added)) meter.added(principal.namespace, 1)
       return { status: isNew(added) ? 201 : 200, body: added }
     },
 
     listJobs: async ({ query, jobs }) => ({ body: await listWithin(jobs, query) }),
 
-    async getJob({ params: { id }, jobs }) {
+    async getJob({ params: { id }, query: { waitMs = 0 }, jobs, space, signal }) {
+      if (waitMs > 0) await space.jobWaits.any([id], waitMs, signal).catch(unlessAborted(signal))
       const job = await jobs.find(id)
       if (job !== undefined) return { body: job }
-      throw new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
+      throw noSuchJob(id)
     },
 
     async claimJobs(call) {
       const { waitMs = 0, ...options } = call.body
       const waits = duration('waitMs', waitMs, { max: maxWaitMs })
+      const workers = call.space.claimingWorkers
+      workers?.seen(options, waits)
       const items = await (waits === 0
         ? claimAtOnce(call, options)
         : claimInLine(call, options, waits, meter))
-      if (items.length > 0) meter.claimed(call.principal.namespace, items)
-      return { body: { items, cursor: null } }
+      workers?.claimed(options.workerId, items)
+      const wanted = workers?.wanted(options.workerId) ?? 'run'
+      return { body: { items, cursor: null, ...(wanted === 'run' ? {} : { wanted }) } }
     },
 
     async checkHeld({ body, space }) {
@@ -97,21 +108,50 @@ export function jobHandlers(meter: JobMeterPart): JobHandlers {
       return { body: { items } }
     },
 
-    async ackJob({ params: { id }, body: { token, ...options }, jobs, principal }) {
+    async waitForJobs({ body: { ids, waitMs = 0 }, space, signal }) {
+      const ended = await space.jobWaits.any(ids, waitMs, signal).catch(unlessAborted(signal))
+      // A wait that was ended by a look at a few of them knows nothing of the others.
+      const states = await space.stores.dependencies.states(ids)
+      const items = ids.map((id, at) => ({ id, state: ended?.get(id) ?? states[at] ?? null }))
+      return { body: { items } }
+    },
+
+    async watchJob({ params: { id }, jobs, space }) {
+      // Asked first, so that a client gets a 404 instead of a stream that ends at once.
+      if ((await jobs.find(id)) === undefined) throw noSuchJob(id)
+      return { feed: space.jobFeed(id) }
+    },
+
+    watchQueue: async ({ params: { name }, space }) => ({ feed: space.queueFeed(name) }),
+
+    async ackJob({ params: { id }, body: { token, ...options }, jobs, space }) {
       const { state } = await jobs.ack({ id, token }, options)
-      meter.settled(principal.namespace, id, state)
+      space.claimingWorkers?.settled(id)
       return { body: { id, state } }
     },
 
-    async nackJob({ params: { id }, body: { token, ...options }, jobs, principal }) {
+    async nackJob({ params: { id }, body: { token, ...options }, jobs, space }) {
       const { state } = await jobs.nack({ id, token }, options)
-      meter.settled(principal.namespace, id, state)
+      space.claimingWorkers?.settled(id)
       return { body: { id, state } }
     },
 
-    renewJob: async ({ params: { id }, body: { token, leaseMs }, jobs }) => ({
-      body: await jobs.renew({ id, token }, leaseMs),
-    }),
+    listErrorGroups: async ({ query, jobs }) => ({ body: await jobs.errorGroups(query) }),
+
+    async getErrorGroup({ params: { fingerprint }, jobs }) {
+      const group = await jobs.errorGroup(fingerprint)
+      if (group !== undefined) return { body: group }
+      throw new SignalboxError(
+        'not_found',
+        `There is no group of errors "${fingerprint}": no attempt had such an error, or the last one was long ago.`,
+      )
+    },
+
+    async renewJob({ params: { id }, body: { token, leaseMs }, jobs, space }) {
+      const renewed = await jobs.renew({ id, token }, leaseMs)
+      space.claimingWorkers?.renewed(id, renewed.leaseEndsAt)
+      return { body: renewed }
+    },
 
     cancelJob: async ({ params: { id }, jobs }) => ({ body: await jobs.cancel(id) }),
     retryJob: async ({ params: { id }, jobs }) => ({ body: await jobs.retry(id) }),
@@ -156,8 +196,28 @@ export function jobHandlers(meter: JobMeterPart): JobHandlers {
   }
 }
 
+function noSuchJob(id: string): SignalboxError {
+  return new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
+}
+
+/** No client reads the answer of a request that was aborted, so its wait is no error. */
+function unlessAborted(signal: AbortSignal): (error: unknown) => undefined {
+  return (error) => {
+    if (!signal.aborted) throw error
+  }
+}
+
+function isQuiet({ body: { workerId }, space }: Call<{ body: wire.ClaimBody }>): boolean {
+  return (space.claimingWorkers?.wanted(workerId) ?? 'run') !== 'run'
+}
+
 /** The same without a wait: a client that has gone meanwhile takes no job with it. */
-async function claimAtOnce(call: Call, options: ClaimOptions): Promise<readonly ClaimedJob[]> {
+async function claimAtOnce(
+  call: Call<{ body: wire.ClaimBody }>,
+  options: ClaimOptions,
+): Promise<readonly ClaimedJob[]> {
+  // An operator wants the worker quiet or stopped.
+  if (isQuiet(call)) return []
   const items = await call.jobs.claim(options)
   // Whether it has gone is looked up only now: most claims are answered before anybody could go.
   if (items.length === 0 || !call.isGone) return items
@@ -174,9 +234,9 @@ async function handBack(call: Call, jobs: Call['jobs'], given: readonly ClaimedJ
   await Promise.allSettled(given.map((job) => jobs.nack(job, { handBack: true })))
 }
 
-/** Stands in line with whoever waits for the same, until there is a job, the time is over or the client has gone. */
+/** Waits with the other claims of the same queues, until there is a job, the time is over or the client has gone. */
 async function claimInLine(
-  call: Call,
+  call: Call<{ body: wire.ClaimBody }>,
   options: ClaimOptions,
   waitMs: number,
   meter: JobMeterPart,
@@ -189,13 +249,15 @@ async function claimInLine(
   const request = { queues, kinds, giveBack }
   meter.claimWaits()
   try {
-    return await space.longPollClaims.wait(request, waitMs, signal, () => jobs.claim(options))
+    return await space.longPollClaims.wait(request, waitMs, signal, async () =>
+      isQuiet(call) ? [] : jobs.claim(options),
+    )
   } finally {
     meter.claimWaited()
   }
 }
 
-/** A page that has so many characters ends there, whatever its limit; the cursor says where the next one begins. */
+/** A page that reaches this many characters ends there, whatever its limit; the cursor says where the next one begins. */
 const maxPageChars = 4 * 1_048_576
 /** Each may have half a megabyte of payload and result, so only a few are in memory before they are counted. */
 const jobsAtOnce = 25
@@ -225,13 +287,10 @@ function isNew({ duplicate }: Added): boolean {
 }
 
 /** The routes of what attempts say of themselves, by their ids. */
-export interface LogHandlers {
-  readonly noteJob: Handler<typeof wire.noteJob>
-  readonly jobLogs: Handler<typeof wire.jobLogs>
-}
+export type LogHandlers = Handlers<'logJob' | 'jobLogs'>
 
 export const logHandlers: LogHandlers = {
-  async noteJob({ params: { id }, body: { token, attempt, ...note }, jobs }) {
+  async logJob({ params: { id }, body: { token, attempt, ...note }, jobs }) {
     await jobs.note({ id, token, ...(attempt === undefined ? {} : { attempt }) }, note as NoteOptions)
     return { body: { id } }
   },
@@ -239,14 +298,11 @@ export const logHandlers: LogHandlers = {
 }
 
 /** The routes of bulk operations, by their ids. */
-export interface BulkHandlers {
-  readonly bulkJobs: Handler<typeof wire.bulkJobs>
-  readonly listBulkOperations: Handler<typeof wire.listBulkOperations>
-  readonly getBulkOperation: Handler<typeof wire.getBulkOperation>
-  readonly cancelBulkOperation: Handler<typeof wire.cancelBulkOperation>
-}
+export type BulkHandlers = Handlers<
+  'bulkJobs' | 'listBulkOperations' | 'getBulkOperation' | 'cancelBulkOperation'
+>
 
-/** `begun` is told of the namespace in which an operation was begun. */
+/** Calls `begun` with the namespace in which an operation began. */
 export function bulkHandlers(begun: (namespace: string) => void): BulkHandlers {
   return {
     async bulkJobs({ body, jobs, space }) {
@@ -269,5 +325,61 @@ export function bulkHandlers(begun: (namespace: string) => void): BulkHandlers {
     },
 
     cancelBulkOperation: async ({ params: { id }, jobs }) => ({ body: await jobs.cancelBulk(id) }),
+  }
+}
+
+/** The routes of schedules, by their ids. */
+export type ScheduleHandlers = Handlers<
+  | 'setSchedule'
+  | 'listSchedules'
+  | 'getSchedule'
+  | 'removeSchedule'
+  | 'pauseSchedule'
+  | 'resumeSchedule'
+  | 'runSchedule'
+>
+
+/** Refuses a payload with the mark of hidden values: writing it back would replace the hidden values by the mark. */
+function refuseHidden(payload: unknown, redactor: Pick<Redactor, 'payload'>): void {
+  if (redactor === noRedactor || !JSON.stringify(payload ?? null).includes(JSON.stringify(hidden))) return
+  throw invalidArgument(
+    `schedule.job.payload holds "${hidden}", which stands for a hidden value. Send the value itself.`,
+    'schedule.job.payload',
+  )
+}
+
+/** Their jobs' payloads are shown as those of jobs are. */
+export function scheduleHandlers(redactor: Pick<Redactor, 'payload'>): ScheduleHandlers {
+  const shown = (schedule: Schedule): Schedule => {
+    const { job } = schedule
+    return { ...schedule, job: { ...job, payload: redactor.payload(job.payload) } }
+  }
+  return {
+    async setSchedule({ body: { name, ...options }, jobs }) {
+      refuseHidden(options.job.payload, redactor)
+      // That cron and everyMs exclude each other is for the service to say.
+      return { body: shown(await jobs.schedules.set(name, options as unknown as ScheduleOptions)) }
+    },
+    async listSchedules({ query, jobs }) {
+      const { items, ...page } = await jobs.schedules.list(query)
+      return { body: { ...page, items: items.map(shown) } }
+    },
+    async getSchedule({ params: { name }, jobs }) {
+      const schedule = await jobs.schedules.find(name)
+      if (schedule !== undefined) return { body: shown(schedule) }
+      throw new SignalboxError(
+        'not_found',
+        `There is no schedule "${name}": it was never set, or it was removed.`,
+      )
+    },
+    removeSchedule: async ({ params, jobs }) => ({
+      body: { removed: await jobs.schedules.remove(params.name) },
+    }),
+    pauseSchedule: async ({ params, jobs }) => ({ body: shown(await jobs.schedules.pause(params.name)) }),
+    resumeSchedule: async ({ params, jobs }) => ({ body: shown(await jobs.schedules.resume(params.name)) }),
+    async runSchedule({ params, jobs }) {
+      const added = await jobs.schedules.run(params.name)
+      return { status: added.duplicate ? 200 : 201, body: added }
+    },
   }
 }

@@ -1,20 +1,20 @@
 import { includesScope } from '../../../access/index.ts'
-import { SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
 import type * as wire from '../../contract/index.ts'
-import type { Call, Handler } from '../call.ts'
+import type { Call, Handlers } from '../call.ts'
 import { readEventId } from '../streams/watch-feeds.ts'
 
 /** The routes of locks, by their ids. A body is the options of the verb itself. */
-export interface LockHandlers {
-  readonly acquireLock: Handler<typeof wire.acquireLock>
-  readonly releaseLock: Handler<typeof wire.releaseLock>
-  readonly renewLock: Handler<typeof wire.renewLock>
-  readonly leaveLock: Handler<typeof wire.leaveLock>
-  readonly evictLock: Handler<typeof wire.evictLock>
-  readonly listLocks: Handler<typeof wire.listLocks>
-  readonly lockState: Handler<typeof wire.lockState>
-  readonly lockEvents: Handler<typeof wire.lockEvents>
-}
+export type LockHandlers = Handlers<
+  | 'acquireLock'
+  | 'releaseLock'
+  | 'renewLock'
+  | 'leaveLock'
+  | 'evictLock'
+  | 'listLocks'
+  | 'lockState'
+  | 'lockEvents'
+>
 
 /** A busy lock is an expected answer, so it has a status and no problem document. */
 const statuses = { granted: 200, completed: 200, failed: 200, queued: 202, refused: 409 } as const
@@ -35,13 +35,13 @@ export const lockHandlers: LockHandlers = {
   async lockEvents(call) {
     const { query, space, lastEventId } = call
     checkRequester(call)
-    // Before the head is written, while there is still somebody to tell.
+    // Check before the head is written, while an error response is still possible.
     readEventId(lastEventId)
     return { feed: space.locksFeed(query) }
   },
 }
 
-/** Whoever watches as a node keeps its place and sees its token: that is work, not reading. */
+/** A client that watches as a node keeps its position and sees its token: that needs the scope to work, not to read. */
 function checkRequester({
   query,
   principal,
@@ -49,10 +49,7 @@ function checkRequester({
   const { node, requestId, bind } = query
   if (node === undefined) {
     if (requestId === undefined && bind === undefined) return
-    throw new SignalboxError(
-      'invalid_argument',
-      'The query has requestId or bind without node: name the node whose request it is.',
-    )
+    throw invalidArgument('The query has requestId or bind without node: name the node too.')
   }
   if (includesScope(principal.scope, 'work')) return
   throw new SignalboxError(

@@ -1,27 +1,26 @@
 import { SignalboxError } from '../../../core/errors.ts'
 import type { ExplainOptions, Report } from '../../../monitor/index.ts'
-import type * as wire from '../../contract/index.ts'
-import type { Handler } from '../call.ts'
+import type { Handlers } from '../call.ts'
 
 /**
  * The routes of the monitor, by their ids. A body is the options of the verb itself. The monitor checks which form names
  * the subjects.
  */
-export interface MonitorHandlers {
-  readonly reportChanges: Handler<typeof wire.reportChanges>
-  readonly explainSubject: Handler<typeof wire.explainSubject>
-  readonly listDecisions: Handler<typeof wire.listDecisions>
-  readonly listNotifications: Handler<typeof wire.listNotifications>
-  readonly replayNotification: Handler<typeof wire.replayNotification>
-  readonly listSubjects: Handler<typeof wire.listSubjects>
-  readonly subscribe: Handler<typeof wire.subscribe>
-  readonly listSubscriptions: Handler<typeof wire.listSubscriptions>
-  readonly unsubscribe: Handler<typeof wire.unsubscribe>
-  readonly createSilence: Handler<typeof wire.createSilence>
-  readonly listSilences: Handler<typeof wire.listSilences>
-  readonly endSilence: Handler<typeof wire.endSilence>
-  readonly testChannel: Handler<typeof wire.testChannel>
-}
+export type MonitorHandlers = Handlers<
+  | 'reportChanges'
+  | 'explainSubject'
+  | 'listDecisions'
+  | 'listNotifications'
+  | 'replayNotification'
+  | 'listSubjects'
+  | 'subscribe'
+  | 'listSubscriptions'
+  | 'unsubscribe'
+  | 'createSilence'
+  | 'listSilences'
+  | 'endSilence'
+  | 'testChannel'
+>
 
 export const monitorHandlers: MonitorHandlers = {
   reportChanges: async ({ body, space }) => ({ body: await space.monitor.report(body as Report) }),

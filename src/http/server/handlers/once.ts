@@ -1,18 +1,10 @@
-import { SignalboxError } from '../../../core/errors.ts'
-import type * as wire from '../../contract/index.ts'
-import type { Handler } from '../call.ts'
+import { invalidArgument } from '../../../core/errors.ts'
+import type { Handlers } from '../call.ts'
 
 /** The routes of guards, by their ids. A body is the arguments and options of the verb itself. */
-export interface OnceHandlers {
-  readonly claimOnce: Handler<typeof wire.claimOnce>
-  readonly doneOnce: Handler<typeof wire.doneOnce>
-  readonly failOnce: Handler<typeof wire.failOnce>
-  readonly renewOnce: Handler<typeof wire.renewOnce>
-  readonly forgetOnce: Handler<typeof wire.forgetOnce>
-  readonly seenOnce: Handler<typeof wire.seenOnce>
-  readonly onceStats: Handler<typeof wire.onceStats>
-  readonly listGuards: Handler<typeof wire.listGuards>
-}
+export type OnceHandlers = Handlers<
+  'claimOnce' | 'doneOnce' | 'failOnce' | 'renewOnce' | 'forgetOnce' | 'seenOnce' | 'onceStats' | 'listGuards'
+>
 
 export const onceHandlers: OnceHandlers = {
   async claimOnce({ body, space }) {
@@ -21,9 +13,9 @@ export const onceHandlers: OnceHandlers = {
     if (key === undefined && keys !== undefined) {
       const { fingerprint, ...ofMany } = options
       if (fingerprint === undefined) return { body: { items: await space.once.claimMany(keys, ofMany) } }
-      throw new SignalboxError('invalid_argument', 'A fingerprint is of one key; leave it out with keys.')
+      throw invalidArgument('A fingerprint is of one key; leave it out with keys.')
     }
-    throw new SignalboxError('invalid_argument', 'The body must have either key, or keys for many of them.')
+    throw invalidArgument('The body must have either key, or keys for many of them.')
   },
 
   async doneOnce({ body: { key, token, result, ...options }, space }) {

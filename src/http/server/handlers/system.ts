@@ -1,31 +1,20 @@
+import { everyNamespace, type ListedToken, type Token, type Tokens } from '../../../access/index.ts'
 import type { Contention } from '../../../contention/index.ts'
+import type { Duration } from '../../../core/duration.ts'
+import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
+import { show, text } from '../../../core/options.ts'
 import { version } from '../../../core/version.ts'
-import {
-  describeApi,
-  type getContention,
-  type getOverview,
-  type listAudit,
-  livez,
-  type metrics as metricsRoute,
-  openapi,
-  type Route,
-  readyz,
-  routes,
-  type whoAmI,
-} from '../../contract/index.ts'
-import type { Handler } from '../call.ts'
+import { readScaling, readSeries } from '../../../fleet/index.ts'
+import { describeApi, livez, openapi, type Route, readyz, routes } from '../../contract/index.ts'
+import type { Handler, Handlers, Principal } from '../call.ts'
 import type { Health } from '../metrics/health.ts'
-import { metricsType } from '../metrics/metric-series.ts'
+import { metricsType } from '../metrics/metric-registry.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Overviews } from '../metrics/overview.ts'
+import { scalingPartsOf } from '../metrics/scaling-families.ts'
 
 /** Health, metrics and the API's own description, by the ids of their routes. */
-export interface SystemHandlers {
-  readonly livez: Handler<typeof livez>
-  readonly readyz: Handler<typeof readyz>
-  readonly metrics: Handler<typeof metricsRoute>
-  readonly openapi: Handler<typeof openapi>
-}
+export type SystemHandlers = Handlers<'livez' | 'readyz' | 'metrics' | 'openapi'>
 
 export interface SystemParts {
   readonly health: Health
@@ -59,8 +48,8 @@ export function systemHandlers({ health, metrics, url = '/' }: SystemParts): Sys
 }
 
 /**
- * What stands at `/` for whoever takes no HTML: where to go from here. Browsers get the dashboard (assets.ts). It is no
- * part of the API, so it is not in its table.
+ * The answer at `/` for clients that do not accept HTML: links to the rest. Browsers get the dashboard (assets.ts). It is
+ * no part of the API, so it is not in its table.
  */
 export interface Root {
   readonly name: string
@@ -77,7 +66,6 @@ export const rootRoute: Route = {
   module: 'system',
   summary: 'Where to go from here.',
   replies: {},
-  mutates: false,
 }
 
 const root: Root = {
@@ -90,10 +78,7 @@ const root: Root = {
 export const rootHandler: Handler = async () => ({ status: 200, body: root })
 
 /** The routes a dashboard begins with, by their ids. */
-export interface OverviewHandlers {
-  readonly whoAmI: Handler<typeof whoAmI>
-  readonly getOverview: Handler<typeof getOverview>
-}
+export type OverviewHandlers = Handlers<'whoAmI' | 'getOverview'>
 
 export function overviewHandlers(overviews: Overviews): OverviewHandlers {
   return {
@@ -103,9 +88,7 @@ export function overviewHandlers(overviews: Overviews): OverviewHandlers {
 }
 
 /** The routes of the audit, by their ids. */
-export interface AuditHandlers {
-  readonly listAudit: Handler<typeof listAudit>
-}
+export type AuditHandlers = Handlers<'listAudit'>
 
 export const auditHandlers: AuditHandlers = {
   async listAudit({ query, space }) {
@@ -113,10 +96,25 @@ export const auditHandlers: AuditHandlers = {
   },
 }
 
-/** The routes of contention, by their ids. */
-export interface ContentionHandlers {
-  readonly getContention: Handler<typeof getContention>
+/** The routes of series, by their ids. */
+export type SeriesHandlers = Handlers<'getSeries' | 'getScaling'>
+
+export const seriesHandlers: SeriesHandlers = {
+  async getSeries({ query: { step, ...query }, space }) {
+    return { body: await readSeries(space.stores.series, { ...query, step: spanOf(step) }) }
+  },
+  async getScaling({ query: { drain, ...query }, space }) {
+    return { body: await readScaling(scalingPartsOf(space), { ...query, drain: spanOf(drain) }) }
+  },
 }
+
+/** A query has no types: what is digits alone is milliseconds. */
+function spanOf(value: Duration | undefined): Duration | undefined {
+  return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+}
+
+/** The routes of contention, by their ids. */
+export type ContentionHandlers = Handlers<'getContention'>
 
 export function contentionHandlers(contention: Pick<Contention, 'snapshot'>): ContentionHandlers {
   return {
@@ -125,4 +123,83 @@ export function contentionHandlers(contention: Pick<Contention, 'snapshot'>): Co
       return { body: contention.snapshot(everyNamespace ? {} : { namespace }) }
     },
   }
+}
+
+/** The routes that answer with a stream, by their ids. */
+export type EventHandlers = Handlers<'events' | 'jobEvents'>
+
+export const eventHandlers: EventHandlers = {
+  events: async ({ space }) => ({ feed: space.queuesFeed }),
+  jobEvents: async ({ query, space }) => ({ feed: space.hintsFeed(decodeQueues(query?.queues)) }),
+}
+
+/** As many as one claim may ask for. */
+const maxQueues = 100
+
+/** The names in `a,b%2Cc`; without any, the queue that a claim without any asks for. */
+function decodeQueues(list: string | undefined): readonly string[] {
+  if (list === undefined) return ['default']
+  const names = list.split(',')
+  if (names.length > maxQueues) {
+    throw invalidArgument(`queues must name up to ${maxQueues}, not ${names.length}.`)
+  }
+  return [...new Set(names.map((name, nth) => text(`queues[${nth}]`, decodeName(name))))]
+}
+
+function decodeName(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    throw invalidArgument(`queues has a name that is not percent-encoded correctly: ${show(encoded)}.`)
+  }
+}
+
+/** The routes of tokens, by their ids. */
+export type TokenHandlers = Handlers<'listTokens' | 'createToken' | 'revokeToken'>
+
+/**
+ * A token of one namespace sees, creates and revokes the tokens of that namespace only, and does not learn of others. A
+ * token of every namespace, or a local caller, sees all of them.
+ */
+export function tokenHandlers(tokens: Tokens): TokenHandlers {
+  return {
+    async listTokens({ query, principal }) {
+      const page = await tokens.list({
+        limit: query.limit,
+        cursor: query.cursor,
+        namespace: principal.everyNamespace ? undefined : principal.namespace,
+      })
+      return { body: { items: page.items.map(withoutLive), cursor: page.cursor } }
+    },
+
+    async createToken({ body, principal }) {
+      const { name, scope, nodes, namespace = principal.namespace, expiresInMs } = body
+      if (!reaches(principal, namespace)) throw notYours(namespace)
+      return { body: await tokens.create({ name, scope, nodes, namespace, expiresInMs }) }
+    },
+
+    async revokeToken({ params, principal }) {
+      const token = principal.everyNamespace ? undefined : await tokens.find(params.id)
+      // A token never changes its namespace, so what was read holds when it is written.
+      if (!principal.everyNamespace && token?.namespace !== principal.namespace)
+        throw new SignalboxError('not_found', 'There is no such token in this namespace.')
+      return { body: await tokens.revoke(params.id) }
+    },
+  }
+}
+
+function reaches(principal: Principal, namespace: string): boolean {
+  return principal.everyNamespace || namespace === principal.namespace
+}
+
+function notYours(namespace: string): SignalboxError {
+  const whose = namespace === everyNamespace ? 'every namespace' : 'another namespace'
+  return new SignalboxError(
+    'forbidden',
+    `A token of one namespace cannot make one for ${whose}. Leave namespace out, or use a token of every namespace.`,
+  )
+}
+
+function withoutLive({ live: _, ...token }: ListedToken): Token {
+  return token
 }

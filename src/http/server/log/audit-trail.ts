@@ -1,14 +1,55 @@
-import type { AuditAct, AuditTarget } from '../../../audit/index.ts'
+import type { AuditAct, AuditAction, AuditTarget } from '../../../audit/index.ts'
+import { within } from '../../../core/deadline.ts'
 import { SignalboxError } from '../../../core/errors.ts'
+import {
+  addAlerts,
+  bulkJobs,
+  cancelBulkOperation,
+  cancelJob,
+  cancelTask,
+  cordonNode,
+  createSilence,
+  createToken,
+  definePool,
+  drainNode,
+  endSilence,
+  evictLock,
+  forgetOnce,
+  limitQueue,
+  pauseQueue,
+  pauseSchedule,
+  pruneJobs,
+  quietWorker,
+  type Route,
+  removeAlerts,
+  removeJobs,
+  removePool,
+  removeSchedule,
+  replayNotification,
+  resumeQueue,
+  resumeSchedule,
+  resumeWorker,
+  retryDeadJobs,
+  retryJob,
+  revokeToken,
+  runSchedule,
+  type Shape,
+  setSchedule,
+  stopWorker,
+  subscribe,
+  testAlerts,
+  testChannel,
+  unlimitQueue,
+  unsubscribe,
+} from '../../contract/index.ts'
 import type { Answer, Call } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
-import type { OperatorAct } from './operator-acts.ts'
 import { redact } from './redact.ts'
 
 /**
- * Records what operators do, in one place for all routes: after the handler, when it is known what came of it, and before
- * the answer goes out. The audit never stands in the way of the act: an entry that cannot be written, or not in time, is
- * told to whoever watches, and the request is answered as ever.
+ * Records the acts of operators, in one place for all routes: after the handler, when the outcome is known, and before
+ * the answer goes out. The audit never blocks the act: if an entry cannot be written in time, the server logs that and
+ * answers the request as usual.
  */
 export interface AuditTrail {
   /** Does what `handle` does, and records what came of it. */
@@ -68,7 +109,7 @@ function entryOf(act: OperatorAct, call: Call, { reply, ...outcome }: Came): Aud
   }
 }
 
-/** A secret that somebody gave in place of a name or an id is not kept. */
+/** A secret that was given in place of a name or an id is not stored. */
 function tidy(target: ReturnType<OperatorAct['target']>): AuditTarget {
   const kept: Record<string, string | number> = {}
   for (const [key, value] of Object.entries(target)) {
@@ -78,16 +119,168 @@ function tidy(target: ReturnType<OperatorAct['target']>): AuditTarget {
   return kept
 }
 
-/** What is written later than that is written all the same, but nobody waits for it. */
+/** Waits for a write up to the deadline. A later write still happens, but the request does not wait for it. */
 async function inTime(write: () => Promise<void>, deadlineMs: number): Promise<void> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
+  return within(deadlineMs, write(), () => {
     const message = `The store took more than ${deadlineMs} ms to write an entry of the audit.`
-    late.reject(new SignalboxError('store_unavailable', message))
-  }, deadlineMs)
-  try {
-    await Promise.race([write(), late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
+    throw new SignalboxError('store_unavailable', message)
+  })
+}
+
+/**
+ * Which routes are acts of operators, their names in the audit, and their targets. Adding, claiming, acknowledging and
+ * locking are the fleet's work, and are not in here. A target names; it never holds payloads.
+ */
+export interface OperatorAct {
+  readonly action: AuditAction
+  /** What it was done to, from what was asked and, where it was done, from the reply. */
+  target(asked: Asked): LooseTarget
+  /** False for a request that changes nothing, such as a dry run: the audit does not record it. @default always true */
+  isDeed?(body: unknown): boolean
+}
+
+interface Asked<S extends Shape = Shape> {
+  readonly params: S['params']
+  readonly body: S['body']
+  /** Undefined unless it was done. */
+  readonly reply: S['reply'] | undefined
+}
+
+/** What is undefined or null is left out. */
+type LooseTarget = Readonly<Record<string, string | number | null | undefined>>
+
+/** By the route's id. */
+export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
+  act(evictLock, 'lock.evict', ({ body: { operation, resource, node, requestId } }) => ({
+    operation,
+    resource,
+    node,
+    requestId,
+  })),
+  act(pauseQueue, 'queue.pause', ({ params }) => ({ queue: params.name })),
+  act(resumeQueue, 'queue.resume', ({ params }) => ({ queue: params.name })),
+  act(limitQueue, 'queue.limit', ({ params, body }) => ({
+    queue: params.name,
+    limits: JSON.stringify(body),
+  })),
+  act(unlimitQueue, 'queue.unlimit', ({ params }) => ({ queue: params.name })),
+  act(cancelJob, 'job.cancel', ({ params }) => ({ jobId: params.id })),
+  act(retryJob, 'job.retry', ({ params }) => ({ jobId: params.id })),
+  act(retryDeadJobs, 'jobs.retryDead', ({ body: { queue, kind, limit }, reply }) => ({
+    queue,
+    kind,
+    limit,
+    retried: reply?.retried,
+  })),
+  act(pruneJobs, 'jobs.prune', ({ body, reply }) => ({
+    olderThanMs: body.olderThanMs,
+    pruned: reply?.pruned,
+  })),
+  act(
+    bulkJobs,
+    'jobs.bulk',
+    ({ body: { action, search, limit }, reply }) => ({
+      operationId: reply !== undefined && 'id' in reply ? reply.id : undefined,
+      action,
+      search: search?.slice(0, maxMatchChars),
+      limit,
+    }),
+    ({ dryRun }) => dryRun !== true,
+  ),
+  act(cancelBulkOperation, 'jobs.cancelBulk', ({ params, reply }) => ({
+    operationId: params.id,
+    done: reply?.done,
+  })),
+  act(removeJobs, 'jobs.remove', ({ body, reply }) => ({
+    count: body.ids.length,
+    jobId: body.ids.length === 1 ? body.ids[0] : undefined,
+    removed: reply?.removed.length,
+  })),
+  act(quietWorker, 'worker.quiet', ({ params }) => ({ worker: params.id })),
+  act(resumeWorker, 'worker.resume', ({ params }) => ({ worker: params.id })),
+  act(stopWorker, 'worker.stop', ({ params, body }) => ({ worker: params.id, graceMs: body?.graceMs })),
+  act(setSchedule, 'schedule.set', ({ body }) => ({
+    schedule: body.name,
+    cron: body.cron,
+    timeZone: body.timeZone,
+    everyMs: body.everyMs,
+    kind: body.job.kind,
+  })),
+  act(removeSchedule, 'schedule.remove', ({ params }) => ({ schedule: params.name })),
+  act(pauseSchedule, 'schedule.pause', ({ params }) => ({ schedule: params.name })),
+  act(resumeSchedule, 'schedule.resume', ({ params }) => ({ schedule: params.name })),
+  act(runSchedule, 'schedule.run', ({ params, reply }) => ({ schedule: params.name, jobId: reply?.id })),
+  act(createToken, 'token.create', ({ body, reply }) => ({
+    tokenId: reply?.id,
+    name: body.name,
+    scope: body.scope,
+    nodes: body.nodes && shortly(body.nodes.join(', ')),
+    namespace: reply?.namespace ?? body.namespace,
+    expiresInMs: body.expiresInMs,
+  })),
+  act(revokeToken, 'token.revoke', ({ params, reply }) => ({
+    tokenId: params.id,
+    name: reply?.name,
+    namespace: reply?.namespace,
+  })),
+  act(forgetOnce, 'guard.forget', ({ body: { key, space } }) => ({ key, space })),
+  act(subscribe, 'monitor.subscribe', ({ body, reply }) => ({
+    subscriptionId: reply?.id,
+    name: body.name,
+    channel: channelType(body.channel),
+  })),
+  act(unsubscribe, 'monitor.unsubscribe', ({ params }) => ({ subscriptionId: params.id })),
+  act(createSilence, 'monitor.silence', ({ body: { match, forMs, startsAt }, reply }) => ({
+    silenceId: reply?.id,
+    match: match && JSON.stringify(match).slice(0, maxMatchChars),
+    forMs,
+    startsAt,
+  })),
+  act(endSilence, 'monitor.unsilence', ({ params }) => ({ silenceId: params.id })),
+  act(replayNotification, 'monitor.replay', ({ params }) => ({ notificationId: params.id })),
+  act(cancelTask, 'task.cancel', ({ params }) => ({ taskId: params.id })),
+  act(drainNode, 'node.drain', ({ params, body: { on = true, deadlineMs } }) => ({
+    nodeId: params.id,
+    on: on ? 'on' : 'off',
+    deadlineMs,
+  })),
+  act(cordonNode, 'node.cordon', ({ params, body: { service, on = true } }) => ({
+    nodeId: params.id,
+    service,
+    on: on ? 'on' : 'off',
+  })),
+  act(definePool, 'pool.define', ({ body }) => ({ pool: body.name })),
+  act(removePool, 'pool.remove', ({ params }) => ({ pool: params.name })),
+  act(addAlerts, 'alerts.add', ({ body, reply }) => ({
+    subscriptionId: reply?.id,
+    name: body.name,
+    rule: body.rule,
+    channel: channelType(body.channel),
+  })),
+  act(removeAlerts, 'alerts.remove', ({ params }) => ({ subscriptionId: params.id })),
+  act(testAlerts, 'alerts.test', () => ({})),
+  act(testChannel, 'monitor.test', ({ body }) => ({ channel: channelType(body.channel) })),
+])
+
+/** A match may list a thousand names; the beginning tells what it was about. */
+const maxMatchChars = 500
+
+/** The word for its kind. All else of a channel may be secret, its address included. */
+function channelType({ type }: { readonly type?: unknown }): string | undefined {
+  return typeof type === 'string' && /^[a-z]{1,32}$/.test(type) ? type : undefined
+}
+
+function act<S extends Shape>(
+  { id }: Route<S>,
+  action: AuditAction,
+  target: (asked: Asked<S>) => LooseTarget,
+  isDeed?: (body: S['body']) => boolean,
+): [string, OperatorAct] {
+  // The table holds routes of all shapes; each is only ever given what was read for it.
+  return [id, { action, target, ...(isDeed && { isDeed }) } as OperatorAct]
+}
+
+/** An entry holds about one line; a hundred names may be longer. */
+function shortly(line: string): string {
+  return line.length > 1_000 ? `${line.slice(0, 999).toWellFormed()}…` : line
 }

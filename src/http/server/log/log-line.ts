@@ -1,3 +1,4 @@
+import type { SlowWaits } from '../../../contention/index.ts'
 import { hidden, isSecretName, quote, redact } from './redact.ts'
 
 /**
@@ -11,7 +12,7 @@ export type LogLevel = (typeof logLevels)[number]
 /** Facts of an event. Texts are cut at 4,000 characters. */
 export type LogFields = Readonly<Record<string, unknown>>
 
-/** What is written about a request. */
+/** The log line of a request. */
 export interface RequestLine {
   readonly requestId: string
   readonly method: string
@@ -21,7 +22,7 @@ export interface RequestLine {
   readonly path: string
   readonly status: number
   readonly ms: number
-  /** The token's id; undefined when nobody was recognised. */
+  /** The token's id; undefined when no caller was recognised. */
   readonly principal: string | undefined
   /** The client's address, behind a trusted proxy the one that the proxy names; '' when it is not known. */
   readonly address?: string | undefined
@@ -147,4 +148,19 @@ function now(): string {
     lastTime = new Date(ms).toISOString()
   }
   return lastTime
+}
+
+const maxHolders = 5
+
+/** The slow waits of one kind in one interval as a log line: a sentence for people, the figures for programs. */
+export function slowWaitsLine(waits: SlowWaits): LogFields {
+  const { kind, count, aboveMs, withinMs, longestMs, holders } = waits
+  const many = `${count} ${count === 1 ? 'wait' : 'waits'} of ${kind} above ${aboveMs} ms`
+  const mostly = holders[0] === undefined ? '' : `, mostly behind ${holders[0].holder}`
+  const longest = `${(longestMs / 1_000).toFixed(1)} s`
+  return {
+    message: `${many} in the last ${Math.round(withinMs / 1_000)} s, longest ${longest}${mostly}`,
+    ...waits,
+    holders: holders.slice(0, maxHolders),
+  }
 }

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { Writable } from 'node:stream'
 import * as fc from 'fast-check'
 import { test } from 'vitest'
+import { createContention } from '../../../contention/index.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { createLog, type LogOptions, requestIdOf } from './log.ts'
-import type { RequestLine } from './log-line.ts'
+import { type RequestLine, slowWaitsLine } from './log-line.ts'
 import { redact } from './redact.ts'
 
 /** A log whose lines a test can read. */
@@ -49,7 +50,7 @@ test('a request is one line with who, what, how it ended and how long it took', 
   assert.deepEqual([second!.route, second!.principal, 'bytes' in second!], [null, null, false])
 })
 
-test('the level decides what is written', async () => {
+test('the level decides which events are logged', async () => {
   for (const [level, expected] of [
     ['debug', ['a', 'b', 'request', 'c', 'd']],
     ['info', ['b', 'request', 'c', 'd']],
@@ -148,7 +149,7 @@ test('no secret reaches a line, in a message, a field, a path or a name', async 
     assert.ok(!text().includes(trace), `${trace} is not in the log`)
 })
 
-test('whatever is logged, one event is one inert line of JSON', () => {
+test('each logged event is one inert line of JSON', () => {
   const treacherous = /[\p{Cc}\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/u
   const nasty = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 60 }),
@@ -213,7 +214,7 @@ test('an id that came with a request is kept when it is harmless, else made anew
   assert.notEqual(requestIdOf(undefined), requestIdOf(undefined))
 })
 
-test('while nobody reads, lines are dropped and counted, and memory does not grow', async () => {
+test('without a reader, lines are dropped and counted, and memory does not grow', async () => {
   const held: (() => void)[] = []
   let text = ''
   const destination = {
@@ -248,7 +249,7 @@ test('while nobody reads, lines are dropped and counted, and memory does not gro
   )
 })
 
-test('a destination that fails, throws or has gone harms nobody', async () => {
+test('a destination that fails, throws or has gone does not disturb the server', async () => {
   const failing = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) })
   const throwing = {
     write() {
@@ -309,4 +310,26 @@ test('no text takes long to look through', () => {
     }
     assert.ok(bestMs < 100, `${unit}: ${bestMs} ms`)
   }
+})
+
+test('many slow waits of a kind are one line of the log, with their number, the longest and its cause', () => {
+  const contention = createContention()
+  const lines: unknown[] = []
+  contention.events.on('slow', (waits) => lines.push(slowWaitsLine(waits).message))
+  const [claim, rebuild] = [
+    contention.kind('claim', { lane: 'registry' }),
+    contention.kind('rebuild', { lane: 'registry' }),
+  ]
+  contention.turn(rebuild, 0, 0, 1_200)
+  for (let wait = 0; wait < 12; wait++) contention.turn(claim, 0, 600 + 50 * wait, 600 + 50 * wait)
+  // As long as a healthy machine takes, and one that is busy with other things.
+  for (const ms of [20, 100, 330, 500]) contention.turn(claim, 2_000, 2_000 + ms, 2_000 + ms)
+  contention.turn(contention.kind('timer'), 0, 400, 400)
+  contention.snapshot()
+  assert.deepEqual(lines, [])
+  contention.turn(claim, 60_000, 60_700, 60_700)
+  contention.snapshot()
+  assert.deepEqual(lines, [
+    '12 waits of claim above 500 ms in the last 60 s, longest 1.1 s, mostly behind rebuild',
+  ])
 })

@@ -13,7 +13,7 @@ export interface Refusals {
   close(): void
 }
 
-/** Every reason. docs/server.md says what each means. */
+/** Every reason. docs/observability.md says what each means. */
 export const refusalReasons = [
   'tls_handshake',
   'parse_error',

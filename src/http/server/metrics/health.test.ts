@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { SignalboxError } from '../../../core/errors.ts'
 import { createFakeClock } from '../../../core/fake-clock.ts'
+import { createNotifier } from '../../../core/notifier.ts'
 import { version } from '../../../core/version.ts'
-import { createHealth, type HealthParts } from './health.ts'
+import { type ClockJump, createClockWatch, createHealth, type HealthParts } from './health.ts'
 
 /** A store whose answers a test decides, one at a time. */
 function stage(parts: Partial<HealthParts> = {}) {
@@ -162,7 +163,7 @@ test('a loop that stands still and a server that drains are unready, by name, an
   assert.equal(asked.length, 1)
 })
 
-test('a change of the answer is told once', async () => {
+test('a change of the answer is reported once', async () => {
   let draining = false
   const told: string[] = []
   const { asked, health } = stage({
@@ -178,4 +179,54 @@ test('a change of the answer is told once', async () => {
   draining = false
   await health.ready()
   assert.deepEqual(told, ['unready', 'ready'])
+})
+
+test('a jump of the store’s clock is reported, with its direction; a steady clock is not', async () => {
+  let offMs = 0
+  let looks = 0
+  const looked = createNotifier()
+  const jumps: ClockJump[] = []
+  const { loop, jump } = createClockWatch({
+    async now() {
+      if (++looks % 3 === 0) looked.wake()
+      return performance.now() + offMs
+    },
+    onJump: (found) => jumps.push(found),
+    lookMs: 5,
+  })
+  try {
+    await looked.wait({ timeoutMs: 5_000 })
+    assert.deepEqual([jumps, jump()], [[], undefined])
+    for (const byMs of [3_600_000, -3_600_000]) {
+      offMs += byMs
+      await looked.wait({ timeoutMs: 5_000 })
+      await looked.wait({ timeoutMs: 5_000 })
+      assert.ok(Math.abs(jump()!.byMs - byMs) < 2_000, `${jump()!.byMs}`)
+    }
+    assert.equal(jumps.length, 2)
+  } finally {
+    await loop.stop()
+  }
+})
+
+test('a store that does not answer is reported, and checked again', async () => {
+  const told: string[] = []
+  const again = createNotifier()
+  let looks = 0
+  const { loop } = createClockWatch({
+    async now() {
+      if (++looks === 1) throw new Error('away')
+      again.wake()
+      return performance.now()
+    },
+    onJump: () => assert.fail('no clock was set'),
+    onTrouble: (name, trouble) => told.push(`${name} ${trouble}`),
+    lookMs: 5,
+  })
+  try {
+    assert.equal(await again.wait({ timeoutMs: 10_000 }), 'woken')
+    assert.equal(told[0], 'server.clock failed')
+  } finally {
+    await loop.stop()
+  }
 })

@@ -1,13 +1,13 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { type ErrorCode, errorCodes, isSignalboxError } from '../../../core/errors.ts'
-import type { Loop } from '../../../core/loop.ts'
+import { createLoop, type Loop, type LoopEvents } from '../../../core/loop.ts'
 import { version } from '../../../core/version.ts'
 import type { Health as Alive, Readiness } from '../../contract/index.ts'
 import type { SchemaStatus, Served } from '../call.ts'
 
 /**
- * Whether this server takes work, told truthfully: the store answers, its schema is ours, every loop moves, and nobody
- * is shutting it down. Probes ask often and from several places, so the store is asked once for all of them.
+ * Whether this server takes work: the store answers, its schema fits, every loop moves, and the server is not shutting
+ * down. Probes ask often and from several places, so one ping of the store serves all of them.
  *
  *     ask ──▶ verdict of the last second? ──yes──▶ that
  *              └─no─▶ one ping under way, at most 2 s ──▶ verdict
@@ -15,7 +15,7 @@ import type { SchemaStatus, Served } from '../call.ts'
  * A ping that hangs is given up: the verdict is `timeout`, and 5 s after it began the next may try, since a connection
  * that died silently answers no more. Nothing else is kept, so a store that is back is found within seconds.
  *
- * Errors of a store may hold addresses and names. Only the code and what it means are told.
+ * Errors of a store may hold addresses and names. Only the code and its meaning are shown.
  */
 export interface Health {
   /** The process is alive, whatever else is wrong. */
@@ -79,7 +79,11 @@ function loopChecks(loops: Iterable<Pick<Loop, 'name' | 'healthy'>>): readonly C
   return Array.from(loops, ({ name, healthy }) =>
     healthy
       ? { name: `loop:${name}`, ok: true }
-      : { name: `loop:${name}`, ok: false, detail: 'It has stopped, stands still, or only fails.' },
+      : {
+          name: `loop:${name}`,
+          ok: false,
+          detail: 'The loop has stopped, is stuck, or fails at every step.',
+        },
   )
 }
 
@@ -162,4 +166,68 @@ function withDeadline(asked: Promise<Verdict>, timeoutMs: number, clock: Clock):
       resolve(verdict)
     })
   })
+}
+
+/**
+ * Leases, due times and windows use the store's clock. If that clock is set while the store works, leases end early or
+ * late. Tokens keep this safe, but an operator should know. Each check compares the store's clock with this process's
+ * monotonic clock.
+ */
+export interface ClockWatch {
+  readonly loop: Loop
+  /** The last jump, for an hour. */
+  jump(): ClockJump | undefined
+}
+
+export interface ClockJump {
+  /** By this machine's clock. */
+  readonly at: number
+  /** Forward when above zero. */
+  readonly byMs: number
+}
+
+export interface ClockWatchParts {
+  /** The store's time. */
+  now(): Promise<number>
+  readonly onJump: (jump: ClockJump) => void
+  /** Learns of the loop's own trouble. Must not throw. */
+  readonly onTrouble?: ((loop: string, trouble: keyof LoopEvents, event: object) => void) | undefined
+  /** @default 10_000 */
+  readonly lookMs?: number | undefined
+}
+
+/** Less is what a slow answer or a clock that is being slewed comes to. */
+const leastMs = 2_000
+const keepMs = 3_600_000
+
+export function createClockWatch({ now, onJump, onTrouble, lookMs = 10_000 }: ClockWatchParts): ClockWatch {
+  let last: { readonly store: number; readonly own: number; readonly sureToMs: number } | undefined
+  let found: { readonly jump: ClockJump; readonly own: number } | undefined
+
+  const loop = createLoop({
+    name: 'server.clock',
+    idleMs: lookMs,
+    async step(): Promise<'idle'> {
+      const askedAt = performance.now()
+      const store = await now()
+      const answeredAt = performance.now()
+      // The store read its clock somewhere between the two.
+      const look = { store, own: (askedAt + answeredAt) / 2, sureToMs: (answeredAt - askedAt) / 2 }
+      if (last !== undefined) {
+        const byMs = Math.round(look.store - last.store - (look.own - last.own))
+        if (Math.abs(byMs) > leastMs + look.sureToMs + last.sureToMs) {
+          found = { jump: { at: Date.now(), byMs }, own: look.own }
+          onJump(found.jump)
+        }
+      }
+      last = look
+      return 'idle'
+    },
+  })
+  for (const trouble of ['failed', 'stalled', 'recovered'] as const)
+    loop.events.on(trouble, (event) => onTrouble?.(loop.name, trouble, event))
+  return {
+    loop,
+    jump: () => (found !== undefined && performance.now() - found.own < keepMs ? found.jump : undefined),
+  }
 }

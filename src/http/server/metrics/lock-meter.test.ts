@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
+import { Registry } from 'prom-client'
 import { test } from 'vitest'
 import { createFakeClock } from '../../../core/fake-clock.ts'
 import { locksDefaults, resolveLocksOptions } from '../../../locks/index.ts'
 import { createMemoryLocks } from '../../../storage/memory/locks.ts'
 import { createLockMeter, lockMeterLimits } from './lock-meter.ts'
-import type { Family, Value } from './metric-series.ts'
+import { type Family, type Value, viewOf } from './metric-registry.ts'
 
 const times = resolveLocksOptions({})
 const key = { operation: 'pull', resource: 'app:1' }
@@ -12,7 +13,9 @@ const named = (node: string) => ({ node, requestId: `of ${node}` })
 
 function stage() {
   const clock = createFakeClock(1_000_000)
-  const meter = createLockMeter(clock)
+  const registry = new Registry()
+  const meter = createLockMeter(registry, clock)
+  const families = async () => (await registry.getMetricsAsJSON()) as unknown as Family[]
   const memory = createMemoryLocks(() => clock.now())
   const store = meter.store('shop', memory)
   const ask = (node: string, more: { ttlMs?: number; want?: 'turn' | 'result'; wait?: boolean } = {}) => ({
@@ -21,7 +24,7 @@ function stage() {
   })
   return {
     clock,
-    meter,
+    registry,
     memory,
     store,
     acquire: async (node: string, more?: Parameters<typeof ask>[1], line = key) =>
@@ -30,10 +33,10 @@ function stage() {
       const end = { outcome, value: null, terminal: false }
       return store.release(key, { ...named(node), token }, end, times)
     },
-    waits: (outcome: string) => timesOf(meter.families(undefined), 'wait', outcome),
-    holds: (outcome: string) => timesOf(meter.families(undefined), 'hold', outcome),
-    waiters: () => countOf(meter.families(undefined), 'signalbox_lock_waiters'),
-    expired: () => countOf(meter.families(undefined), 'signalbox_lock_expired_total'),
+    waits: async (outcome: string) => timesOf(await families(), 'wait', outcome),
+    holds: async (outcome: string) => timesOf(await families(), 'hold', outcome),
+    waiters: async () => countOf(await families(), 'signalbox_lock_waiters'),
+    expired: async () => countOf(await families(), 'signalbox_lock_expired_total'),
   }
 }
 
@@ -67,56 +70,56 @@ test('a free lock is a wait of nothing, and held until it is released', async ()
   granted(await acquire('a'))
   clock.advance(2_000)
   await release('a', token)
-  assert.deepEqual(waits('granted'), [1, 0])
-  assert.deepEqual(holds('success'), [1, 4])
+  assert.deepEqual(await waits('granted'), [1, 0])
+  assert.deepEqual(await holds('success'), [1, 4])
   await release('a', token)
-  assert.deepEqual(holds('success'), [1, 4], 'a release that came too late counts for nothing')
+  assert.deepEqual(await holds('success'), [1, 4], 'a release that came too late counts for nothing')
 })
 
-test('who waits is counted until its wait is over, by how that ended', async () => {
+test('a waiter is counted until its wait is over, by its outcome', async () => {
   const { clock, store, acquire, release, waits, holds, waiters } = stage()
   const first = granted(await acquire('a'))
   for (const node of ['b', 'c', 'd', 'e']) await acquire(node)
   await acquire('b')
-  assert.equal(waiters(), 4)
+  assert.equal(await waiters(), 4)
   await store.leave(key, named('d'), times)
   await store.evict(key, named('e'), times)
-  assert.equal(waiters(), 2)
+  assert.equal(await waiters(), 2)
   clock.advance(3_000)
   await release('a', first, 'failure')
-  assert.deepEqual(holds('failure'), [1, 3])
-  assert.equal(waiters(), 1, 'b is next, and known to be so before it looks')
+  assert.deepEqual(await holds('failure'), [1, 3])
+  assert.equal(await waiters(), 1, 'b is next, and known to be so before it looks')
   clock.advance(1_000)
   const second = granted(await acquire('b'))
-  assert.deepEqual(waits('granted'), [2, 3])
+  assert.deepEqual(await waits('granted'), [2, 3])
   await release('b', second)
-  assert.deepEqual(holds('success'), [1, 1])
+  assert.deepEqual(await holds('success'), [1, 1])
   assert.equal((await acquire('c')).status, 'ended')
   assert.deepEqual(
-    [waits('completed'), waits('gone')],
+    [await waits('completed'), await waits('gone')],
     [
       [1, 4],
       [2, 0],
     ],
   )
-  assert.equal(waiters(), 0)
+  assert.equal(await waiters(), 0)
 })
 
-test('a lease that runs out is counted once, whoever finds it', async () => {
+test('an expired lease is counted once, whichever call finds it', async () => {
   const { clock, store, acquire, expired, holds, waits } = stage()
   granted(await acquire('a', { ttlMs: 1_000 }))
-  assert.equal(expired(), 0)
+  assert.equal(await expired(), 0)
   clock.advance(1_500)
   await store.sweep(10, times)
-  assert.deepEqual([expired(), holds('lost')], [1, [1, 1.5]])
+  assert.deepEqual([await expired(), await holds('lost')], [1, [1, 1.5]])
   granted(await acquire('b', { ttlMs: 1_000 }))
   clock.advance(1_000)
   granted(await acquire('c'))
-  assert.equal(expired(), 2, 'by the next who asks')
+  assert.equal(await expired(), 2, 'by the next request')
   await store.sweep(10, times)
-  assert.deepEqual([expired(), holds('lost'), waits('granted')], [2, [2, 2.5], [3, 0]])
+  assert.deepEqual([await expired(), await holds('lost'), await waits('granted')], [2, [2, 2.5], [3, 0]])
   await store.evict(key, named('c'), times)
-  assert.deepEqual([expired(), holds('lost')], [2, [3, 2.5]], 'an operator is no lease')
+  assert.deepEqual([await expired(), await holds('lost')], [2, [3, 2.5]], 'an operator is no lease')
 })
 
 test('a lease that a step on another operation finds is counted for its own', async () => {
@@ -126,47 +129,52 @@ test('a lease that a step on another operation finds is counted for its own', as
   await store.acquire(key, { ...ask, ...named('a'), ttlMs: 1_000 }, excluding)
   clock.advance(1_000)
   await store.acquire({ ...key, operation: 'delete' }, { ...ask, ...named('b'), ttlMs: 1_000 }, excluding)
-  assert.deepEqual([expired(), holds('lost')], [1, [1, 1]])
+  assert.deepEqual([await expired(), await holds('lost')], [1, [1, 1]])
 })
 
-test('one whose lease ran out and who has it again has had two turns', async () => {
+test('a holder whose lease ran out and who gets it again has had two turns', async () => {
   const { clock, acquire, expired, holds } = stage()
   granted(await acquire('a', { ttlMs: 1_000 }))
   clock.advance(1_000)
   granted(await acquire('a'))
-  assert.deepEqual([expired(), holds('lost')], [1, [1, 1]])
+  assert.deepEqual([await expired(), await holds('lost')], [1, [1, 1]])
 })
 
-test('one who waits and is not heard of any more is gone after the lease of its place', async () => {
+test('a waiter that disappears is gone after the lease of its position', async () => {
   const { clock, store, acquire, waiters, waits } = stage()
   await acquire('a', { ttlMs: 3_600_000 })
   for (const node of ['b', 'c']) await acquire(node)
   clock.advance(locksDefaults.waiterLeaseMs / 2)
   await store.keep(key, named('c'), { isStreamed: true }, times)
   clock.advance(locksDefaults.waiterLeaseMs / 2)
-  assert.deepEqual([waiters(), waits('gone')], [1, [1, 0]])
+  assert.deepEqual([await waiters(), await waits('gone')], [1, [1, 0]])
   clock.advance(locksDefaults.waiterLeaseMs)
-  assert.deepEqual([waiters(), waits('gone')], [0, [2, locksDefaults.waiterLeaseMs / 2_000]])
+  assert.deepEqual([await waiters(), await waits('gone')], [0, [2, locksDefaults.waiterLeaseMs / 2_000]])
 })
 
-test('what is granted to one who waits elsewhere begins no turn here', async () => {
+test('a grant to a requester that waits elsewhere begins no turn here', async () => {
   const { memory, acquire, release, holds, waits } = stage()
   const token = granted(await acquire('a'))
   const elsewhere = { ...named('b'), wait: true, want: 'turn', ttlMs: 30_000, deadlineMs: null } as const
   await memory.acquire(key, { ...elsewhere, isStreamed: false }, times)
   assert.deepEqual((await release('a', token)).released, { next: named('b') })
-  assert.deepEqual([holds('success'), holds('lost'), waits('granted')], [[1, 0], undefined, [1, 0]])
+  assert.deepEqual(
+    [await holds('success'), await holds('lost'), await waits('granted')],
+    [[1, 0], undefined, [1, 0]],
+  )
 })
 
 test('there are never more operations than can be shown, and a namespace sees its own', async () => {
-  const { meter, acquire } = stage()
+  const { registry, acquire } = stage()
+  const familiesOf = async (namespace: string) =>
+    (await (await viewOf(registry, namespace)).getMetricsAsJSON()) as unknown as Family[]
   for (let at = 0; at < lockMeterLimits.operations + 5; at++)
     await acquire('a', {}, { operation: `op${at}`, resource: 'r' })
-  const shown = linesOf(meter.families('shop'), 'signalbox_lock_waiters')
+  const shown = linesOf(await familiesOf('shop'), 'signalbox_lock_waiters')
   assert.equal(shown.length, lockMeterLimits.operations)
-  const all = linesOf(meter.families(undefined), 'signalbox_lock_waiters')
+  const all = linesOf((await registry.getMetricsAsJSON()) as unknown as Family[], 'signalbox_lock_waiters')
   assert.deepEqual(all.at(-1)!.labels, { namespace: 'other', operation: 'other' })
-  assert.deepEqual(linesOf(meter.families('else'), 'signalbox_lock_waiters'), [])
+  assert.deepEqual(linesOf(await familiesOf('else'), 'signalbox_lock_waiters'), [])
   const labels = new Set(all.flatMap((line) => Object.keys(line.labels)))
   assert.deepEqual([...labels], ['namespace', 'operation'])
 })

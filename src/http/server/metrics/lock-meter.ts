@@ -1,51 +1,40 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Clock } from '../../../core/clock.ts'
 import { setNewest } from '../../../core/newest-entries.ts'
 import type { LockKey, LockStore } from '../../../locks/index.ts'
-import { createCappedLines } from './capped-series.ts'
-import {
-  createHistogramCell,
-  type Family,
-  type HistogramCell,
-  type Labels,
-  type Value,
-  workBounds,
-} from './metric-series.ts'
+import { CappedSeries, workBounds } from './metric-registry.ts'
 
 /**
- * Counts the locks that are taken through this server, from what the store answers anyway: how long they were waited
- * for, how long they were held, who waits now, and whose lease ran out. A release names no beginning, so who waits and
- * who holds is remembered until that is over; what began elsewhere has no times here. Nothing is asked of the store.
+ * Counts the locks that are taken through this server, from the answers of the store: waits, holds, waiters and leases that
+ * ended. A release does not name its beginning, so the meter remembers each waiter and holder until the end. What began at
+ * another server has no times here. The meter asks the store nothing.
  *
  *     acquire ──▶ queued ──▶ granted (a wait ends, a hold begins) ──▶ released, lost (the hold ends)
  *                   └──────▶ completed, failed, gone
  *
- * People choose the names of operations, and a metric must not grow with them: up to 100 operations have series of their
- * own, the rest share those of `other`. Resources and nodes are never shown.
+ * People choose the names of operations, and a metric must not grow with them. Up to 100 operations have their own series,
+ * all others share those of `other`. Resources and nodes are never shown.
  */
 export interface LockMeter {
-  /** The same store, counted. What it answers is not touched. */
+  /** The same store, counted. Its answers do not change. */
   store(namespace: string, store: LockStore): LockStore
-  /** What was counted, of one namespace or of all. */
-  families(namespace: string | undefined): readonly Family[]
 }
 
-/** How much a meter remembers, at half a kilobyte each; beyond it the oldest are forgotten. */
+/** How much a meter remembers, at half a kilobyte each. Beyond that it forgets the oldest. */
 export const lockMeterLimits: {
   readonly operations: number
   readonly waiting: number
   readonly held: number
 } = { operations: 100, waiting: 50_000, held: 50_000 }
 
-/** `gone`: it left, was evicted, or its deadline or lease was over. */
-const waitEnds = ['granted', 'completed', 'failed', 'gone'] as const
-type WaitEnd = (typeof waitEnds)[number]
-/** `lost`: its lease ran out, it was evicted, or it was never taken up. */
-const holdEnds = ['success', 'failure', 'lost'] as const
-type HoldEnd = (typeof holdEnds)[number]
+/** `gone`: the waiter left, was evicted, or its deadline or lease was over. */
+type WaitEnd = 'granted' | 'completed' | 'failed' | 'gone'
+/** `lost`: the lease ended, the holder was evicted, or the turn was never taken up. */
+type HoldEnd = 'success' | 'failure' | 'lost'
 
-type Step = Pick<Awaited<ReturnType<LockStore['acquire']>>, 'told' | 'elsewhere'>
-type Told = Step['told']
-type Requester = Told['requesters'][number]
+type Step = Pick<Awaited<ReturnType<LockStore['acquire']>>, 'notified' | 'elsewhere'>
+type Notified = Step['notified']
+type Requester = Notified['requesters'][number]
 type Standing = Awaited<ReturnType<LockStore['keep']>>['standing']
 type OutcomeKind = Extract<Standing, { readonly status: 'ended' }>['kind']
 
@@ -57,18 +46,18 @@ const waitEndOf: Readonly<Record<OutcomeKind, WaitEnd>> = {
   lost: 'gone',
 }
 
-/** Of one operation. Times have a cell for each end that there was. */
+/** The counters of one operation. */
 interface Cells {
-  readonly waits: Partial<Record<WaitEnd, HistogramCell>>
-  readonly holds: Partial<Record<HoldEnd, HistogramCell>>
-  waiterCount: number
-  expiredCount: number
+  waited(end: WaitEnd, ms: number): void
+  held(end: HoldEnd, ms: number): void
+  readonly waiters: Gauge.Internal<string>
+  readonly expired: Counter.Internal
 }
 
 interface Waiting {
   readonly cells: Cells
   readonly since: number
-  /** When it was last heard of, and when its place is lost if it is not heard of again. */
+  /** When it last asked, and when it loses its position unless it asks again. */
   seenAt: number
   goneAt: number
 }
@@ -83,13 +72,58 @@ interface WaitQueue extends LockKey {
   readonly namespace: string
 }
 
-export function createLockMeter(clock: Clock): LockMeter {
-  const operations = createCappedLines<Cells>({
-    labelNames: ['namespace', 'operation'],
-    limit: lockMeterLimits.operations,
-    create: () => ({ waits: {}, holds: {}, waiterCount: 0, expiredCount: 0 }),
+export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
+  const registers = [registry]
+  const labelNames = ['namespace', 'operation']
+  const waitSeconds = new Histogram({
+    name: 'signalbox_lock_wait_seconds',
+    help: 'From asking for a lock to the end of the wait, both through this server, by outcome; 0 where it was free.',
+    labelNames: [...labelNames, 'outcome'],
+    buckets: workBounds,
+    registers,
+    collect: forgetGone,
   })
-  /** Who was not heard of for the longest first: all of them have the same time to be heard of again. */
+  const holdSeconds = new Histogram({
+    name: 'signalbox_lock_hold_seconds',
+    help: 'From a grant to its end, both through this server, by outcome.',
+    labelNames: [...labelNames, 'outcome'],
+    buckets: workBounds,
+    registers,
+  })
+  const waiters = new Gauge({
+    name: 'signalbox_lock_waiters',
+    help: 'Waiters that asked this server lately.',
+    labelNames,
+    registers,
+  })
+  const expired = new Counter({
+    name: 'signalbox_lock_expired_total',
+    help: 'Turns that ended because their lease ended. One server finds and counts each.',
+    labelNames,
+    registers,
+  })
+  const operations = new CappedSeries<Cells>({
+    labelNames,
+    limit: lockMeterLimits.operations,
+    create(labels) {
+      waiters.set(labels, 0)
+      expired.inc(labels, 0)
+      return {
+        waited: (outcome, ms) => waitSeconds.observe({ ...labels, outcome }, ms / 1_000),
+        held: (outcome, ms) => holdSeconds.observe({ ...labels, outcome }, ms / 1_000),
+        waiters: waiters.labels(labels),
+        expired: expired.labels(labels),
+      }
+    },
+    remove(labels) {
+      for (const outcome of ['granted', 'completed', 'failed', 'gone'])
+        waitSeconds.remove({ ...labels, outcome })
+      for (const outcome of ['success', 'failure', 'lost']) holdSeconds.remove({ ...labels, outcome })
+      waiters.remove(labels)
+      expired.remove(labels)
+    },
+  })
+  /** In the order in which they last asked. All of them have the same time to ask again. */
   const waiting = new Map<string, Waiting>()
   /** Oldest first. */
   const held = new Map<string, Holding>()
@@ -101,11 +135,11 @@ export function createLockMeter(clock: Clock): LockMeter {
     const name = nameOf(queue, who)
     const now = clock.now()
     const known = waiting.get(name)
-    // Taken out first, so that it is the last.
+    // Deleted first, so that it becomes the last.
     if (known !== undefined) waiting.delete(name)
     else if (waiting.size >= lockMeterLimits.waiting) forgetFirstWaiter()
     const waiter = known ?? { cells: cellsOf(queue), since: now, seenAt: now, goneAt: now }
-    if (known === undefined) waiter.cells.waiterCount++
+    if (known === undefined) waiter.cells.waiters.inc()
     waiter.seenAt = now
     waiter.goneAt = now + leaseMs
     waiting.set(name, waiter)
@@ -114,36 +148,36 @@ export function createLockMeter(clock: Clock): LockMeter {
   function forgetFirstWaiter(): void {
     for (const [name, { cells }] of waiting) {
       waiting.delete(name)
-      cells.waiterCount--
+      cells.waiters.dec()
       return
     }
   }
 
-  /** The cells that it was counted in; undefined: nobody knew here that it waited. */
+  /** The cells in which it was counted; undefined: it did not wait here. */
   function waitEnded(name: string, end: WaitEnd): Cells | undefined {
     const waiter = waiting.get(name)
     if (waiter === undefined) return undefined
     waiting.delete(name)
     const { cells, since } = waiter
-    cells.waiterCount--
-    observe(cells.waits, end, clock.now() - since)
+    cells.waiters.dec()
+    cells.waited(end, clock.now() - since)
     return cells
   }
 
   function grantedAtOnce(queue: WaitQueue): Cells {
     const cells = cellsOf(queue)
-    observe(cells.waits, 'granted', 0)
+    cells.waited('granted', 0)
     return cells
   }
 
-  /** Who waits asks now and then, to keep its place; one that has not is gone, or asks another server. */
+  /** A waiter asks now and then to keep its position. One that does not is gone, or asks another server. */
   function forgetGone(): void {
     const now = clock.now()
     for (const [name, { cells, since, seenAt, goneAt }] of waiting) {
       if (goneAt > now) return
       waiting.delete(name)
-      cells.waiterCount--
-      observe(cells.waits, 'gone', seenAt - since)
+      cells.waiters.dec()
+      cells.waited('gone', seenAt - since)
     }
   }
 
@@ -155,34 +189,35 @@ export function createLockMeter(clock: Clock): LockMeter {
     const hold = held.get(name)
     if (hold === undefined) return
     held.delete(name)
-    observe(hold.cells.holds, end, clock.now() - hold.since)
+    hold.cells.held(end, clock.now() - hold.since)
   }
 
-  /** Who held it and is told of a step, was told that it does not any more; a grant is told to one who did not. */
-  function told(queue: WaitQueue, { requesters, lapsed }: Told): void {
-    if (lapsed) cellsOf(queue).expiredCount++
+  /** A step names the requesters whose standing it changed. A holder among them holds no longer. */
+  function countNotified(queue: WaitQueue, { requesters, lapsed }: Notified): void {
+    if (lapsed) cellsOf(queue).expired.inc()
     for (const who of requesters) holdEnded(nameOf(queue, who), 'lost')
   }
 
   function stepped<Answer extends Step>(queue: WaitQueue, answer: Answer): Answer {
-    told(queue, answer.told)
-    for (const other of answer.elsewhere ?? []) told({ ...queue, operation: other.operation }, other.told)
+    countNotified(queue, answer.notified)
+    for (const other of answer.elsewhere ?? [])
+      countNotified({ ...queue, operation: other.operation }, other.notified)
     return answer
   }
 
-  /** How it stands with one who asked. */
+  /** Counts the standing of a requester that asked. */
   function stands(
     queue: WaitQueue,
     who: Requester,
-    { standing, told }: Step & { readonly standing: Standing },
+    { standing, notified }: Step & { readonly standing: Standing },
     leaseMs: number,
   ): void {
     const name = nameOf(queue, who)
     if (standing?.status === 'queued') {
       waits(queue, who, leaseMs)
     } else if (standing?.status === 'granted') {
-      // One that neither waited nor was granted by this very step asked again for what it has.
-      const isNew = told.requesters.some((one) => isSame(one, who))
+      // A requester that neither waited nor was granted by this step asked again for what it has.
+      const isNew = notified.requesters.some((one) => isSame(one, who))
       const cells = waitEnded(name, 'granted') ?? (isNew ? grantedAtOnce(queue) : undefined)
       if (cells) holds(name, cells)
     } else {
@@ -191,7 +226,7 @@ export function createLockMeter(clock: Clock): LockMeter {
     }
   }
 
-  /** One that waits at another server is counted there. */
+  /** A waiter of another server is counted there. */
   function calledNext(name: string): void {
     const cells = waitEnded(name, 'granted')
     if (cells) holds(name, cells)
@@ -200,7 +235,7 @@ export function createLockMeter(clock: Clock): LockMeter {
   function countStore(namespace: string, store: LockStore): LockStore {
     const queueOf = ({ operation, resource }: LockKey): WaitQueue => ({ namespace, operation, resource })
     return {
-      // These without async: there is one of each for every turn, and each promise on its way adds to it.
+      // Without async: every turn calls these, and each further promise adds to its time.
       acquire: (key, ask, times) =>
         store.acquire(key, ask, times).then((answer) => {
           const queue = queueOf(key)
@@ -244,7 +279,7 @@ export function createLockMeter(clock: Clock): LockMeter {
       fail: async (key, who, value, times) => stepped(queueOf(key), await store.fail(key, who, value, times)),
       async sweep(limit, times) {
         const swept = await store.sweep(limit, times)
-        for (const one of swept) told(queueOf(one.key), one.told)
+        for (const one of swept) countNotified(queueOf(one.key), one.notified)
         return swept
       },
       inspect: (key, limit) => store.inspect(key, limit),
@@ -253,64 +288,10 @@ export function createLockMeter(clock: Clock): LockMeter {
     }
   }
 
-  function families(namespace: string | undefined): readonly Family[] {
-    forgetGone()
-    const shown = operations
-      .all()
-      .filter(({ labels }) => namespace === undefined || labels.namespace === namespace)
-    const seriesOf = (count: (cells: Cells) => number): readonly Value[] =>
-      shown.map(({ labels, cells }) => ({ labels, value: count(cells) }))
-    return [
-      {
-        name: 'signalbox_lock_wait_seconds',
-        help: 'From asking for a lock to the end of the wait, both through this server, by how it ended; 0 where it was free.',
-        type: 'histogram',
-        values: shown.flatMap(({ labels, cells }) =>
-          timesOf('signalbox_lock_wait_seconds', labels, waitEnds, cells.waits),
-        ),
-      },
-      {
-        name: 'signalbox_lock_hold_seconds',
-        help: 'From a grant to its end, both through this server, by how it ended.',
-        type: 'histogram',
-        values: shown.flatMap(({ labels, cells }) =>
-          timesOf('signalbox_lock_hold_seconds', labels, holdEnds, cells.holds),
-        ),
-      },
-      {
-        name: 'signalbox_lock_waiters',
-        help: 'Who waits for locks and was lately heard of by this server; the store is not asked.',
-        type: 'gauge',
-        values: seriesOf(({ waiterCount }) => waiterCount),
-      },
-      {
-        name: 'signalbox_lock_expired_total',
-        help: 'Turns that ended because their lease ran out, as this server found; each is found by one server.',
-        type: 'counter',
-        values: seriesOf(({ expiredCount }) => expiredCount),
-      },
-    ]
-  }
-
-  return { store: countStore, families }
+  return { store: countStore }
 }
 
-function observe<End extends string>(times: Partial<Record<End, HistogramCell>>, end: End, ms: number): void {
-  const cell: HistogramCell = times[end] ?? createHistogramCell(workBounds)
-  times[end] = cell
-  cell.observe(ms / 1_000)
-}
-
-function timesOf<End extends string>(
-  name: string,
-  labels: Labels,
-  ends: readonly End[],
-  times: Partial<Record<End, HistogramCell>>,
-): readonly Value[] {
-  return ends.flatMap((outcome) => times[outcome]?.values(name, { ...labels, outcome }) ?? [])
-}
-
-/** No name has a control character in it. */
+/** No name contains a control character. */
 function nameOf({ namespace, operation, resource }: WaitQueue, { node, requestId }: Requester): string {
   return `${namespace}\n${operation}\n${resource}\n${node}\n${requestId}`
 }

@@ -1,13 +1,14 @@
 import { version } from '../../../core/version.ts'
+import { readSeries, type Series, type SeriesPoint, type SeriesStore } from '../../../fleet/index.ts'
+import { minuteMs } from '../../../fleet/rules/index.ts'
 import { isReserved, type QueueStats } from '../../../jobs/index.ts'
-import type { MonitorProblems } from '../../../monitor/index.ts'
+import type { Monitor, MonitorProblems } from '../../../monitor/index.ts'
 import type { Me, Overview, OverviewProblem, OverviewQuery, Readiness } from '../../contract/index.ts'
 import type { Principal, Served, Space } from '../call.ts'
-import { type History, historyLimits } from './activity-history.ts'
-import type { ClockJump } from './clock-watch.ts'
-import type { Health } from './health.ts'
-import { knownProblemsOf } from './monitor-problems.ts'
+import type { ClockJump, Health } from './health.ts'
+import { createKnownAnswers, type KnownAnswer } from './known-answer.ts'
 import { queueCountsOf } from './queue-counts.ts'
+import { findWorkerProblems } from './worker-problems.ts'
 
 /**
  * What a dashboard shows first. The store is asked for the counts of queues, at most once a second however many look, and
@@ -22,12 +23,11 @@ export interface OverviewParts {
   readonly served: Pick<Served, 'name' | 'warnings'>
   readonly spaces: Iterable<{ readonly namespace: string }>
   readonly health: Pick<Health, 'ready'>
-  readonly history: History
   /** The last time that the store's clock was set, if that is not long ago. */
   clockJump(): ClockJump | undefined
 }
 
-/** What is worth a word, and how much of it is told. */
+/** The limits from which the overview reports a problem, and how many it lists. */
 export const overviewLimits: {
   readonly behindMs: number
   readonly namespaces: number
@@ -50,20 +50,24 @@ export function createOverviews(parts: OverviewParts): Overviews {
     },
 
     async of(space, { since = 0, waitMs }) {
-      const [readiness, { lines, isCounting }, monitor] = await Promise.all([
+      const [readiness, { lines, isCounting }, monitor, series] = await Promise.all([
         parts.health.ready(),
         queueCountsOf(space.stores).recent(waitMs),
         knownProblemsOf(space.monitor).recent(waitMs),
+        lastHourOf(space.stores.series).recent(),
       ])
       const at = Date.now()
       const queues = lines.filter(({ queue }) => !isReserved(queue)).sort(byQueue)
-      const { history } = parts
-      if (!isCounting) history.looked(space.namespace, sum(queues, 'ready'), sum(queues, 'running'))
+      const behind = queues.filter((line) => isBehind(line, at))
+      const ofWorkers = await findWorkerProblems(space.stores.workers, behind, {
+        ...{ behindMs: overviewLimits.behindMs, waitMs },
+      })
       const problems = [
         ...checkProblems(readiness),
         ...clockProblems(parts.clockJump()),
         ...nodeProblems(space, lines),
-        ...queueProblems(queues, at),
+        ...ofWorkers.problems,
+        ...queueProblems(queues, at, ofWorkers.queues),
         ...monitorProblems(monitor),
       ]
       return {
@@ -73,9 +77,9 @@ export function createOverviews(parts: OverviewParts): Overviews {
         queues,
         ...(isCounting ? { counting: true } : {}),
         history: {
-          stepMs: historyLimits.stepMs,
-          since: Math.max(history.since, at - historyLimits.keepMs),
-          samples: history.samples(space.namespace, since),
+          stepMs: series.stepMs,
+          since: series.from,
+          samples: (series.items[0]?.points ?? []).filter((point) => point.at >= since).map(sampleOf),
         },
       }
     },
@@ -86,8 +90,12 @@ function byQueue(a: QueueStats, b: QueueStats): number {
   return a.queue < b.queue ? -1 : 1
 }
 
-function sum(lines: readonly QueueStats[], state: 'ready' | 'running'): number {
-  return lines.reduce((total, line) => total + line[state], 0)
+function sampleOf({ at, added, completed, failed, dead, wait, run, ready, running }: SeriesPoint) {
+  return {
+    ...{ at, added, completed, retried: failed, dead, ready, running },
+    ...{ waitP50Ms: wait?.p50Ms ?? null, waitP99Ms: wait?.p99Ms ?? null },
+    ...{ runP50Ms: run?.p50Ms ?? null, runP99Ms: run?.p99Ms ?? null },
+  }
 }
 
 function problem(
@@ -120,13 +128,19 @@ function nodeProblems(space: Space, lines: readonly QueueStats[]): readonly Over
   return [problem('no_nodes', 'tasks', count, { since: line?.oldestReadyAt ?? null })]
 }
 
-function queueProblems(queues: readonly QueueStats[], now: number): readonly OverviewProblem[] {
-  const { behindMs } = overviewLimits
+function isBehind({ paused, oldestReadyAt }: QueueStats, now: number): boolean {
+  return !paused && oldestReadyAt !== null && now - oldestReadyAt > overviewLimits.behindMs
+}
+
+/** `told` has queues that another problem is about already. */
+function queueProblems(
+  queues: readonly QueueStats[],
+  now: number,
+  told: ReadonlySet<string>,
+): readonly OverviewProblem[] {
   const dead = queues.filter((line) => line.dead > 0)
   const paused = queues.filter((line) => line.paused && line.ready > 0)
-  const behind = queues.filter(
-    ({ paused, oldestReadyAt }) => !paused && oldestReadyAt !== null && now - oldestReadyAt > behindMs,
-  )
+  const behind = queues.filter((line) => isBehind(line, now) && !told.has(line.queue))
   return [
     ...dead.map(({ queue, dead }) => problem('dead_jobs', queue, dead)),
     ...paused.map(({ queue, ready, oldestReadyAt }) =>
@@ -153,3 +167,15 @@ function monitorProblems({ dead, unreadable }: MonitorProblems): readonly Overvi
     }),
   ]
 }
+
+/** The known problems of a monitor that need an operator. */
+export const knownProblemsOf: (monitor: Pick<Monitor, 'problems'>) => KnownAnswer<MonitorProblems> =
+  createKnownAnswers((monitor) => monitor.problems(), { dead: [], unreadable: [], plain: 0 })
+
+const noSeries: Series = { now: 0, from: 0, to: 0, stepMs: minuteMs, items: [], isFolded: false }
+
+/** Counts of the last hour, of all processes on the store. */
+const lastHourOf: (store: SeriesStore) => KnownAnswer<Series> = createKnownAnswers(
+  (store) => readSeries(store, { step: minuteMs }),
+  noSeries,
+)

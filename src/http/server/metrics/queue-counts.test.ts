@@ -9,7 +9,7 @@ function lineOf(ready: number): QueueStats {
   return { queue: 'mail', paused: false, ...none, ready }
 }
 
-/** A store that counts when it is told to. */
+/** A store that counts when the test says so. */
 function createStore() {
   const asked: PromiseWithResolvers<readonly QueueStats[]>[] = []
   const answer = (ready: number) => asked.at(-1)!.resolve([lineOf(ready)])
@@ -22,7 +22,7 @@ function createStore() {
 
 const readyOf = async (counted: Promise<Counted>) => (await counted).lines[0]!.ready
 
-test('while there are not very many jobs, who asks for now gets a count that began after they asked', async () => {
+test('with few jobs, a caller that asks for now gets a count that began after its call', async () => {
   const store = createStore()
   const counts = queueCountsOf(store)
   const first = counts.now()
@@ -46,7 +46,7 @@ test('of very many jobs, all who ask share what was counted last', async () => {
   assert.equal(store.asked.length, 1)
 })
 
-test('what is set of a queue is shown at once, and also by a count that began before it', async () => {
+test('a change of a queue shows at once, also in a count that began before it', async () => {
   const store = createStore()
   const counts = queueCountsOf(store)
   const first = counts.recent()
@@ -96,7 +96,7 @@ test('who says how long they would wait learns by then that jobs are being count
   }
 })
 
-test('a store that fails is told also to those who would not wait', async () => {
+test('callers that would not wait also get the error of the store', async () => {
   const store = createStore()
   const counts = queueCountsOf(store)
   assert.equal((await counts.recent(5)).isCounting, true)
@@ -108,7 +108,7 @@ test('a store that fails is told also to those who would not wait', async () => 
   await assert.rejects(next, /still away/)
 })
 
-test('a count that fails is told to those who waited for it, and the next one counts again', async () => {
+test('callers that wait for a failed count get its error, and the next one counts again', async () => {
   const store = createStore()
   const counts = queueCountsOf(store)
   const failing = counts.recent()

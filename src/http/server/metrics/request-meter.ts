@@ -16,7 +16,7 @@ export interface RequestMeter {
   resumes(): void
 }
 
-/** A store that is far away, or a disk that is slow, makes every request wait; only what is out of the ordinary is told. */
+/** A distant store or a slow disk makes every request wait; only unusual waits are reported. */
 const warnMs = 1_000
 
 export function createRequestMeter(

@@ -4,10 +4,16 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
-import { systemClock } from '../../../core/clock.ts'
+import { type Clock, systemClock } from '../../../core/clock.ts'
 import { createFakeClock } from '../../../core/fake-clock.ts'
-import { type Admission, type AdmissionOptions, admissionDefaults, createAdmission } from './admission.ts'
-import { createClientAddresses } from './client-address.ts'
+import {
+  type Admission,
+  type AdmissionOptions,
+  admissionDefaults,
+  createAdmission,
+  createClientAddresses,
+  createLoopLag,
+} from './admission.ts'
 
 const ci = { id: 'ci' }
 const ops = { id: 'ops' }
@@ -145,7 +151,7 @@ test('a crowd of refused connections is cut and keeps nothing', async () => {
   })
 })
 
-test('the caps that nobody sets are those of the documentation', () => {
+test('the default caps are those of the documentation', () => {
   assert.deepEqual(admissionDefaults, {
     maxConnections: 20_000,
     maxConnectionsPerAddress: 12_000,
@@ -156,4 +162,135 @@ test('the caps that nobody sets are those of the documentation', () => {
   })
   for (const wrong of [{ maxConnections: 0 }, { maxStreamsPerPrincipal: 1.5 }, { maxConections: 5 }])
     assert.throws(() => createAdmission(wrong as AdmissionOptions), { code: 'invalid_argument' })
+})
+
+/** A clock whose only timer fires when the test says so, however late. */
+function lateClock() {
+  let now = 0
+  let pending: (() => void) | undefined
+  const clock: Clock = {
+    now: () => now,
+    setTimeout(callback) {
+      pending = callback
+      return callback
+    },
+    clearTimeout: () => {
+      pending = undefined
+    },
+  }
+  return {
+    clock,
+    isSet: () => pending !== undefined,
+    fire(afterMs: number) {
+      now += afterMs
+      pending!()
+    },
+  }
+}
+
+test('a loop that is repeatedly late is overloaded until it keeps time', () => {
+  const set = lateClock()
+  const changes: unknown[] = []
+  const lag = createLoopLag({ clock: set.clock, onChange: (...change) => changes.push(change) })
+  set.fire(250)
+  assert.equal(lag.isOverloaded, false)
+  set.fire(2_250)
+  assert.equal(lag.isOverloaded, false, 'one stall is no reason')
+  set.fire(1_500)
+  assert.equal(lag.isOverloaded, true)
+  set.fire(1_300)
+  assert.equal(lag.isOverloaded, true)
+  set.fire(300)
+  assert.equal(lag.isOverloaded, false)
+  assert.deepEqual(changes, [
+    [true, 1_250],
+    [false, 50],
+  ])
+  lag.stop()
+  assert.equal(set.isSet(), false)
+})
+
+test('a pause of the whole process, or now and then a long turn, is not overload', () => {
+  const set = lateClock()
+  const lag = createLoopLag({ clock: set.clock })
+  for (const afterMs of [60_000, 250, 3_000, 250, 1_200, 1_200]) {
+    set.fire(afterMs)
+    assert.equal(lag.isOverloaded, false)
+  }
+})
+
+function clientOf(trusted: readonly string[], address: string, forwardedFor?: string): string {
+  const header = (name: string) => (name === 'x-forwarded-for' ? forwardedFor : undefined)
+  return createClientAddresses(trusted).of({ address, header })
+}
+
+test('without trusted proxies, and from any other peer, the header is ignored', () => {
+  assert.equal(clientOf([], '10.0.0.1', '203.0.113.7'), '10.0.0.1')
+  assert.equal(clientOf(['10.0.0.1'], '10.0.0.2', '203.0.113.7'), '10.0.0.2')
+  assert.equal(clientOf(['10.0.0.0/8'], '11.0.0.1', '203.0.113.7'), '11.0.0.1')
+  assert.equal(clientOf(['10.0.0.0/8'], '', '203.0.113.7'), '', 'who the peer is must be known')
+})
+
+test('the client is the right-most address that is no trusted proxy, whatever stands left of it', () => {
+  const trusted = ['10.0.0.0/8', 'fd00::/8']
+  for (const [forwardedFor, client] of [
+    ['203.0.113.7', '203.0.113.7'],
+    ['6.6.6.6, 203.0.113.7', '203.0.113.7'],
+    ['10.9.9.9, 203.0.113.7,10.0.0.2 ,\t10.0.0.3', '203.0.113.7'],
+    ['<script>, 203.0.113.7', '203.0.113.7'],
+    ['10.0.0.7, 10.0.0.2', '10.0.0.7'],
+    ['203.0.113.7, unknown', '10.0.0.1'],
+    ['203.0.113.7, unknown, 10.0.0.2', '10.0.0.2'],
+    ['', '10.0.0.1'],
+    [',', '10.0.0.1'],
+    ['203.0.113.7:4711', '203.0.113.7'],
+    ['[2001:db8::7]:4711', '2001:db8::7'],
+    ['[2001:db8::7]', '2001:db8::7'],
+    ['2001:db8::7, fd00::1', '2001:db8::7'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['203.0.113.7, ::ffff:10.0.0.2', '203.0.113.7'],
+    ['203.0.113.7, ::ffff:a00:2', '203.0.113.7'],
+  ] as const)
+    assert.equal(clientOf(trusted, '10.0.0.1', forwardedFor), client, forwardedFor)
+  assert.equal(clientOf(trusted, '10.0.0.1'), '10.0.0.1')
+})
+
+test('a peer is known in every form of its address', () => {
+  for (const peer of ['::ffff:10.0.0.1', '::FFFF:10.0.0.1', '::ffff:a00:1'])
+    assert.equal(clientOf(['10.0.0.1'], peer, '203.0.113.7'), '203.0.113.7', peer)
+  assert.equal(clientOf([], '::ffff:10.0.0.1'), '10.0.0.1')
+  assert.equal(clientOf(['fe80::/10'], 'fe80::1%eth0', '203.0.113.7'), '203.0.113.7')
+  assert.equal(clientOf(['::1'], '::1', '203.0.113.7'), '203.0.113.7')
+  assert.equal(clientOf(['0.0.0.0/0'], '::1', '203.0.113.7'), '::1', 'IPv4 ranges hold no IPv6 address')
+  assert.equal(clientOf(['::/0'], '10.0.0.1', '203.0.113.7'), '10.0.0.1', 'nor IPv6 ranges an IPv4 one')
+})
+
+test('a list of thousands is read in no time', () => {
+  const begunAt = performance.now()
+  clientOf(['10.0.0.0/8'], '10.0.0.1', '10.0.0.1,'.repeat(4_000))
+  clientOf(['10.0.0.0/8'], '10.0.0.1', `1.1.1.1,${'10.0.0.1,'.repeat(2_000)}10.0.0.2`)
+  assert.ok(performance.now() - begunAt < 500)
+})
+
+test('what is no address or range is refused, by its place', () => {
+  for (const wrong of [
+    '10.0.0.0/33',
+    'proxy',
+    '',
+    '10.0.0.0/',
+    '10.0.0.0/8/8',
+    '::/129',
+    '10.0.0',
+    7,
+    null,
+    '::ffff:10.0.0.1',
+  ])
+    assert.throws(() => createClientAddresses(['10.0.0.1', wrong as string]), {
+      code: 'invalid_argument',
+      message: /^trustedProxies\[1\] /,
+      details: { option: 'trustedProxies[1]' },
+    })
+  assert.throws(() => createClientAddresses('10.0.0.1' as never), {
+    message: /^trustedProxies must be a list/,
+  })
 })

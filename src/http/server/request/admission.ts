@@ -1,28 +1,36 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { FailedAttempts, networkOf } from '../../../access/index.ts'
-import { type Clock, systemClock } from '../../../core/clock.ts'
+import { Server as TlsServer } from 'node:tls'
+import {
+  FailedAttempts,
+  type IsInRanges,
+  networkOf,
+  parseRanges,
+  readAddress,
+} from '../../../access/index.ts'
+import { type Clock, patientClock, systemClock } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { whole, withDefaults } from '../../../core/options.ts'
-import type { Principal } from '../call.ts'
-import type { ClientAddresses } from './client-address.ts'
+import type { Incoming, Principal } from '../call.ts'
 import { answerOnSocket } from './problem.ts'
 
 /**
- * How much one client may have at a time, so that none takes what the others need. Each cap is counted while the thing
- * lasts, and a counter that is back at zero is gone. What is above a cap is refused at once with `too_many` and how
- * long to wait; nothing is put in line for it.
+ * How much one client may have open at a time, so that no client takes what the others need. Each counter counts what is
+ * open now, and goes when it reaches zero. Above a cap the server refuses at once, with `too_many` and a time to wait.
  */
 export interface Admission {
-  /** Counts the connections of a server from now on; those above a cap are told so and closed. */
+  /**
+   * Counts the connections of a server from now on. Those above a cap get a 429 and are closed; over TLS they are only
+   * closed, because an answer would need a handshake first.
+   */
   attach(server: Server, onRefused?: (socket: Socket, error: SignalboxError) => void): void
-  /** A request begins; the returned function says that it has ended. Throws `too_many`. */
+  /** Counts a request until the returned function is called. Throws `too_many`. */
   enterRequest(principal: Pick<Principal, 'id'>): () => void
-  /** A stream begins; the returned function says that it has ended. Throws `too_many`. */
+  /** Counts a stream until the returned function is called. Throws `too_many`. */
   enterStream(principal: Pick<Principal, 'id'>): () => void
-  /** Wrong tokens, by address; for the authenticator. */
+  /** Wrong tokens by address, for the authenticator. */
   readonly failures: FailedAttempts
-  /** How many counters there are: of addresses that are connected, and of tokens that have something open. */
+  /** The number of counters: of connected addresses, and of tokens with requests or streams. */
   readonly counterCount: number
 }
 
@@ -42,10 +50,10 @@ export interface AdmissionOptions {
   readonly failureWindowMs?: number
 }
 
-/** The caps unless told otherwise. */
+/** The default caps. */
 export const admissionDefaults: Required<AdmissionOptions> = {
   maxConnections: 20_000,
-  // Above half of all, for behind a proxy everybody has its address; below all, so that one address is not everybody.
+  // More than half, because all clients behind a proxy share its address; less than all, so that one address cannot take all.
   maxConnectionsPerAddress: 12_000,
   maxRequestsPerPrincipal: 2_000,
   maxStreamsPerPrincipal: 1_000,
@@ -53,7 +61,7 @@ export const admissionDefaults: Required<AdmissionOptions> = {
   failureWindowMs: 60_000,
 }
 
-/** Checks the caps and makes them whole. */
+/** Checks the caps and fills in the defaults. */
 export function resolveAdmissionOptions(options?: AdmissionOptions): Required<AdmissionOptions> {
   const given = withDefaults('admission', options, admissionDefaults)
   for (const [name, value] of Object.entries(given)) whole(name, value, { min: 1, max: 10_000_000 })
@@ -61,8 +69,8 @@ export function resolveAdmissionOptions(options?: AdmissionOptions): Required<Ad
 }
 
 const maxNetworks = 10_000
-/** So many refused connections are told why; while they linger, further ones are just cut. */
-const maxTold = 100
+/** How many refused connections may linger with their answer. Above that, connections are closed without one. */
+const maxAnswered = 100
 
 /** Makes the counters of one server. */
 export function createAdmission(
@@ -75,24 +83,32 @@ export function createAdmission(
   const requests = new Tally()
   const streams = new Tally()
   let connectionCount = 0
-  let toldCount = 0
+  let answeredCount = 0
+  let isEncrypted = false
   let reportRefused = (_socket: Socket, _error: SignalboxError): void => {}
 
   function refuse(socket: Socket, error: SignalboxError): void {
     reportRefused(socket, error)
-    if (toldCount >= maxTold) {
+    if (isEncrypted || answeredCount >= maxAnswered) {
       socket.destroy()
       return
     }
-    toldCount++
-    socket.once('close', () => toldCount--)
+    answeredCount++
+    socket.once('close', () => answeredCount--)
     answerOnSocket(error, socket)
   }
 
   function admit(socket: Socket): boolean {
     const network = networkOf(socket.remoteAddress ?? '')
     if (connectionCount >= caps.maxConnections) {
-      refuse(socket, tooMany('This server has as many connections as it takes.', caps.maxConnections, 1_000))
+      refuse(
+        socket,
+        tooMany(
+          'This server has reached its limit of connections. Retry in 1 s.',
+          caps.maxConnections,
+          1_000,
+        ),
+      )
       return false
     }
     // All clients behind a trusted proxy have its address, so it is not capped as one client.
@@ -100,7 +116,7 @@ export function createAdmission(
       ? caps.maxConnections
       : caps.maxConnectionsPerAddress
     if (!connections.enter(network, max)) {
-      const message = 'There are as many connections from this address as are taken.'
+      const message = 'This address has reached its limit of connections. Close some, or retry in 1 s.'
       refuse(socket, tooMany(message, caps.maxConnectionsPerAddress, 1_000))
       return false
     }
@@ -115,6 +131,7 @@ export function createAdmission(
   return {
     attach(server, onRefused) {
       if (onRefused !== undefined) reportRefused = onRefused
+      isEncrypted = server instanceof TlsServer
       // The server's own listener must not see a socket that is refused: it would read a request from it and answer.
       const own = server.listeners('connection')
       server.removeAllListeners('connection')
@@ -125,12 +142,16 @@ export function createAdmission(
     enterRequest({ id }) {
       const max = caps.maxRequestsPerPrincipal
       if (requests.enter(id, max)) return requests.leaver(id)
-      throw tooMany('This token has as many requests in flight as it may. Wait for some to end.', max, 1_000)
+      throw tooMany(
+        'This token has reached its limit of requests in flight. Wait for some to end.',
+        max,
+        1_000,
+      )
     },
     enterStream({ id }) {
       const max = caps.maxStreamsPerPrincipal
       if (streams.enter(id, max)) return streams.leaver(id)
-      throw tooMany('This token has as many streams open as it may. Close some first.', max, 5_000)
+      throw tooMany('This token has reached its limit of open streams. Close some first.', max, 5_000)
     },
     failures: new FailedAttempts({
       clock,
@@ -144,11 +165,11 @@ export function createAdmission(
   }
 }
 
-/** How many of something there are by name; a name is here only while it has some. */
+/** Counts by name. A name with a count of zero is not stored. */
 class Tally {
   readonly #counts = new Map<string, number>()
 
-  /** Counts one more unless there are `max`. */
+  /** Adds one, unless the count is `max`. */
   enter(name: string, max: number): boolean {
     const count = this.#counts.get(name) ?? 0
     if (count >= max) return false
@@ -166,7 +187,7 @@ class Tally {
     return this.#counts.size
   }
 
-  /** Leaves once, however often it is called. */
+  /** Returns a function that leaves at its first call. */
   leaver(name: string): () => void {
     let left = false
     return () => {
@@ -178,4 +199,112 @@ class Tally {
 
 function tooMany(message: string, max: number, retryAfterMs: number): SignalboxError {
   return new SignalboxError('too_many', message, { details: { max, retryAfterMs } })
+}
+
+/**
+ * Whether this process is overloaded: its timers are late, one after the other. A new request would wait for seconds and
+ * slow down all others, so the server refuses it until the loop keeps time again. A single stall, as after a pause of the
+ * whole process, is no reason: the requests that waited through it are served.
+ */
+export interface LoopLag {
+  readonly isOverloaded: boolean
+  stop(): void
+}
+
+export interface LoopLagOptions {
+  readonly clock?: Clock
+  /** Told when it begins and when it is over. */
+  readonly onChange?: (isOverloaded: boolean, lateMs: number) => void
+}
+
+const lookMs = 250
+/** Leases are renewed at a third of 30 s: a loop that is a second late is nowhere near losing one. */
+const boundMs = 1_000
+
+export function createLoopLag({ clock = patientClock, onChange }: LoopLagOptions = {}): LoopLag {
+  let isOverloaded = false
+  let wasLate = false
+  let dueAt = 0
+  let timer: unknown
+
+  function look(): void {
+    const lateMs = clock.now() - dueAt
+    const isLate = lateMs > boundMs
+    const was = isOverloaded
+    isOverloaded = isLate && wasLate
+    wasLate = isLate
+    lookLater()
+    if (was !== isOverloaded) onChange?.(isOverloaded, Math.round(lateMs))
+  }
+
+  function lookLater(): void {
+    dueAt = clock.now() + lookMs
+    timer = clock.setTimeout(look, lookMs)
+  }
+
+  lookLater()
+  return {
+    get isOverloaded() {
+      return isOverloaded
+    },
+    stop: () => clock.clearTimeout(timer),
+  }
+}
+
+/**
+ * From which address a request comes. Behind a proxy every connection has the proxy's address, and `X-Forwarded-For` names
+ * the client; but any client can send that header. So it counts only where the peer is a trusted proxy:
+ *
+ *     X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.0.0.2     peer 10.0.0.1
+ *                      said by   the client   ◀── trusted ◀── trusted
+ *                      the client
+ *
+ * It is read from the right, where the nearest proxy writes, up to the first address that is not a trusted proxy.
+ */
+export interface ClientAddresses {
+  /** The client's address in its plain form, IPv4 where it is mapped into IPv6; '' when it is not known. */
+  of(incoming: ForwardedRequest): string
+  /** Whether this peer is a trusted proxy. */
+  isProxy(peer: string): boolean
+}
+
+export type ForwardedRequest = Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>
+
+/** Without trusted proxies the header is ignored. Throws `invalid_argument` for what is no address or range. */
+export function createClientAddresses(trustedProxies: readonly string[]): ClientAddresses {
+  const isTrusted: IsInRanges = parseRanges('trustedProxies', trustedProxies)
+  const isProxy = (address: string) => trustedProxies.length > 0 && address !== '' && isTrusted(address)
+  return {
+    of(incoming) {
+      const peer = plainPeer(incoming.address ?? '')
+      if (!isProxy(peer)) return peer
+      const forwardedFor = incoming.header('x-forwarded-for')
+      return forwardedFor === undefined ? peer : clientOf(peer, forwardedFor, isTrusted)
+    },
+    isProxy: (peer) => isProxy(plainPeer(peer)),
+  }
+}
+
+/** A peer's address, without the zone of a link-local one. */
+function plainPeer(address: string): string {
+  if (!address.includes(':')) return address
+  return readAddress(address.replace(/%.*$/s, '')) ?? ''
+}
+
+function clientOf(peer: string, forwardedFor: string, isTrusted: IsInRanges): string {
+  let nearest = peer
+  for (const hop of forwardedFor.split(',').reverse()) {
+    const address = readHop(hop.trim())
+    // What is no address says nothing, and neither does what stands left of it: the proxy that wrote it is all we know.
+    if (address === undefined) return nearest
+    nearest = address
+    if (!isTrusted(address)) return nearest
+  }
+  return nearest
+}
+
+/** An address as proxies write it: bare, in brackets, or with a port. */
+function readHop(text: string): string | undefined {
+  const [, inBrackets, ipv4] = /^(?:\[([0-9a-fA-F.:]+)\](?::\d{1,5})?|([0-9.]+):\d{1,5})$/.exec(text) ?? []
+  return readAddress(inBrackets ?? ipv4 ?? text)
 }

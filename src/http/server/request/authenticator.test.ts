@@ -70,7 +70,7 @@ test('a token made on another server is needed here within 2 seconds', async () 
   await assert.rejects(ask(auth), unauthorized)
 })
 
-test('an app that has judged who comes needs no tokens, and a wrong one is wrong all the same', async () => {
+test('an app that authenticates its callers needs no tokens, and a wrong token is still refused', async () => {
   const { auth } = await stage({ trust: true, loopback: false })
   const { secret } = await auth.tokens.create({ name: 'n', scope: 'read', namespace: 'shop' })
   assert.deepEqual(await ask(auth), local)
@@ -172,7 +172,7 @@ test('a thousand requests ask the store once', async () => {
   assert.equal(shared.looks, 1)
 })
 
-test('when the store cannot say, nobody comes in, and nothing of it is told', async () => {
+test('when the store cannot answer, every caller is refused, without details', async () => {
   const { auth, shared, clock } = await stage()
   await ask(auth)
   shared.broken = true

@@ -16,15 +16,15 @@ import {
   VerifiedTokens,
 } from '../../../access/index.ts'
 import { type Clock, systemClock } from '../../../core/clock.ts'
-import { SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
 import { text } from '../../../core/options.ts'
 import type { Authenticator, Incoming, Principal } from '../call.ts'
-import type { ClientAddresses, ForwardedRequest } from './client-address.ts'
+import type { ClientAddresses, ForwardedRequest } from './admission.ts'
 
 /**
- * Who asks. A token is needed when a bootstrap secret is configured, when others than this machine can reach the port,
- * or when the store holds a live token; else whoever reaches the port is `local` and may do everything. A token that
- * is presented must be valid, also where none is needed. When the store cannot say, nobody is let in.
+ * Finds the caller. A token is needed when a bootstrap secret is configured, when other machines can reach the port, or
+ * when the store has a live token. Otherwise every client of the port is `local` and may do everything. A token that is
+ * presented must be valid, also where none is needed. When the store cannot answer, every caller is refused.
  *
  * A token revoked here ends at once. One revoked elsewhere ends within a second, while the store can be asked: what the
  * store said counts for half a second for requests, and what waits with a token is asked about every 400 ms.
@@ -142,8 +142,7 @@ class StoreAuthenticator implements TokenAuthenticator {
 
   async #identify(authorization: string, incoming: ForwardedRequest): Promise<Identity> {
     const secret = readBearer(authorization)
-    if (secret === undefined)
-      throw unauthorized('The Authorization header is not understood: it must be "Bearer <token>".')
+    if (secret === undefined) throw unauthorized('The Authorization header must be "Bearer <token>".')
     const presented = presentSecret(secret)
     if (this.#isBootstrap(presented)) return bootstrap
     // Looked up before anything is throttled: a valid token is let in whatever others send from the same address.
@@ -184,8 +183,7 @@ class StoreAuthenticator implements TokenAuthenticator {
 
 function checkBootstrap(secret: string, index: number): string {
   if (/^[\x21-\x7e]+$/.test(secret) && secret.length >= leastSecretChars) return digestOf(secret)
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     `Bootstrap secret ${index + 1} must be ${leastSecretChars} or more printable ASCII characters without spaces, ` +
       'such as `openssl rand -hex 32` prints.',
   )
@@ -202,7 +200,7 @@ function readBearer(authorization: string): string | undefined {
 
 const localByDefault: Principal = Object.freeze(asPrincipal(local, undefined))
 
-/** Whoever comes without a token. */
+/** The principal of a request without a token. */
 function localPrincipal(isRequired: boolean, namespace: string | undefined): Principal {
   if (isRequired)
     throw unauthorized('This server needs a token: send the header "Authorization: Bearer <token>".')
@@ -225,10 +223,7 @@ function asPrincipal(identity: Identity, header: string | undefined): Principal 
 function readNamespace(header: string): string {
   const name = decode(header)
   if (name !== undefined && name !== everyNamespace) return text('Signalbox-Namespace', name)
-  throw new SignalboxError(
-    'invalid_argument',
-    'The header Signalbox-Namespace must be the name of one namespace, percent-encoded.',
-  )
+  throw invalidArgument('The header Signalbox-Namespace must be the name of one namespace, percent-encoded.')
 }
 
 function decode(header: string): string | undefined {

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { within } from '../../../core/deadline.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { type BodyLimits, maxBodyDepth } from '../../contract/index.ts'
 
@@ -31,7 +32,14 @@ export function bodyTooLarge(maxBytes: number): SignalboxError {
 }
 
 export function bodyTooLate(): SignalboxError {
-  return new SignalboxError('request_timeout', 'The request did not arrive whole in time.')
+  return new SignalboxError('request_timeout', 'The request took too long to arrive. Send it again.')
+}
+
+/** Waits for a body; throws `request_timeout` when it takes longer. */
+export function readInTime<Body>(timeoutMs: number, reading: Body | Promise<Body>): Promise<Body> {
+  return within(timeoutMs, reading, () => {
+    throw bodyTooLate()
+  })
 }
 
 const quote = 0x22
@@ -181,11 +189,11 @@ function refused(message: string, cause?: unknown): SignalboxError {
 }
 
 function poisoned(): SignalboxError {
-  return refused('The body has a key "__proto__" or "constructor.prototype", which is taken nowhere.')
+  return refused('The body has a key "__proto__" or "constructor.prototype". Remove it.')
 }
 
 function tooDeep(): SignalboxError {
-  return refused(`The body is nested more than ${maxBodyDepth} levels deep.`)
+  return refused(`The body is nested more than ${maxBodyDepth} levels deep. Flatten it.`)
 }
 
 function tooManyKeys(maxKeys: number): SignalboxError {

@@ -53,7 +53,7 @@ test('a key that knows the request answers for it, also when some of its jobs ar
   assert.deepEqual(await addSealed([sealed(a), sealed(b)], known), answered)
 })
 
-test('without a key, some that are there and some that are not are nobody’s request', async () => {
+test('without a key, ids of which only some exist are refused', async () => {
   const [a, b] = [createId(), createId()]
   const half = { ...engine(), isKeyed: false }
   half.kept.add(a)

@@ -11,7 +11,7 @@ import {
 
 /** How far the time in an id may be from the server's: clocks differ, and requests are made again. */
 const maxSkewMs = 86_400_000
-/** So many are looked up at once. */
+/** How many ids are looked up at once. */
 const atOnce = 25
 
 export interface AddSealedParts {
@@ -122,7 +122,7 @@ async function findKnown(
 function taken(id: string): SignalboxError {
   return new SignalboxError(
     'conflict',
-    `This payload is sealed for the job "${id}", which is there already. Nothing was added; seal it anew.`,
+    `This payload is sealed for the job "${id}", which exists already. Nothing was added. Seal the payload for a new id.`,
     { details: { jobId: id } },
   )
 }
@@ -130,7 +130,7 @@ function taken(id: string): SignalboxError {
 function notOfToday(id: string): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
-    `This payload is sealed for the job "${id}", whose id was not made within a day of the server's clock. Seal it anew.`,
+    `This payload is sealed for the job "${id}", whose id was not made within a day of the server's clock. Seal the payload for a new id.`,
     { details: { jobId: id } },
   )
 }

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
-import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import type { GuardEnd, GuardStanding, GuardStore } from '../../../once/index.ts'
-import { createToken, type Route } from '../../contract/index.ts'
+import { createToken, mutates, type Route } from '../../contract/index.ts'
 import type { Answer, Incoming } from '../call.ts'
 
 /**
- * The Idempotency-Key: whoever sends a request again with the same one gets the first outcome, and nothing is done
- * twice. It is bound to the caller, to the route and to the body, and written by the store together with the effect, or
- * where no store can, beside it (idempotent-response.ts).
+ * The Idempotency-Key: a client that sends a request again with the same key gets the first outcome, and nothing happens
+ * twice. The key is bound to the caller, the route and the body. The store writes it together with the effect or, where
+ * it cannot, beside it (idempotent-response.ts).
  */
 
 /** How long it is kept. */
@@ -18,13 +18,12 @@ const visible = /^[\x21-\x7e]{1,255}$/
 
 /** The key of a request that changes something; undefined when it has none. */
 export function readRequestKey(route: Route, incoming: Pick<Incoming, 'header'>): string | undefined {
-  if (!route.mutates) return undefined
+  if (!mutates(route)) return undefined
   const key = incoming.header(header)
   if (key === undefined) return undefined
   if (route.id === createToken.id) throw notKept()
   if (visible.test(key)) return key
-  throw new SignalboxError(
-    'invalid_argument',
+  throw invalidArgument(
     'The header Idempotency-Key must be 1 to 255 visible ASCII characters without spaces.',
   )
 }
@@ -36,25 +35,24 @@ export function fingerprintOf(incoming: Pick<Incoming, 'method' | 'path'>, body:
 }
 
 function notKept(): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     'An Idempotency-Key is not taken here: to repeat the answer, the secret would have to be kept. Leave it out, and revoke a token that you did not get.',
   )
 }
 
 /**
  * The Idempotency-Key where no store writes it with the effect: locks and guards may be in a Redis, a report is many
- * transactions, and nodes are told over their sockets. There it is kept beside the effect, by a guard of its own:
+ * transactions, and nodes get messages over their sockets. There a separate guard keeps it beside the effect:
  *
  *     claim the key ──▶ the call ──▶ its answer, for a day
  *       │ another request's: 422        └ it threw, or nothing came of it yet: the key is free again
  *       │ under way: 409
  *       └ done: the first answer
  *
- * A server that dies between effect and answer leaves the key under way until the guard's lease ends. Then the request
- * is done again, as if it had come without a key: whoever asks again for a lock has it, and a report is a duplicate.
+ * A server that dies between effect and answer leaves the key running until the guard's lease ends. The request is then
+ * done again, as if it had come without a key: a repeated acquire finds its lock, and a report is a duplicate.
  */
-export interface KeptRequest {
+export interface KeyedRequest {
   readonly caller: string
   readonly key: string
   readonly fingerprint: string
@@ -66,7 +64,7 @@ export interface KeptRequest {
  */
 export async function answerOnce(
   guards: GuardStore,
-  { caller, key, fingerprint }: KeptRequest,
+  { caller, key, fingerprint }: KeyedRequest,
   handle: () => Promise<Answer>,
   whenDown: 'refuse' | 'handle' = 'refuse',
 ): Promise<Answer> {
@@ -108,7 +106,7 @@ const maxKeptChars = 262_144
 
 const free = { end: 'released', result: null } as const
 
-/** Of whoever waits, was refused or came while another was at it: they are to ask again, and hear how it is then. */
+/** The client waits, was refused or met a running request: it has to ask again, and gets the new state. */
 const notYet: ReadonlySet<unknown> = new Set(['queued', 'refused', 'running', 'busy'])
 
 function keptText(answer: Answer): string | undefined {

@@ -1,4 +1,4 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorCodes, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
@@ -6,7 +6,7 @@ import { problemOf, problemType } from '../../contract/index.ts'
 import type { OutgoingText } from '../call.ts'
 import { closeLingering } from '../lingering-close.ts'
 import type { RefusalReason } from '../log/refusals.ts'
-import { isInAnsweredBody } from '../node-http.ts'
+import { http, isInAnsweredBody } from '../node-http.ts'
 
 /** Headers of every answer. It is data and never a page: nothing in it may load, run, be framed or be kept. */
 export const answerHeaders: Readonly<Record<string, string>> = {
@@ -41,7 +41,9 @@ function moreHeaders({ code, details }: SignalboxError): Record<string, string> 
 export function asSignalboxError(error: unknown): SignalboxError {
   // Another copy of the package may have codes that this one does not know.
   if (isSignalboxError(error) && Object.hasOwn(errorCodes, error.code)) return error
-  return new SignalboxError('internal', 'The server failed to answer; its log says why.', { cause: error })
+  return new SignalboxError('internal', 'The server failed to answer. Its log has the error.', {
+    cause: error,
+  })
 }
 
 /** What Node says of a request that it could not read. Only for that: a store's error may look the same. */
@@ -49,11 +51,15 @@ function unreadable(error: Error): SignalboxError {
   const { code, message } = error as NodeJS.ErrnoException
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new SignalboxError('headers_too_large', 'The headers are larger than this server takes.', {
-        cause: error,
-      })
+      return new SignalboxError(
+        'headers_too_large',
+        'The headers are too large for this server. Send fewer or shorter ones.',
+        {
+          cause: error,
+        },
+      )
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new SignalboxError('request_timeout', 'The request did not arrive whole in time.', {
+      return new SignalboxError('request_timeout', 'The request took too long to arrive. Send it again.', {
         cause: error,
       })
   }
@@ -98,8 +104,6 @@ export function answerClientError(error: Error, socket: Socket): void {
     if (reply.writableEnded) reply.once('close', () => closeLingering(socket))
     else socket.destroy()
   } else if (!isAnother) answerOnSocket(unreadable(error), socket)
-  // A client that ends its connection while the server works for it has gone.
-  else if (socket.readableEnded) closeLingering(socket)
   else if (!awaitingRefusal.has(socket)) {
     // The answer under way belongs to an earlier request. The client must not take the refusal for it.
     awaitingRefusal.add(socket)
@@ -118,7 +122,9 @@ export function answerOnSocket(error: SignalboxError, socket: Duplex): void {
   const lines = Object.entries({ ...problemHeadersOf(error), ...headers }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`)
+  socket.write(
+    `HTTP/1.1 ${problem.status} ${http.STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`,
+  )
   closeLingering(socket)
 }
 

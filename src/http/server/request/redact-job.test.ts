@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId } from '../../../core/ids.ts'
-import type { JobRecord, JobStore } from '../../../jobs/index.ts'
+import { type AttemptStore, fingerprintError, type JobRecord, type JobStore } from '../../../jobs/index.ts'
+import { createMatcher } from '../../../jobs/search/match-search.ts'
+import { parseSearch } from '../../../jobs/search/search-terms.ts'
 import { createRedactor, noRedactor } from './redact-job.ts'
 
 const shown = (paths: readonly string[], payload: unknown) => createRedactor(paths).payload(payload)
@@ -99,7 +101,7 @@ test('without paths nothing is looked at, and what is no path is refused', () =>
   assert.equal(createRedactor([]), noRedactor)
   for (const path of ['', 'a..b', '.a', 'a.', ' a', 5, 'a.'.repeat(20).concat('a'), 'a'.repeat(101)])
     assert.throws(() => createRedactor([path as string]), { code: 'invalid_argument' })
-  // In other notations it would hide nothing, and nobody would notice.
+  // In other notations the path would silently hide nothing.
   for (const path of [
     '$.password',
     'items[].secret',
@@ -113,4 +115,33 @@ test('without paths nothing is looked at, and what is no path is refused', () =>
   for (const path of ['$ref', 'a/b', '*', 'a.*.b', 'x-y_z', 'été'])
     assert.doesNotThrow(() => createRedactor([path]), path)
   assert.throws(() => createRedactor(Array.from({ length: 201 }, () => 'a')), { code: 'invalid_argument' })
+})
+
+test('a hidden error keeps its group, on jobs, attempts and groups of errors', async () => {
+  const error = JSON.stringify({
+    name: 'Error',
+    message: 'card 4111 was declined',
+    stack: 'Error: card 4111 …',
+  })
+  const redactor = createRedactor(['error.message'])
+  const record = { id: 'a', queue: 'q', kind: 'charge', payload: '1', result: null, error } as JobRecord
+  const shown = (await redactor.store({ find: async () => record } as unknown as JobStore).find('a'))!
+  assert.doesNotMatch(JSON.stringify(shown), /4111/)
+  assert.equal(shown.errorGroup, fingerprintError('charge', error))
+  assert.equal(createMatcher(parseSearch(`error.group:${shown.errorGroup}`), 0)(shown), true)
+
+  const attempts = redactor.attempts({
+    list: async () => [{ error }],
+    groups: async () => [{ error }],
+    group: async () => ({ error }),
+  } as unknown as AttemptStore)
+  const seen = [
+    ...(await attempts.list('a')),
+    ...(await attempts.groups({ limit: 1 })),
+    await attempts.group('x'),
+  ]
+  for (const one of seen) {
+    assert.equal(one!.error, error)
+    assert.doesNotMatch(one!.shownError!, /4111/)
+  }
 })

@@ -1,7 +1,9 @@
 import { resolveRedactPaths } from '../../../core/redact-paths.ts'
 import {
+  type AttemptStore,
   bulkQueue,
   ForwardingJobStore,
+  fingerprintError,
   isSealed,
   type JobRecord,
   type JobStore,
@@ -10,13 +12,14 @@ import {
 import { hidden } from '../log/redact.ts'
 
 /**
- * Hides what operators named of that which jobs carry, wherever the server shows jobs: one by one, in lists, in
- * schedules; and from searches, which look at what is shown, so that nobody finds out by asking. Workers that claim a
- * job get it whole.
+ * Hides the values that operators named wherever the server shows jobs: single jobs, lists and schedules. Searches look
+ * only at visible values, so a search cannot reveal a hidden one. Workers that claim a job get it whole.
  */
 export interface Redactor {
   /** The same store, whose jobs come hidden in part when they are looked at, and whole when they are claimed. */
   store(store: JobStore): JobStore
+  /** The same for attempts and groups of errors. */
+  attempts(store: AttemptStore): AttemptStore
   /** A payload as it may be shown. */
   payload(value: unknown): unknown
   /** A result as it may be shown. */
@@ -28,6 +31,7 @@ export interface Redactor {
 /** Shows everything. */
 export const noRedactor: Redactor = {
   store: (store) => store,
+  attempts: (store) => store,
   payload: (value) => value,
   result: (value) => value,
   error: (value) => value,
@@ -49,7 +53,7 @@ interface Step {
  * value, which begins with `payload`, `result` or `error`; `*` is any one name. Lists are passed through, and upper and
  * lower case are the same.
  *
- * Where a path can be read in two ways it is read in both, for whoever writes one wants the value hidden: `items.secret`,
+ * A path that can be read in two ways is read in both, because its author wants the value hidden: `items.secret`,
  * `items.*.secret` and `items.0.secret` all reach into the list of items, and `card.number` is also the field of that
  * very name.
  */
@@ -57,7 +61,7 @@ export function createRedactor(paths: readonly string[]): Redactor {
   if (paths.length === 0) return noRedactor
   const endings = resolveRedactPaths('redact', paths).map((path) => path.toLowerCase().split('.'))
   const byLastName = Map.groupBy(endings, (ending) => ending.at(-1)!)
-  /** Only of endings whose last name is the value's own: of all others whoever is around it would be hidden already. */
+  /** Checks only endings whose last name is the value's own name: for the others, a surrounding value is hidden already. */
   const isHidden = (way: readonly Step[]): boolean => {
     const { name } = way.at(-1)!
     const lastNames = new Set(['*', name, name.slice(name.lastIndexOf('.') + 1)])
@@ -79,7 +83,7 @@ export function createRedactor(paths: readonly string[]): Redactor {
   }
 
   function redactText(part: 'payload' | 'result', json: string): string {
-    // Whoever can open it has the key; to all others it is hidden already.
+    // A client that can open it has the key; for all others it is hidden already.
     if (isSealed(json)) return json
     const parsed = parse(json)
     // What is no JSON stays none, and has nothing to find in it.
@@ -105,6 +109,7 @@ export function createRedactor(paths: readonly string[]): Redactor {
       result: record.result === null ? null : redactText('result', record.result),
       error: record.error === null ? null : redactError(record.error),
       hiddenAs: hidden,
+      ...(record.error === null ? {} : { errorGroup: fingerprintError(record.kind, record.error) }),
     }
   }
 
@@ -114,6 +119,23 @@ export function createRedactor(paths: readonly string[]): Redactor {
     error: <Shown extends object | null>(error: Shown) =>
       error && (JSON.parse(redactError(JSON.stringify(error))) as Shown),
     store: (store) => new RedactedJobStore(store, redactRecord),
+    attempts: (store) => {
+      const show = <Record extends { readonly error: string }>(record: Record): Record => ({
+        ...record,
+        shownError: redactError(record.error),
+      })
+      return {
+        uncounted: (limit) => store.uncounted(limit),
+        count: (attempts) => store.count(attempts),
+        prune: (request) => store.prune(request),
+        list: async (jobId) => (await store.list(jobId)).map(show),
+        groups: async (query) => (await store.groups(query)).map(show),
+        async group(fingerprint) {
+          const group = await store.group(fingerprint)
+          return group && show(group)
+        },
+      }
+    },
   }
 }
 

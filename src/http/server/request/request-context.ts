@@ -9,8 +9,8 @@ import { keepMs } from './idempotent-response.ts'
 const anonymous: Principal = { id: 'anonymous', scope: 'read', namespace: 'default', everyNamespace: false }
 
 /**
- * One request on its way. What it needs of its namespace is made when it is asked for, so that a health probe enters no
- * space and a request without a key no service of its own.
+ * One request on its way. It creates services of its namespace on first use, so a health probe enters no namespace, and a
+ * request without a key creates no job service.
  */
 export class RequestContext implements Call {
   readonly route: Route
@@ -111,12 +111,13 @@ export class RequestContext implements Call {
   }
 
   #makeKeyed(key: { readonly key: string; readonly fingerprint: string }): Jobs {
-    const { stores, jobs, redactor } = this.space
+    const { stores, jobs, redactor, activity } = this.space
     const { logs, schedules, notifier } = stores
     const { dependencies } = this.space
     const { jobs: store } = stores.keyed({ caller: this.principal.id, keepMs, ...key })
     return createJobs({
       ...{ store: redactor.store(store), logs, schedules, dependencies, notifier, beside: jobs },
+      ...(activity && { activity }),
       passesSealed: true,
     })
   }

@@ -1,5 +1,5 @@
-import { SignalboxError } from '../../../core/errors.ts'
-import type { Route } from '../../contract/index.ts'
+import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
+import { mutates, type Route } from '../../contract/index.ts'
 import type { Incoming } from '../call.ts'
 
 /**
@@ -13,17 +13,16 @@ import type { Incoming } from '../call.ts'
 export function checkSite(
   incoming: Pick<Incoming, 'method' | 'path' | 'header'>,
   /** Undefined: there is no such route. */
-  route: Pick<Route, 'path' | 'mutates'> | undefined,
+  route: Pick<Route, 'path' | 'method' | 'isRead'> | undefined,
   /** The values of Host that are ours, in lower case; undefined when the app around us looks after that. */
   hosts: ReadonlySet<string> | undefined,
 ): void {
-  // `GET http://elsewhere/ HTTP/1.1` names a host of its own, past the header that is checked.
+  // `GET http://elsewhere/ HTTP/1.1` names a second host, which bypasses the header check.
   if (incoming.path.charCodeAt(0) !== slash)
-    throw new SignalboxError('invalid_argument', 'The request target must be a path that begins with "/".')
+    throw invalidArgument('The request target must be a path that begins with "/".')
   const host = incoming.header('host')
   // Adapters join several of them. No name of a host has a comma.
-  if (host?.includes(','))
-    throw new SignalboxError('invalid_argument', 'The request has more than one Host header.')
+  if (host?.includes(',')) throw invalidArgument('The request has more than one Host header. Send one.')
   if (hosts !== undefined) checkHost(host, hosts)
   const site = incoming.header('sec-fetch-site')
   if (site !== undefined) {
@@ -32,30 +31,30 @@ export function checkSite(
     const origin = incoming.header('origin')
     if (origin !== undefined && !isOwnOrigin(origin, host, hosts)) throw foreignPage()
   }
-  if (route?.mutates === true) checkBodyType(incoming)
+  if (route && mutates(route)) checkBodyType(incoming)
 }
 
 const slash = 47
 
 function checkHost(host: string | undefined, hosts: ReadonlySet<string>): void {
-  if (!host) throw new SignalboxError('invalid_argument', 'The request has no Host header.')
+  if (!host) throw invalidArgument('The request has no Host header. Send one.')
   if (hosts.has(host) || hosts.has(host.toLowerCase())) return
   throw new SignalboxError(
     'forbidden',
-    'The Host header does not name this server. Use one of its own names, or add yours with --allowed-hosts.',
+    'The Host header does not name this server. Use a name of this server, or allow this one with --allowed-hosts.',
   )
 }
 
-/** Somebody followed a link from elsewhere to a page of ours: nothing is changed, and the other page reads nothing. */
+/** A link from another site to a page of the dashboard: it changes nothing, and the other site reads nothing. */
 function isVisit(
   incoming: Pick<Incoming, 'method' | 'path' | 'header'>,
-  route: Pick<Route, 'path' | 'mutates'> | undefined,
+  route: Pick<Route, 'path' | 'method' | 'isRead'> | undefined,
 ): boolean {
   return (
     incoming.method === 'GET' &&
     incoming.header('sec-fetch-mode') === 'navigate' &&
     !(route ?? incoming).path.startsWith('/v1/') &&
-    route?.mutates !== true
+    !(route && mutates(route))
   )
 }
 

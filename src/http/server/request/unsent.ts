@@ -18,7 +18,7 @@ export interface UnsentOptions {
 
 export const unsentDefaults: Required<UnsentOptions> = {
   maxBytes: 268_435_456,
-  // Above the 60 s that a claim may wait: an answer may stand in line behind one on the same connection.
+  // Above the 60 s that a claim may wait: an answer may wait behind another on the same connection.
   graceMs: 90_000,
   bytesPerSecond: 16_384,
   clock: systemClock,
@@ -27,8 +27,8 @@ export const unsentDefaults: Required<UnsentOptions> = {
 
 /**
  * Answers on their way to clients that read slowly, or never. A client that takes too long is cut. When all of them
- * together hold more than they may, those that have waited longest are cut first, so whoever reads is not touched. An
- * answer that went out at once, as nearly all do, costs a look and no more.
+ * together exceed the limit, those that have waited longest are cut first, so clients that read are not affected. An
+ * answer that went out at once, as nearly all do, costs one check.
  */
 export class Unsent {
   readonly #options: Required<UnsentOptions>
@@ -69,7 +69,7 @@ export class Unsent {
 
   #cutOldest(maxBytes: number): void {
     for (const [answer, bytes] of this.#answers) {
-      // Whoever asked last has had no time to read yet.
+      // The newest client has had no time to read yet.
       if (this.#bytes <= maxBytes || this.#answers.size === 1) return
       this.#answers.delete(answer)
       this.#bytes -= bytes

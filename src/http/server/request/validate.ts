@@ -1,8 +1,8 @@
 import { Compile } from 'typebox/schema'
-import { SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import { show } from '../../../core/options.ts'
-import type { Schema } from '../../contract/index.ts'
-import { describeValidationError } from './describe-validation-error.ts'
+import { checkTerms } from '../../../dispatch/index.ts'
+import { nameOptions, type Schema, term } from '../../contract/index.ts'
 
 /**
  * Whether a value is as its schema says. The check is compiled and quick; only when it fails does anybody look for the
@@ -51,28 +51,6 @@ export function checkOf(schema: Schema): Check {
   return check
 }
 
-const compileAfterMs = 300
-
-/**
- * Compiling every schema takes a tenth of a second, which a start should not wait for: it is done once the server has had
- * time to come up, one a turn of the event loop. Whoever comes before has theirs compiled at once.
- */
-export function compileSoon(
-  schemas: readonly Schema[],
-  compile: (schema: Schema) => unknown = checkOf,
-  afterMs: number = compileAfterMs,
-): void {
-  const left = [...schemas]
-  const step = () => {
-    const schema = left.shift()
-    if (schema === undefined) return
-    compile(schema)
-    // Not setImmediate: one that keeps no process alive does not wake an idle event loop either.
-    setTimeout(step, 0).unref()
-  }
-  setTimeout(step, afterMs).unref()
-}
-
 /**
  * What stands after the question mark, as the route's schema says. Text has no types, so a parameter that must be a
  * whole number or a boolean is read as one when it looks like it, and judged afterwards like any other value. Nothing
@@ -80,7 +58,7 @@ export function compileSoon(
  */
 export function readQuery(query: string, schema: Schema | undefined): Record<string, unknown> {
   if (query === '' && schema === undefined) return {}
-  if (query.length > maxChars) throw refused(`The query is longer than ${maxChars} characters.`)
+  if (query.length > maxChars) throw invalidArgument(`The query is longer than ${maxChars} characters.`)
   const rules = (schema as { properties?: Readonly<Record<string, Rule>> } | undefined)?.properties ?? {}
   const values: Record<string, unknown> = {}
   for (const part of query.split('&')) {
@@ -88,7 +66,7 @@ export function readQuery(query: string, schema: Schema | undefined): Record<str
     const [name, value] = readPair(part)
     // Own names only: `__proto__` and `constructor` are unknown like any other.
     if (!Object.hasOwn(rules, name)) throw unknownParameter(name, Object.keys(rules))
-    if (Object.hasOwn(values, name)) throw refused(`The query has ${name} more than once.`)
+    if (Object.hasOwn(values, name)) throw invalidArgument(`The query has ${name} more than once.`)
     values[name] = asTyped(rules[name]!, value)
   }
   if (schema !== undefined) validate(querySubject, schema, values)
@@ -110,7 +88,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    throw refused('The query is not percent-encoded as it must be.')
+    throw invalidArgument('The query is not percent-encoded correctly. Encode it again.')
   }
 }
 
@@ -122,13 +100,232 @@ function asTyped({ type }: Rule, value: string): unknown {
 }
 
 function unknownParameter(name: string, known: readonly string[]): SignalboxError {
-  return refused(
+  return invalidArgument(
     known.length === 0
       ? `The query has a parameter ${show(name)}; this route takes none.`
       : `The query has no parameter ${show(name)}; it has ${known.join(', ')}.`,
   )
 }
 
-function refused(message: string): SignalboxError {
-  return new SignalboxError('invalid_argument', message)
+/**
+ * What is wrong with a value, in one sentence: which field, what is allowed, what came. It walks schema and value side
+ * by side and tells the first thing it meets; unknown fields come before missing ones, for a misspelt name is both.
+ */
+export function describeValidationError(subject: Subject, schema: Schema, value: unknown): ValidationProblem {
+  const problem = judge(subject, asRule(schema), value, '')
+  return problem ?? { place: '', text: `${subject.what} is not as /openapi.json describes it.` }
+}
+
+export interface ValidationProblem {
+  /** The way to the field: `jobs[3].kind`. Empty: it is about the whole. */
+  readonly place: string
+  readonly text: string
+}
+
+/** The words of JSON Schema that the routes are written in. */
+interface Rule {
+  readonly type?: string
+  readonly const?: unknown
+  readonly anyOf?: readonly Rule[]
+  readonly properties?: Readonly<Record<string, Rule>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: boolean
+  readonly items?: Rule
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly pattern?: string
+  readonly minimum?: number
+  readonly maximum?: number
+}
+
+function asRule(schema: Schema): Rule {
+  return schema as Rule
+}
+
+function judge(subject: Subject, rule: Rule, value: unknown, path: string): ValidationProblem | undefined {
+  if (rule.items !== undefined && rule.items === asRule(term)) {
+    const problem = judgeTerms(path, value)
+    if (problem !== undefined) return problem
+  }
+  if (rule.anyOf !== undefined) return judgeUnion(subject, rule, rule.anyOf, value, path)
+  if (!isOfType(rule, value)) return refuse(subject, rule, value, path)
+  switch (rule.type) {
+    case 'object':
+      return judgeObject(subject, rule, value as Record<string, unknown>, path)
+    case 'array':
+      return judgeList(subject, rule, value as readonly unknown[], path)
+    case 'string':
+      return isText(rule, value as string) ? undefined : refuse(subject, rule, value, path)
+    case 'integer':
+    case 'number':
+      return isInRange(rule, value as number) ? undefined : refuse(subject, rule, value, path)
+    default:
+      return undefined
+  }
+}
+
+/** Terms are explained as the library explains them: by the kind of term that was meant. */
+function judgeTerms(path: string, value: unknown): ValidationProblem | undefined {
+  try {
+    checkTerms(path, value)
+    return undefined
+  } catch (error) {
+    if (!isSignalboxError(error)) throw error
+    return { place: String(error.details.option ?? path), text: error.message }
+  }
+}
+
+/** Against the alternative that is of the value's own kind, when there is one to look into. */
+function judgeUnion(
+  subject: Subject,
+  rule: Rule,
+  choices: readonly Rule[],
+  value: unknown,
+  path: string,
+): ValidationProblem | undefined {
+  if (choices.some((choice) => judge(subject, choice, value, path) === undefined)) return undefined
+  const alike = choices.find(({ type }) => (type === 'object' || type === 'array') && isOfKind(type, value))
+  return alike === undefined ? refuse(subject, rule, value, path) : judge(subject, alike, value, path)
+}
+
+function judgeObject(
+  subject: Subject,
+  { properties = {}, required = [], additionalProperties }: Rule,
+  value: Readonly<Record<string, unknown>>,
+  path: string,
+): ValidationProblem | undefined {
+  const names = Object.keys(properties)
+  if (additionalProperties === false) {
+    const unknown = Object.keys(value).find((name) => !Object.hasOwn(properties, name))
+    if (unknown !== undefined) {
+      const where = path === '' ? subject.what : path
+      const text = `${where} has no ${subject.part} ${show(unknown)}; it has ${names.join(', ')}.`
+      return { place: within(path, unknown), text }
+    }
+  }
+  for (const name of names) {
+    const rule = properties[name]!
+    const inner = within(path, name)
+    if (!Object.hasOwn(value, name)) {
+      if (required.includes(name))
+        return { place: inner, text: `${inner} is missing; it must be ${allowed(rule)}.` }
+      continue
+    }
+    const problem = judge(subject, rule, value[name], inner)
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
+function judgeList(
+  subject: Subject,
+  rule: Rule,
+  values: readonly unknown[],
+  path: string,
+): ValidationProblem | undefined {
+  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items } = rule
+  if (values.length < minItems || values.length > maxItems) {
+    const text = `${nameOf(subject, path)} must be ${allowed(rule)}, not of ${values.length}.`
+    return { place: path, text }
+  }
+  if (items === undefined) return undefined
+  for (const [index, value] of values.entries()) {
+    const problem = judge(subject, items, value, `${path}[${index}]`)
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
+function refuse(subject: Subject, rule: Rule, value: unknown, path: string): ValidationProblem {
+  return { place: path, text: `${nameOf(subject, path)} must be ${allowed(rule)}, not ${show(value)}.` }
+}
+
+function within(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`
+}
+
+function nameOf({ what }: Subject, path: string): string {
+  return path === '' ? what : path
+}
+
+function isOfType(rule: Rule, value: unknown): boolean {
+  if ('const' in rule) return rule.const === value
+  return rule.type === undefined || isOfKind(rule.type, value)
+}
+
+function isOfKind(type: string, value: unknown): boolean {
+  switch (type) {
+    case 'object':
+      return typeof value === 'object' && value !== null && !Array.isArray(value)
+    case 'array':
+      return Array.isArray(value)
+    case 'integer':
+      return Number.isInteger(value)
+    case 'number':
+      return Number.isFinite(value)
+    case 'null':
+      return value === null
+    default:
+      return typeof value === type
+  }
+}
+
+function isText({ minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: Rule, value: string) {
+  const length = value.length > maxLength ? [...value].length : value.length
+  if (length < minLength || length > maxLength) return false
+  return pattern === undefined || new RegExp(pattern, 'u').test(value)
+}
+
+function isInRange({ minimum = -Infinity, maximum = Infinity }: Rule, value: number): boolean {
+  return value >= minimum && value <= maximum
+}
+
+/** What a rule allows, to be read after "must be". */
+function allowed(rule: Rule): string {
+  if (rule.anyOf !== undefined) return allowedOf(rule.anyOf)
+  if ('const' in rule) return show(rule.const)
+  switch (rule.type) {
+    case 'object':
+      return 'an object'
+    case 'array':
+      return `a list${countRange(rule.minItems, rule.maxItems)}`
+    case 'string':
+      return allowedText(rule)
+    case 'integer':
+      return `a whole number${range(rule)}`
+    case 'number':
+      return `a number${range(rule)}`
+    case 'boolean':
+      return 'true or false'
+    case 'null':
+      return 'null'
+    default:
+      return 'any JSON value'
+  }
+}
+
+function allowedOf(choices: readonly Rule[]): string {
+  if (choices.every((choice) => 'const' in choice)) return `one of ${choices.map(allowed).join(', ')}`
+  return choices.map(allowed).join(', or ')
+}
+
+function allowedText({ minLength, maxLength, pattern }: Rule): string {
+  if (pattern?.includes('ms|s|m|h|d')) return "text like '250ms', '30s', '5m', '24h', '7d'"
+  const size = maxLength === undefined ? '' : ` of ${minLength ?? 0} to ${maxLength} characters`
+  if (pattern === undefined) return `text${size}`
+  return pattern === nameOptions.pattern
+    ? `text${size} without control characters`
+    : `text${size} that fits ${pattern}`
+}
+
+function countRange(min: number | undefined, max: number | undefined): string {
+  if (max === undefined) return min === undefined ? '' : ` of ${min} or more`
+  return min === undefined ? ` of at most ${max}` : ` of ${min} to ${max}`
+}
+
+function range({ minimum, maximum }: Rule): string {
+  if (maximum === undefined) return minimum === undefined ? '' : ` of ${minimum} or more`
+  return minimum === undefined ? ` of at most ${maximum}` : ` from ${minimum} to ${maximum}`
 }

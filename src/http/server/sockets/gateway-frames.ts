@@ -1,13 +1,12 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
-import { checkJson, encodeJson, maxJsonBytes } from '../../../core/json.ts'
+import { checkJson, encodeJson, maxJsonBytes, parseJson } from '../../../core/json.ts'
 import type { NodeFrame, NodeLoad, ServiceOffer } from '../../../dispatch/index.ts'
 import { type FrameProblem, nodeFrameSchemas, nodeProtocol, type PingFrame } from '../../contract/index.ts'
-import { describeValidationError } from '../request/describe-validation-error.ts'
-import { checkOf, type Subject } from '../request/validate.ts'
+import { checkOf, describeValidationError, type Subject } from '../request/validate.ts'
 
 /**
- * From text to a frame that can be trusted: of a known type, whole, within its bounds, and with no field but those that
- * are known. Whatever is wrong is an answer, never an exception.
+ * From text to a trusted frame: of a known type, complete, within its bounds, and with known fields only. Any fault is
+ * an answer, never an exception.
  */
 export type ReadFrame = { readonly frame: NodeFrame | PingFrame } | { readonly refusal: FrameRefusal }
 
@@ -24,7 +23,7 @@ type Shaped = { readonly type: NodeFrame['type'] | 'ping' } & Fields
 
 /** Reads one message. */
 export function readNodeFrame(text: string): ReadFrame {
-  const value = parse(text)
+  const value = parseJson(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return refuse('invalid_frame', 'A message must be one JSON object with a "type".', true)
   const { type } = value as Fields
@@ -46,14 +45,6 @@ export function readNodeFrame(text: string): ReadFrame {
       true,
     )
   return { frame: decode(shaped, text.length) }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function refuse(code: FrameProblem, message: string, isFatal = false): ReadFrame {
@@ -81,7 +72,7 @@ function isBroken(id: unknown): boolean {
   return typeof id === 'string' && !id.isWellFormed()
 }
 
-/** The frame with what it left out, and without what nobody knows. The schema has said that the types are right. */
+/** The frame with its defaults, and without unknown fields. The schema has checked the types. */
 function decode(said: Shaped, length: number): NodeFrame | PingFrame {
   const taskId = said.taskId as string
   const attempt = said.attempt as number

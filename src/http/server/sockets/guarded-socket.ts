@@ -1,7 +1,6 @@
 import type { WebSocket } from 'ws'
 import { createEvents, type EventSource, type Events } from '../../../core/events.ts'
 import type { Wheel } from '../streams/timer-wheel.ts'
-import { type FrameSocket, writeTextFrame } from './text-frame.ts'
 
 /**
  * A WebSocket that cannot harm the process: what it buffers is bounded, a peer that no longer answers is found, and
@@ -37,7 +36,7 @@ export const closeCodes = {
 } as const
 
 /** What a guarded socket is kept by. */
-export interface SocketKeeper {
+export interface SocketOwner {
   readonly wheel: Wheel<OpenSocket>
   readonly maxBufferedBytes: number
   /** What a listener threw. */
@@ -46,33 +45,30 @@ export interface SocketKeeper {
   forget(socket: OpenSocket): void
 }
 
-/** So many pings may go without an answer, and so many periods may a message take to arrive whole. */
+/** How many pings may stay without an answer, and how many periods a message may take to arrive whole. */
 const maxMissed = 2
 
 export class OpenSocket implements GuardedSocket {
   readonly #ws: WebSocket
-  /** What `ws` writes to as well, each message whole and at once: it compresses nothing and sends no fragments. */
-  readonly #socket: FrameSocket
-  readonly #keeper: SocketKeeper
+  readonly #owner: SocketOwner
   readonly #events: Events<SocketEvents>
   readonly #slot: number
   #missedPongs = 0
   #unfinishedVisits = 0
   #isClosing = false
 
-  constructor(ws: WebSocket, socket: FrameSocket, keeper: SocketKeeper) {
+  constructor(ws: WebSocket, owner: SocketOwner) {
     this.#ws = ws
-    this.#socket = socket
-    this.#keeper = keeper
+    this.#owner = owner
     this.#events = createEvents<SocketEvents>({ onListenerError: (error) => this.#failed(error) })
-    this.#slot = keeper.wheel.add(this)
+    this.#slot = owner.wheel.add(this)
     // Malformed frames and lost connections: `ws` closes with the right code. Unheard, it would end the process.
     ws.on('error', () => {})
     ws.on('pong', () => {
       this.#missedPongs = 0
       if (!this.#isClosing) this.#events.emit('alive', undefined)
     })
-    // `ws` has answered already, and whoever sends pings without reading the answers must not fill our memory.
+    // `ws` has answered already. A client that sends pings without reading the answers must not fill the memory.
     ws.on('ping', () => this.#checkBuffer(0))
     ws.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary))
     ws.on('close', (code) => this.#over(code))
@@ -84,9 +80,8 @@ export class OpenSocket implements GuardedSocket {
 
   send(text: string): boolean {
     if (this.#isClosing || this.#ws.readyState !== this.#ws.OPEN) return false
-    const byteLength = Buffer.byteLength(text)
-    if (!this.#checkBuffer(byteLength)) return false
-    writeTextFrame(this.#socket, text, byteLength)
+    if (!this.#checkBuffer(Buffer.byteLength(text))) return false
+    this.#ws.send(text)
     return true
   }
 
@@ -123,7 +118,7 @@ export class OpenSocket implements GuardedSocket {
     }
     this.#unfinishedVisits = isUnfinished(this.#ws) ? this.#unfinishedVisits + 1 : 0
     if (this.#unfinishedVisits > maxMissed) {
-      this.close(closeCodes.policy, 'A message was begun and not finished.')
+      this.close(closeCodes.policy, 'A message was started and not finished.')
       return
     }
     this.#missedPongs++
@@ -140,25 +135,25 @@ export class OpenSocket implements GuardedSocket {
 
   /** Whether so much more may be buffered; closes the socket when not. */
   #checkBuffer(bytes: number): boolean {
-    if (this.#ws.bufferedAmount + bytes <= this.#keeper.maxBufferedBytes) return true
-    this.close(closeCodes.tryLater, 'Messages are read more slowly than they come.')
+    if (this.#ws.bufferedAmount + bytes <= this.#owner.maxBufferedBytes) return true
+    this.close(closeCodes.tryLater, 'This client reads messages too slowly.')
     return false
   }
 
   #failed(error: unknown): void {
-    this.#keeper.onError(error)
-    this.close(closeCodes.failed, 'The server failed; its log says why.')
+    this.#owner.onError(error)
+    this.close(closeCodes.failed, 'The server failed. Its log has the error.')
   }
 
   #over(code: number): void {
     this.#isClosing = true
-    this.#keeper.wheel.delete(this, this.#slot)
+    this.#owner.wheel.delete(this, this.#slot)
     this.#events.emit('closed', { code })
-    this.#keeper.forget(this)
+    this.#owner.forget(this)
   }
 }
 
-/** Whether the first fragments of a message are here and the last is not. `ws` tells nobody, so its receiver is asked. */
+/** Whether the first fragments of a message are here and the last is not. `ws` does not report it, so its receiver is asked. */
 function isUnfinished(ws: WebSocket): boolean {
   return ((ws as unknown as { _receiver?: { _fragmented?: number } })._receiver?._fragmented ?? 0) !== 0
 }

@@ -13,8 +13,8 @@ import type { Gateway } from './upgrade.ts'
  *     socket ──hello within 10 s──▶ connections.connect ──▶ session ◀── frames, pongs, the end
  *        └── anything else first: `error`, closed
  *
- * What is not understood is answered with an `error` and forgotten; what comes faster than it may is not read for a
- * while; and whoever sends mostly nonsense is closed. No node is held up by another.
+ * A frame that is not understood is answered with an `error` and dropped. A node that sends too fast is not read for a
+ * while. A node that sends mostly nonsense is disconnected. No node delays another.
  */
 export interface NodeGatewayOptions {
   /** The node connections of the principal's namespace, and how to leave it when the socket has closed. */
@@ -34,7 +34,7 @@ export interface EnteredNamespace {
   leave(): void
 }
 
-/** So many refused frames are answered at once, and so many a second: more is nonsense. */
+/** How many refused frames are answered at once, and how many a second: more is nonsense. */
 const refusals = { perSecond: 2, burst: 64 }
 
 /** Makes the gateway at `nodesPath`. */
@@ -167,7 +167,7 @@ const nonsense = 'Too many messages were not understood.'
 
 const helloTwice: FrameRefusal = {
   code: 'hello_twice',
-  message: 'This socket has said hello already; what changed is said by update.',
+  message: 'This socket has sent hello already. Send update to change the node.',
   isFatal: false,
 }
 

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { includesScope, type Scope } from '../../../access/index.ts'
 import { type Clock, systemClock } from '../../../core/clock.ts'
-import { SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
 import { nodeSubprotocols } from '../../contract/index.ts'
 import type { Authenticator, Incoming, Principal } from '../call.ts'
 import { beginUpgrade, isBehindAnother, refuseInOrder, upgradeBehindAnother } from '../connection-order.ts'
@@ -11,7 +11,7 @@ import { hostOf } from '../node-http.ts'
 import type { Admission } from '../request/admission.ts'
 import { asSignalboxError } from '../request/problem.ts'
 import { createWheel } from '../streams/timer-wheel.ts'
-import { closeCodes, type GuardedSocket, OpenSocket, type SocketKeeper } from './guarded-socket.ts'
+import { closeCodes, type GuardedSocket, OpenSocket, type SocketOwner } from './guarded-socket.ts'
 
 /**
  * The way from an HTTP request to a WebSocket. Before anything is accepted it has been judged like any other request:
@@ -84,7 +84,7 @@ class SocketUpgrades implements Upgrades {
   readonly #clock: Clock
   readonly #closeTimeoutMs: number
   readonly #sockets = new Set<OpenSocket>()
-  readonly #keeper: SocketKeeper
+  readonly #owner: SocketOwner
   readonly #handshake: WebSocketServer
   #whenClosed: PromiseWithResolvers<void> | undefined
 
@@ -98,7 +98,7 @@ class SocketUpgrades implements Upgrades {
     this.#options = options
     this.#clock = clock
     this.#closeTimeoutMs = closeTimeoutMs
-    this.#keeper = {
+    this.#owner = {
       wheel: createWheel<OpenSocket>({ periodMs: pingMs, visit: (socket) => socket.visit(), clock }),
       maxBufferedBytes,
       onError: options.onError ?? ((error) => console.error('A WebSocket gateway failed:', error)),
@@ -108,7 +108,7 @@ class SocketUpgrades implements Upgrades {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
-      // Whoever shows a token among the subprotocols must be answered with one, or browsers close.
+      // A client that sends a token among the subprotocols must get one back, or browsers close the socket.
       handleProtocols: (offered: Set<string>) =>
         offered.has(nodeSubprotocols.agreed) && nodeSubprotocols.agreed,
       closeTimeout: closeTimeoutMs,
@@ -134,7 +134,7 @@ class SocketUpgrades implements Upgrades {
     }
     this.#upgrade(request, socket, head).catch((error: unknown) => {
       const known = asSignalboxError(error)
-      if (known.code === 'internal') this.#keeper.onError(error)
+      if (known.code === 'internal') this.#owner.onError(error)
       this.#refuse(socket, known)
     })
   }
@@ -174,12 +174,12 @@ class SocketUpgrades implements Upgrades {
     if (leave) socket.once('close', leave)
     this.#handshake.handleUpgrade(request, socket, head, (ws) => {
       socket.off('error', cut)
-      this.#accept(ws, socket, gateway, principal)
+      this.#accept(ws, gateway, principal)
     })
   }
 
-  #accept(ws: WebSocket, stream: Duplex, gateway: Gateway, principal: Principal): void {
-    const socket = new OpenSocket(ws, stream, this.#keeper)
+  #accept(ws: WebSocket, gateway: Gateway, principal: Principal): void {
+    const socket = new OpenSocket(ws, this.#owner)
     this.#sockets.add(socket)
     const unwatch = this.#options.authenticator.watch(principal, ({ message }) =>
       socket.close(closeCodes.unauthorized, message),
@@ -188,15 +188,15 @@ class SocketUpgrades implements Upgrades {
     try {
       gateway.accept(socket, principal)
     } catch (error) {
-      this.#keeper.onError(error)
-      socket.close(closeCodes.failed, 'The server failed; its log says why.')
+      this.#owner.onError(error)
+      socket.close(closeCodes.failed, 'The server failed. Its log has the error.')
     }
   }
 
   #authenticate(incoming: UpgradeRequest): Promise<Principal> {
     const { promise, resolve, reject } = Promise.withResolvers<Principal>()
     const timer = this.#clock.setTimeout(
-      () => reject(new SignalboxError('timeout', 'Whose token this is could not be found out in time.')),
+      () => reject(new SignalboxError('timeout', 'Token lookup timed out. Connect again.')),
       authenticateMs,
     )
     const authenticate = async () => this.#options.authenticator.authenticate(incoming)
@@ -208,7 +208,7 @@ class SocketUpgrades implements Upgrades {
     if (this.#whenClosed === undefined) return
     throw new SignalboxError(
       'draining',
-      'This server is shutting down; connect to another, or a little later.',
+      'This server is shutting down. Connect to another one, or retry in 1 s.',
     )
   }
 
@@ -259,17 +259,11 @@ function noGateway({ method, path }: UpgradeRequest): SignalboxError {
 }
 
 function wrongMethod({ method, path }: UpgradeRequest): SignalboxError {
-  return new SignalboxError(
-    'method_not_allowed',
-    `${path} is a WebSocket: it is opened by GET, not ${method}.`,
-  )
+  return new SignalboxError('method_not_allowed', `${path} is a WebSocket. Open it with GET, not ${method}.`)
 }
 
 function noWebSocket(): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    'The Upgrade header must be "websocket"; this path is nothing else.',
-  )
+  return invalidArgument('This path accepts WebSockets only. Send "Upgrade: websocket".')
 }
 
 function outOfScope(needed: Scope): SignalboxError {

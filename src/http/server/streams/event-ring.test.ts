@@ -61,7 +61,7 @@ test("another server's id is not taken for one of ours", () => {
   assert.equal(ours.since(String(id)), undefined)
 })
 
-test('only the last 64 events are kept, and only so many bytes', () => {
+test('only the last 64 events are kept, up to a limit of bytes', () => {
   const ring = createRing({ now: () => someTime })
   const ids = Array.from({ length: 100 }, (_, nth) => publish(ring, `${nth}`))
   assert.equal(textsSince(ring, ids[34]!), undefined)
@@ -70,7 +70,7 @@ test('only the last 64 events are kept, and only so many bytes', () => {
   const small = createRing({ now: () => someTime, maxBytes: 10 })
   const [a, b] = ['aaaa', 'bbbb'].map((text) => publish(small, text))
   assert.deepEqual(textsSince(small, a!), ['bbbb'])
-  // A large one alone is kept all the same: it is the present state.
+  // A large event alone is kept, even over the limit: it is the present state.
   publish(small, 'c'.repeat(100))
   assert.equal(textsSince(small, a!), undefined)
   assert.deepEqual(textsSince(small, b!)?.length, 1)

@@ -1,5 +1,10 @@
 import type { FeedEvent } from '../call.ts'
 
+/** An event with its number. */
+export interface RingEvent extends FeedEvent {
+  readonly id?: number
+}
+
 /**
  * The last events of a feed, and the ids by which a reader that was cut off goes on where it was.
  *
@@ -7,21 +12,21 @@ import type { FeedEvent } from '../call.ts'
  *
  * The time is that of the wall clock, or one step after the last id when that is later, so ids rise strictly within a
  * ring, and over restarts: the next process begins after all that the last one gave. (A feed has few events a second,
- * so its ids never run ahead of the clock. The 38 bits last until 2109.) The lower bits are drawn when the ring is made
- * and tell it from those of other servers and namespaces: an id that this ring did not give is not taken for its own,
- * and whoever comes with one is told to begin anew.
+ * so its ids never run ahead of the clock. The 38 bits last until 2109.) The lower bits are drawn when the ring is made.
+ * They tell it from the rings of other servers and namespaces: a ring recognizes only its own ids, and a reader with
+ * another id has to begin anew.
  *
  * Every id from the oldest that is still followed without a gap up to the last one given can be resumed from.
  */
 export interface Ring {
   /** The last event, if there is one. */
-  readonly last: FeedEvent | undefined
+  readonly last: RingEvent | undefined
   /** Makes the next event and keeps it. */
-  publish(event: Omit<FeedEvent, 'id'>): FeedEvent
+  publish(event: Omit<FeedEvent, 'id'>): RingEvent
   /** What came after that id; undefined when that is not known. */
-  since(lastEventId: string): readonly FeedEvent[] | undefined
+  since(lastEventId: string): readonly RingEvent[] | undefined
   /** The last event for a reader that saw this id elsewhere: under a later one where its own is not. */
-  lastAfter(lastEventId: string): FeedEvent | undefined
+  lastAfter(lastEventId: string): RingEvent | undefined
 }
 
 /** How much a ring keeps. */
@@ -50,7 +55,7 @@ class EventRing implements Ring {
   readonly #mark: number
   readonly #maxEvents: number
   readonly #maxBytes: number
-  readonly #events: { readonly id: number; readonly event: FeedEvent; readonly bytes: number }[] = []
+  readonly #events: { readonly id: number; readonly event: RingEvent; readonly bytes: number }[] = []
   #bytes = 0
   /** The time in the last id given, in steps. */
   #step: number
@@ -66,11 +71,11 @@ class EventRing implements Ring {
     this.#completeAfter = this.#step * marks + mark
   }
 
-  get last(): FeedEvent | undefined {
+  get last(): RingEvent | undefined {
     return this.#events.at(-1)?.event
   }
 
-  publish(event: Omit<FeedEvent, 'id'>): FeedEvent {
+  publish(event: Omit<FeedEvent, 'id'>): RingEvent {
     const id = this.#nextId()
     const published = { ...event, id }
     const bytes = Buffer.byteLength(event.text ?? JSON.stringify(event.data))
@@ -87,14 +92,14 @@ class EventRing implements Ring {
     return published
   }
 
-  since(lastEventId: string): readonly FeedEvent[] | undefined {
+  since(lastEventId: string): readonly RingEvent[] | undefined {
     const id = decodeId(lastEventId)
     if (id === undefined || id % marks !== this.#mark) return undefined
     if (id < this.#completeAfter || id > this.#step * marks + this.#mark) return undefined
     return this.#events.filter((one) => one.id > id).map((one) => one.event)
   }
 
-  lastAfter(lastEventId: string): FeedEvent | undefined {
+  lastAfter(lastEventId: string): RingEvent | undefined {
     const newest = this.#events.at(-1)
     const id = decodeId(lastEventId)
     if (newest === undefined || id === undefined || id < newest.id) return newest?.event

@@ -5,9 +5,9 @@ import { createFakeClock } from '../../../core/fake-clock.ts'
 import { createNotifier } from '../../../core/notifier.ts'
 import { cancelTopic, type JobsNotifier, type QueueStats, queueTopic } from '../../../jobs/index.ts'
 import type { FeedEvent, FeedReader } from '../call.ts'
-import { createRing } from './event-ring.ts'
-import { createHintsFeed } from './hints-feed.ts'
+import { createRing, type RingEvent } from './event-ring.ts'
 import { createQueuesFeed, type QueuesFeedOptions } from './queues-feed.ts'
+import { createHintsFeed } from './watch-feeds.ts'
 
 class FakeNotifier implements JobsNotifier {
   readonly listeners = new Map<string, Set<() => void>>()
@@ -30,18 +30,18 @@ class FakeNotifier implements JobsNotifier {
 }
 
 class FakeReader implements FeedReader {
-  readonly events: FeedEvent[] = []
+  readonly events: RingEvent[] = []
   readonly failures: unknown[] = []
   readonly #came = createNotifier()
   send(event: FeedEvent): void {
-    this.events.push(event)
+    this.events.push(event as RingEvent)
     this.#came.wake()
   }
   fail(error: unknown): void {
     this.failures.push(error)
   }
-  /** Waits until so many have come. */
-  async until(count: number): Promise<readonly FeedEvent[]> {
+  /** Waits until this many have come. */
+  async until(count: number): Promise<readonly RingEvent[]> {
     while (this.events.length < count) await this.#came.wait({ timeoutMs: 10_000 })
     return this.events
   }
@@ -104,7 +104,7 @@ test('a reader gets the present state first, and then only what changed', async 
   assert.equal(reader.events[2]!.text, JSON.stringify(reader.events[2]!.data))
 })
 
-test('the store is read while somebody reads, and not otherwise', async () => {
+test('the store is read only while the feed has readers', async () => {
   const { store, feed, notifier, open } = aStage()
   await using _ = feed
   await new Promise((resolve) => setTimeout(resolve, 60))
@@ -118,7 +118,7 @@ test('the store is read while somebody reads, and not otherwise', async () => {
   const count = store.readAt.length
   await new Promise((resolve) => setTimeout(resolve, 60))
   assert.equal(store.readAt.length, count)
-  // Whoever comes after that waits for a reading instead of being shown what was.
+  // A later reader waits for a new reading instead of getting the old state.
   store.items = [statsOf('mail', 9)]
   const late = open()
   assert.equal(late.events.length, 0)
@@ -185,7 +185,7 @@ test('a reader that was cut off goes on without a gap, or is told to begin anew'
   assert.deepEqual(readyOf(upToDate.events[0]!), [5])
 })
 
-test('ids rise over a restart, and whoever comes from before it begins anew', async () => {
+test('ids rise over a restart, and a reader from before it begins anew', async () => {
   const before = aStage()
   const reader = before.open()
   await reader.until(1)
@@ -238,7 +238,7 @@ test('trouble with the store is told once, and its end by the present state', as
   assert.ok(reader.events[2]!.id! > reader.events[0]!.id!)
 })
 
-test('a failure that nobody foresaw is not described to readers', async () => {
+test('an unexpected failure is not described to readers', async () => {
   const { store, feed, open } = aStage()
   await using _ = feed
   store.error = new Error('password=hunter2')
@@ -268,7 +268,7 @@ test('a store that never answers is told as trouble, and the feed goes on when i
   await feed[Symbol.asyncDispose]()
 })
 
-test('more queues than one event can hold are trouble, not a stream that nobody can read', async () => {
+test('more queues than one event can hold are an error event, not an unreadable stream', async () => {
   const { store, feed, open } = aStage()
   await using _ = feed
   store.items = Array.from({ length: 10_000 }, (_, nth) => statsOf(`queue-${nth}`, nth))

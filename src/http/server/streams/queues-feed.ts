@@ -1,18 +1,17 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
-import { createLoop, type Loop } from '../../../core/loop.ts'
-import type { StepContext } from '../../../core/loop-options.ts'
+import { createLoop, type Loop, type StepContext } from '../../../core/loop.ts'
 import { createNotifier, type Notifier } from '../../../core/notifier.ts'
 import { type Jobs, type JobsNotifier, type QueueStats, queueTopic } from '../../../jobs/index.ts'
 import { maxEventLength } from '../../contract/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
 import { createRing, type Ring } from './event-ring.ts'
-import { tellEach } from './hints-feed.ts'
+import { tellEach } from './watch-feeds.ts'
 
 /**
- * What operators watch: the numbers of all queues, as one event whenever one of them changed. One reading of the store
- * serves every reader, and there is none while nobody reads.
+ * The numbers of all queues for operators, as one event whenever one of them changed. One reading of the store serves
+ * every reader, and without readers there is none.
  *
  * A wake-up of a queue's notifier brings the next reading forward, to a second after the last at the earliest; without one it
  * comes after two. A reader gets the present state first. Where the store was not read just now it waits for the
@@ -78,7 +77,7 @@ class QueuesFeed implements Feed, AsyncDisposable {
 
   open(lastEventId: string | undefined, reader: FeedReader): () => void {
     if (this.#isClosed) {
-      reader.fail(new SignalboxError('draining', 'This server is shutting down; open the stream again.'))
+      reader.fail(new SignalboxError('draining', 'This server is shutting down. Open the stream again.'))
       return () => {}
     }
     this.#waiting.set(reader, { lastEventId, told: undefined })
@@ -112,7 +111,7 @@ class QueuesFeed implements Feed, AsyncDisposable {
     })
     loop.events.on('stalled', () =>
       this.#tellTrouble(
-        new SignalboxError('store_unavailable', 'The store does not answer; what is shown is old.'),
+        new SignalboxError('store_unavailable', 'The store does not answer. The counts shown are old.'),
       ),
     )
     return loop
@@ -121,7 +120,7 @@ class QueuesFeed implements Feed, AsyncDisposable {
   async #stop(): Promise<void> {
     const loop = this.#loop
     this.#loop = undefined
-    // Nobody is left who was told of it, and whether it lasts the next reading will show.
+    // No reader is left that saw the error, and the next reading will show whether it lasts.
     this.#trouble = undefined
     this.#unlisten?.()
     this.#unlisten = undefined

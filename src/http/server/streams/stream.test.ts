@@ -187,7 +187,7 @@ test('what a reader does not take at once waits for it, in order', () => {
   )
 })
 
-test('a reader that is too slow is told why and cut, and nobody else is harmed', () => {
+test('a reader that is too slow gets the reason and is cut, and no other reader is affected', () => {
   const { open, feed, streams, clock, ends } = aStage({ maxBufferedBytes: 1_000 })
   const slow = open()
   const fast = open()
@@ -281,7 +281,7 @@ test('a token that is found dead while the stream opens is not told anything els
   assert.equal(streams.size, 0)
 })
 
-test('a feed that fails is told to its reader, without what nobody foresaw', () => {
+test('a reader learns that its feed failed, without details of unexpected errors', () => {
   const { open, errors, watchers } = aStage()
   const failing: Feed = {
     open(_id, reader) {
@@ -400,7 +400,7 @@ test('a stream can be the body of a Response, and ends when that is cancelled', 
   assert.deepEqual(ends, ['ended'])
 })
 
-test('a body that nobody reads is bounded, and one that is read again goes on', async () => {
+test('an unread body is bounded, and goes on when it is read again', async () => {
   const { streams, outgoing, feed } = aStage()
   const abandoned = streams.toBody(outgoing())
   const paused = streams.toBody(outgoing())

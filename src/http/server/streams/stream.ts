@@ -1,10 +1,11 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
+import { SignalboxError } from '../../../core/errors.ts'
 import { whole, withDefaults } from '../../../core/options.ts'
-import { encodeRetry } from '../../contract/index.ts'
-import type { Authenticator, OutgoingStream } from '../call.ts'
-import { EventStream, type StreamKeeper } from './event-stream.ts'
+import { encodeComment, encodeEvent, encodeRetry } from '../../contract/index.ts'
+import type { Authenticator, FeedEvent, FeedReader, OutgoingStream } from '../call.ts'
+import { asSignalboxError } from '../request/problem.ts'
 import { createWheel, type Wheel } from './timer-wheel.ts'
-import { bodyTransport, type Transport } from './transport.ts'
+import { bodyTransport, type Transport, type TransportOwner } from './transport.ts'
 
 /**
  * Streams of server-sent events, all that a server has open.
@@ -12,11 +13,11 @@ import { bodyTransport, type Transport } from './transport.ts'
  *     feed ──send──▶ stream ──write──▶ transport ──▶ reader
  *                      └─ it says no: wait here, up to maxBufferedBytes; above, or still no a period later: told why, cut
  *
- * An idle stream is a few small objects. Timers are shared, an event is put into bytes once for all its readers, and
- * nothing here keeps the request. A reader that does not read has a bounded queue of its own and holds up nobody.
+ * An idle stream is a few small objects. Timers are shared, an event is encoded once for all its readers, and nothing
+ * here keeps the request. A reader that does not read has its own bounded queue and delays no other reader.
  *
- * A stream ends when its client has gone, its feed fails, its token counts no more, it reads too slowly, or the server
- * shuts down. Whoever can still read is told why: `error { code, message }`, or when to come again.
+ * A stream ends when its client has gone, its feed fails, its token is no longer valid, it reads too slowly, or the
+ * server shuts down. A client that can still read gets the reason: `error { code, message }`, or when to come again.
  */
 export interface Streams {
   /** Streams to a transport whose head has been written; calls `ended`, the stream's own unless given, once it is over. */
@@ -41,7 +42,7 @@ export interface StreamsOptions {
   readonly retryMs?: number
   /** How long a reader may take to read the last words. @default 2_000 */
   readonly lastWordsMs?: number
-  /** Gets what a feed threw and nobody foresaw. @default prints it */
+  /** Gets unexpected errors of a feed. @default prints it */
   readonly onError?: (error: unknown) => void
   readonly clock?: Clock
   readonly random?: () => number
@@ -69,7 +70,7 @@ export function createStreams(
   return new OpenStreams(authenticator, given)
 }
 
-class OpenStreams implements Streams, StreamKeeper {
+class OpenStreams implements Streams, StreamOwner {
   readonly options: Required<StreamsOptions>
   readonly authenticator: Pick<Authenticator, 'watch'>
   readonly wheel: Wheel<EventStream>
@@ -128,4 +129,199 @@ class OpenStreams implements Streams, StreamKeeper {
   #retry(fromMs: number, spreadMs = this.options.retryMs): Uint8Array {
     return Buffer.from(encodeRetry(fromMs + this.options.random() * spreadMs))
   }
+}
+
+/** What the streams of a server share. */
+export interface StreamOwner {
+  readonly options: {
+    readonly maxBufferedBytes: number
+    readonly lastWordsMs: number
+    readonly clock: Clock
+    onError(error: unknown): void
+  }
+  readonly authenticator: Pick<Authenticator, 'watch'>
+  /** Those that are open. */
+  readonly wheel: Wheel<EventStream>
+  /** Those that have had their last word and are not closed yet. */
+  readonly ending: Set<EventStream>
+  /** What waits in all of them. */
+  bufferedBytes: number
+  /** One has been closed. */
+  forget(stream: EventStream): void
+}
+
+const nothing: Uint8Array[] = []
+const comment: Uint8Array = Buffer.from(encodeComment())
+
+/**
+ * One stream to one reader. Small, for there may be many thousands: what can be shared is in its keeper, and nothing
+ * here keeps the request it came from.
+ */
+export class EventStream implements FeedReader, TransportOwner {
+  readonly #owner: StreamOwner
+  readonly #transport: Transport
+  readonly #ended: OutgoingStream['ended']
+  #state: 'open' | 'ending' | 'closed' = 'open'
+  #slot = -1
+  #leaveFeed: (() => void) | undefined
+  #unwatch: (() => void) | undefined
+  #lingering: unknown
+  /** The id sent last: none may come twice or fall. */
+  #lastId = -1
+  /** The transport said no; what comes now waits in the queue. */
+  #isBlocked = false
+  /** Visits in a row that found it so. */
+  #blockedVisits = 0
+  #isTooSlow = false
+  #queue: Uint8Array[] = nothing
+  #queuedBytes = 0
+
+  constructor(owner: StreamOwner, transport: Transport, ended: OutgoingStream['ended']) {
+    this.#owner = owner
+    this.#transport = transport
+    this.#ended = ended
+  }
+
+  open({ principal, feed, lastEventId }: OutgoingStream, preface: Uint8Array): void {
+    if (this.#isOver()) return
+    this.#slot = this.#owner.wheel.add(this)
+    this.#write(preface)
+    try {
+      this.#unwatch = this.#owner.authenticator.watch(principal, (reason) => this.fail(reason))
+      if (!this.#isOver()) this.#leaveFeed = feed.open(lastEventId, this)
+    } catch (error) {
+      this.fail(error)
+    }
+    // Either may have ended the stream before it said how to let go of it.
+    if (this.#isOver()) this.#letGo()
+  }
+
+  send(event: FeedEvent): void {
+    if (this.#isOver()) return
+    if (typeof event.id === 'number') {
+      if (event.id <= this.#lastId) return
+      this.#lastId = event.id
+    }
+    try {
+      this.#write(bytesOf(event))
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  fail(error: unknown): void {
+    if (this.#isOver()) return
+    const known = asSignalboxError(error)
+    if (known.code === 'internal') this.#owner.options.onError(error)
+    this.finish(lastWords(known))
+  }
+
+  end(): void {
+    this.finish(noWords)
+  }
+
+  /** A sign of life; it detects clients that left without closing. */
+  keepAlive(): void {
+    if (!this.#isBlocked) this.#write(comment)
+    else if (++this.#blockedVisits > 1) this.#drop()
+  }
+
+  drained(): void {
+    if (!this.#isBlocked || this.#isOver()) return
+    this.#isBlocked = false
+    this.#blockedVisits = 0
+    const queue = this.#queue
+    let sent = 0
+    while (sent < queue.length && !this.#isBlocked) {
+      const chunk = queue[sent++]!
+      this.#count(-chunk.length)
+      this.#isBlocked = !this.#transport.write(chunk)
+    }
+    this.#queue = sent === queue.length ? nothing : queue.slice(sent)
+  }
+
+  closed(): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    this.#letGo()
+    this.#owner.options.clock.clearTimeout(this.#lingering)
+    this.#owner.forget(this)
+    this.#ended(this.#isTooSlow ? 'dropped' : 'ended')
+  }
+
+  /** Writes the last event and ends the stream; a client that does not read it in time is cut off. */
+  finish(words: Uint8Array): void {
+    if (this.#isOver()) return
+    this.#state = 'ending'
+    this.#letGo()
+    this.#owner.ending.add(this)
+    if (words.length > 0) this.#transport.write(words)
+    this.#transport.end()
+    const { clock, lastWordsMs } = this.#owner.options
+    this.#lingering = clock.setTimeout(() => {
+      this.#transport.destroy()
+      this.closed()
+    }, lastWordsMs)
+  }
+
+  #isOver(): boolean {
+    return this.#state !== 'open'
+  }
+
+  #write(chunk: Uint8Array): void {
+    if (!this.#isBlocked) {
+      this.#isBlocked = !this.#transport.write(chunk)
+      return
+    }
+    if (this.#queuedBytes + chunk.length > this.#owner.options.maxBufferedBytes) {
+      this.#drop()
+      return
+    }
+    if (this.#queue === nothing) this.#queue = []
+    this.#queue.push(chunk)
+    this.#count(chunk.length)
+  }
+
+  #count(bytes: number): void {
+    this.#queuedBytes += bytes
+    this.#owner.bufferedBytes += bytes
+  }
+
+  #drop(): void {
+    this.#isTooSlow = true
+    this.fail(
+      new SignalboxError(
+        'too_many',
+        'The server ended this stream because its reader reads too slowly. Read faster, or open it again.',
+      ),
+    )
+  }
+
+  #letGo(): void {
+    this.#queue = nothing
+    this.#count(-this.#queuedBytes)
+    if (this.#slot >= 0) this.#owner.wheel.delete(this, this.#slot)
+    this.#leaveFeed?.()
+    this.#unwatch?.()
+    this.#leaveFeed = undefined
+    this.#unwatch = undefined
+  }
+}
+
+const noWords: Uint8Array = new Uint8Array()
+
+/** Events are shared by many readers; each is put into bytes once. */
+const encoded = new WeakMap<FeedEvent, Uint8Array>()
+
+function bytesOf(event: FeedEvent): Uint8Array {
+  const known = encoded.get(event)
+  if (known !== undefined) return known
+  const { id, type, data, text = JSON.stringify(data) } = event
+  const bytes = Buffer.from(encodeEvent({ id, type, data: text }))
+  encoded.set(event, bytes)
+  return bytes
+}
+
+function lastWords({ code, message }: SignalboxError): Uint8Array {
+  return Buffer.from(encodeEvent({ type: 'error', data: JSON.stringify({ code, message }) }))
 }

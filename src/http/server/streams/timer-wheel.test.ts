@@ -24,7 +24,7 @@ test('each is visited once a period, and many who came at once are spread over i
   assert.equal(visits.length, 1_200)
 })
 
-test('whoever was taken off is visited no more, and an empty wheel has no timer', () => {
+test('a removed member is not visited any more, and an empty wheel has no timer', () => {
   const clock = createFakeClock()
   const visited: string[] = []
   const wheel = createWheel<string>({ periodMs: 1_000, visit: (name) => visited.push(name), clock })

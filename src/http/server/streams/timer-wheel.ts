@@ -1,13 +1,13 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
 
 /**
- * One timer for any number of things, each of which is visited once a period. Whoever is added gets the next of the
- * wheel's slots, so that many who come at once are spread over the whole period:
+ * One timer for any number of members, each of which is visited once a period. A new member gets the next of the wheel's
+ * slots, so that many who come at once are spread over the whole period:
  *
  *     slots   [ a e ] [ b ] [ c ] [ d ]
  *                       ▲ visited now, the others in their turn
  *
- * The timer runs only while somebody is on the wheel.
+ * The timer runs only while the wheel has members.
  */
 export interface Wheel<Thing> extends Iterable<Thing> {
   /** Puts it on; its first visit comes within a period. Answers its slot, by which it is taken off again. */

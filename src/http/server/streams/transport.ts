@@ -2,31 +2,31 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { closeLingering, ignore } from '../lingering-close.ts'
 
-/** What a stream of events is written to: a response of Node's, or the body of a `Response`. */
+/** Where a stream of events is written to: a connection, a response of Node, or the body of a `Response`. */
 export interface Transport {
-  /** Says who is told what happens to it, from now on. Called once, before anything else. */
+  /** Sets the owner, which hears of everything that follows. Called once, before anything else. */
   attach(owner: TransportOwner): void
-  /** Takes it, to be sent. False: it is not sent as fast as it comes, so the next had better wait for `drained`. */
+  /** Sends a chunk. False: the client reads too slowly, so the owner waits for `drained`. */
   write(chunk: Uint8Array): boolean
-  /** Ends it once all that was written has been sent. */
+  /** Ends the stream once everything was sent. */
   end(): void
-  /** Cuts it off. */
+  /** Cuts the stream. */
   destroy(): void
 }
 
 export interface TransportOwner {
-  /** There is room again. May come without need. */
+  /** The next chunk may be written. May come without need. */
   drained(): void
-  /** It is over, whoever ended it. May come more than once. */
+  /** The stream is over, by either side. May come more than once. */
   closed(): void
 }
 
-/** The transport of a response whose head has been written, or which its client has left already. */
+/** Writes to a response whose head was written, or whose client has left. */
 export function httpTransport(response: ServerResponse): Transport {
   return new HttpTransport(response)
 }
 
-/** A class, for there may be many thousands: methods are shared, functions of their own would not be. */
+/** There may be many thousands, so this is a class: its methods are shared. */
 class HttpTransport implements Transport {
   readonly #response: ServerResponse
 
@@ -38,8 +38,12 @@ class HttpTransport implements Transport {
     const response = this.#response
     response.on('drain', () => owner.drained())
     response.on('close', () => owner.closed())
-    // Of a write to a connection that has just been lost; `close` says so too. Unheard, it would end the process.
+    // The error of a write to a lost connection; `close` follows. An error without a listener would end the process.
     response.on('error', ignore)
+    // A stream ends with its client, and the end of the client's half is all that shows that it left.
+    const { socket } = response.req
+    if (socket.readableEnded) response.destroy()
+    else socket.once('end', () => response.destroy())
     if (response.closed || response.destroyed) owner.closed()
   }
 
@@ -56,7 +60,7 @@ class HttpTransport implements Transport {
   }
 }
 
-/** The transport of a connection that is nothing but a stream, and whose head has been written. Somebody must hear its errors. */
+/** Writes to a connection that carries a stream only, and whose head was written. The caller listens for its errors. */
 export function socketTransport(socket: Socket): Transport {
   return new SocketTransport(socket)
 }
@@ -81,7 +85,7 @@ class SocketTransport implements Transport {
   }
 
   write(chunk: Uint8Array): boolean {
-    // Whoever has gone takes all there is: `close` follows.
+    // The client has left: drop the chunk; `close` follows.
     return !this.#socket.writable || this.#socket.write(chunk)
   }
 
@@ -94,10 +98,10 @@ class SocketTransport implements Transport {
   }
 }
 
-/** So much may lie in the body of a `Response` before `write` says no. */
+/** The most unread bytes in the body of a `Response` before `write` returns false. */
 const bodyHighWaterBytes = 65_536
 
-/** A transport and the body that shows what is written to it. */
+/** A transport, and the body from which a reader reads what was written to it. */
 export function bodyTransport(): {
   readonly transport: Transport
   readonly body: ReadableStream<Uint8Array>
@@ -119,13 +123,13 @@ export function bodyTransport(): {
       owner = given
     },
     write(chunk) {
-      // A copy: many readers share one chunk, and whoever reads a body may take its memory away with it.
+      // A copy: many streams share one chunk, and the reader of a body may transfer its memory.
       controller.enqueue(new Uint8Array(chunk))
       return (controller.desiredSize ?? 0) > 0
     },
     end() {
       controller.close()
-      // Nobody says when the rest has been read, and it is no more than the high water mark.
+      // No event says that the rest was read. It is no more than the high-water mark.
       queueMicrotask(() => owner?.closed())
     },
     destroy() {

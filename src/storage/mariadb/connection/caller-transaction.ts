@@ -2,8 +2,14 @@ import type { Connection } from 'mysql2/promise'
 import { refuseCommit } from '../../../core/caller-transaction.ts'
 import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import { show } from '../../../core/options.ts'
-import { askKysely, findInnerTx, isKysely, isPrisma, losesCount } from '../../library-transaction.ts'
-import { isStoreTransaction } from '../../store-transaction.ts'
+import {
+  askKysely,
+  findInnerTx,
+  isKysely,
+  isPrisma,
+  isStoreTransaction,
+  losesCount,
+} from '../../library-transaction.ts'
 
 /**
  * What a caller may hand in as `tx`, by its shape: a connection of `mysql2`, with promises or with callbacks, also one
@@ -75,7 +81,7 @@ function findConnection(tx: unknown): Connection {
   if (typeof shape.getConnection === 'function') {
     throw new SignalboxError(
       'invalid_argument',
-      'tx is a pool, whose statements may each run on another connection. Hand in the connection your transaction is on.',
+      'tx is a pool, whose statements may each run on another connection. Pass the connection of your transaction.',
     )
   }
   if (typeof shape.query !== 'function' || typeof shape.beginTransaction !== 'function') throw refuse(tx)

@@ -5,8 +5,8 @@ import { isConflict, toStoreError } from './failures.ts'
 import type { Link, Pool } from './pool.ts'
 
 /**
- * How our own statements are run: each body a transaction of its own (below), or all of them in one (pinned.ts). What is
- * written against this does not know which.
+ * Runs the store's statements: each body as one transaction (below), or all bodies in one (pinned.ts). Code that uses
+ * Calls does not know which.
  */
 export interface Calls {
   /** Whether all bodies are one transaction, which commits or fails as a whole. */

@@ -9,10 +9,3 @@ export const nowMs = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)
 export const movingMs: string = `(${nowMs} + TIMESTAMPDIFF(MICROSECOND, NOW(3), SYSDATE(3)) DIV 1000)`
 /** As `nowMs`, in microseconds. */
 export const nowMicros = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-
-/** The clock of a transaction: read once, so that all it writes is of one instant. It stays the session's until the next one sets it. */
-export const setNow: readonly [sql: string, values: readonly unknown[]] = [
-  `SET @signalbox_now = ${nowMs}`,
-  [],
-]
-export const now = '@signalbox_now'

@@ -74,17 +74,18 @@ const isolation = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED'
 const names = 'SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin'
 
 /**
- * Sessions for our own statements. Lock waits are the shortest there are: what cannot be had is skipped or tried
- * again from JavaScript. A long IN list stays a list of keys: as the join that MariaDB would make of it from 1,000 on, it
- * could read, and lock, other rows. `max_statement_time` lets the server, too, give up what nobody waits for any more, and
- * `idle_transaction_timeout` what a process that stands still has begun.
+ * Sessions for the store's statements. Lock waits are as short as MariaDB allows; a locked row is skipped or tried
+ * again from JavaScript. A long IN list stays a list of keys: MariaDB would turn one of 1,000 or more into a join,
+ * which could read, and lock, other rows. Sorting looks at whole names, not at their first 1,024 bytes.
+ * `max_statement_time` ends statements that no caller awaits any more, and `idle_transaction_timeout` ends
+ * transactions of a process that hangs.
  */
 export const ownSession: readonly string[] = [
   names,
   isolation,
   `SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
-    autocommit = 1, innodb_lock_wait_timeout = 1, in_predicate_conversion_threshold = 0, max_statement_time = ${callMs / 1_000},
-    idle_transaction_timeout = ${2 * (callMs / 1_000)}`,
+    autocommit = 1, innodb_lock_wait_timeout = 1, in_predicate_conversion_threshold = 0, max_sort_length = 4096,
+    max_statement_time = ${callMs / 1_000}, idle_transaction_timeout = ${2 * (callMs / 1_000)}`,
 ]
 
 /**

@@ -33,14 +33,20 @@ export class MariadbDatabase implements Database {
     return database
   }
 
+  /** The same with other connections for operations that may wait for others' rows. */
+  withWaiting(waiting: Calls): MariadbDatabase {
+    const database = new MariadbDatabase({ ...this.#options, calls: { ...this.#options.calls, waiting } })
+    database.#compiler = this.#compiler
+    return database
+  }
+
   async run<Args extends readonly unknown[], Answer>(
     operation: Operation<Args, Answer>,
     args: Args,
-    { tx, leaseMs }: RunOptions = {},
+    { tx, leaseMs, deadline = leaseDeadline(leaseMs) }: RunOptions = {},
   ): Promise<Answer> {
     if (tx !== undefined) return this.#runInCallers(operation.procedure(...args), tx)
     const { name, isRead = false, lane = 'core' } = operation
-    const deadline = leaseMs === undefined ? undefined : performance.now() + Math.max(500, leaseMs / 3)
     return this.#options.calls[lane].run(
       name,
       (call) => this.runOn(call, operation.procedure(...args), isRead),
@@ -71,7 +77,7 @@ export class MariadbDatabase implements Database {
       }
       const parts = statements.map((bound) => this.#encode(bound))
       const sent = parts.flat()
-      // One statement by itself is a transaction of its own.
+      // A single statement is a transaction by itself.
       isEnded ||= !isBegun && isLast && sent.length === 1 && !adding
       if (!isEnded && !isBegun) leading = [...leading, begin]
       isBegun ||= !isEnded
@@ -136,6 +142,10 @@ export class MariadbDatabase implements Database {
       ),
     ])
   }
+}
+
+function leaseDeadline(leaseMs: number | undefined): number | undefined {
+  return leaseMs === undefined ? undefined : performance.now() + Math.max(500, leaseMs / 3)
 }
 
 const rollback: Statement = ['ROLLBACK', []]

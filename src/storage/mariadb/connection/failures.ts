@@ -46,6 +46,12 @@ export function isLost(error: unknown): boolean {
   )
 }
 
+/** Whether a call of a store failed because the connection was lost, or gave no answer in time. */
+export function isAnswerLost(error: unknown): boolean {
+  if (!isSignalboxError(error, 'store_unavailable')) return false
+  return error.cause === undefined || isLost(error.cause)
+}
+
 /** The error a store's call ends in. What neither the server nor the driver said is a defect, and is seen as it is. */
 export function toStoreError(error: unknown, doing: string): unknown {
   if (isSignalboxError(error)) return error
@@ -72,7 +78,7 @@ export function toStoreError(error: unknown, doing: string): unknown {
   if (isLost(error) || (errno !== undefined && refusals.has(errno))) {
     return new SignalboxError(
       'store_unavailable',
-      `MariaDB could not be reached to ${doing}: ${said}. It is tried again by whoever asked.`,
+      `MariaDB could not be reached to ${doing}: ${said}. Signalbox tries again.`,
       { cause: error },
     )
   }

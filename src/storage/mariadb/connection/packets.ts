@@ -1,3 +1,5 @@
+import { format, type SqlValue } from 'mysql2'
+import { SignalboxError } from '../../../core/errors.ts'
 import type { Call, Statement } from './calls.ts'
 
 /** Puts statements into as few packets as they fit into, in their order; one that is larger goes by itself. */
@@ -19,15 +21,26 @@ export function packStatements(
   return packets
 }
 
-/** Sends statements in as few packets as the server takes. */
+/** Sends statements in as few packets as the server takes. Refuses a statement that fits into none. */
 export async function sendAll(
   call: Call,
   statements: readonly Statement[],
   packetBytes: number,
 ): Promise<readonly unknown[]> {
+  for (const statement of statements) if (sizeOf(statement) > packetBytes) requireFit(statement, packetBytes)
   const answers: unknown[] = []
   for (const packet of packStatements(statements, packetBytes)) answers.push(...(await call.packet(packet)))
   return answers
+}
+
+function requireFit([sql, values]: Statement, limit: number): void {
+  const bytes = Buffer.byteLength(format(sql, [...values] as SqlValue))
+  if (bytes <= limit) return
+  throw new SignalboxError(
+    'too_large',
+    `A statement has ${bytes} bytes; MariaDB accepts ${limit}. Nothing was written. Send less data, or raise max_allowed_packet.`,
+    { details: { bytes, limit } },
+  )
 }
 
 /** No less than it has when it is sent. */

@@ -2,8 +2,8 @@ import { begin, type Call, type Calls, commit, type Statement } from './calls.ts
 import { lockedByOthers } from './failures.ts'
 
 /**
- * Runs bodies on one connection, inside a transaction that whoever made this began and will end: their own beginnings
- * and commits are left out. Nothing is tried again here. A conflict ends the transaction, and it is done over as a whole.
+ * Runs bodies on one connection, inside a transaction that its creator began and will end; the bodies' BEGIN and COMMIT
+ * are left out. It retries nothing: a conflict ends the transaction, and the creator repeats all of it.
  */
 export class PinnedCalls implements Calls {
   readonly isOne = true
@@ -18,7 +18,7 @@ export class PinnedCalls implements Calls {
     }
   }
 
-  /** Whoever began the transaction has asked. */
+  /** The creator of the transaction has checked that. */
   requireOpen(): void {}
 
   run<Answer>(_doing: string, body: (call: Call) => Promise<Answer>): Promise<Answer> {

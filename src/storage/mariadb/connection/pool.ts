@@ -4,9 +4,9 @@ import { PoolMeter } from '../../pool-meter.ts'
 import { isLost } from './failures.ts'
 
 /**
- * Connections to share, each with its session set up before anybody sees it. Every wait has a deadline, which the
- * driver's own pool has not: for a free connection, for connecting, and for each answer. A connection that missed a
- * deadline is destroyed, never reused: what its server still does to it is nobody's business any more.
+ * A connection pool that sets up each session before its first use. Unlike the driver's pool, every wait has a deadline:
+ * for a free connection, for connecting, and for each answer. A connection that missed a deadline is destroyed, never
+ * reused, because its server may still be working on the old statement.
  */
 export class Pool {
   readonly #options: ConnectionOptions
@@ -35,7 +35,7 @@ export class Pool {
     if (this.#closed) throw closedError()
   }
 
-  /** A connection nobody else has; give it back by `release` or `discard`. */
+  /** Takes a connection exclusively; return it by `release` or `discard`. */
   async acquire(deadline: number, doing = 'use'): Promise<Link> {
     const ticket = this.#meter.begin(doing)
     try {
@@ -121,7 +121,7 @@ export class Pool {
     this.#serveNext()
   }
 
-  /** A place fell free: whoever has waited longest connects in it. */
+  /** A place became free: the longest waiter connects in it. */
   #serveNext(): void {
     const waiter = this.#waiting.shift()
     if (waiter === undefined) return
@@ -154,7 +154,7 @@ export class Link {
   lost = false
   /** Whether the packet that ended its last transaction has set the savepoint that begins its next. */
   begun = false
-  /** Of whoever has it. */
+  /** The meter's ticket of the current user. */
   ticket = 0
 
   constructor(raw: Connection) {

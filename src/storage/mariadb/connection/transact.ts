@@ -7,18 +7,17 @@ import { errnoOf, isConflict, isLost, toStoreError } from './failures.ts'
 import type { Link } from './pool.ts'
 
 /**
- * Transactions of the store's own, for users' statements and the verdict that ends their job.
+ * The store's transactions, for users' statements and the verdict that ends their job.
  *
  *     SAVEPOINT signalbox_tx │ the user's statements │ ack, COMMIT and SAVEPOINT signalbox_tx, in one packet
  *
- * The sessions have autocommit off, so the savepoint begins the transaction. It touches nothing and keeps nobody from
- * anything, so the last packet sets it for the next transaction on the connection, which then costs one round trip
- * less. It is also what tells at the end whether
- * this is still the same transaction: a deadlock, a COMMIT or a DDL statement takes it away, and the ack, which
- * releases it first, fails instead of committing the half that came after. A statement that MariaDB gave up (deadlock,
- * lock wait) and whose error `work` swallowed is remembered and refused as well.
+ * The sessions have autocommit off, so the savepoint begins the transaction. It touches nothing and blocks nothing, so
+ * the last packet sets it for the next transaction on the connection, which then costs one round trip less. At the end
+ * it also shows whether this is still the same transaction: a deadlock, a COMMIT or a DDL statement removes it. The ack
+ * releases it first, so it then fails instead of committing the half that came after. If `work` swallowed the error of a
+ * statement that MariaDB gave up (deadlock, lock wait), the transaction is refused as well.
  *
- * Until the last packet is sent, nothing can have been committed; once it is sent and unanswered, nobody knows.
+ * Before the last packet is sent, nothing can be committed. While it is sent but unanswered, the outcome is unknown.
  */
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
@@ -56,7 +55,7 @@ export async function transactAll(
   return answers
 }
 
-/** One of several, in a savepoint of its own. Throws when the whole transaction is gone. */
+/** Runs one of several works in its own savepoint. Throws when the whole transaction is gone. */
 async function one(store: Store, link: Link, work: Work): Promise<undefined | { readonly error: unknown }> {
   await ask(link, 'SAVEPOINT signalbox_one')
   try {
@@ -155,7 +154,7 @@ class Hand {
       query,
       sql: (strings, ...params) => query(strings.join('?'), params),
       get raw() {
-        // Afterwards the connection is somebody else's.
+        // The connection may already serve another transaction.
         hand.#mustBeOpen()
         return link.raw
       },
@@ -222,7 +221,7 @@ async function end(link: Link, sql: string, values: readonly unknown[]): Promise
     if (link.lost) {
       throw new SignalboxError(
         'commit_unknown',
-        'The connection to MariaDB was lost while committing. Whether it was committed is told by the outcome of the attempt.',
+        'The connection to MariaDB was lost while committing. The outcome of the attempt shows whether the commit succeeded.',
         { cause: error },
       )
     }

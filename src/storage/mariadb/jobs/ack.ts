@@ -1,7 +1,9 @@
 import type { Verdict } from '../../../jobs/index.ts'
+import { boundAttemptError, leavesAttempt } from '../../attempt-error.ts'
 import { decodeToken } from '../../token.ts'
 import { movingMs, nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
+import { attemptColumns, releaseOf } from './attempts.ts'
 import { carried, ending } from './history.ts'
 
 /**
@@ -23,15 +25,17 @@ export interface Ack {
 
 export interface AckOptions {
   /**
-   * Whether somebody wants the job cancelled. A subquery would lock the gap in `job_cancel` in a caller's REPEATABLE
-   * READ and keep every cancellation waiting for that transaction; so for callers it is looked up beforehand.
+   * Whether the job has a cancellation request. In a caller's REPEATABLE READ, a subquery would lock the gap in
+   * `job_cancel` and block every cancellation until that transaction ends, so callers look it up beforehand.
    */
   readonly cancelRequested: boolean | 'look'
+  /** The release of the worker, of an attempt that failed. Left out: it is looked up in the transaction. */
+  readonly release?: string | null
   /** Check first that the session is in a transaction, and on our database. */
   readonly foreign: boolean
   /**
-   * Commit when the verdict took. This savepoint must still be there, without it the transaction was ended by somebody
-   * else; and it is set anew, for the next.
+   * Commit if the verdict was written. The savepoint must still exist: without it, the transaction was ended by other
+   * code. The commit sets it anew for the next transaction.
    */
   readonly commit?: string
 }
@@ -66,6 +70,17 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
         ? 'TRUE'
         : 'FALSE'
 
+  const release = () => (options.release === undefined ? releaseOf(store, 'q') : text(options.release))
+  /** The row of the attempt, if it failed. The job's row is locked then, and still in the queue. */
+  const keepAttempt = () =>
+    leavesAttempt(verdict)
+      ? `INSERT IGNORE INTO ${tables.attempt} (${attemptColumns})
+        SELECT namespace, id, lease_no, ${number(verdict.attempt)}, queue, kind,
+          '${verdict.state === 'dead' ? 'dead' : 'failed'}', worker_id, ${release()}, ${began()}, ${nowMs},
+          ${text(boundAttemptError(verdict.error!))}
+        FROM ${tables.queue} q WHERE ${key()};`
+      : ''
+
   // The values are bound in the order of the text, so each part is built where it stands.
   const end = (state: string) => {
     const parts = [
@@ -82,10 +97,12 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
       parts.push(`INSERT IGNORE INTO ${tables.dead} (namespace, queue, id, kind)
         SELECT namespace, queue, id, kind FROM ${tables.queue} WHERE ${key()};`)
     }
-    parts.push(`DELETE FROM ${tables.queue} WHERE ${key()};
+    parts.push(`${keepAttempt()}DELETE FROM ${tables.queue} WHERE ${key()};
     END IF;`)
     return parts.join('\n    ')
   }
+  const keepingAttempt = () =>
+    leavesAttempt(verdict) ? ` IF signalbox_took > 0 THEN ${keepAttempt()} END IF;` : ''
   const bringBack = () => `UPDATE ${tables.queue}
       SET state = ${verdict.state === 'ready' ? `IF(run_at <= ${nowMs}, 'ready', 'scheduled')` : verdict.delayMs > 0 ? "'scheduled'" : "'ready'"},
         attempt = ${number(verdict.attempt)}, hand_back_count = ${number(verdict.handBackCount)},
@@ -94,7 +111,7 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
         started_at = ${began()}, error = ${text(verdict.error)}, settled_tokens = CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce)),
         lease_ends_at = NULL, updated_at = ${nowMs}
       WHERE ${held()};
-    SET signalbox_took = ROW_COUNT();`
+    SET signalbox_took = ROW_COUNT();${keepingAttempt()}`
   const write = () => {
     if (verdict.state !== 'ready' && verdict.state !== 'scheduled') return end(verdict.state)
     if (options.cancelRequested === true) return end('cancelled')
@@ -138,7 +155,7 @@ END`
   return { sql, values }
 }
 
-/** What a compound statement's one SELECT answered; the driver gives its end as a result of its own. */
+/** The answer of a compound statement's one SELECT; the driver reports its end as a separate result. */
 export function decodeAckAnswer(answer: unknown): AckAnswer | undefined {
   const [first] = answer as readonly unknown[]
   const row = Array.isArray(first) ? first[0] : first

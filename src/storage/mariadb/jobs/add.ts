@@ -1,5 +1,5 @@
 import type { Added, NewJob } from '../../../jobs/index.ts'
-import { reclaim, reclaimThese } from '../claim/reclaim.ts'
+import { listDependencyRows } from '../../sql/dependencies/new-dependencies.ts'
 import {
   type CallerTx,
   toCallerTx,
@@ -10,6 +10,7 @@ import { begin, type Call, commit, type Statement } from '../connection/calls.ts
 import { nowMs } from '../connection/clock.ts'
 import { errnoOf } from '../connection/failures.ts'
 import type { Store } from '../engine-store.ts'
+import { reclaim, reclaimThese } from './reclaim.ts'
 import { chunkBySize } from './settle.ts'
 
 /**
@@ -29,13 +30,13 @@ export function createAdd(
     if (tx === undefined) {
       if (jobs.length === 0) return []
       const added = await addOwn(store, jobs)
-      store.calls.onCommit(() => noteAdded(jobs))
+      store.calls.onCommit(() => positions.added(jobs))
       return added
     }
     const caller = await toCallerTx(tx)
     store.calls.requireOpen()
     await checkTransaction(store, caller)
-    // Whoever is dead by now has no right to its key; found before the insert, which would lock its row.
+    // A job whose lease ran out loses its unique key. Reclaim before the insert, which would lock its row.
     if (jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
     const added: Added[] = []
     for (const chunk of chunksOf(jobs, store.packetBytes)) {
@@ -44,24 +45,13 @@ export function createAdd(
     }
     for (const [sql, values] of encodeDependencies(store, jobs, added, bytesBinder))
       await caller.query(sql, values)
-    noteAdded(jobs)
+    positions.added(jobs)
     return added
-  }
-
-  function noteAdded(jobs: readonly NewJob[]): void {
-    const ranks = new Set<number>()
-    for (const { id, priority, due, dependsOn } of jobs) {
-      // It is not in line yet.
-      if (dependsOn) continue
-      if ('runAt' in due) positions.passed({ rank: -priority, at: due.runAt, id })
-      else if (due.delayMs === 0) ranks.add(-priority)
-    }
-    for (const rank of ranks) positions.passedNow(rank)
   }
 }
 
 async function addOwn(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
-  // What a job is to wait for is written with it, so whoever is dead by now must be out of the way before.
+  // Dependencies are written with the job, so expired holders of its unique key must be gone before.
   const isBlocked = jobs.some(({ dependsOn }) => dependsOn)
   if (isBlocked && jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
   const added = await insert(store, jobs)
@@ -122,28 +112,18 @@ function compare(jobs: readonly NewJob[], rows: readonly { id: string }[]): Adde
 /** How many rows one statement writes; names are short. */
 const dependencyRows = 1_000
 
-/** What the jobs that were written wait for. A dependency on a duplicate becomes one on the job that was there already. */
+/** Writes the dependencies of new jobs. */
 function encodeDependencies(
   { tables, namespace }: Store,
   jobs: readonly NewJob[],
   added: readonly Added[],
   createBinder: () => Binder,
 ): readonly Statement[] {
-  const blocked = jobs.flatMap(({ id, dependsOn }, index) =>
-    dependsOn && !added[index]!.duplicate ? [{ id, ...dependsOn }] : [],
-  )
-  if (blocked.length === 0) return []
-  const ids = new Map(jobs.map(({ id }, index) => [id, added[index]!.id]))
-  const dependencies = blocked.flatMap(({ id, jobs: others }) =>
-    [...new Set(others.map((dependencyId) => ids.get(dependencyId) ?? dependencyId))].map((dependencyId) => [
-      namespace,
-      id,
-      dependencyId,
-    ]),
-  )
-  const locks = blocked.flatMap(({ id, jobs: others, lock }) =>
-    lock === null ? [] : [[namespace, id, lock.operation, lock.resource, others.length === 0 ? 1 : 0]],
-  )
+  const rows = listDependencyRows(jobs, added)
+  const dependencies = rows.dependencies.map(({ jobId, dependencyId }) => [namespace, jobId, dependencyId])
+  const locks = rows.locks.map(({ jobId, operation, resource, isCalled }) => [
+    ...[namespace, jobId, operation, resource, Number(isCalled)],
+  ])
   const insert = (into: string, rows: readonly (readonly (string | number)[])[]): Statement[] => {
     const statements: Statement[] = []
     for (let from = 0; from < rows.length; from += dependencyRows) {

@@ -1,14 +1,14 @@
-import { expiredError } from '../../expired-error.ts'
+import { expiredError } from '../../token.ts'
 import type { Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 
 /**
- * How a row leaves `job_queue` without a verdict: what ran out, and what was cancelled before it ran. The rows are
- * locked by the caller, so inserting into the history from them and deleting them is one step.
+ * Moves rows out of `job_queue` without a verdict: expired jobs, and jobs cancelled before they ran. The caller has
+ * locked the rows, so inserting them into the history and deleting them is one step.
  *
- * `lease_nonce` of a history row is that of the attempt that was settled; it stays empty here, since nobody's verdict
- * was written. A job whose lease ran out ended when it ran out, however late it is noticed.
+ * `lease_nonce` of a history row is that of the settled attempt; it stays null here, because no verdict was written.
+ * A job whose lease ran out ended at that instant, however late the store notices.
  */
 
 /** The columns a job takes along into the history, and back again. */
@@ -64,7 +64,7 @@ export function leave(
   ]
 }
 
-/** Back into the line, at the old place. */
+/** Makes the job ready again, at its old position. */
 export function toReady({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
   if (ids.length === 0) return []
   return [

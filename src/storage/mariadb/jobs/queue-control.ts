@@ -4,9 +4,8 @@ import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 
 /**
- * What is said of a whole queue: that it is paused, and what its limits are. A queue of which nothing is said has no row,
- * which is what every claim looks for. A claim within limits has the row locked for as long as it takes, so these may
- * wait for one.
+ * Settings of a queue: whether it is paused, and its limits. A queue without settings has no row, and every claim checks
+ * that. A claim within limits locks the row until it commits, so these calls may wait for one.
  */
 export async function pause({ calls, tables, namespace }: Store, queue: string): Promise<void> {
   await calls.run('pause a queue', (call) =>

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { begin, commit, type Statement } from '../connection/calls.ts'
+import { createIds } from '../../../core/ids.ts'
+import { begin, commit, rowCount, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 import { leave } from './history.ts'
 
 /**
- * Deleting jobs with all that is known of them, where they lie: in line, under a lease that ran out, or in history.
+ * Deleting jobs with all that is known of them, where they are: in the queue, under a lease that ran out, or in the history.
  * Rows are locked with SKIP LOCKED. One that was skipped is being claimed, put back or ended this moment, so it is looked
- * for again; one that somebody's open transaction keeps locked is being ended there, and stays.
+ * for again; one that a user's open transaction keeps locked is being ended there, and stays.
  */
 const batch = 1_000
 const maxLooks = 6
@@ -40,7 +41,7 @@ async function removeFree(
     const answers = await call.packet([
       begin,
       ...[live, ended].map((sql): Statement => [`${sql} FOR UPDATE SKIP LOCKED`, [namespace, ids]]),
-      // Both at one moment: one that a retry brought from the history into the line in between was in neither.
+      // Read both tables at one moment: otherwise a job that a retry moves in between would be in neither.
       [`${live} UNION ALL ${ended}`, [namespace, ids, namespace, ids]],
     ])
     const found = answers.slice(1) as { id: string }[][]
@@ -74,8 +75,88 @@ function leaveHistory({ tables, namespace }: Store, ids: readonly string[]): rea
 /** What they said of themselves, and what they waited for. */
 function leaveRest({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
   if (ids.length === 0) return []
-  return [tables.progress, tables.log, tables.dependency, tables.jobLock].map((table) => [
-    `DELETE FROM ${table} WHERE namespace = ? AND job_id IN (?)`,
-    [namespace, ids],
-  ])
+  return [tables.progress, tables.log, tables.dependency, tables.jobLock, tables.block, tables.attempt].map(
+    (table) => [`DELETE FROM ${table} WHERE namespace = ? AND job_id IN (?)`, [namespace, ids]],
+  )
+}
+
+/** Clocks may differ a little between the process that made an id and the database; beyond that a job is pruned that much later. */
+const skewMs = 60_000
+
+/**
+ * Ids begin with the time they were made, and no job ends before it was made: what ended before the cut-off lies in
+ * the front of the primary key, and no index on `finished_at` is paid for by every completion.
+ */
+export async function prune(
+  { calls, tables, namespace }: Store,
+  { olderThanMs, limit }: { readonly olderThanMs: number; readonly limit: number },
+): Promise<number> {
+  if (limit < 1) return 0
+  let pruned = 0
+  let after = ''
+  while (pruned < limit) {
+    const { count, last } = await calls.run('prune history', async (call) => {
+      const [clock] = await call.rows<{ now: number }>(`SELECT ${nowMs} AS now`, [])
+      const cutoff = Number(clock!.now) - olderThanMs
+      if (cutoff < 0) return { count: 0, last: undefined }
+      const bound = createIds({ now: () => cutoff + skewMs })().slice(0, 10)
+      const rows = await call.rows<{ id: string }>(
+        `SELECT id FROM ${tables.history} WHERE namespace = ? AND id > ? AND id < ? AND finished_at < ?
+          ORDER BY id LIMIT ?`,
+        [namespace, after, bound, cutoff, Math.min(1_000, limit - pruned)],
+      )
+      const ids = rows.map(({ id }) => id)
+      if (ids.length === 0) {
+        await call.packet([sweepCancels({ tables, namespace }), sweepRates({ tables, namespace })])
+        return { count: 0, last: undefined }
+      }
+      const answers = await call.packet([
+        begin,
+        [
+          `DELETE d FROM ${tables.dead} d JOIN ${tables.history} h ON h.namespace = d.namespace AND h.id = d.id
+            AND h.queue = d.queue WHERE h.namespace = ? AND h.id IN (?) AND h.state = 'dead'`,
+          [namespace, ids],
+        ],
+        [
+          `DELETE FROM ${tables.history} WHERE namespace = ? AND id IN (?) AND finished_at < ?`,
+          [namespace, ids, cutoff],
+        ],
+        // Not of a job that was retried since it was looked up.
+        [
+          `DELETE a FROM ${tables.attempt} a LEFT JOIN ${tables.queue} q ON q.namespace = a.namespace AND q.id = a.job_id
+            WHERE a.namespace = ? AND a.job_id IN (?) AND q.id IS NULL`,
+          [namespace, ids],
+        ],
+        commit,
+      ])
+      return { count: rowCount(answers[2]), last: ids.at(-1) }
+    })
+    if (last === undefined) break
+    after = last
+    pruned += count
+  }
+  return pruned
+}
+
+/** What no rate counts any more: the longest is over a day. */
+const rateMs = 2 * 86_400_000
+
+/** The starts of keys that were not used for long. Read first, for a delete would wait for those that are in use. */
+function sweepRates({ tables, namespace }: Pick<Store, 'tables' | 'namespace'>): Statement {
+  return [
+    `DELETE r FROM (
+        SELECT queue, limit_key FROM ${tables.rate} WHERE namespace = ? AND started_at < ${nowMs} - ${rateMs} LIMIT 1000) old
+      STRAIGHT_JOIN ${tables.rate} r ON r.namespace = ? AND r.queue = old.queue AND r.limit_key = old.limit_key
+      WHERE r.started_at < ${nowMs} - ${rateMs}`,
+    [namespace, namespace],
+  ]
+}
+
+/** Cancellation requests of jobs that have ended in callers' transactions. */
+function sweepCancels({ tables, namespace }: Pick<Store, 'tables' | 'namespace'>): Statement {
+  return [
+    `DELETE c FROM ${tables.cancel} c LEFT JOIN ${tables.queue} q
+      ON q.namespace = c.namespace AND q.id = c.job_id WHERE c.namespace = ? AND q.id IS NULL`,
+    [namespace],
+  ]
 }

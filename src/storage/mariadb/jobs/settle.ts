@@ -1,5 +1,6 @@
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Verdict } from '../../../jobs/index.ts'
+import { leavesAttempt } from '../../attempt-error.ts'
 import { encodeToken } from '../../token.ts'
 import { toCallerTx, transactionRequired, wrongDatabase } from '../connection/caller-transaction.ts'
 import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
@@ -7,14 +8,15 @@ import { nowMs } from '../connection/clock.ts'
 import { errnoOf } from '../connection/failures.ts'
 import type { Store } from '../engine-store.ts'
 import { type AckAnswer, decodeAckAnswer, encodeAck } from './ack.ts'
+import { findRelease, keepAttempts } from './attempts.ts'
 import { carried, ending, leave } from './history.ts'
 
 /**
  * Verdicts in batches: one transaction locks, with SKIP LOCKED, the rows whose token and lease hold, then moves them to
- * the history, or back into the line, by primary key. Payloads never leave the server.
+ * the history, or makes them ready again, by primary key. Payloads never leave the server.
  *
- * A row that was skipped is in somebody else's transaction, most likely an ack of the same attempt. It holds up none of
- * the others: those are committed first, and it is asked for again by itself until it comes free.
+ * Another transaction has a skipped row, most likely an ack of the same attempt. It does not delay the other verdicts:
+ * those are committed first, and the skipped one is tried again alone until its row comes free.
  */
 interface HeldRow {
   readonly id: string
@@ -113,7 +115,10 @@ async function write(
     else if (cancels.has(verdict.jobId)) ends.push([verdict, 'cancelled'])
     else backs.push(bringBack(store, verdict))
   }
-  const statements: Statement[] = [...backs]
+  const failed = verdicts.filter(leavesAttempt)
+  const attempts = chunkBySize(failed, ({ error }) => size(error), store.packetBytes)
+  // Before the jobs leave the queue, and before the retries change when they started.
+  const statements: Statement[] = [...attempts.map((chunk) => keepAttempts(store, chunk)), ...backs]
   // One packet may not be larger than the server takes, and a result may have 256 KiB.
   for (const chunk of chunkBySize(
     ends,
@@ -237,7 +242,8 @@ export function chunkBySize<Item>(
 export async function settleIn(store: Store, tx: unknown, verdict: Verdict): Promise<boolean> {
   const caller = await toCallerTx(tx)
   const cancelRequested = await wantsCancel(store, verdict.jobId)
-  const ack = encodeAck(store, verdict, { cancelRequested, foreign: true })
+  const release = leavesAttempt(verdict) ? await findRelease(store, verdict.jobId) : null
+  const ack = encodeAck(store, verdict, { cancelRequested, release, foreign: true })
   if (ack === undefined) return false
   let answer: AckAnswer | undefined
   try {

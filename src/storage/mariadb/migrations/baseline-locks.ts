@@ -73,7 +73,7 @@ export const locks: readonly string[] = [
   namespace VARCHAR(191) NOT NULL,
   kind VARCHAR(16) NOT NULL,
   seq BIGINT NOT NULL,
-  is_told BOOLEAN NOT NULL,
+  is_notified BOOLEAN NOT NULL,
   kept_until BIGINT NOT NULL,
   revision BIGINT NOT NULL,
   PRIMARY KEY (queue_key, node, request_id),

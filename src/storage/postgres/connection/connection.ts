@@ -1,35 +1,20 @@
-import {
-  type Client,
-  type ClientConfig,
-  Pool,
-  type PoolClient,
-  type QueryResult,
-  type QueryResultRow,
-} from 'pg'
+import { type ClientConfig, Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Meter, Ticket } from '../../../core/meter.ts'
 import { PoolMeter } from '../../pool-meter.ts'
-import { Borrowed, type MeteredPool } from './borrowed.ts'
-import { inOnePacket } from './driver.ts'
-import { sqlState, toStoreError } from './failures.ts'
-import { Lender } from './lender.ts'
-import { PreparedStatements, StatementNames } from './prepared.ts'
+import type { Lane } from '../../sql/procedure.ts'
+import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
+import { inOnePacket, PreparedStatements, StatementNames, statusOf } from './pipeline.ts'
 import type { Sender } from './sender.ts'
+import type { Runner, Statement } from './statement.ts'
 import { plannerSettings, type Target } from './target.ts'
 
 const lockMs = 5_000
 const statementMs = 20_000
 const answerMs = 25_000
 const closeMs = 5_000
-
-/** What a statement of the store's own is: its text, and a name to be prepared under. */
-export interface Statement {
-  readonly name: string
-  readonly text: string
-}
-
-/** Anything that runs statements in order and, being pipelined, takes the next before the last has answered. */
-export type Runner = Pick<Client, 'query'>
+/** A process that stands still in a transaction keeps others from its rows for so long; the server ends it then. */
+const idleMs: Readonly<Record<Lane, number>> = { core: 20_000, waiting: 5_000, heartbeat: 5_000 }
 
 /**
  * The connections of one store, in four groups, so that none can starve another: `core` for the store's own short
@@ -47,10 +32,8 @@ export class Connections implements Sender {
   readonly #waiting: MeteredPool
   readonly #handlers: MeteredPool
   readonly #lent = new WeakMap<PoolClient, Ticket>()
-  /** Connections on which another of the same may send something behind what is under way. */
-  readonly #shared = new Map<string, Borrowed>()
-  readonly #lender: Lender
   readonly target: Target
+  readonly #takesOptions: boolean
   /** Off once a pooler was found that does not keep prepared statements. */
   #prepared = true
   readonly #preparedOn = new WeakMap<PoolClient, PreparedStatements>()
@@ -63,24 +46,32 @@ export class Connections implements Sender {
 
   constructor(target: Target, takesOptions: boolean, meter?: Meter) {
     this.target = target
-    const bounded = {
-      ...target.config,
-      query_timeout: answerMs,
-      ...(takesOptions
-        ? {
-            options: `${plannerSettings} -c lock_timeout=${lockMs} -c statement_timeout=${statementMs}`,
-          }
-        : {}),
+    const bounded = (lane: Lane): ClientConfig => {
+      const limits = `-c lock_timeout=${lockMs} -c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=${idleMs[lane]}`
+      return {
+        ...target.config,
+        query_timeout: answerMs,
+        ...(takesOptions ? { options: `${plannerSettings} ${limits}` } : {}),
+      }
     }
+    this.#takesOptions = takesOptions
     const metered = (name: string, config: ClientConfig, size: number): MeteredPool => ({
       pool: createPool(config, size),
       meter: new PoolMeter(meter, `postgres.${name}`, size),
     })
-    this.#core = metered('core', bounded, 6)
-    this.#heartbeat = metered('heartbeat', bounded, 2)
-    this.#waiting = metered('lines', bounded, 6)
+    this.#core = metered('core', bounded('core'), 6)
+    this.#heartbeat = metered('heartbeat', bounded('heartbeat'), 2)
+    this.#waiting = metered('lines', bounded('waiting'), 6)
     this.#handlers = metered('handlers', target.config, target.poolSize)
-    this.#lender = new Lender(this.#handlers.pool)
+  }
+
+  /**
+   * Begins a transaction on a connection of a lane. Where the server takes no options it says what they would have: each statement
+   * sees what was committed before it, and the server ends the transaction of a process that stands still.
+   */
+  beginOf(lane: Lane): string {
+    if (this.#takesOptions) return 'BEGIN'
+    return `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${idleMs[lane]}`
   }
 
   get closed(): boolean {
@@ -90,11 +81,6 @@ export class Connections implements Sender {
   /** Runs one statement of the store's own, again when the database gave it up for another's sake. */
   run<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
     return this.#within(this.#core, (client) => this.send<Row>(client, statement, values), statement.name)
-  }
-
-  /** By itself every statement is a transaction of its own, so a failure harms no other. */
-  attempt<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
-    return this.run<Row>(statement, values)
   }
 
   /**
@@ -116,10 +102,6 @@ export class Connections implements Sender {
     return this.#within(this.#core, work, doing)
   }
 
-  useBehind<Result>(who: string, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    return this.#within(this.#core, work, 'use', who)
-  }
-
   /** The same on the connections of renewals. */
   useBeat<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
     return this.#within(this.#heartbeat, work, doing)
@@ -134,32 +116,17 @@ export class Connections implements Sender {
     work: (client: PoolClient) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result> {
-    return this.use((client) => inTransaction(client, 'BEGIN', work, isKept))
+    return this.use((client) => inTransaction(client, this.beginOf('core'), work, isKept))
   }
 
   allOrNothingWaiting<Result>(
     work: (client: PoolClient, keep: () => void) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result> {
-    return this.useWaiting((client) => inTransaction(client, beginWaiting, work, isKept))
+    return this.useWaiting((client) => inTransaction(client, this.beginOf('waiting'), work, isKept))
   }
 
-  /** What rolls it back after a failure comes behind the next one's COMMIT, so it harms nobody. */
-  atOnceWaiting<Result>(who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    const work = (client: PoolClient, keep: () => void) => {
-      const sent = send(client)
-      keep()
-      return sent
-    }
-    return this.#within(
-      this.#waiting,
-      (client) => inTransaction(client, beginWaiting, work, () => true),
-      'use',
-      `line ${who}`,
-    )
-  }
-
-  /** Sends a statement without waiting for those before it; a time-out of its own breaks the connection. */
+  /** Sends a statement without waiting for earlier ones; if it has a separate time-out, passing it breaks the connection. */
   send<Row extends QueryResultRow>(
     client: Runner,
     { name, text }: Statement,
@@ -191,13 +158,13 @@ export class Connections implements Sender {
     effect()
   }
 
-  /** A connection for a handler's transaction; whoever takes it gives it back, or breaks it. */
+  /** Lends a connection to a handler's transaction; the borrower gives it back or breaks it. */
   async lend(): Promise<PoolClient> {
     this.refuseClosed()
-    const { meter } = this.#handlers
+    const { pool, meter } = this.#handlers
     const ticket = meter.begin('transaction')
     try {
-      const client = await this.#lender.lend()
+      const client = await pool.connect()
       meter.enter(ticket)
       this.#lent.set(client, ticket)
       return client
@@ -207,15 +174,10 @@ export class Connections implements Sender {
     }
   }
 
-  /** Tells whoever has borrowed a connection that it is lost, until it is given back. */
-  onLoss(client: PoolClient, told: () => void): void {
-    this.#lender.onLoss(client, told)
-  }
-
   /** Takes a lent connection back; one that is not clean is done away with. */
   giveBack(client: PoolClient, isClean: boolean): void {
     this.#handlers.meter.leave(this.#lent.get(client) ?? 0)
-    this.#lender.giveBack(client, isClean)
+    client.release(!isClean)
   }
 
   /** What is prepared on a lent connection; undefined when nothing may be. */
@@ -229,7 +191,7 @@ export class Connections implements Sender {
     return prepared
   }
 
-  /** Prepares nothing any more if the error says that somebody between us and the server mixes up what is prepared. */
+  /** Stops preparing statements if the error says that a pooler in between mixes up prepared statements. */
   noteUnprepared(error: unknown): boolean {
     const isUnprepared = unpreparedStates.has(sqlState(error) ?? '')
     if (isUnprepared) this.#prepared = false
@@ -240,21 +202,15 @@ export class Connections implements Sender {
     pool: MeteredPool,
     work: (client: PoolClient) => Promise<Result>,
     doing = 'use',
-    who?: string,
   ): Promise<Result> {
     this.refuseClosed()
     this.#active++
     try {
       for (let tries = 1; ; tries++) {
-        const before = who === undefined ? undefined : this.#shared.get(who)
-        const isBehind = before?.users === 1
         try {
-          return await (isBehind ? before : this.#borrow(pool, doing, who)).use(work)
+          return await borrow(pool, doing, work)
         } catch (error) {
-          const state = sqlState(error) ?? ''
-          // What the one ahead of it was to prepare was not, if that one failed: no pooler's doing.
-          const isForgiven = isBehind && tries === 1 && unpreparedStates.has(state)
-          const isRetried = isForgiven || this.noteUnprepared(error) || retried.has(state)
+          const isRetried = this.noteUnprepared(error) || retried.has(sqlState(error) ?? '')
           if (!isRetried || tries === 5) throw toStoreError(error)
         }
       }
@@ -262,16 +218,6 @@ export class Connections implements Sender {
       this.#active--
       if (this.#active === 0) this.#onIdle?.()
     }
-  }
-
-  #borrow(pool: MeteredPool, doing: string, who: string | undefined): Borrowed {
-    const borrowed = new Borrowed(pool, doing)
-    if (who === undefined) return borrowed
-    this.#shared.set(who, borrowed)
-    void borrowed.over.then(() => {
-      if (this.#shared.get(who) === borrowed) this.#shared.delete(who)
-    })
-    return borrowed
   }
 
   refuseClosed(): void {
@@ -295,19 +241,39 @@ export class Connections implements Sender {
       this.#onIdle = onIdle
       await Promise.race([idle, late])
     }
-    this.#lender.close()
     const ends = [this.#core, this.#heartbeat, this.#waiting, this.#handlers].map(({ pool }) => pool.end())
     await Promise.race([Promise.allSettled(ends), late])
     clearTimeout(timer)
   }
 }
 
-/**
- * The isolation is said outright: each statement must see what was committed before it, whatever the default is. And a
- * process that stands still must not keep others from the rows it has: the server ends its transaction.
- */
-const beginWaiting =
-  "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'"
+/** A pool, and the meter that records how long callers wait for its connections. */
+interface MeteredPool {
+  readonly pool: Pool
+  readonly meter: PoolMeter
+}
+
+async function borrow<Result>(
+  { pool, meter }: MeteredPool,
+  doing: string,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result> {
+  const ticket = meter.begin(doing)
+  let client: PoolClient | undefined
+  let isBroken = false
+  try {
+    client = await pool.connect()
+    meter.enter(ticket)
+    return await work(client)
+  } catch (error) {
+    isBroken = isConnectionLoss(error)
+    throw error
+  } finally {
+    // A connection with an open transaction, or with answers still to come, must not be lent to the next.
+    client?.release(isBroken || statusOf(client) !== 'I')
+    meter.leave(ticket)
+  }
+}
 
 async function inTransaction<Result>(
   client: PoolClient,
@@ -344,7 +310,7 @@ function createPool(config: ClientConfig, max: number): Pool {
   const pool = new Pool({ ...config, pipeline: true, max, idleTimeoutMillis: 30_000, allowExitOnIdle: true })
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
   pool.on('error', () => undefined)
-  // The same for one that is lent: whoever has it learns of it from the statement that fails.
+  // The same for a lent connection: its borrower learns of the loss from the statement that fails.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }

@@ -4,8 +4,9 @@ import { finish, type Lane, type Operation, type Procedure, type Result } from '
 import { type Bound, Compiler, type Slot } from '../../sql/statement.ts'
 import { createPostgresDialect } from '../dialect.ts'
 import { inCallers, requireTransaction, wrongDatabase } from './caller-transaction.ts'
-import type { Connections, Runner } from './connection.ts'
-import { inOnePacket } from './driver.ts'
+import type { Connections } from './connection.ts'
+import { inOnePacket } from './pipeline.ts'
+import type { Runner } from './statement.ts'
 
 /**
  * Shared operations on Postgres. The connections are pipelined: all statements of a step go out together, BEGIN with the
@@ -49,7 +50,7 @@ export class PostgresDatabase implements Database {
         this.#runOn(client, operation.procedure(...args), {
           isWithin: isRead,
           timeoutMs,
-          begin: begins[lane],
+          begin: this.#connections.beginOf(lane),
         }),
       operation.name,
     )
@@ -73,7 +74,7 @@ export class PostgresDatabase implements Database {
         }
         const isAlone = isLast && statements.length === 1 && !adding
         const sent = inOnePacket(client, () => {
-          // One statement by itself is a transaction of its own.
+          // A single statement is a transaction by itself.
           if (!how.isWithin && !isAlone) transaction.begin()
           const results = statements.map((bound) => this.#send(client, bound, how.timeoutMs))
           const jobs = adding && this.#addJobs!(client, adding.jobs)
@@ -139,23 +140,6 @@ const uses = { core: 'use', waiting: 'useWaiting', heartbeat: 'useBeat' } as con
   Lane,
   string
 >
-
-/**
- * The isolation is said outright: each statement must see what was committed before it, whatever the default is. And a
- * process that stands still must not keep others from the rows it has: the server ends its transaction. Plans are generic,
- * as they are tested: a batch of one row looks so cheap that Postgres would plan it anew on each call, which took longer
- * than running it.
- */
-function beginOf(idleSeconds: number): string {
-  return `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan;
-SET LOCAL idle_in_transaction_session_timeout = '${idleSeconds}s'`
-}
-
-const begins: Readonly<Record<Lane, string>> = {
-  core: beginOf(20),
-  waiting: beginOf(5),
-  heartbeat: beginOf(5),
-}
 
 class Transaction {
   readonly #client: PoolClient

@@ -1,4 +1,4 @@
-import { SignalboxError } from '../../../core/errors.ts'
+import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 
 /**
  * What a failed statement means to the caller. The database's own words are kept as `cause`; the messages here name no
@@ -39,6 +39,11 @@ export function isConnectionLoss(error: unknown): boolean {
   return lossWords.test(error.message)
 }
 
+/** Whether a call of a store failed because the connection was lost. */
+export function isAnswerLost(error: unknown): boolean {
+  return isSignalboxError(error, 'store_unavailable') && isConnectionLoss(error.cause)
+}
+
 /** The server goes down, crashed, is not up yet, or ended the session. */
 const shutdowns = new Set(['57P01', '57P02', '57P03', '57P05', '25P03'])
 
@@ -46,6 +51,11 @@ const shutdowns = new Set(['57P01', '57P02', '57P03', '57P05', '25P03'])
 export function isConflict(error: unknown): boolean {
   const state = sqlState(error)
   return state === '40001' || state === '40P01' || state === '55P03'
+}
+
+/** Postgres refuses a value, such as a text with a NUL. The statement did nothing. */
+export function isValueError(error: unknown): boolean {
+  return sqlState(error)?.startsWith('22') === true
 }
 
 /** A failure of one of the store's own statements, with the code it has for callers. */
@@ -62,7 +72,7 @@ export function toStoreError(error: unknown): unknown {
   if (isConflict(error) || state === '57014') {
     return new SignalboxError(
       'store_busy',
-      'Postgres did not get to this statement in time: others held what it needed. Try again.',
+      'Postgres did not execute this statement in time: other transactions held its locks. Try again.',
       { cause: error },
     )
   }

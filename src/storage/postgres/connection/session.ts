@@ -2,14 +2,21 @@ import { Connection, type PoolClient } from 'pg'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { QueryResult, StoreTransaction, Verdict } from '../../../jobs/index.ts'
 import type { Connections } from './connection.ts'
-import { inOnePacket, statusOf } from './driver.ts'
 import { isConflict, isConnectionLoss, sqlState, toStoreError } from './failures.ts'
-import { type EncodedStep, encodeStep, PacketFailure, type Step, sendPacket } from './packet.ts'
+import {
+  type EncodedStep,
+  encodeStep,
+  inOnePacket,
+  PacketFailure,
+  type Step,
+  sendPacket,
+  statusOf,
+} from './pipeline.ts'
 
 /**
- * One transaction on one connection: what was sent, whether it still can be committed, and what is known when it
- * cannot. It tells apart a connection lost before COMMIT was sent (certainly nothing was kept) from one lost after
- * (nobody knows), and sees to it that no connection goes back to the pool inside a transaction.
+ * One transaction on one connection: the sent statements, whether it can still be committed, and the outcome when it
+ * cannot. A connection lost before COMMIT was sent has certainly written nothing; one lost after it leaves the outcome
+ * unknown. A connection never returns to the pool inside a transaction.
  */
 export class Session {
   readonly #client: PoolClient
@@ -31,9 +38,11 @@ export class Session {
   constructor(client: PoolClient, connections: Connections) {
     this.#client = client
     this.#connections = connections
-    connections.onLoss(client, () => {
-      this.#lost = true
-    })
+    client.on('error', this.#lose).on('end', this.#lose)
+  }
+
+  readonly #lose = (): void => {
+    this.#lost = true
   }
 
   get lost(): boolean {
@@ -100,7 +109,7 @@ export class Session {
 
   async run(work: (tx: StoreTransaction) => Promise<Verdict>): Promise<Verdict> {
     this.#open = true
-    // Of its own, so that a work that was given up cannot write into the savepoint of the next.
+    // A separate object for each work, so that work that was given up cannot write into the next one's savepoint.
     const hand = { open: true }
     try {
       const verdict = await work(this.#transaction(hand))
@@ -149,7 +158,7 @@ export class Session {
           params,
         ),
       get raw() {
-        // Afterwards the connection is somebody else's.
+        // The connection may already serve another transaction.
         session.#mustBeOpen(hand)
         return session.#begunClient()
       },
@@ -164,7 +173,7 @@ export class Session {
     )
   }
 
-  /** Begins a part that can be undone by itself. Each has a name of its own: undoing one never reaches into another. */
+  /** Begins a part that can be undone alone. Each savepoint has its own name: undoing one never reaches into another. */
   savepoint(): void {
     this.failure = undefined
     this.#part++
@@ -245,8 +254,9 @@ export class Session {
 
   /** Ends it; answers whether the connection may be used again. */
   close(): boolean {
+    this.#client.off('error', this.#lose).off('end', this.#lose)
     const isClean = !this.#begun && !this.#lost && !this.#over && statusOf(this.#client) === 'I'
-    // Ending it politely would wait for whatever is under way.
+    // A polite end would wait for running statements.
     if (!isClean) (this.#client as unknown as { connection: Connection }).connection.stream.destroy()
     return isClean
   }
@@ -312,7 +322,7 @@ function cancelStatement(client: PoolClient): void {
 export function conflict(cause: unknown): SignalboxError {
   return new SignalboxError(
     'transaction_conflict',
-    'Postgres gave the transaction up (deadlock, serialisation, lock wait, or a table that was altered) and nothing of it was kept. It can be tried again.',
+    'Postgres gave the transaction up (deadlock, serialisation, lock wait, or a table that was altered) and rolled it back. Try again.',
     { cause },
   )
 }

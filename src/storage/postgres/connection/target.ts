@@ -19,7 +19,7 @@ const connectMs = 10_000
  * were empty, when a sequential scan looks cheapest; with a million rows in them it would be ruinous.
  */
 export const plannerSettings =
-  '-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off -c default_transaction_isolation=read\\ committed'
+  '-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off -c plan_cache_mode=force_generic_plan -c default_transaction_isolation=read\\ committed'
 
 export function parseTarget(url: string): Target {
   let parsed: URL

@@ -1,29 +1,30 @@
 import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import type { StoreTransaction, TransactOptions, Verdict } from '../../../jobs/index.ts'
 import { decodeToken } from '../../token.ts'
-import type { Space } from '../jobs/namespace-memory.ts'
 import {
-  finalValues,
-  givenValues,
-  leaseLostState,
-  noLeaseState,
+  finishValues,
+  haveFailed,
+  leaseLostReason,
   type Sealed,
   type SettleStatements,
+  settleStatements,
   verdictValues,
 } from '../jobs/settle.ts'
+import type { Space } from '../jobs/space.ts'
 import type { Connections } from './connection.ts'
 import { isConnectionLoss, leaseLost, sqlState, toStoreError } from './failures.ts'
-import type { Step } from './packet.ts'
+import type { Step } from './pipeline.ts'
 import { conflict, Session } from './session.ts'
+import { isRefusal } from './statement.ts'
 
 /** What became of one of several works; undefined when it was committed. */
 type Outcome = undefined | { readonly error: unknown }
 
 /**
- * Transactions of the store's own, in which a handler's work and its job's end commit together. The connection is
- * pipelined: BEGIN rides with the first statement of the work, the ack with COMMIT, so a transaction with one statement
- * costs two round trips, and two answers. That is safe because an ack that does not take is an error, and behind an
- * error the server does not look at the COMMIT; its command tag is looked at all the same.
+ * The store's transactions, in which a handler's work and its job's end commit together. The connection is pipelined:
+ * BEGIN is sent with the first statement of the work, the ack with COMMIT. So a transaction with one statement costs two
+ * round trips. This is safe because a refused ack is an error, and after an error the server skips the COMMIT. The
+ * command tag is checked as well.
  *
  * A connection goes back to the pool only when it is idle and outside a transaction; else it is broken, and the
  * server rolls back what was open on it.
@@ -35,19 +36,17 @@ export class Transactor {
 
   constructor(connections: Connections, space: Space) {
     this.#connections = connections
-    this.#statements = space.statements.settle
+    this.#statements = settleStatements(space.schemaName)
     this.#space = space
   }
 
   async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
-    const verdict = await this.#inTransaction(options, async (session) => {
-      const answer = await session.run(work)
-      // Told before anything is sent: behind an ack that was never sent, COMMIT would take effect.
-      if (decodeToken(answer.token) === undefined) throw leaseLost(answer.jobId)
-      await this.#commit(session, [answer])
-      return answer
+    await this.#inTransaction(options, async (session) => {
+      const verdict = await session.run(work)
+      // Checked before anything is sent: behind an ack that was never sent, COMMIT would take effect.
+      if (decodeToken(verdict.token) === undefined) throw leaseLost(verdict.jobId)
+      await this.#commit(session, [verdict])
     })
-    this.#noteEnd(verdict)
   }
 
   async transactAll(
@@ -59,8 +58,8 @@ export class Transactor {
     } catch (error) {
       if (!isSignalboxError(error, 'lease_lost') && !(error instanceof Broken)) throw error
     }
-    // A lease was lost, or one of them broke the transaction for all, so nothing was kept. Each by itself, then: only
-    // whoever is to blame fails.
+    // One lost lease, or one failed statement, undid the transaction for all works. Run each work alone, so that only
+    // the one that caused the failure fails.
     const outcomes: Outcome[] = []
     for (const work of works) {
       try {
@@ -96,9 +95,9 @@ export class Transactor {
           session.throwIfOver()
           if (session.lost) throw isConnectionLoss(error) ? toStoreError(error) : error
           const isOurs = error === session.failure
-          // A deadlock or serialisation failure ends the whole transaction, whoever's statement met it.
+          // A deadlock or serialisation failure ends the whole transaction, whichever work's statement met it.
           if (isOurs && ['40001', '40P01'].includes(sqlState(error) ?? '')) throw conflict(error)
-          // The transaction had failed before this one's statement: a statement that somebody did not wait for.
+          // The transaction had failed before this work's statement, by a statement that an earlier work did not await.
           if (isOurs && sqlState(error) === '25P02') throw new Broken('', { cause: error })
           outcomes.push({ error: told(session, error) })
           await undo(session)
@@ -108,43 +107,32 @@ export class Transactor {
     }).catch((error: unknown) => {
       throw sqlState(error) === '25P02' ? new Broken('', { cause: error }) : error
     })
-    for (const verdict of verdicts) this.#noteEnd(verdict)
     return outcomes
-  }
-
-  #noteEnd({ jobId, token }: Verdict): void {
-    this.#space.leases.ended(decodeToken(token)!.leaseNo, jobId)
   }
 
   /** Ends them all and commits, or throws and neither has happened. */
   async #commit(session: Session, verdicts: readonly Verdict[]): Promise<void> {
-    const sealed = verdicts.map((verdict) => ({ verdict, token: decodeToken(verdict.token)! }))
+    const sealed = verdicts
+      .map((verdict) => ({ verdict, token: decodeToken(verdict.token)! }))
+      .sort((a, b) => (a.verdict.jobId < b.verdict.jobId ? -1 : 1))
+    const isBack = verdicts.some(({ state }) => state === 'ready' || state === 'scheduled')
     await session.commit(sealed.length === 0 ? [] : this.#ack(sealed), (error) => {
       const state = sqlState(error)
-      if (state === leaseLostState || state === noLeaseState || state === '23505') {
-        return leaseLost(sealed[0]!.verdict.jobId, error)
-      }
+      if (isRefusal(error, leaseLostReason)) return leaseLost(sealed[0]!.verdict.jobId, error)
       // Behind a failed statement of the work every other fails too; the first is the reason.
       if (state === '25P02') return session.failure ?? error
       return session.canBeTriedAgain(error) ? conflict(error) : error
     })
+    if (isBack) this.#space.positions.forget()
   }
 
   #ack(sealed: readonly Sealed[]): readonly Step[] {
-    const [first] = sealed as [Sealed]
-    const { verdict, token } = first
-    const { namespace, storeId, leases } = this.#space
-    const job = sealed.length === 1 ? leases.find(verdict) : undefined
-    const isOver = verdict.state !== 'ready' && verdict.state !== 'scheduled'
-    if (job !== undefined && job.uniqueKey === null && isOver) {
-      return [
-        { ...this.#statements.leaseLock, values: [token.leaseNo] },
-        { ...this.#statements.finalOrFail, values: finalValues(namespace, first, job) },
-      ]
-    }
-    const values = [...verdictValues(namespace, sealed), storeId]
-    if (job === undefined) return [{ ...this.#statements.someOrFail, values }]
-    return [{ ...this.#statements.givenOrFail, values: [...values, ...givenValues(job)] }]
+    const { byIndex, lock, settleOrFail, settleFailedOrFail, finishOrFail } = this.#statements
+    const finish = finishValues(this.#space.namespace, sealed)
+    if (finish !== undefined) return [byIndex, { ...finishOrFail, values: finish }]
+    const values = verdictValues(this.#space.namespace, sealed)
+    const settle = haveFailed(sealed) ? settleFailedOrFail : settleOrFail
+    return [byIndex, { ...lock, values: values.slice(0, 2) }, { ...settle, values }]
   }
 
   async #inTransaction<Result>(
@@ -163,7 +151,7 @@ export class Transactor {
     signal?.addEventListener('abort', abort)
     if (signal?.aborted) abort()
     try {
-      // The work may not notice that it is over; nobody waits for it then, and all it tries is refused.
+      // The work may not notice that its transaction is over. Its later statements are refused, and its result is ignored.
       work(session).then(resolve, reject)
       return await promise
     } catch (error) {
@@ -200,7 +188,7 @@ class NotHeld extends Error {}
 function tookTooLong(timeoutMs: number): SignalboxError {
   return new SignalboxError(
     'transaction_timeout',
-    `The transaction took longer than ${timeoutMs} ms and nothing of it was kept. Do slow work before it, or raise transactionTimeoutMs.`,
+    `The transaction took longer than ${timeoutMs} ms and was rolled back. Do slow work before it, or raise transactionTimeoutMs.`,
     { details: { timeoutMs } },
   )
 }

@@ -1,98 +1,89 @@
 import type { ClaimedRecord, ClaimRequest, NewJob } from '../../../jobs/index.ts'
 import { createNonce, encodeToken } from '../../token.ts'
-import { nowMs } from '../connection/columns.ts'
-import type { Statement } from '../connection/connection.ts'
-import type { Sender } from '../connection/sender.ts'
-import type { Space } from './namespace-memory.ts'
+import { nowMs, perSchema, type Statement } from '../connection/statement.ts'
+import { storableKey } from './add.ts'
+import type { Scope } from './space.ts'
 
 /**
- * A job that is born claimed: it goes straight into a lease's row and never lies in `job_pending`. One commit instead of
- * two. It may not overtake anybody, so the same statement looks whether somebody waits.
+ * A job that is claimed as it is added: one commit instead of two. It may not overtake another job, so the same statement looks
+ * whether one waits.
  */
-export class ClaimedAdder {
-  readonly #sender: Sender
-  readonly #space: Space
-
-  constructor(sender: Sender, space: Space) {
-    this.#sender = sender
-    this.#space = space
-  }
-
-  async add(job: NewJob, { workerId, leaseMs }: ClaimRequest): Promise<ClaimedRecord | undefined> {
-    const nonce = createNonce()
-    const { namespace, statements, leases } = this.#space
-    const { rows } = await this.#sender.run<{ lease_no: string; claimed_at: string; ends_at: string }>(
-      statements.addClaimed,
-      [
-        namespace,
-        job.queue,
-        nonce,
-        workerId,
-        leaseMs,
-        job.id,
-        job.kind,
-        job.payload,
-        job.priority,
-        job.maxAttempts,
-        job.backoff,
-        job.timeoutMs,
-        job.meta,
-      ],
-    )
-    const [lease] = rows
-    if (lease === undefined) return undefined
-    const now = Number(lease.claimed_at)
-    const token = { leaseNo: lease.lease_no, nonce }
-    const { id, queue, kind, payload, priority, maxAttempts, backoff, timeoutMs, meta } = job
-    const record: ClaimedRecord = {
-      id,
-      queue,
-      kind,
-      payload,
-      priority,
-      uniqueKey: null,
-      state: 'running',
-      attempt: 1,
-      maxAttempts,
-      handBackCount: 0,
-      snoozeCount: 0,
-      runAt: now,
-      createdAt: now,
-      startedAt: now,
-      finishedAt: null,
+export async function addClaimed(
+  { sender, namespace, schemaName }: Scope,
+  job: NewJob,
+  { workerId, leaseMs }: ClaimRequest,
+): Promise<ClaimedRecord | undefined> {
+  const nonce = createNonce()
+  const { rows } = await sender.run<{ started_at: string; lease_ends_at: string }>(
+    addClaimedStatement(schemaName),
+    [
+      namespace,
+      job.queue,
+      nonce,
       workerId,
-      leaseEndsAt: Number(lease.ends_at),
-      backoff,
-      timeoutMs,
-      meta,
-      result: null,
-      error: null,
-      cancelRequested: false,
-      cancelIgnored: false,
-      token: encodeToken(token),
-    }
-    this.#sender.onCommit(() => leases.remember(token, [record], leaseMs))
-    return record
+      leaseMs,
+      job.id,
+      job.kind,
+      job.payload,
+      job.priority,
+      job.maxAttempts,
+      job.backoff,
+      job.timeoutMs,
+      job.meta,
+      storableKey(job.meta),
+    ],
+  )
+  const [lease] = rows
+  if (lease === undefined) return undefined
+  const now = Number(lease.started_at)
+  const { id, queue, kind, payload, priority, maxAttempts, backoff, timeoutMs, meta } = job
+  return {
+    id,
+    queue,
+    kind,
+    payload,
+    priority,
+    uniqueKey: null,
+    state: 'running',
+    attempt: 1,
+    maxAttempts,
+    handBackCount: 0,
+    snoozeCount: 0,
+    runAt: now,
+    createdAt: now,
+    startedAt: now,
+    finishedAt: null,
+    workerId,
+    leaseEndsAt: Number(lease.lease_ends_at),
+    backoff,
+    timeoutMs,
+    meta,
+    result: null,
+    error: null,
+    cancelRequested: false,
+    cancelIgnored: false,
+    token: encodeToken({ leaseNo: '1', nonce }),
   }
 }
 
-export function addClaimedStatement(s: string): Statement {
+const addClaimedStatement = perSchema((s): Statement => {
+  const first = (state: string, condition = '') => `
+    SELECT FROM ${s}.job_queue p WHERE p.namespace = $1 AND p.queue = $2 AND p.state = '${state}' ${condition}`
   return {
     name: 'sb_add_claimed',
     text: `
 WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now)
-INSERT INTO ${s}.job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
-SELECT nextval('${s.replaceAll("'", "''")}.job_lease_no'), $1, $3, $4, c.now, c.now + $5::bigint, 1,
-       ARRAY[ROW ($6, $2, $7, $8, $9::int, NULL, 1, $10::int, 0, 0, c.now, c.now, $11, $12::bigint, NULL, NULL, $13)::${s}.leased_job]
+INSERT INTO ${s}.job_queue (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, run_at, created_at,
+  updated_at, started_at, worker_id, lease_no, lease_nonce, lease_ends_at, backoff, timeout_ms, meta, limit_key)
+SELECT $1, $6, $2, $7, $8, $9::int, 'running', 1, $10::int, c.now, c.now, c.now, c.now, $4, 1, $3, c.now + $5::bigint, $11,
+       $12::bigint, $13, $14
 FROM clock c
-WHERE NOT EXISTS (SELECT FROM ${s}.job_pending p WHERE p.namespace = $1 AND p.queue = $2 AND p.state = 'ready')
-  AND NOT EXISTS (
-    SELECT FROM ${s}.job_pending p
-    WHERE p.namespace = $1 AND p.queue = $2 AND p.state = 'scheduled' AND p.run_at <= c.now)
-  AND NOT EXISTS (SELECT FROM ${s}.job_lease l WHERE l.namespace = $1 AND l.ends_at <= c.now)
+WHERE NOT EXISTS (${first('ready')})
+  AND NOT EXISTS (${first('scheduled', 'AND p.run_at <= c.now')})
+  AND NOT EXISTS (${first('running', 'AND p.lease_ends_at <= c.now')})
   AND NOT EXISTS (
     SELECT FROM ${s}.queue_control q
     WHERE q.namespace = $1 AND q.queue = $2 AND (q.paused_at IS NOT NULL OR q.limits IS NOT NULL))
-RETURNING lease_no, claimed_at, ends_at`,
+RETURNING started_at, lease_ends_at`,
   }
-}
+})

@@ -1,10 +1,11 @@
 import type { Added, NewJob } from '../../../jobs/index.ts'
-import { between, nowMs, repeated, sparse } from '../connection/columns.ts'
-import type { Statement } from '../connection/connection.ts'
+import { listDependencyRows } from '../../sql/dependencies/new-dependencies.ts'
+import { limitKeyOf } from '../../sql/limit-plan.ts'
+import { between, nowMs, perSchema, repeated, type Statement, sparse } from '../connection/statement.ts'
 
 /**
- * Adding jobs. Without unique keys it is one plain insert. With them, the keys are inserted first and each job goes in
- * only where its key did; the others answer with the job that has it. A key whose holder this statement's snapshot
+ * Adding jobs. Without unique keys it is one plain insert. With them, the unique index decides which job is first, also between
+ * racing adds and within one statement; the others answer with the job that has the key. A key whose holder this statement's snapshot
  * cannot show (it was written, or freed, in between) is reported as unresolved, and the caller asks again for those.
  *
  * Jobs that depend on others go in as `waiting`, and what they wait for behind them, once it is known which were written.
@@ -26,11 +27,11 @@ export interface AddStatements {
 export interface AddRow {
   readonly nr: number
   readonly holder: string | null
-  /** Some lease of this namespace ran out, so the holder may be dead. */
+  /** The lease of the holder ran out, so it may be dead. */
   readonly lapsed: boolean
 }
 
-export function addStatements(s: string): AddStatements {
+export const addStatements: (schema: string) => AddStatements = perSchema((s) => {
   const given = `
 clock AS MATERIALIZED (SELECT ${nowMs} AS now),
 given AS MATERIALIZED (
@@ -38,43 +39,40 @@ given AS MATERIALIZED (
          coalesce(g.payload, ($5::text[])[1]) AS payload, coalesce(g.priority, ($6::int[])[1]) AS priority,
          g.unique_key COLLATE "C" AS unique_key,
          coalesce(g.run_at, clock.now + coalesce(g.delay_ms, ($9::bigint[])[1])) AS run_at,
-         coalesce(g.max_attempts, ($10::int[])[1]) AS max_attempts, g.backoff, g.timeout_ms, g.meta, clock.now
+         coalesce(g.max_attempts, ($10::int[])[1]) AS max_attempts, g.backoff, g.timeout_ms, g.meta, g.limit_key, clock.now
   FROM clock, unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[],
-    $9::bigint[], $10::int[], $11::text[], $12::bigint[], $14::text[]) WITH ORDINALITY
-    g (id, queue, kind, payload, priority, unique_key, run_at, delay_ms, max_attempts, backoff, timeout_ms, meta, nr)
+    $9::bigint[], $10::int[], $11::text[], $12::bigint[], $14::text[], $15::text[]) WITH ORDINALITY
+    g (id, queue, kind, payload, priority, unique_key, run_at, delay_ms, max_attempts, backoff, timeout_ms, meta, limit_key, nr)
   -- In a caller's transaction: only if its database is this store's.
   WHERE $13::text IS NULL OR EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13)
 )`
   const insert = (state: string) => `
-  INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    hand_back_count, snooze_count, run_at, created_at, updated_at, backoff, timeout_ms, meta)
-  SELECT $1, g.id, g.queue, g.kind, g.payload, g.priority, g.unique_key,
-         ${state}, 0, g.max_attempts, 0, 0, g.run_at, g.now, g.now,
-         g.backoff, g.timeout_ms, g.meta
+  INSERT INTO ${s}.job_queue (namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,
+    updated_at, backoff, timeout_ms, meta, limit_key)
+  SELECT $1, g.id, g.queue, g.kind, g.payload, g.priority, g.unique_key, ${state}, g.max_attempts, g.run_at, g.now, g.now,
+         g.backoff, g.timeout_ms, g.meta, g.limit_key
   FROM given g`
   const byTime = `CASE WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END`
   const unique = (state: string) => `
 WITH ${given},
-won AS (
-  INSERT INTO ${s}.job_unique (namespace, queue, unique_key, job_id)
+added AS (
   -- In one order, so that two adds of the same keys wait for each other and never in a ring.
-  SELECT DISTINCT ON (queue COLLATE "C", unique_key) $1, queue, unique_key, id FROM given
-  WHERE unique_key IS NOT NULL ORDER BY queue COLLATE "C", unique_key, nr
-  ON CONFLICT DO NOTHING
-  RETURNING queue, unique_key, job_id
-),
-added AS (${insert(state)} LEFT JOIN won w ON w.job_id = g.id WHERE g.unique_key IS NULL OR w.job_id IS NOT NULL)
-SELECT g.nr::int AS nr,
-       CASE WHEN g.unique_key IS NULL THEN g.id ELSE coalesce(w.job_id, u.job_id) END AS holder,
-       EXISTS (SELECT FROM ${s}.job_lease l WHERE l.namespace = $1 AND l.ends_at <= g.now) AS lapsed
+  ${insert(state)} ORDER BY g.queue COLLATE "C", g.unique_key, g.nr
+  ON CONFLICT (namespace, queue, unique_key) WHERE unique_key IS NOT NULL DO NOTHING
+  RETURNING id, queue, unique_key
+)
+SELECT g.nr::int AS nr, CASE WHEN g.unique_key IS NULL THEN g.id ELSE coalesce(w.id, u.id) END AS holder,
+       coalesce(w.id IS NULL AND u.state = 'running' AND u.lease_ends_at <= g.now, false) AS lapsed
 FROM given g
-LEFT JOIN won w ON w.queue = g.queue AND w.unique_key = g.unique_key
-LEFT JOIN ${s}.job_unique u ON u.namespace = $1 AND u.queue = g.queue AND u.unique_key = g.unique_key
+LEFT JOIN added w ON w.queue = g.queue AND w.unique_key = g.unique_key
+LEFT JOIN LATERAL (
+  SELECT q.id, q.state, q.lease_ends_at FROM ${s}.job_queue q
+  WHERE w.id IS NULL AND q.namespace = $1 AND q.queue = g.queue AND q.unique_key = g.unique_key LIMIT 1
+) u ON true
 ORDER BY g.nr`
   const alike = `
-INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts,
-  hand_back_count, snooze_count, run_at, created_at, updated_at)
-SELECT $1, g.id, $3, $4, g.payload, $6::int, CASE WHEN $7::bigint <= 0 THEN 'ready' ELSE 'scheduled' END, 0, $8::int, 0, 0,
+INSERT INTO ${s}.job_queue (namespace, id, queue, kind, payload, priority, state, max_attempts, run_at, created_at, updated_at)
+SELECT $1, g.id, $3, $4, g.payload, $6::int, CASE WHEN $7::bigint <= 0 THEN 'ready' ELSE 'scheduled' END, $8::int,
        clock.now + $7::bigint, clock.now, clock.now
 FROM (SELECT ${nowMs} AS now) clock,
   unnest(string_to_array($2, E'\\x1f'), string_to_array($5, E'\\x1f')) g (id, payload)`
@@ -83,7 +81,7 @@ FROM (SELECT ${nowMs} AS now) clock,
     alike: { name: 'sb_add_alike', text: alike },
     plainWaking: {
       name: 'sb_add_waking',
-      text: `WITH ${given}, added AS (${insert(byTime)}) SELECT pg_notify($15, $16)`,
+      text: `WITH ${given}, added AS (${insert(byTime)}) SELECT pg_notify($16, $17)`,
     },
     alikeWaking: {
       name: 'sb_add_alike_waking',
@@ -91,25 +89,24 @@ FROM (SELECT ${nowMs} AS now) clock,
     },
     unique: { name: 'sb_add_unique', text: unique(byTime) },
     blocked: {
-      name: 'sb_add_gated',
+      name: 'sb_add_blocked',
       text: unique(
-        `CASE WHEN ($15::boolean[])[g.nr] THEN 'waiting' WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END`,
+        `CASE WHEN ($16::boolean[])[g.nr] THEN 'waiting' WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END`,
       ),
     },
     dependencies: {
-      name: 'sb_add_gates',
+      name: 'sb_add_dependencies',
       text: `
-WITH need AS (
+WITH dependency AS (
   INSERT INTO ${s}.job_dependency (namespace, job_id, dependency_id, is_met)
   SELECT $1, n.job_id, n.dependency_id, false FROM unnest($2::text[], $3::text[]) n (job_id, dependency_id)
-  ON CONFLICT DO NOTHING
 )
 INSERT INTO ${s}.job_lock (namespace, job_id, operation, resource, ask_no, is_called, tended_until)
 SELECT $1, k.job_id, k.operation, k.resource, 1, k.is_called, 0
 FROM unnest($4::text[], $5::text[], $6::text[], $7::boolean[]) k (job_id, operation, resource, is_called)`,
     },
   }
-}
+})
 
 export function addValues(namespace: string, jobs: readonly NewJob[], storeId: string | null): unknown[] {
   return [
@@ -127,7 +124,14 @@ export function addValues(namespace: string, jobs: readonly NewJob[], storeId: s
     sparse(jobs.map(({ timeoutMs }) => timeoutMs)),
     storeId,
     sparse(jobs.map(({ meta }) => meta)),
+    sparse(jobs.map(({ meta }) => storableKey(meta))),
   ]
+}
+
+/** A key that no text of Postgres can hold counts as none. */
+export function storableKey(meta: string | null): string | null {
+  const key = limitKeyOf(meta)
+  return key?.includes('\0') ? null : key
 }
 
 /**
@@ -192,37 +196,40 @@ export interface PlainAdd {
   readonly values: unknown[]
 }
 
-/** For each job whether it waits: what `blocked` wants besides. */
-export function waitingValues(jobs: readonly NewJob[]): readonly boolean[] {
-  return jobs.map(({ dependsOn }) => (dependsOn ?? null) !== null)
+/** How jobs with unique keys or dependencies are added. With a store id, only in that store's database. */
+export function uniqueAdd(
+  { unique, blocked }: AddStatements,
+  namespace: string,
+  jobs: readonly NewJob[],
+  storeId: string | null,
+): { readonly statement: Statement; readonly values: unknown[] } {
+  const values = addValues(namespace, jobs, storeId)
+  if (!jobs.some(isBlocked)) return { statement: unique, values }
+  return { statement: blocked, values: [...values, jobs.map(isBlocked)] }
 }
 
-export function isBlocked({ dependsOn }: NewJob): boolean {
+/** Whether jobs are added by one statement that is sent at once: none has a unique key or waits for something. */
+export function isOneStatement(jobs: readonly NewJob[]): boolean {
+  return jobs.every((job) => job.uniqueKey === null && !isBlocked(job))
+}
+
+function isBlocked({ dependsOn }: NewJob): boolean {
   return dependsOn !== null && dependsOn !== undefined
 }
 
-/** What those that were written wait for; a dependency on one of the same call that was a duplicate is for its holder. */
+/** The values of `dependencies`; undefined: none of the written jobs depends on anything. */
 export function dependencyValues(
   namespace: string,
   jobs: readonly NewJob[],
   answers: readonly Added[],
 ): unknown[] | undefined {
-  const holders = new Map(jobs.map(({ id }, nr) => [id, answers[nr]!.id]))
-  const blocked = jobs.flatMap(({ id, dependsOn }, nr) =>
-    dependsOn && !answers[nr]!.duplicate ? [{ id, ...dependsOn }] : [],
-  )
-  if (blocked.length === 0) return undefined
-  const dependencies = blocked.flatMap(({ id, jobs: others }) =>
-    others.map((dependencyId) => [id, holders.get(dependencyId) ?? dependencyId] as const),
-  )
-  const locks = blocked.flatMap(({ id, jobs: others, lock }) =>
-    lock === null ? [] : [{ id, ...lock, isCalled: others.length === 0 }],
-  )
+  const { dependencies, locks } = listDependencyRows(jobs, answers)
+  if (dependencies.length === 0 && locks.length === 0) return undefined
   return [
     namespace,
-    dependencies.map(([id]) => id),
-    dependencies.map(([, dependencyId]) => dependencyId),
-    locks.map(({ id }) => id),
+    dependencies.map(({ jobId }) => jobId),
+    dependencies.map(({ dependencyId }) => dependencyId),
+    locks.map(({ jobId }) => jobId),
     locks.map(({ operation }) => operation),
     locks.map(({ resource }) => resource),
     locks.map(({ isCalled }) => isCalled),

@@ -1,238 +1,143 @@
+import { Batcher } from '../../../core/batcher.ts'
 import type {
-  Added,
-  AttemptOutcome,
-  CancelAnswer,
-  ClaimedRecord,
-  ClaimRequest,
-  JobRecord,
   JobStore,
   LeaseRef,
-  ListQuery,
   NewJob,
-  QueueLimits,
-  QueueStats,
-  ReachQuery,
   Renewal,
-  RetryAnswer,
   StoreTransaction,
   TransactOptions,
   Verdict,
 } from '../../../jobs/index.ts'
 import { createJobReads } from '../../sql/job-reads.ts'
-import { decodeToken } from '../../token.ts'
-import { Claimer } from '../claim/claimer.ts'
-import { type Reclaimed, Reclaimer } from '../claim/reclaim.ts'
-import {
-  endTransaction,
-  inCallers,
-  requireTransaction,
-  wrongDatabase,
-} from '../connection/caller-transaction.ts'
+import { endTransaction, requireTransaction } from '../connection/caller-transaction.ts'
 import type { Connections } from '../connection/connection.ts'
-import { sqlState } from '../connection/failures.ts'
+import { isValueError } from '../connection/failures.ts'
 import type { Sender } from '../connection/sender.ts'
 import { Transactor } from '../connection/transact.ts'
-import { ClaimedAdder } from './add-claimed.ts'
-import { Adder } from './adder.ts'
-import { Attempts } from './attempts.ts'
-import { Settler } from './completer.ts'
-import type { Space } from './namespace-memory.ts'
-import { Operations } from './operate.ts'
-import { Remover } from './remove.ts'
-import { givenValues, leaseLostState, notHereState, verdictValues } from './settle.ts'
+import { addClaimed } from './add-claimed.ts'
+import { add, addIn } from './adder.ts'
+import { cancel } from './cancel.ts'
+import { Claimer } from './claim.ts'
+import { pause, resume, setLimits } from './queue-control.ts'
+import { reclaim } from './reclaim.ts'
+import { prune, remove } from './remove.ts'
+import { cancelRequests, outcomes, renew } from './renew.ts'
+import { retry, retryDead } from './retry.ts'
+import { type Sealed, type Settled, settle, settleIn, trySettle } from './settle.ts'
+import type { Scope, Space } from './space.ts'
 
-/** Jobs on Postgres: the parts put together. migrations/baseline-jobs.ts says how the tables work. */
-export class PostgresJobs implements JobStore {
-  /** One worker's go behind each other on one connection. */
-  readonly claimsInOrder = true
-  readonly #sender: Sender
-  readonly #space: Space
-  readonly #adder: Adder
-  readonly #reclaimer: Reclaimer
-  readonly #claimer: Claimer
-  readonly #settler: Settler
-  readonly #transactor: Transactor
-  readonly #claimedAdder: ClaimedAdder
-  readonly #attempts: Attempts
-  readonly #reads: ReturnType<typeof createJobReads>
-  readonly #operations: Operations
-  readonly #remover: Remover
+type Work = (tx: StoreTransaction) => Promise<Verdict>
 
-  /** `sender` runs what is not in a transaction of a handler's or a caller's. */
-  constructor(connections: Connections, space: Space, sender: Sender = connections) {
-    this.#sender = sender
-    this.#space = space
-    this.#reclaimer = new Reclaimer(sender, space)
-    this.#adder = new Adder(sender, space, this.#reclaimer)
-    this.#claimer = new Claimer(sender, space, this.#reclaimer)
-    this.#settler = new Settler(sender, space)
-    this.#transactor = new Transactor(connections, space)
-    this.#claimedAdder = new ClaimedAdder(sender, space)
-    this.#attempts = new Attempts(sender, space)
-    this.#reads = createJobReads(space.database, space.namespace)
-    this.#operations = new Operations(sender, space, this.#reclaimer)
-    this.#remover = new Remover(sender, space, this.#reclaimer)
-  }
+/**
+ * The JobStore of Postgres: each verb is a file. migrations/baseline-jobs.ts says how the tables work. `sender` runs what is not in a
+ * transaction of a handler's or a caller's.
+ *
+ * Verdicts and renewals that come one by one share statements, as claims do (claim.ts). One that comes alone waits for no other.
+ */
+export function createPostgresJobs(
+  connections: Connections,
+  space: Space,
+  sender: Sender = connections,
+): JobStore {
+  const scope: Scope = { ...space, sender }
+  const { positions, schema } = space
+  const claimer = new Claimer(scope)
+  const transactor = new Transactor(connections, space)
+  const sharing = { maxItems: 500, maxInFlight: 2, isItemError: isValueError }
+  const verdicts = new Batcher<Sealed, Settled>({ ...sharing, run: (sealed) => trySettle(scope, sealed) })
+  const renewals = new Map<number, Batcher<LeaseRef, Renewal | undefined>>()
 
-  async add(
-    jobs: readonly NewJob[],
-    tx?: unknown,
-    wakeUps: readonly string[] = [],
-  ): Promise<readonly Added[]> {
-    if (jobs.length === 0) return []
-    if (tx !== undefined) return this.#adder.addIn(await requireTransaction(tx), jobs)
-    const answers = await this.#adder.add(jobs, wakeUps)
-    this.#sender.onCommit(() => this.#space.cursors.added(jobs))
-    return answers
-  }
-
-  async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
-    const client = await requireTransaction(tx)
-    const token = decodeToken(verdict.token)
-    if (token === undefined) return false
-    const { namespace, storeId, leases, statements } = this.#space
-    const values = [...verdictValues(namespace, [{ verdict, token }]), storeId]
-    const job = leases.find(verdict)
-    const { givenOrFail, someOrFail } = statements.settle
-    try {
-      // Without a name: what is prepared on a caller's connection is the caller's business.
-      await inCallers(() =>
-        job
-          ? client.query(givenOrFail.text, [...values, ...givenValues(job)])
-          : client.query(someOrFail.text, values),
-      )
-      return true
-    } catch (error) {
-      if (sqlState(error) === notHereState) throw wrongDatabase(error)
-      if (sqlState(error) === leaseLostState) return false
-      throw error
+  async function renewOne(ref: LeaseRef, leaseMs: number): Promise<readonly Renewal[]> {
+    let batcher = renewals.get(leaseMs)
+    if (batcher === undefined) {
+      batcher = new Batcher({ ...sharing, run: (refs) => renewEach(refs, leaseMs) })
+      renewals.set(leaseMs, batcher)
     }
-  }
-
-  endTransaction(tx: unknown, error: unknown): Promise<void> {
-    return endTransaction(tx, error)
-  }
-
-  async addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {
-    // What may not be claimed here may be added, for others.
-    if (this.#space.schema.isRefusing()) return undefined
-    return this.#claimedAdder.add(job, request)
-  }
-
-  async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
-    this.#space.schema.refuse()
-    return this.#claimer.claim(request)
-  }
-
-  async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
-    return this.#attempts.renew(leases, leaseMs)
-  }
-
-  async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
-    if (verdicts.length === 0) return []
-    const { cursors, leases, sweeper } = this.#space
-    // Looked up before, for afterwards they are no longer ours.
-    const back = verdicts
-      .filter(({ state }) => state === 'ready' || state === 'scheduled')
-      .map((verdict) => ({ verdict, job: leases.find(verdict) }))
-    const answers = await this.#settler.settle(verdicts)
-    this.#sender.onCommit(() => {
-      for (const { verdict, job } of back) cursors.wentBack(job, verdict)
-      sweeper.soon()
-    })
-    return answers
-  }
-
-  async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
-    await this.#transactor.transact(work, options)
-    this.#space.sweeper.soon()
-  }
-
-  async transactAll(
-    works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
-    options: TransactOptions,
-  ): Promise<readonly (undefined | { readonly error: unknown })[]> {
-    if (works.length === 0) return []
-    const outcomes = await this.#transactor.transactAll(works, options)
-    this.#space.sweeper.soon()
-    return outcomes
-  }
-
-  async outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
-    return this.#attempts.outcomes(leases)
-  }
-
-  async cancelRequests(leases: readonly LeaseRef[]): Promise<readonly string[]> {
-    return this.#attempts.cancelRequests(leases)
-  }
-
-  async reclaim(limit: number): Promise<Reclaimed> {
-    const taken = await this.#reclaimer.reclaim(limit)
-    this.#forgetCursors()
-    return taken
-  }
-
-  async find(id: string): Promise<JobRecord | undefined> {
-    return this.#reads.find(id)
-  }
-
-  async reach(query: ReachQuery): Promise<string | null> {
-    return this.#reads.reach(query)
-  }
-
-  async list(query: ListQuery): Promise<readonly JobRecord[]> {
-    return this.#reads.list(query)
-  }
-
-  async cancel(id: string): Promise<CancelAnswer | undefined> {
-    return this.#operations.cancel(id)
-  }
-
-  async retry(id: string): Promise<RetryAnswer | undefined> {
-    const answer = await this.#operations.retry(id)
-    this.#forgetCursors()
-    return answer
-  }
-
-  async retryDead(query: { queue?: string; kind?: string; limit: number }): Promise<number> {
     try {
-      return await this.#operations.retryDead(query)
+      const renewal = await batcher.add(ref)
+      return renewal === undefined ? [] : [renewal]
     } finally {
-      // Also after a failure: some of them may have gone back.
-      this.#forgetCursors()
+      if (batcher.isIdle) renewals.delete(leaseMs)
     }
   }
 
-  async stats(): Promise<readonly QueueStats[]> {
-    return this.#reads.stats()
+  /** The renewal of each, undefined where the lease is lost. */
+  async function renewEach(
+    refs: readonly LeaseRef[],
+    leaseMs: number,
+  ): Promise<readonly (Renewal | undefined)[]> {
+    const kept = await renew(scope, refs, leaseMs)
+    const byLease = new Map(kept.map((renewal) => [`${renewal.jobId} ${renewal.token}`, renewal]))
+    return refs.map(({ jobId, token }) => byLease.get(`${jobId} ${token}`))
   }
 
-  async pause(queue: string): Promise<void> {
-    await this.#operations.pause(queue)
+  return {
+    async add(jobs: readonly NewJob[], tx?: unknown, wakeUps: readonly string[] = []) {
+      if (jobs.length === 0) return []
+      if (tx === undefined) {
+        const added = await add(scope, jobs, wakeUps)
+        sender.onCommit(() => positions.added(jobs))
+        return added
+      }
+      const added = await addIn(scope, await requireTransaction(tx), jobs)
+      positions.added(jobs)
+      return added
+    },
+    // A job that may not be claimed here may be added, for others.
+    addClaimed: async (job, request) => (schema.isRefusing() ? undefined : addClaimed(scope, job, request)),
+    async claim(request) {
+      schema.refuse()
+      return claimer.claim(request)
+    },
+    renew: async ([ref, ...others], leaseMs) => {
+      if (ref === undefined) return []
+      const isShared = others.length === 0 && !sender.isOneTransaction
+      return isShared ? renewOne(ref, leaseMs) : renew(scope, [ref, ...others], leaseMs)
+    },
+    settle: (some) => {
+      const isShared = some.length === 1 && !sender.isOneTransaction
+      return settle(scope, some, isShared ? async ([one]) => [await verdicts.add(one!)] : undefined)
+    },
+    settleIn: (tx, verdict) => settleIn(scope, tx, verdict),
+    endTransaction,
+    transact: (work: Work, options: TransactOptions) => transactor.transact(work, options),
+    transactAll: async (works: readonly Work[], options: TransactOptions) =>
+      works.length === 0 ? [] : transactor.transactAll(works, options),
+    outcomes: (refs) => outcomes(scope, refs),
+    cancelRequests: (refs) => cancelRequests(scope, refs),
+    reclaim: (limit) => reclaim(scope, limit),
+    ...createJobReads(space.database, space.namespace),
+    cancel: (id) => cancel(scope, id),
+    retry: (id) => retry(scope, id),
+    retryDead: (query) => retryDead(scope, query),
+    pause: (queue) => pause(scope, queue),
+    resume: (queue) => resume(scope, queue),
+    setLimits: (queue, limits) => setLimits(scope, queue, limits),
+    remove: (ids) => remove(scope, ids),
+    prune: (request) => prune(scope, request),
   }
+}
 
-  async resume(queue: string): Promise<void> {
-    await this.#operations.resume(queue)
-    this.#forgetCursors()
-  }
-
-  async setLimits(queue: string, limits: QueueLimits | null): Promise<void> {
-    await this.#operations.limit(queue, limits)
-    this.#forgetCursors()
-  }
-
-  async remove(ids: readonly string[]): Promise<readonly string[]> {
-    const gone = await this.#remover.remove(ids)
-    this.#forgetCursors()
-    return gone
-  }
-
-  async prune(request: { olderThanMs: number; limit: number }): Promise<number> {
-    return this.#operations.prune(request)
-  }
-
-  /** Something may have gone back in line before a remembered place. */
-  #forgetCursors(): void {
-    this.#sender.onCommit(() => this.#space.cursors.forget())
-  }
+/**
+ * The namespaces in which a live job of that queue has a unique key. It goes from namespace to namespace by the index of
+ * the keys, two looks each, however many jobs there are. `s` is the schema's name, quoted.
+ */
+export async function listQueued(
+  connections: Connections,
+  s: string,
+  queue: string,
+  limit: number,
+): Promise<readonly string[]> {
+  const text = `
+WITH RECURSIVE known (namespace) AS (
+  (SELECT namespace FROM ${s}.job_queue WHERE unique_key IS NOT NULL ORDER BY namespace LIMIT 1)
+  UNION ALL
+  SELECT (SELECT u.namespace FROM ${s}.job_queue u WHERE u.unique_key IS NOT NULL AND u.namespace > known.namespace ORDER BY u.namespace LIMIT 1)
+  FROM known WHERE known.namespace IS NOT NULL
+)
+SELECT namespace FROM known
+WHERE EXISTS (SELECT FROM ${s}.job_queue u WHERE u.unique_key IS NOT NULL AND u.namespace = known.namespace AND u.queue = $1)
+LIMIT $2`
+  const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_queued', text }, [queue, limit])
+  return rows.map((row) => row.namespace)
 }

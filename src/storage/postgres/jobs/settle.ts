@@ -1,213 +1,169 @@
-import type { ClaimedRecord, Verdict } from '../../../jobs/index.ts'
-import type { Token } from '../../token.ts'
-import { nowMs, repeated, sparse } from '../connection/columns.ts'
-import type { Statement } from '../connection/connection.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Verdict } from '../../../jobs/index.ts'
+import { boundAttemptError, leavesAttempt } from '../../attempt-error.ts'
+import { decodeToken, type Token } from '../../token.ts'
+import { inCallers, requireTransaction, wrongDatabase } from '../connection/caller-transaction.ts'
+import { failUnless, nowMs, perSchema, repeated, type Statement, sparse } from '../connection/statement.ts'
+import type { Scope } from './space.ts'
 
 /**
- * Writing verdicts. All forms end alike: what is final goes to history and frees its unique key, the rest goes back in
- * line, and a cancellation that was asked for has its say. They differ in how the fence is passed and where the job
- * comes from.
+ * Writing verdicts, any number in one statement. It finds each row by its key and locks it if the token holds and the lease is live.
+ * Final rows move to the history; the others become ready again, or end as cancelled where that was requested.
  *
- *     whole   every open job of its lease: the lease's row is deleted, and that is the fence
- *     some    one key in job_end each; the jobs are read from the lease's row
- *     given   as `some`, for one job whose fields the caller still has from its claim: nothing big is read
- *     final   as `given`, for a job without a unique key that is over: the least there is to do, in two statements of
- *             one packet, so that the second sees what was committed while the first waited for the lease's lock
- *
- * `…OrFail` raises an error instead of answering no, so that a COMMIT behind it cannot take effect: in transactions of
- * the store's own and of callers.
+ * It passes over a row that another transaction has locked: that transaction most likely ends the same attempt. The statement also
+ * cannot write a version of a row that is newer than its snapshot, as just after a renewal. Both are answered as `again`.
  */
 export interface SettleStatements {
-  readonly whole: Statement
-  readonly some: Statement
-  readonly someOrFail: Statement
-  readonly givenOrFail: Statement
-  readonly leaseLock: Statement
-  readonly finalOrFail: Statement
+  readonly settle: Statement
+  /** The same where an attempt failed: it also writes the rows of failed attempts. */
+  readonly settleFailed: Statement
+  /** Locks the rows, so that `settleOrFail` behind it sees their newest version: in a transaction of a user's. */
+  readonly lock: Statement
+  /** The same as `settle`. It fails unless every verdict took. */
+  readonly settleOrFail: Statement
+  readonly settleFailedOrFail: Statement
+  /** The same for one verdict that is final. The DELETE waits for the row and looks at its newest version, so it needs no lock. */
+  readonly finishOrFail: Statement
+  /** For a connection that is not planned for the store: see `plannerSettings`. */
+  readonly byIndex: Statement
 }
 
-export interface SettledRow {
-  readonly lease_no: string
-  readonly id: string
+/** The columns that a job takes along into the history, and back again. */
+export const carried = `namespace, id, queue, kind, payload, priority, unique_key, max_attempts, run_at, created_at, lease_no,
+    settled_tokens, backoff, timeout_ms, meta, limit_key`
+/** What the history adds to them. */
+export const ending = `state, attempt, hand_back_count, snooze_count, started_at, finished_at, worker_id, lease_nonce, result,
+    error, cancel_ignored`
+
+/** The tokens that a row `q` remembers once its attempt has ended: the last ones, the newest first. */
+export const settledTokens = `left(concat_ws(' ', q.lease_no || '.' || q.lease_nonce, q.settled_tokens), 800)`
+
+/** Whether the token of `v` holds the row `q`. `IS TRUE` keeps the planner from searching by it. */
+export const isHeld: string = `(q.state = 'running' AND q.lease_no = v.lease_no AND q.lease_nonce = v.nonce
+    AND q.lease_ends_at > (SELECT ${nowMs})) IS TRUE`
+
+/** The columns of an attempt, in the order in which they are written. */
+export const attemptColumns = `namespace, job_id, number, attempt, queue, kind, outcome, worker_id, release, started_at, ended_at,
+    error`
+
+/** The release of the worker that has the job: of the worker that ran when the attempt began. */
+export function releaseOf(s: string, job: string): string {
+  return `(SELECT w.release_name FROM ${s}.fleet_worker w
+    WHERE w.namespace = ${job}.namespace AND w.id = ${job}.worker_id COLLATE "C" AND w.started_at <= ${job}.started_at)`
 }
 
-export const leaseLostState = 'SBX01'
-/** What `final` raises: the lease that it looks for is none, and the key of job_end may not be. */
-export const noLeaseState = '23502'
-export const notWholeState = 'SBX02'
-/** The transaction is in another database than the store. */
-export const notHereState = 'SBX03'
+export const leaseLostReason = 'lease lost'
 
-/** How long a verdict waits for another transaction that is ending the same attempt. */
-const fenceWaitMs = 250
-
-export function settleStatements(s: string): SettleStatements {
-  const verdict = `
-verdict AS MATERIALIZED (
-  SELECT coalesce(v.lease_no, ($4::bigint[])[1]) AS lease_no, v.id COLLATE "C" AS id,
-         coalesce(v.state, ($6::text[])[1]) COLLATE "C" AS state, coalesce(v.attempt, ($7::int[])[1]) AS attempt,
-         coalesce(v.hand_back_count, ($8::int[])[1]) AS hand_back_count,
-         coalesce(v.snooze_count, ($9::int[])[1]) AS snooze_count, coalesce(v.delay_ms, ($10::bigint[])[1]) AS delay_ms,
-         v.ran_ms, v.result, v.error
-  FROM unnest($4::bigint[], $5::text[], $6::text[], $7::int[], $8::int[], $9::int[], $10::bigint[], $11::bigint[],
-    $12::text[], $13::text[]) v (lease_no, id, state, attempt, hand_back_count, snooze_count, delay_ms, ran_ms, result, error)
-)`
-  const fields = `j.queue, j.kind, j.payload, j.priority, j.unique_key, j.max_attempts, j.run_at, j.created_at, j.backoff,
-         j.timeout_ms, j.meta`
-  // The jobs are unpacked before they are joined: else each verdict would unpack the whole lease again.
-  const sentence = (from: string) => `
-job AS MATERIALIZED (
-  SELECT h.lease_no, h.worker_id, h.claimed_at, j.id, ${fields}
-  FROM ${from}
-),
-sentence AS MATERIALIZED (
-  SELECT v.*, j.worker_id, j.claimed_at, ${fields}
-  FROM job j JOIN verdict v ON v.lease_no = j.lease_no AND v.id = j.id
-)`
-  const fromLease = `held h
-  JOIN ${s}.job_lease l ON l.lease_no = h.lease_no
-  CROSS JOIN LATERAL unnest(l.jobs) j`
-  const fromGiven = `held h
-  CROSS JOIN (SELECT ($5::text[])[1] COLLATE "C" AS id, $15::text AS queue, $16::text AS kind, $17::text AS payload, $18::int AS priority,
-    $19::text COLLATE "C" AS unique_key, $20::int AS max_attempts, $21::bigint AS run_at, $22::bigint AS created_at,
-    $23::text AS backoff, $24::bigint AS timeout_ms, $25::text AS meta) j`
-
-  // The time, and for the store's own statements how long the insert into job_end may wait for another's.
-  const clock = (waits: boolean) =>
-    `clock AS MATERIALIZED (SELECT ${nowMs} AS now${waits ? `, set_config('lock_timeout', '${fenceWaitMs}ms', true)` : ''})`
-
-  const held = (checked: boolean) =>
-    checked
-      ? `
-held AS MATERIALIZED (
-  SELECT h.* FROM ${s}.signalbox_meta m CROSS JOIN LATERAL ${s}.signalbox_held($1, $2, $3) h
-  WHERE m.key = 'store_id' AND m.value = $14
-)`
-      : `
-held AS MATERIALIZED (SELECT h.* FROM clock CROSS JOIN LATERAL ${s}.signalbox_held($1, $2, $3) h)`
-
-  const ends = `
-ended AS (
-  INSERT INTO ${s}.job_end (lease_no, job_id, ended_at, how)
-  SELECT lease_no, id, clock.now, CASE WHEN state IN ('ready', 'scheduled') THEN 'returned' ELSE 'final' END
-  FROM clock, sentence ORDER BY lease_no, id
+export const settleStatements: (schema: string) => SettleStatements = perSchema((s) => {
+  const isBack = `becomes IN ('ready', 'scheduled')`
+  // Without failures nothing of it is there, so a first attempt that succeeds costs nothing more.
+  const failed = `
+failed AS (
+  INSERT INTO ${s}.job_attempt (${attemptColumns})
+  SELECT namespace, id, lease_no, attempt, queue, kind, 'failed', worker_id, ${releaseOf(s, 'back')}, started_at, clock.now,
+    attempt_error
+  FROM clock, back WHERE attempt_error IS NOT NULL
+  UNION ALL
+  SELECT namespace, id, lease_no, new_attempt, queue, kind, CASE becomes WHEN 'dead' THEN 'dead' ELSE 'failed' END, worker_id,
+    ${releaseOf(s, 'gone')}, coalesce(clock.now - ran_ms, started_at), clock.now, attempt_error
+  FROM clock, gone WHERE attempt_error IS NOT NULL
   ON CONFLICT DO NOTHING
-  RETURNING lease_no, job_id
-)`
-  const ended = `
-  WHERE CASE WHEN (s.lease_no, s.id) IN (SELECT e.lease_no, e.job_id FROM ended e) THEN true ELSE false END`
-  const endsWhole = `
-ended AS (
-  SELECT lease_no, id AS job_id FROM sentence
+),`
+  const settleWith = (keepsAttempts: boolean) => `
+WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now),
+verdict AS MATERIALIZED (
+  SELECT v.nr::int AS nr, v.id COLLATE "C" AS id, coalesce(v.lease_no, ($3::bigint[])[1]) AS lease_no,
+         coalesce(v.nonce, ($4::text[])[1]) AS nonce, coalesce(v.state, ($5::text[])[1]) AS state,
+         coalesce(v.attempt, ($6::int[])[1]) AS attempt, coalesce(v.hand_back_count, ($7::int[])[1]) AS hand_back_count,
+         coalesce(v.snooze_count, ($8::int[])[1]) AS snooze_count, coalesce(v.delay_ms, ($9::bigint[])[1]) AS delay_ms,
+         v.ran_ms, v.result, v.error${keepsAttempts ? ', v.attempt_error' : ''}
+  FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::int[], $9::bigint[], $10::bigint[],
+    $11::text[], $12::text[]${keepsAttempts ? ', $13::text[]' : ''}) WITH ORDINALITY
+    v (id, lease_no, nonce, state, attempt, hand_back_count, snooze_count, delay_ms, ran_ms, result, error${keepsAttempts ? ', attempt_error' : ''}, nr)
 ),
-returned AS (
-  INSERT INTO ${s}.job_end (lease_no, job_id, ended_at, how)
-  SELECT lease_no, id, clock.now, 'returned' FROM clock, sentence WHERE state IN ('ready', 'scheduled')
-)`
-
-  // The sub-selects stand inside CASE so that they are hashed once: as joins they would be planned for the handful of
-  // rows that a statement planned ahead expects, and compare every job with every other.
-  const writes = (took: string) => `
-asked AS MATERIALIZED (SELECT job_id FROM ${s}.job_cancel WHERE namespace = $1),
-settled AS MATERIALIZED (
-  SELECT s.*, clock.now, coalesce(clock.now - s.ran_ms, s.claimed_at) AS started_at,
-         CASE WHEN s.state IN ('ready', 'scheduled') AND s.id IN (SELECT job_id FROM asked) THEN 'cancelled'
-              ELSE s.state END AS becomes,
-         CASE WHEN s.state = 'completed' THEN s.id IN (SELECT job_id FROM asked) ELSE false END AS cancel_ignored
-  FROM clock, sentence s ${took}
+request AS MATERIALIZED (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1),
+held AS MATERIALIZED (
+  SELECT v.*, f.place, v.id IN (SELECT job_id FROM request) AS is_requested,
+         CASE WHEN v.state IN ('ready', 'scheduled') AND v.id IN (SELECT job_id FROM request) THEN 'cancelled'
+              ELSE v.state END AS becomes
+  FROM verdict v CROSS JOIN LATERAL (
+    SELECT q.ctid AS place FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.id = v.id AND ${isHeld}
+    OFFSET 0 FOR UPDATE SKIP LOCKED
+  ) f
 ),
-heeded AS (
-  DELETE FROM ${s}.job_cancel c USING asked a, ended e
-  WHERE a.job_id = e.job_id AND c.namespace = $1 AND c.job_id = a.job_id
+gone AS (
+  DELETE FROM ${s}.job_queue q USING held v WHERE q.ctid = v.place AND NOT v.${isBack}
+  RETURNING q.*, v.nr, v.becomes, v.is_requested, v.ran_ms, v.result, v.attempt AS new_attempt,
+    v.hand_back_count AS new_hand_back_count, v.snooze_count AS new_snooze_count, v.error AS new_error${keepsAttempts ? ', v.attempt_error' : ''}
 ),
 over AS (
-  INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    hand_back_count, snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff,
-    timeout_ms, result, error, cancel_ignored, meta)
-  SELECT $1, id, queue, kind, payload, priority, unique_key, becomes, attempt, max_attempts, hand_back_count,
-    snooze_count, run_at, created_at, started_at, now, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored, meta
-  FROM settled WHERE becomes NOT IN ('ready', 'scheduled')
+  INSERT INTO ${s}.job_history (${carried}, ${ending})
+  SELECT ${carried}, becomes, new_attempt, new_hand_back_count, new_snooze_count,
+    coalesce(clock.now - ran_ms, started_at), clock.now, worker_id, lease_nonce, result, new_error,
+    becomes = 'completed' AND is_requested
+  FROM clock, gone
 ),
 back AS (
-  INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    hand_back_count, snooze_count, run_at, created_at, updated_at, started_at, worker_id, backoff, timeout_ms, result,
-    error, meta)
-  SELECT $1, id, queue, kind, payload, priority, unique_key,
-    CASE WHEN becomes = 'scheduled' AND delay_ms > 0 THEN 'scheduled' ELSE 'ready' END, attempt, max_attempts,
-    hand_back_count, snooze_count, CASE WHEN becomes = 'scheduled' THEN now + delay_ms ELSE run_at END, created_at, now,
-    started_at, worker_id, backoff, timeout_ms, result, error, meta
-  FROM settled WHERE becomes IN ('ready', 'scheduled')
+  UPDATE ${s}.job_queue q
+  SET state = CASE WHEN v.becomes = 'ready' AND q.run_at > clock.now THEN 'scheduled'
+                   WHEN v.becomes = 'scheduled' AND v.delay_ms > 0 THEN 'scheduled' ELSE 'ready' END,
+    attempt = v.attempt, hand_back_count = v.hand_back_count, snooze_count = v.snooze_count,
+    run_at = CASE WHEN v.becomes = 'scheduled' THEN clock.now + v.delay_ms ELSE q.run_at END, updated_at = clock.now,
+    started_at = coalesce(clock.now - v.ran_ms, q.started_at), error = v.error, lease_ends_at = NULL,
+    settled_tokens = ${settledTokens}
+  FROM clock, held v WHERE q.ctid = v.place AND v.${isBack}
+  RETURNING v.nr${keepsAttempts ? ', q.namespace, q.id, q.lease_no, q.attempt, q.queue, q.kind, q.worker_id, q.started_at, v.attempt_error' : ''}
+),${keepsAttempts ? failed : ''}
+heeded AS (
+  DELETE FROM ${s}.job_cancel c USING gone WHERE c.namespace = $1 AND c.job_id = gone.id AND gone.is_requested
 ),
-freed AS (
-  DELETE FROM ${s}.job_unique u USING settled s
-  WHERE s.unique_key IS NOT NULL AND s.becomes NOT IN ('ready', 'scheduled')
-    AND u.namespace = $1 AND u.queue = s.queue AND u.unique_key = s.unique_key AND u.job_id = s.id
-)`
-  const answer = 'SELECT lease_no, id FROM settled'
-  const answerOrFail = `SELECT CASE WHEN (SELECT count(*) FROM settled) = cardinality($5::text[]) THEN 0
-       ELSE ${s}.signalbox_refuse(CASE WHEN EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $14)
-         THEN '${leaseLostState}' ELSE '${notHereState}' END, 'the lease is lost, or of another store') END AS took`
-  // A lease may go only if each of its open jobs has a verdict here; else this is undone and done one by one.
-  const answerWhole = `SELECT lease_no,
-       CASE WHEN (SELECT count(*) FROM settled) = (SELECT sum(count) FROM gone) THEN 0
-            ELSE ${s}.signalbox_refuse('${notWholeState}', 'not the whole lease') END AS whole
-FROM gone`
-
-  const one = (from: string, end: string) =>
-    `WITH ${[clock(false), verdict, held(true), sentence(from), ends, writes(ended)].join(',')}\n${end}`
+took AS MATERIALIZED (SELECT nr FROM gone UNION ALL SELECT nr FROM back)`
+  const answers = `
+SELECT nr, true AS took FROM took
+UNION ALL
+SELECT v.nr, false FROM verdict v
+WHERE CASE WHEN v.nr IN (SELECT nr FROM took) THEN false
+           ELSE EXISTS (SELECT FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.id = v.id AND ${isHeld} OFFSET 0) END`
+  const orFail = `
+SELECT ${failUnless('(SELECT count(*) FROM took) = cardinality($2::text[])', leaseLostReason)}`
   return {
-    whole: {
-      name: 'sb_settle_whole',
-      text: `WITH ${clock(true)},${verdict},
-gone AS MATERIALIZED (
-  SELECT c.lease_no, c.worker_id, c.claimed_at, c.jobs, n.count
-  FROM ${s}.signalbox_close($1, $2, $3, $14::int[], $5) c
-  JOIN unnest($2::bigint[], $14::int[]) n (lease_no, count) ON n.lease_no = c.lease_no
+    settle: { name: 'sb_settle', text: `${settleWith(false)}${answers}` },
+    settleFailed: { name: 'sb_settle_failed', text: `${settleWith(true)}${answers}` },
+    lock: {
+      name: 'sb_settle_lock',
+      text: `
+SELECT FROM unnest($2::text[]) v (id)
+CROSS JOIN LATERAL (SELECT FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.id = v.id OFFSET 0 FOR UPDATE) f`,
+    },
+    settleOrFail: { name: 'sb_settle_or_fail', text: `${settleWith(false)}${orFail}` },
+    settleFailedOrFail: { name: 'sb_settle_failed_or_fail', text: `${settleWith(true)}${orFail}` },
+    finishOrFail: {
+      name: 'sb_finish_or_fail',
+      text: `
+WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now),
+gone AS (
+  DELETE FROM ${s}.job_queue q
+  WHERE q.namespace = $1 AND q.id = $2 AND (q.state = 'running' AND q.lease_no = $3::bigint AND q.lease_nonce = $4
+    AND q.lease_ends_at > ${nowMs}) IS TRUE
+  RETURNING q.*
 ),
-${sentence('gone h CROSS JOIN LATERAL unnest(h.jobs) j')},
-${endsWhole},${writes('')}
-${answerWhole}`,
-    },
-    some: {
-      name: 'sb_settle',
-      text: `WITH ${[clock(true), verdict, held(false), sentence(fromLease), ends, writes(ended)].join(',')}\n${answer}`,
-    },
-    someOrFail: { name: 'sb_settle_or_fail', text: one(fromLease, answerOrFail) },
-    givenOrFail: { name: 'sb_settle_given_or_fail', text: one(fromGiven, answerOrFail) },
-    leaseLock: {
-      name: 'sb_lease_lock',
-      text: `SELECT ${leaseLock(s, 'pg_advisory_xact_lock_shared', '$1::bigint')}`,
-    },
-    finalOrFail: { name: 'sb_end', text: finalOrFail(s) },
-  }
-}
-
-/**
- * The fence comes first: what stands in WITH and is not asked for is done after the statement itself. A lease that is
- * not live makes its number NULL, and the insert an error. A request to cancel stays for upkeep to clear away.
- */
-function finalOrFail(s: string): string {
-  return `WITH over AS (
-  INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts,
-    hand_back_count, snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff,
-    timeout_ms, result, error, cancel_ignored, meta)
-  SELECT $1::text, $4::text, $11::text, $12::text, $13::text, $14::int, $5::text, $6::int, $15::int, $7::int, $8::int,
-    $16::bigint, $17::bigint, coalesce(clock.now - $9::bigint, $18::bigint), clock.now, $19::text, $2::bigint,
-    $20::text, $21::bigint, $10::text, $22::text,
-    $5::text = 'completed' AND EXISTS (SELECT FROM ${s}.job_cancel c WHERE c.namespace = $1 AND c.job_id = $4), $23::text
-  FROM (SELECT ${nowMs} AS now) clock
+heeded AS (DELETE FROM ${s}.job_cancel c WHERE c.namespace = $1 AND c.job_id = $2 AND EXISTS (SELECT FROM gone)),
+over AS (
+  INSERT INTO ${s}.job_history (${carried}, ${ending})
+  SELECT ${carried}, $5, $6::int, $7::int, $8::int, coalesce(clock.now - $9::bigint, started_at), clock.now, worker_id,
+    lease_nonce, $10, $11,
+    $5 = 'completed' AND EXISTS (SELECT FROM ${s}.job_cancel c WHERE c.namespace = $1 AND c.job_id = $2)
+  FROM clock, gone
 )
-INSERT INTO ${s}.job_end (lease_no, job_id, ended_at, how)
-VALUES ((SELECT l.lease_no FROM ${s}.job_lease l
-         WHERE l.lease_no = $2 AND l.namespace = $1 AND l.nonce = $3 AND l.ends_at > ${nowMs}),
-  $4, ${nowMs}, 'final')`
-}
-
-/** The advisory lock of a lease, as the functions of the schema take it. */
-function leaseLock(s: string, take: string, leaseNo: string): string {
-  return `${take}(hashtext('signalbox ' || '${s.replaceAll("'", "''")}'), (${leaseNo} % 2147483647)::int)`
-}
+SELECT ${failUnless('EXISTS (SELECT FROM gone)', leaseLostReason)}`,
+    },
+    byIndex: {
+      name: 'sb_settle_by_index',
+      text: `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+  set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`,
+    },
+  }
+})
 
 /** A verdict whose token can be one. */
 export interface Sealed {
@@ -215,17 +171,21 @@ export interface Sealed {
   readonly token: Token
 }
 
-/** The values $1 to $13 that all forms share. */
+/** Whether one of them leaves a row of its attempt. Then their statement is a `…Failed` one, which has one value more. */
+export function haveFailed(sealed: readonly Sealed[]): boolean {
+  return sealed.some(({ verdict }) => leavesAttempt(verdict))
+}
+
 export function verdictValues(namespace: string, sealed: readonly Sealed[]): unknown[] {
-  const leases = new Map(sealed.map(({ token }) => [`${token.leaseNo}.${token.nonce}`, token]))
-  const tokens = [...leases.values()].sort((a, b) => Number(BigInt(a.leaseNo) - BigInt(b.leaseNo)))
   const verdicts = sealed.map(({ verdict }) => verdict)
+  const attemptErrors = haveFailed(sealed)
+    ? [verdicts.map((verdict) => (leavesAttempt(verdict) ? boundAttemptError(verdict.error!) : null))]
+    : []
   return [
     namespace,
-    tokens.map(({ leaseNo }) => leaseNo),
-    tokens.map(({ nonce }) => nonce),
-    repeated(sealed.map(({ token }) => token.leaseNo)),
     verdicts.map(({ jobId }) => jobId),
+    repeated(sealed.map(({ token }) => token.leaseNo)),
+    repeated(sealed.map(({ token }) => token.nonce)),
     repeated(verdicts.map(({ state }) => state)),
     repeated(verdicts.map(({ attempt }) => attempt)),
     repeated(verdicts.map(({ handBackCount }) => handBackCount)),
@@ -234,51 +194,101 @@ export function verdictValues(namespace: string, sealed: readonly Sealed[]): unk
     sparse(verdicts.map(({ ranMs }) => ranMs)),
     sparse(verdicts.map(({ result }) => result)),
     sparse(verdicts.map(({ error }) => error)),
+    ...attemptErrors,
   ]
 }
 
-/** The values from $15 on: the job as it was claimed. */
-export function givenValues(job: ClaimedRecord): unknown[] {
+/** The values of `finishOrFail`; undefined when it cannot write the verdict: the job comes back, or its attempt leaves a row. */
+export function finishValues(namespace: string, sealed: readonly Sealed[]): unknown[] | undefined {
+  const [{ verdict, token }, other] = sealed as [Sealed, Sealed?]
+  const { jobId, state, attempt, handBackCount, snoozeCount, ranMs, result, error } = verdict
+  if (other !== undefined || state === 'ready' || state === 'scheduled' || leavesAttempt(verdict))
+    return undefined
   return [
-    job.queue,
-    job.kind,
-    job.payload,
-    job.priority,
-    job.uniqueKey,
-    job.maxAttempts,
-    job.runAt,
-    job.createdAt,
-    job.backoff,
-    job.timeoutMs,
-    job.meta,
+    ...[namespace, jobId, token.leaseNo, token.nonce],
+    ...[state, attempt, handBackCount, snoozeCount, ranMs, result, error],
   ]
 }
 
-/** The values of the form `final`. */
-export function finalValues(namespace: string, { verdict, token }: Sealed, job: ClaimedRecord): unknown[] {
-  return [
-    namespace,
-    token.leaseNo,
-    token.nonce,
-    verdict.jobId,
-    verdict.state,
-    verdict.attempt,
-    verdict.handBackCount,
-    verdict.snoozeCount,
-    verdict.ranMs,
-    verdict.result,
-    job.queue,
-    job.kind,
-    job.payload,
-    job.priority,
-    job.maxAttempts,
-    job.runAt,
-    job.createdAt,
-    job.startedAt,
-    job.workerId,
-    job.backoff,
-    job.timeoutMs,
-    verdict.error,
-    job.meta,
-  ]
+interface SettledRow extends Record<string, unknown> {
+  readonly nr: number
+  /** False: to be asked for again. */
+  readonly took: boolean
+}
+
+/** How often a verdict is asked for again while another transaction has its row: for a quarter of a second altogether. */
+const mostLooks = 7
+
+/** `again`: another transaction has the row, or has just changed it. */
+export type Settled = 'took' | 'lost' | 'again'
+
+/**
+ * Writes the verdicts whose lease is still valid. Answers for each whether it was written. `write` writes some of them; it may share
+ * its statement with other calls, so a verdict that has to be written again holds up no other call.
+ */
+export async function settle(
+  scope: Scope,
+  verdicts: readonly Verdict[],
+  write: Write = (sealed) => trySettle(scope, sealed),
+): Promise<readonly boolean[]> {
+  const answers = verdicts.map(() => false)
+  let left = listFirst(verdicts)
+  for (let looks = 0; left.length > 0 && looks < mostLooks; looks++) {
+    if (looks > 0) await sleep(2 ** (looks + 1))
+    const settled = await write(left)
+    for (const [index, { at }] of left.entries()) answers[at] = settled[index] === 'took'
+    left = left.filter((_, index) => settled[index] === 'again')
+  }
+  const isBack = verdicts.some(({ state }) => state === 'ready' || state === 'scheduled')
+  if (isBack) scope.sender.onCommit(() => scope.positions.forget())
+  return answers
+}
+
+type Write = (sealed: readonly Sealed[]) => Promise<readonly Settled[]>
+
+/** Writes verdicts, once. They may come in any order, and several may be on one attempt. */
+export async function trySettle(
+  { sender, schemaName, namespace }: Scope,
+  sealed: readonly Sealed[],
+): Promise<readonly Settled[]> {
+  const settled: Settled[] = sealed.map(() => 'lost')
+  const values = verdictValues(namespace, sealed)
+  const { settle, settleFailed } = settleStatements(schemaName)
+  const { rows } = await sender.run<SettledRow>(haveFailed(sealed) ? settleFailed : settle, values)
+  for (const { nr, took } of rows) settled[nr - 1] = took ? 'took' : 'again'
+  return settled
+}
+
+/** The first verdict on an attempt counts. In the order of ids, so that two calls never wait for each other in a ring. */
+function listFirst(verdicts: readonly Verdict[]): readonly Numbered[] {
+  const first = new Map<string, Numbered>()
+  for (const [at, verdict] of verdicts.entries()) {
+    const token = decodeToken(verdict.token)
+    const key = `${verdict.jobId} ${verdict.token}`
+    if (token !== undefined && !first.has(key)) first.set(key, { verdict, token, at })
+  }
+  return [...first.values()].sort((a, b) => (a.verdict.jobId < b.verdict.jobId ? -1 : 1))
+}
+
+/** Writes a verdict in the caller's transaction. */
+export async function settleIn(scope: Scope, tx: unknown, verdict: Verdict): Promise<boolean> {
+  const client = await requireTransaction(tx)
+  const token = decodeToken(verdict.token)
+  if (token === undefined) return false
+  const { lock, settle, settleFailed } = settleStatements(scope.schemaName)
+  const values = verdictValues(scope.namespace, [{ verdict, token }])
+  // Without names: what is prepared on a caller's connection is the caller's business.
+  return inCallers(async () => {
+    const here = `SELECT FROM ${scope.schemaName}.signalbox_meta WHERE key = 'store_id' AND value = $1`
+    if ((await client.query(here, [scope.storeId])).rows.length === 0) throw wrongDatabase()
+    await client.query(lock.text, values.slice(0, 2))
+    const { text } = leavesAttempt(verdict) ? settleFailed : settle
+    const { rows } = await client.query<SettledRow>(text, values)
+    return rows[0]?.took === true
+  })
+}
+
+interface Numbered extends Sealed {
+  /** Its place in the call. */
+  readonly at: number
 }

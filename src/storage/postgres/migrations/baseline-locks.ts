@@ -72,7 +72,7 @@ export function locks(s: string): readonly string[] {
   request_id ${text} NOT NULL,
   kind ${text} NOT NULL CHECK (kind IN ('completed', 'failed', 'timeout', 'evicted', 'lost')),
   seq bigint NOT NULL,
-  is_told boolean NOT NULL,
+  is_notified boolean NOT NULL,
   kept_until bigint NOT NULL,
   revision bigint NOT NULL,
   PRIMARY KEY (queue_key, node, request_id)

@@ -1,14 +1,18 @@
 import type { Migration } from '../../migration-plan.ts'
-import { jobDetails } from './baseline-job-details.ts'
-import { jobFunctions } from './baseline-job-functions.ts'
-import { jobs } from './baseline-jobs.ts'
+import { attempts } from './attempts.ts'
+import { jobDetails, jobs } from './baseline-jobs.ts'
 import { locks } from './baseline-locks.ts'
-import { monitor } from './baseline-monitor.ts'
-import { once } from './baseline-once.ts'
-import { server } from './baseline-server.ts'
+import { monitor, once, server } from './baseline-services.ts'
+import { series } from './series.ts'
+import { waiting } from './waiting.ts'
+import { workers } from './workers.ts'
 
 /** Every step for one schema, whose name comes quoted. The first makes all tables; a released step is never edited. */
 export function migrationsFor(schema: string): readonly Migration[] {
-  const parts = [server, jobs, jobFunctions, jobDetails, locks, once, monitor]
-  return [{ number: 1, name: 'baseline', statements: parts.flatMap((part) => part(schema)) }]
+  const baseline = [server, jobs, jobDetails, locks, once, monitor]
+  const fleet = [workers, series, attempts, waiting]
+  return [
+    { number: 1, name: 'baseline', statements: baseline.flatMap((part) => part(schema)) },
+    { number: 2, name: 'fleet', oldest: 1, statements: fleet.flatMap((part) => part(schema)) },
+  ]
 }

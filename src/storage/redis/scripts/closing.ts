@@ -30,10 +30,10 @@ local function unlist()
   dueAt = 0
 end
 
--- Notes when the wait queue changes without anybody asking: the holder's time is over, or the delay is. Whatever is held or
--- waited for has such a time, so both lists are kept together.
+-- Records when the wait queue changes by itself: at the end of the holder's lease, or of the delay. A wait queue with a
+-- holder or waiters has such a time, so both lists are written together.
 --
--- A wait queue that is used again and again stays on them while it is free, and its next holder finds it there. A sweep that
+-- A frequently used wait queue stays on them while it is free, and its next holder finds it there. A sweep that
 -- comes by at the time noted finds what is the case then: a later time, or nothing any more.
 local function saveDue()
   local due = 0
@@ -81,7 +81,7 @@ local function writeDetails()
   if #puts > 0 then hasDetails = 1 end
 end
 
--- One that nobody holds or waits for, and that no sweep will come by for, is Redis's to remove when its time is over.
+-- Redis itself removes, after its time, a wait queue without holder and waiters that no sweep will visit.
 local function writeRow()
   if holder ~= '' or results + turns > 0 then
     redis.call('SET', rowKey, packRow())

@@ -8,9 +8,9 @@ import { createScript, type Script } from './script.ts'
  *
  * A row is one text: version, when it expires or nothing, and + with the document, or - of a row that was removed.
  *
- * A version is the time in microseconds, or one more than the last where that is not higher. So versions rise also over
- * a loss of data: what a server gives after it was started again is above all that it gave before. The first write of a
- * run forgets, as it were, all below it: whoever has read rows that are lost now begins anew.
+ * A version is the time in microseconds, or one more than the last where that is not higher. So versions rise also after
+ * a loss of data: a restarted server gives versions above all earlier ones. The first write of a run marks all lower
+ * versions as forgotten, so a reader of lost rows begins anew.
  */
 const boardText = `
 local board, rows, versions, removed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -33,7 +33,7 @@ local since, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
 local forgotten = known('forgotten')
 local isReset = since > 0 and (since < forgotten or since > known('version'))
 if isReset then since = 0 end
--- From below what was forgotten nobody could go on, so a page that starts at the beginning goes beyond it.
+-- A reader cannot continue below the forgotten version, so a page that starts at the beginning goes beyond it.
 if since == 0 and forgotten > 0 then
   limit = math.max(limit, redis.call('ZCOUNT', versions, '-inf', whole(forgotten)) + 1)
 end
@@ -111,8 +111,8 @@ return said
 )
 
 /**
- * ARGV: the clock, limit, and how long ago at least. Answers how many were forgotten. The newest row of all stays:
- * whoever has read the board to its end is then above what was forgotten.
+ * ARGV: the clock, the limit, and the minimum age. Answers how many rows were forgotten. The newest row stays, so a
+ * reader that has read the board to its end is above the forgotten version.
  */
 export const pruneFleetScript: Script = createScript(
   clockText,

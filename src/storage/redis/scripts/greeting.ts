@@ -25,8 +25,8 @@ return shards
 )
 
 /**
- * Says to every shard which run of the server this is (ARGV 2). One that knew another begins a grace of so many
- * milliseconds (ARGV 3); one that has begun it already may have to make it longer.
+ * Tells every shard the server's run id (ARGV 2). A shard that knew another run begins a grace (ARGV 3, in milliseconds);
+ * a shard in a grace may have to make it longer.
  */
 export const greetShardsScript: Script = createScript(
   clockText,

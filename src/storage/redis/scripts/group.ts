@@ -12,8 +12,8 @@ const ofQueue: string = [
   'hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil, pruneAt',
   'lastKind, lastAttempt, lastAt, hasLastValue, lastWho',
   'holder, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq',
-  'call, callKind, callEveryone, callRevision, callTold',
-  'wasBusy, wasUsed, isChanged, isSaved, isEveryone, isLapsed, told',
+  'call, callKind, callEveryone, callRevision, callNotified',
+  'wasBusy, wasUsed, isChanged, isSaved, isEveryone, isLapsed, notified',
   'fields, touched',
 ].join(', ')
 
@@ -78,7 +78,7 @@ end
 
 /** Who comes next in any of them. */
 export const settleText: string = `
--- The first who is still there; those before it whose time is over are ended. During a grace nobody is.
+-- The first live waiter; expired ones before it are ended. During a grace none is ended.
 local function firstLive()
   while true do
     local waiter = firstWaiter()
@@ -150,7 +150,7 @@ local function isFreeFor(position)
   return isFree
 end
 
--- Somebody who keeps others from it though nobody holds it.
+-- The holder of another operation that excludes this one, while this one has no holder.
 local function otherHolderView()
   local view = false
   for _, other in ipairs(group[1].excluded) do
@@ -163,8 +163,8 @@ local function otherHolderView()
   return view
 end
 
--- For a holder that comes back with a token that was lost: whoever is known to hold what it excludes, with an older
--- token, has ended since; one with a newer token came after it.
+-- For a holder that comes back with a token that was lost: a known holder of an excluded operation with an older
+-- token has ended since; one with a newer token came after it.
 local function clearWayFor(number)
   local isClear = true
   for _, other in ipairs(group[1].excluded) do
@@ -202,11 +202,11 @@ local function takeStep(no, keysAt, at)
   for no = 2, count do
     switchTo(no)
     closeQueue()
-    if isChanged then elsewhere[#elsewhere + 1] = { queueName(), endBits(), told } end
+    if isChanged then elsewhere[#elsewhere + 1] = { queueName(), endBits(), notified } end
   end
   switchTo(1)
   closeQueue()
-  reply(isChanged and 1 or 0, endBits(), revision, told, answer, elsewhere)
+  reply(isChanged and 1 or 0, endBits(), revision, notified, answer, elsewhere)
 end
 
 return takeStep

@@ -6,15 +6,15 @@ import { createScript, type Script, wholeText } from './script.ts'
 const counts: Readonly<Record<GuardStep, number>> = { settle: 4, renew: 3, forget: 0, seen: 3 }
 
 /**
- * Steps on guards and windows, several in one call: each is atomic, and one that fails is no other's trouble. For every
- * step there is one of KEYS and, in ARGV, its name and its arguments. Claims that follow each other on the same terms are
- * one group: its name, the terms, and the nonces of all of them in one text.
+ * Steps on guards and windows, several in one call. Each is atomic, and a failed one does not affect the others. Each
+ * step has one key in KEYS and, in ARGV, its name and its arguments. Consecutive claims with the same terms form one
+ * group: its name, the terms, and all their nonces in one text.
  *
  * A guard is one text: its status (r unning, d one, f ailed) and mode (at l east, at m ost once), attempt, the token's number
  * and nonce, when it was claimed, for how long its end is kept, when it ends, its fingerprint and its result, joined by a
- * character that neither of these can hold. A window is its end, its value and the nonce of whoever opened it.
+ * character that neither of these can hold. A window is its end, its value and the nonce of the call that opened it.
  *
- * Who sends a step again because the first answer was lost is known by its nonce, and told what it was told then.
+ * A step that is sent again after a lost answer is recognized by its nonce and gets the same answer.
  */
 const stepsText = `
 local isSentAgain = ARGV[2] == '1'
@@ -37,7 +37,7 @@ local function pack(status, mode, attempt, number, nonce, claimedAt, keepMs, end
     keepMs .. '\\31' .. whole(endsAt) .. '\\31' .. fingerprint .. '\\31' .. result
 end
 
--- What runs at most once is kept until somebody forgets it; all else for as long as it says anything.
+-- An at-most-once guard stays until it is forgotten; any other until its end expires.
 local function write(key, status, mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint, result)
   local row = pack(status, mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint, result)
   if status == 'r' and mode == 'm' then return redis.call('SET', key, row) end

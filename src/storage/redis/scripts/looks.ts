@@ -1,7 +1,7 @@
 import { clockText } from './clock.ts'
 import { createScript, type Script } from './script.ts'
 
-/** What has fallen due in some shards (KEYS), up to so many (ARGV 2): wait queues, and who waits in them. */
+/** Due entries of some shards (KEYS), at most ARGV 2: wait queues, and their waiters. */
 export const lookForDueScript: Script = createScript(
   clockText,
   `
@@ -34,7 +34,7 @@ end
 return found
 `)
 
-/** Some names of busy wait queues from each of some shards (KEYS), from one name (ARGV 1) to another (2), up to so many (3). */
+/** Names of busy wait queues from each of some shards (KEYS), from one name (ARGV 1) to another (2), at most ARGV 3. */
 export const lookForBusyScript: Script = createScript(`
 local pages = {}
 for i = 1, #KEYS do

@@ -2,14 +2,13 @@ import { plainFormat, plainTag } from './row.ts'
 import { dayMs, shardFormat, tokenBlock } from './shard.ts'
 
 /**
- * The short way for what is asked for most: a wait queue that was used lately, that nobody holds or waits for and of which
- * nothing is kept beside its row, is taken, and given back with a success and no result. It does what the rules would do
- * (rules.ts and closing.ts) where each of them has nothing to decide; wherever one has, the step is left to them. The
- * rules are defined only when a call needs them, which takes as long as several of these steps.
+ * The short way for the most frequent steps: a wait queue that was used lately, with no holder, no waiter and only its
+ * row, is acquired, and released with success and no result. It does what the rules (rules.ts and closing.ts) would do
+ * where they have nothing to decide; otherwise it leaves the step to them. The rules are defined only when a call needs
+ * them, because that takes as long as several of these steps.
  *
- * A command costs a script more than what it does. So the rows of all steps are read by one command, the shards of steps
- * that follow each other by another, and rows that were changed the short way are written by one, before the rules are
- * asked and at the end.
+ * For a script, a command costs more than its effect. So one command reads the rows of all steps, one reads the shards
+ * of consecutive steps, and one writes all rows that changed the short way, before the rules run and at the end.
  */
 export const quickText: string = `
 local unpackRow, packRow, byte = struct.unpack, struct.pack, string.byte

@@ -1,7 +1,7 @@
 /**
- * How a wait queue's row is packed: d is a number, s is text. A plain row is that of a wait queue of which nothing is kept beside it,
- * and so nobody waits; it is short because to pack and unpack is much of what a step costs. Which of the two it is, its
- * first byte says.
+ * How a wait queue's row is packed: d is a number, s is text. A plain row belongs to a wait queue that has only its row,
+ * and therefore no waiter. It is short, because packing and unpacking is much of a step's cost. The first byte tells the
+ * two forms apart.
  */
 export const plainTag = 1
 export const plainFormat: string = `<B${'d'.repeat(14)}sss`

@@ -1,7 +1,7 @@
 /**
- * The rules of a fair wait queue, in Lua: src/locks/rules/rules.ts is what they are held to, function by function and in the same
- * order, and a random walk compares the two. What is added here is the recovery grace (recovery.ts): while it lasts
- * nobody new is granted, and no lease runs out.
+ * The rules of a fair wait queue, in Lua. They follow src/locks/rules/rules.ts, function by function and in the same
+ * order, and a random walk compares the two. The recovery grace (recovery.ts) is added here: while it lasts, there is no
+ * new grant, and no lease runs out.
  */
 export const rulesText: string = `
 local leaseRanOut = '{"code":"lease_lost","message":"The holder’s lease ran out."}'
@@ -9,7 +9,7 @@ local evictedByOperator = '{"code":"evicted","message":"An operator ended the ho
 local succeeded, failed = 1, 2
 
 local function tell(who)
-  if told == none then told = { who } else told[#told + 1] = who end
+  if notified == none then notified = { who } else notified[#notified + 1] = who end
 end
 
 -- How the turn in hand ended.
@@ -19,7 +19,7 @@ local function noteLast(kind, value)
   hasLastValue = value and 1 or 0
 end
 
-local function conclude(who, position, kind, isTold, value)
+local function conclude(who, position, kind, isNotified, value)
   change()
   local keptTo = now + keepMs
   if value then
@@ -27,8 +27,8 @@ local function conclude(who, position, kind, isTold, value)
     keepField(valueField(revision), keptTo)
   end
   putOutcome({
-    who = who, seq = position, isTold = isTold and 1 or 0, keptUntil = keptTo, valueNo = value and revision or 0, kind = kind,
-    toldTo = isTold and callId or '',
+    who = who, seq = position, isNotified = isNotified and 1 or 0, keptUntil = keptTo, valueNo = value and revision or 0, kind = kind,
+    notifiedTo = isNotified and callId or '',
   })
   keepField('o' .. who, keptTo)
   tell(who)
@@ -79,7 +79,7 @@ local function grantNext()
   while true do
     local waiter = firstWaiter()
     if not waiter then
-      -- Nobody takes over, so whoever comes next begins anew.
+      -- No waiter takes over, so the next holder begins anew.
       if attempt > 0 then
         attempt = 0
         change()
@@ -103,8 +103,7 @@ local function advance()
   if holder == '' then grantNext() end
 end
 
--- Whether one who asks may have it at once. After advance a wait queue that nobody holds and that is not delayed has nobody
--- waiting.
+-- Whether a caller may have the lock at once. After advance() a wait queue with neither holder nor delay has no waiters.
 local function isFreeFor(position)
   return holder == '' and grantFrom <= now and graceUntil() <= now
 end
@@ -149,7 +148,7 @@ local function takeUp()
   return granted()
 end
 
--- How it stands with somebody who waits already, with the wait kept alive; nothing when it does not.
+-- The state of a caller that waits already, with its wait kept alive; nothing when it does not wait.
 local function stillWaiting(who, isStreamed)
   local waiter = readWaiter(who)
   if not waiter then return nil end
@@ -158,15 +157,15 @@ local function stillWaiting(who, isStreamed)
     conclude(who, waiter.seq, 'timeout', true)
     return ended('timeout')
   end
-  -- One whose lease ran out while nobody looked has still its position: it is here.
+  -- A waiter whose lease ran out unnoticed still has its position: it is here.
   waiter.ends = now + waiterLeaseMs
   waiter.isStreamed = isStreamed
   saveWaiter(waiter)
   return queued(waiter)
 end
 
--- What somebody asks is in ARGV, after its name: for how long it would hold, and in one text whether it waits, whether for
--- a turn, whether it has a stream, and until when it waits (nothing: no end). Most of it is needed by few.
+-- What a caller asks for is in ARGV, after its name: how long it would hold, and in one text whether it waits, whether for
+-- a turn, whether it has a stream, and until when it waits (nothing: no end). Few steps need most of it.
 local function streamedOf(ask)
   return tonumber(sub(ARGV[ask + 2], 3, 3))
 end
@@ -192,8 +191,8 @@ local function stand(who, ask)
   if kept then return kept end
 
   local outcome = readOutcome(who)
-  if outcome and (outcome.isTold == 0 and outcome.kind ~= 'lost' or isSentAgain and outcome.toldTo == callId) then
-    outcome.isTold, outcome.toldTo = 1, callId
+  if outcome and (outcome.isNotified == 0 and outcome.kind ~= 'lost' or isSentAgain and outcome.notifiedTo == callId) then
+    outcome.isNotified, outcome.notifiedTo = 1, callId
     putOutcome(outcome)
     return ended(outcome.kind, valueOf(outcome))
   end
@@ -215,8 +214,8 @@ local function keepPosition(who, isStreamed)
   if kept then return kept end
   local outcome = readOutcome(who)
   if not outcome then return { 'none' } end
-  if outcome.isTold == 0 then
-    outcome.isTold = 1
+  if outcome.isNotified == 0 then
+    outcome.isNotified = 1
     putOutcome(outcome)
   end
   return ended(outcome.kind, valueOf(outcome))
@@ -309,8 +308,8 @@ local function shorten(toMs)
   change()
 end
 
--- A holder whose grant was lost with the writes of a server that is gone: its token is newer than any that is known
--- here, so nobody has been granted since. It takes the position of an older holder, and of its own wait.
+-- A holder whose grant was lost with the writes of an earlier server. Its token is newer than all tokens known here, so
+-- there was no later grant. It takes the position of an older holder, and of its wait.
 local function reassert(who, number, ms)
   if number <= lastToken or number > micros or graceUntil() <= now or not clearWayFor(number) then return false end
   if holder ~= '' then conclude(holder, seq, 'lost') end

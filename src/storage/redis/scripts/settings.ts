@@ -20,17 +20,17 @@ const counts: Readonly<Record<StepName, number>> = {
 }
 
 /**
- * Steps on wait queues, several in one call: each is atomic, and one that fails is no other's trouble. For every step there is
- * the key of the wait queue's row in KEYS and, in ARGV, its name and as many arguments as it takes. Acquires that follow each
- * other on the same terms, and releases that end alike, are said together where a wait queue stands alone: to be sent a word
- * costs Redis nearly as much as to act on it.
+ * Steps on wait queues, several in one call. Each is atomic, and a failed one does not affect the others. Each step has the
+ * key of the wait queue's row in KEYS and, in ARGV, its name and its arguments. Consecutive acquires with the same terms,
+ * and releases with the same end, are merged where a wait queue stands alone: receiving a word costs Redis nearly as much
+ * as acting on it.
  *
  *     acquires count ttlMs terms who who …        releases count ending who token who token …
  *
- * What a step did is told to whoever sends it a second time because the first answer was lost: asking for a position or
- * keeping it finds itself done already, and what cannot (a turn that was ended, a position that was left, an end that was
- * told) finds the answer that was given, by the id of the call. Somebody else's second try has another id and is judged
- * as it comes. A wait queue remembers the last such answer; after another, a second try is one of its own.
+ * A caller that lost the answer sends the step again and gets the same answer. Asking for a position, or keeping it, finds
+ * itself already done. The other steps (a turn that ended, a position that was left, an outcome that was delivered) find
+ * their answer by the id of the call. Another caller's second try has another id and is judged anew. A wait queue
+ * remembers only the last such answer; after a newer one, a second try counts as a new step.
  */
 export const callText: string = `
 local isSentAgain = ARGV[2] == '1'

@@ -12,19 +12,19 @@ import { waitersText } from './waiters.ts'
 
 /**
  * The replies to all steps, one after the other in one list: Redis takes longer to look whether a table is a list than
- * to send what is in it. For each there is how many items follow, then what changed (1: the wait queue, 2: all were told the
- * end, 4: a lease ran out, 8: the last item is what changed elsewhere), the revision, how many were told, those, and the
+ * to send what is in it. For each there is how many items follow, then what changed (1: the wait queue, 2: all waiters got the
+ * end, 4: a lease ran out, 8: the last item is what changed elsewhere), the revision, how many to notify, those, and the
  * answer. One that failed has one item, the reason. What was taken the short way (quick.ts) has its own form: 0, the
  * revision, the token and the end of a grant; or -1 and the revision of a release.
  */
 const repliesText = `
 local replies, size = {}, 0
 
-local function reply(changedBit, ended, revision, told, answer, elsewhere)
-  local at, toldCount, answerCount = size + 4, #told, #answer
-  replies[size + 2], replies[size + 3], replies[at] = changedBit + 2 * ended, revision, toldCount
-  for i = 1, toldCount do replies[at + i] = told[i] end
-  at = at + toldCount
+local function reply(changedBit, ended, revision, notified, answer, elsewhere)
+  local at, notifiedCount, answerCount = size + 4, #notified, #answer
+  replies[size + 2], replies[size + 3], replies[at] = changedBit + 2 * ended, revision, notifiedCount
+  for i = 1, notifiedCount do replies[at + i] = notified[i] end
+  at = at + notifiedCount
   for i = 1, answerCount do replies[at + i] = answer[i] end
   at = at + answerCount
   if elsewhere then
@@ -64,7 +64,7 @@ end
 function steps.renew(at)
   advance()
   local who, number, ms = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  -- What a grant had that Redis has lost is known to nobody here.
+  -- Redis lost the grant, so its lease time is unknown here.
   if not isHeldBy(who, number) and not reassert(who, number, ms or ${defaultTtlMs}) then return { 'lost' } end
   ms = ms or ttlMs
   local shard = shardInHand()
@@ -120,7 +120,7 @@ function steps.sweep()
   return none
 end
 
--- A wait queue as it is, with up to so many who wait of either kind: the caller puts them in one order.
+-- A wait queue as it is, with a limited number of waiters of each kind: the caller merges them into one order.
 function steps.inspect(at)
   local limit = tonumber(ARGV[at])
   if revision == 0 or not wasBusy and forgetAt <= now then return { 'none' } end
@@ -145,7 +145,7 @@ function steps.holding()
   return { 'held', holder, token }
 end
 
--- 1: all were told the end. 2: a lease ran out.
+-- 1: all waiters got the end. 2: a lease ran out.
 local function endBits()
   return (isEveryone and 1 or 0) + (isLapsed and 2 or 0)
 end
@@ -156,13 +156,13 @@ local answerNumbers = { released = 1, left = 3, evicted = 4, shortened = 5, fail
 local function rememberAnswer(answer)
   call, callKind, callEveryone, callRevision = callId, answerNumbers[answer[1]], isEveryone and 1 or 0, revision
   if answer[2] then callKind = 2 end
-  callTold = told == none and '' or table.concat(told, '\\30')
+  callNotified = notified == none and '' or table.concat(notified, '\\30')
 end
 
--- The answer that was given to this call; who is next was told last.
+-- The answer that was given to this call; the next holder is the last of the notified.
 local function answerBefore()
   local whom = {}
-  for who in string.gmatch(callTold, '[^\\30]+') do whom[#whom + 1] = who end
+  for who in string.gmatch(callNotified, '[^\\30]+') do whom[#whom + 1] = who end
   local kind = answerKinds[callKind]
   reply(1, callEveryone, callRevision, whom, { kind, callKind == 2 and whom[#whom] })
 end
@@ -177,7 +177,7 @@ local function takeStep(no, at, raw)
   local answer, isToBeRemembered = steps[ARGV[at]](at + 1)
   if isToBeRemembered then rememberAnswer(answer) end
   closeQueue()
-  reply(isChanged and 1 or 0, endBits(), revision, told, answer)
+  reply(isChanged and 1 or 0, endBits(), revision, notified, answer)
 end
 
 return takeStep
@@ -271,8 +271,8 @@ export const stepsScript: Script = createScript(
 )
 
 /**
- * The same for wait queues whose operations exclude each other: for every step the keys of its own wait queue are followed by those
- * of the others, and its arguments by how many wait queues there are, the others' names and what excludes what.
+ * The same for wait queues whose operations exclude each other. For every step, the keys of the other wait queues follow
+ * the step's keys; its arguments are followed by the number of wait queues, their names and which excludes which.
  */
 export const groupStepsScript: Script = createScript(
   clockText,

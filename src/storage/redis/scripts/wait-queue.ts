@@ -1,11 +1,11 @@
 import { plainFormat, plainTag, wholeRowFormat, wholeTag } from './row.ts'
 
 /**
- * A wait queue in the hands of a script: its row, its waiters, its outcomes, and what its shard knows.
+ * A wait queue while a script works on it: its row, its waiters, its outcomes, and its shard's data.
  *
  *     row      string  the wait queue itself, packed
  *     details  hash    p         how far the holder is      v        the result or error of the last turn
- *                      w<who>    somebody who waits         o<who>   how it ended for somebody
+ *                      w<who>    a waiter                   o<who>   the outcome for a waiter
  *                      r<no>     a result or error that several outcomes share
  *     results  zset    who waits for the result, by position   turns    zset    who waits for a turn, by position
  *     kept     zset    fields o<who> and r<no>, by the time until which they are kept
@@ -17,15 +17,15 @@ import { plainFormat, plainTag, wholeRowFormat, wholeTag } from './row.ts'
  * A step is given the row's key; the others differ from it by their kind, and for all of a namespace by ending with that.
  * All begin with the same hash tag, so they are where the row is.
  *
- * Details are read once and written together when the step is done. A wait queue that nobody holds or waits for is left to
- * Redis to remove when its time is over.
+ * Details are read once and written together at the end of the step. Redis itself removes a wait queue without holder and
+ * waiters when its time is over.
  *
  * These scripts are short, and most of their time is Lua's own. So numbers are packed as doubles (whole ones up to 2^53
  * are exact; given to a command they would become text each time), what is not there is 0 or '', the row is in local
  * variables and not in a table, and tables are made when they are needed.
  */
 
-/** What is in hand: variables of the whole script, so that all its functions share them. */
+/** The wait queue's values: variables of the whole script, so that all its functions share them. */
 export const stateText: string = `
 local rowKey, kindAt, shardKey, name
 local callId
@@ -34,10 +34,10 @@ local revision, attempt, grantFrom, results, turns
 local hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil, pruneAt
 local lastKind, lastAttempt, lastAt, hasLastValue, lastWho
 local holder, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq
--- The last call whose answer is not to be had by asking again: its id, and what it was told.
-local call, callKind, callEveryone, callRevision, callTold
+-- The last call whose answer cannot be had by asking again: its id, and its answer.
+local call, callKind, callEveryone, callRevision, callNotified
 
-local wasBusy, wasUsed, isChanged, isSaved, isEveryone, isLapsed, told
+local wasBusy, wasUsed, isChanged, isSaved, isEveryone, isLapsed, notified
 local fields, touched
 `
 
@@ -83,44 +83,44 @@ local function openQueue(at, raw)
   rowKey = KEYS[at]
   kindAt = find(rowKey, ':queue:', 1, true)
   shardKey = sub(rowKey, 1, kindAt) .. 'shard'
-  name, fields, touched, told = nil, nil, nil, none
+  name, fields, touched, notified = nil, nil, nil, none
   isChanged, isSaved, isEveryone, isLapsed = false, false, false, false
   if not raw then
     revision, attempt, grantFrom, results, turns, hasProgress, hasDetails = 0, 0, 0, 0, 0, 0, 0
     lastToken, dueAt, forgetAt, keptUntil, pruneAt, lastKind, lastAttempt, lastAt = 0, 0, 0, 0, 0, 0, 0, 0
     hasLastValue, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq = 0, 0, 0, 0, 0, 0, 0, 0
     callKind, callEveryone, callRevision = 0, 0, 0
-    lastWho, holder, call, callTold, wasBusy, wasUsed = '', '', '', '', false, false
+    lastWho, holder, call, callNotified, wasBusy, wasUsed = '', '', '', '', false, false
     return
   end
   local _
   if string.byte(raw) == ${plainTag} then
     grantFrom, results, turns, hasProgress, hasDetails, keptUntil, pruneAt = 0, 0, 0, 0, 0, 0, 0
-    hasLastValue, takeUpBy, callEveryone, callTold = 0, 0, 0, ''
+    hasLastValue, takeUpBy, callEveryone, callNotified = 0, 0, 0, ''
     _, revision, lastToken, dueAt, forgetAt, lastKind, lastAttempt, lastAt, callKind, callRevision, attempt, since,
       ttlMs, ends, seq, lastWho, call, holder = struct.unpack('${plainFormat}', raw)
     token, heldAttempt = lastToken, attempt
   else
     _, revision, attempt, grantFrom, results, turns, hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil,
       pruneAt, lastKind, lastAttempt, lastAt, hasLastValue, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq,
-    callKind, callEveryone, callRevision, lastWho, holder, call, callTold = struct.unpack('${wholeRowFormat}', raw)
+    callKind, callEveryone, callRevision, lastWho, holder, call, callNotified = struct.unpack('${wholeRowFormat}', raw)
   end
   wasBusy = holder ~= '' or results + turns > 0
   -- Its time is over, and Redis will have removed it in a moment.
   if not wasBusy and forgetAt <= now then lastKind = 0 end
-  -- Somebody had it before whoever has it now.
+  -- There was a holder before the current one.
   wasUsed = lastKind > 0
 end
 
--- Whoever waits, or is told how it ended, leaves details. The token of one who holds is the last.
+-- A waiter, or an outcome to deliver, leaves details. The holder's token is the last one.
 local function packRow()
-  if hasDetails == 0 and takeUpBy == 0 and grantFrom == 0 and callTold == '' then
+  if hasDetails == 0 and takeUpBy == 0 and grantFrom == 0 and callNotified == '' then
     return struct.pack('${plainFormat}', ${plainTag}, revision, lastToken, dueAt, forgetAt, lastKind, lastAttempt, lastAt,
       callKind, callRevision, attempt, since, ttlMs, ends, seq, lastWho, call, holder)
   end
   return struct.pack('${wholeRowFormat}', ${wholeTag}, revision, attempt, grantFrom, results, turns, hasProgress, hasDetails, lastToken,
     dueAt, forgetAt, keptUntil, pruneAt, lastKind, lastAttempt, lastAt, hasLastValue, token, heldAttempt, since,
-    ttlMs, ends, takeUpBy, seq, callKind, callEveryone, callRevision, lastWho, holder, call, callTold)
+    ttlMs, ends, takeUpBy, seq, callKind, callEveryone, callRevision, lastWho, holder, call, callNotified)
 end
 
 local function endOfTurn()

@@ -87,15 +87,15 @@ local function readOutcome(who)
   local raw = get('o' .. who)
   if not raw then return nil end
   local outcome = { who = who }
-  outcome.seq, outcome.isTold, outcome.keptUntil, outcome.valueNo, outcome.kind, outcome.toldTo =
+  outcome.seq, outcome.isNotified, outcome.keptUntil, outcome.valueNo, outcome.kind, outcome.notifiedTo =
     struct.unpack('${outcomeFormat}', raw)
   if outcome.keptUntil <= now then return nil end
   return outcome
 end
 
 local function putOutcome(outcome)
-  put('o' .. outcome.who, struct.pack('${outcomeFormat}', outcome.seq, outcome.isTold, outcome.keptUntil,
-    outcome.valueNo, outcome.kind, outcome.toldTo))
+  put('o' .. outcome.who, struct.pack('${outcomeFormat}', outcome.seq, outcome.isNotified, outcome.keptUntil,
+    outcome.valueNo, outcome.kind, outcome.notifiedTo))
 end
 
 local function removeOutcome(who)
@@ -111,9 +111,9 @@ local function valueOf(outcome)
   return outcome.valueNo > 0 and get(valueField(outcome.valueNo))
 end
 
--- Ends the wait of all in one of the two sets. That all are told in one step is promised, so this is the only step where
--- a script takes longer the more there are: some microseconds for each, and no more of them than maxWaiters. What they
--- are told is kept once for all. Nobody reads their fields in the same step, so these are written at once.
+-- Ends the wait of all in one of the two sets. One step promises to notify all of them, so this is the only step where
+-- a script takes longer the more there are: some microseconds for each, and no more of them than maxWaiters. The outcome
+-- is stored once for all of them. The step does not read these fields again, so it writes them at once.
 local function dissolveSet(setKey, kind, keptTo, valueNo)
   local members = redis.call('ZRANGE', setKey, 0, -1, 'WITHSCORES')
   local score = whole(keptTo)

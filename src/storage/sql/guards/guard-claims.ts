@@ -6,8 +6,8 @@ import { type Bound, statement } from '../statement.ts'
 import { encodeGuardToken, type GuardRow, judgeGuard } from './guard-row.ts'
 
 /**
- * Claiming keys: one statement inserts a row for each key, or takes over the row that is there if it is free. Each claim
- * brings a nonce of its own. The statement gives the row as it is then: with our nonce it is ours, else it says why not.
+ * Claims keys: one statement inserts a row for each key, or takes over an existing free row. Each claim brings a new
+ * nonce. The statement returns the row: if it has that nonce, the claim succeeded; otherwise the row says why not.
  * One instant decides for all columns: the start of the statement, which it writes as `claimed_at`.
  */
 const columns = `namespace, space, guard_key, status, mode, attempt, token_no, token_nonce, fingerprint, result, claimed_at,

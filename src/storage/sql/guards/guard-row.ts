@@ -1,5 +1,4 @@
-import type { GuardMode } from '../../../once/guard.ts'
-import type { GuardRecord, GuardStanding } from '../../../once/guard-store.ts'
+import type { GuardMode, GuardRecord, GuardStanding } from '../../../once/guard-store.ts'
 import { encodeToken } from '../../token.ts'
 
 /**

@@ -6,11 +6,13 @@ import {
   acquire,
   type LockTimes,
   leave,
+  type Rule,
   release,
-  runLater,
   type Waiter,
   type WaitQueueRow,
 } from '../../../locks/rules/index.ts'
+import type { Procedure } from '../procedure.ts'
+import { runRule } from './run-rule.ts'
 import { WaitQueueBuffer, type WaitQueueCalls, type WaitQueueWrites } from './wait-queue-buffer.ts'
 
 const now = 1_900_000_000_000
@@ -42,7 +44,23 @@ function heldRow(node: string): WaitQueueRow {
   return { holder, attempt: 1, grantFrom: 0, revision: 20_000, lastOutcome: null }
 }
 
-/** A wait queue with so many waiters, of whom the first four were read; notes every question. */
+/** A procedure that sends no statement. */
+// biome-ignore lint/correctness/useYield: it has nothing to ask.
+function* answering<Answer>(answer: Answer): Procedure<Answer> {
+  return answer
+}
+
+function finish<Answer>(procedure: Procedure<Answer>): Answer {
+  const { done, value } = procedure.next()
+  assert.ok(done)
+  return value as Answer
+}
+
+function step<Answer>(rule: Rule<Answer>, buffer: WaitQueueBuffer): Answer {
+  return finish(runRule(rule, 'pull', () => buffer))
+}
+
+/** A wait queue with `length` waiters, of whom the first four were read; it records every question. */
 function createBook({ row, length = 0, hasOutcomes = false }: Opening) {
   const waiters = Array.from({ length }, (_, index) => waiterAt(index + 1))
   const trips: string[] = []
@@ -52,27 +70,27 @@ function createBook({ row, length = 0, hasOutcomes = false }: Opening) {
     flushed.push(writes)
   }
   const calls: WaitQueueCalls = {
-    async find({ node }, writes) {
+    find({ node }, writes) {
       trip('find', writes)
       const at = waiters.findIndex((waiter) => waiter.node === node)
-      return { waiter: waiters[at], before: at, outcome: undefined }
+      return answering({ waiter: waiters[at], before: at, outcome: undefined })
     },
-    async head(limit, writes) {
+    head(limit, writes) {
       trip('head', writes)
       const gone = new Set(flushed.flatMap(({ goneSeqs }) => goneSeqs))
-      return waiters.filter(({ seq }) => !gone.has(seq)).slice(0, limit)
+      return answering(waiters.filter(({ seq }) => !gone.has(seq)).slice(0, limit))
     },
-    async countBefore(seq, writes) {
+    countBefore(seq, writes) {
       trip('count', writes)
-      return waiters.filter((waiter) => waiter.seq < seq).length
+      return answering(waiters.filter((waiter) => waiter.seq < seq).length)
     },
-    async dissolve(_wants, _outcome, writes) {
+    dissolve(_wants, _outcome, writes) {
       trip('dissolve', writes)
-      return waiters.length
+      return answering(waiters.length)
     },
-    async mintToken() {
+    mintToken() {
       trips.push('mint')
-      return 8
+      return answering(8)
     },
   }
   const buffer = new WaitQueueBuffer(calls, {
@@ -93,9 +111,9 @@ interface Opening {
   readonly hasOutcomes?: boolean
 }
 
-test('a free wait queue is taken with no question but for the token', async () => {
+test('a free wait queue is taken with no question but for the token', () => {
   const { buffer, trips } = createBook({})
-  const { standing } = await runLater(acquire(askOf('A'), times), buffer)
+  const { standing } = step(acquire(askOf('A'), times), buffer)
   assert.equal(standing.status, 'granted')
   assert.deepEqual(trips, ['mint'])
   const { queue, waiters, outcomes } = buffer.lastWrites()
@@ -103,24 +121,24 @@ test('a free wait queue is taken with no question but for the token', async () =
   assert.deepEqual([waiters, outcomes], [[], []])
 })
 
-test('a failure hands a wait queue of thousands on with no question but for the token', async () => {
+test('a failure hands a wait queue of thousands on with no question but for the token', () => {
   const { buffer, trips } = createBook({ row: heldRow('A'), length: 5_000 })
   const end = { outcome: 'failure', value: null, terminal: false } as const
-  const { released } = await runLater(release({ node: 'A', requestId: 'r', token: 7 }, end, times), buffer)
+  const { released } = step(release({ node: 'A', requestId: 'r', token: 7 }, end, times), buffer)
   assert.equal(released?.next?.node, 'n1')
   assert.deepEqual(trips, ['mint'])
   const { queue, goneSeqs } = buffer.lastWrites()
   assert.deepEqual([queue?.waiterCount, goneSeqs, queue?.writesProgress], [4_999, [1], true])
 })
 
-test('joining a wait queue of thousands takes one question, and nobody is counted', async () => {
+test('joining a wait queue of thousands takes one question and no count', () => {
   const { buffer, trips } = createBook({ row: heldRow('A'), length: 5_000 })
-  const { standing } = await runLater(acquire(askOf('new'), times), buffer)
+  const { standing } = step(acquire(askOf('new'), times), buffer)
   assert.deepEqual(standing, { status: 'queued', position: 5_001 })
   assert.deepEqual(trips, ['find'])
-  const next = await runLater(acquire(askOf('newer'), times), buffer)
+  const next = step(acquire(askOf('newer'), times), buffer)
   assert.deepEqual(next.standing, { status: 'queued', position: 5_002 })
-  const again = await runLater(acquire(askOf('new'), times), buffer)
+  const again = step(acquire(askOf('new'), times), buffer)
   assert.deepEqual(again.standing, { status: 'queued', position: 5_001 })
   assert.deepEqual(trips, ['find', 'find'])
   const { queue, waiters } = buffer.lastWrites()
@@ -128,20 +146,20 @@ test('joining a wait queue of thousands takes one question, and nobody is counte
   assert.deepEqual(waiters.map(({ node }) => node).sort(), ['new', 'newer'])
 })
 
-test('one who waits far behind is found together with its position', async () => {
+test('one who waits far behind is found together with its position', () => {
   const { buffer, trips } = createBook({ row: heldRow('A'), length: 5_000 })
-  const { standing } = await runLater(acquire(askOf('n3000'), times), buffer)
+  const { standing } = step(acquire(askOf('n3000'), times), buffer)
   assert.deepEqual(standing, { status: 'queued', position: 3_000 })
   assert.deepEqual(trips, ['find'])
 })
 
-test('who leaves and comes back in one transaction is written at its last position only', async () => {
+test('who leaves and comes back in one transaction is written at its last position only', () => {
   const { buffer } = createBook({ row: heldRow('A'), length: 3 })
   const who = { node: 'n2', requestId: 'r' }
-  await runLater(leave(who, times), buffer)
-  await runLater(acquire(askOf('n2'), times), buffer)
-  await runLater(leave(who, times), buffer)
-  const { standing } = await runLater(acquire(askOf('n2'), times), buffer)
+  step(leave(who, times), buffer)
+  step(acquire(askOf('n2'), times), buffer)
+  step(leave(who, times), buffer)
+  const { standing } = step(acquire(askOf('n2'), times), buffer)
   assert.deepEqual(standing, { status: 'queued', position: 3 })
   const { goneSeqs, waiters, queue } = buffer.lastWrites()
   assert.ok(goneSeqs.includes(2) && goneSeqs.length === 2)
@@ -152,19 +170,19 @@ test('who leaves and comes back in one transaction is written at its last positi
   assert.equal(queue?.waiterCount, 3)
 })
 
-test('what is to be written goes before the next question', async () => {
+test('what is to be written goes before the next question', () => {
   const { buffer, trips, flushed } = createBook({ row: heldRow('A'), length: 200 })
-  for (let seq = 1; seq <= 4; seq++) await buffer.removeWaiter(waiterAt(seq))
+  for (let seq = 1; seq <= 4; seq++) finish(buffer.removeWaiter(waiterAt(seq)))
   assert.deepEqual(trips, [])
-  assert.equal((await buffer.firstWaiter())?.seq, 5)
+  assert.equal(finish(buffer.firstWaiter())?.seq, 5)
   assert.deepEqual(trips, ['head'])
   assert.deepEqual(flushed[0]?.goneSeqs, [1, 2, 3, 4])
   assert.deepEqual(buffer.lastWrites().goneSeqs, [])
 })
 
-test('a step that changed nothing has nothing to write', async () => {
+test('a step that changed nothing has nothing to write', () => {
   const { buffer } = createBook({ row: heldRow('A') })
-  const { standing } = await runLater(acquire({ ...askOf('B'), wait: false }, times), buffer)
+  const { standing } = step(acquire({ ...askOf('B'), wait: false }, times), buffer)
   assert.equal(standing.status, 'refused')
   assert.deepEqual(buffer.lastWrites(), {
     queue: undefined,

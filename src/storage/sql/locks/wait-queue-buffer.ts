@@ -1,15 +1,17 @@
-import type { LaterRows, Outcome, Requester, Waiter, WaitQueueRow } from '../../../locks/rules/index.ts'
+import type { Outcome, Requester, Waiter, WaitQueueRow } from '../../../locks/rules/index.ts'
+import type { Procedure } from '../procedure.ts'
+import type { ProcedureRows } from './run-rule.ts'
 import type { WaitQueueSave } from './wait-queue-record.ts'
 
 /**
- * The rows of one wait queue during one transaction, for an engine across a connection. What was read is not asked for again;
- * what is written is kept back and goes out with the next question, or with the COMMIT. So most steps take three trips:
- * lock and read, mint a token, write and commit.
+ * The rows of one wait queue during one transaction, for an engine across a connection. It reads each row once. It
+ * collects writes and sends them with the next question, or with the COMMIT. So most steps take three trips: lock and
+ * read, mint a token, write and commit.
  *
- * Of those who wait it knows the head of the wait queue (all of them where they are few) and how many there are. A position that
- * was given out in this transaction is behind all older ones, so counting those before it takes no question either.
+ * It knows the first waiters (all of them where they are few) and how many there are. A position that was given out in
+ * this transaction is behind all older ones, so counting those before it takes no question either.
  */
-export class WaitQueueBuffer implements LaterRows {
+export class WaitQueueBuffer implements ProcedureRows {
   readonly #calls: WaitQueueCalls
   readonly #now: number
   readonly #operation: string
@@ -30,6 +32,8 @@ export class WaitQueueBuffer implements LaterRows {
   #before: { readonly seq: number; readonly count: number } | undefined
   #pending: Pending = createPending()
   #isQueueChanged = false
+  #hasWritten = false
+  readonly #isNew: boolean
   readonly #storedProgress: string | null
   readonly #storedCount: number
 
@@ -38,6 +42,7 @@ export class WaitQueueBuffer implements LaterRows {
     this.#now = opened.now
     this.#operation = opened.operation
     this.#row = opened.row
+    this.#isNew = opened.row === undefined
     this.#dueAt = opened.dueAt
     this.#openedRevision = opened.row?.revision ?? 0
     this.#hasOutcomes = opened.hasOutcomes
@@ -71,27 +76,27 @@ export class WaitQueueBuffer implements LaterRows {
     this.#isQueueChanged = true
   }
 
-  mintToken(): Promise<number> {
+  mintToken(): Procedure<number> {
     return this.#calls.mintToken()
   }
 
-  async waiter(who: Requester): Promise<Waiter | undefined> {
+  *waiter(who: Requester): Procedure<Waiter | undefined> {
     const id = idOf(who)
     if (!this.#waiters.has(id)) {
       if (this.#isHeadAll) return undefined
-      await this.#find(who, id)
+      yield* this.#find(who, id)
     }
     return this.#waiters.get(id) ?? undefined
   }
 
-  async firstWaiter(): Promise<Waiter | undefined> {
+  *firstWaiter(): Procedure<Waiter | undefined> {
     if (this.#head.length === 0 && this.#waiterCount > 0) {
-      this.#noteHead(await this.#calls.head(laterHeadSize, this.#takeWrites()), laterHeadSize)
+      this.#noteHead(yield* this.#calls.head(laterHeadSize, this.#takeWrites()), laterHeadSize)
     }
     return this.#head[0]
   }
 
-  async countWaiters(beforeSeq?: number): Promise<number> {
+  *countWaiters(beforeSeq?: number): Procedure<number> {
     if (beforeSeq === undefined) return this.#waiterCount
     if (this.#isHeadAll) return this.#head.filter(({ seq }) => seq < beforeSeq).length
     if (beforeSeq > this.#openedRevision) {
@@ -99,11 +104,11 @@ export class WaitQueueBuffer implements LaterRows {
       return this.#waiterCount - behind.length
     }
     if (this.#before?.seq === beforeSeq) return this.#before.count
-    return this.#calls.countBefore(beforeSeq, this.#takeWrites())
+    return yield* this.#calls.countBefore(beforeSeq, this.#takeWrites())
   }
 
-  async saveWaiter(waiter: Waiter): Promise<void> {
-    const known = await this.waiter(waiter)
+  *saveWaiter(waiter: Waiter): Procedure<void> {
+    const known = yield* this.waiter(waiter)
     const at = this.#head.findIndex((other) => isSame(other, waiter))
     if (at >= 0) this.#head[at] = waiter
     else if (!known) this.#admit(waiter)
@@ -111,8 +116,8 @@ export class WaitQueueBuffer implements LaterRows {
     this.#pending.waiters.set(idOf(waiter), waiter)
   }
 
-  async removeWaiter(who: Requester): Promise<void> {
-    const waiter = await this.waiter(who)
+  *removeWaiter(who: Requester): Procedure<void> {
+    const waiter = yield* this.waiter(who)
     if (!waiter) return
     this.#before = undefined
     this.#head = this.#head.filter((other) => !isSame(other, who))
@@ -123,11 +128,11 @@ export class WaitQueueBuffer implements LaterRows {
     this.#pending.goneSeqs.add(waiter.seq)
   }
 
-  async outcome(who: Requester): Promise<Outcome | undefined> {
+  *outcome(who: Requester): Procedure<Outcome | undefined> {
     const id = idOf(who)
     if (!this.#outcomes.has(id)) {
       if (!this.#hasOutcomes) return undefined
-      await this.#find(who, id)
+      yield* this.#find(who, id)
     }
     const outcome = this.#outcomes.get(id)
     return outcome && outcome.keptUntil > this.#now ? outcome : undefined
@@ -148,12 +153,13 @@ export class WaitQueueBuffer implements LaterRows {
     this.#pending.outcomes.set(idOf(who), { who, outcome: null })
   }
 
-  async dissolve(
+  *dissolve(
     wants: 'result' | 'all',
     outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>,
-  ): Promise<number> {
+  ): Procedure<number> {
     if (this.#waiterCount === 0) return 0
-    const count = await this.#calls.dissolve(wants, outcome, this.#takeWrites())
+    this.#hasWritten = true
+    const count = yield* this.#calls.dissolve(wants, outcome, this.#takeWrites())
     const stays = ({ want }: Waiter) => wants === 'result' && want === 'turn'
     for (const [id, waiter] of this.#waiters) if (waiter && !stays(waiter)) this.#waiters.set(id, null)
     this.#head = this.#head.filter(stays)
@@ -179,15 +185,22 @@ export class WaitQueueBuffer implements LaterRows {
     const row = isChanged ? this.#row : undefined
     if (!row) return this.#takeWrites()
     const writesProgress = (row.holder?.progress ?? null) !== this.#storedProgress
-    const queue = { row, dueAt: this.#dueAt, waiterCount: this.#waiterCount, writesProgress }
-    return { ...this.#takeWrites(), queue }
+    const [isNew, dueAt, waiterCount] = [this.#isNew, this.#dueAt, this.#waiterCount]
+    this.#hasWritten = true
+    return { ...this.#takeWrites(), queue: { row, isNew, dueAt, waiterCount, writesProgress } }
   }
 
-  /** What has to be written before anything is asked. The wait queue itself is not: nobody asks for it again. */
+  /** Whether anything was given out to be written. */
+  get hasWritten(): boolean {
+    return this.#hasWritten
+  }
+
+  /** The writes that must precede a question. The wait queue's row is not among them: it is never read again. */
   #takeWrites(): WaitQueueWrites {
     const { goneSeqs, waiters, outcomes, results } = this.#pending
     this.#pending = createPending()
     const outcomeChanges = [...outcomes.values()]
+    this.#hasWritten ||= goneSeqs.size + waiters.size + outcomes.size + results.length > 0
     return {
       queue: undefined,
       goneSeqs: [...goneSeqs],
@@ -220,8 +233,8 @@ export class WaitQueueBuffer implements LaterRows {
     this.#before = undefined
   }
 
-  async #find(who: Requester, id: string): Promise<void> {
-    const { waiter, before, outcome } = await this.#calls.find(who, this.#takeWrites())
+  *#find(who: Requester, id: string): Procedure<void> {
+    const { waiter, before, outcome } = yield* this.#calls.find(who, this.#takeWrites())
     if (!this.#waiters.has(id)) this.#waiters.set(id, waiter ?? null)
     if (!this.#outcomes.has(id)) this.#outcomes.set(id, outcome ?? null)
     if (waiter) this.#before = { seq: waiter.seq, count: before }
@@ -249,15 +262,15 @@ export interface OpenedWaitQueue {
 
 /** What an engine does on a wait queue that it has locked. Each is one trip, and what is to be written goes first. */
 export interface WaitQueueCalls {
-  find(who: Requester, writes: WaitQueueWrites): Promise<FoundRequester>
-  head(limit: number, writes: WaitQueueWrites): Promise<readonly Waiter[]>
-  countBefore(seq: number, writes: WaitQueueWrites): Promise<number>
+  find(who: Requester, writes: WaitQueueWrites): Procedure<FoundRequester>
+  head(limit: number, writes: WaitQueueWrites): Procedure<readonly Waiter[]>
+  countBefore(seq: number, writes: WaitQueueWrites): Procedure<number>
   dissolve(
     wants: 'result' | 'all',
     outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>,
     writes: WaitQueueWrites,
-  ): Promise<number>
-  mintToken(): Promise<number>
+  ): Procedure<number>
+  mintToken(): Procedure<number>
 }
 
 export interface FoundRequester {
@@ -277,7 +290,7 @@ export interface WaitQueueWrites {
   readonly results: readonly WaitQueueResult[]
 }
 
-/** The text that ended a wait queue, once for all whom it was told to. */
+/** The text that ended a wait queue, stored once for all waiters. */
 export interface WaitQueueResult {
   readonly revision: number
   readonly value: string

@@ -9,6 +9,7 @@ import type {
   WaitQueueRow,
   Want,
 } from '../../../locks/rules/index.ts'
+import type { ValuesOf } from '../statement.ts'
 
 /**
  * The rows of wait queues as SQL keeps them. Drivers give whole numbers as numbers or as text and truth as 0 and 1; here they
@@ -38,35 +39,36 @@ export interface StoredWaitQueue extends StoredHolder {
 }
 
 /** The columns of StoredWaitQueue. How it last ended is not among them: no rule looks at it, and it may be large. */
-export const queueColumns: readonly string[] = [
-  'attempt',
-  'grant_from',
-  'revision',
-  'waiter_count',
-  'due_at',
-  'holder_node',
-  'holder_request_id',
-  'token',
-  'holder_attempt',
-  'holder_since',
-  'holder_ttl_ms',
-  'lease_ends_at',
-  'take_up_by',
-  'holder_seq',
-  'progress',
-]
+export const queueColumns = {
+  attempt: 'integer',
+  grant_from: 'integer',
+  revision: 'integer',
+  waiter_count: 'integer',
+  due_at: 'integer | null',
+  holder_node: 'text | null',
+  holder_request_id: 'text | null',
+  token: 'integer | null',
+  holder_attempt: 'integer | null',
+  holder_since: 'integer | null',
+  holder_ttl_ms: 'integer | null',
+  lease_ends_at: 'integer | null',
+  take_up_by: 'integer | null',
+  holder_seq: 'integer | null',
+} as const
 
-export const lastColumns: readonly string[] = [
-  'last_outcome',
-  'last_node',
-  'last_attempt',
-  'last_at',
-  'last_value',
-]
+/** How it last ended. */
+export const lastColumns = {
+  last_node: 'text | null',
+  last_attempt: 'integer | null',
+  last_at: 'integer | null',
+  last_value: 'text | null',
+} as const
 
 /** What of a wait queue is to be written. */
 export interface WaitQueueSave {
   readonly row: WaitQueueRow
+  /** There was no row of it. */
+  readonly isNew: boolean
   readonly dueAt: number | null
   readonly waiterCount: number
   /** False: the holder's progress is as it was, and need not be written again. */
@@ -98,36 +100,35 @@ export function decodeQueue(stored: StoredWaitQueue): WaitQueueRow {
   }
 }
 
-/** In the order of `queueColumns`. */
-export function queueValues({
-  row: { holder, attempt, grantFrom, revision },
-  dueAt,
-  waiterCount,
-}: WaitQueueSave): unknown[] {
-  return [
+/** The values of `queueColumns`. */
+export function encodeQueue({ row, dueAt, waiterCount }: WaitQueueSave): ValuesOf<typeof queueColumns> {
+  const { holder, attempt, grantFrom, revision } = row
+  return {
     attempt,
-    grantFrom,
+    grant_from: grantFrom,
     revision,
-    waiterCount,
-    dueAt,
-    holder?.node ?? null,
-    holder?.requestId ?? null,
-    holder?.token ?? null,
-    holder?.attempt ?? null,
-    holder?.since ?? null,
-    holder?.ttlMs ?? null,
-    holder?.leaseEndsAt ?? null,
-    holder?.takeUpBy ?? null,
-    holder?.seq ?? null,
-    holder?.progress ?? null,
-  ]
+    waiter_count: waiterCount,
+    due_at: dueAt,
+    holder_node: holder?.node ?? null,
+    holder_request_id: holder?.requestId ?? null,
+    token: holder?.token ?? null,
+    holder_attempt: holder?.attempt ?? null,
+    holder_since: holder?.since ?? null,
+    holder_ttl_ms: holder?.ttlMs ?? null,
+    lease_ends_at: holder?.leaseEndsAt ?? null,
+    take_up_by: holder?.takeUpBy ?? null,
+    holder_seq: holder?.seq ?? null,
+  }
 }
 
-/** In the order of `lastColumns`; nulls where it stays as it is. */
-export function lastValues({ row: { lastOutcome } }: WaitQueueSave): unknown[] {
-  if (lastOutcome === null) return lastColumns.map(() => null)
-  const { outcome, node, attempt, at, value } = lastOutcome
-  return [outcome, node, attempt, at, value]
+/** The values of `lastColumns`. */
+export function encodeLast({ row: { lastOutcome } }: WaitQueueSave): ValuesOf<typeof lastColumns> {
+  return {
+    last_node: lastOutcome?.node ?? null,
+    last_attempt: lastOutcome?.attempt ?? null,
+    last_at: lastOutcome?.at ?? null,
+    last_value: lastOutcome?.value ?? null,
+  }
 }
 
 export interface StoredLast {
@@ -161,17 +162,31 @@ export interface StoredWaiter {
   readonly is_streamed: boolean | number
 }
 
-export const waiterColumns: readonly string[] = [
-  'node',
-  'request_id',
-  'seq',
-  'want',
-  'ttl_ms',
-  'since',
-  'lease_ends_at',
-  'deadline_at',
-  'is_streamed',
-]
+export const waiterColumns = {
+  node: 'text',
+  request_id: 'text',
+  seq: 'integer',
+  want: 'text',
+  ttl_ms: 'integer',
+  since: 'integer',
+  lease_ends_at: 'integer',
+  deadline_at: 'integer | null',
+  is_streamed: 'boolean',
+} as const
+
+export function encodeWaiter(waiter: Waiter): ValuesOf<typeof waiterColumns> {
+  return {
+    node: waiter.node,
+    request_id: waiter.requestId,
+    seq: waiter.seq,
+    want: waiter.want,
+    ttl_ms: waiter.ttlMs,
+    since: waiter.since,
+    lease_ends_at: waiter.leaseEndsAt,
+    deadline_at: waiter.deadlineAt,
+    is_streamed: waiter.isStreamed,
+  }
+}
 
 export function decodeWaiter(stored: StoredWaiter): Waiter {
   return {
@@ -196,7 +211,7 @@ export interface StoredOutcome {
   readonly kind: OutcomeKind
   readonly value: string | null
   readonly seq: Whole
-  readonly is_told: boolean | number
+  readonly is_notified: boolean | number
   readonly kept_until: Whole
   readonly revision: Whole
 }
@@ -208,7 +223,7 @@ export function decodeOutcome({ node, requestId }: Requester, stored: StoredOutc
     kind: stored.kind,
     value: stored.value,
     seq: Number(stored.seq),
-    isTold: Boolean(stored.is_told),
+    isNotified: Boolean(stored.is_notified),
     keptUntil: Number(stored.kept_until),
     revision: Number(stored.revision),
   }
@@ -248,7 +263,7 @@ export function decodeWaitingHolder(stored: StoredWaitingHolder): WaitingHolder 
   }
 }
 
-/** A lease that ran out shows as nobody holding. */
+/** A lease that ran out shows as no holder. */
 function viewHolder(stored: StoredSummary): HolderView | null {
   const { holder_node: node, holder_request_id: requestId, progress } = stored
   const expiresAt = Number(stored.lease_ends_at)

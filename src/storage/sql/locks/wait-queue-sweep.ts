@@ -1,96 +1,270 @@
 import type { LockKey } from '../../../locks/index.ts'
-import {
-  expire,
-  type LockTimes,
-  type Requester,
-  type Ruled,
-  runLater,
-  sweep,
-  type Told,
-} from '../../../locks/rules/index.ts'
-import type { RunRule } from '../../ruled-locks.ts'
-import type { WaitQueueBuffer } from './wait-queue-buffer.ts'
+import { expire, groupOf, type LockTimes, sweep } from '../../../locks/rules/index.ts'
+import { type RunRule, type SweptWaitQueue, tellings } from '../../ruled-locks.ts'
+import type { Database } from '../database.ts'
+import { count, last, many, operation, run, undo } from '../procedure.ts'
+import { statement } from '../statement.ts'
+import { runRule } from './run-rule.ts'
+import { nameWaitQueue } from './wait-queue-key.ts'
+import { decodeWaiter, type StoredWaiter } from './wait-queue-record.ts'
+import { commitQueues, selectAt, tryLock, tryOpenQueue } from './wait-queue-rows.ts'
 
-/** A wait queue whose time has come, or the time of some who wait in it. */
-export interface DueWaitQueue extends LockKey {
-  /** Where they stand. */
-  readonly seqs: readonly number[]
+/** The wait queues of a namespace, and how a step is taken on one that it waits for. */
+export interface SweepParts {
+  readonly database: Database
+  readonly namespace: string
+  readonly run: RunRule
 }
 
-/** What sweeping a wait queue came to, for whoever it concerns. */
-export interface SweptWaitQueue {
-  readonly key: LockKey
-  readonly told: Told
-}
-
-/** How many wait queues are swept side by side; each is a transaction of its own. */
+/** How many wait queues are swept side by side, each in its own transaction. */
 const sweptTogether = 4
+/** How many waiters one sweep ends at most. */
+const mostWaiters = 1_000
+/** How many rows one transaction forgets. Each wait queue among them is a lock until it ends. */
+const bite = 200
+/** The rest is left to the next sweep. */
+const mostBites = 10
 
 /**
- * Sweeps wait queues that are due, and then `forget`s what is over. What some of it did is told also when the rest failed: the
- * next sweep meets the same trouble again.
+ * Brings wait queues to the present whose time has come, and forgets what is over. Any number of processes may sweep at once: a
+ * wait queue that another has at this moment is passed over, for that process brings it to the present, and all is judged again
+ * once a wait queue is locked. What some of it did is reported also when the rest failed: the next sweep meets the same trouble
+ * again.
  */
-export async function sweepQueues(
-  due: readonly DueWaitQueue[],
-  sweepOne: (queue: DueWaitQueue) => Promise<readonly SweptWaitQueue[]>,
-  forget: () => Promise<void>,
+export async function sweepNamespace(
+  parts: SweepParts,
+  limit: number,
+  times: LockTimes,
 ): Promise<readonly SweptWaitQueue[]> {
+  const { database, namespace } = parts
+  const { due, over } = await database.run(findDue, [namespace, limit, times.keepMs])
   const swept: SweptWaitQueue[] = []
   const rest = [...due]
   let failure: { readonly error: unknown } | undefined
   const take = async () => {
-    for (let queue = rest.shift(); queue !== undefined && !failure; queue = rest.shift()) {
-      swept.push(...(await sweepOne(queue)))
-    }
+    for (let queue = rest.shift(); queue !== undefined && !failure; queue = rest.shift())
+      swept.push(...(await sweepOne(parts, queue, times)))
   }
   const attempt = (work: () => Promise<void>) =>
     work().catch((error: unknown) => {
       failure ??= { error }
     })
   await Promise.all(Array.from({ length: sweptTogether }, () => attempt(take)))
-  if (!failure) await attempt(forget)
+  if (!failure) await attempt(() => forget(database, namespace, over, times.keepMs))
   if (failure && swept.length === 0) throw failure.error
   return swept
 }
 
-/** Brings a locked wait queue to the present, and ends the waits of those among these whose time has come. */
-export async function sweepBook(
-  key: LockKey,
-  buffer: WaitQueueBuffer,
-  waiters: readonly Requester[],
+/** A wait queue whose time has come, or the time of some who wait in it. */
+interface DueWaitQueue extends LockKey {
+  /** The positions of those. */
+  readonly seqs: readonly number[]
+}
+
+/** Whether there is something to forget. */
+interface Over {
+  readonly outcomes: boolean
+  readonly results: boolean
+  readonly queues: boolean
+}
+
+const forServers = { isForServers: true }
+
+const selectDueQueues = statement(
+  'lock_queue_due',
+  { namespace: 'text', limit: 'integer' },
+  (d) => `
+SELECT operation, resource FROM @lock_queue ${d.byIndex('lock_queue_due')}
+WHERE namespace = :namespace AND due_at <= ${d.now} ORDER BY due_at LIMIT :limit`,
+  forServers,
+)
+
+const selectDueWaiters = statement(
+  'lock_waiter_due',
+  { namespace: 'text', limit: 'integer' },
+  (d) => `
+SELECT l.operation, l.resource, w.seq
+FROM @lock_waiter w ${d.byIndex('lock_waiter_due')} ${d.thenJoin('@lock_queue', 'l', 'l.queue_key = w.queue_key')}
+WHERE w.namespace = :namespace AND w.due_at <= ${d.now} ORDER BY w.due_at LIMIT :limit`,
+  forServers,
+)
+
+const selectOver = statement(
+  'lock_queue_over',
+  { namespace: 'text', keepMs: 'integer' },
+  (d) => {
+    const kept = (table: string) =>
+      `EXISTS (SELECT 1 FROM @${table} ${d.byIndex(`${table}_kept`)} WHERE namespace = :namespace AND kept_until <= ${d.now})`
+    return `
+SELECT ${kept('lock_outcome')} AS has_outcomes, ${kept('lock_result')} AS has_results,
+  EXISTS (SELECT 1 FROM @lock_queue ${d.byIndex('lock_queue_idle')}
+    WHERE namespace = :namespace AND idle_since <= ${d.now} - :keepMs AND grant_from <= ${d.now}) AS has_queues`
+  },
+  forServers,
+)
+
+const findDue = operation({
+  name: 'look for locks that are due',
+  isRead: true,
+  *procedure(namespace: string, limit: number, keepMs: number) {
+    const [queues, waiters, found] = yield* run(
+      selectDueQueues({ namespace, limit }),
+      selectDueWaiters({ namespace, limit: mostWaiters }),
+      selectOver({ namespace, keepMs }),
+    )
+    const due = gather(queues!.rows as readonly LockKey[], waiters!.rows as readonly DueWaiter[])
+    const { has_outcomes, has_results, has_queues } = found!.rows[0] as Record<string, unknown>
+    return {
+      due: due.slice(0, limit),
+      over: {
+        outcomes: Boolean(has_outcomes),
+        results: Boolean(has_results),
+        queues: Boolean(has_queues),
+      } satisfies Over,
+    }
+  },
+})
+
+interface DueWaiter extends LockKey {
+  readonly seq: number | string
+}
+
+/** Every wait queue once, with the positions of those who are due in it. */
+function gather(queues: readonly LockKey[], waiters: readonly DueWaiter[]): readonly DueWaitQueue[] {
+  const due = new Map<string, LockKey & { readonly seqs: number[] }>()
+  const at = ({ operation: name, resource }: LockKey) => {
+    const key = JSON.stringify([name, resource])
+    const known = due.get(key) ?? { operation: name, resource, seqs: [] }
+    due.set(key, known)
+    return known
+  }
+  for (const queue of queues) at(queue)
+  for (const waiter of waiters) at(waiter).seqs.push(Number(waiter.seq))
+  return [...due.values()]
+}
+
+async function sweepOne(
+  { database, namespace, run: take }: SweepParts,
+  due: DueWaitQueue,
   times: LockTimes,
 ): Promise<readonly SweptWaitQueue[]> {
-  const changes: SweptWaitQueue[] = []
-  if (buffer.isDue) changes.push(...tellings(key, await runLater(sweep(times), buffer)))
-  for (const who of waiters) changes.push(...tellings(key, await runLater(expire(who, times), buffer)))
-  return changes
+  const group = groupOf(times.conflicts, due.operation)
+  if (!group) return database.run(sweepQueue, [namespace, due, times])
+  // Its operation excludes others: each step is taken as any other is, on all of their wait queues, and judged anew there.
+  const { queueKey } = nameWaitQueue(namespace, due)
+  const waiters = due.seqs.length === 0 ? [] : await database.run(findAt, [queueKey, due.seqs])
+  const steps = [
+    take(due, () => sweep(times), group),
+    ...waiters.map((stored) => take(due, () => expire(decodeWaiter(stored), times), group)),
+  ]
+  return (await Promise.all(steps)).flatMap((ruled) => tellings(due, ruled))
 }
+
+const findAt = operation({
+  name: 'look for ended waits',
+  isRead: true,
+  procedure: (queueKey: string, seqs: readonly number[]) => many<StoredWaiter>(selectAt({ queueKey, seqs })),
+})
+
+/** Brings a wait queue to the present, and ends the waits of those among these whose time has come. */
+const sweepQueue = operation({
+  name: 'sweep a lock',
+  lane: 'waiting',
+  mayUndo: true,
+  *procedure(namespace: string, due: DueWaitQueue, times: LockTimes) {
+    const name = nameWaitQueue(namespace, due)
+    const opened = yield* tryOpenQueue(name, due.seqs)
+    const changes: SweptWaitQueue[] = []
+    if (!opened) {
+      yield* undo()
+      return changes
+    }
+    const { buffer, waiters } = opened
+    const on = () => buffer
+    if (buffer.isDue) changes.push(...tellings(due, yield* runRule(sweep(times), due.operation, on)))
+    for (const who of waiters)
+      changes.push(...tellings(due, yield* runRule(expire(who, times), due.operation, on)))
+    yield* commitQueues([name], new Map([[due.operation, buffer]]))
+    return changes
+  },
+})
+
+async function forget(database: Database, namespace: string, over: Over, keepMs: number): Promise<void> {
+  const inBites = async (take: () => Promise<number>) => {
+    for (let bites = 0; bites < mostBites; bites++) if ((await take()) < bite) return
+  }
+  if (over.outcomes) await inBites(() => database.run(forgetOutcomes, [namespace]))
+  if (over.results) await inBites(() => database.run(forgetResults, [namespace]))
+  if (over.queues) await inBites(() => database.run(forgetQueues, [namespace, keepMs]))
+}
+
+/** Rows that another transaction has locked are left to the next sweep. */
+const deleteKept = (table: string, key: string) =>
+  statement(
+    `${table}_forget`,
+    { namespace: 'text', limit: 'integer' },
+    (d) =>
+      d.deleteFirst({
+        from: `@${table}`,
+        key,
+        where: `namespace = :namespace AND kept_until <= ${d.now}`,
+        orderBy: 'kept_until',
+        limit: ':limit',
+      }),
+    forServers,
+  )
+const deleteOutcomes = deleteKept('lock_outcome', 'queue_key, node, request_id')
+const deleteResults = deleteKept('lock_result', 'queue_key, revision')
+
+const forgetOutcomes = operation({
+  name: 'forget how locks ended',
+  procedure: (namespace: string) => last(count(deleteOutcomes({ namespace, limit: bite }))),
+})
+
+const forgetResults = operation({
+  name: 'forget results of locks',
+  procedure: (namespace: string) => last(count(deleteResults({ namespace, limit: bite }))),
+})
+
+const selectIdle = statement(
+  'lock_queue_idle',
+  { namespace: 'text', keepMs: 'integer', limit: 'integer' },
+  (d) => `
+SELECT queue_key FROM @lock_queue l ${d.byIndex('lock_queue_idle')}
+WHERE namespace = :namespace AND idle_since <= ${d.now} - :keepMs AND grant_from <= ${d.now}
+  AND NOT EXISTS (SELECT 1 FROM @lock_outcome o WHERE o.queue_key = l.queue_key)
+ORDER BY idle_since LIMIT :limit`,
+  forServers,
+)
+
+const deleteIdle = statement(
+  'lock_queue_forget',
+  { queueKeys: 'text[]', keepMs: 'integer' },
+  (d) => `
+DELETE FROM @lock_queue WHERE queue_key IN (:queueKeys) AND idle_since <= ${d.now} - :keepMs AND grant_from <= ${d.now}
+  AND NOT EXISTS (SELECT 1 FROM @lock_outcome o WHERE o.queue_key = @lock_queue.queue_key)`,
+  forServers,
+)
 
 /**
- * The same for a wait queue whose operation excludes others: each step is taken as any other is, on all of their wait queues, and
- * judged anew there.
+ * Another transaction may have read a wait queue and be about to write, so only those that it could lock are forgotten; and of
+ * these, only those that are still idle once they are locked.
  */
-export async function sweepGroup(
-  key: LockKey,
-  group: readonly string[],
-  waiters: readonly Requester[],
-  times: LockTimes,
-  run: RunRule,
-): Promise<readonly SweptWaitQueue[]> {
-  const steps = [
-    run(key, () => sweep(times), group),
-    ...waiters.map((who) => run(key, () => expire(who, times), group)),
-  ]
-  return (await Promise.all(steps)).flatMap((ruled) => tellings(key, ruled))
+const forgetQueues = operation({
+  name: 'forget locks',
+  *procedure(namespace: string, keepMs: number) {
+    const idle = yield* many<KeyRow>(selectIdle({ namespace, keepMs, limit: bite }))
+    if (idle.length === 0) return 0
+    const locked = yield* many<KeyRow>(tryLock({ queueKeys: keysOf(idle) }))
+    if (locked.length === 0) return 0
+    return yield* last(count(deleteIdle({ queueKeys: keysOf(locked), keepMs })))
+  },
+})
+
+interface KeyRow {
+  readonly queue_key: string
 }
 
-/** What a step changed, in its wait queue and in those that its operation excludes. */
-export function tellings(
-  { operation, resource }: LockKey,
-  { told, elsewhere = [] }: Ruled<object>,
-): readonly SweptWaitQueue[] {
-  const all = [{ operation, told }, ...elsewhere]
-  return all.flatMap((one) =>
-    one.told.changed ? [{ key: { operation: one.operation, resource }, told: one.told }] : [],
-  )
+function keysOf(rows: readonly KeyRow[]): readonly string[] {
+  return rows.map(({ queue_key }) => queue_key)
 }

@@ -46,7 +46,7 @@ test('calls that come while a wait queue is busy share the next transaction, in 
   )
 })
 
-test('a transaction takes on so many and no more', async () => {
+test('a transaction takes a limited number of steps', async () => {
   const { run, turns, gates } = createStore()
   const answers = Array.from({ length: 200 }, (_, value) => run(queue, answering(value)))
   for (let nr = 0; nr < 5; nr++) {
@@ -84,7 +84,7 @@ test('a transaction that fails fails those in it and no others', async () => {
   assert.equal(await second, 2)
 })
 
-test('whoever waited has so much less time left', async () => {
+test('the time a call waited is taken from its time limit', async () => {
   const { run, turns, gates } = createStore()
   const before = performance.now()
   const first = run(queue, answering(1))

@@ -1,7 +1,6 @@
 import type { LockKey } from '../../../locks/index.ts'
-import { type Rule, runLater } from '../../../locks/rules/index.ts'
+import type { Rule } from '../../../locks/rules/index.ts'
 import type { RunRule } from '../../ruled-locks.ts'
-import type { WaitQueueBuffer } from './wait-queue-buffer.ts'
 import { nameWaitQueue, type WaitQueueName } from './wait-queue-key.ts'
 
 /**
@@ -52,7 +51,7 @@ export function shareTurns(namespace: string, perform: Perform): RunRule {
   }
 }
 
-/** The wait queues that a call is about. Whoever locks several does it in this order, so that no two wait for each other. */
+/** The wait queues of a call. All calls lock several in this order, so that no two wait for each other. */
 function nameQueues(
   namespace: string,
   key: LockKey,
@@ -85,24 +84,13 @@ export interface WaitQueueCall {
   readonly rule: () => Rule<unknown>
 }
 
-/** Runs all of them on wait queues that were locked and read; each sees what those before it did. */
-export async function runCalls(
-  calls: readonly WaitQueueCall[],
-  buffers: ReadonlyMap<string, WaitQueueBuffer>,
-): Promise<readonly unknown[]> {
-  const answers: unknown[] = []
-  const at = (operation: string) => buffers.get(operation)!
-  for (const { operation, rule } of calls) answers.push(await runLater(rule(), at(operation), at))
-  return answers
-}
-
 interface Waiting extends WaitQueueCall {
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: unknown) => void
   readonly deadline: number
 }
 
-/** How long a call tries; whoever waited behind another has less left. */
+/** How long a call tries, including its wait behind others. */
 const callMs = 10_000
 /** What one transaction takes on, so that none is long. */
 const mostTogether = 64

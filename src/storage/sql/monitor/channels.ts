@@ -109,7 +109,7 @@ export const readDue: Operation<[string, ChannelRef, number], DueAnswer | undefi
     if (clock === undefined) return undefined
     const now = Number(clock.now)
     const items = (due!.rows as readonly NotificationRow[]).map(decodeNotification)
-    // Each statement has a clock of its own: one that fell due between them is not due yet, but the next one.
+    // Each statement reads the clock anew: a notification due between two statements belongs to the next one.
     const { at } = next!.rows[0] as { at: Whole | null }
     const later = [at === null ? [] : Number(at), items.map(({ dueAt }) => dueAt)]
       .flat()

@@ -65,7 +65,7 @@ type KnownRow = SubjectRow & { readonly subject: string; readonly memory: string
  * commits between them raises a version or the revision, and `writeReport` refuses what was decided on the older one.
  */
 export const readKnown: Operation<[string, KnownAsk], Known> = operation({
-  name: 'read what is known of subjects',
+  name: 'read the states of subjects',
   isRead: true,
   *procedure(namespace: string, { subjects, throttles }: KnownAsk): Procedure<Known> {
     const [rules, found, windows, created] = yield* run(

@@ -5,12 +5,12 @@ import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import { drizzleClient } from '../../library-transaction.ts'
 import { Connection, type ConnectionDatabase } from './connection.ts'
 import { isReadOnly } from './failures.ts'
-import { SqliteTransaction } from './handler-transaction.ts'
+import { SqliteTransaction } from './transact.ts'
 
 /**
- * Taking part in a transaction of the caller's: a node:sqlite database that is in one, or the `tx` of a transaction of
- * ours. The caller begins and commits; what is written here counts when they do. All of it stands in one savepoint, so
- * an error leaves their transaction as it was; `endTransaction` ends it where it must not be committed.
+ * Joins a transaction that the caller opened: a node:sqlite database inside one, or the `tx` of a Signalbox transaction.
+ * The caller begins and commits. The store writes inside one savepoint, so an error leaves the caller's transaction as
+ * it was; `endTransaction` ends it where it must not be committed.
  */
 export interface Home {
   readonly path: string
@@ -61,7 +61,7 @@ export function endTransaction(tx: unknown, error: unknown): void {
   }
   const db = databaseOf(tx)
   if (!db.isOpen) return
-  // After an error of its own SQLite may have rolled back by itself; after one of ours, there was no transaction.
+  // SQLite may have rolled back by itself after an error. After a Signalbox error there was no transaction.
   if (!db.isTransaction && isSignalboxError(error)) return
   if (db.isTransaction) db.exec('ROLLBACK')
   if (new PlainDatabase(db).prepare('PRAGMA foreign_keys').get()?.foreign_keys !== 1) {

@@ -3,8 +3,6 @@ import { dirname, resolve } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { QueueControls } from '../jobs/queue-control.ts'
-import type { ReadyRow } from '../jobs/ready-order.ts'
-import { Ahead } from '../writing/ahead.ts'
 import { explain, isBusy } from './failures.ts'
 
 /**
@@ -42,7 +40,7 @@ function refuse(what: string): SignalboxError {
   return new SignalboxError('invalid_argument', `The address of a SQLite store ${what}.`)
 }
 
-/** Makes the file and its folder when they are missing, readable by nobody else; SQLite's own files take after it. */
+/** Creates the file and its folder if they are missing, for the current user only. SQLite's own files get the same mode. */
 export function createFile({ path }: Location): void {
   try {
     createFolder(dirname(path))
@@ -101,7 +99,7 @@ export class Connection {
     return this.#now && Math.floor(this.#now())
   }
 
-  /** False when the file was moved, deleted or replaced: what is written then is written to nowhere. */
+  /** False when the file was moved, deleted or replaced: later writes would be lost. */
   isInPlace(): boolean {
     if (this.#file === undefined) return true
     const { path, dev, ino } = this.#file
@@ -194,23 +192,10 @@ export interface Turn {
   readonly swept: Set<string>
   /** What is decided about queues, by namespace, where it has been looked up. */
   readonly controls: Map<string, QueueControls>
-  /** The calls that share it and are still to be done; none where each is to be done by itself. */
-  ahead: Ahead
-  /** The front of the lines, read for several claims at once; good until anything changes them. */
-  chosen: ChosenAhead | undefined
-}
-
-export interface ChosenAhead {
-  /** What was asked for, but for how many. */
-  readonly shape: string
-  /** Those that nobody has taken yet. */
-  rows: readonly ReadyRow[]
-  /** Whether nothing stands behind them. */
-  readonly isAll: boolean
 }
 
 function createTurn(): Turn {
-  return { now: undefined, swept: new Set(), controls: new Map(), ahead: new Ahead(), chosen: undefined }
+  return { now: undefined, swept: new Set(), controls: new Map() }
 }
 
 /** The store's clock, in whole milliseconds; rounded, because 0.891 · 1,000 may fall just short of 891. */
@@ -236,7 +221,7 @@ export function openWriter(location: Location): Connection {
     // Savepoints of a group commit keep their undo pages here; in memory they cost no file.
     db.exec('PRAGMA temp_store = MEMORY')
     db.exec('PRAGMA cache_size = -16000')
-    // A WAL that once grew, behind somebody's long read, does not stay so large for ever.
+    // A long read lets the WAL grow. This limit shrinks it again afterwards.
     db.exec('PRAGMA journal_size_limit = 67108864')
   })
 }

@@ -7,7 +7,7 @@ export interface Watch {
   stop(): void
 }
 
-/** How often it looks while somebody listens. */
+/** How often it checks while there are listeners. */
 const lookMs = 20
 
 /**
@@ -67,7 +67,7 @@ export class DataVersion implements Watch {
       if (version !== this.#seen) this.#news = true
       this.#seen = version
     } catch {
-      // Locked or gone: whoever listens polls as well, and is told what is wrong when it does.
+      // The file is locked or gone. Listeners poll as well, and their poll reports the error.
     }
   }
 

@@ -62,7 +62,7 @@ export function explain(error: unknown): unknown {
   const why = (error as Error).message
   return new SignalboxError(
     'store_unavailable',
-    `SQLite could not read or write its file (${why}); nothing of this call was kept. Look at the disk's space and health, and at who may write the file.`,
+    `SQLite could not read or write its file (${why}); this call wrote nothing. Check the disk's space and health, and the permissions of the file.`,
     cause,
   )
 }

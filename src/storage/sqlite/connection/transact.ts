@@ -1,25 +1,25 @@
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import { SignalboxError } from '../../../core/errors.ts'
-import type { StoreTransaction, TransactOptions, Verdict } from '../../../jobs/index.ts'
+import type { QueryResult, StoreTransaction, TransactOptions, Verdict } from '../../../jobs/index.ts'
 import { leaseLost, settleOne } from '../jobs/settle.ts'
-import type { Gate } from '../writing/write-queue.ts'
+import type { WriteQueue } from '../writing/write-queue.ts'
 import type { Connection } from './connection.ts'
 import { explain, isBusy, isInputOutput } from './failures.ts'
-import { SqliteTransaction } from './handler-transaction.ts'
-import { untilFree } from './retry.ts'
+import { untilFree } from './reader.ts'
 
 /**
- * A handler's writes and its job's end in one commit. It holds the gate from BEGIN IMMEDIATE to COMMIT, so one at a
+ * A handler's writes and its job's end in one commit. It holds the write queue from BEGIN IMMEDIATE to COMMIT, so one at a
  * time is inside, on a connection that only these use and that handlers see as `tx.raw`.
  *
- * The gate is never held hostage: when the time is over, the transaction is rolled back at once, and the connection,
+ * The write queue is never blocked for long: when the time is over, the transaction is rolled back at once, and the connection,
  * which the handler may still have in its hand, is closed and replaced by a fresh one.
  */
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
 export interface TransactionsOptions {
-  readonly gate: Gate
+  readonly writeQueue: WriteQueue
   open(): Connection
-  /** As for the gate. */
+  /** As for the write queue. */
   began(connection: Connection): void
 }
 
@@ -36,7 +36,7 @@ export class Transactions {
 
   constructor(options: TransactionsOptions) {
     this.#options = options
-    const { closing } = options.gate
+    const { closing } = options.writeQueue
     closing.addEventListener('abort', () => this.#limit?.end(closing.reason))
   }
 
@@ -75,19 +75,19 @@ export class Transactions {
     { timeoutMs, leaseMs, signal }: TransactOptions,
     inside: (connection: Connection, limit: Limit) => Promise<Value>,
   ): Promise<Value> {
-    const { gate } = this.#options
+    const { writeQueue } = this.#options
     const check = () => {
       signal?.throwIfAborted()
-      gate.closing.throwIfAborted()
+      writeQueue.closing.throwIfAborted()
     }
     const transaction = async (): Promise<Value> => {
       // Hardly ever is another process in the way; what it costs to wait is paid only then.
       const connection = this.#begin() ?? (await untilFree(() => this.#begin(), lockWaitMs, check))
       const limit = new Limit(timeoutMs === 0 ? ownLimitMs(leaseMs) : timeoutMs)
       this.#limit = limit
-      // While it was taking the lock, nobody could interrupt it yet.
+      // An abort during the wait for the lock had no transaction to interrupt yet.
       if (signal?.aborted) limit.end(signal.reason)
-      if (gate.closing.aborted) limit.end(gate.closing.reason)
+      if (writeQueue.closing.aborted) limit.end(writeQueue.closing.reason)
       try {
         const value = await inside(connection, limit)
         // From here on it is only a matter of the commit, which nothing may interrupt.
@@ -102,7 +102,7 @@ export class Transactions {
         this.#limit = undefined
       }
     }
-    return gate.hold(transaction, signal, (reason) => this.#limit?.end(reason))
+    return writeQueue.hold(transaction, signal, (reason) => this.#limit?.end(reason))
   }
 
   /** Undefined when another process has the file. */
@@ -210,7 +210,7 @@ class Limit {
   }
 }
 
-/** Renewals wait for whoever is inside, so nobody may be for longer than a third of the lease. */
+/** Renewals wait for the current transaction, so it may last at most a third of the lease. */
 function ownLimitMs(leaseMs = Number.POSITIVE_INFINITY): number {
   return Math.max(1, Math.min(defaultTimeoutMs, Math.floor(leaseMs / 3)))
 }
@@ -218,7 +218,7 @@ function ownLimitMs(leaseMs = Number.POSITIVE_INFINITY): number {
 function tookTooLong(timeoutMs: number): SignalboxError {
   return new SignalboxError(
     'transaction_timeout',
-    `The transaction took longer than ${timeoutMs} ms and was rolled back: on SQLite everybody else's writes wait for it. Do slow work before it, or raise transactionTimeoutMs.`,
+    `The transaction took longer than ${timeoutMs} ms and was rolled back: on SQLite all other writes wait for it. Do slow work before it, or raise transactionTimeoutMs.`,
     { details: { timeoutMs } },
   )
 }
@@ -226,7 +226,7 @@ function tookTooLong(timeoutMs: number): SignalboxError {
 function gaveUp(): SignalboxError {
   return new SignalboxError(
     'transaction_conflict',
-    'SQLite ended this transaction before it was committed, after an error of one of its statements; nothing of it was kept.',
+    'SQLite ended this transaction before it was committed, after an error of one of its statements, and rolled it back.',
   )
 }
 
@@ -235,5 +235,69 @@ function commitUnknown(cause: unknown): SignalboxError {
     'commit_unknown',
     'The disk failed while the transaction was being committed, so it is not known yet whether it was kept.',
     { cause },
+  )
+}
+
+/**
+ * The transaction that a handler writes with. It stops working the moment its transaction ends, for any reason. A late
+ * statement is refused; it cannot become part of the connection's next transaction.
+ */
+export class SqliteTransaction implements StoreTransaction {
+  readonly #connection: Connection
+  #isEnded = false
+  #reason: unknown
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  get raw(): DatabaseSync {
+    // The connection may already serve another transaction.
+    if (this.#isEnded) throw this.#reason ?? over()
+    // A handler's connection is one that the store opened itself.
+    return this.#connection.db as DatabaseSync
+  }
+
+  async query(sql: string, params: readonly unknown[] = []): Promise<QueryResult> {
+    if (this.#isEnded) throw this.#reason ?? over()
+    // Ending the transaction is not for the handler: its job would no longer end with its data.
+    if (/^\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i.test(sql)) throw ownedByUs()
+    const statement = this.#connection.prepare(sql)
+    const values = params.map(toValue)
+    if (!this.#connection.givesRows(statement)) {
+      return { rows: [], rowCount: Number(statement.run(...values).changes) }
+    }
+    const rows = statement.all(...values).map((row) => ({ ...row }))
+    return { rows, rowCount: rows.length }
+  }
+
+  sql(strings: TemplateStringsArray, ...params: readonly unknown[]): Promise<QueryResult> {
+    return this.query(strings.join('?'), params)
+  }
+
+  /** Refuses all later statements with this error; without one, each late statement makes its error. */
+  end(reason?: unknown): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    this.#reason = reason
+  }
+}
+
+/** SQLite has no booleans; every other value is bound as it is, and refused by the driver where it cannot be. */
+function toValue(value: unknown): SQLInputValue {
+  return typeof value === 'boolean' ? Number(value) : (value as SQLInputValue)
+}
+
+function over(): SignalboxError {
+  return new SignalboxError(
+    'closed',
+    'This transaction has ended. Await everything you do with `tx` before its function returns.',
+  )
+}
+
+function ownedByUs(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'A transaction given by Signalbox is begun and ended by it: return to commit, throw to roll back, and use SAVEPOINT for parts.',
   )
 }

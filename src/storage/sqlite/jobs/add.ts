@@ -1,8 +1,8 @@
 import type { Added, NewJob } from '../../../jobs/index.ts'
-import { limitKeyOf } from '../../sql/limit-key.ts'
+import { listDependencyRows } from '../../sql/dependencies/new-dependencies.ts'
+import { limitKeyOf } from '../../sql/limit-plan.ts'
 import type { Connection } from '../connection/connection.ts'
-import { keepDependencies } from './dependency-rows.ts'
-import { takeBackIfLapsed } from './lapse.ts'
+import { takeBackIfLapsed } from './reclaim.ts'
 
 /** Writes new jobs in the caller's transaction; those whose unique key a live job has are answered with that job. */
 export function addJobs(
@@ -12,15 +12,42 @@ export function addJobs(
   now: number,
 ): readonly Added[] {
   const added = jobs.map((job) => {
-    // Most keys are free: who holds one is looked for when the index says that somebody does.
+    // Most unique keys are free. Look for the holder only after the index reports a conflict.
     if (insertJob(connection, namespace, job, now)) return { id: job.id, duplicate: false }
     const holder = findHolder(connection, namespace, job.queue, job.uniqueKey!, now)
     if (holder !== undefined) return { id: holder, duplicate: true }
     insertJob(connection, namespace, job, now)
     return { id: job.id, duplicate: false }
   })
-  if (jobs.some(({ dependsOn }) => dependsOn)) keepDependencies(connection, namespace, jobs, added)
+  if (jobs.some(({ dependsOn }) => dependsOn)) insertDependencies(connection, namespace, jobs, added)
   return added
+}
+
+function insertDependencies(
+  connection: Connection,
+  namespace: string,
+  jobs: readonly NewJob[],
+  added: readonly Added[],
+): void {
+  const { dependencies, locks } = listDependencyRows(jobs, added)
+  for (const { jobId, dependencyId } of dependencies) {
+    connection.run(
+      'INSERT INTO job_dependency (namespace, job_id, dependency_id) VALUES (?1, ?2, ?3)',
+      namespace,
+      jobId,
+      dependencyId,
+    )
+  }
+  for (const { jobId, operation, resource, isCalled } of locks) {
+    connection.run(
+      'INSERT INTO job_lock (namespace, job_id, operation, resource, is_called) VALUES (?1, ?2, ?3, ?4, ?5)',
+      namespace,
+      jobId,
+      operation,
+      resource,
+      Number(isCalled),
+    )
+  }
 }
 
 /** The live job that has this key. One whose lease ran out for the last time is taken back first: it is dead. */

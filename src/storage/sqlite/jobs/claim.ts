@@ -1,15 +1,14 @@
 import type { ClaimedRecord, ClaimRequest } from '../../../jobs/index.ts'
 import { createNonce, encodeToken } from '../../token.ts'
 import type { Connection } from '../connection/connection.ts'
-import type { Ahead } from '../writing/ahead.ts'
-import { takeBackLapsed } from './lapse.ts'
 import { chooseLimited, keepStarts } from './limit-claim.ts'
 import { keepPlace, type LimitedQueue, type QueueControls, readControls } from './queue-control.ts'
 import { byPriorityThenAge, chooseReady, type ReadyRow } from './ready-order.ts'
+import { takeBackLapsed } from './reclaim.ts'
 
 /**
- * Claiming. What is due and what ran out is made ready, then the first of all the lines asked for are chosen and
- * marked: all in one transaction, so each job goes to one claimer and the order is exact.
+ * Claiming. Due and expired jobs are made ready, then the first jobs of all requested queues are chosen and marked: all
+ * in one transaction, so each job goes to one claimer and the order is exact.
  */
 
 /** The most rows one turn promotes or takes back; a claim that finds more goes on in a turn of its own. */
@@ -64,51 +63,10 @@ export function claimJobs(
     leaseEndsAt: now + request.leaseMs,
   }
   const limited = limitedAmong(request.queues, controls)
-  if (limited.length > 0) {
-    turn.chosen = undefined
-    return claimFromAll(connection, namespace, request, { controls, limited, lease })
-  }
-  const rows = chooseTogether(connection, namespace, request, controls)
+  if (limited.length > 0) return claimFromAll(connection, namespace, request, { controls, limited, lease })
+  const rows = chooseOpen(connection, namespace, request, controls)
   markClaimed(connection, rows, lease)
   return rows.map((row) => decodeClaimed(row, lease))
-}
-
-/** The first jobs for this claim. Where others behind it ask for the same, theirs are read with them, once. */
-function chooseTogether(
-  connection: Connection,
-  namespace: string,
-  request: ClaimRequest,
-  controls: QueueControls,
-): readonly ReadyRow[] {
-  const { turn } = connection
-  const { limit } = request
-  const shape = shapeOf(namespace, request)
-  if (turn.chosen?.shape !== shape || (turn.chosen.rows.length < limit && !turn.chosen.isAll)) {
-    const wanted = limit + wantedAhead(turn.ahead, namespace, shape)
-    const rows = chooseOpen(connection, namespace, { ...request, limit: wanted }, controls)
-    turn.chosen = { shape, rows, isAll: rows.length < wanted }
-  }
-  const { rows } = turn.chosen
-  turn.chosen.rows = rows.slice(limit)
-  return rows.slice(0, limit)
-}
-
-/** Payloads are read with the rows, so no more of them than this lie about. */
-const mostAhead = 100
-
-/** How many jobs those behind ask for who ask for the same, up to the first who asks for something else. */
-function wantedAhead(ahead: Ahead, namespace: string, shape: string): number {
-  let wanted = 0
-  for (const { args } of ahead.alike('claim', namespace)) {
-    const [request] = args
-    if (wanted + request.limit > mostAhead || shapeOf(namespace, request) !== shape) break
-    wanted += request.limit
-  }
-  return wanted
-}
-
-function shapeOf(namespace: string, { queues, kinds }: ClaimRequest): string {
-  return JSON.stringify([namespace, queues, kinds])
 }
 
 /** Which of the queues with limits, or the others together, a connection's next claim asks first. */

@@ -1,4 +1,5 @@
 import type { FinalState, Verdict } from '../../../jobs/index.ts'
+import { leavesAttempt } from '../../attempt-error.ts'
 import { type Connection, now } from '../connection/connection.ts'
 
 /** How a job leaves the queue for the history. What is undefined stays as the queue has it. */
@@ -11,9 +12,9 @@ export interface End {
   readonly startedAt?: number | undefined
   readonly result?: string | null
   readonly error?: string | null
-  /** Somebody asked for its cancellation, so a row of job_cancel goes with it. */
+  /** The job has a cancellation request, so its row of job_cancel is deleted too. */
   readonly cancelRequested: boolean
-  /** Its lease ran out: no attempt's verdict was written, and nobody may find so. */
+  /** The lease ran out: the attempt has no verdict, and later calls must not find one. */
   readonly lapsed?: boolean
 }
 
@@ -38,12 +39,13 @@ export function endJobs(connection: Connection, ends: readonly End[], now: numbe
 }
 
 /**
- * Moves one job to the history if its lease is live and nobody asked for its cancellation; answers whether. It is
- * what a transaction does for each job, so the look, the clock and the copy are one statement.
+ * Moves one job to the history if its lease is live and it has no cancellation request; answers whether it did.
+ * A transaction calls it once per job, so check, clock and copy are one statement.
+ * Not for a job that failed: its attempt leaves a row.
  */
 export function endIfHeld(connection: Connection, namespace: string, verdict: Verdict): boolean {
   const { jobId, token, state, attempt, handBackCount, snoozeCount, ranMs, result, error } = verdict
-  if (state === 'ready' || state === 'scheduled') return false
+  if (state === 'ready' || state === 'scheduled' || leavesAttempt(verdict)) return false
   const ended = connection.run(
     copyHeld,
     namespace,

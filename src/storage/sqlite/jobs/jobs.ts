@@ -4,6 +4,8 @@ import type {
   CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
+  EndedQuery,
+  JobEnd,
   JobRecord,
   JobStore,
   LeaseRef,
@@ -31,8 +33,8 @@ import type { Writer } from '../writing/writer.ts'
 import type { Operation, WriteCall, Writes } from '../writing/writes.ts'
 import { addJobs } from './add.ts'
 import { mayClaim } from './claim.ts'
-import { findHeld, findOutcome } from './lease.ts'
 import { countReady } from './ready-counts.ts'
+import { findHeld, findOutcome } from './renew.ts'
 import { settleOne } from './settle.ts'
 
 /** Jobs of one namespace in SQLite: says of each operation where it runs (the writer, the reader, a transaction). */
@@ -133,6 +135,10 @@ export class SqliteJobs implements JobStore {
 
   reach(query: ReachQuery): Promise<string | null> {
     return this.#reads.reach(query)
+  }
+
+  ends(query: EndedQuery): Promise<readonly JobEnd[]> {
+    return this.#reads.ends(query)
   }
 
   list(query: ListQuery): Promise<readonly JobRecord[]> {

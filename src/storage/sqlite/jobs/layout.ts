@@ -3,7 +3,9 @@ import { isOwn } from '../../own-queue.ts'
 import {
   type JobLayout,
   selectEnded,
+  selectEndedStates,
   selectLive,
+  selectLiveStates,
   type Wanted,
   type Where,
   type Words,
@@ -65,15 +67,32 @@ function placesOf({ state, of }: Wanted): (typeof places)['any'] {
   }
 }
 
+/** Hops along an index from kind to kind, and counts up to `:limit` jobs of each. */
+function readyKindsBy(index: string, where: string): string {
+  const from = `FROM job_queue INDEXED BY ${index}
+    WHERE namespace = :namespace AND queue = :queue AND state = 'ready' AND ${where}`
+  return `SELECT * FROM (
+  WITH RECURSIVE known (kind) AS (
+    SELECT min(kind) ${from}
+    UNION ALL SELECT (SELECT min(kind) ${from} AND kind > known.kind) FROM known WHERE known.kind IS NOT NULL
+  )
+  SELECT kind, (SELECT count(*) FROM (SELECT 1 ${from} AND kind = known.kind LIMIT :limit)) AS jobs,
+    (SELECT min(run_at) FROM (SELECT run_at ${from} AND kind = known.kind LIMIT :limit)) AS oldest
+  FROM known WHERE kind IS NOT NULL)`
+}
+
 export function createJobLayout(d: Words): JobLayout {
   const find = (where: Where) => [
     `${selectLive(d, request)} WHERE ${where('q')}`,
     `${selectEnded(d)} WHERE ${where('h')}`,
   ]
+  const states = [selectLiveStates(d, request), selectEndedStates(d)]
   return {
-    liveTable: 'job_queue',
-    findQuickly: find,
     find,
+    states,
+    carried: `namespace, id, queue, kind, payload, priority, unique_key, attempt, max_attempts, hand_back_count,
+      snooze_count, run_at, created_at, started_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta,
+      settled_tokens`,
     list(wanted, where) {
       const { live, ended } = placesOf(wanted)
       return [
@@ -81,6 +100,10 @@ export function createJobLayout(d: Words): JobLayout {
         ...(ended ? [`${selectEnded(d, ended.from)} WHERE ${where('h')} AND ${ended.where}`] : []),
       ]
     },
+    readyKinds: `
+SELECT kind, sum(jobs) AS jobs, min(oldest) AS oldest
+FROM (${readyKindsBy('job_queue_ready', 'limit_key IS NULL')} UNION ALL ${readyKindsBy('job_queue_keyed', 'limit_key IS NOT NULL')})
+GROUP BY kind`,
     // Each state is counted along its index. Ready jobs without a limit key may be very many: see ready-counts.ts.
     counts: `
 {SELECT queue, 'ready' AS state, count(*) AS jobs, min(run_at) AS oldest FROM job_queue INDEXED BY job_queue_ready

@@ -1,13 +1,12 @@
 import type { ClaimRequest } from '../../../jobs/index.ts'
-import { limitKeyOf } from '../../sql/limit-key.ts'
-import { LimitPlan, maxKeys, wholeQueue } from '../../sql/limit-plan.ts'
+import { LimitPlan, limitKeyOf, maxKeys, wholeQueue } from '../../sql/limit-plan.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { LimitedQueue } from './queue-control.ts'
 import { byPriorityThenAge, chooseReady, type ReadyRow, readyColumns } from './ready-order.ts'
 
 /**
- * Choosing from a queue with limits. What runs is counted by its leases and what has started by what is kept of the
- * starts; the writer is one, so nobody claims between the look and the mark.
+ * Chooses from a queue with limits. Leases count the running jobs; the recorded starts count the rate. SQLite has one
+ * writer, so no other claim comes between the check and the mark.
  */
 export interface LimitedChoice {
   readonly rows: readonly ReadyRow[]
@@ -47,7 +46,7 @@ export function chooseLimited(
     return { rows, starts: plan.kept(), keyPlace }
   }
 
-  // Mostly the front of the line is enough: whatever is taken of it comes before all that stands behind.
+  // The front of the queue usually suffices: every job in it comes before all later ones.
   const count = limits.perKey === null ? room : room + spareCount
   const front = choose([false, true], count)
   readRates(front.map(({ limitKey }) => limitKey))
@@ -73,7 +72,7 @@ interface Candidate {
   readonly limitKey: string | null
 }
 
-/** How many more than it may take a claim looks at in the line, before it goes from key to key. */
+/** How many more jobs than it may take a claim looks at, before it goes from key to key. */
 const spareCount = 50
 /** Where the words about a job stand in a row. */
 const metaAt = 16

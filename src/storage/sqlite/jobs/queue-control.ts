@@ -7,7 +7,7 @@ export interface QueueControls {
   readonly paused: ReadonlySet<string>
   /** Those with limits that are not paused. */
   readonly limited: ReadonlyMap<string, LimitedQueue>
-  /** Whether any ready job has a limit key; where none has, nobody looks for them. */
+  /** Whether any ready job has a limit key; without one, claims skip the search for them. */
   readonly hasKeyed: boolean
 }
 

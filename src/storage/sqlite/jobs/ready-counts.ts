@@ -2,19 +2,19 @@ import type { JobCount } from '../../sql/job-reads.ts'
 import type { Connection } from '../connection/connection.ts'
 
 /**
- * Counts very many ready jobs a piece at a time, along the index in which they stand in line: by queue, kind and priority,
- * and then by so many. Reads are made in the thread that asks, so nothing else of the process would go on during a count
- * of a million in one go. Between the pieces jobs move on: such a count is of a while and not of a moment.
+ * Counts very many ready jobs in pieces, along the index that orders them: by queue, kind and priority, then a fixed
+ * number at a time. Reads run in the calling thread, so counting a million jobs at once would block the process. Jobs
+ * move on between the pieces, so the count describes a period, not a moment.
  */
 export interface Counting {
-  /** Whether there are so many that it is worth it. */
+  /** Whether the table is large enough for counting in pieces. */
   isLarge(connection: Connection): boolean
   /** Counts the next piece; false: it was the last. */
   step(connection: Connection): boolean
   readonly counts: readonly JobCount[]
 }
 
-/** So many take a few milliseconds. */
+/** Counting this many rows takes a few milliseconds. */
 const pieceRows = 10_000
 /** Up to here they are counted in one go. */
 const largeRows = 20_000

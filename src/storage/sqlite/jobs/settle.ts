@@ -1,8 +1,10 @@
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Verdict } from '../../../jobs/index.ts'
+import { leavesAttempt } from '../../attempt-error.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
+import { keepAttempt } from './attempts.ts'
 import { type End, endIfHeld, endJobs } from './end-job.ts'
-import { findHeld } from './lease.ts'
+import { findHeld } from './renew.ts'
 
 /**
  * Writes how attempts ended, where their lease is live at `now`; answers which took. A lease that two of the verdicts
@@ -24,6 +26,10 @@ export function settleAll(
     const { state, attempt, handBackCount, snoozeCount, result, error } = verdict
     const { row, cancelRequested } = held
     const startedAt = verdict.ranMs === null ? undefined : now - verdict.ranMs
+    if (leavesAttempt(verdict)) {
+      const outcome = state === 'dead' ? 'dead' : 'failed'
+      keepAttempt(connection, row, { outcome, attempt, startedAt, endedAt: now, error: error! })
+    }
     const end = { row, attempt, handBackCount, snoozeCount, startedAt, result, error, cancelRequested }
     if (state !== 'ready' && state !== 'scheduled') ends.push({ ...end, state })
     else if (cancelRequested) ends.push({ ...end, state: 'cancelled' })
@@ -32,27 +38,6 @@ export function settleAll(
   })
   endJobs(connection, ends, now)
   return took
-}
-
-/** The same for all who share the transaction and settle: a statement is dear, one more row in it is not. */
-export function settleTogether(
-  connection: Connection,
-  namespace: string,
-  verdicts: readonly Verdict[],
-  now: number,
-): readonly boolean[] {
-  const { ahead } = connection.turn
-  const others = ahead.alike('settle', namespace)
-  if (others.length === 0) return settleAll(connection, namespace, verdicts, now)
-  const all = [...verdicts, ...others.flatMap(({ args: [theirs] }) => theirs)]
-  const took = settleAll(connection, namespace, all, now)
-  let end = verdicts.length
-  for (const other of others) {
-    const begin = end
-    end += other.args[0].length
-    ahead.answer(other, took.slice(begin, end))
-  }
-  return took.slice(0, verdicts.length)
 }
 
 /** The same for one verdict, at the moment it is asked. */
@@ -74,7 +59,6 @@ function bringBack(
   now: number,
 ): void {
   const later = state === 'scheduled' && delayMs > 0
-  connection.turn.chosen = undefined
   connection.run(
     `UPDATE job_queue
      SET state = ?2, attempt = ?3, hand_back_count = ?4, snooze_count = ?5, run_at = coalesce(?6, run_at),

@@ -7,6 +7,7 @@ import {
   keep,
   type LockTimes,
   leave,
+  type Notified,
   type Rule,
   type Ruled,
   release,
@@ -14,14 +15,11 @@ import {
   runNow,
   shorten,
   sweep,
-  type Told,
 } from '../../../locks/rules/index.ts'
-import type { RuledLocks } from '../../ruled-locks.ts'
-import { tellings } from '../../sql/locks/wait-queue-sweep.ts'
+import { type RuledLocks, tellings } from '../../ruled-locks.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { readLeaseClock } from './lease-clock.ts'
 import { forgetTaken } from './lock-tokens.ts'
-import { acquireFree, releaseAlone } from './quick-locks.ts'
 import { SqliteWaitQueue } from './wait-queue-rows.ts'
 
 /** The steps on a wait queue, as they are asked for. */
@@ -40,12 +38,11 @@ export function takeStep(
   wall: number,
 ): Ruled<object> {
   const on = <Answer>(key: LockKey, rule: Rule<Answer>) => runRule(connection, namespace, key, rule, wall)
-  const scope = { connection, namespace, key: args[0], wall }
   switch (name) {
     case 'acquire':
-      return acquireFree(scope, args[1], args[2]) ?? on(args[0], acquire(args[1], args[2]))
+      return on(args[0], acquire(args[1], args[2]))
     case 'release':
-      return releaseAlone(scope, args[1], args[2], args[3]) ?? on(args[0], release(args[1], args[2], args[3]))
+      return on(args[0], release(args[1], args[2], args[3]))
     case 'renew':
       return on(args[0], renew(args[1], args[2], args[3]))
     case 'shorten':
@@ -102,7 +99,7 @@ export function maySweep(connection: Connection, namespace: string, times: LockT
   return due === 1
 }
 
-/** Nobody holds it, waits in it or has an answer kept, and nothing ended in it lately. */
+/** The lock has no holder, no waiter and no stored outcome, and its lock delay is over. */
 const idleQueue = `FROM lock_queue INDEXED BY lock_queue_idle
   WHERE holder_node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1 AND grant_from <= ?2`
 
@@ -125,7 +122,7 @@ export function sweepQueues(
   wall: number,
 ): Awaited<ReturnType<LockStore['sweep']>> {
   const now = readLeaseClock(connection)
-  const swept: { key: LockKey; told: Told }[] = []
+  const swept: { key: LockKey; notified: Notified }[] = []
   const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
     swept.push(...tellings(key, runRule(connection, namespace, key, rule, wall)))
   }

@@ -16,17 +16,6 @@ export function mintToken(connection: Connection, above: number, wall: number): 
   return token
 }
 
-/** Whether a token costs nothing now, because this transaction has taken some already. */
-export function hasTaken(connection: Connection): boolean {
-  return reserves.has(connection.turn)
-}
-
-/** One that was not used after all, should nobody have been given another since. */
-export function giveBack(connection: Connection, token: number): void {
-  const taken = reserves.get(connection.turn)
-  if (taken?.next === token + 1) taken.next = token
-}
-
 /** What was taken in a step that failed may be undone with it, while others of the same transaction go on. */
 export function forgetTaken(connection: Connection): void {
   reserves.delete(connection.turn)

@@ -47,7 +47,7 @@ export function createSqliteLocks(
     fail: step('fail'),
     async sweep(limit, times) {
       check()
-      // Nearly always there is nothing to do, and then nobody needs the writer.
+      // Usually nothing is due, and a read finds that without the writer.
       if (!(await reader.read((connection) => maySweep(connection, namespace, times)))) return []
       return writer.write({ operation: 'sweepLocks', namespace, args: [limit, times] })
     },

@@ -19,8 +19,8 @@ import { readLeaseClock, readWallAhead } from './lease-clock.ts'
 import { mintToken } from './lock-tokens.ts'
 
 /**
- * The rows of one wait queue, on the writer's connection and inside its transaction: SQLite has one writer, so nobody else is
- * in any wait queue meanwhile. The wait queue's row is read once and written once, with the numbers of those beside it.
+ * The rows of one wait queue, on the writer's connection and inside its transaction. SQLite has one writer, so no other
+ * step changes a wait queue meanwhile. The wait queue's row, with its counts, is read once and written once.
  */
 export class SqliteWaitQueue implements WaitQueueRows {
   readonly #connection: Connection
@@ -35,7 +35,7 @@ export class SqliteWaitQueue implements WaitQueueRows {
   /** As they are written. */
   #writtenWaiters = 0
   #writtenOutcomes = 0
-  /** Of the last grant; a row keeps it while nobody holds the wait queue. */
+  /** The token of the last grant; the row keeps it while the lock has no holder. */
   #token: number | null = null
 
   constructor(connection: Connection, namespace: string, key: LockKey, wall: number) {
@@ -76,15 +76,15 @@ export class SqliteWaitQueue implements WaitQueueRows {
   }
 
   saveQueue(row: WaitQueueRow, dueAt: number | null): void {
-    // How it last ended is not read with the wait queue, for no rule looks at it: without another it stays as it is. So does
-    // the token of the last grant when nobody holds the wait queue.
+    // No rule reads how the wait queue last ended, so it is not loaded and stays as it is. The same holds for the token of
+    // the last grant while the lock has no holder.
     const { attempt, grantFrom, revision, holder, lastOutcome } = row
     const queue = this.#ownQueue()
     const waiters = this.#waiterCount
     const outcomes = this.#outcomeCount
     this.#writtenWaiters = waiters
     this.#writtenOutcomes = outcomes
-    // For a wait queue that nobody holds only what it has: to hand a value over costs as much as to write it.
+    // Bind holder values only when there is a holder: binding a value costs as much as writing it.
     if (holder) {
       const { node, requestId, token, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress } = holder
       this.#token = token
@@ -256,7 +256,7 @@ export class SqliteWaitQueue implements WaitQueueRows {
   saveOutcome(outcome: Outcome): void {
     this.removeOutcome(outcome)
     this.#connection.run(
-      `INSERT INTO lock_outcome (queue_id, node, request_id, seq, kind, value, is_told, kept_until, revision)
+      `INSERT INTO lock_outcome (queue_id, node, request_id, seq, kind, value, is_notified, kept_until, revision)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)`,
       this.#ownQueue(),
       outcome.node,
@@ -264,7 +264,7 @@ export class SqliteWaitQueue implements WaitQueueRows {
       outcome.seq,
       outcome.kind,
       outcome.value,
-      Number(outcome.isTold),
+      Number(outcome.isNotified),
       outcome.keptUntil,
       outcome.revision,
     )
@@ -283,16 +283,16 @@ export class SqliteWaitQueue implements WaitQueueRows {
 
   dissolve(wants: 'result' | 'all', outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>): number {
     if (this.#waiterCount === 0) return 0
-    const { kind, value, isTold, keptUntil, revision } = outcome
+    const { kind, value, isNotified, keptUntil, revision } = outcome
     const many = this.#connection.run(
-      `INSERT OR REPLACE INTO lock_outcome (queue_id, node, request_id, seq, kind, value, is_told, kept_until, revision)
+      `INSERT OR REPLACE INTO lock_outcome (queue_id, node, request_id, seq, kind, value, is_notified, kept_until, revision)
        SELECT queue_id, node, request_id, seq, ?3, ?4, ?5, ?6, ?7 FROM lock_waiter
        WHERE queue_id = ?1 AND (want = ?2 OR ?2 = 'all')`,
       this.#queue!,
       wants,
       kind,
       value,
-      Number(isTold),
+      Number(isNotified),
       keptUntil,
       revision,
     )

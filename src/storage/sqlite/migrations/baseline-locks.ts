@@ -66,7 +66,7 @@ export const locks: readonly string[] = [
     seq INTEGER NOT NULL,
     kind TEXT NOT NULL,
     value TEXT,
-    is_told INTEGER NOT NULL,
+    is_notified INTEGER NOT NULL,
     kept_until INTEGER NOT NULL,
     revision INTEGER NOT NULL,
     PRIMARY KEY (queue_id, node, request_id)

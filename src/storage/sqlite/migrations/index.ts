@@ -1,9 +1,11 @@
 import type { Migration } from '../../migration-plan.ts'
-import { jobDetails } from './baseline-job-details.ts'
-import { jobs } from './baseline-jobs.ts'
+import { attempts } from './attempts.ts'
+import { jobDetails, jobs } from './baseline-jobs.ts'
 import { locks } from './baseline-locks.ts'
-import { monitor } from './baseline-monitor.ts'
-import { server } from './baseline-server.ts'
+import { monitor, server } from './baseline-services.ts'
+import { series } from './series.ts'
+import { waiting } from './waiting.ts'
+import { workers } from './workers.ts'
 
 /** Every step of SQLite’s schema, in order. The first makes all tables; a released step is never edited. */
 export const migrations: readonly Migration[] = [
@@ -12,4 +14,5 @@ export const migrations: readonly Migration[] = [
     name: 'baseline',
     statements: [...server, ...jobs, ...jobDetails, ...locks, ...monitor],
   },
+  { number: 2, name: 'fleet', oldest: 1, statements: [...workers, ...series, ...attempts, ...waiting] },
 ]

@@ -1,10 +1,10 @@
 import type { Meter } from '../../../core/meter.ts'
 
 /**
- * What the gate tells of its turns: each write by the name of its operation, the commit that a group shares, transactions
+ * Measures the turns of the write queue: each write by the name of its operation, the commit that a group shares, transactions
  * of handlers, and the times when another process had the file. Instants are those of `performance.now()`.
  */
-export interface GateMeter {
+export interface WriteQueueMeter {
   turn(name: string, begunAt: number, enteredAt: number, leftAt: number): void
 }
 
@@ -13,8 +13,8 @@ export const transactionName = 'transaction'
 /** Another process has the file. */
 export const elsewhereName = 'elsewhere'
 
-/** Tells a meter. Where the gate is in this thread, a turn stops it, but for one that goes on over awaits. */
-export function createGateMeter(meter: Meter, isHere: boolean): GateMeter {
+/** Tells a meter. Where the write queue is in this thread, a turn stops it, but for one that goes on over awaits. */
+export function createWriteQueueMeter(meter: Meter, isHere: boolean): WriteQueueMeter {
   const kinds = new Map<string, number>()
   const kindOf = (name: string): number => {
     const sync = isHere && name !== transactionName && name !== elsewhereName
@@ -30,7 +30,7 @@ export function createGateMeter(meter: Meter, isHere: boolean): GateMeter {
 }
 
 /** Turns as they cross between threads: their names, and three instants of each in epoch milliseconds. */
-export interface ToldTurns {
+export interface ReportedTurns {
   /** Apart by commas, of which no name has any. */
   readonly names: string
   /** When it was asked for, when it began, when it ended; each thread counts from its own start, so by the clock of all. */
@@ -38,7 +38,7 @@ export interface ToldTurns {
 }
 
 /** Keeps turns until they are told: one text and one row of numbers cross for a fraction of what lists of them would. */
-export class TurnsToTell implements GateMeter {
+export class TurnsToTell implements WriteQueueMeter {
   #names: string[] = []
   #instants: number[] = []
 
@@ -48,7 +48,7 @@ export class TurnsToTell implements GateMeter {
   }
 
   /** Those since the last time. */
-  take(): ToldTurns {
+  take(): ReportedTurns {
     const turns = { names: this.#names.join(), instants: new Float64Array(this.#instants) }
     this.#names = []
     this.#instants = []
@@ -56,12 +56,12 @@ export class TurnsToTell implements GateMeter {
   }
 }
 
-export function tellTurns(meter: GateMeter, { names, instants }: ToldTurns): void {
+export function tellTurns(meter: WriteQueueMeter, { names, instants }: ReportedTurns): void {
   if (names === '') return
   const origin = performance.timeOrigin
   for (const [index, name] of names.split(',').entries()) {
     const begunAt = instants[index * 3]!
-    // The clocks of two threads agree to some microseconds; nobody has its turn before it came.
+    // The clocks of two threads differ by some microseconds; a turn cannot begin before its request.
     const entered = Math.max(begunAt, instants[index * 3 + 1]!)
     const left = Math.max(entered, instants[index * 3 + 2]!)
     meter.turn(name, begunAt - origin, entered - origin, left - origin)

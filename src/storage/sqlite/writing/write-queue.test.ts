@@ -5,17 +5,17 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'vitest'
 import { type Connection, createFile, openWriter } from '../connection/connection.ts'
-import { Gate, type GateOptions } from './write-queue.ts'
+import { WriteQueue, type WriteQueueOptions } from './write-queue.ts'
 
-/** A gate over a file with one table, and a neighbour: a second connection, as another process would have it. */
-function setUp(options: Partial<GateOptions> = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-gate-'))
-  const location = { path: join(folder, 'gate.db'), synchronous: 'normal' } as const
+/** A write queue over a file with one table, and a neighbour: a second connection, as another process would have it. */
+function setUp(options: Partial<WriteQueueOptions> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-write-queue-'))
+  const location = { path: join(folder, 'queue.db'), synchronous: 'normal' } as const
   createFile(location)
   const neighbour = openWriter(location)
   neighbour.run('CREATE TABLE item (name TEXT NOT NULL UNIQUE) STRICT')
   let opened = 0
-  const gate = new Gate({
+  const writeQueue = new WriteQueue({
     open: () => {
       opened++
       return openWriter(location)
@@ -23,7 +23,7 @@ function setUp(options: Partial<GateOptions> = {}) {
     ...options,
   })
   return {
-    gate,
+    writeQueue,
     neighbour,
     path: location.path,
     opened: () => opened,
@@ -31,7 +31,7 @@ function setUp(options: Partial<GateOptions> = {}) {
       neighbour.all<{ name: string }>('SELECT name FROM item ORDER BY rowid').map(({ name }) => name),
     async [Symbol.asyncDispose]() {
       if (neighbour.db.isTransaction) neighbour.rollback()
-      await gate.close()
+      await writeQueue.close()
       neighbour.close()
       rmSync(folder, { recursive: true })
     },
@@ -52,7 +52,7 @@ test('writes of one round share a commit and are answered in order, after it', a
   await using set = setUp({ began: () => commits++ })
   const answered: string[] = []
   const writes = ['a', 'b', 'c'].map(async (name) => {
-    answered.push(await set.gate.write(insert(name)))
+    answered.push(await set.writeQueue.write(insert(name)))
     assert.deepEqual(set.names(), ['a', 'b', 'c'], 'the commit was made before anybody was told')
   })
   await Promise.all(writes)
@@ -63,13 +63,13 @@ test('writes of one round share a commit and are answered in order, after it', a
 test('a write that fails is undone alone', async () => {
   await using set = setUp()
   const answers = await Promise.allSettled([
-    set.gate.write(insert('a')),
-    set.gate.write((connection) => {
+    set.writeQueue.write(insert('a')),
+    set.writeQueue.write((connection) => {
       insert('b')(connection)
       throw new Error('no b')
     }),
-    set.gate.write(insert('a')),
-    set.gate.write(insert('c')),
+    set.writeQueue.write(insert('a')),
+    set.writeQueue.write(insert('c')),
   ])
   assert.deepEqual(
     answers.map(({ status }) => status),
@@ -78,25 +78,26 @@ test('a write that fails is undone alone', async () => {
   assert.deepEqual(set.names(), ['a', 'c'])
 })
 
-test('a write that fails by itself leaves nothing and harms nobody after it', async () => {
+test('a write that fails leaves nothing behind and does not affect later writes', async () => {
   await using set = setUp()
   await assert.rejects(
-    set.gate.write((connection) => {
+    set.writeQueue.write((connection) => {
       insert('a')(connection)
       throw new Error('no a')
     }),
     /no a/,
   )
-  await set.gate.write(insert('b'))
+  await set.writeQueue.write(insert('b'))
   assert.deepEqual(set.names(), ['b'])
 })
 
 test('turns are taken in the order they were asked for, and renewals go first', async () => {
   await using set = setUp()
   const order: string[] = []
-  const write = (name: string, urgent = false) => set.gate.write(() => void order.push(name), { urgent })
+  const write = (name: string, urgent = false) =>
+    set.writeQueue.write(() => void order.push(name), { urgent })
   const hold = (name: string) =>
-    set.gate.hold(async () => {
+    set.writeQueue.hold(async () => {
       order.push(`${name} in`)
       await new Promise((resolve) => setTimeout(resolve, 5))
       order.push(`${name} out`)
@@ -105,20 +106,20 @@ test('turns are taken in the order they were asked for, and renewals go first', 
   assert.deepEqual(order, ['renewal', 'a', 'h1 in', 'h1 out', 'b', 'h2 in', 'h2 out', 'c'])
 })
 
-test('a renewal that comes while the gate is held has the next turn', async () => {
+test('a renewal that comes while a hold runs has the next turn', async () => {
   await using set = setUp()
   const order: string[] = []
   const { promise: inside, resolve: enter } = Promise.withResolvers<void>()
   const { promise: free, resolve: leave } = Promise.withResolvers<void>()
-  const held = set.gate.hold(async () => {
+  const held = set.writeQueue.hold(async () => {
     enter()
     await free
   })
   await inside
   const rest = [
-    set.gate.hold(async () => void order.push('hold')),
-    set.gate.write(() => void order.push('write')),
-    set.gate.write(() => void order.push('renewal'), { urgent: true }),
+    set.writeQueue.hold(async () => void order.push('hold')),
+    set.writeQueue.write(() => void order.push('write')),
+    set.writeQueue.write(() => void order.push('renewal'), { urgent: true }),
   ]
   leave()
   await Promise.all([held, ...rest])
@@ -128,12 +129,12 @@ test('a renewal that comes while the gate is held has the next turn', async () =
 test('a hold that throws or is aborted in line lets the next one in', async () => {
   await using set = setUp()
   const leaving = new AbortController()
-  const first = set.gate.hold(async () => {
+  const first = set.writeQueue.hold(async () => {
     leaving.abort(new Error('left'))
     throw new Error('broke')
   })
-  const second = set.gate.hold(async () => assert.fail('it left the line'), leaving.signal)
-  const third = set.gate.write(insert('a'))
+  const second = set.writeQueue.hold(async () => assert.fail('it left the line'), leaving.signal)
+  const third = set.writeQueue.write(insert('a'))
   await assert.rejects(first, /broke/)
   await assert.rejects(second, /left/)
   await third
@@ -149,9 +150,9 @@ test('a signal that aborts inside a hold interrupts it, and afterwards does noth
     enter()
     await free
   }
-  const held = set.gate.hold(work, controller.signal, (reason) => interrupted.push(reason))
+  const held = set.writeQueue.hold(work, controller.signal, (reason) => interrupted.push(reason))
   const other = new AbortController()
-  const done = set.gate.hold(
+  const done = set.writeQueue.hold(
     async () => 'done',
     other.signal,
     () => assert.fail('it is out already'),
@@ -183,7 +184,7 @@ test('holds follow one another without a round of the event loop between, and st
     while (performance.now() < end);
     left--
   }
-  await Promise.all(Array.from({ length: left }, () => set.gate.hold(busy)))
+  await Promise.all(Array.from({ length: left }, () => set.writeQueue.hold(busy)))
   clearImmediate(counting)
   assert.ok(rounds < 100, `${rounds} rounds for 200 holds`)
   assert.ok(fired > 0, 'the timer fired between two holds')
@@ -196,29 +197,29 @@ test("another process's lock is waited for without stopping the event loop", asy
   const counting = setInterval(() => {
     if (++rounds === 20) set.neighbour.commit()
   }, 1)
-  await set.gate.write(insert('a'))
+  await set.writeQueue.write(insert('a'))
   clearInterval(counting)
   assert.deepEqual(set.names(), ['a'])
   assert.ok(rounds >= 20, `timers ran ${rounds} times meanwhile`)
 })
 
-test('whoever waits past its deadline is told store_busy, and nothing of it is written later', async () => {
+test('a write past its deadline fails with store_busy and is not written later', async () => {
   await using set = setUp({ deadlineMs: 50 })
   set.neighbour.begin()
-  await assert.rejects(set.gate.write(insert('a')), signalbox('store_busy'))
+  await assert.rejects(set.writeQueue.write(insert('a')), signalbox('store_busy'))
   set.neighbour.commit()
-  await set.gate.write(insert('b'))
+  await set.writeQueue.write(insert('b'))
   assert.deepEqual(set.names(), ['b'])
 })
 
 test('the deadline also counts behind a hold that does not end', async () => {
   await using set = setUp({ deadlineMs: 50, holdDeadlineMs: 80 })
   const { promise: free, resolve: leave } = Promise.withResolvers<void>()
-  const held = set.gate.hold(() => free)
+  const held = set.writeQueue.hold(() => free)
   await Promise.all([
-    assert.rejects(set.gate.write(insert('a')), signalbox('store_busy')),
+    assert.rejects(set.writeQueue.write(insert('a')), signalbox('store_busy')),
     assert.rejects(
-      set.gate.hold(async () => {}),
+      set.writeQueue.hold(async () => {}),
       signalbox('store_busy'),
     ),
   ])
@@ -229,22 +230,25 @@ test('the deadline also counts behind a hold that does not end', async () => {
 
 test('a full disk is store_unavailable, leaves nothing behind, and is forgotten once there is space', async () => {
   await using set = setUp()
-  await set.gate.write((connection) => connection.db.exec('PRAGMA max_page_count = 8'))
+  await set.writeQueue.write((connection) => connection.db.exec('PRAGMA max_page_count = 8'))
   const large = (name: string) => insert(name.repeat(100_000))
-  const answers = await Promise.allSettled([set.gate.write(large('a')), set.gate.write(large('b'))])
+  const answers = await Promise.allSettled([
+    set.writeQueue.write(large('a')),
+    set.writeQueue.write(large('b')),
+  ])
   for (const answer of answers) {
     assert.equal(answer.status, 'rejected')
     assert.deepEqual({ name: answer.reason.name, code: answer.reason.code }, signalbox('store_unavailable'))
   }
   assert.deepEqual(set.names(), [])
-  await set.gate.write((connection) => connection.db.exec('PRAGMA max_page_count = 1000000'))
-  await set.gate.write(insert('c'))
+  await set.writeQueue.write((connection) => connection.db.exec('PRAGMA max_page_count = 1000000'))
+  await set.writeQueue.write(insert('c'))
   assert.deepEqual(set.names(), ['c'])
 })
 
 test('a disk that fails while committing is store_unavailable, and the connection is opened afresh', async () => {
   await using set = setUp()
-  const failed = set.gate.write((connection) => {
+  const failed = set.writeQueue.write((connection) => {
     connection.commit = () => {
       throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: 1034 })
     }
@@ -252,7 +256,7 @@ test('a disk that fails while committing is store_unavailable, and the connectio
   })
   await assert.rejects(failed, signalbox('store_unavailable'))
   assert.equal(set.opened(), 1)
-  await set.gate.write(insert('a'))
+  await set.writeQueue.write(insert('a'))
   assert.equal(set.opened(), 2)
   assert.deepEqual(set.names(), ['a'])
 })
@@ -260,18 +264,18 @@ test('a disk that fails while committing is store_unavailable, and the connectio
 test('closing writes what waits, turns holds away and refuses what comes later', async () => {
   const set = setUp()
   const entered = Promise.withResolvers<void>()
-  const { closing } = set.gate
-  const inside = set.gate.hold(async () => {
+  const { closing } = set.writeQueue
+  const inside = set.writeQueue.hold(async () => {
     entered.resolve()
     await new Promise((_, reject) => closing.addEventListener('abort', () => reject(closing.reason)))
   })
   await entered.promise
-  const written = set.gate.write(insert('a'))
-  const waiting = set.gate.hold(async () => assert.fail('it was turned away'))
+  const written = set.writeQueue.write(insert('a'))
+  const waiting = set.writeQueue.hold(async () => assert.fail('it was turned away'))
   const refused = [assert.rejects(inside, signalbox('closed')), assert.rejects(waiting, signalbox('closed'))]
-  await Promise.all([set.gate.close(), ...refused])
+  await Promise.all([set.writeQueue.close(), ...refused])
   assert.equal(await written, 'a')
-  await assert.rejects(set.gate.write(insert('b')), signalbox('closed'))
+  await assert.rejects(set.writeQueue.write(insert('b')), signalbox('closed'))
   assert.deepEqual(set.names(), ['a'])
   await set[Symbol.asyncDispose]()
 })
@@ -284,7 +288,7 @@ test('a stream of writes leaves room for timers', async () => {
   }, 5)
   let writes = 0
   while (!fired && writes < 100_000) {
-    await set.gate.write(() => {})
+    await set.writeQueue.write(() => {})
     writes++
   }
   assert.ok(fired, 'the timer had its turn')
@@ -299,19 +303,19 @@ test('writes that would take long are spread over several commits, in order', as
     return insert(name)(connection)
   }
   const names = ['a', 'b', 'c', 'd', 'e']
-  assert.deepEqual(await Promise.all(names.map((name) => set.gate.write(slow(name)))), names)
+  assert.deepEqual(await Promise.all(names.map((name) => set.writeQueue.write(slow(name)))), names)
   assert.deepEqual(set.names(), names)
   assert.ok(commits >= 2, `${commits} commits`)
 })
 
-test("two gates over one file, as two processes have them, lose none of each other's writes", async () => {
+test("two write queues over one file, as two processes have them, lose none of each other's writes", async () => {
   await using set = setUp()
-  const other = new Gate({ open: () => openWriter({ path: set.path, synchronous: 'normal' }) })
+  const other = new WriteQueue({ open: () => openWriter({ path: set.path, synchronous: 'normal' }) })
   const count = 100
-  const run = async (gate: Gate, prefix: string) => {
-    for (let i = 0; i < count; i++) await gate.write(insert(`${prefix}${i}`))
+  const run = async (writeQueue: WriteQueue, prefix: string) => {
+    for (let i = 0; i < count; i++) await writeQueue.write(insert(`${prefix}${i}`))
   }
-  await Promise.all([run(set.gate, 'a'), run(other, 'b')])
+  await Promise.all([run(set.writeQueue, 'a'), run(other, 'b')])
   await other.close()
   const file = new DatabaseSync(set.path, { readOnly: true })
   assert.equal(file.prepare('SELECT count(*) AS n FROM item').get()?.n, 2 * count)

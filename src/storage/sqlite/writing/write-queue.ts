@@ -2,48 +2,44 @@ import { SignalboxError } from '../../../core/errors.ts'
 import type { TransactOptions } from '../../../jobs/index.ts'
 import type { Connection } from '../connection/connection.ts'
 import { busy, closed, explain, isBusy, isInputOutput } from '../connection/failures.ts'
-import { pauseMs } from '../connection/retry.ts'
-import { Ahead } from './ahead.ts'
-import { commitName, elsewhereName, type GateMeter, transactionName } from './write-queue-meter.ts'
-import type { WriteCall } from './writes.ts'
+import { pauseMs } from '../connection/reader.ts'
+import { commitName, elsewhereName, transactionName, type WriteQueueMeter } from './write-queue-meter.ts'
 
 /**
- * SQLite has one writer, and this is where a process's writes wait to be it: in JavaScript, never inside SQLite.
+ * SQLite has one writer. Here a process's writes wait for their turn to be it: in JavaScript, never inside SQLite.
  *
  *     write ──▶ │ renewals │ writes, holds in the order they came │ ──▶ one turn at a time
  *
- * A turn is either one `hold`, which keeps the gate over its awaits with a connection of its own, or all the writes
- * that wait in front of the next hold: they share one transaction and one fsync, each in a savepoint of its own, and
- * are answered when it has been committed. A write is synchronous, so nothing of ours ever keeps the file locked over
- * an await. When another process has the file, the turn is tried again from the event loop, until the deadline of each
- * who waits; a write may be run again then, so it must have no effect but on its connection.
+ * A turn is either one `hold`, which keeps the write queue during its awaits and has a separate connection, or all
+ * writes in front of the next hold. Those writes share one transaction and one fsync, each in its own savepoint, and
+ * are answered after the commit. A write is synchronous, so this process never locks the file during an await. When
+ * another process holds the file, the event loop tries the turn again until each caller's deadline. A write may then
+ * run twice, so its only effect must be on its connection.
  *
- * A turn of writes begins in a new round of the event loop, so what was asked for in one round shares a commit. A hold
- * shares with nobody and begins as soon as the one before it is out; but only for some milliseconds on end, so that
- * no stream of turns ever starves timers and sockets.
+ * A turn of writes begins in a new round of the event loop, so all writes of one round share a commit. A hold shares
+ * with no other write and begins as soon as the one before it ends, but only for a few milliseconds in a row, so that
+ * turns never starve timers and sockets.
  */
-export interface GateOptions {
+export interface WriteQueueOptions {
   /** Opens the connection that writes share; called again after a fault of the disk. */
   open(): Connection
   /** Told when the file's lock was taken: the notifier tells others' commits from ours by it. */
   began?(connection: Connection): void
   /** How long a write may wait. @default 5_000 */
   readonly deadlineMs?: number
-  /** How long a hold may stand in line; each in front of it is bounded by its own time-out. @default 30_000 */
+  /** How long a hold may wait; each hold in front of it has its own time-out. @default 30_000 */
   readonly holdDeadlineMs?: number
-  /** Learns who waited how long, and who had which turn. @default nobody does */
-  readonly meter?: GateMeter | undefined
+  /** Learns who waited how long, and who had which turn. @default no meter */
+  readonly meter?: WriteQueueMeter | undefined
 }
 
 export interface WriteOptions {
   /** Goes before all that is not: the renewal of leases. */
   readonly urgent?: boolean
-  /** What it is, for whoever measures. @default 'write' */
+  /** The name of the operation, for metrics. @default 'write' */
   readonly name?: string
   /** Since when it waits, where that was before it came here. @default now */
   readonly begunAt?: number | undefined
-  /** What is asked for, where those in front may do it with theirs. */
-  readonly call?: WriteCall
 }
 
 /** Who is told how a write ended; neither may throw. */
@@ -57,7 +53,6 @@ interface Write {
   readonly asker: Asker
   readonly name: string
   readonly begunAt: number
-  readonly call: WriteCall | undefined
   readonly work: (connection: Connection) => unknown
 }
 interface Hold {
@@ -72,8 +67,8 @@ const sliceMs = 20
 /** Holds follow one another without a look at the event loop for this long. */
 const roundMs = 5
 
-export class Gate {
-  readonly #options: GateOptions
+export class WriteQueue {
+  readonly #options: WriteQueueOptions
   readonly #urgent: Write[] = []
   readonly #line: (Write | Hold)[] = []
   readonly #closing = new AbortController()
@@ -83,7 +78,7 @@ export class Gate {
   #turning: Promise<void> | undefined
   #watch: ReturnType<typeof setTimeout> | undefined
 
-  constructor(options: GateOptions) {
+  constructor(options: WriteQueueOptions) {
     this.#options = options
   }
 
@@ -94,7 +89,7 @@ export class Gate {
     })
   }
 
-  /** The same for whoever is told by being called. */
+  /** Like `write`, but answers through a callback. */
   submit(work: (connection: Connection) => unknown, asker: Asker, options: WriteOptions = {}): void {
     if (this.#closing.signal.aborted) {
       asker.reject(closed())
@@ -102,16 +97,16 @@ export class Gate {
     }
     const now = performance.now()
     const deadline = now + (this.#options.deadlineMs ?? 5_000)
-    const { urgent, name = 'write', begunAt = now, call } = options
+    const { urgent, name = 'write', begunAt = now } = options
     const line = urgent ? this.#urgent : this.#line
-    line.push({ work, asker, deadline, name, begunAt, call })
+    line.push({ work, asker, deadline, name, begunAt })
     this.#wake()
   }
 
   /**
-   * Keeps everybody else out from the moment `work` is called until it settles; `closing` says when it should hurry.
-   * Taking the file's lock is its own affair. When `signal` aborts, it leaves the line; once inside, `interrupt` is
-   * called instead, so that whoever holds need not listen to the signal too.
+   * Blocks all other turns from the call of `work` until it settles; `closing` says when it should hurry.
+   * `work` takes the file's lock itself. When `signal` aborts, a waiting hold leaves the write queue; for a running one
+   * `interrupt` is called, so that `work` need not listen to the signal too.
    */
   hold<Value>(
     work: () => Promise<Value>,
@@ -126,7 +121,7 @@ export class Gate {
         if (isInside) interrupt?.(signal!.reason)
         else this.#turnAway(hold, signal!.reason)
       }
-      // Before it is answered: who has been told the end may abort for reasons of its own.
+      // Stop listening before the answer: the caller may abort its signal later for other reasons.
       const over = () => signal?.removeEventListener('abort', aborted)
       const fail = (error: unknown) => {
         over()
@@ -159,7 +154,7 @@ export class Gate {
     })
   }
 
-  /** Aborts when the gate closes: whoever holds it is to leave. */
+  /** Aborts when the write queue closes; a running hold must end soon. */
   get closing(): AbortSignal {
     return this.#closing.signal
   }
@@ -235,12 +230,12 @@ export class Gate {
     this.#options.began?.(connection)
 
     const group = this.#takeGroup()
-    // Most groups have nobody in them that fails, and savepoints cost as much as the writes themselves. So they are set
-    // only when somebody did fail: then all is undone and run again, each in a savepoint of its own.
+    // In most groups no write fails, and savepoints cost as much as the writes. So the group runs without them first.
+    // If a write fails, the group is undone and runs again, each write in its own savepoint.
     return this.#runGroup(connection, group, false) ?? this.#runGroup(connection, group, true) ?? true
   }
 
-  /** Undefined when it was undone and should be run with savepoints; nobody has been answered then. */
+  /** Undefined when the group was undone and should run with savepoints; no caller has its answer then. */
   #runGroup(connection: Connection, group: readonly Write[], apart: boolean): boolean | undefined {
     const answers: (() => void)[] = []
     const { meter } = this.#options
@@ -249,12 +244,9 @@ export class Gate {
     let taken = 0
     try {
       if (apart) connection.begin()
-      const { turn } = connection
-      if (!apart && group.length > 1) turn.ahead = new Ahead(group.map(({ call }) => call))
       for (const write of group) {
-        if (taken > 0 && now > sliceEnd && !turn.ahead.owes) break
+        if (taken > 0 && now > sliceEnd) break
         taken++
-        turn.ahead.step()
         answers.push(runWrite(connection, write, apart))
         const enteredAt = now
         now = performance.now()
@@ -280,7 +272,7 @@ export class Gate {
     return true
   }
 
-  /** Takes from the line what may share one commit: the urgent, and the writes in front of the first hold. */
+  /** Takes the writes that may share one commit: the urgent ones, and those in front of the first hold. */
   #takeGroup(): Write[] {
     const end = this.#line.findIndex(isHold)
     const writes = this.#line.splice(0, end < 0 ? this.#line.length : end)
@@ -295,7 +287,7 @@ export class Gate {
   #undo(connection: Connection, error: unknown): void {
     try {
       connection.rollback()
-      // After a failed fsync nobody knows what the system's cache holds: the next turn starts from the file.
+      // After a failed fsync the state of the system's cache is unknown: the next turn starts from the file.
       if (isInputOutput(error)) this.#drop()
     } catch {
       this.#drop()
@@ -320,7 +312,7 @@ export class Gate {
       },
       Math.max(5, first - performance.now() + 1),
     )
-    // Whoever is in the gate meanwhile keeps the process alive; a watch over an empty line need not.
+    // A running hold keeps the process alive; the timer over an empty write queue need not.
     this.#watch.unref()
   }
 
@@ -363,7 +355,7 @@ function runWrite(connection: Connection, { work, asker }: Write, beside: boolea
 function gaveUp(): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    'SQLite rolled the transaction back by itself; nothing of this call was kept.',
+    'SQLite rolled the transaction back by itself; this call wrote nothing.',
   )
 }
 

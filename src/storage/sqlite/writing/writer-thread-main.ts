@@ -1,6 +1,6 @@
 /**
- * The thread that writes, where a store is opened with `thread: true`: it has the gate, and so the only connection of
- * ours that writes. All calls that lie in its port when a turn of the gate begins share that turn's commit, and their
+ * The thread that writes, where a store is opened with `thread: true`: it has the write queue, and so the only connection of
+ * ours that writes. All calls that lie in its port when a turn of the write queue begins share that turn's commit, and their
  * answers go back in one message when it is made.
  *
  * Other processes' commits are noticed here too, because the writer's `data_version` stands still for its own.
@@ -9,9 +9,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { openReader, openWriter } from '../connection/connection.ts'
 import { DataVersion } from '../connection/data-version.ts'
 import { Reader } from '../connection/reader.ts'
-import { Gate } from './write-queue.ts'
+import { WriteQueue } from './write-queue.ts'
 import { TurnsToTell } from './write-queue-meter.ts'
-import { createGateWriter } from './writer.ts'
+import { createQueueWriter } from './writer.ts'
 import {
   decodeAll,
   encodeAll,
@@ -29,8 +29,8 @@ const { location, isMetered } = workerData as ThreadData
 const reader = new Reader(() => openReader(location))
 const watch = new DataVersion(reader)
 const turns = isMetered ? new TurnsToTell() : undefined
-const writer = createGateWriter(
-  new Gate({
+const writer = createQueueWriter(
+  new WriteQueue({
     open: () => openWriter(location),
     began: (connection) => watch.began(connection),
     meter: turns,
@@ -49,7 +49,7 @@ function performAll(calls: readonly NumberedCall[], since: number): void {
   const begunAt = since - performance.timeOrigin
   for (const [id, afterUs, operation, namespace, args, key] of calls) {
     const call: WriteCall = { operation, namespace, args, key }
-    // Not by promises: there would be two for every call, and nobody waits here.
+    // A callback, not a promise: promises would cost two objects per call, and nothing here awaits them.
     writer.submit(call, new Asker(id), begunAt + afterUs / 1_000)
   }
 }

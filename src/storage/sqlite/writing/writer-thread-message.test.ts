@@ -43,7 +43,7 @@ test('an error without a cause has none afterwards, and one of SQLite keeps its 
   )
 })
 
-test('what was thrown and is no error is told all the same', () => {
+test('a thrown value that is not an Error still crosses as one', () => {
   assert.equal(reviveError(cross(encodeFailure(1, 'plain text'))[2]!).message, 'plain text')
 })
 

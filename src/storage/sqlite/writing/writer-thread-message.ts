@@ -1,6 +1,6 @@
 import { type ErrorCode, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import type { Location } from '../connection/connection.ts'
-import type { ToldTurns } from './write-queue-meter.ts'
+import type { ReportedTurns } from './write-queue-meter.ts'
 import type { WriteCall } from './writes.ts'
 
 /**
@@ -22,12 +22,12 @@ export type ToThread =
   | { readonly close: true }
 
 export type FromThread =
-  /** `turns`: those of the gate since the last message, where somebody measures. */
-  | { readonly answers: string; readonly turns?: ToldTurns | undefined }
+  /** `turns`: the turns of the write queue since the last message, if a meter exists. */
+  | { readonly answers: string; readonly turns?: ReportedTurns | undefined }
   /** Another process committed something. */
   | { readonly news: true }
 
-/** A call: its number, how many microseconds after the first of its message it was asked for, and what is asked. */
+/** A call: its number, its age in microseconds after the first call of its message, and the call itself. */
 export type NumberedCall = readonly [
   id: number,
   afterUs: number,

@@ -67,7 +67,7 @@ function verdictOf({ id, token, attempt, handBackCount, snoozeCount }: ClaimedRe
   }
 }
 
-test('what is asked for in one round crosses in few messages and is answered in no more', async () => {
+test('calls of one round cross in few messages, and so do their answers', async () => {
   using set = setUp()
   await using store = await set.open()
   const [thread] = set.threads
@@ -223,7 +223,7 @@ test('a thread that ends by itself fails the calls it had, and the next call sta
   neighbour.begin()
   const lost = [store.jobs.add([aJob('a')]), store.jobs.pause('mail')]
   const outcomes = Promise.allSettled(lost)
-  // So that they are sent, and stand in the gate of the thread.
+  // So that they are sent, and wait in the write queue of the thread.
   await sleep(20)
   await set.threads[0]!.terminate()
   for (const outcome of await outcomes) {
@@ -278,13 +278,13 @@ test('a thread that does not answer is not waited for without end', async () => 
   const call: WriteCall<'pause'> = { operation: 'pause', namespace: 'default', args: ['mail'] }
   await assert.rejects(thread.write(call), { code: 'store_unavailable', details: { answerMs: 2_000 } })
   neighbour.rollback()
-  // The answer that comes after all is nobody's.
+  // The late answer belongs to no call.
   await thread.write(call)
   await thread.close()
   neighbour.close()
 })
 
-test('a store with a thread that nobody uses lets the process end', async () => {
+test('an idle store with a thread lets the process end', async () => {
   using set = setUp()
   const program = `
     import { openSqlite } from ${JSON.stringify(new URL('../index.ts', import.meta.url).href)}

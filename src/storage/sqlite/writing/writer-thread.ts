@@ -5,7 +5,7 @@ import { SignalboxError } from '../../../core/errors.ts'
 import type { Location } from '../connection/connection.ts'
 import type { Watch } from '../connection/data-version.ts'
 import { closed } from '../connection/failures.ts'
-import { type GateMeter, tellTurns, toEpoch } from './write-queue-meter.ts'
+import { tellTurns, toEpoch, type WriteQueueMeter } from './write-queue-meter.ts'
 import type { Writer } from './writer.ts'
 import {
   type Answer,
@@ -20,20 +20,20 @@ import {
 import type { Operation, WriteCall, Writes } from './writes.ts'
 
 /**
- * A writer in a thread of its own, so that no fsync stops this one. What is asked for in one round of the event loop
- * crosses in few messages; what is asked for while a commit is being made shares the next.
+ * A writer in a separate thread, so that no fsync blocks this one. Calls of one round of the event loop cross in few
+ * messages; calls that arrive during a commit share the next one.
  *
  * A thread that ends by itself takes the calls that it had with it: whether they were done is not known then, and the
  * next call starts another. Nothing keeps the process alive but a call that waits for its answer.
  */
 export interface ThreadOptions {
-  /** How long an answer may take: longer than the gate's own deadline, so that only a thread that hangs is given up. @default 30_000 */
+  /** How long an answer may take: longer than the write queue's deadline, so that only a thread that hangs is given up. @default 30_000 */
   readonly answerMs?: number
-  /** Learns who waited how long for the writer, and who had which turn. @default nobody does */
-  readonly meter?: GateMeter | undefined
+  /** Learns who waited how long for the writer, and who had which turn. @default no meter */
+  readonly meter?: WriteQueueMeter | undefined
 }
 
-/** So many cross before their round is over: else this thread would rest while that one works, and the other way round. */
+/** How many calls cross before their round is over. Otherwise the two threads would wait for each other in turn. */
 const sentAhead = 16
 
 interface Waiting {
@@ -45,7 +45,7 @@ interface Waiting {
 export class WriterThread implements Writer, Watch {
   readonly #location: Location
   readonly #answerMs: number
-  readonly #meter: GateMeter | undefined
+  readonly #meter: WriteQueueMeter | undefined
   #thread: Worker | undefined
   /** Whether the present thread has ever said anything: one that dies before is not started again for its own sake. */
   #hasSpoken = false
@@ -184,7 +184,7 @@ export class WriterThread implements Writer, Watch {
     return call
   }
 
-  /** With nobody waiting, the thread does not keep the process alive. */
+  /** Without waiting calls, the thread does not keep the process alive. */
   #rest(): void {
     if (this.#waiting.size > 0) return
     this.#thread?.unref()
@@ -202,7 +202,8 @@ export class WriterThread implements Writer, Watch {
     this.#rest()
     if (this.#heard === undefined) return
     this.#heard()
-    // Somebody must go on looking. Where it cannot be started, the next call says why; until then polling has to do.
+    // Other processes' commits must still be watched. If no thread can start, the next call reports why; polling covers
+    // the time until then.
     if (this.#hasSpoken) this.#tryThread()
   }
 
@@ -238,7 +239,7 @@ export class WriterThread implements Writer, Watch {
 
 /** A thread keeps what it compiled where its process does, for the next start; but it has to be told. */
 function ownEnvironment(): NodeJS.ProcessEnv {
-  // In that folder each version of Node has one of its own, which is what is answered.
+  // In that folder each version of Node has a subfolder, which this function returns.
   const folder = getCompileCacheDir()
   return folder === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: dirname(folder) }
 }
@@ -246,7 +247,7 @@ function ownEnvironment(): NodeJS.ProcessEnv {
 function lost(cause: unknown): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    'The thread that writes to SQLite ended by itself, so it is not known whether this call was done. It is started anew; ask again.',
+    'The thread that writes to SQLite ended by itself, so the outcome of this call is unknown. The next call starts a new thread. Check the outcome, or try again.',
     cause === undefined ? {} : { cause },
   )
 }
@@ -254,7 +255,7 @@ function lost(cause: unknown): SignalboxError {
 function notStarted(cause: unknown): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    `The thread that writes to SQLite could not be started (${(cause as Error).message}); nothing of this call was done.`,
+    `The thread that writes to SQLite could not be started (${(cause as Error).message}); this call wrote nothing.`,
     { cause },
   )
 }

@@ -1,8 +1,8 @@
 import { findOperation } from '../../sql/procedure.ts'
-import type { Asker, Gate } from './write-queue.ts'
+import type { Asker, WriteQueue } from './write-queue.ts'
 import { type Operation, perform, type WriteCall, type Writes } from './writes.ts'
 
-/** Whoever makes this store's writes: the gate in this thread, or one in a thread of its own (writer-thread.ts). */
+/** Makes the store's writes: the write queue in this thread, or the one in a separate thread (writer-thread.ts). */
 export interface Writer {
   /** Answers once it is committed. `begunAt` is since when it waits, where that is not since now. */
   write<Name extends Operation>(call: WriteCall<Name>, begunAt?: number): Promise<ReturnType<Writes[Name]>>
@@ -10,32 +10,31 @@ export interface Writer {
   close(): Promise<void>
 }
 
-/** The one whose gate is in this thread. */
-export interface GateWriter extends Writer {
-  /** The same for whoever is told by being called. */
+/** The writer whose write queue is in this thread. */
+export interface QueueWriter extends Writer {
+  /** Like `write`, but answers through a callback. */
   submit(call: WriteCall, asker: Asker, begunAt?: number): void
 }
 
-export function createGateWriter(gate: Gate): GateWriter {
+export function createQueueWriter(writeQueue: WriteQueue): QueueWriter {
   const submit = (call: WriteCall, asker: Asker, begunAt?: number) =>
-    gate.submit((connection) => perform(connection, call), asker, {
+    writeQueue.submit((connection) => perform(connection, call), asker, {
       urgent: isUrgent(call),
       name: nameOf(call),
       begunAt,
-      call,
     })
   return {
     submit,
     write: (call, begunAt) =>
       new Promise((resolve, reject) => submit(call as WriteCall, { resolve, reject } as Asker, begunAt)),
-    close: () => gate.close(),
+    close: () => writeQueue.close(),
   }
 }
 
 /** Shared operations have a name of their own; modules with steps are told apart by those: `lock.renew`. */
 function nameOf({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): string {
   if (operation === 'run') return args[0] as string
-  const hasSteps = ['lock', 'gate'].includes(operation)
+  const hasSteps = operation === 'lock'
   return hasSteps ? `${operation}.${args[0]}` : operation
 }
 

@@ -1,4 +1,3 @@
-import type { FleetWrite } from '../../../dispatch/cluster/fleet-store.ts'
 import type {
   Added,
   CancelAnswer,
@@ -21,24 +20,23 @@ import { checkKept, findKept, keepAnswer } from '../../sql/request-keys.ts'
 import '../../sql/stores.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { runHere, runOperation } from '../connection/database.ts'
-import { pruneFleet, writeFleet } from '../fleet.ts'
 import { addJobs } from '../jobs/add.ts'
+import { cancelJob } from '../jobs/cancel.ts'
 import { claimJobs } from '../jobs/claim.ts'
-import { type GateStep, type GateSteps, takeGateStep } from '../jobs/dependency-steps.ts'
-import { takeBackLapsed } from '../jobs/lapse.ts'
-import { extend, findHeld } from '../jobs/lease.ts'
-import { cancelJob, pruneHistory, removeJobs, retryDeadJobs, retryJob } from '../jobs/operate.ts'
 import { limitQueue, pauseQueue } from '../jobs/queue-control.ts'
-import { settleTogether } from '../jobs/settle.ts'
+import { takeBackLapsed } from '../jobs/reclaim.ts'
+import { pruneHistory, removeJobs } from '../jobs/remove.ts'
+import { extend, findHeld } from '../jobs/renew.ts'
+import { retryDeadJobs, retryJob } from '../jobs/retry.ts'
+import { settleAll } from '../jobs/settle.ts'
 import { readLeaseClock, rebaseLeases } from '../locks/lease-clock.ts'
 import { type LockStep, sweepQueues, takeStep } from '../locks/lock-steps.ts'
 import { applyMigrations } from '../migrator.ts'
-import { isQuiet } from './ahead.ts'
 
 /**
- * Every write, by name: synchronous, on the connection of the write queue, and asked for in plain data, so that
- * who asks and who writes may be in different threads. The clock is read once for all that share a transaction, when the
- * lock was got: all that is decided there is of one moment, and none of it of a moment before somebody had to wait.
+ * Every write, by name: synchronous, on the connection of the write queue, with plain data as arguments, so that caller
+ * and writer may be in different threads. All writes of a transaction share one reading of the clock, taken after the
+ * lock was acquired: they decide by the same moment, and never by one before the wait.
  */
 export interface Writes {
   add(jobs: readonly NewJob[]): readonly Added[]
@@ -57,11 +55,8 @@ export interface Writes {
   prune(request: { readonly olderThanMs: number; readonly limit: number }): number
   lock(...step: LockStep): Ruled<object>
   sweepLocks(limit: number, times: LockTimes): Awaited<ReturnType<LockStore['sweep']>>
-  gate(...step: GateStep): ReturnType<GateSteps[keyof GateSteps]>
   /** An operation that is written once for all SQL engines, by its name. */
   run(name: string, args: readonly unknown[]): unknown
-  writeFleet(writes: readonly FleetWrite[]): readonly (number | null)[]
-  pruneFleet(limit: number, olderThanMs: number): number
   /** Brings leases of another boot of the host to this one's clock. */
   rebaseLeases(bootId: string): void
   migrate(known: readonly Migration[], onStep?: OnMigrationStep): readonly AppliedMigration[]
@@ -101,7 +96,7 @@ const performers: Performers = {
       const leaseEndsAt = extend(connection, held, now + leaseMs, now)
       return [{ jobId, token, leaseEndsAt, cancelRequested: held.cancelRequested }]
     }),
-  settle: ({ connection, namespace, now }, verdicts) => settleTogether(connection, namespace, verdicts, now),
+  settle: ({ connection, namespace, now }, verdicts) => settleAll(connection, namespace, verdicts, now),
   reclaim: ({ connection, namespace, now }, limit) => {
     const counts = { ready: 0, dead: 0, cancelled: 0 }
     for (const state of takeBackLapsed(connection, namespace, limit, now)) counts[state]++
@@ -118,11 +113,7 @@ const performers: Performers = {
   lock: ({ connection, namespace, now }, ...step) => takeStep(connection, namespace, step, now),
   sweepLocks: ({ connection, namespace, now }, limit, times) =>
     sweepQueues(connection, namespace, limit, times, now),
-  gate: ({ connection, namespace, now }, ...step) => takeGateStep(connection, namespace, step, now),
   run: ({ connection, now }, name, args) => runOperation(connection, findOperation(name), args, now),
-  writeFleet: ({ connection, namespace, now }, writes) => writeFleet(connection, namespace, writes, now),
-  pruneFleet: ({ connection, namespace, now }, limit, olderThanMs) =>
-    pruneFleet(connection, namespace, limit, now - olderThanMs),
   rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock(connection)),
   migrate: ({ connection }, known, onStep) => applyMigrations(connection, known, onStep),
 }
@@ -131,9 +122,6 @@ const performers: Performers = {
 export function perform(connection: Connection, call: WriteCall): unknown {
   const { operation, namespace, args, key } = call
   const { turn } = connection
-  const done = turn.ahead.take(call)
-  if (done !== undefined) return done
-  if (!isQuiet(call)) turn.chosen = undefined
   turn.now ??= readNow(connection)
   const { now } = turn
   const write = performers[operation] as (moment: Moment, ...args: readonly unknown[]) => unknown

@@ -6,9 +6,9 @@ import { DataVersion, type Watch } from '../connection/data-version.ts'
 import type { Reader } from '../connection/reader.ts'
 import { Transactions } from '../connection/transact.ts'
 import type { SqliteTransactions } from '../jobs/jobs.ts'
-import { Gate } from './write-queue.ts'
-import { createGateMeter } from './write-queue-meter.ts'
-import { createGateWriter, type Writer } from './writer.ts'
+import { WriteQueue } from './write-queue.ts'
+import { createWriteQueueMeter } from './write-queue-meter.ts'
+import { createQueueWriter, type Writer } from './writer.ts'
 import { WriterThread } from './writer-thread.ts'
 
 /** Where a store's writes are made, and what follows from that. */
@@ -26,9 +26,9 @@ export function writeHere(location: Location, reader: Reader, meter?: Meter): Wr
   const watch = new DataVersion(reader)
   const began = (connection: Connection) => watch.began(connection)
   const open = () => openWriter(location)
-  const gate = new Gate({ open, began, meter: meter && createGateMeter(meter, true) })
-  const writer = createGateWriter(gate)
-  const transactions = new Transactions({ gate, open, began })
+  const writeQueue = new WriteQueue({ open, began, meter: meter && createWriteQueueMeter(meter, true) })
+  const writer = createQueueWriter(writeQueue)
+  const transactions = new Transactions({ writeQueue, open, began })
   return {
     writer,
     watch,
@@ -45,13 +45,13 @@ export function writeHere(location: Location, reader: Reader, meter?: Meter): Wr
   }
 }
 
-/** In a thread of its own: no commit stops the caller, and no transaction can be shared with it. */
+/** Writes in a separate thread: no commit blocks the caller, and no transaction can be shared with it. */
 export function writeInThread(location: Location, meter?: Meter): Writing {
-  const thread = new WriterThread(location, { meter: meter && createGateMeter(meter, false) })
+  const thread = new WriterThread(location, { meter: meter && createWriteQueueMeter(meter, false) })
   const refuse = () => {
     throw new SignalboxError(
       'transaction_unsupported',
-      'This SQLite store writes in a thread of its own, where no transaction can be shared with it. Open it without `thread: true` for that.',
+      'This SQLite store writes in a separate thread, so it cannot take part in a transaction. Open it without `thread: true`.',
     )
   }
   return {

@@ -8,7 +8,7 @@ export * from '../../postgres-box.ts'
 
 await pool.query('CREATE TABLE payment (order_id int)')
 export const db: NodePgDatabase = drizzle(pool)
-// biome-ignore lint/suspicious/noExplicitAny: Drizzle's type of it has a page of its own, and says no more here
+// biome-ignore lint/suspicious/noExplicitAny: Drizzle's type of it is long, and adds nothing here
 export const payment: any = pgTable('payment', { orderId: integer('order_id') })
 
 check('The same program, twice #2', async ({ values: { worker } }) => {

@@ -269,7 +269,7 @@ test('two Host headers are refused, also for a WebSocket', async () => {
       const [answer] = await connection.comes(1)
       assert.deepEqual(
         [answer!.status, JSON.parse(answer!.body).detail],
-        [400, 'The request has more than one Host header.'],
+        [400, 'The request has more than one Host header. Send one.'],
       )
     }
   assert.deepEqual(await kindsOf(stage), [])

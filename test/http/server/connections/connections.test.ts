@@ -38,7 +38,7 @@ test('a client that hopes for HTTP/2 is served in HTTP/1.1', async () => {
   assert.match(await send(stage, '/livez', hopeful), /^HTTP\/1\.1 200 [\s\S]*"status":"ok"/)
 })
 
-test('a WebSocket that nobody waits for is told so in a problem document', async () => {
+test('a WebSocket on another path gets a problem document', async () => {
   await using stage = await serving()
   const upgrade =
     'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n'

@@ -11,7 +11,7 @@ import { listening, type Stage } from '../stage.ts'
 
 const secret = 'a-secret-of-thirty-two-characters!'
 
-test('in an app, what is not below the base path goes to whoever comes next', async () => {
+test('in an app, what is not below the base path goes to the next middleware', async () => {
   await using stage = await listening({ basePath: '/box', trust: true }, (request, response, { listener }) =>
     listener(request, response, () => response.end('the app')),
   )
@@ -61,7 +61,7 @@ test('a body that was read and not kept is the app’s mistake, said where opera
   )
   const { status, body } = await stage.ask('POST', '/v1/jobs', { body: { kind: 'mail' } })
   assert.deepEqual([status, body.code], [500, 'internal'])
-  assert.match(String(errors[0]), /Mount Signalbox before what reads bodies/)
+  assert.match(String(errors[0]), /Mount Signalbox before body parsers/)
 })
 
 test('a client that is still sending when its last request is refused reads why', async () => {
@@ -154,7 +154,7 @@ test('what the app put around the response may throw: the app is told, and no st
   await assert.rejects(fetch(`${stage.url}/livez`, { method: 'HEAD' }), 'without a next it is cut')
 })
 
-test('a stream whose answer was given by somebody else is dropped, and what they said is left alone', async () => {
+test('a stream whose response another middleware sent is dropped, and that response is left alone', async () => {
   await using stage = await listening({ trust: true }, (request, response, { listener }) => {
     listener(request, response)
     if (request.url === '/metrics') return

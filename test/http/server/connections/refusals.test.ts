@@ -44,7 +44,7 @@ async function countsOf({ ask }: Pick<Stage, 'ask'>): Promise<Record<string, num
   return countsIn((await ask('GET', '/metrics')).body)
 }
 
-/** Waits until the server has counted so many of a reason. */
+/** Waits until the server has counted this many refusals of a reason. */
 async function counted(stage: Stage, reason: RefusalReason, count = 1): Promise<void> {
   const wait = async () => {
     while (((await countsOf(stage))[reason] ?? 0) < count) await sleep(10)
@@ -170,7 +170,7 @@ test('the server counts and logs an answer that it cuts because the client does 
 test('the server counts and logs a stream that it cuts because the client does not read it', async () => {
   const { log, logged } = watchedLog()
   await using stage = await listening({ trust: true, log })
-  // The numbers of so many queues are more than may wait for one reader.
+  // The numbers of this many queues exceed the buffer of one reader.
   const queues = Array.from({ length: 3_000 }, (_, number) => `${'q'.repeat(90)}${number}`)
   await stage.box.jobs.addMany(queues.map((queue) => ({ kind: 'mail', queue })))
   const unread = await stage.handler(new Request(`${stage.url}/v1/events`))

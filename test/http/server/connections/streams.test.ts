@@ -127,7 +127,7 @@ interface FeedStage extends AsyncDisposable {
   readonly streams: Streams
   readonly readers: Set<FeedReader>
   tell(event: FeedEvent): void
-  /** Waits until so many streams have ended. */
+  /** Waits until this many streams have ended. */
   ended(count: number): Promise<void>
 }
 
@@ -269,7 +269,7 @@ test('a client that goes, however it goes, leaves nothing behind', async () => {
   }
 })
 
-test('a client that goes while events are being written harms nobody', async () => {
+test('a client that goes while events are written does not affect others', async () => {
   await using stage = await feeding()
   await using good = await readEvents(stage.url)
   await good.next()

@@ -6,7 +6,14 @@ import { connect } from 'node:net'
 import { connect as connectTls, getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls'
 import { open } from 'signalbox'
 import { connectNode, createClient, type FetchFunction, type WebSocketMaker } from 'signalbox/client'
-import { createLog, createServer, type Log, type Server, type TlsOptions } from 'signalbox/server'
+import {
+  createLog,
+  createServer,
+  type Log,
+  type Server,
+  type ServerOptions,
+  type TlsOptions,
+} from 'signalbox/server'
 import { afterAll, beforeAll, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Authority, createAuthority, type KeyPair } from '../../../support/certificates.ts'
@@ -32,9 +39,9 @@ interface Stage extends AsyncDisposable {
   readonly url: string
 }
 
-async function serving(tls: TlsOptions, log?: Log): Promise<Stage> {
+async function serving(tls: TlsOptions, log?: Log, options: Partial<ServerOptions> = {}): Promise<Stage> {
   const box = await open('memory:')
-  const server = createServer({ box, port: 0, tls, ...(log === undefined ? {} : { log }) })
+  const server = createServer({ box, port: 0, tls, ...options, ...(log === undefined ? {} : { log }) })
   const { url } = await server.listen()
   return {
     server,
@@ -69,7 +76,7 @@ async function metricsOf(url: string, agent: Agent): Promise<string> {
   return text
 }
 
-/** An agent that keeps its connections, with or without a certificate of its own. */
+/** An agent that keeps its connections, with or without a client certificate. */
 function createAgent(pair?: KeyPair): Agent & Disposable {
   const agent = new Agent({ ca: authority.cert, keepAlive: true, ...pair })
   return Object.assign(agent, { [Symbol.dispose]: () => agent.destroy() })
@@ -305,4 +312,19 @@ test('a handshake that was begun and not ended holds up nothing', async () => {
   const closed = once(silent, 'close')
   await within(5_000, 'the close', Promise.resolve(stage[Symbol.asyncDispose]()))
   await within(5_000, 'the silent connection', closed)
+})
+
+test('a connection above the cap is closed without plain HTTP, and counted', async () => {
+  await using stage = await serving(first, undefined, { maxConnectionsPerAddress: 1 })
+  using agent = createAgent()
+  assert.equal((await ask(stage.url, agent)).status, 200)
+  const refused = connect(Number(new URL(stage.url).port), '127.0.0.1').on('error', () => {})
+  const chunks: Buffer[] = []
+  refused.on('data', (chunk) => chunks.push(chunk))
+  await within(10_000, 'the end of the refused connection', once(refused, 'close'))
+  assert.equal(Buffer.concat(chunks).toString('latin1'), '')
+  assert.match(
+    await metricsOf(stage.url, agent),
+    /signalbox_http_refused_total\{reason="connection_limit"\} 1\n/,
+  )
 })

@@ -85,7 +85,7 @@ test('10,000 wrong tokens from one address keep out no valid one, and cost the s
   assert.ok(it.calls.length < 5_000, `${it.calls.length} calls of the store`)
 })
 
-test('one wrong token that comes again and again is looked up once in five seconds', async () => {
+test('a repeated wrong token is looked up once in five seconds', async () => {
   await using it = await stage()
   const wrong = createSecret(createId())
   for (let i = 0; i < 200; i++) assert.equal(await it.ask(wrong), 401)

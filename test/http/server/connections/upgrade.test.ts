@@ -213,7 +213,7 @@ test('a caller with a token of the right scope gets a WebSocket, and its gateway
   assert.equal(stage.accepted[0]!.socket.send('too late'), false)
 })
 
-test('whoever may not come in is told why in a problem document, and no gateway hears of it', async () => {
+test('a refused upgrade gets a problem document, and no gateway sees it', async () => {
   await using stage = await upgrading()
   const host = `Host: 127.0.0.1:${stage.port}`
   const token = 'Authorization: Bearer worker'
@@ -227,7 +227,7 @@ test('whoever may not come in is told why in a problem document, and no gateway 
     string?,
   ][] = [
     ['no token', 401, 'unauthorized', [...upgradeLines, host]],
-    ['a wrong token', 401, 'unauthorized', [...upgradeLines, host, 'Authorization: Bearer nobody']],
+    ['a wrong token', 401, 'unauthorized', [...upgradeLines, host, 'Authorization: Bearer unknown']],
     [
       'a token in the query',
       401,
@@ -355,7 +355,7 @@ test('a caller whose token cannot be looked up in time is told so', async () => 
   assert.match((await asked).bytes().toString(), /^HTTP\/1\.1 504 [\s\S]*"code":"timeout"/)
 })
 
-test('a caller that goes before it is known who it is harms nobody', async () => {
+test('a caller that goes during its authentication does not affect others', async () => {
   const known = Promise.withResolvers<Principal>()
   const authenticating = Promise.withResolvers<void>()
   await using stage = await upgrading({
@@ -546,7 +546,7 @@ test('a gateway that throws loses that socket alone', async () => {
   good.terminate()
 })
 
-test('closing says goodbye with 1001, cuts whoever does not answer, and refuses those who come', async () => {
+test('closing sends 1001, cuts sockets that do not answer, and refuses new ones', async () => {
   await using stage = await upgrading()
   const ws = await stage.open()
   const stubborn = await askRaw(stage)

@@ -69,7 +69,7 @@ test('one key sent at once to two servers on one file is done once, and all are 
     const key = randomUUID()
     const outcomes = await Promise.all([one, two, one, two].map((server) => add(server, key, 'mail')))
     const done = outcomes.filter(({ status }) => status === 201)
-    // Whoever comes while the first is under way may be told so, and nothing else.
+    // A request that comes during the first may get a conflict, and no other error.
     for (const { status } of outcomes) assert.ok(status === 201 || status === 409, String(status))
     assert.equal(new Set(done.map(({ id }) => id)).size, 1)
     assert.equal(await readyCount(one), round)

@@ -1,8 +1,8 @@
 import type { Route } from '../../../../src/http/contract/index.ts'
 
 /**
- * Requests that nobody would send on purpose. Each is made from a route of the table and a stream of numbers, so that a
- * seed gives the same requests everywhere. `whole`: the bytes are one well-framed request, which must be answered.
+ * Malformed requests. Each is made from a route of the table and a stream of numbers, so that a seed gives the same
+ * requests everywhere. `whole`: the bytes are one well-framed request, which must be answered.
  */
 export interface FuzzedRequest {
   readonly bytes: Buffer

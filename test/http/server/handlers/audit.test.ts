@@ -82,8 +82,8 @@ test('each act of an operator is recorded with its actor, target and outcome', a
       () => ({ action: 'jobs.prune', target: { olderThanMs: '7d', pruned: 0 } }),
     ],
     [
-      () => ask('POST', '/v1/jobs/remove', { ids: ['nobody'] }),
-      () => ({ action: 'jobs.remove', target: { count: 1, jobId: 'nobody', removed: 0 } }),
+      () => ask('POST', '/v1/jobs/remove', { ids: ['unknown'] }),
+      () => ({ action: 'jobs.remove', target: { count: 1, jobId: 'unknown', removed: 0 } }),
     ],
     [
       () => ask('POST', '/v1/once/forget', { key: 'invoice-1' }),
@@ -166,9 +166,9 @@ test('an act that is refused is recorded with its code', async () => {
     assert.equal((await act).status, status)
     return told((await audit('?limit=1')).items[0]!)
   }
-  assert.deepEqual(await refused(ask('POST', '/v1/locks/evict', { ...key, node: 'nobody' }), 404), {
+  assert.deepEqual(await refused(ask('POST', '/v1/locks/evict', { ...key, node: 'unknown' }), 404), {
     action: 'lock.evict',
-    target: { ...key, node: 'nobody' },
+    target: { ...key, node: 'unknown' },
     outcome: 'refused',
     code: 'not_found',
   })
@@ -257,7 +257,7 @@ test('the audit is read page by page, by action and by actor, also with the clie
   assert.equal((await ada.ask('GET', '/v1/audit?limit=501')).status, 400)
 })
 
-test('whoever needs no token is recorded as local, and a bootstrap secret as bootstrap', async () => {
+test('a caller that needs no token is recorded as local, and a bootstrap secret as bootstrap', async () => {
   await using stage = await serving()
   await stage.ask('POST', '/v1/queues/mail/pause')
   assert.deepEqual((await stage.ask('GET', '/v1/audit')).body.items[0].actor, { id: 'local', name: null })
@@ -331,7 +331,7 @@ for (const [how, broken] of [
     try {
       using client = createClient(url)
       await client.jobs.pause('mail')
-      await assert.rejects(client.locks.evict({ ...key, node: 'nobody' }), { code: 'not_found' })
+      await assert.rejects(client.locks.evict({ ...key, node: 'unknown' }), { code: 'not_found' })
       const scrape = await (await fetch(`${url}/metrics`)).text()
       assert.match(scrape, /^signalbox_audit_failed_total 2$/m)
       await log.flush()

@@ -173,7 +173,7 @@ test('bodies made to be expensive are refused before they are parsed', async () 
   ] as const) {
     const beganAt = performance.now()
     await refuses(stage, '/v1/jobs', { body }, expected)
-    // What it costs is told by the scan's own test; here, that none is out of all proportion on a busy machine.
+    // The scan's own test measures the cost; this only checks that none is out of all proportion on a busy machine.
     assert.ok(performance.now() - beganAt < 2_000)
   }
   await isUnharmed(stage)
@@ -268,7 +268,7 @@ test('a path that is not there is not found, whatever it looks like', async () =
 
 test('HEAD answers like GET, without the body', async () => {
   await using stage = await serving()
-  for (const path of ['/livez', '/v1/jobs', '/openapi.json', '/v1/jobs/nobody']) {
+  for (const path of ['/livez', '/v1/jobs', '/openapi.json', '/v1/jobs/unknown']) {
     const [head, get] = [await stage.ask('HEAD', path), await stage.ask('GET', path)]
     assert.deepEqual([head.status, head.body], [get.status, ''], path)
     assert.equal(head.headers.get('content-type'), get.headers.get('content-type'))

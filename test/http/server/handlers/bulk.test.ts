@@ -39,9 +39,9 @@ test('what is refused over HTTP points at its place, for programs too', async ()
     )
   const found = await refused(jobs.list({ search: 'state:ready attempt>=x' }))
   assert.deepEqual(found, { option: 'list.search', column: 22, expected: 'a whole number' })
-  const waits = { kind: 'b', after: 'nobody' }
+  const waits = { kind: 'b', after: 'unknown' }
   const needs = await refused(jobs.addMany([{ kind: 'a' }, waits]))
-  assert.deepEqual(needs, { option: 'addMany[1].after', jobId: 'nobody' })
+  assert.deepEqual(needs, { option: 'addMany[1].after', jobId: 'unknown' })
   const schedule = { cron: '61 * * * *', job: { kind: 'a' } }
   const line = await refused(jobs.schedules.set('x', schedule))
   assert.deepEqual(line, { option: 'schedule.cron', field: 'minute' })
@@ -57,7 +57,7 @@ test('what is refused over HTTP points at its place, for programs too', async ()
   const endless = await stage.ask('POST', '/v1/jobs', { body: { kind: 'a', ['x'.repeat(100_000)]: 1 } })
   assert.ok(JSON.stringify(endless.body).length < 2_000)
   // Other refusals say what they say, and no more.
-  assert.equal((await stage.ask('GET', '/v1/jobs/nobody')).body.details, undefined)
+  assert.equal((await stage.ask('GET', '/v1/jobs/unknown')).body.details, undefined)
 })
 
 test('a bulk operation is begun, watched and audited over HTTP', async () => {
@@ -113,7 +113,7 @@ test('a box on a server has the same verbs', async () => {
   await assert.rejects(box.jobs.list({ search: 'kind:' }), { code: 'invalid_argument' })
 })
 
-test('an operation in a namespace that nobody comes to is worked on all the same', async () => {
+test('an operation is worked on in a namespace without requests', async () => {
   let url = ''
   await using stage = await serving({}, (folder) => {
     url = `sqlite:${join(folder, 'jobs.db')}`
@@ -121,7 +121,7 @@ test('an operation in a namespace that nobody comes to is worked on all the same
   })
   const begin = await open(url as 'sqlite:x', { namespace: 'quiet' })
   await begin.jobs.addMany(Array.from({ length: 5 }, () => ({ kind: 'mail' })))
-  // As its server leaves it that dies: begun, and in nobody's hands.
+  // The state that a dying server leaves: begun, and without a worker.
   const { backend } = begin
   const [added] = await backend.jobs.add([
     anOperation({ action: 'delete', search: 'kind:mail', limit: null }),

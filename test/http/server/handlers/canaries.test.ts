@@ -4,8 +4,8 @@ import { createLog, createServer } from 'signalbox/server'
 import { test } from 'vitest'
 
 /**
- * Secrets are planted wherever somebody may put one, and then looked for wherever somebody else may read: the log, the
- * metrics, the health checks and the answers that tell of errors.
+ * Secrets are planted in every input, and then searched for in every output: the log, the metrics, the health checks and
+ * the error responses.
  */
 const canary = 'Canary7Canary7Canary7Canary7Canary7Canary7x'
 const token = `sbx_01k9z3v8qe0m4t9wq3rb5c7xkd_${canary}`

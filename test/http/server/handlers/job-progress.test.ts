@@ -12,7 +12,7 @@ async function until(what: string, isSo: () => Promise<boolean>): Promise<void> 
   await within(10_000, what, look())
 }
 
-test('whoever holds a job says how far it is, and puts it off, by plain requests', async () => {
+test('a worker reports the progress of its job, and puts it off, by plain requests', async () => {
   await using stage = await serving()
   const { body: added } = await stage.ask('POST', '/v1/jobs', { body: { kind: 'work' } })
   const { body: claimed } = await stage.ask('POST', '/v1/jobs/claim', { body: {} })
@@ -88,7 +88,7 @@ test('a worker elsewhere says how far it is, snoozes and takes batches as one be
   assert.equal((await remote.jobs.find(job!.id))?.progress?.percent, 5)
 })
 
-test('a wish to cancel says whether it was obeyed: cancelled, or completed all the same', async () => {
+test('a job shows whether its cancellation request was obeyed: cancelled, or completed anyway', async () => {
   await using stage = await serving()
   await using remote = await open(stage.url as `http://${string}`)
   const worker = remote.jobs.worker({
@@ -96,7 +96,7 @@ test('a wish to cancel says whether it was obeyed: cancelled, or completed all t
       obeys: (_, { signal }) =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
       ignores: (_, { signal }) =>
-        new Promise((resolve) => signal.addEventListener('abort', () => resolve('done all the same'))),
+        new Promise((resolve) => signal.addEventListener('abort', () => resolve('done anyway'))),
     },
   })
   const obeyed = await remote.jobs.add('obeys')
@@ -113,7 +113,7 @@ test('a wish to cancel says whether it was obeyed: cancelled, or completed all t
     ends.map(({ body }) => [body.state, body.cancelIgnored, body.result]),
     [
       ['cancelled', false, null],
-      ['completed', true, 'done all the same'],
+      ['completed', true, 'done anyway'],
     ],
   )
   const again = await stage.ask('POST', `/v1/jobs/${obeyed.id}/cancel`)

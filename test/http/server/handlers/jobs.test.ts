@@ -10,7 +10,7 @@ async function claimOne({ ask }: Stage): Promise<{ id: string; token: string; at
   return body.items[0]
 }
 
-/** Until so many claims stand in line, as the server itself counts them. */
+/** Until this many claims wait, as the server itself counts them. */
 async function claimsWaiting({ ask }: Stage, count: number): Promise<void> {
   const look = async () => {
     for (;;) {
@@ -105,13 +105,13 @@ test('a running job is asked to stop and learns it from held and renew; nacked, 
       body: {
         items: [
           { id, token },
-          { id: 'nobody', token },
+          { id: 'unknown', token },
         ],
       },
     })
   assert.deepEqual((await held()).body.items, [
     { id, outcome: 'held', cancelRequested: false },
-    { id: 'nobody', outcome: 'lost', cancelRequested: false },
+    { id: 'unknown', outcome: 'lost', cancelRequested: false },
   ])
   const cancelled = await stage.ask('POST', `/v1/jobs/${id}/cancel`, { body: {} })
   assert.deepEqual(cancelled.body, { state: 'running', cancelRequested: true })
@@ -134,7 +134,7 @@ test('operators retry, pause, resume, wake and prune', async () => {
   assert.deepEqual((await ask('POST', '/v1/jobs/retry-dead', { body: { kind: 'a' } })).body, { retried: 1 })
   const [dead] = (await ask('GET', '/v1/jobs?state=dead')).body.items
   assert.deepEqual((await ask('POST', `/v1/jobs/${dead.id}/retry`)).body, { id: dead.id, state: 'ready' })
-  assert.equal((await ask('POST', '/v1/jobs/nobody/retry')).status, 404)
+  assert.equal((await ask('POST', '/v1/jobs/unknown/retry')).status, 404)
 
   assert.deepEqual((await ask('POST', '/v1/queues/default/pause')).body, { queue: 'default', paused: true })
   assert.deepEqual((await ask('POST', '/v1/jobs/claim')).body, { items: [], cursor: null })
@@ -174,7 +174,7 @@ test('operators remove jobs that do not run, and are told which are gone', async
   const ids = body.items.map(({ id }: { id: string }) => id)
   const running = await claimOne(stage)
   const waiting = ids.filter((id: string) => id !== running.id)
-  const removed = await ask('POST', '/v1/jobs/remove', { body: { ids: [...ids, 'nobody'] } })
+  const removed = await ask('POST', '/v1/jobs/remove', { body: { ids: [...ids, 'unknown'] } })
   assert.deepEqual([removed.status, removed.body], [200, { removed: waiting }])
   assert.equal((await ask('GET', `/v1/jobs/${waiting[0]}`)).status, 404)
   assert.equal((await ask('GET', `/v1/jobs/${running.id}`)).body.state, 'running')

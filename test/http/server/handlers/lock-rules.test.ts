@@ -4,7 +4,7 @@ import type { LocksOptions } from 'signalbox/locks'
 import { createServer } from 'signalbox/server'
 import { test } from 'vitest'
 
-/** How locks were told to behave counts for whoever asks the server, unless they say otherwise. */
+/** The server's lock options hold for all its clients, unless a request overrides them. */
 
 async function serving(locks: LocksOptions): Promise<{ readonly url: string } & AsyncDisposable> {
   const box = await open('memory:', { locks })
@@ -46,7 +46,7 @@ test('with multi-node mode off a busy lock refuses, in every namespace and by ev
   await assert.rejects(remote.locks.hold('pull', 'app:1.2', { node: 'd' }), isRefused)
   const flight = { node: 'e', check: () => undefined, run: () => 'done' }
   await assert.rejects(remote.locks.singleFlight('pull', 'app:1.2', flight), isRefused)
-  assert.equal((await remote.locks.inspect(pull)).waiterCount, 0, 'nobody was put in the wait queue')
+  assert.equal((await remote.locks.inspect(pull)).waiterCount, 0, 'the wait queue is empty')
 
   const waiting = await acquire(server.url, { ...pull, node: 'f', wait: true })
   assert.deepEqual([waiting.status, waiting.body.status], [202, 'queued'], 'who says so waits')

@@ -270,7 +270,7 @@ test('a stream opened after the end still shows how it ended, and one of a stran
   await using late = await readEvents(`${stage.url}/v1/locks/events?${query}&node=b`)
   const event = await late.next()
   assert.deepEqual([event.type, dataOf(event)], ['completed', { result: 5 }])
-  await using stranger = await readEvents(`${stage.url}/v1/locks/events?${query}&node=nobody`)
+  await using stranger = await readEvents(`${stage.url}/v1/locks/events?${query}&node=unknown`)
   assert.equal((await stranger.next()).type, 'lost')
 })
 
@@ -311,7 +311,7 @@ test('reading is enough to look, work is needed to take part, and admin to evict
   assert.equal(await status('GET', `/v1/locks/state?${query}`, read), 200)
   assert.equal(await status('GET', `/v1/locks/events?${query}&node=a`, read), 403)
   assert.equal(await status('POST', '/v1/locks/evict', work, body), 403)
-  assert.equal(await status('POST', '/v1/locks/evict', admin, { ...body, node: 'nobody' }), 404)
+  assert.equal(await status('POST', '/v1/locks/evict', admin, { ...body, node: 'unknown' }), 404)
   assert.equal(await status('POST', '/v1/locks/evict', admin, body), 200)
   await using watch = await readEvents(`${stage.url}/v1/locks/events?${query}`, read)
   assert.equal((await watch.next()).type, 'reset')

@@ -99,13 +99,13 @@ test('a robot that answers 500, nonsense or nothing, or has another secret: a re
   }
 }, 60_000)
 
-test('what was left to send is sent by a server that starts anew, also in a namespace nobody asked about since', async () => {
+test('a restarted server sends pending notifications, also in a namespace without requests', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-senders-'))
   try {
     await using receiver = await startReceiver()
     const url = `sqlite:${join(folder, 'signalbox.db')}`
     {
-      // Reported into the store itself, where nobody sends.
+      // Reported into the store itself, which has no sender.
       await using box = await open(url, { namespace: 'shop 2', allowPrivate })
       const channel = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
       await box.monitor.subscribe({ name: 'people', channel, notifyNew: true })

@@ -245,7 +245,7 @@ test('what a request must not be is refused, with what is wrong', async () => {
     ['POST', 'subscriptions', { ...sub, match: { venue: 'a' } }, /venue/],
     ['POST', 'subscriptions', { ...sub, windowMs: '400y' }, /windowMs/],
     ['POST', 'subscriptions', { ...sub, maxRetries: 101 }, /maxRetries/],
-    ['POST', 'subscriptions', { ...sub, template: '{nobody}' }, /template/],
+    ['POST', 'subscriptions', { ...sub, template: '{unknown}' }, /template/],
     ['POST', 'subscriptions', { ...sub, channel: { ...channel, type: 'pigeon' } }, /type/],
     ['POST', 'subscriptions', { ...sub, channel: { ...channel, secret: 'two words' } }, /secret/],
     ['POST', 'subscriptions', { ...sub, channel: { ...channel, retries: 1 } }, /retries/],

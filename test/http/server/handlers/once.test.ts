@@ -108,7 +108,7 @@ test('a key that stands for something else is 422, and says which', async () => 
   assert.match(reply.body.detail, /"k"/)
 })
 
-test('a token that is not the claim’s is 409 and changes nothing, whatever is said with it', async () => {
+test('a token of another claim is 409 and changes nothing, with any body', async () => {
   await using stage = await serving()
   const { body } = await post(stage, 'claim', { key: 'k' })
   for (const token of ['nonsense', `${body.token}0`, '1.0000000000000000']) {

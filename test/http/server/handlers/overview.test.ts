@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test, vi } from 'vitest'
+import { createSeriesRecorder } from '../../../../src/fleet/index.ts'
 import { createClient } from '../../../../src/http/client/index.ts'
 import { MemoryJobs } from '../../../../src/storage/memory/jobs.ts'
 import { serving } from '../stage.ts'
 
 const secret = 'a-bootstrap-secret-of-more-than-32-characters'
 
-test('whoever asks who they are learns their scope, their namespace and what they speak to', async () => {
+test('a caller can ask for its scope, its namespace and the server it speaks to', async () => {
   await using stage = await serving({ bootstrap: [secret] })
   using admin = createClient(stage.url, { token: secret })
   const token = await admin.tokens.create({ name: 'eyes', scope: 'read', namespace: 'eu' })
@@ -64,23 +65,65 @@ test('the overview tells of tasks that wait while no node is there', async () =>
   assert.deepEqual(kinds, ['no_nodes'])
 })
 
-test('the history has what passed through this server, in the namespace that asks', async () => {
+test('the history and the series have what all processes did, in the namespace that asks', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   using other = createClient(stage.url, { namespace: 'eu' })
   await client.jobs.addMany([{ kind: 'a' }, { kind: 'b' }, { kind: 'c' }])
   const [job] = await client.jobs.claim()
   await client.jobs.ack(job!)
-  const { history } = await client.overview.get()
-  const sum = (what: 'added' | 'completed') =>
-    history.samples.reduce((total, sample) => total + sample[what], 0)
-  assert.deepEqual([sum('added'), sum('completed')], [3, 1])
+  // Another process, which this server knows by the store alone.
+  const { series: store } = stage.box.backend
+  const recorder = createSeriesRecorder({ store })
+  recorder.ended({ queue: 'mail', kind: 'a' }, 'completed', 40)
+  await recorder.flush()
+  const { history } = await until(
+    () => client.overview.get(),
+    ({ history }) => history.samples.reduce((sum, { added, completed }) => sum + added + completed, 0) === 5,
+  )
   assert.ok(history.samples.some(({ waitP50Ms, runP50Ms }) => waitP50Ms !== null && runP50Ms !== null))
-  const elsewhere = (await other.overview.get()).history.samples
-  assert.ok(elsewhere.every(({ added, completed }) => added + completed === 0))
+  const series = await client.metrics.series()
+  const { total, points } = series.items[0]!
+  assert.deepEqual([total.added, total.started, total.completed, total.failed], [3, 1, 2, 0])
+  assert.equal(total.run!.count, 2)
+  assert.deepEqual(Object.keys(total.waitMsBy), ['queue'])
+  assert.ok(points.every(({ at }) => at % series.stepMs === 0 && at >= series.from && at < series.to))
+  const kinds = await client.metrics.series({ by: 'kind', step: '10m' })
+  assert.deepEqual(kinds.items.map(({ kind, total }) => [kind, total.added]).toSorted(), [
+    ['a', 1],
+    ['b', 1],
+    ['c', 1],
+  ])
+  const mail = await client.metrics.series({ queue: 'mail', step: 60_000 })
+  assert.equal(mail.items[0]!.total.completed, 1)
+  const elsewhere = await other.metrics.series()
+  assert.deepEqual(elsewhere.items[0]!.points, [])
   const later = await client.overview.get({ since: Date.now() + 60_000 })
   assert.deepEqual(later.history.samples, [])
 })
+
+test('a series that cannot be drawn is refused', async () => {
+  await using stage = await serving()
+  using client = createClient(stage.url)
+  for (const query of [
+    { from: 5, to: 5 },
+    { step: 90_000 },
+    { step: '30s' as const },
+    { from: 0, step: '1m' as const },
+  ])
+    await assert.rejects(client.metrics.series(query), { code: 'invalid_argument' }, JSON.stringify(query))
+})
+
+/** The first answer that is so; processes write their counts every ten seconds. */
+async function until<Answer>(ask: () => Promise<Answer>, isSo: (answer: Answer) => boolean): Promise<Answer> {
+  const end = performance.now() + 60_000
+  for (;;) {
+    const answer = await ask()
+    if (isSo(answer)) return answer
+    assert.ok(performance.now() < end, JSON.stringify(answer))
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}
 
 test('who would not wait for a count learns that it is under way, and everybody else waits for it', async () => {
   const { promise: counted, resolve: count } = Promise.withResolvers<void>()
@@ -100,4 +143,21 @@ test('who would not wait for a count learns that it is under way, and everybody 
   const [overview, queues] = await patient
   assert.deepEqual([overview.counting, queues[0]?.ready], [undefined, 1])
   assert.ok(slow.mock.calls.length > 0)
+})
+
+test('jobs that were due before any worker lived waited for a worker, later ones in their queue', async () => {
+  await using stage = await serving()
+  const { box } = stage
+  await box.jobs.add('early', {}, { queue: 'mail' })
+  await using worker = box.jobs.worker({ queues: ['mail'], handlers: { early: () => 1, late: () => 1 } })
+  await worker.start()
+  await box.jobs.add('late', {}, { queue: 'mail' })
+  const { items } = await until(
+    () => box.metrics.series({ by: 'kind' }),
+    ({ items }) => items.reduce((sum, { total }) => sum + total.completed, 0) === 2,
+  )
+  assert.deepEqual(items.map(({ kind, total }) => [kind, Object.keys(total.waitMsBy)]).toSorted(), [
+    ['early', ['noWorker']],
+    ['late', ['queue']],
+  ])
 })

@@ -37,7 +37,7 @@ test('whose scope is too small learns which is needed before anything about the 
       method === 'POST' ? { ...awful, headers: { ...awful.headers, ...reader } } : { headers: reader }
     const { status, body } = await stage.ask(method, path.replace(/\{\w+\}/, 'x'), asked)
     assert.deepEqual([status, body.code], [403, 'forbidden'], path)
-    assert.match(body.detail, new RegExp(`^This needs the scope "${scope}", and the token has "read"`))
+    assert.match(body.detail, new RegExp(`^This route needs the scope "${scope}", and the token has "read"`))
   }
 })
 
@@ -54,7 +54,7 @@ test('a token above the cap of requests is told when to come again', async () =>
   await assert.rejects(first)
 })
 
-test('a store that fails is an answer of its own, told to the log and not to the client', async () => {
+test('a failing store has its own response, with details in the log and not for the client', async () => {
   await using backend = await openMemory({ namespace: 'default', migrate: true })
   const thrown = new Error('password=hunter2 at /var/lib')
   const within = (namespace: string) => {

@@ -112,7 +112,7 @@ test('a run asked for twice with one key adds one job', async () => {
   assert.equal((await box.jobs.list()).items.length, 1)
 })
 
-test('a server runs the schedules of namespaces that nobody has entered since it started', async () => {
+test('a server runs the schedules of namespaces without requests', async () => {
   await using folder = createFolder('schedules')
   const url = `sqlite:${folder.path}/store.db` as const
   {

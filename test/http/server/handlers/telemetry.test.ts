@@ -1,4 +1,4 @@
-/** Whose doing a job is, over HTTP: from the one who adds it to whoever works on it, in any language. */
+/** The trace of a job, over HTTP: from the program that adds it to the worker that runs it, in any language. */
 import assert from 'node:assert/strict'
 import { open } from 'signalbox'
 import type { TelemetryApi } from 'signalbox/jobs'
@@ -48,7 +48,7 @@ test('a traceparent that is added with a job comes with its claim, and another t
   assert.equal(added.status, 201)
   const { body } = await stage.ask('POST', '/v1/jobs/claim', { body: {} })
   assert.deepEqual([body.items[0].trace, body.items[0].tags], [trace, ['a']])
-  for (const wrong of ['', 'nobody', `${trace}-x`, 5]) {
+  for (const wrong of ['', 'unknown', `${trace}-x`, 5]) {
     const reply = await stage.ask('POST', '/v1/jobs', { body: { kind: 'work', trace: wrong } })
     assert.deepEqual([reply.status, reply.body.code], [400, 'invalid_argument'])
     await assert.rejects(stage.box.jobs.add('work', null, { trace: wrong as never }), {
@@ -76,7 +76,7 @@ test('a worker on a box elsewhere goes on from the span that added the job there
     told.slice(2).map(({ name, parentId, links }) => [name, parentId, links]),
     [
       ['process default', first?.spanId, [first?.spanId]],
-      // Whoever said whose doing it is, meant that.
+      // An explicit trace context is kept.
       ['process default', 'b'.repeat(16), ['b'.repeat(16)]],
     ],
   )

@@ -94,7 +94,7 @@ export class RawConnection implements Disposable {
     this.#socket.end()
   }
 
-  /** Waits until so many answers have come, or the server has closed. Throws when that takes too long. */
+  /** Waits until this many answers have come, or the server has closed. Throws when that takes too long. */
   async comes(count: number, timeoutMs = 10_000): Promise<readonly RawAnswer[]> {
     await this.#until(() => this.#answers.length >= count, `${count} answers`, timeoutMs)
     return this.#answers

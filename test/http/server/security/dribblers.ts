@@ -55,7 +55,7 @@ export async function dribble({ url, dribblers, forMs, everyMs }: DribbleOptions
   return { ...good, cut, left }
 }
 
-/** So many tell of a hundredth; they take longer where the machine stands still now and then. */
+/** Enough samples for the hundredth percentile; they take longer where the machine pauses now and then. */
 const enough = 300
 
 async function askFor(url: string, ms: number): Promise<Pick<Dribbled, 'goodMs' | 'badAnswers'>> {

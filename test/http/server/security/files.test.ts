@@ -11,7 +11,7 @@ async function add({ url }: Serving): Promise<{ status: number; text: string }> 
   return { status: reply.status, text: await reply.text() }
 }
 
-test('a server writes nothing but its database, which nobody else can read', async () => {
+test('a server writes only its database, which other users cannot read', async () => {
   using place = createWorkplace()
   const shared = join(place.folder, 'shared')
   mkdirSync(shared)

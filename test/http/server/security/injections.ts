@@ -104,7 +104,7 @@ export async function assertOnlyText(box: Pick<Box, 'backend'>): Promise<void> {
   const spared = (await ask('GET', `/v1/jobs/${bystander}`)).body
   assert.deepEqual([spared.state, spared.attempt, spared.priority], ['ready', 0, 0])
 
-  // The first token shuts the door, so whoever makes the next one needs it.
+  // After the first token the server requires one, also for making the next.
   let admin: Record<string, string> = {}
   for (const name of injections) {
     const { status, body } = await ask('POST', '/v1/tokens', { name, scope: 'admin', namespace: '*' }, admin)

@@ -109,7 +109,7 @@ for (const waitMs of [0, 30_000]) {
     )
     await within(5_000, 'the claim', stage.asked)
     socket.destroy()
-    // The server has heard of it when it answers somebody who came later.
+    // Later requests give the server time to notice the event before it answers.
     for (let i = 0; i < 5; i++) await fetch(`${stage.url}/livez`)
     stage.letGo()
     const isBack = async () => {

@@ -55,7 +55,7 @@ test('a worker cannot end, keep or fail what another one holds', async () => {
     (await stage.ask('POST', '/v1/jobs/claim', { body: {}, headers })).body.items[0]
   const [held, other] = [await claim(mine), await claim(theirs)]
   for (const verb of ['ack', 'nack', 'renew']) {
-    // With the token of its own job, with half of the right one, and with none of the kind.
+    // A token of another job, half of the right one, and malformed ones.
     for (const token of [other.token, held.token.slice(0, -1), `${held.token}0`, 'x']) {
       const { status, body } = await stage.ask('POST', `/v1/jobs/${held.id}/${verb}`, {
         body: { token },

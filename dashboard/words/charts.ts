@@ -1,0 +1,25 @@
+import { catalogue } from './catalogue.ts'
+
+export const chartsWords = catalogue({
+  overTime: { en: 'Over time, all processes', zh: '趋势（所有进程）' },
+  range: { en: 'Time range', zh: '时间范围' },
+  range_15m: { en: 'Last 15 minutes', zh: '最近 15 分钟' },
+  range_1h: { en: 'Last hour', zh: '最近 1 小时' },
+  range_6h: { en: 'Last 6 hours', zh: '最近 6 小时' },
+  range_24h: { en: 'Last 24 hours', zh: '最近 24 小时' },
+  range_48h: { en: 'Last 48 hours', zh: '最近 48 小时' },
+  range_7d: { en: 'Last 7 days', zh: '最近 7 天' },
+  range_30d: { en: 'Last 30 days', zh: '最近 30 天' },
+  range_90d: { en: 'Last 90 days', zh: '最近 90 天' },
+  throughput: { en: 'Jobs per second', zh: '每秒作业数' },
+  added: { en: 'added', zh: '新增' },
+  completed: { en: 'completed', zh: '完成' },
+  failed: { en: 'failed', zh: '失败' },
+  waiting: { en: 'Queue wait', zh: '领取前等待' },
+  running: { en: 'Run time', zh: '运行时长' },
+  median: { en: 'p50', zh: '中位数' },
+  slowest: { en: 'p99', zh: '最慢 1%' },
+  ready: { en: 'ready', zh: '就绪' },
+  runningNow: { en: 'running', zh: '运行中' },
+  backlog: { en: 'Backlog', zh: '积压' },
+})

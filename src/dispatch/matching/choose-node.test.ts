@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { Sessions } from './choose-node.ts'
+
+test('a session is known until its time is over, and each use prolongs it', () => {
+  const sessions = new Sessions(100, 10)
+  sessions.bind('s', 'n', 0)
+  sessions.bind('s', 'm', 60)
+  assert.equal(sessions.find('s', 159), 'm')
+  assert.equal(sessions.find('s', 160), undefined)
+})
+
+test('of too many sessions the longest unused go', () => {
+  const sessions = new Sessions(1_000, 3)
+  for (const session of ['a', 'b', 'c']) sessions.bind(session, 'n', 0)
+  sessions.bind('a', 'n', 1)
+  sessions.bind('d', 'n', 2)
+  assert.deepEqual(
+    ['a', 'b', 'c', 'd'].map((session) => sessions.find(session, 3)),
+    ['n', undefined, 'n', 'n'],
+  )
+  assert.equal(sessions.size, 3)
+})

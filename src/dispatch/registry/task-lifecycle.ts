@@ -1,0 +1,207 @@
+/**
+ * How tasks come in, are cancelled, run out of time and end. `settle` is the only way out of the registry that is
+ * reported as an end. It takes the task out first, so a task ends once. A lease outlives its task until the node has
+ * stopped, or for `cancelGraceMs`.
+ */
+
+import type { FleetNode } from '../matching/fleet.ts'
+import type { FaultCode, TaskEnd, TaskError } from '../node.ts'
+import type { CommandOf } from './command.ts'
+import { enterQueue, leaveQueue, place } from './placing.ts'
+import { createTimer } from './position-heap.ts'
+import type { RegistryState } from './registry-state.ts'
+import { type Lease, setTaskTimer, TaskEntry } from './task-entry.ts'
+
+/** The node that reported the end of a task; null: none did. */
+export interface Speaker {
+  readonly nodeId: string | null
+  readonly epoch: number
+}
+
+/** The attempt that stands for any, in frames about a task that a node only lists. */
+export const orphanAttempt = 0
+
+/** Moves of a node to another server that cost its task no attempt. The bound keeps a task from moving for ever. */
+const maxMoves = 20
+const noNode: Speaker = { nodeId: null, epoch: 0 }
+
+/** Takes a task out of the registry without reporting an end. */
+export function drop(state: RegistryState, task: TaskEntry): void {
+  leaveQueue(state, task)
+  withdraw(state, task)
+  state.timers.clear(task.timer)
+  if (state.tasks.get(task.spec.taskId) === task) state.tasks.delete(task.spec.taskId)
+  task.demand.taskCount -= 1
+}
+
+/** Ends a task. */
+export function settle(
+  state: RegistryState,
+  task: TaskEntry,
+  end: TaskEnd,
+  { output = null, error = null, by = noNode }: { output?: unknown; error?: TaskError | null; by?: Speaker },
+): void {
+  const { taskId, attempt } = task.spec
+  drop(state, task)
+  state.emit({ kind: 'settled', taskId, attempt, end, output, error, nodeId: by.nodeId, epoch: by.epoch })
+}
+
+/** An attempt is over without a result. The task is requeued if it is retryable and has an attempt left. */
+export function endAttempt(
+  state: RegistryState,
+  task: TaskEntry,
+  code: FaultCode,
+  error: TaskError,
+  { by = noNode, afterMs = 0 }: { by?: Speaker; afterMs?: number } = {},
+): void {
+  const { taskId, attempt, maxAttempts, retryable, moveCount = 0 } = task.spec
+  const isFree = code === 'moved' && moveCount < maxMoves
+  if (!retryable) {
+    settle(state, task, 'failed', { error, by })
+    return
+  }
+  if (attempt >= maxAttempts && !isFree) {
+    const message = `All ${maxAttempts} attempts of task "${taskId}" failed, the last one with ${error.code}: ${error.message}`
+    settle(state, task, 'failed', { error: { code: 'poison', message }, by })
+    return
+  }
+  const nodeId = by.nodeId ?? task.lease?.node.nodeId ?? null
+  task.shunned = nodeId
+  withdraw(state, task)
+  task.status = 'requeued'
+  task.since = state.now
+  task.answerBy = state.now + state.policy.keepMs
+  setTaskTimer(state, task)
+  const free = isFree ? { isFree } : {}
+  state.emit({ kind: 'requeue', taskId, attempt, nodeId, code, error, afterMs, ...free })
+}
+
+/** Takes a task off its node, if it has one, and asks the node to stop. */
+function withdraw(state: RegistryState, task: TaskEntry): void {
+  const { lease } = task
+  task.lease = null
+  if (lease === null) return
+  lease.task = null
+  linger(state, lease)
+}
+
+/** Keeps the slots of a lease without a task until the node has stopped, or for `cancelGraceMs`. */
+export function linger(state: RegistryState, lease: Lease): void {
+  const { node, taskId, attempt } = lease
+  if (node.leases.get(lease.key) !== lease) return
+  lease.grace = createTimer('grace', lease)
+  state.timers.set(lease.grace, state.now + state.policy.cancelGraceMs)
+  // The lookup answers the node about an orphan task: its attempt is unknown here.
+  if (attempt === orphanAttempt) return
+  state.emit({ kind: 'cancelFrame', nodeId: node.nodeId, epoch: node.epoch, taskId, attempt })
+}
+
+/** Frees a lease's slots. A second call changes nothing. */
+export function releaseLease(state: RegistryState, lease: Lease): void {
+  const { node } = lease
+  if (lease.grace !== null) state.timers.clear(lease.grace)
+  if (!node.giveBack(lease)) return
+  state.refresh(node)
+  state.freedNodes.add(node)
+  reportDrained(state, node)
+}
+
+/** The node did not answer a cancel in time: frees its slots. */
+export function forceRelease(state: RegistryState, lease: Lease): void {
+  const { node, taskId, attempt } = lease
+  state.report({ name: 'slot.forced', nodeId: node.nodeId, taskId, attempt })
+  // The node may go on listing the task. That alone does not take the slots again.
+  node.foreignTasks.end(taskId, node.totalSlots)
+  releaseLease(state, lease)
+}
+
+/** The node, or this instance of it, is lost: its leases are void now, and slices end their attempts. */
+export function voidLeases(state: RegistryState, node: FleetNode, code: FaultCode, message: string): void {
+  for (const lease of node.leases.values()) state.lost.push({ lease, code, message })
+  node.leases = new Map()
+  node.recount()
+}
+
+/** Reports when a draining node runs nothing any more. */
+export function reportDrained(state: RegistryState, node: FleetNode): void {
+  const { nodeId, epoch } = node
+  const isIdle = node.leases.size === 0 && node.foreignTasks.unsure.size === 0
+  if (node.draining && isIdle) state.emit({ kind: 'drained', nodeId, epoch })
+}
+
+/** A task comes, or its next attempt does. */
+export function submit(state: RegistryState, { task: spec }: CommandOf<'submit'>): void {
+  const { taskId, attempt, deadlineAt } = spec
+  const known = state.tasks.get(taskId)
+  if (known !== undefined && attempt <= known.spec.attempt) return
+  const task = new TaskEntry(spec, state.demands.of(spec), state.now)
+  task.demand.taskCount += 1
+  if (known !== undefined) {
+    // A higher attempt is proof that the older one's claim is over, whatever this server thought of it.
+    task.shunned = known.shunned
+    task.cancelReason = known.cancelReason
+    drop(state, known)
+  }
+  state.tasks.set(taskId, task)
+  if (task.cancelReason !== undefined) {
+    settleCancelled(state, task, task.cancelReason)
+  } else if (deadlineAt !== null && deadlineAt <= state.now) {
+    settleLate(state, task)
+  } else if (!place(state, task)) {
+    enterQueue(state, task)
+  }
+}
+
+/** Ends a task on request. Its slots are free when its node has stopped. */
+export function cancel(state: RegistryState, { taskId, reason }: CommandOf<'cancel'>): void {
+  const task = state.tasks.get(taskId)
+  if (task === undefined) return
+  // Its job is handed back, so this server may not write its end: it ends when it comes again.
+  if (task.status === 'requeued') task.cancelReason = reason
+  else settleCancelled(state, task, reason)
+}
+
+function settleCancelled(state: RegistryState, task: TaskEntry, reason: string | null): void {
+  const message = reason ?? 'The task was cancelled.'
+  settle(state, task, 'cancelled', { error: { code: 'cancelled', message } })
+}
+
+function settleLate(state: RegistryState, task: TaskEntry): void {
+  const { taskId, submittedAt, deadlineAt } = task.spec
+  const message = `Task "${taskId}" had not ended ${deadlineAt! - submittedAt} ms after it was submitted.`
+  settle(state, task, 'failed', { error: { code: 'deadline_exceeded', message } })
+}
+
+/** The task is no longer this server's. */
+export function forget(
+  state: RegistryState,
+  { taskId, attempt = Number.POSITIVE_INFINITY }: CommandOf<'forget'>,
+): void {
+  const task = state.tasks.get(taskId)
+  if (task !== undefined && task.spec.attempt <= attempt) drop(state, task)
+}
+
+/** One of the task's bounds has passed. */
+export function taskDue(state: RegistryState, task: TaskEntry): void {
+  const { now } = state
+  if (task.status === 'requeued') {
+    if (task.answerBy <= now) drop(state, task)
+    else state.timers.set(task.timer, task.answerBy)
+    return
+  }
+  const { deadlineAt, idleMs } = task.spec
+  if (deadlineAt !== null && deadlineAt <= now) {
+    settleLate(state, task)
+  } else if (task.answerBy > now) {
+    setTaskTimer(state, task)
+  } else if (task.status === 'assigned') {
+    giveUp(state, task, 'accept_timeout', `did not accept it in ${state.policy.acceptMs} ms`)
+  } else {
+    giveUp(state, task, 'idle_timeout', `showed no progress for ${idleMs} ms`)
+  }
+}
+
+function giveUp(state: RegistryState, task: TaskEntry, code: FaultCode, what: string): void {
+  const nodeId = task.lease?.node.nodeId ?? ''
+  endAttempt(state, task, code, { code, message: `Node "${nodeId}" ${what}.` })
+}

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, test, vi } from 'vitest'
+import type { LogUpdate } from '../../jobs/index.ts'
+import { type Claim, Claims } from './claims.ts'
+import { ProgressWriter } from './task-progress.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+test('progress that comes ten times a second is written once a second, the latest', async () => {
+  const { claim, say, writes } = stage()
+  const one = claim('t1')
+  for (let said = 0; said < 31; said += 1) {
+    say(one, said)
+    await vi.advanceTimersByTimeAsync(100)
+  }
+  const percents = writes.flat().map(percentOf)
+  assert.ok(percents.length >= 3 && percents.length <= 4, `${percents.length} writes in 3 s`)
+  assert.ok(percents[0]! <= 3, 'the first is not held back for a second')
+  await vi.advanceTimersByTimeAsync(2_000)
+  assert.equal(writes.flat().map(percentOf).at(-1), 30, 'the last word arrives')
+})
+
+test('what many tasks say goes in one write, and no more than 200 of them', async () => {
+  const { claim, say, writes } = stage()
+  for (let nr = 0; nr < 450; nr += 1) say(claim(`t${nr}`), 1)
+  await vi.advanceTimersByTimeAsync(1_000)
+  assert.deepEqual(
+    writes.map(({ length }) => length),
+    [200, 200, 50],
+  )
+})
+
+test('a task that ended before its turn, or is no longer here, costs no write', async () => {
+  const { claims, claim, say, writes } = stage()
+  const [ended, gone, stays] = [claim('ended'), claim('gone'), claim('stays')]
+  for (const each of [ended, gone, stays]) say(each, 50)
+  ended.isEnding = true
+  claims.drop(gone)
+  await vi.advanceTimersByTimeAsync(1_000)
+  assert.deepEqual(
+    writes.flat().map(({ jobId }) => jobId),
+    ['stays'],
+  )
+})
+
+test('one write is under way at a time, and a store that hangs is asked again with what was said last', async () => {
+  const { claim, say, writes, hang, troubles } = stage()
+  const one = claim('t1')
+  hang(true)
+  say(one, 10)
+  await vi.advanceTimersByTimeAsync(3_000)
+  say(one, 20)
+  assert.equal(writes.length, 1)
+  hang(false)
+  await vi.advanceTimersByTimeAsync(4_000)
+  assert.deepEqual([troubles.length, writes.length, percentOf(writes.at(-1)![0]!)], [1, 2, 20])
+})
+
+test('what was said on a node that no longer has the task is taken back; what was never said is not', async () => {
+  const { claim, say, notes, writes } = stage()
+  const [said, silent] = [claim('said'), claim('silent')]
+  say(said, 40)
+  await vi.advanceTimersByTimeAsync(500)
+  notes.say(said, null)
+  notes.say(silent, null)
+  await vi.advanceTimersByTimeAsync(2_000)
+  assert.deepEqual(
+    writes.flat().map(({ jobId, progress }) => [jobId, JSON.parse(progress!)]),
+    [
+      ['said', { percent: 40, note: null, data: { nodeId: 'n1' } }],
+      ['said', { percent: null, note: null }],
+    ],
+  )
+})
+
+test('that a task runs is written once, until it says more or runs elsewhere', async () => {
+  const { claim, say, notes, writes } = stage()
+  const one = claim('t1')
+  const isSilent = (nodeId: string) => ({ percent: null, note: null, data: { nodeId, isSilent: true } })
+  const passed = () => vi.advanceTimersByTimeAsync(1_100)
+  for (let told = 0; told < 3; told += 1) {
+    notes.runs(one, 'n1')
+    await passed()
+  }
+  say(one, 40)
+  notes.runs(one, 'n1')
+  await passed()
+  notes.say(one, null)
+  await passed()
+  notes.runs(one, 'n2')
+  await passed()
+  assert.deepEqual(
+    writes.flat().map(({ progress }) => JSON.parse(progress!)),
+    [
+      isSilent('n1'),
+      { percent: 40, note: null, data: { nodeId: 'n1' } },
+      { percent: null, note: null },
+      isSilent('n2'),
+    ],
+  )
+})
+
+function stage() {
+  const claims = new Claims()
+  const writes: (readonly LogUpdate[])[] = []
+  const troubles: unknown[] = []
+  let hangs = false
+  const notes = new ProgressWriter({
+    logs: {
+      add(batch) {
+        writes.push(batch)
+        return hangs ? new Promise(() => undefined) : Promise.resolve()
+      },
+    },
+    claims,
+    monotonicMs: () => performance.now(),
+    onTrouble: (error) => void troubles.push(error),
+  })
+  return {
+    ...{ claims, writes, troubles, notes },
+    hang(on: boolean) {
+      hangs = on
+    },
+    claim(id: string): Claim {
+      const record = { id, attempt: 1, payload: '{}', error: null } as Parameters<Claims['add']>[0]
+      const document = { payload: null } as Parameters<Claims['add']>[1]
+      return claims.add(record, document, {} as Claim['spec'], Number.POSITIVE_INFINITY)
+    },
+    say(claim: Claim, percent: number) {
+      notes.say(claim, { nodeId: 'n1', percent, note: null, at: 0 })
+    },
+  }
+}
+
+function percentOf({ progress }: LogUpdate): number {
+  return (JSON.parse(progress!) as { percent: number }).percent
+}

@@ -1,0 +1,127 @@
+/**
+ * Which alerts fire, from what a server knows at one moment. Pure: it reads no clock and remembers nothing. That an alert was
+ * notified before, and that it is over, the monitor knows: each alert is a subject of its source.
+ */
+export interface AlertFacts {
+  /** The store's time. */
+  readonly now: number
+  readonly queues: readonly {
+    readonly queue: string
+    readonly paused: boolean
+    readonly ready: number
+    readonly running: number
+    readonly dead: number
+    readonly oldestReadyAt: number | null
+  }[]
+  /** The queues that live workers claim from. */
+  readonly workedQueues: ReadonlySet<string>
+  readonly schedules: readonly {
+    readonly name: string
+    readonly paused: boolean
+    readonly nextAt: number | null
+  }[]
+  readonly locks: readonly {
+    readonly operation: string
+    readonly resource: string
+    /** Since when its longest waiter waits. */
+    readonly waitsSince: number
+  }[]
+  readonly nodes: readonly { readonly nodeId: string; readonly status: string }[]
+  /** Subscriptions with notifications that were given up, or whose channel cannot be read. */
+  readonly failingChannels: readonly string[]
+  /** How long the store took to answer. */
+  readonly storeMs: number
+}
+
+/** From when on something is worth an alert. */
+export interface AlertLimits {
+  readonly behindMs: number
+  readonly noWorkerMs: number
+  readonly scheduleMs: number
+  readonly lockMs: number
+  readonly storeMs: number
+}
+
+export interface Alert {
+  readonly rule: AlertRule
+  /** The queue, the lock, the node and so on. */
+  readonly what: string
+  /** Rises in large steps, so that an alert that becomes much worse is notified again. */
+  readonly level: number
+  /** For people; it may change while the alert stays the same. */
+  readonly says: string
+}
+
+/** What each rule watches. */
+export const alertRules = {
+  'dead-jobs': 'A queue has dead jobs: again at 10, 100, 1,000 and so on.',
+  'queue-behind': 'The oldest ready job of a queue that is not paused waits for long.',
+  'no-worker': 'Jobs of a queue are ready, none runs, and no live worker claims from the queue.',
+  'schedule-missed': 'A schedule should have run and did not.',
+  'lock-waited': 'A request waits for a lock for long.',
+  'node-lost': 'A node is gone without saying so.',
+  'channel-failing': 'Notifications of a subscription were given up, or its channel cannot be read.',
+  'store-slow': 'The store answers slowly.',
+} as const
+
+export type AlertRule = keyof typeof alertRules
+
+export function judgeAlerts(facts: AlertFacts, limits: AlertLimits): readonly Alert[] {
+  const { now, queues, schedules, locks, nodes, failingChannels, storeMs } = facts
+  return [
+    ...queues.filter(({ dead }) => dead > 0).map(({ queue, dead }) => deadJobs(queue, dead)),
+    ...queues.flatMap((line) => queueAlerts(line, facts, limits)),
+    ...schedules
+      .filter(({ paused, nextAt }) => !paused && nextAt !== null && now - nextAt > limits.scheduleMs)
+      .map(({ name, nextAt }) => alert('schedule-missed', name, `It was due ${span(now - nextAt!)} ago.`)),
+    ...locks
+      .filter(({ waitsSince }) => now - waitsSince > limits.lockMs)
+      .map(({ operation, resource, waitsSince }) =>
+        alert('lock-waited', `${operation} ${resource}`, `A request waits for ${span(now - waitsSince)}.`),
+      ),
+    ...nodes
+      .filter(({ status }) => status === 'gone')
+      .map(({ nodeId }) => alert('node-lost', nodeId, 'The node does not answer.')),
+    ...[...new Set(failingChannels)].map((name) =>
+      alert('channel-failing', name, 'Notifications of this subscription do not arrive.'),
+    ),
+    ...(storeMs > limits.storeMs
+      ? [alert('store-slow', 'store', `It took ${span(storeMs)} to answer.`)]
+      : []),
+  ]
+}
+
+function queueAlerts(
+  { queue, paused, ready, running, oldestReadyAt }: AlertFacts['queues'][number],
+  { now, workedQueues }: AlertFacts,
+  { behindMs, noWorkerMs }: AlertLimits,
+): readonly Alert[] {
+  if (paused || oldestReadyAt === null) return []
+  const waitsMs = now - oldestReadyAt
+  const says = `${ready} ready, the oldest for ${span(waitsMs)}.`
+  const hasNoWorker = running === 0 && waitsMs > noWorkerMs && !workedQueues.has(queue)
+  // It names the cause; that the queue is behind follows from it.
+  if (hasNoWorker) return [alert('no-worker', queue, `${says} No live worker takes them.`)]
+  return waitsMs > behindMs ? [alert('queue-behind', queue, says)] : []
+}
+
+function deadJobs(queue: string, dead: number): Alert {
+  const level = 10 ** Math.floor(Math.log10(dead))
+  return { rule: 'dead-jobs', what: queue, level, says: `${dead} dead.` }
+}
+
+function alert(rule: AlertRule, what: string, says: string): Alert {
+  return { rule, what, level: 1, says }
+}
+
+function span(ms: number): string {
+  if (ms < 10_000) return `${Math.round(ms / 100) / 10} s`
+  if (ms < 120_000) return `${Math.round(ms / 1_000)} s`
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`
+  return `${Math.round(ms / 3_600_000)} h`
+}
+
+/** The name of an alert's subject: the rule, then what it is about. */
+export function subjectOf({ rule, what }: Pick<Alert, 'rule' | 'what'>): string {
+  return `${rule} ${what}`.slice(0, 191)
+}

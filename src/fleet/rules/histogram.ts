@@ -1,0 +1,118 @@
+/**
+ * How often which time was seen, from a millisecond to a day: six bins for each power of ten, so that a percentile is
+ * right within a fifth. As text a histogram has its sum and the bins that are not empty: `1234 3:10 7:2`.
+ */
+export class Histogram {
+  sumMs = 0
+  /** Nothing is allocated before the first observation. */
+  #bins: number[] | undefined
+
+  observe(ms: number, times = 1): void {
+    const span = ms > 0 ? ms : 0
+    this.#bins ??= new Array<number>(binCount).fill(0)
+    this.#bins[binOf(span)]! += times
+    this.sumMs += span * times
+  }
+
+  get count(): number {
+    let sum = 0
+    if (this.#bins !== undefined) for (const bin of this.#bins) sum += bin
+    return sum
+  }
+
+  get isEmpty(): boolean {
+    return this.#bins === undefined
+  }
+
+  add(other: Histogram): void {
+    if (other.#bins === undefined) return
+    this.#bins ??= new Array<number>(binCount).fill(0)
+    for (let at = 0; at < binCount; at++) this.#bins[at]! += other.#bins[at]!
+    this.sumMs += other.sumMs
+  }
+
+  /** The time that this share of the observations did not exceed; null without observations. */
+  percentile(share: number): number | null {
+    const { count } = this
+    if (this.#bins === undefined || count === 0) return null
+    let left = Math.max(1, Math.ceil(count * share))
+    for (let at = 0; at < binCount; at++) {
+      const here = this.#bins[at]!
+      if (here < left) {
+        left -= here
+        continue
+      }
+      const from = at === 0 ? 0 : boundsMs[at - 1]!
+      const to = boundsMs[at] ?? from
+      return Math.round((from + ((to - from) * (left - 0.5)) / here) * 10) / 10
+    }
+    return null
+  }
+
+  /** How many observations lie within each of these bounds, which are some of `boundsMs`. */
+  within(bounds: readonly number[]): readonly number[] {
+    const bins = this.#bins
+    if (bins === undefined) return bounds.map(() => 0)
+    let sum = 0
+    let next = 0
+    return bounds.map((bound) => {
+      while (next < boundsMs.length && boundsMs[next]! <= bound) sum += bins[next++]!
+      return sum
+    })
+  }
+
+  toText(): string {
+    if (this.#bins === undefined) return ''
+    let text = String(Math.round(this.sumMs))
+    for (let at = 0; at < binCount; at++) if (this.#bins[at]! > 0) text += ` ${at}:${this.#bins[at]}`
+    return text
+  }
+
+  /**
+   * Adds what `toText` gave, which stands in `text` from `at` to `end`. A series of two days has thousands of such texts,
+   * so it is read by its characters.
+   */
+  addText(text: string, at = 0, end: number = text.length): void {
+    if (at >= end) return
+    this.#bins ??= new Array<number>(binCount).fill(0)
+    const bins = this.#bins
+    let bin = -1
+    let number = 0
+    for (let place = at; place <= end; place++) {
+      const code = place === end ? space : text.charCodeAt(place)
+      if (code === colon) {
+        bin = number
+        number = 0
+      } else if (code === space) {
+        // The first number is the sum.
+        if (bin === -1) this.sumMs += number
+        else if (bin < binCount) bins[bin]! += number
+        bin = binCount
+        number = 0
+      } else number = number * 10 + (code - zero)
+    }
+  }
+}
+
+const [space, colon, zero] = [32, 58, 48]
+
+/** The upper bounds of the bins, in milliseconds; a last bin has what is longer. */
+export const boundsMs: readonly number[] = [
+  ...[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000].flatMap((ten) =>
+    [1, 1.5, 2, 3, 5, 7].map((part) => part * ten),
+  ),
+  100_000_000,
+]
+const binCount = boundsMs.length + 1
+
+/** By bisection: a handler's end costs this, so it must cost next to nothing. */
+function binOf(ms: number): number {
+  let low = 0
+  let high = boundsMs.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (boundsMs[middle]! < ms) low = middle + 1
+    else high = middle
+  }
+  return low
+}

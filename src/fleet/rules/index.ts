@@ -1,0 +1,22 @@
+/** How counts and times are kept and put together: pure, so that all engines and the readers agree. */
+export { boundsMs, Histogram } from './histogram.ts'
+export {
+  type CountName,
+  countNames,
+  SeriesCell,
+  type SeriesValues,
+  type WaitCause,
+  waitCauses,
+} from './series-cell.ts'
+export {
+  hourMs,
+  isOfKind,
+  keepTensMs,
+  mergeRows,
+  minuteMs,
+  type SeriesKeep,
+  type SeriesRow,
+  seriesBounds,
+  stepAt,
+  tenMinutesMs,
+} from './series-row.ts'

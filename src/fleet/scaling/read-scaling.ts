@@ -1,0 +1,132 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { duration, onlyKeys, text, whole } from '../../core/options.ts'
+import type { QueueStats } from '../../jobs/index.ts'
+import { isOfKind, minuteMs, SeriesCell, stepAt } from '../rules/index.ts'
+import type { SeriesStore } from '../series/series-store.ts'
+import { type FleetWorker, showWorker, type WorkerStore } from '../workers/index.ts'
+import { decideScaling, type ScalingSight } from './decide-scaling.ts'
+import type { Scaling, ScalingRequest } from './scaling.ts'
+
+/** What scaling is read from. */
+export interface ScalingParts {
+  readonly series: Pick<SeriesStore, 'now' | 'read'>
+  readonly workers: Pick<WorkerStore, 'list'>
+  queues(): Promise<readonly QueueStats[]>
+  /** The nodes and waiting tasks of a service. Left out where no nodes are connected. */
+  services?(): readonly ServiceSight[]
+}
+
+/** A service as a server sees it. */
+export interface ServiceSight {
+  readonly service: string
+  readonly waiting: number
+  readonly oldestWaitMs: number
+  readonly slots: number
+  readonly used: number
+  readonly nodes: number
+}
+
+/** Over how many closed or open minutes rates are taken. */
+const rateMs = 5 * minuteMs
+const defaultDrainMs = 60_000
+const defaultSlots = 10
+const maxWorkers = 1_000
+
+/** Reads how many workers or nodes the work calls for. Throws `invalid_argument`. */
+export async function readScaling(parts: ScalingParts, request: ScalingRequest): Promise<Scaling> {
+  onlyKeys('scaling', request, ['queue', 'service', 'drain', 'slots'])
+  const { queue, service } = request
+  if ((queue === undefined) === (service === undefined))
+    throw new SignalboxError('invalid_argument', 'scaling needs a queue or a service, and not both.')
+  const drainMs =
+    request.drain === undefined
+      ? defaultDrainMs
+      : duration('scaling.drain', request.drain, { min: 1_000, max: 86_400_000 })
+  const slots =
+    request.slots === undefined ? undefined : whole('scaling.slots', request.slots, { min: 1, max: 100_000 })
+  if (service !== undefined) return ofService(parts, text('scaling.service', service), drainMs, slots)
+  return ofQueue(parts, text('scaling.queue', queue), drainMs, slots)
+}
+
+async function ofQueue(
+  parts: ScalingParts,
+  queue: string,
+  drainMs: number,
+  slots: number | undefined,
+): Promise<Scaling> {
+  const [lines, live, { now, counted }] = await Promise.all([
+    parts.queues(),
+    listTakers(parts.workers, queue),
+    recentCounts(parts.series, queue),
+  ])
+  const line = lines.find((one) => one.queue === queue)
+  const known = live.flatMap(({ concurrency }) => (concurrency === null ? [] : [concurrency]))
+  const average = known.length === 0 ? defaultSlots : known.reduce((sum, one) => sum + one, 0) / known.length
+  const seconds = rateMs / 1_000
+  const { count } = counted.run
+  const oldestReadyAt = line?.oldestReadyAt ?? null
+  const sight: ScalingSight = {
+    ...{ waiting: line?.ready ?? 0, running: line?.running ?? 0, blocked: line?.waiting ?? 0 },
+    oldestMs: oldestReadyAt === null ? null : Math.max(0, now - oldestReadyAt),
+    arrivalPerSecond: counted.added / seconds,
+    servicePerSecond: (counted.completed + counted.failed + counted.dead) / seconds,
+    runMs: count === 0 ? null : counted.run.sumMs / count,
+    ...{ isPaused: line?.paused ?? false, limits: line?.limits ?? null },
+    slotsPerMember: slots ?? Math.max(1, Math.round(average)),
+  }
+  return answer({ at: now, queue, service: null, live: live.length }, sight, drainMs, 'workers')
+}
+
+async function ofService(
+  parts: ScalingParts,
+  service: string,
+  drainMs: number,
+  slots: number | undefined,
+): Promise<Scaling> {
+  if (parts.services === undefined)
+    throw new SignalboxError(
+      'invalid_argument',
+      'Nodes are connected to servers: ask one for the scaling of a service.',
+    )
+  const [at, known] = [await parts.series.now(), parts.services().find((one) => one.service === service)]
+  const nodes = known?.nodes ?? 0
+  const sight: ScalingSight = {
+    ...{ waiting: known?.waiting ?? 0, running: known?.used ?? 0, blocked: 0 },
+    oldestMs: known === undefined || known.waiting === 0 ? null : Math.max(0, known.oldestWaitMs),
+    // Tasks are not counted over time: each that waits or runs has a slot.
+    ...{ arrivalPerSecond: 0, servicePerSecond: 0, runMs: null, isPaused: false, limits: null },
+    slotsPerMember: slots ?? (nodes === 0 ? 1 : Math.max(1, Math.round(known!.slots / nodes))),
+  }
+  return answer({ at, queue: null, service, live: nodes }, sight, drainMs, 'nodes')
+}
+
+function answer(
+  about: Pick<Scaling, 'at' | 'queue' | 'service' | 'live'>,
+  sight: ScalingSight,
+  drainMs: number,
+  members: string,
+): Scaling {
+  const { limits: _, isPaused: __, ...shown } = sight
+  return { ...about, ...decideScaling(sight, drainMs, members), ...shown }
+}
+
+/** Live workers that take jobs of the queue. */
+async function listTakers(store: Pick<WorkerStore, 'list'>, queue: string): Promise<readonly FleetWorker[]> {
+  const { workers, now } = await store.list({ limit: maxWorkers })
+  return workers
+    .map((record) => showWorker(record, now))
+    .filter(({ state, queues }) => state === 'running' && queues.includes(queue))
+}
+
+async function recentCounts(
+  store: Pick<SeriesStore, 'now' | 'read'>,
+  queue: string,
+): Promise<{ readonly now: number; readonly counted: SeriesCell }> {
+  const now = await store.now()
+  // The minute under way counts as a whole one, so the first of these is left out.
+  const from = stepAt(now, minuteMs) - rateMs + minuteMs
+  const { rows } = await store.read({ from, to: now + minuteMs, stepMs: minuteMs, queue })
+  const counted = new SeriesCell()
+  for (const row of rows) if (isOfKind(row)) counted.addValues(row)
+  return { now, counted }
+}

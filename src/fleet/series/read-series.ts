@@ -1,0 +1,170 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { duration, onlyKeys, text, whole } from '../../core/options.ts'
+import {
+  countNames,
+  type Histogram,
+  hourMs,
+  isOfKind,
+  minuteMs,
+  SeriesCell,
+  type SeriesRow,
+  stepAt,
+  tenMinutesMs,
+  type WaitCause,
+} from '../rules/index.ts'
+import type { Series, SeriesItem, SeriesNumbers, SeriesRequest, Times } from './series.ts'
+import type { SeriesStore } from './series-store.ts'
+
+/** How many steps an answer has at most, how many when the caller names no step, and how many items. */
+export const seriesLimits: { readonly points: number; readonly plenty: number; readonly items: number } = {
+  points: 3_000,
+  plenty: 200,
+  items: 100,
+}
+
+/** Reads counts and times of jobs over time. Throws `invalid_argument`. */
+export async function readSeries(
+  store: Pick<SeriesStore, 'now' | 'read'>,
+  request: SeriesRequest = {},
+): Promise<Series> {
+  onlyKeys('series', request, ['from', 'to', 'step', 'queue', 'kind', 'by'])
+  const { by } = request
+  if (by !== undefined && by !== 'queue' && by !== 'kind')
+    throw new SignalboxError('invalid_argument', 'series.by must be "queue" or "kind".')
+  const queue = request.queue === undefined ? undefined : text('series.queue', request.queue)
+  const kind = request.kind === undefined ? undefined : text('series.kind', request.kind)
+  const until = request.to === undefined ? (await store.now()) + 1 : whole('series.to', request.to)
+  const since = request.from === undefined ? Math.max(0, until - hourMs) : whole('series.from', request.from)
+  if (since >= until) throw new SignalboxError('invalid_argument', 'series.from must be before series.to.')
+  const stepMs =
+    request.step === undefined
+      ? fittingStep(until - since)
+      : duration('series.step', request.step, { min: minuteMs, max: 366 * 24 * hourMs })
+  if (stepMs % minuteMs !== 0)
+    throw new SignalboxError('invalid_argument', 'series.step must be a number of whole minutes.')
+  const from = stepAt(since, stepMs)
+  const to = stepAt(until - 1, stepMs) + stepMs
+  if ((to - from) / stepMs > seriesLimits.points)
+    throw new SignalboxError(
+      'invalid_argument',
+      `The series has more than ${seriesLimits.points} steps. Ask for a longer step or a shorter time.`,
+    )
+  const base = [hourMs, tenMinutesMs, minuteMs].find((kept) => stepMs % kept === 0)!
+  const { now, rows } = await store.read({ from, to, stepMs: base, queue, kind })
+  const items = itemsOf(rows, stepMs, by)
+  const isFolded = rows.some(isOfOthers) || items.length > seriesLimits.items
+  return { now, from, to, stepMs, items: items.slice(0, seriesLimits.items), isFolded }
+}
+
+const niceSteps = [minuteMs, tenMinutesMs, hourMs, 3 * hourMs, 6 * hourMs, 12 * hourMs, 24 * hourMs]
+
+/** The shortest step with not too many points. */
+export function fittingStep(spanMs: number): number {
+  return niceSteps.find((stepMs) => spanMs / stepMs <= seriesLimits.plenty) ?? niceSteps.at(-1)!
+}
+
+interface Item {
+  readonly queue: string | null
+  readonly kind: string | null
+  readonly total: SeriesCell
+  readonly points: Map<number, SeriesCell>
+}
+
+/** Rows added up by queue or kind; those with the most jobs first. */
+function itemsOf(
+  rows: readonly SeriesRow[],
+  stepMs: number,
+  by: 'queue' | 'kind' | undefined,
+): readonly SeriesItem[] {
+  const items = new Map<string, Item>()
+  // An answer for all has an item, also when nothing happened.
+  if (by === undefined) items.set('', { queue: null, kind: null, total: new SeriesCell(), points: new Map() })
+  const seen = new Map<string, SeriesRow>()
+  for (const row of rows) {
+    if (!isOfKind(row)) {
+      // Servers look at the same queue: of a step and queue the highest number counts, and queues add up.
+      if (by !== 'kind') keepHighest(seen, row, stepMs)
+      continue
+    }
+    const item = itemOf(items, row, by)
+    pointOf(item, stepAt(row.bucketAt, stepMs)).addValues(row)
+    item.total.addValues(row)
+  }
+  for (const row of seen.values()) {
+    const point = pointOf(itemOf(items, row, by), row.bucketAt)
+    point.ready = (point.ready ?? 0) + (row.ready ?? 0)
+    point.running = (point.running ?? 0) + (row.running ?? 0)
+  }
+  const size = ({ total }: Item) => total.added + total.started
+  return [...items.values()].sort((a, b) => size(b) - size(a)).map(shown)
+}
+
+function keepHighest(seen: Map<string, SeriesRow>, row: SeriesRow, stepMs: number): void {
+  const bucketAt = stepAt(row.bucketAt, stepMs)
+  const key = `${bucketAt}\n${row.queue}`
+  const known = seen.get(key)
+  const cell = new SeriesCell()
+  cell.seen(row.ready, row.running)
+  if (known !== undefined) cell.seen(known.ready, known.running)
+  seen.set(key, { ...row, bucketAt, ready: cell.ready, running: cell.running })
+}
+
+function itemOf(items: Map<string, Item>, row: SeriesRow, by: 'queue' | 'kind' | undefined): Item {
+  const isOther = isOfOthers(row)
+  const name = by === undefined ? '' : isOther ? '' : row[by]
+  const known = items.get(name)
+  if (known !== undefined) return known
+  const shownAs = isOther ? 'other' : name
+  const names = { queue: by === 'queue' ? shownAs : null, kind: by === 'kind' ? shownAs : null }
+  const item = { ...names, total: new SeriesCell(), points: new Map<number, SeriesCell>() }
+  items.set(name, item)
+  return item
+}
+
+/** The row of all that is beyond the bound. */
+function isOfOthers({ queue, kind }: Pick<SeriesRow, 'queue' | 'kind'>): boolean {
+  return queue === '' && kind === ''
+}
+
+function pointOf({ points }: Item, at: number): SeriesCell {
+  const known = points.get(at)
+  if (known !== undefined) return known
+  const point = new SeriesCell()
+  points.set(at, point)
+  return point
+}
+
+function shown({ queue, kind, total, points }: Item): SeriesItem {
+  return {
+    ...{ queue, kind },
+    total: numbersOf(total),
+    points: [...points].sort(([a], [b]) => a - b).map(([at, cell]) => ({ at, ...numbersOf(cell) })),
+  }
+}
+
+function numbersOf(cell: SeriesCell): SeriesNumbers {
+  const counts = Object.fromEntries(countNames.map((name) => [name, cell[name]]))
+  const waitMsBy = Object.fromEntries(
+    Array.from(cell.waits, ([cause, times]): [WaitCause, number] => [cause, Math.round(times.sumMs)]),
+  )
+  return {
+    ...(counts as Pick<SeriesNumbers, (typeof countNames)[number]>),
+    wait: timesOf(cell.wait),
+    waitMsBy,
+    run: timesOf(cell.run),
+    ready: cell.ready,
+    running: cell.running,
+  }
+}
+
+function timesOf(times: Histogram): Times | null {
+  const { count } = times
+  if (count === 0) return null
+  return {
+    count,
+    sumMs: Math.round(times.sumMs),
+    p50Ms: times.percentile(0.5)!,
+    p90Ms: times.percentile(0.9)!,
+    p99Ms: times.percentile(0.99)!,
+  }
+}

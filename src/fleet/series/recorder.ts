@@ -1,0 +1,367 @@
+import { type Clock, patientClock } from '../../core/clock.ts'
+import { createId } from '../../core/ids.ts'
+import { type ClaimedRecord, isReserved, type JobActivity, type RunOutcome } from '../../jobs/index.ts'
+import { minuteMs, SeriesCell, type SeriesRow, seriesBounds, stepAt, type WaitCause } from '../rules/index.ts'
+import type { SeriesStore } from './series-store.ts'
+
+/**
+ * Counts what this process does with the jobs of one namespace, and writes it every ten seconds, in one statement. A job
+ * costs a few additions.
+ *
+ *     added, started, ended ──▶ the cell of its queue and kind ──minute ends, or 10 s──▶ rows of the minute ──10 s──▶ store
+ *
+ * A row has all that the process counted in the minute so far, so a write whose answer was lost is made again. What is
+ * refused because its minute was closed meanwhile is counted in the present minute. The store's clock decides which
+ * minute it is: each answer of the store has the time. A process that counts nothing writes nothing and has no timer.
+ */
+export interface SeriesRecorder extends JobActivity, AsyncDisposable {
+  /** How many jobs were seen in a queue. */
+  seen(queue: string, counts: { readonly ready: number; readonly running: number }): void
+  /** All that this process counted, by queue and kind. */
+  totals(): readonly SeriesTotal[]
+  /** Writes what was counted. */
+  flush(): Promise<void>
+}
+
+export interface SeriesTotal {
+  readonly queue: string
+  readonly kind: string
+  readonly cell: SeriesCell
+}
+
+export interface SeriesRecorderParts {
+  readonly store: Pick<SeriesStore, 'now' | 'write'>
+  /** @default the process's own; its timers keep no process alive */
+  readonly clock?: Clock
+  /** How often counts are written. @default 10_000 */
+  readonly everyMs?: number
+  /** Counts were written. */
+  readonly onWritten?: () => void
+  /** Learns of a write that failed; it is made again. */
+  readonly onTrouble?: (error: unknown) => void
+}
+
+const defaultEveryMs = 10_000
+/** How long `close` waits for the last write. */
+const closeMs = 5_000
+
+export function createSeriesRecorder(parts: SeriesRecorderParts): SeriesRecorder {
+  return new Recorder(parts)
+}
+
+/** A queue and kind. */
+interface Entry {
+  readonly queue: string
+  readonly kind: string
+  /** Counted since the last turn. */
+  cell: SeriesCell
+  isTouched: boolean
+  /** Before that, no worker took the queue. */
+  attendedSince: number
+  readonly total: SeriesCell
+}
+
+/** A queue and kind in one minute. */
+interface Row {
+  readonly queue: string
+  readonly kind: string
+  /** All of the minute. */
+  readonly sum: SeriesCell
+  /** The part of it that the store has not confirmed; undefined: all is confirmed. */
+  fresh: SeriesCell | undefined
+}
+
+class Recorder implements SeriesRecorder {
+  readonly #store: SeriesRecorderParts['store']
+  readonly #clock: Clock
+  readonly #everyMs: number
+  readonly #onWritten: () => void
+  readonly #onTrouble: (error: unknown) => void
+  readonly #source = createId()
+  readonly #entries = new Map<string, Map<string, Entry>>()
+  readonly #attendedSince = new Map<string, number>()
+  #entryCount = 0
+  #last: Entry | undefined
+  /** Entries with counts that are in no minute yet. */
+  #touched: Entry[] = []
+  /** Rows by minute. */
+  readonly #minutes = new Map<number, Map<Entry, Row>>()
+  /** What the store's clock is ahead of this one. */
+  #aheadMs: number | undefined
+  /** When the first of the counts of this turn was made. */
+  #begunAt = 0
+  #writeAt = 0
+  #writtenAt = Number.NEGATIVE_INFINITY
+  #timer: unknown
+  #turns: Promise<void> = Promise.resolve()
+  #isClosed = false
+
+  constructor({
+    store,
+    clock = patientClock,
+    everyMs = defaultEveryMs,
+    onWritten = () => undefined,
+    onTrouble = () => undefined,
+  }: SeriesRecorderParts) {
+    this.#store = store
+    this.#clock = clock
+    this.#everyMs = everyMs
+    this.#onWritten = onWritten
+    this.#onTrouble = onTrouble
+  }
+
+  added(
+    jobs: readonly { queue: string; kind: string; id: string }[],
+    answers: readonly { id: string; duplicate: boolean }[],
+  ): void {
+    for (let at = 0; at < jobs.length; at++) {
+      const job = jobs[at]!
+      const answer = answers[at]
+      // A request that is repeated by its key gets the id of the first.
+      if (answer !== undefined && !answer.duplicate && answer.id === job.id)
+        this.#cell(job.queue, job.kind).added++
+    }
+  }
+
+  unattended(queues: readonly string[], until: number): void {
+    for (const queue of queues) {
+      this.#attendedSince.set(queue, until)
+      for (const entry of this.#entries.get(queue)?.values() ?? []) entry.attendedSince = until
+    }
+  }
+
+  started(job: ClaimedRecord): void {
+    const cell = this.#cell(job.queue, job.kind)
+    cell.started++
+    // All are instants of the store.
+    if (job.startedAt !== null)
+      cell.waited(causeOf(job, this.#last!.attendedSince), job.startedAt - job.runAt)
+  }
+
+  ended({ queue, kind }: { queue: string; kind: string }, outcome: RunOutcome, ranMs: number | null): void {
+    const name = countOf[outcome]
+    if (name === undefined) return
+    const cell = this.#cell(queue, kind)
+    cell[name]++
+    if (ranMs !== null) cell.run.observe(ranMs)
+  }
+
+  cancelled({ queue, kind }: { queue: string; kind: string }): void {
+    this.#cell(queue, kind).cancelled++
+  }
+
+  seen(queue: string, { ready, running }: { readonly ready: number; readonly running: number }): void {
+    this.#cell(queue, '').seen(ready, running)
+  }
+
+  totals(): readonly SeriesTotal[] {
+    return [...this.#entries.values()].flatMap((kinds) =>
+      [...kinds.values()].flatMap(({ queue, kind, cell, total }) => {
+        if (isReserved(queue) || (kind === '' && queue !== '')) return []
+        const sum = new SeriesCell()
+        sum.add(total)
+        sum.add(cell)
+        return [{ queue, kind, cell: sum }]
+      }),
+    )
+  }
+
+  flush(): Promise<void> {
+    return this.#turn(true)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#clearTimer()
+    const late = Promise.withResolvers<void>()
+    const timer = setTimeout(late.resolve, closeMs)
+    await Promise.race([this.flush(), late.promise])
+    clearTimeout(timer)
+    this.#clearTimer()
+  }
+
+  #cell(queue: string, kind: string): SeriesCell {
+    let entry = this.#last
+    if (entry === undefined || entry.kind !== kind || entry.queue !== queue) {
+      entry = this.#entries.get(queue)?.get(kind) ?? this.#create(queue, kind)
+      this.#last = entry
+    }
+    if (!entry.isTouched) this.#touch(entry)
+    return entry.cell
+  }
+
+  #create(queue: string, kind: string): Entry {
+    const isKnown = this.#entryCount < seriesBounds.keys
+    const [ownQueue, ownKind] = isKnown ? [queue, kind] : ['', '']
+    const kinds = this.#entries.get(ownQueue) ?? new Map<string, Entry>()
+    this.#entries.set(ownQueue, kinds)
+    const known = kinds.get(ownKind)
+    if (known !== undefined) return known
+    const entry = {
+      queue: ownQueue,
+      kind: ownKind,
+      cell: new SeriesCell(),
+      isTouched: false,
+      total: new SeriesCell(),
+      attendedSince: this.#attendedSince.get(queue) ?? 0,
+    }
+    kinds.set(ownKind, entry)
+    this.#entryCount++
+    return entry
+  }
+
+  /** The first count of this entry in this turn. */
+  #touch(entry: Entry): void {
+    entry.isTouched = true
+    // Signalbox's own queues are shown nowhere.
+    if (isReserved(entry.queue)) return
+    if (this.#touched.push(entry) > 1) return
+    this.#begunAt = this.#clock.now()
+    if (this.#timer === undefined) this.#schedule()
+  }
+
+  /** The next turn: when counts are to be written, or the minute ends. */
+  #schedule(): void {
+    this.#clearTimer()
+    if (this.#isClosed) return
+    const now = this.#clock.now()
+    // Each process at a moment of its own, so that a fleet does not write at once.
+    const soonMs = this.#everyMs * (0.5 + Math.random() / 2)
+    if (this.#writeAt <= now) this.#writeAt = Math.max(this.#writtenAt + this.#everyMs, now + soonMs)
+    const toEndMs =
+      this.#aheadMs === undefined ? this.#everyMs : minuteMs - ((now + this.#aheadMs) % minuteMs)
+    this.#timer = this.#clock.setTimeout(
+      () => {
+        this.#timer = undefined
+        void this.#turn(this.#clock.now() >= this.#writeAt - 1).then(() => {
+          if (this.#timer === undefined && (this.#touched.length > 0 || this.#hasFresh())) this.#schedule()
+        })
+      },
+      Math.max(1, Math.min(this.#writeAt - now, toEndMs)),
+    )
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** One after the other, so that no write overtakes another. Never rejects. */
+  #turn(isToWrite: boolean): Promise<void> {
+    this.#turns = this.#turns.then(() => this.#takeTurn(isToWrite))
+    return this.#turns
+  }
+
+  async #takeTurn(isToWrite: boolean): Promise<void> {
+    try {
+      if (this.#aheadMs === undefined && isToWrite) {
+        const sentAt = this.#clock.now()
+        this.#learn(await this.#store.now(), sentAt)
+      }
+      this.#collect()
+      if (isToWrite) await this.#write()
+    } catch (error) {
+      this.#writtenAt = this.#clock.now()
+      this.#writeAt = 0
+      this.#onTrouble(error)
+    }
+  }
+
+  /** Counts since the last turn become part of the minute in which they began. */
+  #collect(): void {
+    if (this.#aheadMs === undefined || this.#touched.length === 0) return
+    const bucketAt = stepAt(this.#begunAt + this.#aheadMs, minuteMs)
+    for (const entry of this.#touched) {
+      const { cell } = entry
+      entry.cell = new SeriesCell()
+      entry.isTouched = false
+      entry.total.add(cell)
+      this.#put(bucketAt, entry, cell)
+    }
+    this.#touched = []
+  }
+
+  #put(bucketAt: number, entry: Entry, part: SeriesCell): void {
+    const rows = this.#minutes.get(bucketAt) ?? new Map<Entry, Row>()
+    this.#minutes.set(bucketAt, rows)
+    const { queue, kind } = entry
+    const row = rows.get(entry) ?? { queue, kind, sum: new SeriesCell(), fresh: undefined }
+    rows.set(entry, row)
+    row.sum.add(part)
+    row.fresh ??= new SeriesCell()
+    row.fresh.add(part)
+  }
+
+  async #write(): Promise<void> {
+    const sent: {
+      readonly bucketAt: number
+      readonly entry: Entry
+      readonly row: Row
+      readonly part: SeriesCell
+    }[] = []
+    for (const [bucketAt, rows] of this.#minutes) {
+      for (const [entry, row] of rows) {
+        if (row.fresh === undefined) continue
+        sent.push({ bucketAt, entry, row, part: row.fresh })
+        row.fresh = undefined
+      }
+    }
+    const sentAt = this.#clock.now()
+    if (sent.length === 0) return this.#forget(sentAt + this.#aheadMs!)
+    try {
+      const rows = sent.map(({ bucketAt, row }): SeriesRow => {
+        const { queue, kind, sum } = row
+        return { bucketAt, queue, kind, ...sum.toValues() }
+      })
+      const { now, written } = await this.#store.write(this.#source, rows)
+      this.#learn(now, sentAt)
+      // The minute was closed before it was written: it counts in the present one.
+      for (const { bucketAt, entry, part } of sent)
+        if (!written.includes(bucketAt)) this.#put(stepAt(now, minuteMs), entry, part)
+      this.#forget(now)
+      this.#onWritten()
+    } catch (error) {
+      for (const { row, part } of sent) {
+        row.fresh ??= new SeriesCell()
+        row.fresh.add(part)
+      }
+      throw error
+    } finally {
+      this.#writtenAt = this.#clock.now()
+      this.#writeAt = 0
+    }
+  }
+
+  #forget(now: number): void {
+    for (const bucketAt of this.#minutes.keys())
+      if (bucketAt + minuteMs + seriesBounds.openMs <= now) this.#minutes.delete(bucketAt)
+  }
+
+  #learn(storeNow: number, sentAt: number): void {
+    this.#aheadMs = storeNow - (sentAt + this.#clock.now()) / 2
+  }
+
+  #hasFresh(): boolean {
+    return [...this.#minutes.values()].some((rows) =>
+      [...rows.values()].some(({ fresh }) => fresh !== undefined),
+    )
+  }
+}
+
+const countOf: Partial<Record<RunOutcome, 'completed' | 'failed' | 'dead' | 'cancelled'>> = {
+  completed: 'completed',
+  retried: 'failed',
+  dead: 'dead',
+  cancelled: 'cancelled',
+}
+
+/** The cause is that of the whole wait, which may have several parts. */
+function causeOf({ meta, attempt, limited, runAt }: ClaimedRecord, attendedSince: number): WaitCause {
+  if (meta !== null) {
+    if (meta.includes('"lock":')) return 'lock'
+    if (attempt === 1 && meta.includes('"after":')) return 'dependency'
+  }
+  if (runAt < attendedSince) return 'noWorker'
+  return limited === true ? 'limit' : 'queue'
+}

@@ -1,0 +1,260 @@
+import { randomBytes } from 'node:crypto'
+import { patientClock } from '../../core/clock.ts'
+import { createLoop, type Loop } from '../../core/loop.ts'
+import { createAlarm, createNotifier } from '../../core/notifier.ts'
+import { membershipTimes, type WantedMode, workersTopic } from './fleet-worker.ts'
+import { boundRunning } from './show-worker.ts'
+import type { NewWorker, WorkerRenewal, WorkerStanding, WorkerStore } from './worker-store.ts'
+
+/**
+ * Keeps the rows of all workers of one box, and tells the workers what operators want. One loop serves them all, with one
+ * call a step, whatever their number:
+ *
+ *     a worker began ────────────▶ join    writes its row
+ *     10 s over, or news ────────▶ renew   writes what each runs, reads what is wanted
+ *     1.5 s over, or a wake-up ──▶ wanted  reads what is wanted
+ *
+ * Nothing here holds up a worker: while the store does not answer, workers go on as they are.
+ */
+export interface Membership {
+  /** Lists a worker from now on. */
+  join(member: Member): MemberHandle
+}
+
+export interface MemberHandle {
+  /** It does something else now: its row is written soon. */
+  changed(): void
+  /** Ends its listing. Never rejects, and waits a second at most. */
+  leave(): Promise<void>
+}
+
+/** A worker, as its membership sees it. */
+export interface Member {
+  readonly facts: MemberFacts
+  /** What it does now. */
+  look(): Pick<WorkerRenewal, 'mode' | 'running' | 'runningCount'>
+  /** An operator asked for this; called each time that the answer is another one. */
+  follow(wanted: WantedMode, graceMs: number | null): void
+  /** Its row could not be written. */
+  failed(error: unknown): void
+}
+
+/** What does not change while a worker runs. */
+export type MemberFacts = Pick<
+  NewWorker,
+  'workerId' | 'via' | 'host' | 'pid' | 'queues' | 'kinds' | 'schemas' | 'concurrency' | 'release' | 'version'
+>
+
+export interface MembershipParts {
+  readonly store: WorkerStore
+  readonly notifier: { listen(topics: readonly string[], heard: () => void): () => void }
+}
+
+/** The most workers in one call. */
+const batchSize = 200
+const leaveMs = 1_000
+/** How often a process deletes rows of workers that are gone for long. A server does it more often. */
+const pruneMs = 3_600_000
+const pruneBatch = 1_000
+/** Tells the workers of this process from those of an earlier one with the same pid. */
+const boot = randomBytes(9).toString('base64url')
+
+export function createMembership({ store, notifier }: MembershipParts): Membership {
+  const { leaseMs, pollMs, restMs } = membershipTimes
+  const listed = new Set<Listed>()
+  const own = createNotifier()
+  const alarm = createAlarm(() => own.wake())
+  let lookedAt = Number.NEGATIVE_INFINITY
+  // Processes that start together do it one after the other.
+  let pruneAt = performance.now() + Math.random() * pruneMs
+  let underWay: Promise<unknown> = Promise.resolve()
+  let stopLoop: (() => void) | undefined
+
+  async function step(): Promise<'more' | 'idle'> {
+    const live = [...listed]
+    const joining = live.filter(({ isJoined }) => !isJoined).slice(0, batchSize)
+    if (joining.length > 0) {
+      const rows = joining.map((one) => one.row())
+      for (const [at, took] of (await store.join(rows, leaseMs)).entries()) joining[at]!.joined(took)
+      return 'more'
+    }
+    const now = performance.now()
+    const isDue = live.some((one) => one.isDue(now))
+    // A wake-up that comes right behind a look waits.
+    if (!isDue && lookedAt + restMs > now) {
+      if (live.length > 0) alarm.set(lookedAt + restMs - now)
+      return 'idle'
+    }
+    // Where one is to be written, those that soon will be go along.
+    const writing = isDue ? live.filter((one) => one.maySoonBeDue(now)) : []
+    lookedAt = now
+    await inBatches(writing, (some) =>
+      store.renew(
+        some.map((one) => one.renewal()),
+        leaseMs,
+      ),
+    )
+    await inBatches(
+      live.filter((one) => !writing.includes(one)),
+      (some) => store.wanted(some.map(({ ref }) => ref)),
+    )
+    if (now >= pruneAt) {
+      pruneAt = now + pruneMs
+      await store.prune({ olderThanMs: membershipTimes.keepGoneMs, limit: pruneBatch })
+    }
+    return live.some(({ isJoined, isLeaving }) => !isJoined && !isLeaving) ? 'more' : 'idle'
+  }
+
+  async function inBatches(
+    some: readonly Listed[],
+    ask: (batch: readonly Listed[]) => Promise<readonly WorkerStanding[]>,
+  ): Promise<void> {
+    for (let at = 0; at < some.length; at += batchSize) {
+      const batch = some.slice(at, at + batchSize)
+      for (const [nr, standing] of (await ask(batch)).entries()) batch[nr]!.hear(standing)
+    }
+  }
+
+  function startLoop(): () => void {
+    const unlisten = notifier.listen([workersTopic], () => own.wake())
+    const loop: Loop = createLoop({
+      name: 'jobs.membership',
+      step() {
+        const stepping = step()
+        underWay = stepping.catch(() => undefined)
+        return stepping
+      },
+      idleMs: pollMs,
+      notifier: own,
+      backoff: { baseMs: 200, maxMs: 2_000 },
+      clock: patientClock,
+    })
+    loop.events.on('failed', ({ error, failureCount }) => {
+      if (failureCount === 1) for (const { member } of listed) member.failed(error)
+    })
+    return () => {
+      unlisten()
+      alarm.clear()
+      void loop.stop({ graceMs: 0 })
+    }
+  }
+
+  return {
+    join(member) {
+      const one = new Listed(member)
+      listed.add(one)
+      stopLoop ??= startLoop()
+      own.wake()
+      return {
+        changed: () => {
+          one.isChanged = true
+          own.wake()
+        },
+        async leave() {
+          if (one.isLeaving) return
+          one.isLeaving = true
+          listed.delete(one)
+          if (listed.size === 0) {
+            stopLoop?.()
+            stopLoop = undefined
+          }
+          if (!one.wasSent) return
+          // Behind a join that is under way, which would write the row anew. Without an answer the lease ends by itself.
+          const left = underWay.then(() => store.leave([one.ref])).catch(() => undefined)
+          await within(leaveMs, left)
+        },
+      }
+    },
+  }
+}
+
+/** A worker that is listed, and what its row says. */
+class Listed {
+  readonly member: Member
+  readonly #startedAt = performance.now()
+  readonly #session = randomBytes(9).toString('base64url')
+  #id: string
+  #wanted: WantedMode = 'run'
+  #writtenAt = Number.NEGATIVE_INFINITY
+  /** Ids of the running jobs in its row. */
+  #shown = ''
+  isJoined = false
+  /** Whether there may be a row. */
+  wasSent = false
+  isChanged = false
+  isLeaving = false
+
+  constructor(member: Member) {
+    this.member = member
+    this.#id = member.facts.workerId
+  }
+
+  get ref() {
+    return { id: this.#id, session: this.#session }
+  }
+
+  row(): NewWorker {
+    this.wasSent = true
+    const ageMs = Math.round(performance.now() - this.#startedAt)
+    return { ...this.member.facts, ...this.renewal(), boot, ageMs }
+  }
+
+  renewal(): WorkerRenewal {
+    const { mode, running, runningCount } = this.member.look()
+    const bounded = boundRunning(running)
+    this.#writtenAt = performance.now()
+    this.#shown = idsOf(bounded)
+    this.isChanged = false
+    return { ...this.ref, mode, running: bounded, runningCount }
+  }
+
+  joined(took: boolean): void {
+    this.isJoined = took
+    if (took) return
+    // Another live worker has the name: this one gets a name of its own.
+    this.#id = `${shortened(this.member.facts.workerId)}#${randomBytes(6).toString('hex').slice(0, 6)}`
+  }
+
+  /** Whether its row is to be written again. */
+  isDue(now: number): boolean {
+    const { renewMs, changedMs, pollMs } = membershipTimes
+    const ageMs = now - this.#writtenAt
+    // A look earlier than the limit, which holds for the time between two renewals.
+    if (this.isChanged || ageMs >= renewMs - pollMs) return true
+    return ageMs >= changedMs && idsOf(boundRunning(this.member.look().running)) !== this.#shown
+  }
+
+  maySoonBeDue(now: number): boolean {
+    return this.isDue(now) || now - this.#writtenAt >= membershipTimes.renewMs / 2
+  }
+
+  hear(standing: WorkerStanding): void {
+    if (this.isLeaving) return
+    if (standing.status !== 'here') {
+      this.isJoined = false
+      if (standing.status === 'taken') this.joined(false)
+      return
+    }
+    if (standing.wanted === this.#wanted) return
+    this.#wanted = standing.wanted
+    this.member.follow(standing.wanted, standing.graceMs)
+  }
+}
+
+function idsOf(running: WorkerRenewal['running']): string {
+  return running.map(({ id }) => id).join()
+}
+
+/** With room for a suffix. */
+function shortened(workerId: string): string {
+  return [...workerId].slice(0, 184).join('')
+}
+
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
+}

@@ -1,0 +1,153 @@
+import type { FoundJob, JobEnd, JobLogLine, JobState } from '../../../jobs/index.ts'
+import type { Route } from '../route.ts'
+import { objectFor, type Schema, schemaFor, strictFor, Type } from '../schema.ts'
+import { type IdParams, idParams, jobState, name, orNull, waitMs } from '../values.ts'
+import { jobLogs } from './attempts.ts'
+import { getJob } from './jobs.ts'
+
+/** Routes that wait for jobs and follow them. One job with its result is `getJob`. */
+
+export interface WaitForJobsBody {
+  readonly ids: readonly string[]
+  /** How long to wait for the first of them to end. @default 0 */
+  readonly waitMs?: number
+}
+export interface WaitForJobsReply {
+  readonly items: readonly {
+    readonly id: string
+    /** Null: there is no such job. */
+    readonly state: JobState | null
+  }[]
+}
+
+export const waitForJobs: Route<{ body: WaitForJobsBody; reply: WaitForJobsReply }> = {
+  id: 'waitForJobs',
+  method: 'POST',
+  path: '/v1/jobs/wait',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'Get the states of up to 1,000 jobs as soon as one of them has ended.',
+  description:
+    'With `waitMs` (up to 60 s) the request waits until one of the jobs has ended or does not exist. The states are in ' +
+    'the order of `ids`. A box on a server waits for all its jobs with one such request; `GET /v1/jobs/{id}` has the ' +
+    'result.',
+  body: strictFor<WaitForJobsBody>()({
+    ids: Type.Array(name, { minItems: 1, maxItems: 1_000 }),
+    waitMs: Type.Optional(waitMs),
+  }),
+  replies: {
+    200: objectFor<WaitForJobsReply>()({
+      items: Type.Array(Type.Object({ id: Type.String(), state: orNull(jobState) })),
+    }),
+  },
+  isRead: true,
+}
+
+export const watchJob: Route<{ params: IdParams }> = {
+  id: 'watchJob',
+  method: 'GET',
+  path: '/v1/jobs/{id}/events',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'Stream a job: its states, its progress, its log lines.',
+  description:
+    'Events `state`, `progress` and `log`, from the present state to the end of the job, after which the stream ends. ' +
+    'Without `Last-Event-ID` it begins with the first log line. With it, it continues behind that event, from the rows ' +
+    'of the store: no log line is missed or repeated, and the latest state and progress are sent if they changed.',
+  params: idParams,
+  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
+  replyType: 'events',
+  problems: ['not_found', 'too_many'],
+}
+
+interface QueueParams {
+  readonly name: string
+}
+const queueParams: Schema<QueueParams> = strictFor<QueueParams>()({ name })
+
+export const watchQueue: Route<{ params: QueueParams }> = {
+  id: 'watchQueue',
+  method: 'GET',
+  path: '/v1/queues/{name}/events',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'Stream the jobs of a queue that ended, in the order of their ends.',
+  description:
+    'Events `completed`, `dead` and `cancelled`, each with `id`, `kind`, `state`, `attempt`, `createdAt`, `startedAt` and ' +
+    '`finishedAt`; `open` is the first. With `Last-Event-ID` it continues there, from the rows of the store, and may ' +
+    'repeat jobs that ended up to 10 seconds earlier: tell them apart by `id` and `finishedAt`.',
+  params: queueParams,
+  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
+  replyType: 'events',
+  problems: ['too_many'],
+}
+
+/** The events of `watchJob`. */
+export interface JobWatchEvents {
+  readonly state: Pick<
+    FoundJob,
+    | 'id'
+    | 'state'
+    | 'attempt'
+    | 'maxAttempts'
+    | 'runAt'
+    | 'startedAt'
+    | 'finishedAt'
+    | 'workerId'
+    | 'cancelRequested'
+  >
+  readonly progress: NonNullable<FoundJob['progress']>
+  readonly log: JobLogLine
+}
+
+/** The events of `watchQueue`. */
+export interface QueueWatchEvents {
+  readonly open: { readonly at: number }
+  readonly completed: JobEnd
+  readonly dead: JobEnd
+  readonly cancelled: JobEnd
+  readonly place: { readonly at: number }
+}
+
+interface Parts {
+  readonly properties: Readonly<Record<string, Schema & Parts>>
+  readonly items: Schema & Parts
+  readonly anyOf: readonly (Schema & Parts)[]
+}
+const partsOf = (schema: Schema | undefined) => schema as Schema & Parts
+const jobFields = partsOf(getJob.replies[200]).properties
+
+const instant = Type.Integer({ minimum: 0 })
+
+export const jobWatchEventSchemas: {
+  readonly [Type in keyof JobWatchEvents]: Schema<JobWatchEvents[Type]>
+} = {
+  state: objectFor<JobWatchEvents['state']>()({
+    id: Type.String(),
+    state: jobState,
+    attempt: Type.Integer(),
+    maxAttempts: Type.Integer(),
+    runAt: instant,
+    startedAt: orNull(instant),
+    finishedAt: orNull(instant),
+    workerId: orNull(Type.String()),
+    cancelRequested: Type.Boolean(),
+  }),
+  progress: jobFields.progress!.anyOf[0]! as unknown as Schema<JobWatchEvents['progress']>,
+  log: partsOf(jobLogs.replies[200]).properties.items!.items as unknown as Schema<JobLogLine>,
+}
+
+const place: Schema<{ readonly at: number }> = objectFor<{ readonly at: number }>()({ at: instant })
+
+export const queueWatchEventSchemas: { readonly end: Schema<JobEnd>; readonly place: typeof place } = {
+  end: objectFor<JobEnd>()({
+    id: Type.String(),
+    kind: Type.String(),
+    state: Type.Union([Type.Literal('completed'), Type.Literal('dead'), Type.Literal('cancelled')]),
+    attempt: Type.Integer(),
+    createdAt: instant,
+    startedAt: orNull(instant),
+    finishedAt: instant,
+  }),
+  place,
+}

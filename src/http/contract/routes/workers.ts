@@ -1,0 +1,249 @@
+import type { Duration } from '../../../core/duration.ts'
+import type {
+  FleetWorker,
+  FleetWorkerState,
+  FoundFleetWorker,
+  NewWorker,
+  WorkerRef,
+  WorkerRenewal,
+  WorkerStanding,
+} from '../../../fleet/workers/index.ts'
+import type { Route } from '../route.ts'
+import { objectFor, oneOf, type Schema, strict, strictFor, Type } from '../schema.ts'
+import {
+  count,
+  type IdParams,
+  idParams,
+  instant,
+  name,
+  orNull,
+  type Page,
+  pageQuery,
+  span,
+} from '../values.ts'
+
+/** Routes of workers: who lives, what each runs, and what operators ask of one. */
+
+const text = Type.String()
+const textOrNull = orNull(text)
+const wholeOrNull = orNull(Type.Integer())
+const wanted = oneOf('run', 'quiet', 'stop')
+
+const workerFields = {
+  id: text,
+  workerId: text,
+  state: oneOf('running', 'quiet', 'stopping', 'gone'),
+  wanted,
+  via: oneOf('library', 'remote', 'http'),
+  host: textOrNull,
+  pid: wholeOrNull,
+  queues: Type.Array(text),
+  kinds: orNull(Type.Array(text)),
+  concurrency: wholeOrNull,
+  running: Type.Array(Type.Object({ id: text, kind: text, since: instant })),
+  runningCount: wholeOrNull,
+  release: textOrNull,
+  version: textOrNull,
+  startedAt: instant,
+  seenAt: instant,
+  leaseEndsAt: instant,
+}
+const workerSchema: Schema<FleetWorker> = objectFor<FleetWorker>()(workerFields)
+
+export interface ListWorkersQuery {
+  /** Those that take jobs of this queue. */
+  readonly queue?: string
+  /** Those that know this kind. */
+  readonly kind?: string
+  readonly state?: FleetWorkerState
+  readonly host?: string
+  readonly release?: string
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+/** A page of workers; `at` is the store's clock when it was read. */
+export interface WorkersListed extends Page<FleetWorker> {
+  readonly at: number
+}
+
+export const listWorkers: Route<{ query: ListWorkersQuery; reply: WorkersListed }> = {
+  id: 'listWorkers',
+  method: 'GET',
+  path: '/v1/workers',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'List the workers of all processes by id: host, queues, kinds, what each runs.',
+  description:
+    'A worker renews its row at least every 10 seconds. Without a renewal for 30 seconds its `state` is `gone`, and it ' +
+    'is listed for another day. A worker that stopped in good order leaves the list at once. `running` has up to 20 ' +
+    'jobs, longest first, as of `seenAt`. All instants are of the store’s clock; count ages from `at`.',
+  query: strictFor<ListWorkersQuery>()({
+    queue: Type.Optional(name),
+    kind: Type.Optional(name),
+    state: Type.Optional(oneOf('running', 'quiet', 'stopping', 'gone')),
+    host: Type.Optional(name),
+    release: Type.Optional(name),
+    ...pageQuery(2_048),
+  }),
+  replies: {
+    200: objectFor<WorkersListed>()({
+      items: Type.Array(Type.Unsafe<FleetWorker>(workerSchema)),
+      cursor: textOrNull,
+      at: instant,
+    }),
+  },
+}
+
+export const getWorker: Route<{ params: IdParams; reply: FoundFleetWorker }> = {
+  id: 'getWorker',
+  method: 'GET',
+  path: '/v1/workers/{id}',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'Get a worker, with the JSON Schemas of its kinds.',
+  params: idParams,
+  replies: {
+    200: objectFor<FoundFleetWorker>()({
+      ...workerFields,
+      schemas: Type.Record(text, Type.Unknown()),
+      at: instant,
+    }),
+  },
+  problems: ['not_found'],
+}
+
+export const quietWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
+  id: 'quietWorker',
+  method: 'POST',
+  path: '/v1/workers/{id}/quiet',
+  scope: 'admin',
+  module: 'jobs',
+  summary: 'For operators: let a worker finish what it runs and claim nothing more, until it is resumed.',
+  description:
+    'The worker follows within two seconds, on any machine. A worker that is known by its claims over HTTP alone gets ' +
+    'no more jobs.',
+  params: idParams,
+  replies: { 200: workerSchema },
+  problems: ['not_found', 'conflict'],
+}
+
+export const resumeWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
+  id: 'resumeWorker',
+  method: 'POST',
+  path: '/v1/workers/{id}/resume',
+  scope: 'admin',
+  module: 'jobs',
+  summary: 'For operators: let a quiet worker claim again.',
+  description: '`conflict` when the worker is gone, or was asked to stop.',
+  params: idParams,
+  replies: { 200: workerSchema },
+  problems: ['not_found', 'conflict'],
+}
+
+export interface StopWorkerBody {
+  /** How long what it runs may take to end. @default 10_000 */
+  readonly graceMs?: Duration
+}
+
+export const stopWorker: Route<{ params: IdParams; body: StopWorkerBody; reply: FleetWorker }> = {
+  id: 'stopWorker',
+  method: 'POST',
+  path: '/v1/workers/{id}/stop',
+  scope: 'admin',
+  module: 'jobs',
+  summary: 'For operators: stop a worker in good order. Its process goes on.',
+  description:
+    'It claims nothing more, has `graceMs` for what it runs, and hands back the rest, which burns no attempt. Then it ' +
+    'leaves the list.',
+  params: idParams,
+  body: strictFor<StopWorkerBody>()({ graceMs: Type.Optional(span) }),
+  bodyOptional: true,
+  replies: { 200: workerSchema },
+  problems: ['not_found', 'conflict'],
+}
+
+const session = Type.String({ minLength: 1, maxLength: 64 })
+const refFields = { id: name, session }
+const renewalFields = {
+  ...refFields,
+  mode: oneOf('running', 'quiet', 'stopping'),
+  running: Type.Array(Type.Object({ id: name, kind: name, ms: count }, strict), { maxItems: 20 }),
+  runningCount: orNull(count),
+}
+
+/** A worker that begins. The server adds how it is reached. */
+export type NewWorkerBody = Omit<NewWorker, 'via'>
+
+/** What boxes on this server say of their workers. */
+export interface ReportWorkersBody {
+  readonly join?: readonly NewWorkerBody[]
+  readonly renew?: readonly WorkerRenewal[]
+  readonly ask?: readonly WorkerRef[]
+  readonly leave?: readonly WorkerRef[]
+}
+
+export interface WorkersReported {
+  /** In order: whether the worker has its id now. */
+  readonly joined: readonly boolean[]
+  readonly renewed: readonly WorkerStanding[]
+  readonly asked: readonly WorkerStanding[]
+}
+
+const standings = Type.Array(
+  Type.Union([
+    Type.Object({ status: Type.Literal('here'), wanted, graceMs: wholeOrNull }),
+    Type.Object({ status: Type.Literal('missing') }),
+    Type.Object({ status: Type.Literal('taken') }),
+  ]),
+)
+const most = { maxItems: 200 }
+
+export const reportWorkers: Route<{ body: ReportWorkersBody; reply: WorkersReported }> = {
+  id: 'reportWorkers',
+  method: 'POST',
+  path: '/v1/workers/report',
+  scope: 'work',
+  module: 'jobs',
+  summary: 'For boxes on this server: list workers, renew their rows, and learn what operators ask of them.',
+  description:
+    '`session` is chosen at random by the worker when it starts. A worker renews at least every 10 seconds; a row that ' +
+    'is not renewed for 30 seconds is `gone`. A program that only claims needs none of this: it is listed by the ' +
+    '`workerId` of its claims.',
+  body: strictFor<ReportWorkersBody>()({
+    join: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            ...renewalFields,
+            workerId: name,
+            host: orNull(name),
+            pid: orNull(count),
+            boot: session,
+            queues: Type.Array(name, { maxItems: 1_000 }),
+            kinds: orNull(Type.Array(name, { maxItems: 10_000 })),
+            schemas: Type.Record(text, Type.Unknown()),
+            concurrency: orNull(count),
+            release: orNull(name),
+            version: orNull(Type.String({ maxLength: 64 })),
+            ageMs: count,
+          },
+          strict,
+        ),
+        most,
+      ),
+    ),
+    renew: Type.Optional(Type.Array(Type.Object(renewalFields, strict), most)),
+    ask: Type.Optional(Type.Array(Type.Object(refFields, strict), most)),
+    leave: Type.Optional(Type.Array(Type.Object(refFields, strict), most)),
+  }),
+  replies: {
+    200: objectFor<WorkersReported>()({
+      joined: Type.Array(Type.Boolean()),
+      renewed: standings,
+      asked: standings,
+    }),
+  },
+  relieves: true,
+  limits: { maxBytes: 16 * 1_048_576, maxKeys: 200_000 },
+}

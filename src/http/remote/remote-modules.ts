@@ -1,0 +1,273 @@
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { encodeJson } from '../../core/json.ts'
+import { show, text } from '../../core/options.ts'
+import type { Dispatch, NodeView, PoolView, TaskEvent } from '../../dispatch/index.ts'
+import type { FailedSubject, Monitor, Report } from '../../monitor/index.ts'
+import { eventId, type Once, runOnce, runProcessing } from '../../once/index.ts'
+import type { Client, WireTaskEvent } from '../client/index.ts'
+import { objectOf, withoutUndefined } from './encode.ts'
+
+/** What a box on a server has of the monitor: all but sending, which the server does. */
+export type RemoteMonitor = Omit<
+  Monitor,
+  'sender' | 'reconcile' | 'notification' | 'problems' | 'reseal' | typeof Symbol.asyncDispose
+>
+
+/** The verbs of the monitor on a server elsewhere. */
+export function createRemoteMonitor(client: Client): RemoteMonitor {
+  const { monitor: wire } = client
+  return {
+    async report(given) {
+      const report = objectOf('report', given)
+      const observedAt = instant(report.observedAt)
+      const { sent, failed } = sortReport(report)
+      const answer = await wire.report({ ...withoutUndefined(sent), observedAt })
+      return answer.status === 'processed' ? { ...answer, failed: [...failed, ...answer.failed] } : answer
+    },
+    subscribe: async (options) => wire.subscribe(withoutUndefined(options)),
+    unsubscribe: (id) => found(wire.unsubscribe(id)),
+    subscriptions: () => wire.subscriptions(),
+    async silence(given) {
+      const { startsAt, ...options } = objectOf('silence', given)
+      const from = startsAt === undefined ? {} : { startsAt: instant(startsAt) }
+      return wire.silence({ ...withoutUndefined(options), ...from })
+    },
+    unsilence: (id) => found(wire.unsilence(id)),
+    silences: () => wire.silences(),
+    explain: async (options) => wire.explain(page(options)),
+    decisions: async (options = {}) => wire.decisions(page(options)),
+    notifications: async (options = {}) => wire.notifications(page(options)),
+    replay: (id) => wire.replay(id),
+    subjects: async (options = {}) => wire.subjects(page(options)),
+    test: (channel) => wire.test(channel),
+  }
+}
+
+function sortReport(report: Report): { readonly sent: Report; readonly failed: readonly FailedSubject[] } {
+  if ('subjects' in report) {
+    const { sendable, failed } = sortSubjects(report.subjects, 'subjects', 'subject')
+    return { sent: { ...report, subjects: sendable }, failed }
+  }
+  const { sendable, failed } = sortSubjects(report.venues, 'venues', 'venueId')
+  return { sent: { ...report, venues: sendable }, failed }
+}
+
+function instant(value: number | Date): number {
+  return value instanceof Date ? value.getTime() : value
+}
+
+/** Whether there was such a thing; what else went wrong is thrown on. */
+async function found(ended: Promise<void>): Promise<boolean> {
+  try {
+    await ended
+    return true
+  } catch (error) {
+    if (isSignalboxError(error, 'not_found')) return false
+    throw error
+  }
+}
+
+function page<Options extends { readonly cursor?: string | null | undefined }>(given: Options) {
+  const { cursor, ...options } = objectOf('options', given)
+  return withoutUndefined({ ...options, ...(cursor === null ? {} : { cursor }) })
+}
+
+/**
+ * Splits the subjects of a report into those that can be sent and those that cannot. A state that JSON would bend, or that
+ * is too large for any store, fails here as it would there. A subject that failed once is not sent at all. `list` and
+ * `field` are the words of the report's form.
+ */
+function sortSubjects<Item extends { readonly state: unknown }>(
+  items: readonly Item[],
+  list: string,
+  field: keyof Item & ('subject' | 'venueId'),
+): { readonly sendable: readonly Item[]; readonly failed: readonly FailedSubject[] } {
+  // The server refuses what is no list at all.
+  if (!Array.isArray(items)) return { sendable: items, failed: [] }
+  const failed = new Map<unknown, FailedSubject>()
+  for (const [index, item] of items.entries()) {
+    try {
+      encodeJson(`${list}[${index}].state`, item?.state)
+    } catch (error) {
+      const name: unknown = item?.[field]
+      if (!isSignalboxError(error) || typeof name !== 'string') throw error
+      const { code, message } = error
+      failed.set(name, { [field]: name, error: { code, message } })
+    }
+  }
+  const sendable = failed.size === 0 ? items : items.filter((item) => !failed.has(item?.[field]))
+  return { sendable, failed: [...failed.values()] }
+}
+
+/** What a box on a server has of `once`: all of it except events, and counts that are the server's. */
+export interface RemoteOnce extends Omit<Once, 'stats' | 'events'> {
+  /** What the server counted since it started. */
+  stats(): Promise<ReturnType<Once['stats']>>
+}
+
+/**
+ * The verbs of guards on a server elsewhere. Its declared policy speaks when its store is down; when the server itself
+ * cannot be reached, a call throws.
+ */
+export function createRemoteOnce(client: Client): RemoteOnce {
+  const { once: wire } = client
+  // Without an answer to `done`, the result does not count as stored.
+  const parts = { whenDown: 'closed' } as const
+
+  const once: RemoteOnce = {
+    claim: async (key, options = {}) => wire.claim({ key, ...sendable('claim', options) }),
+    async claimMany(keys, options = {}) {
+      if (!Array.isArray(keys)) {
+        throw invalidArgument(`claimMany takes a list of keys, not ${show(keys)}.`)
+      }
+      return wire.claimMany({ keys, ...sendable('claimMany', options) })
+    },
+    async done(key, token, result, options = {}) {
+      // What JSON would bend on its way is refused here, as it would be there.
+      encodeJson('result', result)
+      return wire.done({ key, token, ...withoutUndefined({ result }), ...sendable('done', options) })
+    },
+    fail: async (key, token, options = {}) => wire.fail({ key, token, ...sendable('fail', options) }),
+    renew: async (key, token, leaseMs, options = {}) =>
+      wire.renew({ key, token, ...withoutUndefined({ leaseMs }), ...sendable('renew', options) }),
+    forget: async (key, options = {}) => wire.forget({ key, ...withoutUndefined(options) }),
+    run: (key, fn, options = {}) => runOnce(once, key, fn, options, parts),
+    processing: (taskId, fn, options = {}) => runProcessing(once, taskId, fn, options, parts),
+    async seen(sighting, options = {}) {
+      const { state = null, ...rest } = withoutUndefined(sighting)
+      encodeJson('seen.state', state)
+      encodeJson('seen.from', rest.from)
+      return wire.seen({ ...rest, state, ...sendable('seen', options) })
+    },
+    eventId,
+    stats: () => wire.stats(),
+    async list(given = {}) {
+      const { cursor, ...options } = objectOf('list', given)
+      return wire.list(withoutUndefined({ ...options, ...(cursor === null ? {} : { cursor }) }))
+    },
+    async [Symbol.asyncDispose]() {
+      // Nothing is kept here.
+    },
+  }
+  return once
+}
+
+/** The options without a transaction, which cannot be sent to a server. */
+function sendable<Options extends { readonly tx?: unknown }>(call: string, given: Options) {
+  const { tx, ...options } = objectOf(`${call}.options`, given)
+  if (tx === undefined) return withoutUndefined(options)
+  throw new SignalboxError(
+    'transaction_unsupported',
+    `once.${call} got a tx, and a transaction cannot be sent to a server. Open the database itself.`,
+  )
+}
+
+/** What a box on a server has of dispatch: tasks, and the views of operators, which have to be asked for there. */
+export interface RemoteDispatch
+  extends Pick<
+    Dispatch,
+    | 'submit'
+    | 'task'
+    | 'tasks'
+    | 'watch'
+    | 'cancel'
+    | 'explain'
+    | 'drain'
+    | 'cordon'
+    | 'uncordon'
+    | 'definePool'
+    | 'removePool'
+  > {
+  /** Every node. */
+  nodes(): Promise<readonly NodeView[]>
+  node(nodeId: string): Promise<NodeView | undefined>
+  pools(): Promise<readonly PoolView[]>
+}
+
+const pageSize = 500
+/** Events that wait to be taken; of more, progress is left out first. */
+const maxWaiting = 64
+
+/** The verbs of dispatch on a server elsewhere. */
+export function createRemoteDispatch(client: Client): RemoteDispatch {
+  const { dispatch: wire } = client
+  return {
+    async submit(options) {
+      // What JSON would bend on its way is refused here, as it would be there.
+      encodeJson('payload', objectOf('submit', options).payload)
+      return wire.submit(withoutUndefined(options))
+    },
+    async task(taskId) {
+      try {
+        return await wire.task(taskId)
+      } catch (error) {
+        if (isSignalboxError(error, 'not_found')) return undefined
+        throw error
+      }
+    },
+    tasks: async (options = {}) => wire.tasks(withoutUndefined(options)),
+    watch: (taskId, { signal } = {}) => watchTask(client, taskId, signal),
+    cancel: async (taskId, options = {}) => wire.cancel(taskId, withoutUndefined(options)),
+    explain: async (taskId) => wire.explain(taskId),
+    async nodes() {
+      const all: NodeView[] = []
+      let cursor: string | null | undefined
+      do {
+        const page = await wire.nodes({ limit: pageSize, ...(cursor ? { cursor } : {}) })
+        all.push(...page.items)
+        cursor = page.cursor
+      } while (cursor !== null)
+      return all
+    },
+    node: async (nodeId) => (await wire.nodes({ nodeId: text('nodeId', nodeId) })).items[0],
+    drain: async (nodeId, options = {}) => wire.drain(nodeId, withoutUndefined(options)),
+    cordon: async (nodeId, options = {}) => wire.cordon(nodeId, withoutUndefined(options)),
+    uncordon: async (nodeId, options = {}) => wire.uncordon(nodeId, withoutUndefined(options)),
+    pools: async () => (await wire.pools()).items,
+    async definePool(pool) {
+      await wire.definePool(pool)
+    },
+    removePool: async (name) => wire.removePool(text('removePool.name', name)),
+  }
+}
+
+/** The stream of callbacks, as something to be taken one by one. */
+async function* watchTask(
+  client: Client,
+  taskId: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<TaskEvent, void, undefined> {
+  signal?.throwIfAborted()
+  const left = new AbortController()
+  const until = signal === undefined ? left.signal : AbortSignal.any([signal, left.signal])
+  const waiting: TaskEvent[] = []
+  let wake = Promise.withResolvers<void>()
+  let end: { readonly error?: unknown } | undefined
+  const seen = ({ type: status, ...data }: WireTaskEvent) => {
+    if (status === 'progress' && waiting.at(-1)?.status === 'progress') waiting.pop()
+    waiting.push({ status, ...data } as TaskEvent)
+    if (waiting.length > maxWaiting) waiting.shift()
+    wake.resolve()
+  }
+  const over = (how: { readonly error?: unknown }) => {
+    end = how
+    wake.resolve()
+  }
+  void client.dispatch.watch(taskId, seen, { signal: until }).then(
+    () => over({}),
+    (error: unknown) => over({ error }),
+  )
+  try {
+    for (;;) {
+      await wake.promise
+      wake = Promise.withResolvers<void>()
+      for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) yield event
+      if (end === undefined) continue
+      if ('error' in end) throw end.error
+      signal?.throwIfAborted()
+      return
+    }
+  } finally {
+    left.abort()
+  }
+}

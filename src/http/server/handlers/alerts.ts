@@ -1,0 +1,19 @@
+import { createAlerts } from '../../../fleet/alerts/index.ts'
+import type { Handlers } from '../call.ts'
+
+/** The routes of alerts, by their ids. */
+export type AlertHandlers = Handlers<'listAlerts' | 'addAlerts' | 'testAlerts' | 'removeAlerts'>
+
+export const alertHandlers: AlertHandlers = {
+  async listAlerts({ space }) {
+    const alerts = createAlerts(space.monitor)
+    const [firing, subscriptions] = await Promise.all([alerts.firing(), alerts.subscriptions()])
+    return { body: { firing, subscriptions } }
+  },
+  addAlerts: async ({ body, space }) => ({ body: await createAlerts(space.monitor).add(body) }),
+  testAlerts: async ({ space }) => ({ body: await createAlerts(space.monitor).test() }),
+  async removeAlerts({ params, space }) {
+    await createAlerts(space.monitor).remove(params.id)
+    return { body: { deleted: true } }
+  },
+}

@@ -1,0 +1,42 @@
+import { SignalboxError } from '../../../core/errors.ts'
+import { boundSchemas, membershipTimes } from '../../../fleet/workers/index.ts'
+import type { Handlers } from '../call.ts'
+
+/** The routes of workers, by their ids. */
+export type WorkerHandlers = Handlers<
+  'listWorkers' | 'getWorker' | 'quietWorker' | 'resumeWorker' | 'stopWorker' | 'reportWorkers'
+>
+
+export const workerHandlers: WorkerHandlers = {
+  listWorkers: async ({ query, space }) => ({ body: await space.jobs.workers(query) }),
+
+  async getWorker({ params: { id }, space }) {
+    const worker = await space.jobs.findWorker(id)
+    if (worker !== undefined) return { body: worker }
+    throw new SignalboxError(
+      'not_found',
+      `There is no worker "${id}": it stopped, it never started, or it does not keep a row.`,
+    )
+  },
+
+  quietWorker: async ({ params, space }) => ({ body: await space.jobs.quietWorker(params.id) }),
+  resumeWorker: async ({ params, space }) => ({ body: await space.jobs.resumeWorker(params.id) }),
+  stopWorker: async ({ params, body, space }) => ({ body: await space.jobs.stopWorker(params.id, body) }),
+
+  async reportWorkers({ body: { join = [], renew = [], ask = [], leave = [] }, space }) {
+    const { workers } = space.stores
+    const { leaseMs } = membershipTimes
+    const joining = join.map((worker) => ({
+      ...worker,
+      via: 'remote' as const,
+      schemas: boundSchemas(Object.entries(worker.schemas)),
+    }))
+    const [joined, renewed, asked] = await Promise.all([
+      joining.length === 0 ? [] : workers.join(joining, leaseMs),
+      renew.length === 0 ? [] : workers.renew(renew, leaseMs),
+      ask.length === 0 ? [] : workers.wanted(ask),
+    ])
+    if (leave.length > 0) await workers.leave(leave)
+    return { body: { joined, renewed, asked } }
+  },
+}

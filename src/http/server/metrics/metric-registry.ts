@@ -1,0 +1,175 @@
+import { collectDefaultMetrics, type Histogram, Registry } from 'prom-client'
+import type { BoundCounts, Contention } from '../../../contention/index.ts'
+
+/**
+ * What the server adds to prom-client: metrics that are read at a scrape, a view of one namespace, and a bound on series
+ * whose names people choose.
+ */
+
+/** A metric that is read when a scrape asks for it. */
+export interface Family {
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly values: readonly Value[]
+}
+
+export type Labels = Readonly<Record<string, string | number>>
+
+export interface Value {
+  readonly labels: Labels
+  readonly value: number
+  /** Where it is not the family's own: `…_bucket`, `…_sum`, `…_count`. */
+  readonly metricName?: string
+}
+
+/** The content type of the text. */
+export const metricsType: string = Registry.PROMETHEUS_CONTENT_TYPE
+
+/** Adds a family to a registry. A registry asks a metric for its values by `get`, and prints them. */
+export function registerFamily(registry: Registry, family: Family): void {
+  const metric = { ...family, get: async () => family }
+  registry.registerMetric(metric as unknown as Histogram)
+}
+
+/** The same metrics, without the values of other namespaces. */
+export async function viewOf(registry: Registry, namespace: string): Promise<Registry> {
+  const view = new Registry()
+  for (const family of (await registry.getMetricsAsJSON()) as unknown as Family[]) {
+    const values = family.values.filter(({ labels }) => (labels.namespace ?? namespace) === namespace)
+    registerFamily(view, { ...family, values })
+  }
+  return view
+}
+
+let processRegistry: Registry | undefined
+
+/**
+ * Watches the process from the first scrape on: processor, memory, file descriptors, garbage collection, lag of the event
+ * loop. prom-client measures the lag by a timer of 10 ms, which a server that is never scraped does not need. One process has
+ * one registry for all its servers, because prom-client never stops watching.
+ */
+export function watchProcess(): Registry {
+  if (processRegistry === undefined) {
+    processRegistry = new Registry()
+    collectDefaultMetrics({ register: processRegistry })
+  }
+  return processRegistry
+}
+
+/** Bounds in seconds for short waits. Long polls wait up to 60 s. */
+export const soonBounds: number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+]
+
+/** Bounds in seconds for work, which may take an hour. */
+export const workBounds: number[] = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
+
+export interface CappedSeriesOptions<Cells, Name extends string> {
+  readonly labelNames: readonly Name[]
+  readonly limit: number
+  /** Creates the counters of these labels. */
+  readonly create: (labels: Readonly<Record<Name, string>>) => Cells
+  /** Removes the series of these labels from their metrics. */
+  readonly remove: (labels: Readonly<Record<Name, string>>) => void
+}
+
+/** A set of labels is forgotten after this time without use. */
+export const idleMs = 3_600_000
+/** How often a full set is searched for idle labels. */
+const sweepMs = 60_000
+
+/**
+ * Series by names that people choose. There are never more than `limit`, and one for all `other` names. When the set is full,
+ * series that were not used for an hour make room.
+ */
+export class CappedSeries<Cells, Name extends string = string> {
+  readonly #options: CappedSeriesOptions<Cells, Name>
+  readonly #series = new Map<
+    string,
+    { readonly labels: Record<Name, string>; readonly cells: Cells; usedAt: number }
+  >()
+  #other: Cells | undefined
+  #sweptAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: CappedSeriesOptions<Cells, Name>) {
+    this.#options = options
+  }
+
+  /** The cells of these names, made when they are new. */
+  find(names: readonly string[], now: number): Cells {
+    const { limit, create } = this.#options
+    // No name contains a control character.
+    const key = names.join('\n')
+    const known = this.#series.get(key)
+    if (known !== undefined) {
+      known.usedAt = now
+      return known.cells
+    }
+    if (this.#series.size >= limit) this.#sweep(now)
+    if (this.#series.size >= limit) {
+      this.#other ??= create(this.#labelsOf(() => 'other'))
+      return this.#other
+    }
+    const labels = this.#labelsOf((index) => names[index]!)
+    const cells = create(labels)
+    this.#series.set(key, { labels, cells, usedAt: now })
+    return cells
+  }
+
+  #sweep(now: number): void {
+    if (now - this.#sweptAt < sweepMs) return
+    this.#sweptAt = now
+    for (const [key, { labels, usedAt }] of this.#series) {
+      if (now - usedAt <= idleMs) continue
+      this.#series.delete(key)
+      this.#options.remove(labels)
+    }
+  }
+
+  #labelsOf(name: (index: number) => string): Record<Name, string> {
+    const entries = this.#options.labelNames.map((label, index) => [label, name(index)])
+    return Object.fromEntries(entries) as Record<Name, string>
+  }
+}
+
+/**
+ * Waits, holds and who waited on whom. Kinds and cells are bounded in number and contain no data of users, so every caller
+ * that may scrape sees all of them.
+ */
+export function waitFamilies(contention: Pick<Contention, 'series'>): readonly Family[] {
+  const { kinds, matrix } = contention.series(boundsMs)
+  const family = (name: string, help: string, part: 'wait' | 'hold'): Family => ({
+    name,
+    help,
+    type: 'histogram',
+    values: kinds.flatMap(({ kind, [part]: counts }) => (counts ? valuesOf(name, kind, counts) : [])),
+  })
+  return [
+    family('signalbox_wait_seconds', 'How long commands waited for their turn, by kind.', 'wait'),
+    family('signalbox_hold_seconds', 'How long their turns took, by kind.', 'hold'),
+    {
+      name: 'signalbox_waited_on_seconds_total',
+      help: 'Waits of more than a millisecond, by waiter and holder: the time in which the holder ran.',
+      type: 'counter',
+      values: matrix.map(({ waiter, holder, ms }) => ({ labels: { waiter, holder }, value: ms / 1_000 })),
+    },
+  ]
+}
+
+/** From a tenth of a millisecond: a turn that takes one is long. */
+const boundsMs = [0.1, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000]
+
+function valuesOf(name: string, kind: string, { counts, count, sumMs }: BoundCounts): readonly Value[] {
+  const bucket = (le: number | string, value: number): Value => ({
+    labels: { kind, le },
+    value,
+    metricName: `${name}_bucket`,
+  })
+  return [
+    ...counts.map((value, index) => bucket(boundsMs[index]! / 1_000, value)),
+    bucket('+Inf', count),
+    { labels: { kind }, value: sumMs / 1_000, metricName: `${name}_sum` },
+    { labels: { kind }, value: count, metricName: `${name}_count` },
+  ]
+}

@@ -1,0 +1,144 @@
+import { createLoop, type Loop } from '../../core/loop.ts'
+import { onlyKeys, refuse, text, whole } from '../../core/options.ts'
+import { isReserved } from '../api/add-options.ts'
+import { decodeError } from '../decode-job.ts'
+import type { JobError } from '../job.ts'
+import type {
+  AttemptRecord,
+  AttemptStore,
+  CountedAttempt,
+  ErrorGroupRecord,
+  GroupQuery,
+} from './attempt-store.ts'
+import { fingerprintError } from './error-fingerprint.ts'
+
+/** Errors of one kind of job that have the same cause, as far as that can be told: they have one fingerprint. */
+export interface ErrorGroup {
+  readonly fingerprint: string
+  readonly kind: string
+  /** How many attempts ended with it, also of jobs that are gone by now. */
+  readonly attemptCount: number
+  readonly firstSeenAt: number
+  readonly lastSeenAt: number
+  /** The last 10 releases in which it was seen, the newest last. */
+  readonly releases: readonly string[]
+  /** The ids of the last 10 jobs that had it, the newest last. They may be gone. */
+  readonly sampleJobs: readonly string[]
+  /** One of the errors. */
+  readonly error: JobError
+}
+
+/** A page of groups, by their last error, the latest first. `cursor` is null at the end. */
+export interface ErrorGroupPage {
+  readonly items: readonly ErrorGroup[]
+  readonly cursor: string | null
+  /** Very many attempts failed just now, and some are not counted yet. */
+  readonly counting: boolean
+}
+
+/** Which groups to list. */
+export interface ErrorGroupOptions {
+  /** Only errors of this kind of job. */
+  readonly kind?: string | undefined
+  /** @default 50, at most 500 */
+  readonly limit?: number | undefined
+  /** The cursor of the previous page. */
+  readonly cursor?: string | null | undefined
+}
+
+/** The verbs of groups of errors. */
+export interface ErrorGroupVerbs {
+  /** The groups of errors of attempts that failed or were lost. */
+  errorGroups(options?: ErrorGroupOptions): Promise<ErrorGroupPage>
+  errorGroup(fingerprint: string): Promise<ErrorGroup | undefined>
+}
+
+/** How many attempts are counted in one transaction. */
+const batchSize = 200
+/** How long a reader waits until the attempts so far are counted. */
+const patienceMs = 250
+const idleMs = 30_000
+
+export function createErrorGroups(store: AttemptStore | undefined): ErrorGroupVerbs {
+  return {
+    async errorGroups(options = {}) {
+      const query = resolveGroups(options)
+      if (store === undefined) return { items: [], cursor: null, counting: false }
+      const counting = !(await countAttempts(store, performance.now() + patienceMs))
+      const groups = await store.groups(query)
+      const last = groups.at(-1)
+      const cursor = groups.length < query.limit || last === undefined ? null : writeCursor(last)
+      return { items: groups.map(decodeGroup), cursor, counting }
+    },
+
+    async errorGroup(fingerprint) {
+      const name = text('errorGroup.fingerprint', fingerprint)
+      if (store === undefined) return undefined
+      await countAttempts(store, performance.now() + patienceMs)
+      const group = await store.group(name)
+      return group && decodeGroup(group)
+    },
+  }
+}
+
+/** Counts attempts in the background, while a worker or a server runs. A process that is idle reads one row now and then. */
+export function createErrorCounter(store: AttemptStore): Loop {
+  let isFirst = true
+  return createLoop({
+    name: 'jobs.errors',
+    idleMs,
+    async step() {
+      // Nothing has failed here yet.
+      if (isFirst) isFirst = false
+      else if (await countSome(store)) return 'more'
+      return 'idle'
+    },
+  })
+}
+
+/** Counts attempts until none is left, or it is so late; whether none is left. */
+async function countAttempts(store: AttemptStore, until: number): Promise<boolean> {
+  for (;;) {
+    if (!(await countSome(store))) return true
+    if (performance.now() >= until) return false
+  }
+}
+
+/** Counts a batch of attempts in their groups. Returns whether there may be more. */
+export async function countSome(store: Pick<AttemptStore, 'uncounted' | 'count'>): Promise<boolean> {
+  const attempts = await store.uncounted(batchSize)
+  if (attempts.length > 0) await store.count(attempts.map(withFingerprint))
+  return attempts.length === batchSize
+}
+
+function withFingerprint(attempt: AttemptRecord): CountedAttempt {
+  // Failures in Signalbox's own queues are shown by their modules.
+  return {
+    ...attempt,
+    fingerprint: isReserved(attempt.queue) ? '' : fingerprintError(attempt.kind, attempt.error),
+  }
+}
+
+function decodeGroup({ shownError, error, ...group }: ErrorGroupRecord): ErrorGroup {
+  return { ...group, error: decodeError(shownError ?? error)! }
+}
+
+function resolveGroups(options: ErrorGroupOptions): GroupQuery {
+  onlyKeys('errorGroups', options, ['kind', 'limit', 'cursor'])
+  const { kind, limit = 50, cursor } = options
+  return {
+    ...(kind === undefined ? {} : { kind: text('errorGroups.kind', kind) }),
+    limit: whole('errorGroups.limit', limit, { min: 1, max: 500 }),
+    ...(cursor === undefined || cursor === null ? {} : { before: readCursor(cursor) }),
+  }
+}
+
+function writeCursor({ lastSeenAt, fingerprint }: ErrorGroupRecord): string {
+  return `${lastSeenAt}-${fingerprint}`
+}
+
+function readCursor(cursor: unknown): NonNullable<GroupQuery['before']> {
+  const [, lastSeenAt, fingerprint] = /^(\d{1,15})-([0-9a-f]{16})$/.exec(String(cursor)) ?? []
+  if (fingerprint !== undefined) return { lastSeenAt: Number(lastSeenAt), fingerprint }
+  return refuse('errorGroups.cursor', 'the cursor of a previous page', cursor)
+}

@@ -1,0 +1,273 @@
+import { createLoop, type Loop, type StepOutcome } from '../../core/loop.ts'
+import { createNotifier, type Notifier } from '../../core/notifier.ts'
+import type { JobsNotifier } from '../api/jobs-api.ts'
+import type { FinalState, JobState } from '../job.ts'
+import { waitClosed } from '../job-errors.ts'
+
+/**
+ * All waits of one process for jobs to end. They share their looks at the store:
+ *
+ *     new wait, hint (a job ended in this process) ──▶ look at these jobs, soon ──┐
+ *     poll, every 200 ms (with very many waits: less often) ──▶ look at all ──────┴──▶ those that ended are answered
+ *
+ * Hints may be lost; the poll finds every end. So 1,000 waits cost the store one statement a poll, and a wait ends at the
+ * latest at its deadline, whatever the store does. Without waits nothing runs.
+ *
+ * Over HTTP the server waits: the look itself is held until one of the jobs has ended. A new wait begins it again.
+ */
+export interface JobWaitsParts {
+  /**
+   * The present states of these jobs, in order; undefined: there is no such job. With `isHeld` it may answer when one of
+   * them has ended, or ended before.
+   */
+  readonly look: LookAtJobs
+  /** @default false */
+  readonly isHeld?: boolean
+  /** Where hints come from. */
+  readonly notifier?: JobsNotifier
+}
+
+export type LookAtJobs = (
+  ids: readonly string[],
+  signal: AbortSignal,
+) => Promise<readonly (JobState | undefined)[]>
+
+/** The most jobs of one look. */
+export const maxWaitedIds = 1_000
+
+const pollMs = 200
+/** With more than 1,000 waits the polls are fewer, so that their cost stays the same. */
+const msPerWait = 0.2
+/** Between two held looks: ends that come together are answered together. */
+const gatherMs = 20
+
+export class JobWaits {
+  readonly #parts: JobWaitsParts
+  readonly #entries = new Set<Entry>()
+  readonly #byId = new Map<string, Set<Entry>>()
+  /** To be looked at in the next step. */
+  readonly #due = new Set<string>()
+  #news: Notifier = createNotifier()
+  #loop: Loop | undefined
+  #held: AbortController | undefined
+  #polledAt = Number.NEGATIVE_INFINITY
+  #state: 'open' | 'letGo' | 'closed' = 'open'
+
+  constructor(parts: JobWaitsParts) {
+    this.#parts = parts
+  }
+
+  /** How many waits there are. */
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /**
+   * Waits until one of these jobs has ended or is gone. Returns those that have, with their states (undefined: there is no
+   * such job); none: the time was over. Rejects with the signal's reason, and with `closed`.
+   */
+  any(ids: readonly string[], timeoutMs: number, signal?: AbortSignal): Promise<EndedStates> {
+    return this.#wait(ids, isEnd, timeoutMs, signal)
+  }
+
+  /** Waits until the job is in another state than this one, or is gone. */
+  async changed(id: string, from: JobState, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    await this.#wait([id], (state) => state !== from, timeoutMs, signal)
+  }
+
+  #wait(
+    ids: readonly string[],
+    isOver: Entry['isOver'],
+    timeoutMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<EndedStates> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      if (this.#state === 'closed') return reject(waitClosed())
+      if (this.#state === 'letGo' || timeoutMs <= 0) return resolve(new Map())
+      const abort = () => this.#leave(entry, () => reject(signal!.reason))
+      const entry: Entry = {
+        ids,
+        isOver,
+        signal,
+        abort,
+        timer: setTimeout(
+          () => this.#leave(entry, () => resolve(new Map())),
+          Math.min(timeoutMs, maxTimerMs),
+        ),
+        resolve,
+        reject,
+      }
+      signal?.addEventListener('abort', abort)
+      this.#enter(entry)
+    })
+  }
+
+  /** These jobs may have ended. */
+  touched(ids: readonly string[]): void {
+    let isNews = false
+    for (const id of ids) {
+      if (!this.#byId.has(id)) continue
+      this.#due.add(id)
+      isNews = true
+    }
+    if (isNews) this.#news.wake()
+  }
+
+  /** Ends every wait as if its time was over; later ones do not wait. For a server that shuts down. */
+  letGo(): void {
+    if (this.#state === 'open') this.#state = 'letGo'
+    for (const entry of [...this.#entries]) this.#leave(entry, () => entry.resolve(new Map()))
+  }
+
+  /** Ends every wait with the error `closed`. */
+  close(): void {
+    this.#state = 'closed'
+    for (const entry of [...this.#entries]) this.#leave(entry, () => entry.reject(waitClosed()))
+  }
+
+  #enter(entry: Entry): void {
+    this.#entries.add(entry)
+    for (const id of entry.ids) {
+      const others = this.#byId.get(id) ?? new Set()
+      this.#byId.set(id, others.add(entry))
+      this.#due.add(id)
+    }
+    this.#held?.abort(another)
+    this.#loop ??= this.#start()
+    this.#news.wake()
+  }
+
+  #leave(entry: Entry, answer: () => void): void {
+    if (!this.#entries.delete(entry)) return
+    clearTimeout(entry.timer)
+    entry.signal?.removeEventListener('abort', entry.abort)
+    for (const id of entry.ids) {
+      const others = this.#byId.get(id)
+      others?.delete(entry)
+      if (others?.size !== 0) continue
+      this.#byId.delete(id)
+      this.#due.delete(id)
+    }
+    if (this.#entries.size === 0) this.#stop()
+    answer()
+  }
+
+  #start(): Loop {
+    hintsOf(this.#parts.notifier)?.add(this)
+    this.#news = createNotifier()
+    this.#polledAt = this.#parts.isHeld ? Number.NEGATIVE_INFINITY : performance.now()
+    return createLoop({
+      name: 'jobs.waits',
+      step: ({ signal }) => (this.#parts.isHeld ? this.#holdLook(signal) : this.#look(signal)),
+      notifier: this.#news,
+      idleMs: this.#parts.isHeld ? gatherMs : pollMs,
+      backoff: { baseMs: pollMs, maxMs: 5_000 },
+    })
+  }
+
+  #stop(): void {
+    hintsOf(this.#parts.notifier)?.delete(this)
+    this.#held?.abort(another)
+    void this.#loop?.stop({ graceMs: 0 })
+    this.#loop = undefined
+  }
+
+  async #look(signal: AbortSignal): Promise<StepOutcome> {
+    const now = performance.now()
+    const isPoll = now - this.#polledAt >= Math.max(pollMs, this.#byId.size * msPerWait) * 0.9
+    const ids = [...(isPoll ? this.#byId.keys() : this.#due)]
+    if (isPoll) this.#polledAt = now
+    this.#due.clear()
+    try {
+      for (let at = 0; at < ids.length && !signal.aborted; at += maxWaitedIds)
+        await this.#lookAt(ids.slice(at, at + maxWaitedIds), signal)
+    } catch (error) {
+      // Nothing is forgotten: after the back-off all are looked at.
+      this.#polledAt = Number.NEGATIVE_INFINITY
+      throw error
+    }
+    return this.#due.size > 0 ? 'more' : 'idle'
+  }
+
+  /** One look at all that is held open until there is an end, or another wait. */
+  async #holdLook(signal: AbortSignal): Promise<StepOutcome> {
+    const earlyMs = this.#polledAt + gatherMs - performance.now()
+    if (earlyMs > 0) await new Promise((resolve) => setTimeout(resolve, earlyMs))
+    this.#polledAt = performance.now()
+    const held = new AbortController()
+    this.#held = held
+    const ids = [...this.#byId.keys()].slice(0, maxWaitedIds)
+    // What did not fit is first in the next look.
+    for (const id of ids) {
+      const entries = this.#byId.get(id)!
+      this.#byId.delete(id)
+      this.#byId.set(id, entries)
+    }
+    try {
+      await this.#lookAt(ids, AbortSignal.any([signal, held.signal]))
+    } catch (error) {
+      if (!held.signal.aborted) throw error
+    }
+    return 'idle'
+  }
+
+  async #lookAt(ids: readonly string[], signal: AbortSignal): Promise<void> {
+    const states = await this.#parts.look(ids, signal)
+    const answered = new Map<Entry, Map<string, FinalState | undefined>>()
+    for (const [at, id] of ids.entries()) {
+      const state = states[at]
+      for (const entry of this.#byId.get(id) ?? []) {
+        if (!entry.isOver(state)) continue
+        const of = answered.get(entry) ?? new Map<string, FinalState | undefined>()
+        answered.set(entry, of.set(id, state as FinalState | undefined))
+      }
+    }
+    for (const [entry, of] of answered) this.#leave(entry, () => entry.resolve(of))
+  }
+}
+
+/** Jobs that have ended, by id; undefined: there is no such job. */
+export type EndedStates = ReadonlyMap<string, FinalState | undefined>
+
+interface Entry {
+  readonly ids: readonly string[]
+  /** Whether a job of it that is in this state ends the wait. */
+  readonly isOver: (state: JobState | undefined) => boolean
+  readonly signal: AbortSignal | undefined
+  readonly abort: () => void
+  readonly timer: ReturnType<typeof setTimeout>
+  readonly resolve: (ended: EndedStates) => void
+  readonly reject: (reason: unknown) => void
+}
+
+/** The longest delay a timer takes. */
+const maxTimerMs = 2 ** 31 - 1
+
+/** Created once: the reason is of no interest, and its stack would be the dearest part of a new wait. */
+const another = new DOMException('There are other waits now.', 'AbortError')
+
+const finalStates: ReadonlySet<JobState> = new Set<FinalState>(['completed', 'dead', 'cancelled'])
+
+function isEnd(state: JobState | undefined): boolean {
+  return state === undefined || finalStates.has(state)
+}
+
+export function isFinal(state: JobState): state is FinalState {
+  return finalStates.has(state)
+}
+
+/** Those that wait now, by the notifier that they share with what ends jobs here. */
+const waiting = new WeakMap<JobsNotifier, Set<JobWaits>>()
+
+function hintsOf(notifier: JobsNotifier | undefined): Set<JobWaits> | undefined {
+  if (notifier === undefined) return undefined
+  const known = waiting.get(notifier) ?? new Set()
+  waiting.set(notifier, known)
+  return known
+}
+
+/** Tells the waits of this process that these jobs may have ended. */
+export function hintWaits(notifier: JobsNotifier, jobIds: readonly string[]): void {
+  for (const waits of waiting.get(notifier) ?? []) waits.touched(jobIds)
+}

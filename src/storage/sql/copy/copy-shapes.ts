@@ -1,0 +1,190 @@
+import type { Cell, CopyColumn, CopyNumbers, CopyRow, CopyTable } from '../../copy-tables.ts'
+import { hashFleetKey } from '../fleet.ts'
+import { nameWaitQueue } from '../locks/wait-queue-key.ts'
+
+/**
+ * How an engine keeps the rows of one table of a copy. By default it is a table of the same name, with columns of the same
+ * names. `@name` in SQL is a table of the engine.
+ */
+export interface CopyShape {
+  /** What rows are read from, if not from that table: a join, with the table as `t`. */
+  readonly from?: string
+  readonly where?: string
+  /** What a column is read as, in SQL. */
+  readonly read?: Readonly<Record<string, string>>
+  /** The engine's name of a column; null: it has none. */
+  readonly names?: Readonly<Record<string, string | null>>
+  /** Further columns that are written. */
+  readonly more?: Readonly<Record<string, (cell: CellOf, numbers: CopyNumbers) => Cell>>
+  /** A further column that SQL finds by other columns of the row. */
+  readonly found?: { readonly column: string; readonly sql: string; readonly by: readonly string[] }
+  /** Rows of other tables that go with a row; one that is there already stays. */
+  readonly also?: readonly AlsoWritten[]
+}
+
+/** The value of a column of the current row. */
+export type CellOf = (column: string) => Cell
+
+export interface AlsoWritten {
+  readonly table: string
+  readonly columns: readonly string[]
+  readonly row: (cell: CellOf) => CopyRow | null
+}
+
+export type CopyShapes = Readonly<Record<string, CopyShape>>
+
+/** The columns that are written, by the engine's names, the SQL of each value, and the values of a row. */
+export interface WrittenShape {
+  readonly columns: readonly string[]
+  readonly places: readonly string[]
+  valuesOf(row: CopyRow, numbers: CopyNumbers): readonly Cell[]
+  readonly also: readonly AlsoWritten[]
+  cellsOf(row: CopyRow): CellOf
+}
+
+export function writtenShape(table: CopyTable, shape: CopyShape = {}): WrittenShape {
+  const { names = {}, more = {}, found, also = [] } = shape
+  const indexes = new Map(table.columns.map(({ name }, index) => [name, index]))
+  const cellsOf = (row: CopyRow): CellOf => {
+    return (column) => row[indexes.get(column)!] ?? null
+  }
+  const own = table.columns.flatMap(({ name }, index) =>
+    names[name] === null ? [] : [{ column: names[name] ?? name, index }],
+  )
+  const further = Object.entries(more)
+  const columns = [...own.map(({ column }) => column), ...further.map(([column]) => column)]
+  const isPlain = columns.length === table.columns.length && further.length === 0 && !found
+  return {
+    columns: found ? [...columns, found.column] : columns,
+    places: [...columns.map(() => '?'), ...(found ? [found.sql] : [])],
+    also,
+    cellsOf,
+    valuesOf(row, numbers) {
+      if (isPlain) return row
+      const cell = cellsOf(row)
+      const values: Cell[] = own.map(({ index }) => row[index]!)
+      for (const [, value] of further) values.push(value(cell, numbers))
+      for (const column of found?.by ?? []) values.push(cell(column))
+      return values
+    },
+  }
+}
+
+/** What rows are read by: the columns as SQL, in order, those of the key among them, and where they are. */
+export interface ReadShape {
+  readonly columns: readonly string[]
+  readonly key: readonly { readonly sql: string; readonly isWhole: boolean }[]
+  readonly from: string
+  readonly where: string
+}
+
+/** `truth` is the engine's way to make a number of a condition. */
+export function readShape(
+  table: CopyTable,
+  shape: CopyShape = {},
+  truth: (sql: string) => string = (sql) => sql,
+): ReadShape {
+  const sqlOf = ({ name, type }: CopyColumn) => {
+    const sql = shape.read?.[name] ?? `t.${shape.names?.[name] ?? name}`
+    return type === 'truth' ? truth(sql) : sql
+  }
+  const byName = new Map(table.columns.map((column) => [column.name, column]))
+  return {
+    columns: table.columns.map(sqlOf),
+    key: table.key.map((name) => ({
+      sql: sqlOf(byName.get(name)!),
+      isWhole: byName.get(name)!.type === 'whole',
+    })),
+    from: shape.from ?? `@${table.name} t`,
+    where: shape.where ?? 'TRUE',
+  }
+}
+
+export const leaseNoCell = (_: CellOf, { leaseNo }: CopyNumbers): Cell => String(leaseNo)
+
+/** What servers of one fleet share for good; which servers and nodes there are is not carried. */
+const durableFleet = `t.doc IS NOT NULL AND t.kind IN ('pool', 'cordon', 'drain')`
+
+/** What is the same on all engines. */
+export const sharedShapes: CopyShapes = {
+  queue_control: { where: '(t.paused_at IS NOT NULL OR t.limits IS NOT NULL)' },
+  fleet_row: { where: durableFleet, more: { key_hash: (cell) => hashFleetKey(cell('row_key')!) } },
+}
+
+const waitQueue: CopyShape = {
+  names: { is_called: null },
+  read: {
+    token: 'CASE WHEN t.holder_node IS NOT NULL THEN t.token END',
+    is_called: '(t.take_up_by IS NOT NULL)',
+  },
+  more: {
+    grant_from: () => '0',
+    due_at: () => '0',
+    lease_ends_at: (cell) => (cell('holder_node') === null ? null : '0'),
+    take_up_by: (cell) => (cell('is_called') === '1' ? '0' : null),
+  },
+}
+const deadline: NonNullable<CopyShape['more']> = {
+  lease_ends_at: () => '0',
+  deadline_at: (cell) => (cell('has_deadline') === '1' ? '0' : null),
+}
+const hasDeadline = '(t.deadline_at IS NOT NULL)'
+const queueNames = { namespace: 'l.namespace', operation: 'l.operation', resource: 'l.resource' }
+
+const queueKey = (cell: CellOf): Cell =>
+  nameWaitQueue(cell('namespace')!, { operation: cell('operation')!, resource: cell('resource')! }).queueKey
+
+/** Wait queues of locks where rows belong to a queue by its key: Postgres and MariaDB. */
+export const queuesByKey: CopyShapes = {
+  lock_queue: { ...waitQueue, more: { queue_key: queueKey, ...waitQueue.more } },
+  lock_waiter: {
+    from: '@lock_waiter t JOIN @lock_queue l ON l.queue_key = t.queue_key',
+    read: { ...queueNames, has_deadline: hasDeadline },
+    names: { operation: null, resource: null, has_deadline: null },
+    more: { queue_key: queueKey, ...deadline, due_at: () => '0' },
+  },
+  lock_outcome: {
+    from: `@lock_outcome t JOIN @lock_queue l ON l.queue_key = t.queue_key
+      LEFT JOIN @lock_result r ON r.queue_key = t.queue_key AND r.revision = t.revision`,
+    read: { ...queueNames, value: 'r.value' },
+    names: { operation: null, resource: null, value: null },
+    more: { queue_key: queueKey, kept_until: () => '0' },
+    // Outcomes for several waiters share a result.
+    also: [
+      {
+        table: 'lock_result',
+        columns: ['queue_key', 'revision', 'namespace', 'value', 'kept_until'],
+        row: (cell) =>
+          cell('value') === null
+            ? null
+            : [queueKey(cell), cell('revision'), cell('namespace'), cell('value'), '0'],
+      },
+    ],
+  },
+}
+
+const queueId = {
+  column: 'queue_id',
+  sql: '(SELECT queue_id FROM lock_queue WHERE namespace = ? AND operation = ? AND resource = ?)',
+  by: ['namespace', 'operation', 'resource'],
+}
+const noNames = { namespace: null, operation: null, resource: null }
+
+/** Wait queues of locks where a queue has a number: SQLite. */
+export const queuesByNumber: CopyShapes = {
+  lock_queue: { ...waitQueue, more: { ...waitQueue.more, outcome_count: () => '0' } },
+  lock_waiter: {
+    from: '@lock_waiter t JOIN @lock_queue l ON l.queue_id = t.queue_id',
+    read: { ...queueNames, has_deadline: hasDeadline },
+    names: { ...noNames, has_deadline: null },
+    more: deadline,
+    found: queueId,
+  },
+  lock_outcome: {
+    from: '@lock_outcome t JOIN @lock_queue l ON l.queue_id = t.queue_id',
+    read: queueNames,
+    names: noNames,
+    more: { kept_until: () => '0' },
+    found: queueId,
+  },
+}

@@ -1,0 +1,252 @@
+import type {
+  BlockAgainRequest,
+  DependencyStore,
+  Fence,
+  JobState,
+  LockDependency,
+  TakenFence,
+  TendRequest,
+} from '../../../jobs/index.ts'
+import { count, last, many, type Operation, one, operation, run } from '../procedure.ts'
+import { statement } from '../statement.ts'
+import { endLockBlock } from './blocks.ts'
+import { lockIdle, lockWaiting, readStates, setState } from './job-states.ts'
+
+/** The locks that jobs acquire before each attempt: what was requested, and what was granted. */
+interface LockRow {
+  readonly job_id: string
+  readonly operation: string
+  readonly resource: string
+  readonly ask_no: number | string
+  readonly fence: number | string | null
+  readonly taken_fence: number | string | null
+}
+
+const columns = 'job_id, operation, resource, ask_no, fence, taken_fence'
+
+function toFence({ job_id: jobId, ask_no: askNo, fence }: LockRow): Fence & { readonly jobId: string } {
+  return { jobId, askNo: Number(askNo), fence: fence === null ? null : Number(fence) }
+}
+
+function isTaken({ fence, taken_fence: taken }: LockRow): boolean {
+  return fence !== null && taken !== null && Number(fence) === Number(taken)
+}
+
+const selectUntended = statement(
+  'job_locks_untended',
+  { namespace: 'text', limit: 'integer' },
+  (d) => `
+SELECT ${columns} FROM @job_lock ${d.byIndex('job_lock_tended')}
+WHERE namespace = :namespace AND is_called = TRUE AND tended_until <= ${d.now}
+ORDER BY tended_until, job_id LIMIT :limit ${d.skipLocked}`,
+)
+
+const selectCalled = statement(
+  'job_locks_called',
+  { namespace: 'text', ids: 'text[]', limit: 'integer' },
+  (d) => `
+SELECT ${columns} ${d.byKeys({
+    ...{ from: '@job_lock', alias: 'k', key: 'k.job_id', keys: ':ids' },
+    where: 'k.namespace = :namespace AND k.is_called = TRUE',
+  })} ORDER BY k.job_id LIMIT :limit ${d.forUpdate}`,
+)
+
+const setTended = statement(
+  'job_locks_tend',
+  { namespace: 'text', ids: 'text[]', tendMs: 'integer' },
+  (d) => `
+UPDATE @job_lock SET tended_until = ${d.now} + :tendMs WHERE namespace = :namespace AND job_id IN (:ids)`,
+)
+
+const selectAnyCalled = statement(
+  'job_locks_any_called',
+  { namespace: 'text' },
+  (d) => `
+SELECT 1 AS called FROM @job_lock ${d.byIndex('job_lock_tended')} WHERE namespace = :namespace AND is_called = TRUE LIMIT 1`,
+)
+
+type TendedLock = Omit<LockDependency, 'state'> & { readonly state: JobState | null }
+
+export const tendLocks: Operation<readonly [namespace: string, request: TendRequest], readonly TendedLock[]> =
+  operation({
+    name: 'tend jobs with locks',
+    lane: 'waiting',
+    *procedure(namespace: string, { limit, tendMs, of }: TendRequest) {
+      const rows = yield* many<LockRow>(
+        of === undefined
+          ? selectUntended({ namespace, limit })
+          : selectCalled({ namespace, ids: of.toSorted(), limit }),
+      )
+      if (rows.length === 0) return []
+      const ids = rows.map((row) => row.job_id)
+      yield* last(run(setTended({ namespace, ids: ids.toSorted(), tendMs })))
+      const jobs = yield* readStates(namespace, ids)
+      return rows.map(
+        (row): TendedLock => ({
+          ...{ jobId: row.job_id, operation: row.operation, resource: row.resource },
+          ...toFence(row),
+          isTaken: isTaken(row),
+          state: jobs.get(row.job_id)?.state ?? null,
+          dueInMs: jobs.get(row.job_id)?.dueInMs ?? 0,
+        }),
+      )
+    },
+    upkeep: {
+      *isNeeded(namespace: string, { of }: TendRequest) {
+        return of !== undefined || (yield* many(selectUntended({ namespace, limit: 1 }))).length > 0
+      },
+      otherwise: [],
+    },
+  })
+
+export const hasCalled: Operation<readonly [namespace: string], boolean> = operation({
+  name: 'look for jobs with locks',
+  isRead: true,
+  *procedure(namespace: string) {
+    return (yield* one(selectAnyCalled({ namespace }))) !== undefined
+  },
+})
+
+const lockOne = statement(
+  'job_locks_lock',
+  { namespace: 'text', id: 'text', askNo: 'integer' },
+  (d) => `
+SELECT ${columns}, is_called FROM @job_lock WHERE namespace = :namespace AND job_id = :id AND ask_no = :askNo ${d.forUpdate}`,
+)
+
+const setFence = statement(
+  'job_locks_grant',
+  { namespace: 'text', id: 'text', fence: 'integer' },
+  () => `UPDATE @job_lock SET fence = :fence WHERE namespace = :namespace AND job_id = :id`,
+)
+
+const setReadyWhenDue = statement(
+  'job_locks_unblock',
+  { namespace: 'text', id: 'text' },
+  (d) => `
+UPDATE @job_queue SET state = CASE WHEN run_at <= ${d.now} THEN 'ready' ELSE 'scheduled' END, updated_at = ${d.now}
+WHERE namespace = :namespace AND id = :id AND state = 'waiting'`,
+)
+
+export const grantLock: Operation<
+  readonly [namespace: string, request: Parameters<DependencyStore['grant']>[0]],
+  string | null
+> = operation({
+  name: 'grant a lock to a job',
+  lane: 'waiting',
+  *procedure(namespace: string, { jobId, askNo, fence }: Parameters<DependencyStore['grant']>[0]) {
+    const [jobs, locks] = yield* run(
+      lockWaiting({ namespace, ids: [jobId] }),
+      lockOne({ namespace, id: jobId, askNo }),
+    )
+    const [job] = jobs!.rows as { queue: string }[]
+    const [lock] = locks!.rows as { is_called: boolean | number }[]
+    if (job === undefined || !lock?.is_called) return null
+    yield* last(
+      run(
+        ...endLockBlock(namespace, jobId, askNo),
+        setFence({ namespace, id: jobId, fence }),
+        setReadyWhenDue({ namespace, id: jobId }),
+      ),
+    )
+    return job.queue
+  },
+})
+
+const setBlocked = statement(
+  'job_locks_block',
+  { namespace: 'text', id: 'text' },
+  () => `
+UPDATE @job_lock SET fence = NULL, ask_no = ask_no + 1, is_called = TRUE, tended_until = 0
+WHERE namespace = :namespace AND job_id = :id`,
+)
+
+export const blockAgain: Operation<readonly [namespace: string, request: BlockAgainRequest], boolean> =
+  operation({
+    name: 'block a job again',
+    lane: 'waiting',
+    *procedure(namespace: string, { jobId, askNo, fence }: BlockAgainRequest) {
+      const [jobs, locks] = yield* run(
+        lockIdle({ namespace, id: jobId }),
+        lockOne({ namespace, id: jobId, askNo }),
+      )
+      const [lock] = locks!.rows as LockRow[]
+      if (lock === undefined) return false
+      if (fence !== undefined && toFence(lock).fence !== fence) return false
+      yield* last(
+        run(
+          setBlocked({ namespace, id: jobId }),
+          // A running job runs on. Its row is not touched: a user's transaction may hold it for long.
+          ...(jobs!.rows.length === 0
+            ? []
+            : [setState({ namespace, rows: [{ id: jobId }], state: 'waiting' })]),
+        ),
+      )
+      return true
+    },
+  })
+
+const selectLocks = statement(
+  'job_locks_read',
+  { namespace: 'text', ids: 'text[]' },
+  () => `SELECT ${columns} FROM @job_lock WHERE namespace = :namespace AND job_id IN (:ids)`,
+)
+
+export const readFences: Operation<
+  readonly [namespace: string, ids: readonly string[]],
+  readonly (Fence & { readonly jobId: string })[]
+> = operation({
+  name: 'look up locks of jobs',
+  isRead: true,
+  *procedure(namespace: string, ids: readonly string[]) {
+    return (yield* many<LockRow>(selectLocks({ namespace, ids }))).map(toFence)
+  },
+})
+
+const lockAll = statement(
+  'job_locks_lock_all',
+  { namespace: 'text', ids: 'text[]' },
+  (d) => `
+SELECT ${columns} FROM @job_lock ${d.byIndex('PRIMARY')}
+WHERE namespace = :namespace AND job_id IN (:ids) ORDER BY job_id ${d.forUpdate}`,
+)
+
+const setTaken = statement(
+  'job_locks_take',
+  { namespace: 'text', ids: 'text[]' },
+  () => `
+UPDATE @job_lock SET taken_fence = fence WHERE namespace = :namespace AND job_id IN (:ids) AND fence IS NOT NULL`,
+)
+
+export const takeFences: Operation<
+  readonly [namespace: string, ids: readonly string[]],
+  readonly (TakenFence & { readonly jobId: string })[]
+> = operation({
+  name: 'take locks of jobs',
+  lane: 'waiting',
+  *procedure(namespace: string, given: readonly string[]) {
+    const ids = given.toSorted()
+    const [locks] = yield* last(run(lockAll({ namespace, ids }), setTaken({ namespace, ids })))
+    return (locks!.rows as readonly LockRow[]).map((row) => ({ ...toFence(row), isTaken: isTaken(row) }))
+  },
+})
+
+const setResting = statement(
+  'job_locks_rest',
+  { namespace: 'text', ids: 'text[]' },
+  () => `
+UPDATE @job_lock SET fence = NULL, ask_no = ask_no + 1, is_called = FALSE
+WHERE namespace = :namespace AND job_id IN (:ids)`,
+)
+
+export const restLocks: Operation<readonly [namespace: string, ids: readonly string[]], void> = operation({
+  name: 'put locks of ended jobs to rest',
+  lane: 'waiting',
+  *procedure(namespace: string, ids: readonly string[]) {
+    const jobs = yield* readStates(namespace, ids)
+    const ended = ids.filter((id) => ends.has(jobs.get(id)?.state ?? ''))
+    if (ended.length > 0) yield* last(count(setResting({ namespace, ids: ended.toSorted() })))
+  },
+})
+
+const ends: ReadonlySet<string> = new Set<JobState>(['completed', 'dead', 'cancelled'])

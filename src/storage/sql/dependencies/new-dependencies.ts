@@ -1,0 +1,34 @@
+import type { Added, Dependency, NewJob } from '../../../jobs/index.ts'
+
+/** The rows that new jobs add to `job_dependency` and `job_lock`. */
+export interface DependencyRows {
+  readonly dependencies: readonly Dependency[]
+  readonly locks: readonly {
+    readonly jobId: string
+    readonly operation: string
+    readonly resource: string
+    /** Whether the lock is to be requested at once. */
+    readonly isCalled: boolean
+  }[]
+}
+
+/** A dependency on a job of the same call that was a duplicate becomes one on the job that was there already. */
+export function listDependencyRows(jobs: readonly NewJob[], added: readonly Added[]): DependencyRows {
+  const ids = new Map(jobs.map(({ id }, at) => [id, added[at]!.id]))
+  const blocked = jobs.flatMap(({ id, dependsOn }, at) =>
+    dependsOn && !added[at]!.duplicate ? [{ id, ...dependsOn }] : [],
+  )
+  return {
+    dependencies: blocked.flatMap(({ id, jobs: others }) =>
+      [...new Set(others.map((other) => ids.get(other) ?? other))].map((dependencyId) => ({
+        jobId: id,
+        dependencyId,
+      })),
+    ),
+    locks: blocked.flatMap(({ id, jobs: others, lock }) =>
+      lock === null
+        ? []
+        : [{ jobId: id, operation: lock.operation, resource: lock.resource, isCalled: others.length === 0 }],
+    ),
+  }
+}

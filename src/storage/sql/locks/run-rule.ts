@@ -1,0 +1,32 @@
+import type { Ask, Rule, WaitQueueRows } from '../../../locks/rules/index.ts'
+import type { Procedure } from '../procedure.ts'
+
+/** The rows of a wait queue for a rule that is part of a procedure: some answers are there, others are procedures. */
+export type ProcedureRows = {
+  readonly [Name in keyof WaitQueueRows]: (
+    ...args: Parameters<WaitQueueRows[Name]>
+  ) => ReturnType<WaitQueueRows[Name]> | Procedure<ReturnType<WaitQueueRows[Name]>>
+}
+
+/** Runs a rule on the rows of the wait queue of an operation; `rowsOf` finds them, and those of the operations that exclude it. */
+export function* runRule<Answer>(
+  rule: Rule<Answer>,
+  operation: string,
+  rowsOf: (operation: string) => ProcedureRows,
+): Procedure<Answer> {
+  const own = rowsOf(operation)
+  let step = rule.next()
+  while (!step.done) {
+    let target = own
+    let ask: Ask = step.value
+    for (; ask[0] === 'of'; ask = ask[2]) target = rowsOf(ask[1])
+    const answer = (target[ask[0]] as (...args: unknown[]) => unknown)(ask[1], ask[2])
+    step = rule.next(isProcedure(answer) ? yield* answer : answer)
+  }
+  return step.value
+}
+
+/** No row and no number has such a method. */
+function isProcedure(answer: unknown): answer is Procedure<unknown> {
+  return typeof (answer as Procedure<unknown> | undefined | null)?.next === 'function'
+}

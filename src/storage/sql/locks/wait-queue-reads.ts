@@ -1,0 +1,142 @@
+import type { LockStore, WaiterView } from '../../../locks/index.ts'
+import type { Database } from '../database.ts'
+import { many, operation } from '../procedure.ts'
+import { statement } from '../statement.ts'
+import { maxWaitingHolders, nameWaitQueue } from './wait-queue-key.ts'
+import {
+  decodeLast,
+  decodeSummary,
+  decodeWaitingHolder,
+  lastColumns,
+  type StoredLast,
+  type StoredSummary,
+  type StoredWaitingHolder,
+} from './wait-queue-record.ts'
+
+/** Looking at wait queues. Each look is one statement, so what it shows was so at one moment. It keeps nobody waiting. */
+export function createQueueReads(
+  database: Database,
+  namespace: string,
+): Pick<LockStore, 'inspect' | 'list' | 'findWaitingHolders'> {
+  return {
+    async inspect(key, limit) {
+      const { queueKey } = nameWaitQueue(namespace, key)
+      const rows = await database.run(inspectQueue, [queueKey, limit])
+      const [first] = rows
+      if (!first) return undefined
+      const waiters = rows.flatMap(({ node, request_id: requestId, place, since, want }) =>
+        node === null ? [] : [{ node, requestId, position: Number(place), since: Number(since), want }],
+      )
+      return {
+        ...decodeSummary(first),
+        revision: Number(first.revision),
+        waiters,
+        lastOutcome: decodeLast(first),
+      }
+    },
+    async list({ operation: name, search, limit, after }) {
+      const rows = await database.run(listQueues, [
+        { namespace, operation: name, search, limit },
+        after === undefined ? {} : { afterOperation: after.operation, afterResource: after.resource },
+      ])
+      return rows.map(decodeSummary)
+    },
+    async findWaitingHolders(keys) {
+      if (keys.length === 0) return []
+      const queueKeys = keys.map((key) => nameWaitQueue(namespace, key).queueKey)
+      return (await database.run(findHolders, [namespace, queueKeys])).map(decodeWaitingHolder)
+    },
+  }
+}
+
+const shown = `l.operation, l.resource, l.waiter_count, l.holder_node, l.holder_request_id, l.holder_attempt,
+  l.holder_since, l.lease_ends_at`
+const lastNames = ['last_outcome', ...Object.keys(lastColumns)]
+
+interface InspectedRow extends StoredSummary, StoredLast {
+  readonly revision: number | string
+  readonly node: string | null
+  readonly request_id: string
+  readonly place: number | string
+  readonly since: number | string
+  readonly want: WaiterView['want']
+}
+
+/** One row for each waiter, or one without. What may be large is in the first alone. */
+const selectQueue = statement(
+  'lock_queue_inspect',
+  { queueKey: 'text', limit: 'integer' },
+  (d) => {
+    const once = (name: string) => `CASE WHEN COALESCE(w.place, 1) = 1 THEN l.${name} END AS ${name}`
+    return `
+SELECT ${shown}, ${d.now} AS now, l.revision, ${['progress', ...lastNames].map(once).join(', ')},
+  w.node, w.request_id, w.place, w.since, w.want
+FROM @lock_queue l LEFT JOIN (
+  SELECT queue_key, node, request_id, since, want, ROW_NUMBER() OVER (ORDER BY seq) AS place
+  FROM @lock_waiter ${d.byIndex('PRIMARY')} WHERE queue_key = :queueKey ORDER BY seq LIMIT :limit
+) w ON w.queue_key = l.queue_key
+WHERE l.queue_key = :queueKey ORDER BY w.place`
+  },
+  { isForServers: true },
+)
+
+const inspectQueue = operation({
+  name: 'look at a lock',
+  isRead: true,
+  procedure: (queueKey: string, limit: number) => many<InspectedRow>(selectQueue({ queueKey, limit })),
+})
+
+/** By operation and resource, in the order of bytes. Those of the page are chosen first, without what may be large in their rows. */
+const selectPage = statement(
+  'lock_queue_list',
+  {
+    ...{ namespace: 'text', limit: 'integer', 'operation?': 'text', 'search?': 'text' },
+    ...{ 'afterOperation?': 'text', afterResource: 'text' },
+  },
+  (d) => `
+SELECT ${shown}, l.progress, ${d.now} AS now
+FROM (
+  SELECT queue_key FROM @lock_queue ${d.byIndex('lock_queue_idle')}
+  WHERE namespace = :namespace AND idle_since IS NULL {AND operation = :operation}
+    {AND ${d.contains('resource', ':search')}}
+    {AND ${d.isAfterLong(['operation', ':afterOperation'], ['resource', ':afterResource'])}}
+  ORDER BY operation, ${d.orderByLong('resource')} LIMIT :limit
+) page ${d.thenJoin('@lock_queue', 'l', 'l.queue_key = page.queue_key')}
+ORDER BY l.operation, l.resource`,
+  { isForServers: true },
+)
+
+const listQueues = operation({
+  name: 'list locks',
+  isRead: true,
+  procedure: (
+    query: { namespace: string; limit: number; operation?: string | undefined; search?: string | undefined },
+    { afterOperation, afterResource = '' }: { afterOperation?: string; afterResource?: string },
+  ) => many<StoredSummary>(selectPage({ ...query, afterOperation, afterResource })),
+})
+
+const selectHolders = statement(
+  'lock_queue_waiting_holders',
+  { namespace: 'text', queueKeys: 'text[]', limit: 'integer' },
+  (d) => `
+SELECT h.operation, h.resource, h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
+  l.operation AS for_operation, l.resource AS for_resource
+${d.byKeys({
+  from: '@lock_queue',
+  alias: 'h',
+  where: `h.lease_ends_at > ${d.now}`,
+  key: 'h.queue_key',
+  keys: ':queueKeys',
+  join: `${d.thenJoin('@lock_waiter', 'w', 'w.namespace = :namespace AND w.node = h.holder_node AND w.request_id = h.holder_request_id')}
+  ${d.thenJoin('@lock_queue', 'l', 'l.queue_key = w.queue_key')}`,
+})}
+LIMIT :limit`,
+  { isForServers: true },
+)
+
+const findHolders = operation({
+  name: 'look for deadlocks',
+  isRead: true,
+  procedure: (namespace: string, queueKeys: readonly string[]) =>
+    many<StoredWaitingHolder>(selectHolders({ namespace, queueKeys, limit: maxWaitingHolders })),
+})

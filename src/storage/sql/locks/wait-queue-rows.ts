@@ -1,0 +1,423 @@
+import type { Waiter } from '../../../locks/rules/index.ts'
+import { last, type Procedure, type Result, run, undo } from '../procedure.ts'
+import { type Bound, type Statement, statement } from '../statement.ts'
+import {
+  openedHeadSize,
+  WaitQueueBuffer,
+  type WaitQueueCalls,
+  type WaitQueueWrites,
+} from './wait-queue-buffer.ts'
+import { shardOf, type WaitQueueName } from './wait-queue-key.ts'
+import {
+  decodeOutcome,
+  decodeQueue,
+  decodeWaiter,
+  encodeLast,
+  encodeQueue,
+  encodeWaiter,
+  lastColumns,
+  queueColumns,
+  type StoredOutcome,
+  type StoredWaiter,
+  type StoredWaitQueue,
+  waiterColumns,
+  waiterDueAt,
+} from './wait-queue-record.ts'
+
+/**
+ * The rows of wait queues inside a transaction, on Postgres and MariaDB. A transaction locks the keys of its wait queues before it
+ * reads them: in a statement of its own, so that what follows sees what was committed before.
+ *
+ * A key is locked whether there is a row or not. MariaDB inserts a blank row for that, with revision 0. A transaction that had
+ * nothing to write takes it back, so a blank row stays only beside another wait queue that changed, until the next sweep: it is
+ * as good as none.
+ */
+const forServers = { isForServers: true }
+const [queueNames, lastNames, waiterNames] = [queueColumns, lastColumns, waiterColumns].map(Object.keys) as [
+  string[],
+  string[],
+  string[],
+]
+const values = (columns: readonly string[]) => columns.map((column) => `:${column}`).join(', ')
+const given = (columns: readonly string[]) => Object.fromEntries(columns.map((name) => [name, `new.${name}`]))
+
+const lock = statement(
+  'lock_queue_lock',
+  { queueKey: 'text', namespace: 'text', operation: 'text', resource: 'text' },
+  (d) =>
+    d.lockKey({
+      into: '@lock_queue',
+      columns: 'queue_key, namespace, operation, resource',
+      source: 'VALUES (:queueKey, :namespace, :operation, :resource)',
+      key: 'queue_key',
+      value: ':queueKey',
+    }),
+  forServers,
+)
+
+/** Answers those of the keys that it has locked, as `queue_key`. */
+export const tryLock: Statement<{ readonly queueKeys: readonly string[] }> = statement(
+  'lock_queue_try_lock',
+  { queueKeys: 'text[]' },
+  (d) => d.tryLockKeys('@lock_queue', 'queue_key', ':queueKeys'),
+  forServers,
+)
+
+const selectQueue = statement(
+  'lock_queue_open',
+  { queueKey: 'text' },
+  (d) => `
+SELECT clock.now, l.queue_key, ${queueNames.map((name) => `l.${name}`).join(', ')}, l.progress,
+  EXISTS (SELECT 1 FROM @lock_outcome o WHERE o.queue_key = :queueKey) AS has_outcomes
+FROM (SELECT ${d.now} AS now) clock LEFT JOIN @lock_queue l ON l.queue_key = :queueKey`,
+  forServers,
+)
+
+const selectHead = statement(
+  'lock_waiter_head',
+  { queueKey: 'text', limit: 'integer' },
+  (d) => `
+SELECT ${waiterNames.join(', ')} FROM @lock_waiter ${d.byIndex('PRIMARY')}
+WHERE queue_key = :queueKey ORDER BY seq LIMIT :limit`,
+  forServers,
+)
+
+/** Those who wait at these positions. */
+export const selectAt: Statement<{ readonly queueKey: string; readonly seqs: readonly number[] }> = statement(
+  'lock_waiter_at',
+  { queueKey: 'text', seqs: 'integer[]' },
+  (d) => `
+SELECT ${waiterNames.join(', ')} FROM @lock_waiter ${d.byIndex('PRIMARY')}
+WHERE queue_key = :queueKey AND seq IN (:seqs)`,
+  forServers,
+)
+
+const requester = { queueKey: 'text', node: 'text', requestId: 'text' } as const
+
+const selectWaiter = statement(
+  'lock_waiter_find',
+  requester,
+  (d) => `
+SELECT ${waiterNames.join(', ')},
+  (SELECT COUNT(*) FROM @lock_waiter b ${d.byIndex('PRIMARY')}
+   WHERE b.queue_key = w.queue_key AND b.seq < w.seq) AS before_count
+FROM @lock_waiter w WHERE queue_key = :queueKey AND node = :node AND request_id = :requestId`,
+  forServers,
+)
+
+const selectOutcome = statement(
+  'lock_outcome_find',
+  requester,
+  () => `
+SELECT o.kind, o.seq, o.is_notified, o.kept_until, o.revision, r.value
+FROM @lock_outcome o LEFT JOIN @lock_result r ON r.queue_key = o.queue_key AND r.revision = o.revision
+WHERE o.queue_key = :queueKey AND o.node = :node AND o.request_id = :requestId`,
+  forServers,
+)
+
+const countBefore = statement(
+  'lock_waiter_count',
+  { queueKey: 'text', seq: 'integer' },
+  (d) => `
+SELECT COUNT(*) AS before_count FROM @lock_waiter ${d.byIndex('PRIMARY')}
+WHERE queue_key = :queueKey AND seq < :seq`,
+  forServers,
+)
+
+const raiseToken = statement(
+  'lock_shard_raise',
+  { shard: 'integer' },
+  (d) =>
+    `UPDATE @lock_shard SET last_token = ${d.greatest('last_token + 1', d.nowMicros)} WHERE shard = :shard`,
+  forServers,
+)
+
+const selectToken = statement(
+  'lock_shard_read',
+  { shard: 'integer' },
+  () => 'SELECT last_token FROM @lock_shard WHERE shard = :shard',
+  forServers,
+)
+
+const removeWaiters = statement(
+  'lock_waiter_remove',
+  { queueKey: 'text', seqs: 'integer[]' },
+  () => 'DELETE FROM @lock_waiter WHERE queue_key = :queueKey AND seq IN (:seqs)',
+  forServers,
+)
+
+const saveWaiters = statement(
+  'lock_waiter_save',
+  { queueKey: 'text', namespace: 'text', rows: { ...waiterColumns, due_at: 'integer' } },
+  (d) =>
+    d.upsert({
+      into: '@lock_waiter',
+      columns: `queue_key, namespace, ${waiterNames.join(', ')}, due_at`,
+      source: `SELECT :queueKey, :namespace, ${waiterNames.map((name) => `v.${name}`).join(', ')}, v.due_at FROM :rows`,
+      key: 'queue_key, node, request_id',
+      set: given([...waiterNames.slice(2), 'due_at']),
+    }),
+  forServers,
+)
+
+const removeOutcome = statement(
+  'lock_outcome_remove',
+  requester,
+  () => 'DELETE FROM @lock_outcome WHERE queue_key = :queueKey AND node = :node AND request_id = :requestId',
+  forServers,
+)
+
+const outcomeColumns = ['kind', 'seq', 'is_notified', 'kept_until', 'revision']
+const outcomeInto = {
+  into: '@lock_outcome',
+  columns: `queue_key, namespace, node, request_id, ${outcomeColumns.join(', ')}`,
+  key: 'queue_key, node, request_id',
+  set: given(outcomeColumns),
+}
+
+const saveOutcomes = statement(
+  'lock_outcome_save',
+  {
+    ...{ queueKey: 'text', namespace: 'text' },
+    rows: {
+      ...{ node: 'text', request_id: 'text', kind: 'text', seq: 'integer', is_notified: 'boolean' },
+      ...{ kept_until: 'integer', revision: 'integer' },
+    },
+  },
+  (d) =>
+    d.upsert({
+      ...outcomeInto,
+      source: `SELECT :queueKey, :namespace, v.node, v.request_id, v.kind, v.seq, v.is_notified, v.kept_until, v.revision
+        FROM :rows`,
+    }),
+  forServers,
+)
+
+/** The text that many outcomes share. */
+const saveResult = statement(
+  'lock_result_save',
+  { queueKey: 'text', namespace: 'text', revision: 'integer', value: 'text', keptUntil: 'integer' },
+  (d) => `
+INSERT INTO @lock_result (queue_key, namespace, revision, value, kept_until)
+VALUES (:queueKey, :namespace, :revision, :value, :keptUntil) ${d.keepExisting('queue_key, revision')}`,
+  forServers,
+)
+
+/** Gives all who wait, or those who want one thing, the same outcome. */
+const endWaits = statement(
+  'lock_waiter_end',
+  {
+    ...{ queueKey: 'text', kind: 'text', isNotified: 'boolean', keptUntil: 'integer', revision: 'integer' },
+    'want?': 'text',
+  },
+  (d) =>
+    d.upsert({
+      ...outcomeInto,
+      source: `SELECT queue_key, namespace, node, request_id, :kind, seq, :isNotified, :keptUntil, :revision
+        FROM @lock_waiter WHERE queue_key = :queueKey {AND want = :want}`,
+    }),
+  forServers,
+)
+
+const removeWaits = statement(
+  'lock_waiter_clear',
+  { queueKey: 'text', 'want?': 'text' },
+  () => 'DELETE FROM @lock_waiter WHERE queue_key = :queueKey {AND want = :want}',
+  forServers,
+)
+
+const insertQueue = statement(
+  'lock_queue_insert',
+  {
+    ...{ queueKey: 'text', namespace: 'text', operation: 'text', resource: 'text' },
+    ...{ ...queueColumns, progress: 'text | null', last_outcome: 'text | null', ...lastColumns },
+  },
+  (d) => {
+    const columns = [...queueNames, 'progress', 'last_outcome', ...lastNames]
+    return d.upsert({
+      into: '@lock_queue',
+      columns: `queue_key, namespace, operation, resource, ${columns.join(', ')}`,
+      source: `VALUES (:queueKey, :namespace, :operation, :resource, ${values(columns)})`,
+      key: 'queue_key',
+      set: given(columns),
+    })
+  },
+  forServers,
+)
+
+/** What has not changed is not written again: progress, and how it last ended, may be large. */
+const updateQueue = statement(
+  'lock_queue_update',
+  {
+    ...{ queueKey: 'text', ...queueColumns, 'progress?': 'text | null' },
+    ...{ 'last_outcome?': 'text', ...lastColumns },
+  },
+  () => `
+UPDATE @lock_queue SET ${queueNames.map((name) => `${name} = :${name}`).join(', ')}
+  {, progress = :progress}
+  {, last_outcome = :last_outcome, ${lastNames.map((name) => `${name} = :${name}`).join(', ')}}
+WHERE queue_key = :queueKey`,
+  forServers,
+)
+
+/** Waits for the wait queues in the order given and reads them; by operation. */
+export function* openQueues(
+  names: readonly WaitQueueName[],
+): Procedure<ReadonlyMap<string, WaitQueueBuffer>> {
+  const results = yield* run(
+    ...names.map(({ queueKey, namespace, operation, resource }) =>
+      lock({ queueKey, namespace, operation, resource }),
+    ),
+    ...names.flatMap(read),
+  )
+  const opened = results.slice(names.length)
+  return new Map(
+    names.map((name, nr) => [name.operation, bufferOf(name, opened[2 * nr]!, opened[2 * nr + 1]!)]),
+  )
+}
+
+/** The same without waiting, with those who wait at these positions; undefined: another has it, or on MariaDB it is gone. */
+export function* tryOpenQueue(
+  name: WaitQueueName,
+  seqs: readonly number[],
+): Procedure<{ readonly buffer: WaitQueueBuffer; readonly waiters: readonly Waiter[] } | undefined> {
+  const { queueKey } = name
+  const [locked, opened, head, at] = yield* run(
+    tryLock({ queueKeys: [queueKey] }),
+    ...read(name),
+    selectAt({ queueKey, seqs }),
+  )
+  if (locked!.rows.length === 0) return undefined
+  const buffer = bufferOf(name, opened!, head!)
+  const waiters = (at!.rows as readonly StoredWaiter[]).map(decodeWaiter)
+  buffer.note(waiters)
+  return { buffer, waiters }
+}
+
+/** Writes what is left to write and commits. Takes all back where nothing was written. */
+export function* commitQueues(
+  names: readonly WaitQueueName[],
+  buffers: ReadonlyMap<string, WaitQueueBuffer>,
+): Procedure<void> {
+  const writes = names.flatMap((name) => encodeWrites(name, buffers.get(name.operation)!.lastWrites()))
+  if (names.some(({ operation }) => buffers.get(operation)!.hasWritten)) yield* last(run(...writes))
+  else yield* undo()
+}
+
+function read({ queueKey }: WaitQueueName): readonly [Bound, Bound] {
+  return [selectQueue({ queueKey }), selectHead({ queueKey, limit: openedHeadSize })]
+}
+
+interface OpenedRow extends StoredWaitQueue {
+  readonly now: number | string
+  readonly queue_key: string | null
+  readonly has_outcomes: boolean | number
+}
+
+function bufferOf(name: WaitQueueName, { rows: [row] }: Result, head: Result): WaitQueueBuffer {
+  const opened = row as OpenedRow
+  const isThere = opened.queue_key !== null && Number(opened.revision) > 0
+  return new WaitQueueBuffer(createCalls(name), {
+    operation: name.operation,
+    now: Number(opened.now),
+    row: isThere ? decodeQueue(opened) : undefined,
+    dueAt: opened.due_at === null ? null : Number(opened.due_at),
+    waiterCount: isThere ? Number(opened.waiter_count) : 0,
+    head: (head.rows as readonly StoredWaiter[]).map(decodeWaiter),
+    hasOutcomes: Boolean(opened.has_outcomes),
+  })
+}
+
+/** What a buffer asks while its rule runs. What is to be written goes along, first. */
+function createCalls(name: WaitQueueName): WaitQueueCalls {
+  const { queueKey } = name
+  function* after(writes: WaitQueueWrites, ...asked: readonly Bound[]): Procedure<readonly Result[]> {
+    const before = encodeWrites(name, writes)
+    return (yield* run(...before, ...asked)).slice(before.length)
+  }
+  return {
+    *find(who, writes) {
+      const named = { queueKey, node: who.node, requestId: who.requestId }
+      const [found, ended] = yield* after(writes, selectWaiter(named), selectOutcome(named))
+      const [waiter] = found!.rows as readonly (StoredWaiter & Counted)[]
+      const [outcome] = ended!.rows as readonly StoredOutcome[]
+      return {
+        waiter: waiter && decodeWaiter(waiter),
+        before: Number(waiter?.before_count ?? 0),
+        outcome: outcome && decodeOutcome(who, outcome),
+      }
+    },
+    *head(limit, writes) {
+      const [head] = yield* after(writes, selectHead({ queueKey, limit }))
+      return (head!.rows as readonly StoredWaiter[]).map(decodeWaiter)
+    },
+    *countBefore(seq, writes) {
+      const [counted] = yield* after(writes, countBefore({ queueKey, seq }))
+      return Number((counted!.rows[0] as Counted).before_count)
+    },
+    *dissolve(wants, { kind, value, isNotified, keptUntil, revision }, writes) {
+      const results = value === null ? writes.results : [...writes.results, { revision, value, keptUntil }]
+      const want = wants === 'all' ? undefined : wants
+      const [, gone] = yield* after(
+        { ...writes, results },
+        endWaits({ queueKey, kind, isNotified, keptUntil, revision, want }),
+        removeWaits({ queueKey, want }),
+      )
+      return gone!.rowCount
+    },
+    *mintToken() {
+      const shard = shardOf(name)
+      const [, raised] = yield* run(raiseToken({ shard }), selectToken({ shard }))
+      return Number((raised!.rows[0] as { readonly last_token: number | string }).last_token)
+    },
+  }
+}
+
+interface Counted {
+  readonly before_count: number | string
+}
+
+/** What is to be written, in the order in which it must be. */
+function encodeWrites(
+  { queueKey, namespace, operation, resource }: WaitQueueName,
+  { goneSeqs, waiters, goneOutcomes, results, outcomes, queue }: WaitQueueWrites,
+): readonly Bound[] {
+  const writes: Bound[] = []
+  if (goneSeqs.length > 0) writes.push(removeWaiters({ queueKey, seqs: goneSeqs }))
+  if (waiters.length > 0) {
+    const rows = waiters.map((waiter) => ({ ...encodeWaiter(waiter), due_at: waiterDueAt(waiter) }))
+    writes.push(saveWaiters({ queueKey, namespace, rows }))
+  }
+  for (const { node, requestId } of goneOutcomes) writes.push(removeOutcome({ queueKey, node, requestId }))
+  for (const result of results) writes.push(saveResult({ queueKey, namespace, ...result }))
+  if (outcomes.length > 0) {
+    const rows = outcomes.map(({ node, requestId, kind, seq, isNotified, keptUntil, revision }) => {
+      return {
+        node,
+        request_id: requestId,
+        kind,
+        seq,
+        is_notified: isNotified,
+        kept_until: keptUntil,
+        revision,
+      }
+    })
+    writes.push(saveOutcomes({ queueKey, namespace, rows }))
+  }
+  if (queue) {
+    const { holder, lastOutcome } = queue.row
+    const columns = { queueKey, ...encodeQueue(queue), ...encodeLast(queue) }
+    const progress = holder?.progress ?? null
+    const outcome = lastOutcome?.outcome
+    writes.push(
+      queue.isNew
+        ? insertQueue({ ...columns, namespace, operation, resource, progress, last_outcome: outcome ?? null })
+        : updateQueue({
+            ...columns,
+            progress: queue.writesProgress ? progress : undefined,
+            last_outcome: outcome,
+          }),
+    )
+  }
+  return writes
+}

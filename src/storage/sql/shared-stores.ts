@@ -1,0 +1,105 @@
+import type { Backend, BackendNotifier, Stores } from '../backend.ts'
+import { createNotifyingFleet } from '../fleet.ts'
+import { createAttemptStore } from './attempts/attempts.ts'
+import { createAuditStore } from './audit.ts'
+import type { Database } from './database.ts'
+import { createDependencyStore, listBlockedNamespaces } from './dependencies/dependencies.ts'
+import { createFleetStore, listDispatchedNamespaces } from './fleet.ts'
+import { createGuardStore } from './guards/guards.ts'
+import { createLogStore } from './logs.ts'
+import { createMonitorStore } from './monitor/monitor.ts'
+import { many, one, operation } from './procedure.ts'
+import { pruneRequestKeys } from './request-keys.ts'
+import { createScheduleStore, listScheduledNamespaces } from './schedules.ts'
+import { createSeriesStore } from './series.ts'
+import { statement } from './statement.ts'
+import { createTokenStore } from './tokens.ts'
+import { createWorkerStore } from './workers.ts'
+
+export interface SharedStoresOptions {
+  readonly database: Database
+  /** The same database for operations that add jobs. */
+  readonly adding: Database
+  readonly namespace: string
+  readonly jobs: Stores['jobs']
+  readonly notifier: BackendNotifier
+  /** Called when blocked jobs became ready. */
+  onReady(): void
+}
+
+/** The stores of a namespace that are the same on all SQL engines. */
+export function createSharedStores({
+  database,
+  adding,
+  namespace,
+  jobs,
+  notifier,
+  onReady,
+}: SharedStoresOptions): Omit<Stores, 'locks' | 'keyed'> {
+  return {
+    jobs,
+    notifier,
+    logs: createLogStore(database, namespace),
+    attempts: createAttemptStore(database, namespace),
+    schedules: createScheduleStore(adding, namespace),
+    dependencies: createDependencyStore({ database, namespace, jobs, onReady }),
+    guards: createGuardStore(database, namespace, jobs),
+    monitor: createMonitorStore(adding, namespace),
+    audit: createAuditStore(database, namespace),
+    series: createSeriesStore(database, namespace),
+    fleet: createNotifyingFleet(createFleetStore(database, namespace), notifier),
+    workers: createWorkerStore(database, namespace),
+  }
+}
+
+/** What is the same on all SQL engines over all namespaces. */
+export function createStoreWide(
+  database: Database,
+): Pick<
+  Backend,
+  | 'tokens'
+  | 'pruneKeys'
+  | 'subscribedNamespaces'
+  | 'scheduledNamespaces'
+  | 'blockedNamespaces'
+  | 'dispatchedNamespaces'
+  | 'ping'
+  | 'time'
+> {
+  return {
+    tokens: createTokenStore(database),
+    pruneKeys: (limit) => pruneRequestKeys(database, limit),
+    subscribedNamespaces: (limit) => database.run(listSubscribed, [limit]),
+    scheduledNamespaces: (limit) => listScheduledNamespaces(database, limit),
+    blockedNamespaces: (limit) => database.run(listBlockedNamespaces, [limit]),
+    dispatchedNamespaces: (limit) => database.run(listDispatchedNamespaces, [limit]),
+    ping: async () => void (await database.run(readTime, [])),
+    time: () => database.run(readTime, []),
+  }
+}
+
+const selectSubscribed = statement(
+  'monitor_namespaces',
+  { limit: 'integer' },
+  () => 'SELECT DISTINCT namespace FROM @monitor_subscription ORDER BY namespace LIMIT :limit',
+)
+
+const listSubscribed = operation({
+  name: 'list namespaces with subscriptions',
+  isRead: true,
+  *procedure(limit: number) {
+    const rows = yield* many<{ namespace: string }>(selectSubscribed({ limit }))
+    return rows.map(({ namespace }) => namespace)
+  },
+})
+
+const selectTime = statement('time', {}, (d) => `SELECT ${d.now} AS now`)
+
+const readTime = operation({
+  name: 'read the clock',
+  isRead: true,
+  *procedure() {
+    const row = yield* one<{ now: number | string }>(selectTime({}))
+    return Number(row!.now)
+  },
+})

@@ -1,0 +1,86 @@
+import { lostError } from '../../attempt-error.ts'
+import { expiredError } from '../../token.ts'
+import type { Connection } from '../connection/connection.ts'
+import { keepAttempt } from './attempts.ts'
+import { type End, endJobs } from './end-job.ts'
+
+/**
+ * Jobs whose lease ran out. Every path treats them alike: `cancelled` if that was requested, `dead` when no attempts are
+ * left, otherwise `ready` again, at the old due time and so at the old position.
+ */
+export interface LapsedRow {
+  readonly row: number
+  readonly attempt: number
+  readonly max_attempts: number
+  readonly cancel_requested: number
+  readonly lease_ends_at: number
+}
+
+const columns = `rowid AS row, attempt, max_attempts, lease_ends_at,
+    EXISTS (SELECT 1 FROM job_cancel c
+      WHERE c.namespace = q.namespace AND c.job_id = q.id AND c.lease_no = q.lease_no) AS cancel_requested`
+
+export function lapsesTo({
+  cancel_requested,
+  attempt,
+  max_attempts,
+}: Omit<LapsedRow, 'row' | 'lease_ends_at'>): 'ready' | 'dead' | 'cancelled' {
+  if (cancel_requested) return 'cancelled'
+  return attempt >= max_attempts ? 'dead' : 'ready'
+}
+
+/** Takes back up to `limit` jobs whose lease ran out, the longest overdue first; answers what each became. */
+export function takeBackLapsed(
+  connection: Connection,
+  namespace: string,
+  limit: number,
+  now: number,
+): readonly ('ready' | 'dead' | 'cancelled')[] {
+  const rows = connection.all<LapsedRow>(
+    `SELECT ${columns} FROM job_queue q
+     WHERE namespace = ?1 AND state = 'running' AND lease_ends_at <= ?2
+     ORDER BY lease_ends_at LIMIT ?3 + 0`,
+    namespace,
+    now,
+    limit,
+  )
+  return takeBack(connection, rows, now)
+}
+
+/** Takes back this job if its lease ran out, so that the caller sees its present state. */
+export function takeBackIfLapsed(connection: Connection, namespace: string, id: string, now: number): void {
+  const row = connection.get<LapsedRow>(
+    `SELECT ${columns} FROM job_queue q
+     WHERE namespace = ?1 AND id = ?2 AND state = 'running' AND lease_ends_at <= ?3`,
+    namespace,
+    id,
+    now,
+  )
+  if (row) takeBack(connection, [row], now)
+}
+
+function takeBack(
+  connection: Connection,
+  rows: readonly LapsedRow[],
+  now: number,
+): readonly ('ready' | 'dead' | 'cancelled')[] {
+  const ends: End[] = []
+  const states = rows.map((lapsed) => {
+    const state = lapsesTo(lapsed)
+    keepAttempt(connection, lapsed.row, { outcome: 'lost', endedAt: lapsed.lease_ends_at, error: lostError })
+    const end = { row: lapsed.row, cancelRequested: lapsed.cancel_requested === 1, lapsed: true }
+    if (state === 'dead') ends.push({ ...end, state, error: expiredError })
+    else if (state === 'cancelled') ends.push({ ...end, state })
+    else {
+      connection.run(
+        `UPDATE job_queue SET state = 'ready', lease_nonce = NULL, lease_ends_at = NULL, updated_at = ?2
+         WHERE rowid = ?1`,
+        lapsed.row,
+        now,
+      )
+    }
+    return state
+  })
+  endJobs(connection, ends, now)
+  return states
+}

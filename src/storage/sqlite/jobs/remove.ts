@@ -1,0 +1,69 @@
+import { createIds } from '../../../core/ids.ts'
+import { forgetAttempts } from '../../sql/attempts/attempts.ts'
+import { forgetDependencies } from '../../sql/dependencies/dependencies.ts'
+import { forgetNotes } from '../../sql/logs.ts'
+import type { Connection } from '../connection/connection.ts'
+import { runHere } from '../connection/database.ts'
+
+/** Deletes jobs and all that is kept about them, but those that run. */
+export function removeJobs(
+  connection: Connection,
+  namespace: string,
+  ids: readonly string[],
+  now: number,
+): readonly string[] {
+  const among = 'IN (SELECT value FROM json_each(?2))'
+  const wanted = JSON.stringify(ids)
+  const live = connection.all<{ id: string }>(
+    `DELETE FROM job_queue
+     WHERE namespace = ?1 AND id ${among} AND (state <> 'running' OR lease_ends_at <= ?3) RETURNING id`,
+    namespace,
+    wanted,
+    now,
+  )
+  const ended = connection.all<{ id: string }>(
+    `DELETE FROM job_history WHERE namespace = ?1 AND id ${among} RETURNING id`,
+    namespace,
+    wanted,
+  )
+  const removed = [...live, ...ended].map(({ id }) => id)
+  // A running job whose lease ran out may have left one.
+  connection.run(
+    `DELETE FROM job_cancel WHERE namespace = ?1 AND job_id ${among}`,
+    namespace,
+    JSON.stringify(removed),
+  )
+  runHere(connection, forgetAttempts(namespace, removed))
+  runHere(connection, forgetNotes(namespace, removed))
+  runHere(connection, forgetDependencies(namespace, removed))
+  return removed
+}
+
+/** How far the clocks that made ids and the store's may be apart. */
+const clockSlackMs = 3_600_000
+
+/**
+ * Deletes old history. A job ended after it was made, and its id says when that was: only ids up to the cut-off and
+ * some slack can have ended before it, and the rest of the history is not walked through.
+ */
+export function pruneHistory(
+  connection: Connection,
+  namespace: string,
+  { olderThanMs, limit }: { readonly olderThanMs: number; readonly limit: number },
+  now: number,
+): number {
+  const cutoff = now - olderThanMs
+  if (cutoff < 0) return 0
+  const pruned = connection.all<{ id: string }>(
+    `DELETE FROM job_history
+     WHERE namespace = ?1 AND id IN (SELECT id FROM job_history
+       WHERE namespace = ?1 AND id < ?2 AND finished_at < ?3 ORDER BY id LIMIT ?4) RETURNING id`,
+    namespace,
+    createIds({ now: () => cutoff + clockSlackMs })(),
+    cutoff,
+    limit,
+  )
+  const ids = pruned.map(({ id }) => id)
+  runHere(connection, forgetAttempts(namespace, ids))
+  return pruned.length
+}

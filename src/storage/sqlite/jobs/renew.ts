@@ -1,0 +1,119 @@
+import type { AttemptOutcome, JobState, LeaseRef } from '../../../jobs/index.ts'
+import { decodeToken, encodeToken } from '../../token.ts'
+import type { Connection } from '../connection/connection.ts'
+
+/**
+ * Who holds a running job. A lease is live while its row is `running`, has the token's number and nonce, and ends after
+ * the store's clock. Each write checks this inside its own transaction. SQLite has one writer, so nothing changes
+ * between the check and the write.
+ *
+ * `lease_nonce` of a row that does not run says that the attempt's verdict was written; a lease that was taken back
+ * leaves null. `settled_tokens` keeps the last of those that later claims would overwrite, newest first.
+ */
+export interface Held {
+  readonly row: number
+  readonly leaseEndsAt: number
+  readonly cancelRequested: boolean
+}
+
+type LeaseColumns = readonly [
+  id: string,
+  row: number,
+  leaseNo: number,
+  leaseNonce: string,
+  leaseEndsAt: number,
+  cancelRequested: number,
+]
+
+const leaseColumns = `
+  SELECT q.id, q.rowid, q.lease_no, q.lease_nonce, q.lease_ends_at,
+    ?3 AND EXISTS (SELECT 1 FROM job_cancel c
+      WHERE c.namespace = ?1 AND c.job_id = q.id AND c.lease_no = q.lease_no)`
+const oneJob = `${leaseColumns}
+  FROM job_queue q
+  WHERE q.namespace = ?1 AND q.id = ?2 AND q.state = 'running' AND q.lease_ends_at > ?4`
+const manyJobs = `${leaseColumns}
+  FROM json_each(?2) AS wanted
+  CROSS JOIN job_queue q ON q.namespace = ?1 AND q.id = wanted.value
+  WHERE q.state = 'running' AND q.lease_ends_at > ?4`
+
+/** Hardly ever does anybody want a job cancelled; then the rows need not be asked for it one by one. */
+function anyCancelled(connection: Connection, namespace: string): number {
+  return connection.get<{ any: number }>(
+    'SELECT EXISTS (SELECT 1 FROM job_cancel WHERE namespace = ?1) AS any',
+    namespace,
+  )!.any
+}
+
+/** The rows that these leases hold, in order; undefined where a lease is lost. All of them are found by one statement. */
+export function findHeld(
+  connection: Connection,
+  namespace: string,
+  leases: readonly LeaseRef[],
+  now: number,
+): readonly (Held | undefined)[] {
+  const rows =
+    leases.length === 1
+      ? connection.rows<LeaseColumns>(oneJob, namespace, leases[0]!.jobId, 1, now)
+      : connection.rows<LeaseColumns>(
+          manyJobs,
+          namespace,
+          JSON.stringify(leases.map(({ jobId }) => jobId)),
+          anyCancelled(connection, namespace),
+          now,
+        )
+  const found = new Map<string, { readonly token: string; readonly held: Held }>()
+  for (const [id, row, leaseNo, nonce, leaseEndsAt, cancelRequested] of rows) {
+    const token = encodeToken({ leaseNo: String(leaseNo), nonce })
+    found.set(id, { token, held: { row, leaseEndsAt, cancelRequested: cancelRequested === 1 } })
+  }
+  return leases.map(({ jobId, token }) => {
+    const candidate = found.get(jobId)
+    return candidate?.token === token ? candidate.held : undefined
+  })
+}
+
+/** Makes the lease last until `leaseEndsAt`, unless it lasts longer already. */
+export function extend(connection: Connection, held: Held, leaseEndsAt: number, now: number): number {
+  if (held.leaseEndsAt >= leaseEndsAt) return held.leaseEndsAt
+  connection.run(
+    'UPDATE job_queue SET lease_ends_at = ?2, updated_at = ?3 WHERE rowid = ?1',
+    held.row,
+    leaseEndsAt,
+    now,
+  )
+  return leaseEndsAt
+}
+
+interface LeaseRow {
+  readonly state: JobState
+  readonly lease_no: number
+  readonly lease_nonce: string | null
+  readonly lease_ends_at: number | null
+  readonly settled_tokens: string
+}
+
+/** What has become of an attempt. */
+export function findOutcome(
+  connection: Connection,
+  namespace: string,
+  { jobId, token }: LeaseRef,
+  now: number,
+): AttemptOutcome {
+  const row =
+    decodeToken(token) &&
+    connection.get<LeaseRow>(
+      `SELECT state, lease_no, lease_nonce, lease_ends_at, settled_tokens FROM job_queue
+       WHERE namespace = ?1 AND id = ?2
+       UNION ALL
+       SELECT state, lease_no, lease_nonce, NULL, settled_tokens FROM job_history
+       WHERE namespace = ?1 AND id = ?2`,
+      namespace,
+      jobId,
+    )
+  if (!row) return 'lost'
+  if (row.settled_tokens.split(' ').includes(token)) return 'settled'
+  if (row.lease_nonce === null || token !== `${row.lease_no}.${row.lease_nonce}`) return 'lost'
+  if (row.state !== 'running') return 'settled'
+  return row.lease_ends_at! > now ? 'held' : 'lost'
+}

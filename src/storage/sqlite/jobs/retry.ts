@@ -1,0 +1,86 @@
+import type { RetryAnswer } from '../../../jobs/index.ts'
+import { limitKeyOf } from '../../sql/limit-plan.ts'
+import { makeRoomForNotes } from '../../sql/logs.ts'
+import type { Connection } from '../connection/connection.ts'
+import { runHere } from '../connection/database.ts'
+import { findHolder } from './add.ts'
+import { findEnded, findLive } from './cancel.ts'
+import { takeBackIfLapsed, takeBackLapsed } from './reclaim.ts'
+
+/** Retries a job as it is at `now`, in the open transaction. */
+export function retryJob(
+  connection: Connection,
+  namespace: string,
+  id: string,
+  now: number,
+): RetryAnswer | undefined {
+  takeBackIfLapsed(connection, namespace, id, now)
+  const live = findLive(connection, namespace, id)
+  if (live?.state === 'running') return { outcome: 'running' }
+  if (live) {
+    connection.run(
+      `UPDATE job_queue
+       SET state = 'ready', attempt = 0, hand_back_count = 0, snooze_count = 0, run_at = ?2, updated_at = ?2,
+           started_at = NULL, worker_id = NULL
+       WHERE rowid = ?1`,
+      live.row,
+      now,
+    )
+    runHere(connection, makeRoomForNotes(namespace, [id]), now)
+    return { outcome: 'ready' }
+  }
+  const ended = findEnded(connection, namespace, id)
+  if (!ended) return undefined
+  const { queue, unique_key: key, meta } = ended
+  if (key !== null && findHolder(connection, namespace, queue, key, now) !== undefined) {
+    return { outcome: 'taken' }
+  }
+  // The number of its last lease comes along, so that the next token is greater than every one before.
+  connection.run(
+    `INSERT INTO job_queue (
+       namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,
+       updated_at, lease_no, backoff, timeout_ms, meta, limit_key, error, settled_tokens)
+     SELECT namespace, id, queue, kind, payload, priority, unique_key, 'ready', max_attempts, ?3, created_at,
+       ?3, lease_no, backoff, timeout_ms, meta, ?4, error,
+       iif(lease_nonce IS NULL, settled_tokens, lease_no || '.' || lease_nonce || ' ' || settled_tokens)
+     FROM job_history WHERE namespace = ?1 AND id = ?2`,
+    namespace,
+    id,
+    now,
+    limitKeyOf(meta),
+  )
+  connection.run('DELETE FROM job_history WHERE namespace = ?1 AND id = ?2', namespace, id)
+  runHere(connection, makeRoomForNotes(namespace, [id]), now)
+  return { outcome: 'ready' }
+}
+
+export function retryDeadJobs(
+  connection: Connection,
+  namespace: string,
+  { queue, kind, limit }: { readonly queue?: string; readonly kind?: string; readonly limit: number },
+  now: number,
+): number {
+  takeBackLapsed(connection, namespace, 1_000, now)
+  let took = 0
+  let after = ''
+  while (took < limit) {
+    const page = connection.all<{ id: string }>(
+      `SELECT id FROM job_history
+       WHERE namespace = ?1 AND state = 'dead' AND state <> 'completed' AND id > ?2
+         AND (?3 IS NULL OR queue = ?3) AND (?4 IS NULL OR kind = ?4)
+       ORDER BY id LIMIT ?5`,
+      namespace,
+      after,
+      queue ?? null,
+      kind ?? null,
+      limit - took,
+    )
+    for (const { id } of page) {
+      if (retryJob(connection, namespace, id, now)?.outcome === 'ready') took++
+    }
+    const last = page.at(-1)
+    if (!last) break
+    after = last.id
+  }
+  return took
+}

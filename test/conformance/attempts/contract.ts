@@ -1,0 +1,13 @@
+import { describe } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import { blockingContract } from './blocking.ts'
+import { countingContract } from './counting.ts'
+import { keepingContract, keepingInTransactions } from './keeping.ts'
+
+/** Everything that an engine promises of attempts that failed, of their groups, and of the times in which jobs were blocked. */
+export function attemptsContract(candidate: Candidate): void {
+  describe('keeping', () => keepingContract(candidate))
+  describe('keeping in transactions', () => keepingInTransactions(candidate))
+  describe('counting', () => countingContract(candidate))
+  describe('blocking', () => blockingContract(candidate))
+}

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { AttemptRecord, CountedAttempt } from '../../../src/jobs/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
+import type { Candidate } from '../candidates.ts'
+import { addOne, claimOne, settleOne, until } from '../jobs/making.ts'
+
+/** Attempts are counted in groups, each once, however many count them. */
+export function countingContract({ open, isShared }: Candidate): void {
+  test('a group has how many there were, when, and of which jobs', async () => {
+    await using backend = await open()
+    const ids = [await fail(backend, 'boom'), await fail(backend, 'boom'), await fail(backend, 'other')]
+    const attempts = await backend.attempts.uncounted(10)
+    assert.deepEqual(
+      attempts.map(({ jobId }) => jobId),
+      ids.toSorted(),
+    )
+    assert.equal(await backend.attempts.count(attempts.map(byMessage)), 3)
+    assert.deepEqual(await backend.attempts.uncounted(10), [])
+
+    const boom = await backend.attempts.group('boom')
+    const [first, second] = attempts.filter((attempt) => attempt.error.includes('boom')) as [
+      AttemptRecord,
+      AttemptRecord,
+    ]
+    assert.deepEqual(boom, {
+      ...{ fingerprint: 'boom', kind: 'welcome', attemptCount: 2, releases: [], error: second.error },
+      ...{ firstSeenAt: first.endedAt, lastSeenAt: second.endedAt, sampleJobs: ids.slice(0, 2) },
+    })
+    assert.equal(await backend.attempts.group('unknown'), undefined)
+  })
+
+  test('what is counted later adds to the group', async () => {
+    await using backend = await open()
+    const jobs: string[] = []
+    for (let round = 0; round < 12; round++) {
+      jobs.push(await fail(backend, 'boom'))
+      await countAll(backend)
+    }
+    const group = (await backend.attempts.group('boom'))!
+    assert.equal(group.attemptCount, 12)
+    assert.deepEqual(group.sampleJobs, jobs.slice(-10))
+    assert.ok(group.firstSeenAt <= group.lastSeenAt)
+  })
+
+  test('counters that run at once count each attempt once', async () => {
+    await using backend = await open()
+    for (let n = 0; n < 20; n++) await fail(backend, n % 2 === 0 ? 'boom' : 'other')
+    const attempts = (await backend.attempts.uncounted(100)).map(byMessage)
+    const counts = await Promise.all([1, 2, 3, 4].map(() => backend.attempts.count(attempts)))
+    // One may leave to another what that one has locked, and that one may fail: so it is asked again.
+    await until('all are counted', async () => (await countAll(backend)) === 0)
+    assert.ok(counts.reduce((sum, count) => sum + count, 0) <= 20)
+    const groups = await backend.attempts.groups({ limit: 10 })
+    assert.deepEqual(
+      groups.map(({ attemptCount }) => attemptCount),
+      [10, 10],
+    )
+  })
+
+  test('an attempt without a group is counted in none', async () => {
+    await using backend = await open()
+    await fail(backend, 'boom')
+    const [attempt] = await backend.attempts.uncounted(1)
+    assert.equal(await backend.attempts.count([{ ...attempt!, fingerprint: '' }]), 1)
+    assert.deepEqual(await backend.attempts.uncounted(1), [])
+    assert.deepEqual(await backend.attempts.groups({ limit: 10 }), [])
+  })
+
+  test('of a job that failed very often, the last 50 attempts are kept', async () => {
+    await using backend = await open()
+    const id = await addOne(backend, { maxAttempts: 100 })
+    for (let n = 1; n <= 55; n++) {
+      const claimed = await claimOne(backend)
+      await settleOne(backend, claimed, { state: 'scheduled', error: `{"message":"${n}"}` })
+    }
+    assert.equal((await backend.attempts.list(id)).length, 50)
+    await countAll(backend)
+    const attempts = await backend.attempts.list(id)
+    assert.deepEqual(
+      attempts.map(({ attempt }) => attempt),
+      Array.from({ length: 50 }, (_, n) => n + 6),
+    )
+  }, 30_000)
+
+  test('groups are listed by their last error, in pages and by kind', async () => {
+    await using backend = await open()
+    for (const [n, kind] of ['a', 'b', 'a', 'b', 'a'].entries()) {
+      await fail(backend, `error ${n}`, kind)
+      await countAll(backend)
+    }
+    const all = await backend.attempts.groups({ limit: 10 })
+    assert.deepEqual(
+      all.map(({ lastSeenAt }) => lastSeenAt),
+      all.map(({ lastSeenAt }) => lastSeenAt).toSorted((a, b) => b - a),
+    )
+    const paged: string[] = []
+    for (let before: (typeof all)[number] | undefined; ; ) {
+      const page = await backend.attempts.groups({ limit: 2, ...(before && { before }) })
+      paged.push(...page.map(({ fingerprint }) => fingerprint))
+      if (page.length < 2) break
+      before = page.at(-1)
+    }
+    assert.deepEqual(
+      paged,
+      all.map(({ fingerprint }) => fingerprint),
+    )
+    const ofA = await backend.attempts.groups({ limit: 10, kind: 'a' })
+    assert.deepEqual(ofA.map(({ fingerprint }) => fingerprint).toSorted(), ['error 0', 'error 2', 'error 4'])
+  })
+
+  test('groups without errors for long are deleted', async () => {
+    await using backend = await open()
+    for (const message of ['x', 'y', 'z']) await fail(backend, message)
+    await countAll(backend)
+    assert.equal(await backend.attempts.prune({ olderThanMs: 600_000, limit: 10 }), 0)
+    let pruned = 0
+    await until('they are deleted', async () => {
+      pruned += await backend.attempts.prune({ olderThanMs: 0, limit: 2 })
+      return pruned === 3
+    })
+    assert.deepEqual(await backend.attempts.groups({ limit: 10 }), [])
+  })
+
+  test.skipIf(!isShared)('a removed job stays counted', async () => {
+    await using backend = await open()
+    const id = await fail(backend, 'boom')
+    await countAll(backend)
+    await backend.jobs.remove([id])
+    assert.equal((await backend.attempts.group('boom'))?.attemptCount, 1)
+  })
+}
+
+async function fail(backend: Backend, message: string, kind = 'welcome'): Promise<string> {
+  const id = await addOne(backend, { kind })
+  const claimed = await claimOne(backend, { kinds: [kind] })
+  await settleOne(backend, claimed, { state: 'dead', error: JSON.stringify({ message }) })
+  return id
+}
+
+function byMessage(attempt: AttemptRecord): CountedAttempt {
+  return { ...attempt, fingerprint: (JSON.parse(attempt.error) as { message: string }).message }
+}
+
+async function countAll({ attempts }: Backend): Promise<number> {
+  return attempts.count((await attempts.uncounted(100)).map(byMessage))
+}
