@@ -15,7 +15,9 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: longMs }), [lock])
     assert.equal(await dependencies.hasCalled(), true, 'tended, but there')
     assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: longMs }), [])
-    assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: shortMs, of: [jobId, 'unknown'] }), [lock])
+    assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: shortMs, of: [jobId, 'unknown', jobId] }), [
+      lock,
+    ])
     await until('it is tended again', async () => {
       const [again] = await dependencies.tend({ limit: 10, tendMs: longMs })
       return again?.jobId === jobId

@@ -75,7 +75,7 @@ export const tendLocks: Operation<readonly [namespace: string, request: TendRequ
       const rows = yield* many<LockRow>(
         of === undefined
           ? selectUntended({ namespace, limit })
-          : selectCalled({ namespace, ids: of.toSorted(), limit }),
+          : selectCalled({ namespace, ids: [...new Set(of)].sort(), limit }),
       )
       if (rows.length === 0) return []
       const ids = rows.map((row) => row.job_id)
