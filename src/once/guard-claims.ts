@@ -24,7 +24,9 @@ interface ClaimCall {
 export function claimKeys(parts: ClaimParts, asked: ClaimCall): Promise<readonly ClaimAnswer[]> {
   return inCallerTransaction(parts.store, asked.tx, async () => {
     const { call, keys, terms, tx } = asked
-    const { store, tally, whenDown, timeoutMs } = parts
+    const { store, tally, timeoutMs } = parts
+    // At most once: without the store, no claim can know that it is the first.
+    const policy = terms.mode === 'at-most-once' ? 'closed' : parts.whenDown
     let standings: readonly GuardStanding[]
     try {
       const asks = keys.map((key) => ({ ...terms, key }))
@@ -33,8 +35,8 @@ export function claimKeys(parts: ClaimParts, asked: ClaimCall): Promise<readonly
       standings = await askWithin(parts, call, () => store.claim(asks, tx), late)
     } catch (error) {
       if (tx !== undefined || !isDown(error)) throw error
-      tally.degraded(call, whenDown, error, keys.length)
-      return keys.map(() => degradedClaim(whenDown, timeoutMs))
+      tally.degraded(call, policy, error, keys.length)
+      return keys.map(() => degradedClaim(policy, timeoutMs))
     }
     for (const [index, standing] of standings.entries()) tally.claimed(terms.space, keys[index]!, standing)
     const wrong = standings.findIndex(({ status }) => status === 'mismatch')

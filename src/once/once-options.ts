@@ -8,8 +8,9 @@ import type { GuardAsk, GuardMode, GuardQuery, GuardRef } from './guard-store.ts
 export interface OnceOptions {
   /**
    * What is answered when the store cannot be reached, is busy or does not answer in time. `open`: go ahead, at the risk
-   * of doing something twice. `closed`: do not, at the risk of not doing it. Every such answer has `degraded: true` and
-   * is counted; with a `tx` of yours there is none, and the error is thrown. @default 'open'
+   * of doing something twice. `closed`: do not, at the risk of not doing it. A claim with the mode `at-most-once` is
+   * always answered as `closed`. Every such answer has `degraded: true` and is counted; with a `tx` of yours there is
+   * none, and the error is thrown. @default 'open'
    */
   readonly whenDown?: 'open' | 'closed' | undefined
   /** How long the store may take to answer. @default 2_000 */

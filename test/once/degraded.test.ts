@@ -29,6 +29,20 @@ test('a store that hangs is given up at the deadline, and the policy answers', a
   assert.equal(clock.timerCount, 0)
 })
 
+test('an at-most-once claim does not run while the store is down, whatever the policy', async () => {
+  const store = brokenStore({ claim: throwing('store_unavailable') })
+  await using once = createOnce({ store }, { whenDown: 'open', timeoutMs: 500 })
+  const policies: string[] = []
+  once.events.on('degraded', ({ policy }) => policies.push(policy))
+  const refused = { status: 'running', retryInMs: 500, degraded: true }
+  assert.deepEqual(await once.claim('a', { mode: 'at-most-once' }), refused)
+  assert.deepEqual(await once.claimMany(['a', 'b'], { mode: 'at-most-once' }), [refused, refused])
+  const ran = await once.run('a', () => assert.fail('the work must not run'), { mode: 'at-most-once' })
+  assert.deepEqual(ran, { ran: false, ...refused })
+  assert.equal((await once.claim('a')).status, 'run', 'at least once, the policy decides')
+  assert.deepEqual(policies, ['closed', 'closed', 'closed', 'open'])
+})
+
 test('calls that no policy can answer end with an error at the deadline', async () => {
   const clock = createFakeClock()
   const store = brokenStore({ settle: never, renew: never, forget: never, list: never })
