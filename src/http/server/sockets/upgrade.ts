@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { includesScope, type Scope } from '../../../access/index.ts'
 import { type Clock, systemClock } from '../../../core/clock.ts'
-import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import { nodeSubprotocols } from '../../contract/index.ts'
 import type { Authenticator, Incoming, Principal } from '../call.ts'
 import { beginUpgrade, isBehindAnother, refuseInOrder, upgradeBehindAnother } from '../connection-order.ts'
@@ -188,6 +188,11 @@ class SocketUpgrades implements Upgrades {
     try {
       gateway.accept(socket, principal)
     } catch (error) {
+      // The server began to stop after the look above.
+      if (isSignalboxError(error, 'draining')) {
+        socket.close(closeCodes.goingAway, error.message)
+        return
+      }
       this.#owner.onError(error)
       socket.close(closeCodes.failed, 'The server failed. Its log has the error.')
     }

@@ -546,6 +546,15 @@ test('a gateway that throws loses that socket alone', async () => {
   good.terminate()
 })
 
+test('a node that connects while its namespace stops is told to go elsewhere, and no error is logged', async () => {
+  const stopping: Gateway['accept'] = () => {
+    throw new SignalboxError('draining', 'This dispatcher is stopping.')
+  }
+  await using stage = await upgrading({}, { '/stopping': stopping })
+  assert.equal(await closeCodeOf(await askRaw(stage, '/stopping')), 1001)
+  assert.deepEqual(stage.errors, [])
+})
+
 test('closing sends 1001, cuts sockets that do not answer, and refuses new ones', async () => {
   await using stage = await upgrading()
   const ws = await stage.open()
