@@ -22,7 +22,7 @@ const backlog: Load = { quick: 20_000, full: 40_000 }
 /** A smaller one for those who are not: it makes pg-boss faster, whose rate falls with the backlog, and BullMQ no slower. */
 const smaller: Load = { quick: 10_000, full: 20_000 }
 
-const drained =
+export const drained =
   (name: LaneName, load: Load = backlog): Contestant =>
   async (conditions) => {
     const { engine, load: loadLane } = lanes[name]
@@ -99,22 +99,6 @@ export const drainTrials: readonly Trial[] = [
         constants: { 'pg-boss': '0.5' },
       },
       { ...rate, name: 'drain-default-bullmq', peers: ['BullMQ'], goal: atLeastTimes(8, 'BullMQ') },
-    ],
-  },
-  {
-    name: 'drain-unseen',
-    open: groundOf('postgres'),
-    contestants: {
-      signalbox: drained('signalbox tuned'),
-      unseen: drained('signalbox tuned, unseen'),
-    },
-    cases: [
-      {
-        ...rate,
-        name: 'drain-unseen',
-        peers: ['unseen'],
-        goal: atLeastTimes(0.97, 'unseen', 'no rows of workers, no counts'),
-      },
     ],
   },
   {

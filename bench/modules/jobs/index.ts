@@ -12,6 +12,7 @@ import { inFlightTrial } from './in-flight.ts'
 import { limitsTrials } from './limits.ts'
 import { pickupTrials } from './pick-up.ts'
 import { transactionTrials } from './transaction.ts'
+import { unseenTrials } from './unseen.ts'
 
 export const jobsModule: BenchModule = {
   name: 'jobs',
@@ -24,6 +25,7 @@ export const jobsModule: BenchModule = {
     ...ackTrials,
     ...countTrials,
     ...transactionTrials,
+    ...unseenTrials,
     ...pickupTrials,
     growthTrial,
     inFlightTrial,

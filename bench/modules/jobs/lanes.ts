@@ -2,6 +2,7 @@
  * Every lane by name, loaded when it is asked for: a library that is not installed fails its own contestants only. By
  * name, because a pick-up between processes opens the same lane twice.
  */
+import type { OpenOptions } from 'signalbox'
 import type { Engine } from './ground.ts'
 import type { OpenLane } from './lane.ts'
 
@@ -15,9 +16,13 @@ interface KnownLane {
  */
 export const tuned = { concurrency: 100, prefetch: 1_000 } as const
 
+/** Without a row of the worker and without counts over time. */
+export const unseen: OpenOptions = { series: false, jobs: { membership: false } }
+
 export type LaneName =
   | 'signalbox'
   | 'signalbox tuned'
+  | 'signalbox unseen'
   | 'signalbox tuned, unseen'
   | 'signalbox 50'
   | 'signalbox mariadb'
@@ -44,14 +49,13 @@ export const lanes: Readonly<Record<LaneName, KnownLane>> = {
     engine: 'postgres',
     load: async () => (await import('./signalbox.ts')).signalboxLane(tuned),
   },
-  // Without a row of the worker and without counts over time.
+  'signalbox unseen': {
+    engine: 'postgres',
+    load: async () => (await import('./signalbox.ts')).signalboxLane({}, undefined, unseen),
+  },
   'signalbox tuned, unseen': {
     engine: 'postgres',
-    load: async () =>
-      (await import('./signalbox.ts')).signalboxLane(tuned, undefined, {
-        series: false,
-        jobs: { membership: false },
-      }),
+    load: async () => (await import('./signalbox.ts')).signalboxLane(tuned, undefined, unseen),
   },
   'signalbox 50': {
     engine: 'postgres',

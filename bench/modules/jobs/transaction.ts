@@ -5,6 +5,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { Client, Pool } from 'pg'
+import type { OpenOptions } from 'signalbox'
 import type { Case, Contestant, Trial } from '../../case.ts'
 import { atLeastTimes } from '../../goal.ts'
 import { type Engine, groundOf } from './ground.ts'
@@ -18,7 +19,7 @@ interface Load {
   readonly full: number
 }
 
-const paid =
+export const paid =
   (engine: Engine, load: Load, prepare: () => Promise<Prepare>): Contestant =>
   async (conditions) => {
     const count = conditions.quick ? load.quick : load.full
@@ -70,16 +71,20 @@ async function ask(engine: Engine, url: string, sql: string): Promise<number> {
   }
 }
 
-/** `job.transaction` in every handler; `group` many of them share a commit. */
-const signalboxPays =
+/** `job.transaction` in every handler; `group` many of them share a commit. `options` are those of the box. */
+export const signalboxPays =
   (
     query: string,
-    { group = 1, urlSuffix = '' }: { group?: number; urlSuffix?: string } = {},
+    {
+      group = 1,
+      urlSuffix = '',
+      options = {},
+    }: { group?: number; urlSuffix?: string; options?: OpenOptions } = {},
   ): (() => Promise<Prepare>) =>
   async () => {
     const { open } = await import('signalbox')
     return async (url, numbers) => {
-      const box = await open(`${url}${urlSuffix}`, { migrate: true })
+      const box = await open(`${url}${urlSuffix}`, { migrate: true, ...options })
       for (let from = 0; from < numbers.length; from += 1_000) {
         const piece = numbers.slice(from, from + 1_000)
         await box.jobs.addMany(piece.map((number) => ({ kind: 'pay', payload: { number } })))
@@ -148,10 +153,10 @@ const pgBossPays = async (): Promise<Prepare> => {
 }
 
 const rate = { unit: 'jobs/s', better: 'higher', figure: 'rate' } as const satisfies Partial<Case>
-const payPostgres = 'INSERT INTO payment (order_id, amount) VALUES ($1, 100)'
+export const payPostgres = 'INSERT INTO payment (order_id, amount) VALUES ($1, 100)'
 const payElsewhere = 'INSERT INTO payment (order_id, amount) VALUES (?, 100)'
-const oneByOne: Load = { quick: 3_000, full: 8_000 }
-const tenConnections = { urlSuffix: '?pool=10' }
+export const oneByOne: Load = { quick: 3_000, full: 8_000 }
+export const tenConnections = { urlSuffix: '?pool=10' }
 const raw = () => import('./raw/raw-transaction.ts')
 
 export const transactionTrials: readonly Trial[] = [
