@@ -77,7 +77,7 @@ export function createJobs(parts: JobsParts): Jobs {
   const companions = [
     schedules && createWorkerCompanion(() => createFiring({ schedules, notifier, activity })),
     dependencies.createResolver && createWorkerCompanion(dependencies.createResolver),
-    attempts && createWorkerCompanion(() => createErrorCounter(attempts)),
+    attempts && createWorkerCompanion(() => createErrorCounter(attempts, activity)),
     bulkWork,
   ].filter((companion) => companion !== undefined)
   const workers = new Set<Worker & Taker>()
@@ -103,7 +103,7 @@ export function createJobs(parts: JobsParts): Jobs {
   const jobs: Jobs = {
     ...bulkVerbs(bulkParts, () => bulkWork?.start()),
     ...createWorkerVerbs({ store: parts.workers ?? absentWorkers, notifier }),
-    ...createErrorGroups(attempts),
+    ...createErrorGroups(attempts, activity),
     schedules: createSchedules({ store, notifier, schedules: schedules ?? absentSchedules }),
 
     async add(

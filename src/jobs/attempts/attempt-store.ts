@@ -9,12 +9,12 @@ export interface AttemptStore {
   /** The last attempts of a job that failed or were lost, oldest first, up to 50. */
   list(jobId: string): Promise<readonly AttemptRecord[]>
   /** Up to `limit` attempts that no group counts yet. */
-  uncounted(limit: number): Promise<readonly AttemptRecord[]>
+  uncounted(limit: number): Promise<readonly UncountedAttempt[]>
   /**
    * Counts attempts in their groups, each once, also when several callers count it at the same time. Of a job with more than
-   * 50, the oldest are deleted. Returns how many were counted.
+   * 50, the oldest are deleted. Returns those that this call counted.
    */
-  count(attempts: readonly CountedAttempt[]): Promise<number>
+  count(attempts: readonly CountedAttempt[]): Promise<readonly CountedAttempt[]>
   /** Groups by the time of their last error, the latest first. */
   groups(query: GroupQuery): Promise<readonly ErrorGroupRecord[]>
   group(fingerprint: string): Promise<ErrorGroupRecord | undefined>
@@ -44,8 +44,14 @@ export interface AttemptRecord {
   readonly shownError?: string
 }
 
+/** An attempt that no group counts yet. */
+export interface UncountedAttempt extends AttemptRecord {
+  /** It was lost and the job is dead by it: no worker wrote that end, so no process has counted it. */
+  readonly isUnseenEnd: boolean
+}
+
 /** An attempt with the group that counts it. An empty fingerprint: none does. */
-export interface CountedAttempt extends AttemptRecord {
+export interface CountedAttempt extends UncountedAttempt {
   readonly fingerprint: string
 }
 

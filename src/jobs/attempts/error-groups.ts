@@ -3,12 +3,13 @@ import { onlyKeys, refuse, text, whole } from '../../core/options.ts'
 import { isReserved } from '../api/add-options.ts'
 import { decodeError } from '../decode-job.ts'
 import type { JobError } from '../job.ts'
+import type { JobActivity } from '../telemetry/job-activity.ts'
 import type {
-  AttemptRecord,
   AttemptStore,
   CountedAttempt,
   ErrorGroupRecord,
   GroupQuery,
+  UncountedAttempt,
 } from './attempt-store.ts'
 import { fingerprintError } from './error-fingerprint.ts'
 
@@ -53,18 +54,21 @@ export interface ErrorGroupVerbs {
   errorGroup(fingerprint: string): Promise<ErrorGroup | undefined>
 }
 
+/** Counts the ends of jobs in this process. */
+type EndCounter = Pick<JobActivity, 'ended'>
+
 /** How many attempts are counted in one transaction. */
 const batchSize = 200
 /** How long a reader waits until the attempts so far are counted. */
 const patienceMs = 250
 const idleMs = 30_000
 
-export function createErrorGroups(store: AttemptStore | undefined): ErrorGroupVerbs {
+export function createErrorGroups(store: AttemptStore | undefined, activity?: EndCounter): ErrorGroupVerbs {
   return {
     async errorGroups(options = {}) {
       const query = resolveGroups(options)
       if (store === undefined) return { items: [], cursor: null, counting: false }
-      const counting = !(await countAttempts(store, performance.now() + patienceMs))
+      const counting = !(await countAttempts(store, performance.now() + patienceMs, activity))
       const groups = await store.groups(query)
       const last = groups.at(-1)
       const cursor = groups.length < query.limit || last === undefined ? null : writeCursor(last)
@@ -74,7 +78,7 @@ export function createErrorGroups(store: AttemptStore | undefined): ErrorGroupVe
     async errorGroup(fingerprint) {
       const name = text('errorGroup.fingerprint', fingerprint)
       if (store === undefined) return undefined
-      await countAttempts(store, performance.now() + patienceMs)
+      await countAttempts(store, performance.now() + patienceMs, activity)
       const group = await store.group(name)
       return group && decodeGroup(group)
     },
@@ -82,7 +86,7 @@ export function createErrorGroups(store: AttemptStore | undefined): ErrorGroupVe
 }
 
 /** Counts attempts in the background, while a worker or a server runs. A process that is idle reads one row now and then. */
-export function createErrorCounter(store: AttemptStore): Loop {
+export function createErrorCounter(store: AttemptStore, activity?: EndCounter): Loop {
   let isFirst = true
   return createLoop({
     name: 'jobs.errors',
@@ -90,28 +94,35 @@ export function createErrorCounter(store: AttemptStore): Loop {
     async step() {
       // Nothing has failed here yet.
       if (isFirst) isFirst = false
-      else if (await countSome(store)) return 'more'
+      else if (await countSome(store, activity)) return 'more'
       return 'idle'
     },
   })
 }
 
 /** Counts attempts until none is left, or it is so late; whether none is left. */
-async function countAttempts(store: AttemptStore, until: number): Promise<boolean> {
+async function countAttempts(store: AttemptStore, until: number, activity?: EndCounter): Promise<boolean> {
   for (;;) {
-    if (!(await countSome(store))) return true
+    if (!(await countSome(store, activity))) return true
     if (performance.now() >= until) return false
   }
 }
 
-/** Counts a batch of attempts in their groups. Returns whether there may be more. */
-export async function countSome(store: Pick<AttemptStore, 'uncounted' | 'count'>): Promise<boolean> {
+/**
+ * Counts a batch of attempts in their groups. A job that died as its last lease ran out has no worker that counts its end:
+ * the process that counts its attempt does. Returns whether there may be more.
+ */
+export async function countSome(
+  store: Pick<AttemptStore, 'uncounted' | 'count'>,
+  activity?: EndCounter,
+): Promise<boolean> {
   const attempts = await store.uncounted(batchSize)
-  if (attempts.length > 0) await store.count(attempts.map(withFingerprint))
+  const counted = attempts.length === 0 ? [] : await store.count(attempts.map(withFingerprint))
+  for (const attempt of counted) if (attempt.isUnseenEnd) activity?.ended(attempt, 'dead', null)
   return attempts.length === batchSize
 }
 
-function withFingerprint(attempt: AttemptRecord): CountedAttempt {
+function withFingerprint(attempt: UncountedAttempt): CountedAttempt {
   // Failures in Signalbox's own queues are shown by their modules.
   return {
     ...attempt,

@@ -4,6 +4,7 @@ import type {
   CountedAttempt,
   ErrorGroupRecord,
   GroupQuery,
+  UncountedAttempt,
 } from '../../jobs/index.ts'
 import { boundAttemptError } from '../attempt-error.ts'
 import { gatherGroups, keptAttempts, mergeGroups } from '../sql/attempts/attempt-row.ts'
@@ -13,7 +14,8 @@ export class MemoryAttempts implements AttemptStore {
   readonly #now: () => number
   /** Oldest first. */
   readonly #attempts = new Map<string, AttemptRecord[]>()
-  readonly #uncounted = new Set<AttemptRecord>()
+  /** Those that no group counts yet, and whether they are ends that no process has counted. */
+  readonly #uncounted = new Map<AttemptRecord, boolean>()
   readonly #groups = new Map<string, ErrorGroupRecord>()
 
   constructor(now: () => number) {
@@ -21,23 +23,23 @@ export class MemoryAttempts implements AttemptStore {
   }
 
   /** Keeps an attempt, in one step with its verdict. */
-  keep(attempt: AttemptRecord): void {
+  keep({ isUnseenEnd, ...attempt }: UncountedAttempt): void {
     const kept = { ...attempt, error: boundAttemptError(attempt.error) }
     const own = this.#attempts.get(attempt.jobId) ?? []
     own.push(kept)
     this.#attempts.set(attempt.jobId, own)
-    this.#uncounted.add(kept)
+    this.#uncounted.set(kept, isUnseenEnd)
   }
 
   async list(jobId: string): Promise<readonly AttemptRecord[]> {
     return (this.#attempts.get(jobId) ?? []).slice(-keptAttempts)
   }
 
-  async uncounted(limit: number): Promise<readonly AttemptRecord[]> {
-    return [...this.#uncounted].slice(0, limit)
+  async uncounted(limit: number): Promise<readonly UncountedAttempt[]> {
+    return [...this.#uncounted].slice(0, limit).map(([attempt, isUnseenEnd]) => ({ ...attempt, isUnseenEnd }))
   }
 
-  async count(attempts: readonly CountedAttempt[]): Promise<number> {
+  async count(attempts: readonly CountedAttempt[]): Promise<readonly CountedAttempt[]> {
     const own = attempts.filter(({ jobId, number }) => {
       const kept = this.#attempts.get(jobId)?.find((one) => one.number === number)
       return kept !== undefined && this.#uncounted.delete(kept)
@@ -54,7 +56,7 @@ export class MemoryAttempts implements AttemptStore {
         ...last,
       ])
     }
-    return own.length
+    return own
   }
 
   async groups({ kind, limit, before }: GroupQuery): Promise<readonly ErrorGroupRecord[]> {

@@ -2,7 +2,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import type {
   Added,
   AttemptOutcome,
-  AttemptRecord,
+  UncountedAttempt,
   CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
@@ -38,7 +38,7 @@ export interface JobSurroundings {
   /** Writes down what a new job waits for. */
   keepDependencies(id: string, dependsOn: NewDependencies): void
   /** Keeps an attempt that failed or was lost, with the release of its worker. */
-  keepAttempt(attempt: Omit<AttemptRecord, 'release'>): void
+  keepAttempt(attempt: Omit<UncountedAttempt, 'release'>): void
   /** A job is begun anew: its next attempts need space for what they say. */
   makeRoom(id: string): void
   /** Forgets all that is kept about removed jobs. */
@@ -376,7 +376,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     if (verdict.ranMs !== null) row.startedAt = now - verdict.ranMs
     if (leavesAttempt(verdict)) {
       const outcome = verdict.state === 'dead' ? 'dead' : 'failed'
-      this.#keepAttempt(row, { outcome, endedAt: now, error: verdict.error! })
+      this.#keepAttempt(row, { outcome, endedAt: now, error: verdict.error!, isUnseenEnd: false })
     }
     if (verdict.state === 'completed') row.cancelIgnored = row.cancelRequested
     if (verdict.state !== 'ready' && verdict.state !== 'scheduled') this.#end(row, verdict.state, now)
@@ -427,14 +427,15 @@ export class MemoryJobs implements JobStore, DependentJobs {
 
   #takeBack(row: Row, now: number): 'ready' | 'dead' | 'cancelled' {
     const state = lapsesTo(row)
-    this.#keepAttempt(row, { outcome: 'lost', endedAt: row.leaseEndsAt, error: lostError })
+    const isUnseenEnd = state === 'dead'
+    this.#keepAttempt(row, { outcome: 'lost', endedAt: row.leaseEndsAt, error: lostError, isUnseenEnd })
     if (state === 'dead') row.error = expiredError
     if (state === 'ready') this.#standing.enqueue(row, now)
     else this.#end(row, state, now)
     return state
   }
 
-  #keepAttempt(row: Row, end: Pick<AttemptRecord, 'outcome' | 'endedAt' | 'error'>): void {
+  #keepAttempt(row: Row, end: Pick<UncountedAttempt, 'outcome' | 'endedAt' | 'error' | 'isUnseenEnd'>): void {
     const { id: jobId, leaseNo: number, attempt, queue, kind, workerId, startedAt } = row
     this.#surroundings.keepAttempt({
       ...{ jobId, number, attempt, queue, kind, workerId, startedAt },

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { AttemptRecord, CountedAttempt } from '../../../src/jobs/index.ts'
+import type { CountedAttempt, UncountedAttempt } from '../../../src/jobs/index.ts'
 import type { Backend } from '../../../src/storage/backend.ts'
 import type { Candidate } from '../candidates.ts'
-import { addOne, claimOne, settleOne, until } from '../jobs/making.ts'
+import { addOne, claimOne, lapsedJob, settleOne, until } from '../jobs/making.ts'
 
 /** Attempts are counted in groups, each once, however many count them. */
 export function countingContract({ open, isShared }: Candidate): void {
@@ -15,13 +15,13 @@ export function countingContract({ open, isShared }: Candidate): void {
       attempts.map(({ jobId }) => jobId),
       ids.toSorted(),
     )
-    assert.equal(await backend.attempts.count(attempts.map(byMessage)), 3)
+    assert.equal((await backend.attempts.count(attempts.map(byMessage))).length, 3)
     assert.deepEqual(await backend.attempts.uncounted(10), [])
 
     const boom = await backend.attempts.group('boom')
     const [first, second] = attempts.filter((attempt) => attempt.error.includes('boom')) as [
-      AttemptRecord,
-      AttemptRecord,
+      UncountedAttempt,
+      UncountedAttempt,
     ]
     assert.deepEqual(boom, {
       ...{ fingerprint: 'boom', kind: 'welcome', attemptCount: 2, releases: [], error: second.error },
@@ -43,6 +43,25 @@ export function countingContract({ open, isShared }: Candidate): void {
     assert.ok(group.firstSeenAt <= group.lastSeenAt)
   })
 
+  test('an attempt says whether the job died of its lost lease, which no worker saw', async () => {
+    await using backend = await open()
+    const seen = await fail(backend, 'boom')
+    const { id: again } = await lapsedJob(backend, { queue: 'again', maxAttempts: 2 })
+    const { id: unseen } = await lapsedJob(backend, { queue: 'once', maxAttempts: 1 })
+    await backend.jobs.reclaim(10)
+    const attempts = await backend.attempts.uncounted(10)
+    assert.deepEqual(
+      new Map(attempts.map(({ jobId, isUnseenEnd }) => [jobId, isUnseenEnd])),
+      new Map([seen, again, unseen].map((id) => [id, id === unseen])),
+    )
+    const counted = await backend.attempts.count(attempts.map((one) => ({ ...one, fingerprint: 'any' })))
+    assert.deepEqual(
+      counted.filter(({ isUnseenEnd }) => isUnseenEnd).map(({ jobId }) => jobId),
+      [unseen],
+    )
+    assert.deepEqual(await backend.attempts.count(counted), [], 'an attempt was counted twice')
+  })
+
   test('counters that run at once count each attempt once', async () => {
     await using backend = await open()
     for (let n = 0; n < 20; n++) await fail(backend, n % 2 === 0 ? 'boom' : 'other')
@@ -50,7 +69,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     const counts = await Promise.all([1, 2, 3, 4].map(() => backend.attempts.count(attempts)))
     // One may leave to another what that one has locked, and that one may fail: so it is asked again.
     await until('all are counted', async () => (await countAll(backend)) === 0)
-    assert.ok(counts.reduce((sum, count) => sum + count, 0) <= 20)
+    assert.ok(counts.reduce((sum, { length }) => sum + length, 0) <= 20)
     const groups = await backend.attempts.groups({ limit: 10 })
     assert.deepEqual(
       groups.map(({ attemptCount }) => attemptCount),
@@ -62,7 +81,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     await using backend = await open()
     await fail(backend, 'boom')
     const [attempt] = await backend.attempts.uncounted(1)
-    assert.equal(await backend.attempts.count([{ ...attempt!, fingerprint: '' }]), 1)
+    assert.equal((await backend.attempts.count([{ ...attempt!, fingerprint: '' }])).length, 1)
     assert.deepEqual(await backend.attempts.uncounted(1), [])
     assert.deepEqual(await backend.attempts.groups({ limit: 10 }), [])
   })
@@ -138,10 +157,10 @@ async function fail(backend: Backend, message: string, kind = 'welcome'): Promis
   return id
 }
 
-function byMessage(attempt: AttemptRecord): CountedAttempt {
+function byMessage(attempt: UncountedAttempt): CountedAttempt {
   return { ...attempt, fingerprint: (JSON.parse(attempt.error) as { message: string }).message }
 }
 
 async function countAll({ attempts }: Backend): Promise<number> {
-  return attempts.count((await attempts.uncounted(100)).map(byMessage))
+  return (await attempts.count((await attempts.uncounted(100)).map(byMessage))).length
 }

@@ -170,16 +170,16 @@ function createForgetting(
   })
 }
 
-/** Counts attempts that failed in the groups of their errors, also where no worker runs. */
+/** Counts attempts that failed or were lost in the groups of their errors, also where no worker runs. */
 function createErrorCounting(spaces: Spaces): Loop {
   return createLoop({
     name: 'server.error-groups',
     idleMs: countingIdleMs,
     async step({ signal, progress }) {
       let isMore = false
-      for (const { stores } of spaces) {
+      for (const { stores, activity } of spaces) {
         if (signal.aborted) return 'idle'
-        if (await countSome(stores.attempts)) isMore = true
+        if (await countSome(stores.attempts, activity)) isMore = true
         progress()
       }
       return isMore ? 'more' : 'idle'

@@ -21,7 +21,7 @@ export function createAttemptStore(database: Database, namespace: string): Attem
     list: (jobId) => database.run(listAttempts, [namespace, jobId]),
     uncounted: (limit) => database.run(listUncounted, [namespace, limit]),
     count: async (attempts) =>
-      attempts.length === 0 ? 0 : database.run(countAttempts, [namespace, attempts]),
+      attempts.length === 0 ? [] : database.run(countAttempts, [namespace, attempts]),
     groups: (query) => database.run(listGroups, [namespace, query]),
     group: async (fingerprint) => (await database.run(findGroup, [namespace, fingerprint])) ?? undefined,
     prune: (request) => database.run(pruneGroups, [namespace, request]),
@@ -52,15 +52,23 @@ const selectUncounted = statement(
   'attempts_uncounted',
   { namespace: 'text', limit: 'integer' },
   (d) => `
-SELECT ${columns(d.quote)} FROM @job_attempt ${d.byIndex('job_attempt_uncounted')}
+SELECT ${columns(d.quote)}, CASE WHEN outcome = 'lost' AND EXISTS (
+    SELECT 1 FROM @job_history h WHERE h.namespace = :namespace AND h.id = a.job_id AND h.state = 'dead' AND h.lease_no = a.number
+  ) THEN 1 ELSE 0 END AS is_unseen_end
+FROM @job_attempt a ${d.byIndex('job_attempt_uncounted')}
 WHERE namespace = :namespace AND fingerprint IS NULL ORDER BY job_id, number LIMIT :limit`,
 )
+
+interface UncountedRow extends AttemptRow {
+  readonly is_unseen_end: number | string
+}
 
 const listUncounted = operation({
   name: 'list attempts to count',
   isRead: true,
   *procedure(namespace: string, limit: number) {
-    return (yield* many<AttemptRow>(selectUncounted({ namespace, limit }))).map(decodeAttempt)
+    const rows = yield* many<UncountedRow>(selectUncounted({ namespace, limit }))
+    return rows.map((row) => ({ ...decodeAttempt(row), isUnseenEnd: Number(row.is_unseen_end) === 1 }))
   },
 })
 
@@ -148,7 +156,7 @@ const countAttempts = operation({
     const locked = yield* many<AttemptKey>(lockUncounted({ namespace, jobIds }))
     const free = new Set(locked.map(keyOf))
     const own = attempts.filter(({ jobId, number }) => free.has(keyOf({ job_id: jobId, number })))
-    if (own.length === 0) return 0
+    if (own.length === 0) return []
     const groups = gatherGroups(own)
     const counted = setCounted({
       namespace,
@@ -170,7 +178,7 @@ const countAttempts = operation({
       yield* run(setLists({ namespace, rows: lists }), counted)
     }
     yield* keepLast(namespace, own)
-    return own.length
+    return own
   },
 })
 
