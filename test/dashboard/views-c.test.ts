@@ -36,6 +36,15 @@ async function see({ client }: Dashboard, venueId: string, state: unknown): Prom
   assert.equal(status, 'processed')
 }
 
+/** In the page: the texts of those that their cell or the table cuts. */
+function listCut(elements: readonly Element[]): readonly string[] {
+  const cut = (element: Element) =>
+    [element.closest('td'), element.closest('.table')].some(
+      (frame) => element.getBoundingClientRect().right > frame!.getBoundingClientRect().right + 1,
+    )
+  return elements.filter(cut).map(({ textContent }) => textContent)
+}
+
 test('queues are found, paused and resumed together, after a question with their number', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
@@ -301,6 +310,12 @@ test('a channel is tried and subscribed to; what is notified and what is not is 
   await page.getByRole('row', { name: /court-1.*free → taken.*within the window/ }).waitFor()
   await page.getByRole('row', { name: /pool.*open → closed.*no subscriber.*none/ }).waitFor()
   await expectNoViolations(page)
+  const wide = page.viewportSize()!
+  await page.setViewportSize({ width: 1024, height: 900 })
+  const reasons = page.locator('td .badge, td .monitor-verdicts .text')
+  assert.ok((await reasons.count()) > 4)
+  assert.deepEqual(await reasons.evaluateAll(listCut), [], 'a reason or a subscriber is cut')
+  await page.setViewportSize(wide)
   await page.getByLabel('Why').selectOption('notified_recently')
   await page.getByRole('row', { name: /pool/ }).first().waitFor({ state: 'detached' })
   assert.equal(new URL(page.url()).searchParams.get('reason'), 'notified_recently')
