@@ -2,7 +2,6 @@ import { SignalboxError } from '../../core/errors.ts'
 import type {
   Added,
   AttemptOutcome,
-  UncountedAttempt,
   CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
@@ -22,6 +21,7 @@ import type {
   RetryAnswer,
   StoreTransaction,
   TransactOptions,
+  UncountedAttempt,
   Verdict,
 } from '../../jobs/index.ts'
 import { leavesAttempt, lostError } from '../attempt-error.ts'
