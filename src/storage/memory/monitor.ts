@@ -1,4 +1,5 @@
 import type { JobStore } from '../../jobs/index.ts'
+import { endNotification } from '../../monitor/delivery/sending-end.ts'
 import type {
   BatchAnswer,
   ChannelRef,
@@ -14,7 +15,6 @@ import type {
   SubjectWrite,
   SubscriptionRecord,
 } from '../../monitor/monitor-store.ts'
-import { endNotification } from '../../monitor/rules/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
 import { MemoryWindows } from './windows.ts'
 

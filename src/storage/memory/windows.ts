@@ -1,5 +1,5 @@
+import { type EndingMoment, endWindows } from '../../monitor/delivery/sending-end.ts'
 import type { ReportBatch, SendingEnd, WindowRecord } from '../../monitor/monitor-store.ts'
-import { type EndingMoment, endWindows } from '../../monitor/rules/index.ts'
 
 type Reservation = ReportBatch['reservations'][number]
 

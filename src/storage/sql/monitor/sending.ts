@@ -1,6 +1,6 @@
 import type { NewJob } from '../../../jobs/index.ts'
+import { endNotification, endWindows } from '../../../monitor/delivery/sending-end.ts'
 import type { ChannelRef, SendingEnd, SendingStep } from '../../../monitor/monitor-store.ts'
-import { endNotification, endWindows } from '../../../monitor/rules/index.ts'
 import { forgetKeys } from '../guards/guards.ts'
 import { addJobs, last, type Operation, one, operation, run } from '../procedure.ts'
 import { type Bound, statement } from '../statement.ts'
@@ -143,7 +143,7 @@ export const proceed: Operation<[string, ChannelRef, SendingStep], boolean> = op
   },
 })
 
-/** The statements that end notifications, as `monitor/rules` says. Guards come before windows, as in reports. */
+/** The statements that end notifications, as sending-end.ts says. Guards come before windows, as in reports. */
 function bindEnds(
   namespace: string,
   ends: readonly SendingEnd[],

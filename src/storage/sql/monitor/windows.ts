@@ -5,8 +5,8 @@ import { decodeInstant, type Whole } from './reads.ts'
 
 /**
  * Windows: what each subscription was notified of each state of a subject, or is about to be. Reports reserve them, and the
- * ends of notifications change them as `monitor/rules` says. A window that was read and not locked is changed only while it is
- * still what was read: another notification may have reserved it since.
+ * ends of notifications change them as monitor/delivery/sending-end.ts says. A window that was read and not locked is
+ * changed only while it is still what was read: another notification may have reserved it since.
  */
 export interface WindowRow {
   readonly subject: string

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import type { SendingEnd, WindowRecord } from '../monitor-store.ts'
-import { endNotification, endWindows } from './index.ts'
+import { endNotification, endWindows } from './sending-end.ts'
 
 const now = 10_000
 const notification = { id: 'n9', subscriptionId: 'desk', stateHash: 'B', windowMs: 500 }
