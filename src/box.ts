@@ -181,7 +181,7 @@ function createBox(
   )
   const dispatch = createDispatch(
     {
-      ...{ jobs: backend.jobs, logs: backend.logs, fleet: backend.fleet, guards, notifier },
+      ...{ jobs: backend.jobs, logs: backend.logs, cluster: backend.cluster, guards, notifier },
       remoteWakeUps: traits.remoteWakeUps,
     },
     settings.dispatch,

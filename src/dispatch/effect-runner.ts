@@ -1,8 +1,8 @@
 /** Runs the effects of the registry: sends frames, writes ends, sets timers. It never waits; answers come back as commands. */
 import type { JobRecord } from '../jobs/index.ts'
 import type { NodeConnections, NodeConnectionsEvent } from './connections/node-connections.ts'
-import type { Snapshot } from './fleet-snapshot.ts'
 import type { TaskSpec } from './node.ts'
+import type { Snapshot } from './node-snapshot.ts'
 import type { Assign, Command, Effect, RegistryEvent, Settled } from './registry/command.ts'
 import type { Registry } from './registry/registry.ts'
 import type { Claim, Claims } from './tasks/claims.ts'

@@ -6,12 +6,12 @@
  *   nodes ─frames─▶ connections ───────▲                       └──────▶ connections ─▶ nodes
  */
 import { type JobRecord, type JobStore, type JobsNotifier, type LogStore, queueTopic } from '../jobs/index.ts'
-import type { FleetStore } from './cluster/fleet-store.ts'
+import type { ClusterStore } from './cluster/cluster-store.ts'
 import { Sharing } from './cluster/server-sharing.ts'
 import { NodeConnections, sweepMs } from './connections/node-connections.ts'
 import type { ResolvedDispatchOptions } from './dispatch-options.ts'
 import { type DispatchEvent, EffectRunner, Tally } from './effect-runner.ts'
-import { Snapshot } from './fleet-snapshot.ts'
+import { Snapshot } from './node-snapshot.ts'
 import type { Command, CommandKind } from './registry/command.ts'
 import { Mailbox } from './registry/mailbox.ts'
 import { Registry } from './registry/registry.ts'
@@ -29,7 +29,7 @@ export interface EngineParts {
   readonly logs: Pick<LogStore, 'add' | 'progress'>
   readonly notifier: JobsNotifier
   /** The cluster state of the servers that share the nodes. */
-  readonly fleet: FleetStore
+  readonly cluster: ClusterStore
   /** Whether wake-ups reach other processes. @default false */
   readonly remoteWakeUps?: boolean | undefined
   /** Epoch milliseconds. @default Date.now */
@@ -89,7 +89,7 @@ export class Engine {
   #isStarted = false
 
   constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
-    const { jobs, logs, notifier, now = forwardClock(), observe, fleet, remoteWakeUps = false } = parts
+    const { jobs, logs, notifier, now = forwardClock(), observe, cluster, remoteWakeUps = false } = parts
     const { placed = () => undefined } = parts
     const log = quiet(parts.log)
     const monotonicMs = () => performance.now()
@@ -122,7 +122,7 @@ export class Engine {
       options.mailbox,
     )
     this.sharing = new Sharing({
-      ...{ store: fleet, notifier, remoteWakeUps, options, registry, mailbox: this.mailbox, snapshot },
+      ...{ store: cluster, notifier, remoteWakeUps, options, registry, mailbox: this.mailbox, snapshot },
       ...{ now, monotonicMs, log, onTrouble },
       dismiss: (nodeId, epoch) => this.connections.close(nodeId, epoch, 4408, 'connected to another server'),
       mendNodes: () => this.connections.mend(),

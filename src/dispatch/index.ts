@@ -1,6 +1,6 @@
 /** Tasks to nodes that can do them: matched by what nodes offer, reserved atomically, ended exactly once. */
 
-export * from './cluster/fleet-store.ts'
+export * from './cluster/cluster-store.ts'
 export type {
   NodeConnector,
   NodeFrame,
@@ -13,10 +13,10 @@ export type { PolicyOptions } from './dispatch-options.ts'
 export { type DispatchOptions, dispatchDefaults, resolveDispatchOptions } from './dispatch-options.ts'
 export type { DispatchEvent } from './effect-runner.ts'
 export { type ExplainSource, type Explanation, explainSteps } from './explain-task.ts'
-export type { ServiceCounts } from './fleet-snapshot.ts'
-export { type PageSource, Snapshot } from './fleet-snapshot.ts'
 export { checkTerms, termLimits } from './matching/terms.ts'
 export * from './node.ts'
+export type { ServiceCounts } from './node-snapshot.ts'
+export { type PageSource, Snapshot } from './node-snapshot.ts'
 export type { Assign, Effect, EffectKind, RegistryEvent, Settled } from './registry/command.ts'
 export { type Command, type CommandKind, subjectOf } from './registry/command.ts'
 export {

@@ -1,7 +1,7 @@
 import type { TokenStore } from '../access/index.ts'
 import type { AuditStore } from '../audit/index.ts'
 import type { Meter } from '../core/meter.ts'
-import type { FleetStore } from '../dispatch/cluster/fleet-store.ts'
+import type { ClusterStore } from '../dispatch/cluster/cluster-store.ts'
 import type { SeriesStore } from '../fleet/series/series-store.ts'
 import type { WorkerStore } from '../fleet/workers/index.ts'
 import type { AttemptStore, DependencyStore, JobStore, LogStore, ScheduleStore } from '../jobs/index.ts'
@@ -71,8 +71,8 @@ export interface Stores {
   readonly audit: AuditStore
   /** Counts and times of jobs; always in the store that holds the jobs. */
   readonly series: SeriesStore
-  /** What servers that share a fleet of nodes tell each other. */
-  readonly fleet: FleetStore
+  /** What servers that share nodes know of each other: the cluster state. */
+  readonly cluster: ClusterStore
   /** The rows of workers; always in the store that holds the jobs. */
   readonly workers: WorkerStore
   readonly notifier: BackendNotifier

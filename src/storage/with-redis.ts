@@ -1,12 +1,12 @@
 import { SignalboxError } from '../core/errors.ts'
 import type { Backend, BackendNotifier, BackendOptions, Stores } from './backend.ts'
+import { clusterTopic } from './cluster-state.ts'
 import { withDriver } from './driver.ts'
-import { boardTopic } from './fleet.ts'
 import type { RedisStores } from './redis/index.ts'
 
 /**
- * A backend whose locks, guards and board of the fleet are kept by Redis, while all else stays where it is. The one notifier
- * wakes there too: what concerns locks and the board goes to Redis, so that it is heard by every process on it.
+ * A backend whose locks, guards and cluster state are kept by Redis, while all else stays where it is. The one notifier
+ * wakes there too: what concerns locks and the cluster state goes to Redis, so that it is heard by every process on it.
  */
 export async function withRedis(
   backend: Backend,
@@ -20,7 +20,7 @@ export async function withRedis(
     locks: own.locks,
     guards: guards === 'sql' ? stores.guards : own.guards,
     ownGuards: stores.guards,
-    fleet: own.fleet,
+    cluster: own.cluster,
     notifier: splitNotifier(stores.notifier, own.notifier),
     keyed: (key) => stores.keyed(key),
   })
@@ -44,7 +44,7 @@ export async function withRedis(
     scheduledNamespaces: (limit) => backend.scheduledNamespaces(limit),
     blockedNamespaces: (limit) => backend.blockedNamespaces(limit),
     queuedNamespaces: (queue, limit) => backend.queuedNamespaces(queue, limit),
-    // Where the boards are.
+    // Where the cluster states are.
     dispatchedNamespaces: (limit) => redis.dispatchedNamespaces(limit),
     within: (name) => compose(backend.within(name), redis.within(name)),
     time: () => backend.time(),
@@ -66,7 +66,7 @@ export function checkRedisUrl(name: string, url: unknown): string {
 }
 
 function splitNotifier(own: BackendNotifier, redis: BackendNotifier): BackendNotifier {
-  const isInRedis = (topic: string) => topic === boardTopic || topic.startsWith('locks.')
+  const isInRedis = (topic: string) => topic === clusterTopic || topic.startsWith('locks.')
   return {
     wake: (topic) => (isInRedis(topic) ? redis : own).wake(topic),
     // Of a transaction in SQL: what is in Redis is in none.

@@ -12,15 +12,15 @@ import {
   redisCandidates,
   threadedCandidates,
 } from './candidates.ts'
+import { clusterStateContract } from './cluster-state/contract.ts'
+import { forgettingContract as forgettingOfClusterState } from './cluster-state/forgetting.ts'
+import { namesContract as documentsOfClusterState } from './cluster-state/names.ts'
+import { dispatchedContract } from './cluster-state/namespaces.ts'
+import { redisClusterStates } from './cluster-state/opening.ts'
+import { writingContract as writingOfClusterState } from './cluster-state/writing.ts'
 import { dependenciesContract } from './dependencies/contract.ts'
 import { blockedNamespacesContract } from './dependencies/namespaces.ts'
 import { dependenciesInTransactions } from './dependencies/transactions.ts'
-import { fleetContract } from './fleet/contract.ts'
-import { forgettingContract as forgettingOfFleets } from './fleet/forgetting.ts'
-import { namesContract as documentsOfFleets } from './fleet/names.ts'
-import { dispatchedContract } from './fleet/namespaces.ts'
-import { redisFleets } from './fleet/opening.ts'
-import { writingContract as writingOfFleets } from './fleet/writing.ts'
 import { guardsContract } from './guards/contract.ts'
 import { redisGuards } from './guards/opening.ts'
 import { settlingContract as settlingOfGuards } from './guards/settling.ts'
@@ -85,9 +85,9 @@ export function writingContractsInThread(): void {
     describe('sending of notifications', () => sendingOfNotifications(borrower))
     describe('audit', () => auditContract(borrower))
     describe('workers', () => workersContract(borrower))
-    describe('writing on a fleet’s board', () => writingOfFleets(borrower))
-    describe('forgetting on a fleet’s board', () => forgettingOfFleets(borrower))
-    describe('documents on a fleet’s board', () => documentsOfFleets(borrower))
+    describe('writing on a cluster state', () => writingOfClusterState(borrower))
+    describe('forgetting on a cluster state', () => forgettingOfClusterState(borrower))
+    describe('documents on a cluster state', () => documentsOfClusterState(borrower))
     describe('removing', () => removingContract(borrower))
     describe('logs of attempts', () => linesContract(borrower))
     describe('keeping of attempts', () => keepingOfAttempts(borrower))
@@ -98,7 +98,7 @@ export function writingContractsInThread(): void {
   })
 }
 
-/** Redis keeps locks, guards and the fleet's board, and nothing else. */
+/** Redis keeps locks, guards and the cluster state, and nothing else. */
 export function locksOnRedis(): void {
   describeEach(redisCandidates(), (candidate) => {
     describe('locks', () => locksContract(candidate))
@@ -106,8 +106,8 @@ export function locksOnRedis(): void {
   describeEach(redisGuards(), (candidate) => {
     describe('guards', () => guardsContract(candidate))
   })
-  describeEach(redisFleets(), (candidate) => {
-    describe('fleet', () => fleetContract(candidate))
+  describeEach(redisClusterStates(), (candidate) => {
+    describe('cluster state', () => clusterStateContract(candidate))
   })
 }
 
@@ -153,9 +153,9 @@ function contractsOf(candidate: Candidate): void {
   describe('monitor', () => monitorContract(borrower))
   describe('audit', () => auditContract(borrower))
   describe('series', () => seriesContract(borrower))
-  describe('fleet', () => fleetContract(borrower))
+  describe('cluster state', () => clusterStateContract(borrower))
   describe('workers', () => workersContract(borrower))
-  describe('namespaces with a fleet', () => dispatchedContract(candidate))
+  describe('namespaces with nodes', () => dispatchedContract(candidate))
   describe('namespaces with schedules', () => scheduledContract(candidate))
   describe('namespaces with dependencies', () => blockedNamespacesContract(candidate))
   describe('namespaces with jobs of a queue', () => queuedContract(candidate))

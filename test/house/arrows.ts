@@ -123,7 +123,7 @@ const recordFiles = [
   'monitor-store.ts',
   'report/report.ts',
   'node.ts',
-  'cluster/fleet-store.ts',
+  'cluster/cluster-store.ts',
   'token-store.ts',
   'audit-store.ts',
   'series/series-store.ts',

@@ -37,7 +37,7 @@ const smallWithin = new Set([
 ])
 /** Statements that may read this table as a whole: a server asks once in a while. */
 const wholeTables: Readonly<Record<string, string>> = {
-  fleet_namespaces: 'fleet_board',
+  cluster_namespaces: 'fleet_board',
   monitor_namespaces: 'monitor_subscription',
   schedule_namespaces: 'job_schedule',
 }

@@ -37,9 +37,9 @@ const signalbox: Contestant = async ({ quick }) => {
     if (ms > 0.5) waits.push({ from: to - ms, to })
   }
   await using box = await open('memory:')
-  const { jobs, logs, fleet, guards, notifier } = box.backend
+  const { jobs, logs, cluster, guards, notifier } = box.backend
   const latencyMs = () => (isWarm ? storeMs : 0)
-  const slow = { jobs: slowStore(jobs, latencyMs), fleet: slowStore(fleet, latencyMs) }
+  const slow = { jobs: slowStore(jobs, latencyMs), cluster: slowStore(cluster, latencyMs) }
   await using dispatch = createDispatch({ ...slow, logs, guards, notifier, observe }, { rebuildMs })
   dispatch.start()
   const ends = new Countdown()

@@ -12,12 +12,12 @@ import { Stretch } from '../time-limits.ts'
 import type { ClaimKinds } from './claim-kinds.ts'
 import type { ClusterDemands } from './cluster-demands.ts'
 import type { ClusterSettings } from './cluster-settings.ts'
+import type { Capacity, OtherNodes } from './other-nodes.ts'
 import type { OwnNodes } from './own-nodes.ts'
-import type { Capacity, SharedFleet } from './shared-fleet.ts'
 
 /** What balancing needs. */
 export interface BalancingParts {
-  readonly fleet: SharedFleet
+  readonly otherNodes: OtherNodes
   readonly demands: ClusterDemands
   readonly ownNodes: OwnNodes
   readonly settings: ClusterSettings
@@ -91,7 +91,7 @@ export class Balancing {
   }
 
   async #yield({ kind, waiting, asked }: WaitingKind, stretch: Stretch): Promise<void> {
-    const { demands, fleet, kinds, post, monotonicMs } = this.#parts
+    const { demands, otherNodes, kinds, post, monotonicMs } = this.#parts
     if (this.#yieldedAt.has(kind)) return
     if (!demands.canBeFound(kind)) {
       // No server would claim it yet: write its row first.
@@ -99,7 +99,7 @@ export class Balancing {
       return
     }
     const taskKind = { kind, ...asked }
-    const there = await fleet.capacity(taskKind, waiting, stretch)
+    const there = await otherNodes.capacity(taskKind, waiting, stretch)
     if (there.free === 0) return
     const count = shareOf(waiting, there, await this.#sizeHere(taskKind, stretch))
     if (count === 0 || !post({ kind: 'yield', demand: kind, count })) return

@@ -10,16 +10,16 @@ import { Stretch } from '../time-limits.ts'
 import type { ClusterDemands } from './cluster-demands.ts'
 import type { ClusterSettings } from './cluster-settings.ts'
 import type { ClusterState } from './cluster-state.ts'
+import type { OtherNodes } from './other-nodes.ts'
 import type { OwnNodes } from './own-nodes.ts'
 import type { ServerList } from './server-list.ts'
-import type { SharedFleet } from './shared-fleet.ts'
 
 /** What the choice is made from. */
 export interface ClaimKindsParts {
   readonly cluster: ClusterState
   readonly demands: ClusterDemands
   readonly ownNodes: OwnNodes
-  readonly fleet: SharedFleet
+  readonly otherNodes: OtherNodes
   readonly servers: ServerList
   readonly settings: ClusterSettings
   readonly monotonicMs: () => number
@@ -170,15 +170,15 @@ export class ClaimKinds {
   }
 
   async #isMine(taskKind: TaskKind, stretch: Stretch): Promise<boolean> {
-    const { servers, ownNodes, fleet, settings } = this.#parts
+    const { servers, ownNodes, otherNodes, settings } = this.#parts
     const couldDo = (nodeId: string): boolean => {
       const held = ownNodes.get(nodeId)
       return held !== undefined && !held.isGone && settings.couldDo(taskKind, nodeId, held.doc)
     }
     if (await this.#some(this.#own, taskKind, () => ownNodes.ids(), couldDo, stretch)) return true
     if (!servers.isFirst) return false
-    const couldOther = (nodeId: string) => fleet.couldDo(taskKind, nodeId)
-    return !(await this.#some(this.#others, taskKind, () => fleet.ids(), couldOther, stretch))
+    const couldOther = (nodeId: string) => otherNodes.couldDo(taskKind, nodeId)
+    return !(await this.#some(this.#others, taskKind, () => otherNodes.ids(), couldOther, stretch))
   }
 
   async #some(

@@ -11,14 +11,14 @@ import { createNotifier, type Notifier } from '../../core/notifier.ts'
 import type { JobsNotifier } from '../../jobs/index.ts'
 import { inTime, Stretch } from '../time-limits.ts'
 import {
-  type FleetKind,
-  type FleetPage,
-  type FleetRow,
-  type FleetStore,
-  type FleetWrite,
-  fleetTopic,
+  type ClusterKind,
+  type ClusterPage,
+  type ClusterRecord,
+  type ClusterStore,
+  type ClusterWrite,
+  clusterTopic,
   tombstoneMs,
-} from './fleet-store.ts'
+} from './cluster-store.ts'
 
 /** A row with its document read. */
 export interface ClusterRow {
@@ -30,7 +30,7 @@ export interface ClusterRow {
 
 /** A row was written, or (without `row`) removed. */
 export interface ClusterChange {
-  readonly kind: FleetKind
+  readonly kind: ClusterKind
   readonly key: string
   readonly version: number
   readonly row: ClusterRow | undefined
@@ -40,13 +40,13 @@ export interface ClusterChange {
 
 /** What the cluster state is made of. */
 export interface ClusterStateParts {
-  readonly store: FleetStore
+  readonly store: ClusterStore
   readonly notifier: JobsNotifier
   readonly monotonicMs: () => number
   readonly onTrouble: (error: unknown) => void
 }
 
-type Rows = Map<FleetKind, Map<string, ClusterRow>>
+type Rows = Map<ClusterKind, Map<string, ClusterRow>>
 
 const kinds = ['server', 'node', 'demand', 'pool', 'cordon', 'drain'] as const
 /** Kinds of rows without an owner: when the store loses them, every server that still has them writes them again. */
@@ -63,7 +63,7 @@ const conflictTries = 8
 export class ClusterState {
   readonly #parts: ClusterStateParts
   /** When a fleet comes back after a restart, all its nodes register at once: they share writes. */
-  readonly #writes: Batcher<FleetWrite, number | null>
+  readonly #writes: Batcher<ClusterWrite, number | null>
   readonly #wakeUp: Notifier = createNotifier()
   readonly #listeners: ((change: ClusterChange) => void)[] = []
   readonly #readListeners: ((isAnew: boolean) => void)[] = []
@@ -111,7 +111,7 @@ export class ClusterState {
     return this.#clock.now + this.#parts.monotonicMs() - this.#clock.at
   }
 
-  rows(kind: FleetKind): ReadonlyMap<string, ClusterRow> {
+  rows(kind: ClusterKind): ReadonlyMap<string, ClusterRow> {
     return this.#rows.get(kind)!
   }
 
@@ -127,7 +127,7 @@ export class ClusterState {
 
   /** Reads on by itself from now on. */
   follow(pollMs: number): void {
-    this.#unlisten = this.#parts.notifier.listen([fleetTopic], () => this.#wakeUp.wake())
+    this.#unlisten = this.#parts.notifier.listen([clusterTopic], () => this.#wakeUp.wake())
     this.#loop = createLoop({
       name: 'dispatch.cluster',
       notifier: this.#wakeUp,
@@ -165,12 +165,12 @@ export class ClusterState {
     return this.#after
   }
 
-  find(kind: FleetKind, key: string): Promise<FleetRow | undefined> {
+  find(kind: ClusterKind, key: string): Promise<ClusterRecord | undefined> {
     return inTime(findWithinMs, () => this.#parts.store.find(kind, key))
   }
 
   /** Writes in the order of the calls. The row's new version; null: it is another than the writer saw. */
-  write(write: FleetWrite): Promise<number | null> {
+  write(write: ClusterWrite): Promise<number | null> {
     return this.#writes.add(write)
   }
 
@@ -179,7 +179,7 @@ export class ClusterState {
    * write (null removes it, undefined leaves it alone). Answers the version written, or undefined.
    */
   async change(
-    kind: FleetKind,
+    kind: ClusterKind,
     key: string,
     next: (
       row: ClusterRow | undefined,
@@ -229,7 +229,7 @@ export class ClusterState {
   }
 
   /** What starts anew is put in place when it is whole: half a fleet would look like the loss of the other half. */
-  async #readAnew(first: FleetPage, stretch: Stretch): Promise<void> {
+  async #readAnew(first: ClusterPage, stretch: Stretch): Promise<void> {
     let fresh = emptyRows()
     let removed = new Set<string>()
     let since = 0
@@ -276,13 +276,13 @@ export class ClusterState {
     return writes.length > 0
   }
 
-  async #page(since: number): Promise<FleetPage> {
+  async #page(since: number): Promise<ClusterPage> {
     const page = await inTime(readWithinMs, () => this.#parts.store.read(since, pageSize))
     this.#clock = { now: page.now, at: this.#parts.monotonicMs() }
     return page
   }
 
-  *#changes({ rows }: FleetPage): Generator<ClusterChange> {
+  *#changes({ rows }: ClusterPage): Generator<ClusterChange> {
     for (const row of rows) {
       try {
         yield { ...row, row: row.doc === null ? undefined : read(row) }
@@ -333,11 +333,11 @@ function put(rows: Rows, { kind, key, row }: ClusterChange): void {
 }
 
 /** No kind has a space in it. */
-function nameOf({ kind, key }: { readonly kind: FleetKind; readonly key: string }): string {
+function nameOf({ kind, key }: { readonly kind: ClusterKind; readonly key: string }): string {
   return `${kind} ${key}`
 }
 
-function read({ version, doc, expiresAt }: FleetRow): ClusterRow {
+function read({ version, doc, expiresAt }: ClusterRecord): ClusterRow {
   return { version, doc: JSON.parse(doc!) as unknown, expiresAt }
 }
 

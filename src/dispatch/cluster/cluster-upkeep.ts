@@ -7,7 +7,7 @@
 import { inTime } from '../time-limits.ts'
 import type { DrainDoc } from './cluster-settings.ts'
 import type { ClusterRow, ClusterState } from './cluster-state.ts'
-import { type FleetKind, type FleetStore, type FleetWrite, tombstoneMs } from './fleet-store.ts'
+import { type ClusterKind, type ClusterStore, type ClusterWrite, tombstoneMs } from './cluster-store.ts'
 import type { NodeDoc } from './node-ownership.ts'
 import type { OwnNodes } from './own-nodes.ts'
 import type { ServerList } from './server-list.ts'
@@ -15,7 +15,7 @@ import type { ServerList } from './server-list.ts'
 /** What the upkeep looks at. */
 export interface ClusterUpkeepParts {
   readonly cluster: ClusterState
-  readonly store: Pick<FleetStore, 'prune'>
+  readonly store: Pick<ClusterStore, 'prune'>
   readonly servers: ServerList
   readonly ownNodes: OwnNodes
   readonly serverId: string
@@ -47,7 +47,7 @@ export class ClusterUpkeep {
     const { cluster, store, servers, monotonicMs } = this.#parts
     if (!cluster.isLoaded) return
     const orphans = new Map<string, number>()
-    const writes: FleetWrite[] = []
+    const writes: ClusterWrite[] = []
     for (const [kind, key, row] of this.#ownerless()) {
       const name = `${kind} ${key} ${row.version}`
       const since = this.#orphans.get(name) ?? monotonicMs()
@@ -63,7 +63,7 @@ export class ClusterUpkeep {
     while ((await prune()) >= biteSize);
   }
 
-  *#ownerless(): Generator<readonly [FleetKind, string, ClusterRow]> {
+  *#ownerless(): Generator<readonly [ClusterKind, string, ClusterRow]> {
     const { cluster, servers, ownNodes, serverId } = this.#parts
     // Its own that came to nothing are each server's own affair.
     for (const [key, row] of cluster.rows('node')) {

@@ -5,11 +5,11 @@
  */
 
 import { createId } from '../../core/ids.ts'
-import type { Snapshot } from '../fleet-snapshot.ts'
 import type { NodeLoad, NodeStatus, NodeView } from '../node.ts'
+import type { Snapshot } from '../node-snapshot.ts'
 import { Stretch } from '../time-limits.ts'
 import type { ClusterState } from './cluster-state.ts'
-import type { FleetRow } from './fleet-store.ts'
+import type { ClusterRecord } from './cluster-store.ts'
 
 /** What the server list needs. */
 export interface ServerListParts {
@@ -140,7 +140,7 @@ export class ServerList {
   }
 
   /** The row of this server's name, which is a new name when another live server has the old one. */
-  async #ownRow(): Promise<FleetRow | undefined> {
+  async #ownRow(): Promise<ClusterRecord | undefined> {
     const { cluster, serverId, rename } = this.#parts
     const found = await cluster.find('server', serverId)
     if (found === undefined || found.doc === null) return found

@@ -4,14 +4,14 @@
  * and what tasks ask for; tasks find the owner by being claimed by it.
  *
  *   hello ─▶ ownNodes ─row─▶ cluster ◀─rows─ other servers        demands ─▶ kinds ─▶ claims
- *                              ├─▶ settings ─▶ registry         servers, fleet ─▶ balancing ─▶ what goes back
- *                              └─▶ fleet: the others' nodes
+ *                              ├─▶ settings ─▶ registry         servers, otherNodes ─▶ balancing ─▶ what goes back
+ *                              └─▶ otherNodes
  */
 import type { JobsNotifier } from '../../jobs/index.ts'
 import type { ResolvedDispatchOptions } from '../dispatch-options.ts'
 import type { DispatchEvent } from '../effect-runner.ts'
-import type { Snapshot } from '../fleet-snapshot.ts'
 import type { NodeView } from '../node.ts'
+import type { Snapshot } from '../node-snapshot.ts'
 import type { Command } from '../registry/command.ts'
 import type { Mailbox } from '../registry/mailbox.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -21,15 +21,15 @@ import { ClaimKinds } from './claim-kinds.ts'
 import { ClusterDemands } from './cluster-demands.ts'
 import { ClusterSettings } from './cluster-settings.ts'
 import { ClusterState } from './cluster-state.ts'
+import type { ClusterStore } from './cluster-store.ts'
 import { ClusterUpkeep } from './cluster-upkeep.ts'
-import type { FleetStore } from './fleet-store.ts'
+import { OtherNodes } from './other-nodes.ts'
 import { OwnNodes } from './own-nodes.ts'
 import { ServerList } from './server-list.ts'
-import { SharedFleet } from './shared-fleet.ts'
 
 /** What sharing needs. */
 export interface SharingParts {
-  readonly store: FleetStore
+  readonly store: ClusterStore
   readonly notifier: JobsNotifier
   /** Wake-ups reach other processes. */
   readonly remoteWakeUps: boolean
@@ -64,7 +64,7 @@ export class Sharing {
   readonly ownNodes: OwnNodes
   readonly servers: ServerList
   readonly demands: ClusterDemands
-  readonly fleet: SharedFleet
+  readonly otherNodes: OtherNodes
   readonly kinds: ClaimKinds
   readonly #parts: SharingParts
   readonly #balancing: Balancing
@@ -111,7 +111,7 @@ export class Sharing {
         parts.log({ name: 'server.name_taken', serverId: own.serverId, renamedTo })
         own.serverId = renamedTo
         this.ownNodes.renamed()
-        this.fleet.renamed()
+        this.otherNodes.renamed()
         changed()
       },
       waiting: () => registry.counts().waiting,
@@ -127,19 +127,19 @@ export class Sharing {
       held: () => registry.heldKinds(),
     })
     const { settings, ownNodes, servers, demands } = this
-    this.fleet = new SharedFleet({
+    this.otherNodes = new OtherNodes({
       ...{ cluster, servers, settings, changed },
       get serverId() {
         return own.serverId
       },
     })
-    const { fleet } = this
+    const { otherNodes } = this
     this.kinds = new ClaimKinds({
-      ...{ cluster, demands, ownNodes, fleet, servers, settings, monotonicMs, onTrouble },
+      ...{ cluster, demands, ownNodes, otherNodes, servers, settings, monotonicMs, onTrouble },
       wake: parts.wake,
     })
     this.#balancing = new Balancing({
-      ...{ fleet, demands, ownNodes, settings, kinds: this.kinds },
+      ...{ otherNodes, demands, ownNodes, settings, kinds: this.kinds },
       ...{ post, now, monotonicMs, onTrouble },
       waiting: () => registry.waitingKinds(),
       nodeViews: () => snapshot.nodes(),
@@ -192,18 +192,18 @@ export class Sharing {
 
   /** All nodes, of this server and of the others. */
   *nodes(): Generator<NodeView> {
-    const { ownNodes, fleet } = this
+    const { ownNodes, otherNodes } = this
     for (const node of this.#parts.snapshot.nodes()) {
       // One that went to another server is shown as that one's.
-      if (ownNodes.has(node.nodeId) || !fleet.has(node.nodeId)) yield node
+      if (ownNodes.has(node.nodeId) || !otherNodes.has(node.nodeId)) yield node
     }
-    for (const node of fleet.views()) if (!ownNodes.has(node.nodeId)) yield node
+    for (const node of otherNodes.views()) if (!ownNodes.has(node.nodeId)) yield node
   }
 
   node(nodeId: string): NodeView | undefined {
     const here = this.#parts.registry.node(nodeId)
     if (here !== undefined && this.ownNodes.has(nodeId)) return here
-    return this.fleet.view(nodeId) ?? here
+    return this.otherNodes.view(nodeId) ?? here
   }
 
   #tick(): void {

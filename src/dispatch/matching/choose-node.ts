@@ -4,13 +4,13 @@
  */
 
 import type { RegistryPolicy } from '../registry/registry-state.ts'
-import type { FleetNode } from './fleet.ts'
 import type { Generation } from './generation.ts'
+import type { RegistryNode } from './node-table.ts'
 import type { Row, View } from './pool.ts'
 
 /** What a task prefers: its session's node, and not the node that failed it. */
 export interface Wishes {
-  readonly sticky: FleetNode | undefined
+  readonly sticky: RegistryNode | undefined
   readonly shunned: string | null
 }
 
@@ -21,7 +21,7 @@ export function choose(
   { sticky, shunned }: Wishes,
   dice: Dice,
   policy: RegistryPolicy,
-): FleetNode | null {
+): RegistryNode | null {
   const { open } = view
   if (open.length === 0) return null
   let best: Row | null = null
@@ -47,14 +47,14 @@ export function choose(
 }
 
 /** The bucket of a node for a demand; -1: it does not meet it, or has no free slots. */
-function bucketIn(generation: Generation, view: View, node: FleetNode): number {
+function bucketIn(generation: Generation, view: View, node: RegistryNode): number {
   const membership = generation.membershipOf(node)
   if (membership === null || view.blind || !view.check(membership.pool.profile)) return -1
   const row = membership.pool.findRow(view.demand.shape)
   return row === undefined ? -1 : (membership.bucket[row.number] ?? -1)
 }
 
-function draw(row: Row, bucket: number, dice: Dice): FleetNode {
+function draw(row: Row, bucket: number, dice: Dice): RegistryNode {
   const nodes = row.buckets[bucket]!
   if (nodes.length === 1) return nodes[0]!
   const first = dice.roll(nodes.length)
@@ -64,12 +64,12 @@ function draw(row: Row, bucket: number, dice: Dice): FleetNode {
   return leaning(b) < leaning(a) ? b : a
 }
 
-function leaning(node: FleetNode): number {
+function leaning(node: RegistryNode): number {
   return node.reported + (node.uncounted + node.taken) / node.totalSlots
 }
 
 /** Any node with free slots but this one: the least loaded bucket of each pool that has another. */
-function another(view: View, shunned: string): FleetNode | null {
+function another(view: View, shunned: string): RegistryNode | null {
   for (const { row } of view.open) {
     for (const nodes of row.buckets) {
       for (const node of nodes) if (node.nodeId !== shunned) return node

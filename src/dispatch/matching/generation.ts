@@ -6,8 +6,8 @@
 
 import type { Term } from '../node.ts'
 import type { Demand } from './demand.ts'
-import type { FleetNode } from './fleet.ts'
 import { type Finder, Matching, type Work } from './matching.ts'
+import type { RegistryNode } from './node-table.ts'
 import { bucketCount, Pool, type PoolMembership, type Row, type View } from './pool.ts'
 import { allHold, labelsAsked, labelsThatMatter, type PoolRules, type Profile } from './requirement.ts'
 
@@ -58,7 +58,7 @@ export class Generation {
   }
 
   /** The membership of a node, if it has joined this generation. */
-  membershipOf(node: FleetNode): PoolMembership | null {
+  membershipOf(node: RegistryNode): PoolMembership | null {
     const membership = node.memberships[this.side]
     return membership !== null && membership.pool.generation === this.number ? membership : null
   }
@@ -68,7 +68,7 @@ export class Generation {
     for (const label of labels) this.#labels.add(label)
   }
 
-  join(node: FleetNode): void {
+  join(node: RegistryNode): void {
     const labels = labelsThatMatter(node.labels, this.#labels)
     const key = `${node.servicesKey}${JSON.stringify(labels)}`
     let pool = this.#byKey.get(key)
@@ -84,7 +84,7 @@ export class Generation {
     }
   }
 
-  leave(node: FleetNode): void {
+  leave(node: RegistryNode): void {
     const membership = this.membershipOf(node)
     if (membership === null) return
     const { pool, member } = membership
@@ -105,7 +105,7 @@ export class Generation {
   }
 
   /** Puts a node into the buckets that its free slots and load ask for now. */
-  refresh(node: FleetNode): void {
+  refresh(node: RegistryNode): void {
     const membership = this.membershipOf(node)
     if (membership === null) return
     const { rows } = membership.pool
@@ -182,7 +182,7 @@ export class Generation {
     return pool
   }
 
-  #settle(node: FleetNode, membership: PoolMembership, row: Row, load: number = loadOf(node)): void {
+  #settle(node: RegistryNode, membership: PoolMembership, row: Row, load: number = loadOf(node)): void {
     const known = membership.bucket[row.number]
     const was = known ?? -1
     const next = this.#bucketOf(node, row, was, load)
@@ -194,7 +194,7 @@ export class Generation {
     if (wasOpen !== (row.mask !== 0)) this.#work.small(row.matches.length)
   }
 
-  #bucketOf(node: FleetNode, row: Row, was: number, load: number): number {
+  #bucketOf(node: RegistryNode, row: Row, was: number, load: number): number {
     if (!node.open) return -1
     const { serviceIndexes, shape } = row
     let fullest = 0
@@ -213,6 +213,6 @@ export class Generation {
 }
 
 /** The load of a node over all services: what it reported, and the assigns it had not counted then. */
-function loadOf(node: FleetNode): number {
+function loadOf(node: RegistryNode): number {
   return Math.min(1, node.reported + node.uncounted / node.totalSlots)
 }

@@ -6,7 +6,7 @@
  */
 
 import type { Demand } from './demand.ts'
-import type { FleetNode } from './fleet.ts'
+import type { RegistryNode } from './node-table.ts'
 import { addMatch, dropMatch, type Pool, type Row, type View } from './pool.ts'
 
 /** Up to this many views look at a new pool at once. */
@@ -15,7 +15,7 @@ const maxShownAtOnce = 32
 /** Called with what matching finds. */
 export interface Finder {
   /** A row has found free slots on a node. */
-  readonly hasCapacity: (node: FleetNode) => void
+  readonly hasCapacity: (node: RegistryNode) => void
   /** A demand has found a pool with free slots while tasks wait with it. */
   readonly hasPool: (demand: Demand) => void
 }
@@ -25,7 +25,7 @@ export class Matching {
   readonly #pools: readonly Pool[]
   readonly #work: Work
   /** Puts a node where it fits in a row; answers whether it has free slots. */
-  readonly #settle: (node: FleetNode, row: Row) => boolean
+  readonly #settle: (node: RegistryNode, row: Row) => boolean
   readonly #views: View[] = []
   /** The view whose turn it is. The `#checked` views before it, around the end of the list, have looked at all pools. */
   #cursor = 0
@@ -34,7 +34,7 @@ export class Matching {
   /** Views out of use, whose matches are still in the rows. */
   readonly #dropped: View[] = []
 
-  constructor(pools: readonly Pool[], work: Work, settle: (node: FleetNode, row: Row) => boolean) {
+  constructor(pools: readonly Pool[], work: Work, settle: (node: RegistryNode, row: Row) => boolean) {
     this.#pools = pools
     this.#work = work
     this.#settle = settle

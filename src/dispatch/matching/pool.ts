@@ -5,7 +5,7 @@
  */
 
 import type { Demand, Shape } from './demand.ts'
-import type { FleetNode } from './fleet.ts'
+import type { RegistryNode } from './node-table.ts'
 import type { Profile } from './requirement.ts'
 
 /** How finely load is distinguished. */
@@ -67,7 +67,7 @@ export class Row {
   /** Members that it has looked at, from the first on. */
   built = 0
   mask = 0
-  readonly buckets: FleetNode[][] = []
+  readonly buckets: RegistryNode[][] = []
 
   constructor(pool: Pool, shape: Shape, number: number) {
     this.pool = pool
@@ -82,7 +82,7 @@ export class Row {
     return 31 - Math.clz32(this.mask & -this.mask)
   }
 
-  put(node: FleetNode, membership: PoolMembership, bucket: number): void {
+  put(node: RegistryNode, membership: PoolMembership, bucket: number): void {
     let nodes = this.buckets[bucket]
     if (nodes === undefined) {
       while (this.buckets.length <= bucket) this.buckets.push([])
@@ -95,7 +95,7 @@ export class Row {
     this.mask |= 1 << bucket
   }
 
-  takeOut(node: FleetNode, membership: PoolMembership, side: 0 | 1): void {
+  takeOut(node: RegistryNode, membership: PoolMembership, side: 0 | 1): void {
     const bucket = membership.bucket[this.number]!
     const position = membership.position[this.number]!
     const nodes = this.buckets[bucket]!
@@ -117,7 +117,7 @@ export class Pool {
   readonly generation: number
   readonly key: string
   readonly profile: Profile
-  readonly members: FleetNode[] = []
+  readonly members: RegistryNode[] = []
   readonly rows: Row[] = []
   /** By the key of the shape. */
   readonly #rowOf = new Map<string, Row>()

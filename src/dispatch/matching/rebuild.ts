@@ -44,7 +44,7 @@ export function startRebuildFor(state: RegistryState, demand: Demand): void {
   const { shadow, rebuild } = state
   // The rebuild asks this demand too.
   if (rebuild?.phase === 'ask') return
-  if (shadow === null || shadow.view(demand, (label) => state.fleet.labelled(label)).blind)
+  if (shadow === null || shadow.view(demand, (label) => state.nodes.labelled(label)).blind)
     startRebuild(state)
 }
 
@@ -78,11 +78,11 @@ function ask({ rules, work }: RegistryState, rebuild: Rebuild, until: number): v
   rebuild.demand = 0
 }
 
-function join({ fleet, work }: RegistryState, rebuild: Rebuild, until: number): void {
-  for (; rebuild.line < fleet.lineCount; rebuild.line += 1) {
+function join({ nodes, work }: RegistryState, rebuild: Rebuild, until: number): void {
+  for (; rebuild.line < nodes.lineCount; rebuild.line += 1) {
     if (work.done >= until) return
     work.small(1)
-    const node = fleet.line(rebuild.line)
+    const node = nodes.line(rebuild.line)
     if (node !== null && node.status !== 'gone' && rebuild.shadow.membershipOf(node) === null)
       rebuild.shadow.join(node)
   }
@@ -95,7 +95,7 @@ const noFinder: Finder = { hasCapacity: () => {}, hasPool: () => {} }
 function match(state: RegistryState, rebuild: Rebuild, until: number): void {
   const { shadow, demands } = rebuild
   const { work } = state
-  const labelled = (label: string) => state.fleet.labelled(label)
+  const labelled = (label: string) => state.nodes.labelled(label)
   for (; rebuild.demand < demands.length; rebuild.demand += 1) {
     if (work.done >= until) return
     const demand = demands[rebuild.demand]!
@@ -104,7 +104,7 @@ function match(state: RegistryState, rebuild: Rebuild, until: number): void {
   }
   if (work.done < until) shadow.advance(until - work.done, noFinder)
   if (shadow.unfinished) return
-  const { fleet, now } = state
+  const { nodes, now } = state
   state.generation = shadow
   rebuild.phase = 'sweep'
   rebuild.line = 0
@@ -118,19 +118,19 @@ function match(state: RegistryState, rebuild: Rebuild, until: number): void {
   state.report({
     name: 'pools.rebuilt',
     generation: number,
-    nodeCount: fleet.size,
+    nodeCount: nodes.size,
     poolCount: pools.length,
     tookMs,
   })
 }
 
 function sweep(state: RegistryState, rebuild: Rebuild, until: number): void {
-  const { fleet, work } = state
+  const { nodes, work } = state
   const old = rebuild.shadow.side === 0 ? 1 : 0
-  for (; rebuild.line < fleet.lineCount; rebuild.line += 1) {
+  for (; rebuild.line < nodes.lineCount; rebuild.line += 1) {
     if (work.done >= until) return
     work.small(1)
-    const node = fleet.line(rebuild.line)
+    const node = nodes.line(rebuild.line)
     if (node !== null) node.memberships[old] = null
   }
   state.rebuild = null

@@ -1,6 +1,6 @@
 /** Frames of nodes about attempts. Only the node instance that holds the attempt counts; others get `stale`. */
 
-import type { FleetNode } from '../matching/fleet.ts'
+import type { RegistryNode } from '../matching/node-table.ts'
 import type { AttemptFrame, CommandOf, OfAttempt } from './command.ts'
 import { releaseOrphan } from './orphan-tasks.ts'
 import { enterQueue, place } from './placing.ts'
@@ -12,8 +12,8 @@ import { endAttempt, releaseLease, settle } from './task-lifecycle.ts'
 const excuses: ReadonlySet<string> = new Set(['busy', 'draining', 'missing'])
 
 /** Finds the node of that connection; null: its frames do not count. A suspect node that sends a frame is ready again. */
-export function hear(state: RegistryState, nodeId: string, epoch: number): FleetNode | null {
-  const node = state.fleet.find(nodeId)
+export function hear(state: RegistryState, nodeId: string, epoch: number): RegistryNode | null {
+  const node = state.nodes.find(nodeId)
   if (node === undefined || epoch > node.epoch || (epoch === node.epoch && node.status === 'gone')) {
     state.emit({ kind: 'unknownNode', nodeId, epoch })
     return null
@@ -119,7 +119,7 @@ function backoffMs({ policy }: RegistryState, { attempt }: OfAttempt): number {
 const longestRestMs = 3_600_000
 
 /** Sends no task for the service to this node for a while: the node turned one away. */
-export function rest(state: RegistryState, node: FleetNode, service: string, forMs: number): void {
+export function rest(state: RegistryState, node: RegistryNode, service: string, forMs: number): void {
   const at = node.serviceIndex(service)
   if (at < 0) return
   node.restsUntil[at] = state.now + Math.min(Math.max(forMs, 1), longestRestMs)
@@ -130,7 +130,7 @@ export function rest(state: RegistryState, node: FleetNode, service: string, for
 }
 
 /** A rest is over. Sets the timer for the next one of that node. */
-export function rested(state: RegistryState, node: FleetNode): void {
+export function rested(state: RegistryState, node: RegistryNode): void {
   state.reopen(node)
   const next = Math.min(...node.restsUntil.filter((at) => at > state.now))
   if (next !== Number.POSITIVE_INFINITY) state.timers.set(node.restTimer, next)

@@ -1,6 +1,6 @@
 /** Nodes connect, come back, are taken over, report, fall silent and go; operators drain and cordon them. */
 
-import { type FleetNode, noLoad } from '../matching/fleet.ts'
+import { noLoad, type RegistryNode } from '../matching/node-table.ts'
 import { startRebuild } from '../matching/rebuild.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
 import { hear } from './attempts.ts'
@@ -16,9 +16,9 @@ const maxPast = 8
 /** A node connected. */
 export function hello(state: RegistryState, said: NodeHello): void {
   const { nodeId, instanceId } = said
-  const node = state.fleet.find(nodeId)
+  const node = state.nodes.find(nodeId)
   if (node === undefined) {
-    begin(state, state.fleet.add(nodeId, instanceId, said.epoch), said)
+    begin(state, state.nodes.add(nodeId, instanceId, said.epoch), said)
   } else if (node.past.includes(instanceId)) {
     state.emit({ kind: 'superseded', nodeId, epoch: node.epoch, instanceId })
   } else if (node.instanceId === instanceId && node.status !== 'gone') {
@@ -28,7 +28,7 @@ export function hello(state: RegistryState, said: NodeHello): void {
   }
 }
 
-function begin(state: RegistryState, node: FleetNode, said: NodeHello): void {
+function begin(state: RegistryState, node: RegistryNode, said: NodeHello): void {
   const { nodeId, epoch } = node
   node.status = 'ready'
   node.joinedAt = state.now
@@ -51,7 +51,7 @@ function begin(state: RegistryState, node: FleetNode, said: NodeHello): void {
   if (said.running !== null) compareRunning(state, node, said.running, 0)
 }
 
-function takeOver(state: RegistryState, node: FleetNode, said: NodeHello): void {
+function takeOver(state: RegistryState, node: RegistryNode, said: NodeHello): void {
   const { nodeId, epoch, instanceId } = node
   if (instanceId !== said.instanceId) {
     node.past.push(instanceId)
@@ -67,7 +67,7 @@ function takeOver(state: RegistryState, node: FleetNode, said: NodeHello): void 
   begin(state, node, said)
 }
 
-function resume(state: RegistryState, node: FleetNode, said: NodeHello): void {
+function resume(state: RegistryState, node: RegistryNode, said: NodeHello): void {
   const { nodeId, epoch } = node
   node.status = 'ready'
   node.seenAt = state.now
@@ -102,7 +102,7 @@ export function update(
 
 function change(
   state: RegistryState,
-  node: FleetNode,
+  node: RegistryNode,
   services: readonly ServiceOffer[],
   labels: Labels,
 ): void {
@@ -129,7 +129,7 @@ export function heartbeat(state: RegistryState, said: Heartbeat): void {
 
 /** Its socket closed, or it fell silent: no new work until it sends a frame. */
 export function suspect(state: RegistryState, { nodeId, epoch, reason }: CommandOf<'nodeSuspect'>): void {
-  const node = state.fleet.find(nodeId)
+  const node = state.nodes.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status !== 'ready') return
   node.status = 'suspect'
   if (node.heldFor !== null) letGo(state, node.heldFor)
@@ -139,7 +139,7 @@ export function suspect(state: RegistryState, { nodeId, epoch, reason }: Command
 
 /** It is dead: its tasks go on elsewhere. It is remembered for `keepMs`, so that its late frames are recognised. */
 export function gone(state: RegistryState, { nodeId, epoch, reason }: CommandOf<'nodeGone'>): void {
-  const node = state.fleet.find(nodeId)
+  const node = state.nodes.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
   depart(state, node, 'node_lost', `Node "${nodeId}" was lost: ${reason}`)
   state.report({ name: 'node.gone', nodeId, epoch, reason })
@@ -154,7 +154,7 @@ const byes = {
 
 /** It says goodbye, here or by going elsewhere. */
 export function bye(state: RegistryState, { nodeId, epoch, elsewhere }: CommandOf<'nodeBye'>): void {
-  const node = state.fleet.find(nodeId)
+  const node = state.nodes.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
   const [reason, message] = byes[elsewhere ?? 'node_lost']
   depart(state, node, elsewhere ?? 'node_lost', `Node "${nodeId}" ${message}.`)
@@ -163,16 +163,16 @@ export function bye(state: RegistryState, { nodeId, epoch, elsewhere }: CommandO
 }
 
 /** Takes a node out of the registry. */
-export function forgetNode(state: RegistryState, node: FleetNode): void {
+export function forgetNode(state: RegistryState, node: RegistryNode): void {
   stopTimers(state, node)
   state.timers.clear(node.forgetTimer)
-  state.fleet.remove(node)
+  state.nodes.remove(node)
   state.emit({ kind: 'nodeForgotten', nodeId: node.nodeId, epoch: node.epoch })
 }
 
 function depart(
   state: RegistryState,
-  node: FleetNode,
+  node: RegistryNode,
   code: 'node_lost' | 'superseded' | 'moved',
   message: string,
 ): void {
@@ -185,7 +185,7 @@ function depart(
   voidLeases(state, node, code, message)
 }
 
-function stopTimers({ timers }: RegistryState, { restTimer, drainTimer, unsureTimer }: FleetNode): void {
+function stopTimers({ timers }: RegistryState, { restTimer, drainTimer, unsureTimer }: RegistryNode): void {
   for (const timer of [restTimer, drainTimer, unsureTimer]) timers.clear(timer)
 }
 
@@ -194,7 +194,7 @@ export function drain(
   state: RegistryState,
   { nodeId, on, deadlineAt, epoch: only }: CommandOf<'drain'>,
 ): void {
-  const node = state.fleet.find(nodeId)
+  const node = state.nodes.find(nodeId)
   if (node === undefined || node.status === 'gone') return
   const { epoch } = node
   if (only !== undefined && only !== epoch) return
@@ -212,7 +212,7 @@ export function drain(
 }
 
 /** The drain's deadline passed: running tasks that have an attempt left go on elsewhere. */
-export function drainDue(state: RegistryState, node: FleetNode): void {
+export function drainDue(state: RegistryState, node: RegistryNode): void {
   const message = `Node "${node.nodeId}" was drained before the task ended.`
   for (const { task } of [...node.leases.values()]) {
     if (task === null || !task.spec.retryable || task.spec.attempt >= task.spec.maxAttempts) continue
@@ -222,8 +222,8 @@ export function drainDue(state: RegistryState, node: FleetNode): void {
 
 /** Closes or opens a node, or one service of it, for new work; kept while the node is away. */
 export function cordon(state: RegistryState, { nodeId, service, on }: CommandOf<'cordon'>): void {
-  state.fleet.cordon(nodeId, service ?? '', on)
-  const node = state.fleet.find(nodeId)
+  state.nodes.cordon(nodeId, service ?? '', on)
+  const node = state.nodes.find(nodeId)
   if (node === undefined || node.status === 'gone') return
   state.reopen(node)
   const held = node.heldFor

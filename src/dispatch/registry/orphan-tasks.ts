@@ -6,7 +6,7 @@
  */
 
 import { type Shape, shapeOf } from '../matching/demand.ts'
-import type { FleetNode } from '../matching/fleet.ts'
+import type { RegistryNode } from '../matching/node-table.ts'
 import type { CommandOf } from './command.ts'
 import type { RegistryState } from './registry-state.ts'
 import { attemptKey, type Lease } from './task-entry.ts'
@@ -21,7 +21,7 @@ const maxTold = 64
  */
 export function compareRunning(
   state: RegistryState,
-  node: FleetNode,
+  node: RegistryNode,
   running: readonly string[],
   upTo: number,
 ): void {
@@ -54,7 +54,7 @@ export function compareRunning(
 /** Ends the attempts that the node should know of and does not; answers the tasks that it holds of this server. */
 function forgetUnlisted(
   state: RegistryState,
-  node: FleetNode,
+  node: RegistryNode,
   listed: ReadonlySet<string>,
   upTo: number,
 ): ReadonlySet<string> {
@@ -76,7 +76,7 @@ function forgetUnlisted(
 }
 
 /** Starts the lookup of a foreign task; the answer goes to the node. */
-function tell(state: RegistryState, node: FleetNode, taskId: string): void {
+function tell(state: RegistryState, node: RegistryNode, taskId: string): void {
   const { nodeId, epoch } = node
   node.foreignTasks.unasked.delete(taskId)
   if (state.tasks.has(taskId)) state.emit({ kind: 'stale', nodeId, epoch, taskId, attempt: orphanAttempt })
@@ -84,7 +84,7 @@ function tell(state: RegistryState, node: FleetNode, taskId: string): void {
 }
 
 /** Holds slots of a node for a task that it should not run. It was just asked to stop. */
-function holdOrphan(state: RegistryState, node: FleetNode, taskId: string, shape: Shape): void {
+function holdOrphan(state: RegistryState, node: RegistryNode, taskId: string, shape: Shape): void {
   const lease: Lease = {
     key: attemptKey(taskId, orphanAttempt),
     taskId,
@@ -105,7 +105,7 @@ function holdOrphan(state: RegistryState, node: FleetNode, taskId: string, shape
 /** A task that a node lists was looked up. */
 export function heardOrphan(state: RegistryState, said: CommandOf<'orphan'>): void {
   const { nodeId, epoch, taskId, uses } = said
-  const node = state.fleet.find(nodeId)
+  const node = state.nodes.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
   const { foreignTasks } = node
   // The node has spoken since: it does not list the task any more, or said how it ended.
@@ -122,7 +122,7 @@ export function heardOrphan(state: RegistryState, said: CommandOf<'orphan'>): vo
 /** The node said that it has stopped working on a task, whatever the registry assumed. */
 export function releaseOrphan(
   state: RegistryState,
-  node: FleetNode,
+  node: RegistryNode,
   taskId: string,
   lease: Lease | undefined,
 ): void {
@@ -135,7 +135,7 @@ export function releaseOrphan(
 }
 
 /** Closes a node while it is unknown how many of its slots are taken; opens it when that is known, or after a while. */
-function settleUnsure(state: RegistryState, node: FleetNode): void {
+function settleUnsure(state: RegistryState, node: RegistryNode): void {
   const isUnsure = node.foreignTasks.unsure.size > 0
   const wasUnsure = node.unsureTimer.position >= 0
   if (isUnsure === wasUnsure) return
@@ -151,7 +151,7 @@ function settleUnsure(state: RegistryState, node: FleetNode): void {
 }
 
 /** The lookup of a node's foreign tasks timed out: it gets work again. */
-export function unsureDue(state: RegistryState, node: FleetNode): void {
+export function unsureDue(state: RegistryState, node: RegistryNode): void {
   const { nodeId, epoch, foreignTasks } = node
   state.report({ name: 'node.unanswered', nodeId, epoch, taskCount: foreignTasks.unsure.size })
   foreignTasks.giveUp()

@@ -4,7 +4,7 @@
  */
 
 import { choose } from '../matching/choose-node.ts'
-import type { FleetNode } from '../matching/fleet.ts'
+import type { RegistryNode } from '../matching/node-table.ts'
 import { startRebuildFor } from '../matching/rebuild.ts'
 import type { RegistryState } from './registry-state.ts'
 import { attemptKey, type Lease, setTaskTimer, type TaskEntry } from './task-entry.ts'
@@ -19,7 +19,7 @@ export function place(state: RegistryState, task: TaskEntry): boolean {
   }
   const { session } = task.spec
   const stickyId = session === null ? undefined : state.sessions.find(session, state.now)
-  const sticky = stickyId === undefined ? undefined : state.fleet.find(stickyId)
+  const sticky = stickyId === undefined ? undefined : state.nodes.find(stickyId)
   const node = choose(generation, view, { sticky, shunned: task.shunned }, state.dice, policy)
   if (node === null) return false
   assign(state, task, node)
@@ -27,7 +27,7 @@ export function place(state: RegistryState, task: TaskEntry): boolean {
 }
 
 /** Takes slots of a node that has them free, and sends the task there. */
-export function assign(state: RegistryState, task: TaskEntry, node: FleetNode): void {
+export function assign(state: RegistryState, task: TaskEntry, node: RegistryNode): void {
   const { taskId, attempt, session, service, deadlineAt } = task.spec
   leaveQueue(state, task)
   const lease: Lease = {

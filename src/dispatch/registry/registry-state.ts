@@ -5,9 +5,9 @@
 
 import { Dice, Sessions } from '../matching/choose-node.ts'
 import { type Demand, Demands } from '../matching/demand.ts'
-import { Fleet, type FleetNode, type NodeTimer } from '../matching/fleet.ts'
 import { Generation } from '../matching/generation.ts'
 import { type Finder, Work } from '../matching/matching.ts'
+import { NodeTable, type NodeTimer, type RegistryNode } from '../matching/node-table.ts'
 import type { View } from '../matching/pool.ts'
 import type { Rebuild } from '../matching/rebuild.ts'
 import type { FaultCode, Term } from '../node.ts'
@@ -33,7 +33,7 @@ export interface LostLease {
 export class RegistryState {
   readonly policy: RegistryPolicy
   readonly work: Work = new Work()
-  readonly fleet: Fleet = new Fleet()
+  readonly nodes: NodeTable = new NodeTable()
   readonly tasks: Map<string, TaskEntry> = new Map()
   readonly demands: Demands
   readonly tenants: Tenants = new Tenants()
@@ -48,7 +48,7 @@ export class RegistryState {
 
   readonly lost: LostLease[] = []
   /** Nodes that have more free slots than before: waiting tasks are served at the end of the command, or soon after. */
-  readonly freedNodes: Set<FleetNode> = new Set()
+  readonly freedNodes: Set<RegistryNode> = new Set()
   /** Demands with waiting tasks, by `TaskSpec.kind`. */
   readonly waitingKinds: Map<string, Set<Demand>> = new Map()
   /** Demands whose wait queue is to be tried with all pools, not only with a node that has free slots. */
@@ -100,11 +100,11 @@ export class RegistryState {
 
   /** A demand as the pools in use see it. */
   view(demand: Demand): View {
-    return this.generation.view(demand, (label) => this.fleet.labelled(label))
+    return this.generation.view(demand, (label) => this.nodes.labelled(label))
   }
 
   /** Brings a node's pool memberships up to date after anything about it changed. */
-  refresh(node: FleetNode): void {
+  refresh(node: RegistryNode): void {
     node.open =
       node.status === 'ready' &&
       !node.draining &&
@@ -117,26 +117,26 @@ export class RegistryState {
   }
 
   /** Works out anew which services get no work, and refreshes. */
-  reopen(node: FleetNode): void {
-    const cordons = this.fleet.cordonsOf(node.nodeId)
+  reopen(node: RegistryNode): void {
+    const cordons = this.nodes.cordonsOf(node.nodeId)
     node.cordoned = cordons.has('')
     node.shut = node.names.map((name, index) => cordons.has(name) || node.restsUntil[index]! > this.now)
     this.refresh(node)
     this.freedNodes.add(node)
   }
 
-  touch(node: FleetNode): void {
-    this.fleet.touch(node)
+  touch(node: RegistryNode): void {
+    this.nodes.touch(node)
     if (this.#publishTimer.position < 0) this.timers.set(this.#publishTimer, this.now + this.policy.publishMs)
   }
 
   /** Names a page that changed. One at a time: making all pages of a large fleet at once would block the process. */
   publish(): void {
-    const page = this.fleet.takeDirty()
+    const page = this.nodes.takeDirty()
     if (page === undefined) return
     this.version += 1
     this.emit({ kind: 'publish', pages: [page], version: this.version })
-    if (this.fleet.dirty)
+    if (this.nodes.dirty)
       this.timers.set(this.#publishTimer, this.now + this.policy.publishMs / pagesPerPublish)
   }
 
@@ -146,16 +146,16 @@ export class RegistryState {
   }
 
   /** Puts a node into the pools of both generations. */
-  join(node: FleetNode): void {
-    this.fleet.countLabels(node, 1)
+  join(node: RegistryNode): void {
+    this.nodes.countLabels(node, 1)
     this.generation.join(node)
     this.shadow?.join(node)
     this.reopen(node)
   }
 
-  leave(node: FleetNode): void {
+  leave(node: RegistryNode): void {
     if (this.generation.membershipOf(node) === null) return
-    this.fleet.countLabels(node, -1)
+    this.nodes.countLabels(node, -1)
     this.generation.leave(node)
     this.shadow?.leave(node)
     this.touch(node)

@@ -128,17 +128,17 @@ export class Registry {
   }
 
   node(nodeId: string): NodeView | undefined {
-    const { fleet, now } = this.#state
-    return fleet.find(nodeId)?.view(fleet.cordonsOf(nodeId), now)
+    const { nodes, now } = this.#state
+    return nodes.find(nodeId)?.view(nodes.cordonsOf(nodeId), now)
   }
 
   /** A page of the snapshot, made now: ask for it when `publish` names it. */
   page(number: number): readonly NodeView[] {
-    return this.#state.fleet.page(number, this.#state.now)
+    return this.#state.nodes.page(number, this.#state.now)
   }
 
   get pageCount(): number {
-    return this.#state.fleet.pageCount
+    return this.#state.nodes.pageCount
   }
 
   /** What the pools defined by name ask for. */
@@ -162,10 +162,10 @@ export class Registry {
   }
 
   counts(): RegistryCounts {
-    const { fleet, tasks, waitingCount, generation, demands, sessions, tenants, timers, rebuild } =
+    const { nodes, tasks, waitingCount, generation, demands, sessions, tenants, timers, rebuild } =
       this.#state
     return {
-      nodes: fleet.size,
+      nodes: nodes.size,
       tasks: tasks.size,
       waiting: waitingCount,
       pools: generation.pools.length,

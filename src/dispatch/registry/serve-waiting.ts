@@ -2,7 +2,7 @@
 
 import { choose } from '../matching/choose-node.ts'
 import type { Asked, Demand } from '../matching/demand.ts'
-import type { FleetNode } from '../matching/fleet.ts'
+import type { RegistryNode } from '../matching/node-table.ts'
 import type { CommandOf } from './command.ts'
 import { assign, letGo } from './placing.ts'
 import type { RegistryState } from './registry-state.ts'
@@ -13,7 +13,7 @@ import type { WaitEntry } from './wait-queue.ts'
 const noWishes = { sticky: undefined, shunned: null }
 
 /** Serves the tasks that wait for free slots of this node, one after the other, until the step `until`; the rest later. */
-export function serve(state: RegistryState, node: FleetNode, until: number): void {
+export function serve(state: RegistryState, node: RegistryNode, until: number): void {
   while (state.waitingCount > 0 && node.foreignTasks.unsure.size === 0) {
     if (state.work.done >= until) {
       state.freedNodes.add(node)
@@ -41,13 +41,13 @@ export function serve(state: RegistryState, node: FleetNode, until: number): voi
 }
 
 /** Whether a node still meets a demand: pools may have been defined anew. */
-function meets(state: RegistryState, node: FleetNode, demand: Demand): boolean {
+function meets(state: RegistryState, node: RegistryNode, demand: Demand): boolean {
   const membership = state.generation.membershipOf(node)
   const view = state.view(demand)
   return membership !== null && !view.blind && view.check(membership.pool.profile)
 }
 
-function serveEntry(state: RegistryState, entry: WaitEntry, node: FleetNode): void {
+function serveEntry(state: RegistryState, entry: WaitEntry, node: RegistryNode): void {
   const { tenants, now } = state
   state.work.done += 1
   tenants.serve(entry.tenant, entry.task.demand.shape.total)
@@ -57,7 +57,7 @@ function serveEntry(state: RegistryState, entry: WaitEntry, node: FleetNode): vo
 }
 
 /** The next entry of all wait queues that match the node's pool: it fits, or has waited so long that the node is kept free. */
-function nextFor(state: RegistryState, node: FleetNode): WaitEntry | null {
+function nextFor(state: RegistryState, node: RegistryNode): WaitEntry | null {
   const { generation, policy, now } = state
   const membership = generation.membershipOf(node)
   if (membership === null) return null
@@ -77,10 +77,15 @@ function nextFor(state: RegistryState, node: FleetNode): WaitEntry | null {
   return best
 }
 
-function mayHold(state: RegistryState, entry: WaitEntry, node: FleetNode, shape: Demand['shape']): boolean {
-  const { policy, now, holdCount, fleet } = state
+function mayHold(
+  state: RegistryState,
+  entry: WaitEntry,
+  node: RegistryNode,
+  shape: Demand['shape'],
+): boolean {
+  const { policy, now, holdCount, nodes } = state
   if (now - entry.since < policy.holdAfterMs || entry.task.holds !== null) return false
-  return holdCount < Math.max(1, fleet.size >> 3) && node.couldFit(shape)
+  return holdCount < Math.max(1, nodes.size >> 3) && node.couldFit(shape)
 }
 
 function before(a: WaitEntry, b: WaitEntry): boolean {
@@ -90,7 +95,7 @@ function before(a: WaitEntry, b: WaitEntry): boolean {
 }
 
 /** Keeps a node free for a task that needs more of it than is free at once; others would take each slot before it. */
-function hold(state: RegistryState, task: TaskEntry, node: FleetNode): void {
+function hold(state: RegistryState, task: TaskEntry, node: RegistryNode): void {
   task.holds = node
   node.heldFor = task
   state.holdCount += 1
@@ -127,7 +132,7 @@ export function wake(state: RegistryState, steps: number): number {
   return Math.max(0, until - work.done)
 }
 
-function anyFor(state: RegistryState, demand: Demand): FleetNode | null {
+function anyFor(state: RegistryState, demand: Demand): RegistryNode | null {
   return choose(state.generation, state.view(demand), noWishes, state.dice, state.policy)
 }
 

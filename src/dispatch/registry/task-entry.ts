@@ -1,6 +1,6 @@
 /** A task in the registry, and the lease that its attempt has on a node. */
 import type { Demand, Shape } from '../matching/demand.ts'
-import type { FleetNode } from '../matching/fleet.ts'
+import type { RegistryNode } from '../matching/node-table.ts'
 import type { TaskSpec, TaskView } from '../node.ts'
 import { createTimer, type Timer } from './position-heap.ts'
 import type { RegistryState } from './registry-state.ts'
@@ -15,7 +15,7 @@ export interface Lease {
   readonly key: string
   readonly taskId: string
   readonly attempt: number
-  readonly node: FleetNode
+  readonly node: RegistryNode
   /** The node's epoch when it was made: a later instance of the node knows nothing of it. */
   readonly epoch: number
   readonly shape: Shape
@@ -42,7 +42,7 @@ export class TaskEntry {
   /** Its entry in the wait queue while it waits. */
   entry: WaitEntry | null = null
   /** The node that is kept free for it. */
-  holds: FleetNode | null = null
+  holds: RegistryNode | null = null
   /** One timer for all its bounds, set to the nearest. */
   readonly timer: Timer<'task', TaskEntry>
   /** Since when it has its status. */

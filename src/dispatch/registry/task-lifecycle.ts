@@ -4,7 +4,7 @@
  * stopped, or for `cancelGraceMs`.
  */
 
-import type { FleetNode } from '../matching/fleet.ts'
+import type { RegistryNode } from '../matching/node-table.ts'
 import type { FaultCode, TaskEnd, TaskError } from '../node.ts'
 import type { CommandOf } from './command.ts'
 import { enterQueue, leaveQueue, place } from './placing.ts'
@@ -116,14 +116,14 @@ export function forceRelease(state: RegistryState, lease: Lease): void {
 }
 
 /** The node, or this instance of it, is lost: its leases are void now, and slices end their attempts. */
-export function voidLeases(state: RegistryState, node: FleetNode, code: FaultCode, message: string): void {
+export function voidLeases(state: RegistryState, node: RegistryNode, code: FaultCode, message: string): void {
   for (const lease of node.leases.values()) state.lost.push({ lease, code, message })
   node.leases = new Map()
   node.recount()
 }
 
 /** Reports when a draining node runs nothing any more. */
-export function reportDrained(state: RegistryState, node: FleetNode): void {
+export function reportDrained(state: RegistryState, node: RegistryNode): void {
   const { nodeId, epoch } = node
   const isIdle = node.leases.size === 0 && node.foreignTasks.unsure.size === 0
   if (node.draining && isIdle) state.emit({ kind: 'drained', nodeId, epoch })

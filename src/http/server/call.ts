@@ -1,7 +1,7 @@
 import type { Scope, TokenStore } from '../../access/index.ts'
 import type { Audit, AuditStore } from '../../audit/index.ts'
 import type { SignalboxError } from '../../core/errors.ts'
-import type { Dispatch, FleetStore, ServiceCounts } from '../../dispatch/index.ts'
+import type { ClusterStore, Dispatch, ServiceCounts } from '../../dispatch/index.ts'
 import type { SeriesRecorder, SeriesStore } from '../../fleet/index.ts'
 import type { WorkerStore } from '../../fleet/workers/index.ts'
 import type {
@@ -266,7 +266,7 @@ export interface ServedStores {
   readonly audit: AuditStore
   readonly series: SeriesStore
   readonly workers: WorkerStore
-  readonly fleet: FleetStore
+  readonly cluster: ClusterStore
   readonly notifier: JobsNotifier
   keyed(key: {
     readonly caller: string

@@ -272,11 +272,11 @@ class NamespaceServices implements Space {
 
   /** Created on first use; one per namespace, because two would hold the same nodes' slots. */
   get dispatch(): Dispatch {
-    const { jobs, logs, notifier, guards, ownGuards, fleet } = this.stores
+    const { jobs, logs, notifier, guards, ownGuards, cluster } = this.stores
     const { settings, meter, onDispatch, onPlaced } = this.#spaces.options
     this.#dispatch ??= createDispatch(
       {
-        ...{ jobs, logs, notifier, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
+        ...{ jobs, logs, notifier, cluster, guards: ownGuards ?? guards, observe: observeWith(meter) },
         remoteWakeUps: this.#remoteWakeUps,
         log: (event) => onDispatch(this.namespace, event),
         placed: (waitedMs) => onPlaced(this.namespace, waitedMs),

@@ -3,12 +3,12 @@ import { wrapMethods } from '../../core/wrap-methods.ts'
 import type { JobStore } from '../../jobs/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
-import { createNotifyingFleet } from '../fleet.ts'
+import { createNotifyingClusterStore } from '../cluster-state.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { MemoryAttempts } from './attempts.ts'
 import { MemoryAudit } from './audit.ts'
+import { MemoryClusterState } from './cluster-state.ts'
 import { MemoryDependencies } from './dependencies.ts'
-import { MemoryFleet } from './fleet.ts'
 import { MemoryGuards } from './guards.ts'
 import { MemoryJobs } from './jobs.ts'
 import { createMemoryLocks } from './locks.ts'
@@ -37,7 +37,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   const notifier = createMemoryNotifier(check)
   const keys = new MemoryKeys(clock)
   const namespaces = new Map<string, Stores>()
-  const fleets = new Map<string, MemoryFleet>()
+  const clusterStates = new Map<string, MemoryClusterState>()
   const keyed = new Map<string, MemoryJobs>()
   const blocked = new Map<string, MemoryDependencies>()
   const within = (name: string): Stores => {
@@ -63,8 +63,8 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     keyed.set(name, ownJobs)
     const jobs: JobStore = refusing(ownJobs, check)
     const guards: GuardStore = refusing(new MemoryGuards(clock), check)
-    const fleet = new MemoryFleet(clock)
-    fleets.set(name, fleet)
+    const cluster = new MemoryClusterState(clock)
+    clusterStates.set(name, cluster)
     const ownNotifier = notifier.within(name)
     const stores: Stores = {
       jobs,
@@ -77,7 +77,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
       monitor: refusing(new MemoryMonitor(clock, { jobs, guards }), check),
       audit: refusing(new MemoryAudit(clock), check),
       series: refusing(new MemorySeries(clock), check),
-      fleet: createNotifyingFleet(refusing(fleet, check), ownNotifier),
+      cluster: createNotifyingClusterStore(refusing(cluster, check), ownNotifier),
       workers: refusing(workers, check),
       notifier: ownNotifier,
       keyed: (key) => ({
@@ -132,7 +132,9 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     },
     async dispatchedNamespaces(limit) {
       check()
-      return [...fleets].flatMap(([name, fleet]) => (fleet.isDispatched() ? [name] : [])).slice(0, limit)
+      return [...clusterStates]
+        .flatMap(([name, cluster]) => (cluster.isDispatched() ? [name] : []))
+        .slice(0, limit)
     },
     migrator: {
       async status() {

@@ -1,11 +1,11 @@
 import type { Meter } from '../../core/meter.ts'
-import type { FleetStore } from '../../dispatch/cluster/fleet-store.ts'
+import type { ClusterStore } from '../../dispatch/cluster/cluster-store.ts'
 import type { LockStore } from '../../locks/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
 import type { BackendNotifier, Traits } from '../backend.ts'
-import { createNotifyingFleet } from '../fleet.ts'
+import { createNotifyingClusterStore } from '../cluster-state.ts'
+import { createRedisClusterState, listDispatched } from './cluster-state.ts'
 import { Connection } from './connection.ts'
-import { createRedisFleet, listDispatched } from './fleet.ts'
 import { GuardCalls } from './guard-calls.ts'
 import { createRedisGuards } from './guards.ts'
 import { createRedisLocks } from './locks.ts'
@@ -24,11 +24,11 @@ export interface RedisOptions {
 export interface RedisStores {
   readonly locks: LockStore
   readonly guards: GuardStore
-  readonly fleet: FleetStore
+  readonly cluster: ClusterStore
   readonly notifier: BackendNotifier
 }
 
-/** A Redis that keeps locks, guards and the fleet's board. It cannot commit with anybody's data, so it is never the only store of a box. */
+/** A Redis that keeps locks, guards and the cluster state. It cannot commit with anybody's data, so it is never the only store of a box. */
 export interface RedisBackend extends RedisStores, AsyncDisposable {
   readonly name: string
   readonly traits: Traits
@@ -60,7 +60,7 @@ export async function openRedis(url: string, { namespace, meter }: RedisOptions)
     return {
       locks: createRedisLocks({ connection, stepper, recovery }, name),
       guards: createRedisGuards({ connection, calls }, name),
-      fleet: createNotifyingFleet(createRedisFleet({ connection, recovery }, name), notifier),
+      cluster: createNotifyingClusterStore(createRedisClusterState({ connection, recovery }, name), notifier),
       notifier,
     }
   }

@@ -1,10 +1,10 @@
 import type { Backend, BackendNotifier, Stores } from '../backend.ts'
-import { createNotifyingFleet } from '../fleet.ts'
+import { createNotifyingClusterStore } from '../cluster-state.ts'
 import { createAttemptStore } from './attempts/attempts.ts'
 import { createAuditStore } from './audit.ts'
+import { createClusterStore, listDispatchedNamespaces } from './cluster-state.ts'
 import type { Database } from './database.ts'
 import { createDependencyStore, listBlockedNamespaces } from './dependencies/dependencies.ts'
-import { createFleetStore, listDispatchedNamespaces } from './fleet.ts'
 import { createGuardStore } from './guards/guards.ts'
 import { createLogStore } from './logs.ts'
 import { createMonitorStore } from './monitor/monitor.ts'
@@ -47,7 +47,7 @@ export function createSharedStores({
     monitor: createMonitorStore(adding, namespace),
     audit: createAuditStore(database, namespace),
     series: createSeriesStore(database, namespace),
-    fleet: createNotifyingFleet(createFleetStore(database, namespace), notifier),
+    cluster: createNotifyingClusterStore(createClusterStore(database, namespace), notifier),
     workers: createWorkerStore(database, namespace),
   }
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { type ClusterChange, ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
-import type { FleetKind, FleetStore } from '../../../src/dispatch/cluster/fleet-store.ts'
+import type { ClusterKind, ClusterStore } from '../../../src/dispatch/cluster/cluster-store.ts'
 import { anyKind } from '../../../src/dispatch/tasks/task-document.ts'
 import { obliging, openStore, type Store, until } from '../service/stage.ts'
 import { connect, ended, startServer, startServers } from './stage.ts'
 
-function clusterOn({ backend }: Store, store: FleetStore = backend.fleet) {
+function clusterOn({ backend }: Store, store: ClusterStore = backend.cluster) {
   const changes: string[] = []
   const troubles: unknown[] = []
   const cluster = new ClusterState({
@@ -21,17 +21,17 @@ function clusterOn({ backend }: Store, store: FleetStore = backend.fleet) {
   return { cluster, changes, troubles }
 }
 
-const put = (kind: FleetKind, key: string, seen = 0, doc: string | null = '{}') => ({
+const put = (kind: ClusterKind, key: string, seen = 0, doc: string | null = '{}') => ({
   ...{ kind, key, seen, doc, forMs: null },
 })
 
 test('the cluster state knows whatever was written before it was asked, and tells each change once', async () => {
   await using store = await openStore('memory')
   const { cluster, changes } = clusterOn(store)
-  const { fleet } = store.backend
-  const [version] = await fleet.write([put('pool', 'a'), put('cordon', 'b')])
+  const { cluster: clusterStore } = store.backend
+  const [version] = await clusterStore.write([put('pool', 'a'), put('cordon', 'b')])
   await cluster.catchUp()
-  await fleet.write([put('pool', 'a', version!, null), put('pool', 'c')])
+  await clusterStore.write([put('pool', 'a', version!, null), put('pool', 'c')])
   await Promise.all([cluster.catchUp(), cluster.catchUp(), cluster.catchUp()])
   assert.deepEqual(changes, ['+pool a', '+cordon b', '-pool a', '+pool c'])
   assert.deepEqual([...cluster.rows('pool').keys()], ['c'])
@@ -39,22 +39,22 @@ test('the cluster state knows whatever was written before it was asked, and tell
 
 test('a cluster state that was away for too long learns what is gone, and never shows half of what is there', async () => {
   await using store = await openStore('memory')
-  const { fleet } = store.backend
+  const { cluster: clusterStore } = store.backend
   let isReset = false
-  const forgetful: FleetStore = {
-    find: (kind, key) => fleet.find(kind, key),
-    write: (writes) => fleet.write(writes),
-    prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
+  const forgetful: ClusterStore = {
+    find: (kind, key) => clusterStore.find(kind, key),
+    write: (writes) => clusterStore.write(writes),
+    prune: (limit, olderThanMs) => clusterStore.prune(limit, olderThanMs),
     async read(since, limit) {
-      if (!isReset) return fleet.read(since, limit)
+      if (!isReset) return clusterStore.read(since, limit)
       isReset = false
-      return { ...(await fleet.read(0, limit)), isReset: true }
+      return { ...(await clusterStore.read(0, limit)), isReset: true }
     },
   }
   const { cluster, changes } = clusterOn(store, forgetful)
-  const versions = await fleet.write(Array.from({ length: 700 }, (_, nr) => put('node', `n${nr}`)))
+  const versions = await clusterStore.write(Array.from({ length: 700 }, (_, nr) => put('node', `n${nr}`)))
   await cluster.catchUp()
-  await fleet.write([put('node', 'n3', versions[3]!, null), put('node', 'late')])
+  await clusterStore.write([put('node', 'n3', versions[3]!, null), put('node', 'late')])
   changes.length = 0
   isReset = true
   let least = Number.POSITIVE_INFINITY
@@ -73,22 +73,22 @@ test('of many who change one row at once every change counts', async () => {
   const clusters = Array.from({ length: 4 }, () => clusterOn(store).cluster)
   const add = (doc: unknown) => ({ doc: ((doc as number | undefined) ?? 0) + 1, forMs: null })
   await Promise.all(clusters.map((cluster) => cluster.change('demand', 'count', (row) => add(row?.doc))))
-  assert.equal((await store.backend.fleet.find('demand', 'count'))?.doc, '4')
+  assert.equal((await store.backend.cluster.find('demand', 'count'))?.doc, '4')
 })
 
 test('a row that is no document of ours is passed over, and told of', async () => {
   await using store = await openStore('memory')
   const { cluster, troubles } = clusterOn(store)
-  await store.backend.fleet.write([put('pool', 'broken', 0, 'no JSON'), put('pool', 'whole')])
+  await store.backend.cluster.write([put('pool', 'broken', 0, 'no JSON'), put('pool', 'whole')])
   await cluster.catchUp()
   assert.deepEqual([[...cluster.rows('pool').keys()], troubles.length], [['whole'], 1])
 })
 
 test('tasks with more wishes than the cluster state has place for are claimed by any server, and find their node', async () => {
   await using store = await openStore('memory')
-  const { fleet, jobs } = store.backend
+  const { cluster: clusterStore, jobs } = store.backend
   const doc = JSON.stringify({ service: 'other', uses: { other: 1 }, requires: [] })
-  await fleet.write(Array.from({ length: 5_000 }, (_, nr) => put('demand', `other#${nr}`, 0, doc)))
+  await clusterStore.write(Array.from({ length: 5_000 }, (_, nr) => put('demand', `other#${nr}`, 0, doc)))
   await using servers = await startServers(store, 3)
   const node = await connect(servers.first, { services: { nmt: 3 }, onTask: obliging })
   const tasks = await Promise.all(
@@ -103,19 +103,19 @@ test('tasks with more wishes than the cluster state has place for are claimed by
 
 test('a server that was taken for dead by mistake puts itself and its nodes back', async () => {
   await using store = await openStore('memory')
-  const { fleet } = store.backend
+  const { cluster: clusterStore } = store.backend
   await using server = await startServer(store, 'server', { serverLeaseMs: 600 })
   const node = await connect(server.dispatch, { onTask: obliging })
   for (const [kind, key] of [
     ['server', 'server'],
     ['node', 'n1'],
   ] as const) {
-    await until('it is there', async () => (await fleet.find(kind, key)) !== undefined)
-    const { version } = (await fleet.find(kind, key))!
-    const [took] = await fleet.write([put(kind, key, version, null)])
+    await until('it is there', async () => (await clusterStore.find(kind, key)) !== undefined)
+    const { version } = (await clusterStore.find(kind, key))!
+    const [took] = await clusterStore.write([put(kind, key, version, null)])
     assert.ok(typeof took === 'number' || kind === 'server', 'the row was taken away')
     await until('it is back', async () => {
-      const row = await fleet.find(kind, key)
+      const row = await clusterStore.find(kind, key)
       return row !== undefined && row.version > version
     })
   }
@@ -149,5 +149,5 @@ test('a node that says goodbye is gone from all servers', async () => {
   await servers.last.drain('n1')
   node.say({ type: 'bye' })
   for (const { dispatch } of servers.all) await until('it is gone', () => dispatch.node('n1') === undefined)
-  await until('its drain goes with it', async () => !(await store.backend.fleet.find('drain', 'n1')))
+  await until('its drain goes with it', async () => !(await store.backend.cluster.find('drain', 'n1')))
 })

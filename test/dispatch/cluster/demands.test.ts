@@ -4,17 +4,17 @@ import { Balancing, type BalancingParts } from '../../../src/dispatch/cluster/ba
 import { ClaimKinds, type ClaimKindsParts } from '../../../src/dispatch/cluster/claim-kinds.ts'
 import { ClusterDemands } from '../../../src/dispatch/cluster/cluster-demands.ts'
 import { ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
-import { type FleetStore, fleetTopic } from '../../../src/dispatch/cluster/fleet-store.ts'
-import { MemoryFleet } from '../../../src/storage/memory/fleet.ts'
+import { type ClusterStore, clusterTopic } from '../../../src/dispatch/cluster/cluster-store.ts'
+import { MemoryClusterState } from '../../../src/storage/memory/cluster-state.ts'
 import { obliging, openStore, type Store, until } from '../service/stage.ts'
 import { connect, ended, startServers } from './stage.ts'
 
 const hour = 3_600_000
 
 /** A cluster state that can lose all it has. Versions rise over a loss. */
-function losing({ backend: { notifier } }: Store): FleetStore & { lose(): void } {
+function losing({ backend: { notifier } }: Store): ClusterStore & { lose(): void } {
   let base = 0
-  let inner = new MemoryFleet(Date.now)
+  let inner = new MemoryClusterState(Date.now)
   return {
     async read(since, limit) {
       const from = since === 0 ? 0 : since < base ? Number.MAX_SAFE_INTEGER : since - base
@@ -30,26 +30,26 @@ function losing({ backend: { notifier } }: Store): FleetStore & { lose(): void }
       const versions = await inner.write(
         writes.map((write) => ({ ...write, seen: Math.max(0, write.seen - at) })),
       )
-      notifier.wake(fleetTopic)
+      notifier.wake(clusterTopic)
       return versions.map((version) => version && version + at)
     },
     prune: (limit, olderThanMs) => inner.prune(limit, olderThanMs),
     lose() {
       base += 1_000_000
-      inner = new MemoryFleet(Date.now)
-      notifier.wake(fleetTopic)
+      inner = new MemoryClusterState(Date.now)
+      notifier.wake(clusterTopic)
     },
   }
 }
 
-function withClusterState({ backend, ...store }: Store, fleet: FleetStore) {
-  const shared = { ...backend, fleet }
+function withClusterState({ backend, ...store }: Store, clusterStore: ClusterStore) {
+  const shared = { ...backend, cluster: clusterStore }
   return { ...store, backend: shared, again: async () => shared }
 }
 
-async function removeRow({ backend: { fleet } }: Store, key: string): Promise<void> {
-  const { version } = (await fleet.find('demand', key))!
-  const [took] = await fleet.write([{ kind: 'demand', key, seen: version, doc: null, forMs: null }])
+async function removeRow({ backend: { cluster: clusterStore } }: Store, key: string): Promise<void> {
+  const { version } = (await clusterStore.find('demand', key))!
+  const [took] = await clusterStore.write([{ kind: 'demand', key, seen: version, doc: null, forMs: null }])
   assert.equal(typeof took, 'number')
 }
 
@@ -59,7 +59,10 @@ test('a wish whose row was taken away while its task waits is written again, and
   const { taskId } = await servers.last.submit({ service: 'old' })
   await until('the first server holds it', () => servers.first.counts().waiting === 1)
   await removeRow(store, 'old')
-  await until('its row is back', async () => (await store.backend.fleet.find('demand', 'old')) !== undefined)
+  await until(
+    'its row is back',
+    async () => (await store.backend.cluster.find('demand', 'old')) !== undefined,
+  )
   await connect(servers.last, { services: { old: 1 }, onTask: obliging })
   await ended(servers.last, taskId)
 })
@@ -75,14 +78,17 @@ test('a submit after a row has gone writes it again', async () => {
   await servers.first.definePool({ name: 'later', requires: [] })
   const after = await servers.first.submit({ service: 'nmt' })
   assert.equal((await store.backend.jobs.find(after.taskId))?.kind, 'nmt')
-  await until('its row is back', async () => (await store.backend.fleet.find('demand', 'nmt')) !== undefined)
+  await until(
+    'its row is back',
+    async () => (await store.backend.cluster.find('demand', 'nmt')) !== undefined,
+  )
   await ended(servers.first, after.taskId)
 })
 
 test('a cluster state that loses all it has gets back what tasks ask for and what operators decided', async () => {
   await using store = await openStore('memory')
-  const fleet = losing(store)
-  await using servers = await startServers(withClusterState(store, fleet), 2)
+  const clusterStore = losing(store)
+  await using servers = await startServers(withClusterState(store, clusterStore), 2)
   await connect(servers.last, { services: { nmt: 4 }, onTask: obliging })
   const before = await servers.first.submit({ service: 'nmt' })
   await ended(servers.first, before.taskId)
@@ -93,12 +99,12 @@ test('a cluster state that loses all it has gets back what tasks ask for and wha
     ['pool', 'p'],
     ['cordon', '["n1","other"]'],
   ] as const
-  fleet.lose()
+  clusterStore.lose()
   await until('all is back', async () => {
-    const rows = await Promise.all(kept.map(([kind, key]) => fleet.find(kind, key)))
+    const rows = await Promise.all(kept.map(([kind, key]) => clusterStore.find(kind, key)))
     return rows.every((row) => row !== undefined)
   })
-  assert.equal((await fleet.find('pool', 'p'))?.doc, '{"requires":[{"label":"zone","in":["a"]}]}')
+  assert.equal((await clusterStore.find('pool', 'p'))?.doc, '{"requires":[{"label":"zone","in":["a"]}]}')
   await until('all have it', () => servers.last.pools().some(({ name }) => name === 'p'))
   const after = await servers.first.submit({ service: 'nmt' })
   await ended(servers.first, after.taskId)
@@ -108,30 +114,30 @@ test('a cluster state that was away for long puts back nothing: it may have been
   await using store = await openStore('memory')
   for (const awayMs of [60_000, hour]) {
     let nowMs = 0
-    const fleet = losing(store)
+    const clusterStore = losing(store)
     const { notifier } = store.backend
     const cluster = new ClusterState({
-      store: fleet,
+      store: clusterStore,
       notifier,
       monotonicMs: () => nowMs,
       onTrouble: assert.ifError,
     })
-    await fleet.write([{ kind: 'pool', key: 'p', seen: 0, doc: '{"requires":[]}', forMs: null }])
+    await clusterStore.write([{ kind: 'pool', key: 'p', seen: 0, doc: '{"requires":[]}', forMs: null }])
     await cluster.catchUp()
-    fleet.lose()
+    clusterStore.lose()
     nowMs += awayMs
     await cluster.catchUp()
-    assert.equal((await fleet.find('pool', 'p')) !== undefined, awayMs < hour)
+    assert.equal((await clusterStore.find('pool', 'p')) !== undefined, awayMs < hour)
     assert.equal(cluster.rows('pool').has('p'), awayMs < hour)
   }
 })
 
 test('the row of a wish is renewed for as long as a task of it is held', async () => {
   await using store = await openStore('memory')
-  const { fleet, notifier } = store.backend
+  const { cluster: clusterStore, notifier } = store.backend
   let nowMs = 0
   const monotonicMs = () => nowMs
-  const cluster = new ClusterState({ store: fleet, notifier, monotonicMs, onTrouble: assert.ifError })
+  const cluster = new ClusterState({ store: clusterStore, notifier, monotonicMs, onTrouble: assert.ifError })
   const asked = { service: 'nmt', uses: { nmt: 1 }, requires: [] }
   const demands = new ClusterDemands({
     ...{ cluster, monotonicMs, onTrouble: assert.ifError },
@@ -142,26 +148,30 @@ test('the row of a wish is renewed for as long as a task of it is held', async (
     ['nmt', asked],
     ['nobodys', { ...asked, service: 'nobodys' }],
   ] as const) {
-    await fleet.write([{ kind: 'demand', key, seen: 0, doc: JSON.stringify(doc), forMs: hour }])
+    await clusterStore.write([{ kind: 'demand', key, seen: 0, doc: JSON.stringify(doc), forMs: hour }])
   }
   await cluster.catchUp()
-  const leftMs = async (key: string) => (await fleet.find('demand', key))!.expiresAt! - Date.now()
+  const leftMs = async (key: string) => (await clusterStore.find('demand', key))!.expiresAt! - Date.now()
   await demands.lookOver()
   assert.ok((await leftMs('nmt')) > 20 * hour)
   assert.ok((await leftMs('nobodys')) <= hour)
-  const { version } = (await fleet.find('demand', 'nmt'))!
+  const { version } = (await clusterStore.find('demand', 'nmt'))!
   nowMs += 120_000
   await cluster.catchUp()
   await demands.lookOver()
-  assert.equal((await fleet.find('demand', 'nmt'))?.version, version, 'one that is fresh is left alone')
+  assert.equal(
+    (await clusterStore.find('demand', 'nmt'))?.version,
+    version,
+    'one that is fresh is left alone',
+  )
 })
 
 test('a wish that just came is looked at alone', async () => {
   await using store = await openStore('memory')
-  const { fleet, notifier } = store.backend
+  const { cluster: clusterStore, notifier } = store.backend
   const monotonicMs = () => performance.now()
   const onTrouble = assert.ifError
-  const cluster = new ClusterState({ store: fleet, notifier, monotonicMs, onTrouble })
+  const cluster = new ClusterState({ store: clusterStore, notifier, monotonicMs, onTrouble })
   const demands = new ClusterDemands({
     cluster,
     monotonicMs,
@@ -181,18 +191,18 @@ test('a wish that just came is looked at alone', async () => {
         return true
       },
     },
-    fleet: {},
+    otherNodes: {},
   } as unknown as ClaimKindsParts)
   const put = (key: string) => ({
     ...({ kind: 'demand', key, seen: 0, forMs: null } as const),
     doc: JSON.stringify({ service: key, uses: { [key]: 1 }, requires: [] }),
   })
   const claimed = () => new Set(kinds.asks().flatMap(({ kinds }) => kinds ?? []))
-  await fleet.write(Array.from({ length: 300 }, (_, nr) => put(`k${nr}`)))
+  await clusterStore.write(Array.from({ length: 300 }, (_, nr) => put(`k${nr}`)))
   await cluster.catchUp()
   await until('all are claimed', () => claimed().has('k299'))
   const before = looks
-  await fleet.write([put('new')])
+  await clusterStore.write([put('new')])
   await cluster.catchUp()
   await until('it is claimed too', () => claimed().has('new'))
   assert.equal(looks, before + 1)
@@ -203,7 +213,7 @@ test('a task is not yielded while no other server could find its kind', async ()
   const balancing = new Balancing({
     kinds: { resting: [] },
     demands: { canBeFound: () => false, learn: ({ kind }: { kind: string }) => void learned.push(kind) },
-    fleet: { capacity: async () => assert.fail('no capacity is looked for') },
+    otherNodes: { capacity: async () => assert.fail('no capacity is looked for') },
     waiting: () => [
       { kind: 'k', waiting: 1, hasCapacity: false, asked: { service: 'k', uses: { k: 1 }, requires: [] } },
     ],
@@ -218,7 +228,7 @@ test('a task is not yielded while no other server could find its kind', async ()
 test('a task whose wish has no place in the cluster state goes to where a node for it is', async () => {
   await using store = await openStore('memory')
   const doc = JSON.stringify({ service: 'other', uses: { other: 1 }, requires: [] })
-  await store.backend.fleet.write(
+  await store.backend.cluster.write(
     Array.from({ length: 5_000 }, (_, nr) => ({
       ...({ kind: 'demand', key: `other#${nr}`, seen: 0, forMs: null } as const),
       doc,

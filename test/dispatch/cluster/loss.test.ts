@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
-import type { FleetStore } from '../../../src/dispatch/cluster/fleet-store.ts'
+import type { ClusterStore } from '../../../src/dispatch/cluster/cluster-store.ts'
 import { OwnNodes } from '../../../src/dispatch/cluster/own-nodes.ts'
 import { openStore, until } from '../service/stage.ts'
 
@@ -10,14 +10,14 @@ test('a node whose row the store lost before anybody had read it is put back', a
   await using after = await openStore('memory')
   // Versions rise for ever, also those of a store that lost everything.
   const pools = Array.from({ length: 20 }, (_, nr) => ({ kind: 'pool', key: `p${nr}`, seen: 0 }) as const)
-  await after.backend.fleet.write(pools.map((pool) => ({ ...pool, doc: '{}', forMs: null })))
-  let [fleet, isReset] = [before.backend.fleet, false]
-  const store: FleetStore = {
-    find: (kind, key) => fleet.find(kind, key),
-    write: (writes) => fleet.write(writes),
-    prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
+  await after.backend.cluster.write(pools.map((pool) => ({ ...pool, doc: '{}', forMs: null })))
+  let [clusterStore, isReset] = [before.backend.cluster, false]
+  const store: ClusterStore = {
+    find: (kind, key) => clusterStore.find(kind, key),
+    write: (writes) => clusterStore.write(writes),
+    prune: (limit, olderThanMs) => clusterStore.prune(limit, olderThanMs),
     async read(since, limit) {
-      const page = await fleet.read(isReset ? 0 : since, limit)
+      const page = await clusterStore.read(isReset ? 0 : since, limit)
       const wasReset = isReset
       isReset = false
       return { ...page, isReset: wasReset }
@@ -36,18 +36,18 @@ test('a node whose row the store lost before anybody had read it is put back', a
       ...shared,
     },
   })
-  await before.backend.fleet.write([{ kind: 'pool', key: 'p0', seen: 0, doc: '{}', forMs: null }])
+  await before.backend.cluster.write([{ kind: 'pool', key: 'p0', seen: 0, doc: '{}', forMs: null }])
   await cluster.catchUp()
   const caller = { nodeId: 'n1', instanceId: 'one', services: [], labels: {}, epoch: 1, holder: {} }
   const entered = Promise.withResolvers<unknown>()
   ownNodes.enter({ ...caller, isThere: () => true }, entered.resolve)
   assert.ok(await entered.promise)
-  ;[fleet, isReset] = [after.backend.fleet, true]
+  ;[clusterStore, isReset] = [after.backend.cluster, true]
 
   await cluster.catchUp()
   await until('its row is there again', async () => {
     ownNodes.mend()
-    const row = await fleet.find('node', 'n1')
+    const row = await clusterStore.find('node', 'n1')
     return row?.doc !== undefined
   })
   await cluster.catchUp()
@@ -60,7 +60,7 @@ test('a node whose row the store lost before anybody had read it is put back', a
 
 test('a node whose row fell back to what it was before is put right, and is not taken for lost', async () => {
   await using store = await openStore('memory')
-  const { fleet, notifier } = store.backend
+  const { cluster: clusterStore, notifier } = store.backend
   const shared = {
     monotonicMs: () => performance.now(),
     onTrouble: (error: unknown) => assert.fail(String(error)),
@@ -69,19 +69,19 @@ test('a node whose row fell back to what it was before is put right, and is not 
   // Its last write is gone, and the counter has gone on since.
   const old = { kind: 'node', key: 'n1', version: 1, expiresAt: null } as const
   const doc = { instanceId: 'one', epoch: 1, past: [], owner: 'west', services: [], labels: {}, joinedAt: 0 }
-  const fallenBack: FleetStore = {
+  const fallenBack: ClusterStore = {
     prune: async () => 0,
-    find: async (kind, key) => (isOld ? { ...old, doc: JSON.stringify(doc) } : fleet.find(kind, key)),
+    find: async (kind, key) => (isOld ? { ...old, doc: JSON.stringify(doc) } : clusterStore.find(kind, key)),
     async write(writes) {
-      if (!isOld) return fleet.write(writes)
+      if (!isOld) return clusterStore.write(writes)
       if (writes[0]!.seen !== old.version) return [null]
-      const { version } = (await fleet.find('node', 'n1'))!
+      const { version } = (await clusterStore.find('node', 'n1'))!
       isOld = false
-      return fleet.write(writes.map((write) => ({ ...write, seen: version })))
+      return clusterStore.write(writes.map((write) => ({ ...write, seen: version })))
     },
     async read(since, limit) {
-      if (!isOld) return fleet.read(since, limit)
-      const page = await fleet.read(0, limit)
+      if (!isOld) return clusterStore.read(since, limit)
+      const page = await clusterStore.read(0, limit)
       const rows = page.rows.filter(({ key }) => key !== 'n1')
       return { ...page, rows: [{ ...old, doc: JSON.stringify(doc) }, ...rows], isReset: true }
     },
@@ -92,13 +92,13 @@ test('a node whose row fell back to what it was before is put right, and is not 
     ...{ cluster, serverId: 'east', leastEpoch: () => 1, changed: () => undefined, ...shared },
     lost: (nodeId) => void lost.push(nodeId),
   })
-  await fleet.write([{ kind: 'pool', key: 'before', seen: 0, doc: '{}', forMs: null }])
+  await clusterStore.write([{ kind: 'pool', key: 'before', seen: 0, doc: '{}', forMs: null }])
   await cluster.catchUp()
   const caller = { nodeId: 'n1', instanceId: 'one', services: [], labels: {}, epoch: 1, holder: {} }
   const entered = Promise.withResolvers<unknown>()
   ownNodes.enter({ ...caller, isThere: () => true }, entered.resolve)
   assert.ok(await entered.promise)
-  await fleet.write([{ kind: 'pool', key: 'later', seen: 0, doc: '{}', forMs: null }])
+  await clusterStore.write([{ kind: 'pool', key: 'later', seen: 0, doc: '{}', forMs: null }])
   await cluster.catchUp()
 
   isOld = true
@@ -106,7 +106,7 @@ test('a node whose row fell back to what it was before is put right, and is not 
   ownNodes.mend()
   await until('it is written again', () => !isOld)
   await until('it is this server’s', async () => {
-    const row = await fleet.find('node', 'n1')
+    const row = await clusterStore.find('node', 'n1')
     return (JSON.parse(row!.doc!) as { owner: string }).owner === 'east'
   })
   assert.deepEqual(lost, [])
@@ -115,14 +115,14 @@ test('a node whose row fell back to what it was before is put right, and is not 
 
 test('a process that slept puts nothing back that was removed meanwhile', async () => {
   await using store = await openStore('memory')
-  const { fleet, notifier } = store.backend
+  const { cluster: clusterStore, notifier } = store.backend
   let aheadMs = 0
-  const later: FleetStore = {
-    find: (kind, key) => fleet.find(kind, key),
-    write: (writes) => fleet.write(writes),
-    prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
+  const later: ClusterStore = {
+    find: (kind, key) => clusterStore.find(kind, key),
+    write: (writes) => clusterStore.write(writes),
+    prune: (limit, olderThanMs) => clusterStore.prune(limit, olderThanMs),
     async read(since, limit) {
-      const page = await fleet.read(since, limit)
+      const page = await clusterStore.read(since, limit)
       return { ...page, now: page.now + aheadMs }
     },
   }
@@ -134,31 +134,31 @@ test('a process that slept puts nothing back that was removed meanwhile', async 
     onTrouble: (error: unknown) => assert.fail(String(error)),
   })
   const cordon = { kind: 'cordon', key: '["n1",null]', forMs: null } as const
-  const [seen] = await fleet.write([{ ...cordon, seen: 0, doc: '{}' }])
+  const [seen] = await clusterStore.write([{ ...cordon, seen: 0, doc: '{}' }])
   await cluster.catchUp()
   assert.equal(cluster.rows('cordon').size, 1)
-  await fleet.write([
+  await clusterStore.write([
     { ...cordon, seen: seen!, doc: null },
     { kind: 'pool', key: 'p1', seen: 0, doc: '{}', forMs: null },
   ])
-  await until('what was removed is forgotten', async () => (await fleet.prune(10, 0)) === 1)
+  await until('what was removed is forgotten', async () => (await clusterStore.prune(10, 0)) === 1)
   aheadMs = 3_600_000
   await cluster.catchUp()
-  assert.equal(await fleet.find('cordon', cordon.key), undefined)
+  assert.equal(await clusterStore.find('cordon', cordon.key), undefined)
   assert.equal(cluster.rows('cordon').size, 0)
 })
 
 test('a store that counts from a lower version again takes no node away, and leaves none with a server that lost it', async () => {
   await using before = await openStore('memory')
   await using after = await openStore('memory')
-  let { fleet } = before.backend
+  let { cluster: clusterStore } = before.backend
   const pool = { kind: 'pool', seen: 0, doc: '{}', forMs: null } as const
-  for (let nr = 0; nr < 20; nr += 1) await fleet.write([{ ...pool, key: `p${nr}` }])
-  const store: FleetStore = {
-    find: (kind, key) => fleet.find(kind, key),
-    write: (writes) => fleet.write(writes),
-    prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
-    read: (since, limit) => fleet.read(since, limit),
+  for (let nr = 0; nr < 20; nr += 1) await clusterStore.write([{ ...pool, key: `p${nr}` }])
+  const store: ClusterStore = {
+    find: (kind, key) => clusterStore.find(kind, key),
+    write: (writes) => clusterStore.write(writes),
+    prune: (limit, olderThanMs) => clusterStore.prune(limit, olderThanMs),
+    read: (since, limit) => clusterStore.read(since, limit),
   }
   let nowMs = 0
   const onTrouble = (error: unknown) => assert.fail(String(error))
@@ -183,15 +183,15 @@ test('a store that counts from a lower version again takes no node away, and lea
   }
   const { doc } = ownNodes.get('went')!
   const write = { kind: 'node', key: 'went', seen: 0, forMs: null } as const
-  await after.backend.fleet.write([{ ...write, doc: JSON.stringify({ ...doc, owner: 'west' }) }])
-  fleet = after.backend.fleet
+  await after.backend.cluster.write([{ ...write, doc: JSON.stringify({ ...doc, owner: 'west' }) }])
+  clusterStore = after.backend.cluster
   // So long that nothing is put back: the counter stays below what it was.
   nowMs = 3_600_000
   await cluster.catchUp()
   assert.deepEqual(lost, ['went'])
   assert.deepEqual([...ownNodes.ids()], ['stays'])
   await until('the one that stayed is there again', async () => {
-    const row = await fleet.find('node', 'stays')
+    const row = await clusterStore.find('node', 'stays')
     return row !== undefined
   })
 })

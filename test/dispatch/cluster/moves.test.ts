@@ -50,7 +50,7 @@ test('a node that says goodbye and hello in one breath is in the cluster state',
   before.say({ type: 'bye' })
   const after = await connect(servers.first, offer)
   await until('it is in the cluster state', async () => {
-    const row = await store.backend.fleet.find('node', 'n')
+    const row = await store.backend.cluster.find('node', 'n')
     return row !== undefined && (JSON.parse(row.doc!) as NodeDoc).owner === 'server-1'
   })
   const { taskId } = await servers.last.submit({ service: 'nmt' })
@@ -60,10 +60,10 @@ test('a node that says goodbye and hello in one breath is in the cluster state',
 
 /** A server says in the cluster state how many tasks wait there. */
 async function tell(store: Store, waiting: number, forMs: number): Promise<void> {
-  const { fleet } = store.backend
-  const seen = (await fleet.find('server', 'far'))?.version ?? 0
+  const { cluster: clusterStore } = store.backend
+  const seen = (await clusterStore.find('server', 'far'))?.version ?? 0
   const doc = JSON.stringify({ startedAt: 0, leaseMs: forMs, gone: 0, waiting, usage: {} })
-  await fleet.write([{ kind: 'server', key: 'far', seen, doc, forMs }])
+  await clusterStore.write([{ kind: 'server', key: 'far', seen, doc, forMs }])
 }
 
 function isTaken(dispatch: Dispatch): Promise<boolean> {
@@ -97,7 +97,7 @@ test('a server whose name another live server has reports it and goes on under a
   await using one = await startServer(store, 'same')
   await until(
     'it is in the cluster state',
-    async () => (await store.backend.fleet.find('server', 'same')) !== undefined,
+    async () => (await store.backend.cluster.find('server', 'same')) !== undefined,
   )
   await using two = await startServer(store, 'same')
   const isTold = () => two.events.find(({ name }) => name === 'server.name_taken')
@@ -144,8 +144,8 @@ test('the number of cordons is bounded', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 1)
   new FakeNode(servers.first, { nodeId: 'n' })
-  const { fleet } = store.backend
-  await fleet.write(
+  const { cluster: clusterStore } = store.backend
+  await clusterStore.write(
     Array.from({ length: 10_000 }, (_, at) => {
       const key = JSON.stringify(['n', `service-${at}`])
       return { kind: 'cordon', key, seen: 0, doc: '{}', forMs: null } as const

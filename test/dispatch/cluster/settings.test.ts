@@ -11,7 +11,7 @@ test('a cluster state that hangs holds up new nodes, and nothing else', async ()
   const backend = await store.again()
   const hang = Promise.withResolvers<void>()
   let isHanging = false
-  const fleet = new Proxy(backend.fleet, {
+  const clusterStore = new Proxy(backend.cluster, {
     get(target, name) {
       const call = Reflect.get(target, name) as (...args: unknown[]) => unknown
       return async (...args: unknown[]) => {
@@ -20,7 +20,7 @@ test('a cluster state that hangs holds up new nodes, and nothing else', async ()
       }
     },
   })
-  const again = async () => ({ ...backend, fleet })
+  const again = async () => ({ ...backend, cluster: clusterStore })
   await using server = await startServer({ ...store, again }, 'server')
   const { dispatch } = server
   const node = await connect(dispatch, { instanceId: 'i', services: { nmt: 5 }, onTask: obliging })

@@ -48,7 +48,7 @@ export async function startServers(
     all.push(await startServer(store, `server-${at + 1}`, options, parts))
   }
   await until('all servers are in the cluster state', async () => {
-    const rows = await Promise.all(all.map(({ name }) => store.backend.fleet.find('server', name)))
+    const rows = await Promise.all(all.map(({ name }) => store.backend.cluster.find('server', name)))
     return rows.every((row) => row !== undefined)
   })
   return {
@@ -84,7 +84,7 @@ export async function startServer(
     ...backend,
     jobs: cut(parts.jobs ?? backend.jobs),
     logs: cut(parts.logs ?? backend.logs),
-    fleet: cut(backend.fleet),
+    cluster: cut(backend.cluster),
   }
   const stage = startDispatch(
     stores,

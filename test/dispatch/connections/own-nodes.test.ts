@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
-import type { FleetStore } from '../../../src/dispatch/cluster/fleet-store.ts'
+import type { ClusterStore } from '../../../src/dispatch/cluster/cluster-store.ts'
 import type { Entered, NodeDoc } from '../../../src/dispatch/cluster/node-ownership.ts'
 import { type Caller, OwnNodes } from '../../../src/dispatch/cluster/own-nodes.ts'
 import { openStore, type Store, until } from '../service/stage.ts'
@@ -11,7 +11,7 @@ import { openStore, type Store, until } from '../service/stage.ts'
 interface Stage extends AsyncDisposable {
   readonly ownNodes: OwnNodes
   readonly cluster: ClusterState
-  readonly fleet: FleetStore
+  readonly clusterStore: ClusterStore
   readonly lost: string[]
   clockMs: number
   ask(caller: Partial<Caller>): Promise<Entered | null>
@@ -20,11 +20,11 @@ interface Stage extends AsyncDisposable {
   ownerOf(nodeId: string): Promise<string | undefined>
 }
 
-async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): Promise<Stage> {
+async function stageOn(store: Store, clusterStore: ClusterStore = store.backend.cluster): Promise<Stage> {
   const onTrouble = () => undefined
   const { notifier } = store.backend
   const cluster = new ClusterState({
-    store: fleet,
+    store: clusterStore,
     notifier,
     monotonicMs: () => performance.now(),
     onTrouble,
@@ -38,11 +38,11 @@ async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): P
     changed: () => undefined,
   })
   const rowOf = async (nodeId: string) => {
-    const row = await store.backend.fleet.find('node', nodeId)
+    const row = await store.backend.cluster.find('node', nodeId)
     return row && { version: row.version, doc: JSON.parse(row.doc!) as NodeDoc }
   }
   const stage: Stage = {
-    ...{ ownNodes, cluster, fleet, lost, clockMs: 0 },
+    ...{ ownNodes, cluster, clusterStore, lost, clockMs: 0 },
     ask: (caller) =>
       new Promise((resolve) => {
         const node = { nodeId: 'n', instanceId: 'i', services: [], labels: {}, epoch: 7, holder: {} }
@@ -53,7 +53,7 @@ async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): P
       const fresh = { epoch: 7, past: [], services: [], labels: {}, joinedAt: 0 }
       const doc = JSON.stringify({ ...fresh, ...row?.doc, instanceId, owner: 'server-2' })
       const write = { kind: 'node', key: nodeId, seen: row?.version ?? 0, doc, forMs: null } as const
-      assert.notEqual((await store.backend.fleet.write([write]))[0], null)
+      assert.notEqual((await store.backend.cluster.write([write]))[0], null)
     },
     ownerOf: async (nodeId) => (await rowOf(nodeId))?.doc.owner,
     [Symbol.asyncDispose]: () => cluster.stop(1_000),
@@ -63,16 +63,16 @@ async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): P
 
 test('a hello that was not answered in time takes no node from the server that it went to afterwards', async () => {
   await using store = await openStore('memory')
-  const { fleet } = store.backend
+  const { cluster: clusterStore } = store.backend
   const gate = Promise.withResolvers<void>()
-  const slow: FleetStore = {
+  const slow: ClusterStore = {
     read: async (since, limit) => {
       await gate.promise
-      return fleet.read(since, limit)
+      return clusterStore.read(since, limit)
     },
-    find: (kind, key) => fleet.find(kind, key),
-    write: (writes) => fleet.write(writes),
-    prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
+    find: (kind, key) => clusterStore.find(kind, key),
+    write: (writes) => clusterStore.write(writes),
+    prune: (limit, olderThanMs) => clusterStore.prune(limit, olderThanMs),
   }
   await using stage = await stageOn(store, slow)
   const reading = stage.cluster.catchUp()
@@ -157,23 +157,23 @@ test('a node that is here and not in the cluster state is put there again, unles
 
 test('a node that changes what it offers all the time is written now and then, and at last as it is', async () => {
   await using store = await openStore('memory')
-  const { fleet } = store.backend
+  const { cluster: clusterStore } = store.backend
   let writeCount = 0
-  const counting: FleetStore = {
-    read: (since, limit) => fleet.read(since, limit),
-    find: (kind, key) => fleet.find(kind, key),
+  const counting: ClusterStore = {
+    read: (since, limit) => clusterStore.read(since, limit),
+    find: (kind, key) => clusterStore.find(kind, key),
     write: (writes) => {
       writeCount += writes.length
-      return fleet.write(writes)
+      return clusterStore.write(writes)
     },
-    prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
+    prune: (limit, olderThanMs) => clusterStore.prune(limit, olderThanMs),
   }
   await using stage = await stageOn(store, counting)
   const { ownNodes, cluster } = stage
   await cluster.catchUp()
   assert.ok(await stage.ask({}))
   const labelOf = async () => {
-    const row = await fleet.find('node', 'n')
+    const row = await clusterStore.find('node', 'n')
     return (JSON.parse(row!.doc!) as { labels: { turn?: number } }).labels.turn
   }
   ownNodes.refresh('n', null, { turn: 1 })

@@ -78,7 +78,7 @@ test('properties that every object inherits are no tags, and asking for them sto
 
 test('rows that cannot be decoded stop no server', async () => {
   await using store = await openStore('memory')
-  const { fleet } = store.backend
+  const { cluster: clusterStore } = store.backend
   await using servers = await startServers(store, 2)
   const rows = [
     ['demand', 'null', 'null'],
@@ -87,7 +87,7 @@ test('rows that cannot be decoded stop no server', async () => {
     ['node', 'empty', '{}'],
     ['cordon', 'no list', '{}'],
   ] as const
-  const written = await fleet.write(
+  const written = await clusterStore.write(
     rows.map(([kind, key, doc]) => ({ kind, key, doc, seen: 0, forMs: null })),
   )
   assert.ok(written.every((version) => version !== null))
@@ -98,12 +98,12 @@ test('rows that cannot be decoded stop no server', async () => {
 
 test('one who cannot bear a row keeps neither the others from it nor the cluster state from the next', async () => {
   await using store = await openStore('memory')
-  const { fleet, notifier } = store.backend
+  const { cluster: clusterStore, notifier } = store.backend
   const told: string[] = []
   const troubles: unknown[] = []
   const onTrouble = (error: unknown) => void troubles.push(error)
   const cluster = new ClusterState({
-    store: fleet,
+    store: clusterStore,
     notifier,
     monotonicMs: () => performance.now(),
     onTrouble,
@@ -113,7 +113,7 @@ test('one who cannot bear a row keeps neither the others from it nor the cluster
   })
   cluster.onChange(({ key }) => void told.push(key))
   for (const key of ['bad', 'good', 'bad too', 'good too']) {
-    await fleet.write([{ kind: 'pool', key, doc: '{}', seen: 0, forMs: null }])
+    await clusterStore.write([{ kind: 'pool', key, doc: '{}', seen: 0, forMs: null }])
     await cluster.catchUp()
   }
   assert.deepEqual(told, ['bad', 'good', 'bad too', 'good too'])

@@ -97,8 +97,8 @@ for (const engine of engines) {
   test(`${engine}: a task submitted by a process that places none is found and done by one that does`, async () => {
     await using store = await openStore(engine)
     const { createDispatch } = await import('../../../src/dispatch/create-dispatch.ts')
-    const { jobs, logs, guards, notifier, fleet } = await store.again()
-    await using library = createDispatch({ jobs, logs, guards, notifier, fleet })
+    const { jobs, logs, guards, notifier, cluster } = await store.again()
+    await using library = createDispatch({ jobs, logs, guards, notifier, cluster })
     const { taskId } = await library.submit({ service: 'nmt', payload: 'far' })
     await using stage = startDispatch(store.backend)
     const node = new FakeNode(stage.dispatch, { onTask: obliging })

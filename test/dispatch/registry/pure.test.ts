@@ -27,7 +27,7 @@ const outside = [
 /** The files that the registry, and what reads it, is made of: reached by imports from these. */
 function files(): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
-  const open = ['registry/registry.ts', 'registry/mailbox.ts', 'explain-task.ts', 'fleet-snapshot.ts']
+  const open = ['registry/registry.ts', 'registry/mailbox.ts', 'explain-task.ts', 'node-snapshot.ts']
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
     if (found.has(name)) continue
     const source = readFileSync(join(folder, name), 'utf8')

@@ -69,9 +69,9 @@ export function startDispatch(
     logs,
     guards,
     notifier,
-    fleet,
+    cluster,
     traits,
-  }: Pick<DispatchParts, 'jobs' | 'logs' | 'guards' | 'notifier' | 'fleet'> & Pick<Backend, 'traits'>,
+  }: Pick<DispatchParts, 'jobs' | 'logs' | 'guards' | 'notifier' | 'cluster'> & Pick<Backend, 'traits'>,
   options: DispatchOptions = {},
   parts: Partial<DispatchParts> = {},
 ): Stage {
@@ -79,7 +79,7 @@ export function startDispatch(
   const log = (event: DispatchEvent) => void events.push(event)
   const { remoteWakeUps } = traits
   const dispatch = createDispatch(
-    { jobs, logs, guards, notifier, fleet, remoteWakeUps, log, ...parts },
+    { jobs, logs, guards, notifier, cluster, remoteWakeUps, log, ...parts },
     { pollMs: 50, ...options },
   )
   dispatch.start()

@@ -17,7 +17,7 @@ test('a dispatcher stops in a few seconds also when nothing that it asks is answ
       },
     })
   const { backend } = store
-  const stores = { ...backend, jobs: hanging(backend.jobs), fleet: hanging(backend.fleet) }
+  const stores = { ...backend, jobs: hanging(backend.jobs), cluster: hanging(backend.cluster) }
   const { dispatch } = startDispatch(stores, { leaseMs: 3_000, serverLeaseMs: 1_000 })
   const node = new FakeNode(dispatch)
   await dispatch.submit({ service: 'nmt' })

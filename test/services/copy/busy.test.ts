@@ -16,7 +16,7 @@ for (const engine of engines) {
     const guard = { space: 'reports', key: 'monday', keepMs: 1_000, fingerprint: null, leaseMs: 60_000 }
     await backend.guards.claim([{ ...guard, mode: 'at-least-once' }])
     await backend.monitor.take({ channel: 'desk', token: 'sender', leaseMs: 60_000 })
-    await backend.fleet.write([{ kind: 'server', key: 'server-1', seen: 0, doc: '{}', forMs: 60_000 }])
+    await backend.cluster.write([{ kind: 'server', key: 'server-1', seen: 0, doc: '{}', forMs: 60_000 }])
     await box.locks.acquire({
       operation: 'pull',
       resource: 'nginx',

@@ -169,7 +169,7 @@ async function fillServers({ backend }: Box, namespace: string): Promise<void> {
     },
   ])
   await backend.keyed(aKey).jobs.pause('quiet')
-  await backend.fleet.write([
+  await backend.cluster.write([
     { kind: 'pool', key: 'gpu', seen: 0, doc: JSON.stringify({ text: awkward }), forMs: null },
     { kind: 'cordon', key: 'node-1', seen: 0, doc: '{}', forMs: null },
     { kind: 'server', key: 'server-1', seen: 0, doc: '{}', forMs: 1_000 },
@@ -198,7 +198,7 @@ export async function tellAll(url: string, namespace: string): Promise<unknown> 
     })),
   )
   const lines = await backend.locks.list({ limit: 100 })
-  const fleet = await backend.fleet.read(0, 100)
+  const fleet = await backend.cluster.read(0, 100)
   return {
     jobs: found,
     groups: await backend.attempts.groups({ limit: 100 }),

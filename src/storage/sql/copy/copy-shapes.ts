@@ -1,5 +1,5 @@
 import type { Cell, CopyColumn, CopyNumbers, CopyRow, CopyTable } from '../../copy-tables.ts'
-import { hashFleetKey } from '../fleet.ts'
+import { hashClusterKey } from '../cluster-state.ts'
 import { nameWaitQueue } from '../locks/wait-queue-key.ts'
 
 /**
@@ -102,13 +102,13 @@ export function readShape(
 
 export const leaseNoCell = (_: CellOf, { leaseNo }: CopyNumbers): Cell => String(leaseNo)
 
-/** What servers of one fleet share for good; which servers and nodes there are is not carried. */
-const durableFleet = `t.doc IS NOT NULL AND t.kind IN ('pool', 'cordon', 'drain')`
+/** What servers share for good; which servers and nodes there are is not carried. */
+const durableRows = `t.doc IS NOT NULL AND t.kind IN ('pool', 'cordon', 'drain')`
 
 /** What is the same on all engines. */
 export const sharedShapes: CopyShapes = {
   queue_control: { where: '(t.paused_at IS NOT NULL OR t.limits IS NOT NULL)' },
-  fleet_row: { where: durableFleet, more: { key_hash: (cell) => hashFleetKey(cell('row_key')!) } },
+  fleet_row: { where: durableRows, more: { key_hash: (cell) => hashClusterKey(cell('row_key')!) } },
 }
 
 const waitQueue: CopyShape = {

@@ -2,22 +2,22 @@ import type { Stores } from '../../../src/storage/backend.ts'
 import { serviceFacts } from '../../support/services/own.ts'
 import { aNamespace, redisCandidates } from '../candidates.ts'
 
-/** What a fleet's board asks of a backend: a whole one has it, and so has Redis, which keeps no jobs. */
-export interface FleetBackend extends FleetStores, AsyncDisposable {
-  within(namespace: string): FleetStores
+/** What the cluster state asks of a backend: a whole one has it, and so has Redis, which keeps no jobs. */
+export interface ClusterBackend extends ClusterStores, AsyncDisposable {
+  within(namespace: string): ClusterStores
 }
 
-export type FleetStores = Pick<Stores, 'fleet' | 'notifier'>
+export type ClusterStores = Pick<Stores, 'cluster' | 'notifier'>
 
-/** An engine under test for what it keeps of a fleet. */
-export interface FleetCandidate {
+/** An engine under test for its cluster state. */
+export interface ClusterStateCandidate {
   readonly title: string
   readonly isShared: boolean
-  open(options?: { readonly namespace?: string }): Promise<FleetBackend>
+  open(options?: { readonly namespace?: string }): Promise<ClusterBackend>
 }
 
-/** Redis, which keeps the board and no jobs. */
-export function redisFleets(): readonly FleetCandidate[] {
+/** Redis, which keeps the cluster state and no jobs. */
+export function redisClusterStates(): readonly ClusterStateCandidate[] {
   return redisCandidates().map(({ title, isShared }) => ({
     title,
     isShared,
@@ -29,12 +29,12 @@ export function redisFleets(): readonly FleetCandidate[] {
 }
 
 /** Two backends on one store and namespace, as two processes have them; where nothing is shared, one for both. */
-export async function openTwo({ open, isShared }: FleetCandidate): Promise<TwoFleets> {
+export async function openTwo({ open, isShared }: ClusterStateCandidate): Promise<TwoClusters> {
   const namespace = aNamespace()
   const one = await open({ namespace })
   const two = isShared ? await open({ namespace }) : undefined
   return {
-    fleets: [one, two ?? one],
+    clusters: [one, two ?? one],
     async [Symbol.asyncDispose]() {
       await two?.[Symbol.asyncDispose]()
       await one[Symbol.asyncDispose]()
@@ -42,6 +42,6 @@ export async function openTwo({ open, isShared }: FleetCandidate): Promise<TwoFl
   }
 }
 
-export interface TwoFleets extends AsyncDisposable {
-  readonly fleets: readonly [FleetStores, FleetStores]
+export interface TwoClusters extends AsyncDisposable {
+  readonly clusters: readonly [ClusterStores, ClusterStores]
 }

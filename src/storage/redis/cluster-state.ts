@@ -1,21 +1,34 @@
 import { crc32 } from 'node:zlib'
-import type { FleetKind, FleetRow, FleetStore, FleetWrite } from '../../dispatch/cluster/fleet-store.ts'
+import type {
+  ClusterKind,
+  ClusterRecord,
+  ClusterStore,
+  ClusterWrite,
+} from '../../dispatch/cluster/cluster-store.ts'
 import { createNonce } from '../token.ts'
 import type { Connection } from './connection.ts'
 import { decodeNames, encodeName, separator, shardCount } from './keys.ts'
 import type { Recovery } from './recovery.ts'
-import { lookForFleetsScript, pruneFleetScript, readFleetScript, writeFleetScript } from './scripts/fleet.ts'
+import {
+  lookForClusterStatesScript,
+  pruneClusterStateScript,
+  readClusterStateScript,
+  writeClusterStateScript,
+} from './scripts/cluster-state.ts'
 
-/** What boards in Redis are made of; one set for all namespaces. */
-export interface FleetParts {
+/** What cluster states in Redis are made of; one set for all namespaces. */
+export interface RedisClusterStateParts {
   readonly connection: Pick<Connection, 'run' | 'send'>
   readonly recovery: Pick<Recovery, 'runId'>
 }
 
-/** The board of one namespace. Every step is a script in scripts/fleet.ts; here its arguments are put in order. */
-export function createRedisFleet({ connection, recovery }: FleetParts, namespace: string): FleetStore {
+/** The cluster state of one namespace. Every step is a script in scripts/cluster-state.ts; here its arguments are put in order. */
+export function createRedisClusterState(
+  { connection, recovery }: RedisClusterStateParts,
+  namespace: string,
+): ClusterStore {
   const encoded = encodeName(namespace)
-  // Never to be changed: a board would be looked for where it is not.
+  // Never to be changed: a cluster state would be looked for where it is not.
   const shard = crc32(encoded) % shardCount
   const key = (kind: string) => `signalbox:{sb:${shard}}:${kind}:${encoded}`
   const rows = key('fleetrows')
@@ -24,9 +37,9 @@ export function createRedisFleet({ connection, recovery }: FleetParts, namespace
   return {
     async read(since, limit) {
       const args = [serverClock, `${since}`, `${limit}`]
-      const page = await connection.run<PageReply>(readFleetScript, keys, args, args)
+      const page = await connection.run<PageReply>(readClusterStateScript, keys, args, args)
       const [now, isReset, ...found] = page
-      const listed: FleetRow[] = []
+      const listed: ClusterRecord[] = []
       for (let at = 0; at < found.length; at += 2) listed.push(decodeRow(found[at]!, found[at + 1]!))
       return { rows: listed, now, isReset: isReset === 1 }
     },
@@ -44,7 +57,7 @@ export function createRedisFleet({ connection, recovery }: FleetParts, namespace
       const said = key('fleetsaid') + separator + createNonce()
       const args = [serverClock, firstTime, recovery.runId, encoded, ...writes.flatMap(encodeWrite)]
       const versions = await connection.run<string>(
-        writeFleetScript,
+        writeClusterStateScript,
         [...keys, fleetsKey(shard), said],
         args,
         args.with(1, secondTime),
@@ -54,7 +67,7 @@ export function createRedisFleet({ connection, recovery }: FleetParts, namespace
 
     prune(limit, olderThanMs) {
       const args = [serverClock, `${limit}`, `${olderThanMs}`]
-      return connection.run<number>(pruneFleetScript, keys, args, args)
+      return connection.run<number>(pruneClusterStateScript, keys, args, args)
     },
   }
 }
@@ -68,7 +81,7 @@ export async function listDispatched(
   const groups = recovery.isClustered ? keys.map((key) => [key]) : [keys]
   const args = [`${limit}`]
   const found = await Promise.all(
-    groups.map((group) => connection.run<readonly string[]>(lookForFleetsScript, group, args, args)),
+    groups.map((group) => connection.run<readonly string[]>(lookForClusterStatesScript, group, args, args)),
   )
   return found.flat().slice(0, limit).flatMap(decodeNames)
 }
@@ -84,11 +97,11 @@ const secondTime = '1'
 
 type PageReply = readonly [now: number, isReset: number, ...namesAndRows: string[]]
 
-function nameOf(kind: FleetKind, key: string): string {
+function nameOf(kind: ClusterKind, key: string): string {
   return kind + separator + encodeName(key)
 }
 
-function encodeWrite({ kind, key, seen, doc, forMs }: FleetWrite): readonly string[] {
+function encodeWrite({ kind, key, seen, doc, forMs }: ClusterWrite): readonly string[] {
   const isForGood = doc === null || forMs === null
   const isPlaced = kind === 'node' || kind === 'demand'
   return [
@@ -97,13 +110,13 @@ function encodeWrite({ kind, key, seen, doc, forMs }: FleetWrite): readonly stri
   ]
 }
 
-function decodeRow(name: string, row: string): FleetRow {
+function decodeRow(name: string, row: string): ClusterRecord {
   const [kind, key = ''] = decodeNames(name)
   const versionEnd = row.indexOf(separator)
   const docAt = row.indexOf(separator, versionEnd + 1) + 1
   const expiresAt = row.slice(versionEnd + 1, docAt - 1)
   return {
-    kind: kind as FleetKind,
+    kind: kind as ClusterKind,
     key,
     version: Number(row.slice(0, versionEnd)),
     doc: row[docAt] === '-' ? null : row.slice(docAt + 1),

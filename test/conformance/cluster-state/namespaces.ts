@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { FleetKind } from '../../../src/dispatch/cluster/fleet-store.ts'
+import type { ClusterKind } from '../../../src/dispatch/cluster/cluster-store.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
-import { FleetStage } from './stage.ts'
+import { ClusterStage } from './stage.ts'
 
 /** Who serves all namespaces can ask in which of them there is anything to place. */
 export function dispatchedContract({ open }: Pick<Candidate, 'open'>): void {
   test('namespaces with nodes, or with tasks for nodes, are known until those are gone', async () => {
     await using backend = await open({ namespace: aNamespace() })
-    const kinds: readonly FleetKind[] = ['server', 'node', 'demand', 'pool', 'cordon', 'drain']
+    const kinds: readonly ClusterKind[] = ['server', 'node', 'demand', 'pool', 'cordon', 'drain']
     const names = new Map(kinds.map((kind) => [kind, aNamespace()]))
     // The engine's database is shared with other tests, and so are its namespaces.
     const known = async () => {
@@ -16,12 +16,12 @@ export function dispatchedContract({ open }: Pick<Candidate, 'open'>): void {
       return kinds.filter((kind) => all.has(names.get(kind)!))
     }
     assert.deepEqual(await known(), [])
-    const versions = new Map<FleetKind, number>()
+    const versions = new Map<ClusterKind, number>()
     for (const [kind, name] of names)
-      versions.set(kind, await new FleetStage(backend.within(name)).made('a', { kind, forMs: 1 }))
+      versions.set(kind, await new ClusterStage(backend.within(name)).made('a', { kind, forMs: 1 }))
     assert.deepEqual(await known(), ['node', 'demand'])
     assert.equal((await backend.dispatchedNamespaces(1)).length, 1)
-    await new FleetStage(backend.within(names.get('node')!)).made('a', {
+    await new ClusterStage(backend.within(names.get('node')!)).made('a', {
       ...{ kind: 'node', seen: versions.get('node')!, doc: null },
     })
     assert.deepEqual(await known(), ['demand'])

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { aNamespace } from '../candidates.ts'
-import type { FleetCandidate } from './opening.ts'
-import { aWrite, FleetStage, Follower, isThere, keysOf, plenty, until } from './stage.ts'
+import type { ClusterStateCandidate } from './opening.ts'
+import { aWrite, ClusterStage, Follower, isThere, keysOf, plenty, until } from './stage.ts'
 
 /** Removed rows are forgotten after a while, and a reader that was away for longer has to begin anew. */
-export function forgettingContract({ open, isShared }: FleetCandidate): void {
+export function forgettingContract({ open, isShared }: ClusterStateCandidate): void {
   /** A board with `kept` rows, then `gone` rows that were removed, then one more, and the versions of all that. */
-  async function boardWith(stage: FleetStage, kept: number, gone: number) {
+  async function boardWith(stage: ClusterStage, kept: number, gone: number) {
     await stage.all(Array.from({ length: kept }, (_, n) => aWrite(`kept ${n}`)))
     const goneKeys = Array.from({ length: gone }, (_, n) => `gone ${n}`)
     const goneVersions = await stage.all(goneKeys.map((key) => aWrite(key)))
@@ -20,7 +20,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
 
   test('removed rows are forgotten after their time, no more at once than asked', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     await boardWith(stage, 2, 5)
     assert.equal(await stage.store.prune(plenty, 600_000), 0)
     assert.equal((await stage.board()).length, 8)
@@ -34,7 +34,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
 
   test('a reader that has not seen the forgotten rows begins anew, and one that has seen them does not', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const { goneVersions, removed, last } = await boardWith(stage, 3, 2)
     const follower = new Follower(stage.store)
     await follower.catchUp()
@@ -61,7 +61,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
 
   test('a board of which something was forgotten is still read page by page, to its end', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     await boardWith(stage, 5, 3)
     await stage.forgetRemoved()
     await stage.all(Array.from({ length: 6 }, (_, n) => aWrite(`later ${n}`)))
@@ -83,7 +83,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
 
   test('a row that is forgotten while a reader pages is not kept by the reader', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const versions = await stage.all(Array.from({ length: 6 }, (_, n) => aWrite(`k${n}`)))
     const follower = new Follower(stage.store, 2)
     await follower.page()
@@ -99,7 +99,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
     const namespace = aNamespace()
     let backend = await open({ namespace })
     try {
-      const stage = new FleetStage(backend)
+      const stage = new ClusterStage(backend)
       const { removed, last: newest } = await boardWith(stage, 3, 1)
       const last = await stage.made('newest', { seen: newest, doc: null })
       // A reader that has read to the end is above all forgotten versions, and goes on from there.
@@ -115,7 +115,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
         await backend[Symbol.asyncDispose]()
         backend = await open({ namespace })
       }
-      const after = new FleetStage(backend)
+      const after = new ClusterStage(backend)
       assert.equal((await after.store.read(last, plenty)).isReset, false)
       assert.equal((await after.store.read(removed[0]!, plenty)).isReset, false)
       assert.equal((await after.store.read(removed[0]! - 1, plenty)).isReset, true)
@@ -133,7 +133,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
 
   test('a row that was made again is not forgotten for having been removed once', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     await boardWith(stage, 1, 2)
     const again = await stage.made('gone 1', { doc: '"again"' })
     assert.equal(await stage.forgetRemoved(), 1)
@@ -148,7 +148,7 @@ export function forgettingContract({ open, isShared }: FleetCandidate): void {
 
   test('what is forgotten in one namespace is not in another', async () => {
     await using backend = await open()
-    const [mine, yours] = [new FleetStage(backend), new FleetStage(backend.within(aNamespace()))]
+    const [mine, yours] = [new ClusterStage(backend), new ClusterStage(backend.within(aNamespace()))]
     const { removed } = await boardWith(mine, 1, 2)
     const { goneVersions } = await boardWith(yours, 1, 2)
     assert.equal(await mine.forgetRemoved(), 2)

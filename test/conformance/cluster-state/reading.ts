@@ -1,28 +1,28 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { fleetTopic } from '../../../src/dispatch/cluster/fleet-store.ts'
+import { clusterTopic } from '../../../src/dispatch/cluster/cluster-store.ts'
 import { aNamespace } from '../candidates.ts'
-import { type FleetCandidate, openTwo } from './opening.ts'
-import { aWrite, FleetStage, Follower, keysOf, plenty } from './stage.ts'
+import { type ClusterStateCandidate, openTwo } from './opening.ts'
+import { aWrite, ClusterStage, Follower, keysOf, plenty } from './stage.ts'
 
 /** A reader that has read up to a version has missed nothing below it. */
-export function readingContract(candidate: FleetCandidate): void {
+export function readingContract(candidate: ClusterStateCandidate): void {
   const { open } = candidate
   const many = (count: number) => Array.from({ length: count }, (_, n) => aWrite(`k${n}`, { doc: `${n}` }))
 
   test('an empty board has no rows, and says what time it is', async () => {
     await using backend = await open()
-    const page = await backend.fleet.read(0, 10)
+    const page = await backend.cluster.read(0, 10)
     assert.deepEqual([page.rows, page.isReset], [[], false])
     assert.ok(Number.isSafeInteger(page.now) && page.now > Date.UTC(2020))
   })
 
   test('rows come in the order of their versions, page by page', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const versions = await stage.all(many(25))
     const sizes: number[] = []
-    const follower = new Follower(backend.fleet, 7)
+    const follower = new Follower(backend.cluster, 7)
     for (let n = 0; n < 5; n++) sizes.push((await follower.page()).rows.length)
     assert.deepEqual(sizes, [7, 7, 7, 4, 0])
     assert.deepEqual(
@@ -30,16 +30,16 @@ export function readingContract(candidate: FleetCandidate): void {
       versions,
     )
     assert.deepEqual(follower.seen, await stage.board())
-    assert.equal((await backend.fleet.read(0, 1)).rows.length, 1)
-    assert.deepEqual((await backend.fleet.read(versions[9]!, 3)).rows, follower.seen.slice(10, 13))
+    assert.equal((await backend.cluster.read(0, 1)).rows.length, 1)
+    assert.deepEqual((await backend.cluster.read(versions[9]!, 3)).rows, follower.seen.slice(10, 13))
     assert.equal(follower.resetCount, 0)
   })
 
   test('a row that is written again is read again, once and as it is now', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const versions = await stage.all(many(5))
-    const follower = new Follower(backend.fleet, 2)
+    const follower = new Follower(backend.cluster, 2)
     await follower.page()
     const second = await stage.made('k1', { seen: versions[1]!, doc: '"second"' })
     await stage.made('k3', { seen: versions[3]!, doc: '"second"' })
@@ -61,7 +61,10 @@ export function readingContract(candidate: FleetCandidate): void {
 
   test('readers learn of rows that were removed, in their turn', async () => {
     await using two = await openTwo(candidate)
-    const [here, there] = two.fleets.map((fleet) => new FleetStage(fleet)) as [FleetStage, FleetStage]
+    const [here, there] = two.clusters.map((stores) => new ClusterStage(stores)) as [
+      ClusterStage,
+      ClusterStage,
+    ]
     const versions = await here.all(many(4))
     const follower = new Follower(there.store, 2)
     await follower.catchUp()
@@ -84,7 +87,10 @@ export function readingContract(candidate: FleetCandidate): void {
 
   test('what one backend wrote the other reads at once, and writes upon', async () => {
     await using two = await openTwo(candidate)
-    const [here, there] = two.fleets.map((fleet) => new FleetStage(fleet)) as [FleetStage, FleetStage]
+    const [here, there] = two.clusters.map((stores) => new ClusterStage(stores)) as [
+      ClusterStage,
+      ClusterStage,
+    ]
     let version = 0
     for (let n = 0; n < 10; n++) {
       const [writer, reader] = n % 2 ? [here, there] : [there, here]
@@ -100,10 +106,10 @@ export function readingContract(candidate: FleetCandidate): void {
 
   test('a listener hears of a successful write', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const version = await stage.made('a')
     const { promise, resolve } = Promise.withResolvers<void>()
-    const stop = backend.notifier.listen([fleetTopic], resolve)
+    const stop = backend.notifier.listen([clusterTopic], resolve)
     await stage.made('a', { seen: version, doc: null })
     await promise
     stop()
@@ -111,25 +117,25 @@ export function readingContract(candidate: FleetCandidate): void {
 
   test('a version that the store does not know begins from the beginning', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
-    const empty = await backend.fleet.read(17, 10)
+    const stage = new ClusterStage(backend)
+    const empty = await backend.cluster.read(17, 10)
     assert.deepEqual([empty.rows, empty.isReset], [[], true])
     const [, , last] = await stage.all(many(3))
-    assert.equal((await backend.fleet.read(last!, 10)).isReset, false)
-    const page = await backend.fleet.read(last! + 1, 10)
+    assert.equal((await backend.cluster.read(last!, 10)).isReset, false)
+    const page = await backend.cluster.read(last! + 1, 10)
     assert.equal(page.isReset, true)
     assert.deepEqual(keysOf(page.rows), ['k0', 'k1', 'k2'])
-    const part = await backend.fleet.read(last! + 1, 2)
+    const part = await backend.cluster.read(last! + 1, 2)
     assert.deepEqual([keysOf(part.rows), part.isReset], [['k0', 'k1'], true])
   })
 
   test('namespaces do not see each other’s rows, nor each other’s versions', async () => {
     await using backend = await open({ namespace: aNamespace() })
-    const here = new FleetStage(backend)
+    const here = new ClusterStage(backend)
     const name = aNamespace()
     const mine = await here.made('a', { doc: '"here"' })
     for (const other of [name, `${name}:fleet`, `${name}.`, name.toUpperCase()]) {
-      const there = new FleetStage(backend.within(other))
+      const there = new ClusterStage(backend.within(other))
       assert.deepEqual(await there.board(), [])
       assert.equal(await there.find('a'), undefined)
       assert.equal(await there.put('b', { seen: mine }), null)
@@ -143,6 +149,6 @@ export function readingContract(candidate: FleetCandidate): void {
     ])
     assert.deepEqual((await here.store.read(mine, plenty)).rows, [])
     assert.equal((await here.store.read(mine, plenty)).isReset, false)
-    assert.equal((await new FleetStage(backend.within(name)).find('a'))?.doc, JSON.stringify(name))
+    assert.equal((await new ClusterStage(backend.within(name)).find('a'))?.doc, JSON.stringify(name))
   })
 }

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'vitest'
-import type { FleetKind } from '../../../src/dispatch/cluster/fleet-store.ts'
-import type { FleetCandidate } from './opening.ts'
-import { aWrite, FleetStage, plenty } from './stage.ts'
+import type { ClusterKind } from '../../../src/dispatch/cluster/cluster-store.ts'
+import type { ClusterStateCandidate } from './opening.ts'
+import { aWrite, ClusterStage, plenty } from './stage.ts'
 
 /** Two keys that differ in anything are two, and a document comes back as it was given. */
-export function namesContract({ open }: FleetCandidate): void {
+export function namesContract({ open }: ClusterStateCandidate): void {
   test('keys that look alike are keys of their own', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const versions = await stage.all(keys.map((key) => aWrite(key, { doc: JSON.stringify(key) })))
     for (const [n, key] of keys.entries()) {
       const row = await stage.find(key)
@@ -25,7 +25,7 @@ export function namesContract({ open }: FleetCandidate): void {
 
   test('keys are also told apart one call after the other', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     for (const key of keys) {
       await stage.made(key)
       assert.equal(await stage.put(key), null)
@@ -35,8 +35,8 @@ export function namesContract({ open }: FleetCandidate): void {
 
   test('a key is one per kind', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
-    const versions = new Map<FleetKind, number>()
+    const stage = new ClusterStage(backend)
+    const versions = new Map<ClusterKind, number>()
     for (const kind of kinds) versions.set(kind, await stage.made('a', { kind, doc: `"${kind}"` }))
     assert.equal(await stage.put('a', { kind: 'node', seen: versions.get('server')!, doc: null }), null)
     await stage.made('a', { kind: 'pool', seen: versions.get('pool')!, doc: null })
@@ -50,7 +50,7 @@ export function namesContract({ open }: FleetCandidate): void {
 
   test('the longest keys are taken, and differ by their last character', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     for (const long of longest) {
       const [one, two] = [`${long}1`, `${long}2`]
       const version = await stage.made(one, { doc: '1' })
@@ -64,7 +64,7 @@ export function namesContract({ open }: FleetCandidate): void {
 
   test('a document comes back byte for byte', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const versions = await stage.all(documents.map((doc, n) => aWrite(`${n}`, { doc })))
     for (const [n, doc] of documents.entries()) assert.equal((await stage.find(`${n}`))?.doc, doc)
     assert.deepEqual(
@@ -80,7 +80,7 @@ export function namesContract({ open }: FleetCandidate): void {
 
   test('a document may be large, and several in one call', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const large = ['a', 'é', '汉', '🙂'].map((character) =>
       JSON.stringify(character.repeat(Math.floor(1_048_576 / Buffer.byteLength(character)))),
     )
@@ -103,7 +103,7 @@ function noise(length: number): string {
   return parts.join('').slice(0, length)
 }
 
-const kinds: readonly FleetKind[] = ['server', 'node', 'demand', 'pool', 'cordon', 'drain']
+const kinds: readonly ClusterKind[] = ['server', 'node', 'demand', 'pool', 'cordon', 'drain']
 
 /** 599 characters each: of one byte, of four, and of four in no order. */
 const longest = [

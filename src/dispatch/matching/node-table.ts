@@ -15,9 +15,9 @@ export const pageSize = 256
 const noServices: ReadonlySet<string> = new Set()
 
 /** The nodes in the registry. */
-export class Fleet {
-  readonly #nodes = new Map<string, FleetNode>()
-  readonly #lines: (FleetNode | null)[] = []
+export class NodeTable {
+  readonly #nodes = new Map<string, RegistryNode>()
+  readonly #lines: (RegistryNode | null)[] = []
   readonly #freeLines: number[] = []
   readonly #labels = new Map<string, number>()
   /** What an operator closed, by node id, kept while the node is away; '' stands for the whole node. */
@@ -41,23 +41,23 @@ export class Fleet {
     return this.#dirty.size > 0
   }
 
-  find(nodeId: string): FleetNode | undefined {
+  find(nodeId: string): RegistryNode | undefined {
     return this.#nodes.get(nodeId)
   }
 
-  line(number: number): FleetNode | null {
+  line(number: number): RegistryNode | null {
     return this.#lines[number] ?? null
   }
 
-  add(nodeId: string, instanceId: string, epoch: number): FleetNode {
+  add(nodeId: string, instanceId: string, epoch: number): RegistryNode {
     const index = this.#freeLines.pop() ?? this.#lines.length
-    const node = new FleetNode(nodeId, index, instanceId, epoch)
+    const node = new RegistryNode(nodeId, index, instanceId, epoch)
     this.#lines[index] = node
     this.#nodes.set(nodeId, node)
     return node
   }
 
-  remove(node: FleetNode): void {
+  remove(node: RegistryNode): void {
     this.#nodes.delete(node.nodeId)
     this.#lines[node.index] = null
     this.#freeLines.push(node.index)
@@ -65,7 +65,7 @@ export class Fleet {
   }
 
   /** Counts a node's labels in or out, to know which labels live nodes have. */
-  countLabels(node: FleetNode, sign: 1 | -1): void {
+  countLabels(node: RegistryNode, sign: 1 | -1): void {
     for (const label of Object.keys(node.labels)) {
       const count = (this.#labels.get(label) ?? 0) + sign
       if (count > 0) this.#labels.set(label, count)
@@ -91,7 +91,7 @@ export class Fleet {
   }
 
   /** The page of this node must be read anew. */
-  touch(node: FleetNode): void {
+  touch(node: RegistryNode): void {
     node.shown = null
     this.#dirty.add(Math.floor(node.index / pageSize))
   }
@@ -121,14 +121,14 @@ export class Fleet {
 export const noLoad: NodeLoad = { cpu: null, gpu: null, memory: null }
 
 /** A node's own timers. */
-export type NodeTimer = Timer<'rest' | 'drain' | 'unsure' | 'forget', FleetNode>
+export type NodeTimer = Timer<'rest' | 'drain' | 'unsure' | 'forget', RegistryNode>
 
 /**
  * A node in the registry, live or recently dead. Figures per service lie in arrays in the order of its services, so that
  * nodes of one pool agree on indexes. Slots are never a bare count: `used` is the sum over `leases`, and `recount` makes
  * it so from nothing.
  */
-export class FleetNode {
+export class RegistryNode {
   readonly nodeId: string
   /** Its line in the snapshot pages. */
   readonly index: number

@@ -1,13 +1,13 @@
 /** Documents of the cluster state that nearly fill a packet of the server. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
-import type { FleetWrite } from '../../../src/dispatch/cluster/fleet-store.ts'
+import type { ClusterWrite } from '../../../src/dispatch/cluster/cluster-store.ts'
 import { PooledCalls } from '../../../src/storage/mariadb/connection/calls.ts'
 import { parsePlace, waitingSession } from '../../../src/storage/mariadb/connection/connection.ts'
 import { MariadbDatabase } from '../../../src/storage/mariadb/connection/database.ts'
 import { Pool } from '../../../src/storage/mariadb/connection/pool.ts'
 import { openMariadb } from '../../../src/storage/mariadb/index.ts'
-import { createFleetStore } from '../../../src/storage/sql/fleet.ts'
+import { createClusterStore } from '../../../src/storage/sql/cluster-state.ts'
 import { hasService, ownMariadb } from '../../support/services/own.ts'
 
 describe.runIf(hasService('mariadb'))('the cluster state on a MariaDB with small packets', () => {
@@ -22,15 +22,15 @@ describe.runIf(hasService('mariadb'))('the cluster state on a MariaDB with small
         ...{ database: place.database, packetBytes: 65_536, checkTransaction: async () => undefined },
         calls: { core: calls, waiting: calls, heartbeat: calls },
       })
-      const fleet = createFleetStore(small, 'own')
+      const clusterStore = createClusterStore(small, 'own')
       const texts = ['a', 'é', '汉', "'"].map((character) => JSON.stringify(character.repeat(20_000)))
-      const versions = await fleet.write(texts.map((doc, n) => aWrite(`${n}`, doc)))
+      const versions = await clusterStore.write(texts.map((doc, n) => aWrite(`${n}`, doc)))
       for (const [n, doc] of texts.entries()) {
-        const found = await backend.fleet.find('node', `${n}`)
+        const found = await backend.cluster.find('node', `${n}`)
         assert.equal(found?.version, versions[n])
         assert.ok(found?.doc === doc, `${n}`)
       }
-      const late = await fleet.write([
+      const late = await clusterStore.write([
         aWrite('0', '1', versions[0]!),
         aWrite('0', texts[1]!, versions[0]!),
         aWrite('1', texts[2]!),
@@ -40,20 +40,23 @@ describe.runIf(hasService('mariadb'))('the cluster state on a MariaDB with small
         late.map((version) => version !== null),
         [true, false, false, true],
       )
-      assert.equal((await fleet.find('node', '0'))?.doc, '1')
-      assert.ok((await fleet.find('node', '1'))?.doc === texts[1])
-      assert.ok((await fleet.find('node', '2'))?.doc === texts[0])
-      const before = await fleet.read(0, 100)
-      await assert.rejects(fleet.write([aWrite('new', '{}'), aWrite('large', `"${'x'.repeat(70_000)}"`)]), {
-        code: 'too_large',
-      })
-      assert.deepEqual((await fleet.read(0, 100)).rows, before.rows)
+      assert.equal((await clusterStore.find('node', '0'))?.doc, '1')
+      assert.ok((await clusterStore.find('node', '1'))?.doc === texts[1])
+      assert.ok((await clusterStore.find('node', '2'))?.doc === texts[0])
+      const before = await clusterStore.read(0, 100)
+      await assert.rejects(
+        clusterStore.write([aWrite('new', '{}'), aWrite('large', `"${'x'.repeat(70_000)}"`)]),
+        {
+          code: 'too_large',
+        },
+      )
+      assert.deepEqual((await clusterStore.read(0, 100)).rows, before.rows)
     } finally {
       await pool.close()
     }
   })
 })
 
-function aWrite(key: string, doc: string, seen = 0): FleetWrite {
+function aWrite(key: string, doc: string, seen = 0): ClusterWrite {
   return { kind: 'node', key, seen, doc, forMs: null }
 }

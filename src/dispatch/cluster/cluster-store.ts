@@ -1,5 +1,5 @@
 /**
- * What servers that share a fleet ask of a backend: a cluster state that all of them read. It holds rows: the servers,
+ * What servers that share nodes ask of a backend: a cluster state that all of them read. It holds rows: the servers,
  * which node is whose, what tasks ask for, pools, cordons, drains. Tasks themselves are jobs and are not on it.
  *
  * Every write is conditional on the version that the writer saw, so of two writes that cross one is refused. Versions
@@ -7,32 +7,32 @@
  * that has read up to N has missed nothing below it. A removed row stays as a row without a document for `tombstoneMs`,
  * so that readers learn of it; a reader that was away for longer reads everything anew.
  */
-export interface FleetStore {
+export interface ClusterStore {
   /**
    * Rows with a version above `since`, in the order of their versions, up to `limit`. `isReset`: removed rows after
    * `since` have been forgotten, or the store knows no such version; the rows start at the beginning then, and what the
    * reader knew is void. `since` 0 reads everything and is never a reset. A page that starts at the beginning goes beyond
    * what was forgotten, even beyond `limit`. Fewer rows than `limit`: there are no more for now.
    */
-  read(since: number, limit: number): Promise<FleetPage>
+  read(since: number, limit: number): Promise<ClusterPage>
   /** One row, as it is now; undefined when there is none, or only what is left of a removed one. */
-  find(kind: FleetKind, key: string): Promise<FleetRow | undefined>
+  find(kind: ClusterKind, key: string): Promise<ClusterRecord | undefined>
   /**
    * Makes each write whose row still has the version `seen` (0: there is none, or it was removed; the version of the
    * removed row is as good). All in one step of the store, in the order given; a write that is too late does not stop
    * the others. Answers the new version of each, or null for too late.
    */
-  write(writes: readonly FleetWrite[]): Promise<readonly (number | null)[]>
+  write(writes: readonly ClusterWrite[]): Promise<readonly (number | null)[]>
   /** Forgets up to `limit` rows that were removed longer ago than `olderThanMs`, never the newest row; answers how many. */
   prune(limit: number, olderThanMs: number): Promise<number>
 }
 
 /** What a row is about. */
-export type FleetKind = 'server' | 'node' | 'demand' | 'pool' | 'cordon' | 'drain'
+export type ClusterKind = 'server' | 'node' | 'demand' | 'pool' | 'cordon' | 'drain'
 
 /** A row of the cluster state. */
-export interface FleetRow {
-  readonly kind: FleetKind
+export interface ClusterRecord {
+  readonly kind: ClusterKind
   /** 1 to 600 characters of printable text, compared byte by byte. */
   readonly key: string
   readonly version: number
@@ -43,8 +43,8 @@ export interface FleetRow {
 }
 
 /** What to put into a row. */
-export interface FleetWrite {
-  readonly kind: FleetKind
+export interface ClusterWrite {
+  readonly kind: ClusterKind
   readonly key: string
   readonly seen: number
   /** Null removes the row. */
@@ -54,8 +54,8 @@ export interface FleetWrite {
 }
 
 /** A part of the cluster state. */
-export interface FleetPage {
-  readonly rows: readonly FleetRow[]
+export interface ClusterPage {
+  readonly rows: readonly ClusterRecord[]
   /** The store's clock, epoch milliseconds. */
   readonly now: number
   readonly isReset: boolean
@@ -65,4 +65,4 @@ export interface FleetPage {
 export const tombstoneMs = 600_000
 
 /** The wake-up after a write to the cluster state. */
-export const fleetTopic = 'fleet'
+export const clusterTopic = 'fleet'

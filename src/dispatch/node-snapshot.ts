@@ -1,4 +1,4 @@
-/** The fleet as readers see it: pages that are replaced whole when the registry publishes them, never changed. */
+/** The nodes as readers see them: pages that are replaced whole when the registry publishes them, never changed. */
 import type { NodeView, TaskView } from './node.ts'
 
 /** Where pages come from: the registry, in this thread or another. */

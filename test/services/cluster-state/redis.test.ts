@@ -1,38 +1,42 @@
-/** What only Redis can get wrong of the fleet's board: data that is lost, answers that are, and who hears of a write. */
+/** What only Redis can get wrong of the cluster state: data that is lost, answers that are, and who hears of a write. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'vitest'
-import { type FleetStore, type FleetWrite, fleetTopic } from '../../../src/dispatch/cluster/fleet-store.ts'
+import {
+  type ClusterStore,
+  type ClusterWrite,
+  clusterTopic,
+} from '../../../src/dispatch/cluster/cluster-store.ts'
 import { openBackend } from '../../../src/storage/open.ts'
+import { createRedisClusterState } from '../../../src/storage/redis/cluster-state.ts'
 import { Connection } from '../../../src/storage/redis/connection.ts'
-import { createRedisFleet } from '../../../src/storage/redis/fleet.ts'
 import { Recovery } from '../../../src/storage/redis/recovery.ts'
-import { dispatchedContract } from '../../conformance/fleet/namespaces.ts'
+import { dispatchedContract } from '../../conformance/cluster-state/namespaces.ts'
 import { within } from '../../support/deadline.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
 
 describe.runIf(hasService('redis'))('a board in Redis', () => {
   test('that lost everything tells old readers to begin anew, and its versions rise on', async () => {
     await using stage = await openStage()
-    const fleet = stage.inRun('one')
-    const [version] = await fleet.write([aWrite('a')])
+    const clusterStore = stage.inRun('one')
+    const [version] = await clusterStore.write([aWrite('a')])
     await stage.forget()
-    assert.equal((await fleet.read(version!, 10)).isReset, true)
-    assert.deepEqual(await fleet.write([aWrite('a', version!)]), [null])
-    const [again] = await fleet.write([aWrite('b')])
+    assert.equal((await clusterStore.read(version!, 10)).isReset, true)
+    assert.deepEqual(await clusterStore.write([aWrite('a', version!)]), [null])
+    const [again] = await clusterStore.write([aWrite('b')])
     assert.ok(again! > version!)
-    const { rows, isReset } = await fleet.read(version!, 10)
+    const { rows, isReset } = await clusterStore.read(version!, 10)
     assert.deepEqual([rows.map(({ key }) => key), isReset], [['b'], true])
-    assert.equal((await fleet.read(again!, 10)).isReset, false)
+    assert.equal((await clusterStore.read(again!, 10)).isReset, false)
   })
 
   test('that lost its last moments tells those who had read them to begin anew', async () => {
     await using stage = await openStage()
-    const fleet = stage.inRun('one')
-    const [first] = await fleet.write([aWrite('a')])
+    const clusterStore = stage.inRun('one')
+    const [first] = await clusterStore.write([aWrite('a')])
     const saved = await stage.save()
-    const [second] = await fleet.write([aWrite('a', first!)])
-    const [lost] = await fleet.write([aWrite('b')])
+    const [second] = await clusterStore.write([aWrite('a', first!)])
+    const [lost] = await clusterStore.write([aWrite('b')])
     await stage.restore(saved)
     const later = stage.inRun('two')
     assert.equal((await later.read(lost!, 10)).isReset, true)
@@ -61,8 +65,8 @@ describe.runIf(hasService('redis'))('a board in Redis', () => {
 
   test('answers a write whose answer was lost as it did the first time', async () => {
     await using stage = await openStage()
-    const fleet = stage.inRun('one')
-    const [a] = await fleet.write([aWrite('a')])
+    const clusterStore = stage.inRun('one')
+    const [a] = await clusterStore.write([aWrite('a')])
     const twice = stage.sendingTwice()
     const writes = [aWrite('a', a!, null), aWrite('a'), aWrite('a', a!), aWrite('b')]
     const versions = await twice.write(writes)
@@ -70,9 +74,9 @@ describe.runIf(hasService('redis'))('a board in Redis', () => {
       versions.map((version) => version !== null),
       [true, true, false, true],
     )
-    assert.equal((await fleet.find('node', 'a'))?.version, versions[1])
-    assert.equal((await fleet.find('node', 'b'))?.version, versions[3])
-    assert.equal(await fleet.find('node', 'c'), undefined)
+    assert.equal((await clusterStore.find('node', 'a'))?.version, versions[1])
+    assert.equal((await clusterStore.find('node', 'b'))?.version, versions[3])
+    assert.equal(await clusterStore.find('node', 'c'), undefined)
   })
 
   test('is the board of a box with Redis, and its writes are heard by every other', async () => {
@@ -81,15 +85,15 @@ describe.runIf(hasService('redis'))('a board in Redis', () => {
     await using one = await openBackend('memory:', { namespace, migrate: true, redis: url })
     await using two = await openBackend('memory:', { namespace, migrate: true, redis: url })
     let heard = Promise.withResolvers<void>()
-    two.notifier.listen([fleetTopic], () => heard.resolve())
+    two.notifier.listen([clusterTopic], () => heard.resolve())
     // A new listener is called once, for changes it may have missed.
     await within(10_000, 'the other box', heard.promise)
     heard = Promise.withResolvers<void>()
-    const [version] = await one.fleet.write([aWrite('a')])
+    const [version] = await one.cluster.write([aWrite('a')])
     await within(10_000, 'the other box', heard.promise)
-    assert.equal((await two.fleet.find('node', 'a'))?.version, version)
+    assert.equal((await two.cluster.find('node', 'a'))?.version, version)
     assert.equal((await stage.inRun('').find('node', 'a'))?.version, version)
-    assert.equal((await one.within(`${namespace}-other`).fleet.read(0, 10)).rows.length, 0)
+    assert.equal((await one.within(`${namespace}-other`).cluster.read(0, 10)).rows.length, 0)
   })
 
   dispatchedContract({
@@ -98,7 +102,7 @@ describe.runIf(hasService('redis'))('a board in Redis', () => {
   })
 })
 
-function aWrite(key: string, seen = 0, doc: string | null = '{}'): FleetWrite {
+function aWrite(key: string, seen = 0, doc: string | null = '{}'): ClusterWrite {
   return { kind: 'node', key, seen, doc, forMs: null }
 }
 
@@ -119,10 +123,11 @@ async function openStage() {
     namespace,
     url,
     /** The board as it is written to in a run of the server. */
-    inRun: (runId: string): FleetStore => createRedisFleet({ connection, recovery: { runId } }, namespace),
+    inRun: (runId: string): ClusterStore =>
+      createRedisClusterState({ connection, recovery: { runId } }, namespace),
     /** The board of a client that never gets the first answer. */
-    sendingTwice: (): FleetStore =>
-      createRedisFleet(
+    sendingTwice: (): ClusterStore =>
+      createRedisClusterState(
         {
           recovery: { runId: 'one' },
           connection: {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { setImmediate as breathe } from 'node:timers/promises'
 import { test } from 'vitest'
-import { type FleetCandidate, openTwo } from './opening.ts'
-import { aWrite, FleetStage, Follower, isThere, plenty } from './stage.ts'
+import { type ClusterStateCandidate, openTwo } from './opening.ts'
+import { aWrite, ClusterStage, Follower, isThere, plenty } from './stage.ts'
 
 /** Many at once, through two backends on one store. */
-export function crowdsContract(candidate: FleetCandidate): void {
+export function crowdsContract(candidate: ClusterStateCandidate): void {
   const open = async () => {
     const two = await openTwo(candidate)
-    const stages = two.fleets.map((fleet) => new FleetStage(fleet)) as [FleetStage, FleetStage]
+    const stages = two.clusters.map((stores) => new ClusterStage(stores)) as [ClusterStage, ClusterStage]
     return { stages, [Symbol.asyncDispose]: () => two[Symbol.asyncDispose]() }
   }
   const twenty = Array.from({ length: 20 }, (_, n) => n)

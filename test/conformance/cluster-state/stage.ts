@@ -1,29 +1,29 @@
 /** One board, and those who write on it and follow it. */
 import assert from 'node:assert/strict'
 import type {
-  FleetKind,
-  FleetPage,
-  FleetRow,
-  FleetStore,
-  FleetWrite,
-} from '../../../src/dispatch/cluster/fleet-store.ts'
+  ClusterKind,
+  ClusterPage,
+  ClusterRecord,
+  ClusterStore,
+  ClusterWrite,
+} from '../../../src/dispatch/cluster/cluster-store.ts'
 import { until } from '../locks/stage.ts'
-import type { FleetStores } from './opening.ts'
+import type { ClusterStores } from './opening.ts'
 
 export { until }
 
 /** More rows than any test writes. */
 export const plenty = 1_000
 
-export class FleetStage {
-  readonly store: FleetStore
+export class ClusterStage {
+  readonly store: ClusterStore
 
-  constructor({ fleet }: FleetStores) {
-    this.store = fleet
+  constructor({ cluster }: ClusterStores) {
+    this.store = cluster
   }
 
   /** One write; answers its version, or null for too late. */
-  async put(key: string, options: Partial<FleetWrite> = {}): Promise<number | null> {
+  async put(key: string, options: Partial<ClusterWrite> = {}): Promise<number | null> {
     const [version, ...rest] = await this.store.write([aWrite(key, options)])
     assert.ok(version !== undefined && rest.length === 0, 'one answer to one write')
     if (version !== null) assert.ok(Number.isSafeInteger(version) && version > 0, `${version} is a version`)
@@ -31,14 +31,14 @@ export class FleetStage {
   }
 
   /** One write that is made. */
-  async made(key: string, options?: Partial<FleetWrite>): Promise<number> {
+  async made(key: string, options?: Partial<ClusterWrite>): Promise<number> {
     const version = await this.put(key, options)
     assert.ok(version !== null, `${JSON.stringify(key)} is written`)
     return version
   }
 
   /** Several that are made, in one step. */
-  async all(writes: readonly FleetWrite[]): Promise<readonly number[]> {
+  async all(writes: readonly ClusterWrite[]): Promise<readonly number[]> {
     const versions = await this.store.write(writes)
     assert.equal(versions.length, writes.length)
     return versions.map((version) => {
@@ -47,12 +47,12 @@ export class FleetStage {
     })
   }
 
-  find(key: string, kind: FleetKind = 'node'): Promise<FleetRow | undefined> {
+  find(key: string, kind: ClusterKind = 'node'): Promise<ClusterRecord | undefined> {
     return this.store.find(kind, key)
   }
 
   /** Everything that is on the board, removed rows too. */
-  async board(): Promise<readonly FleetRow[]> {
+  async board(): Promise<readonly ClusterRecord[]> {
     const { rows, isReset } = await this.store.read(0, plenty)
     assert.equal(isReset, false)
     return rows
@@ -77,14 +77,14 @@ export class FleetStage {
 
 /** Follows a board as a server does, and holds every page against what is promised of all of them. */
 export class Follower {
-  readonly rows: Map<string, FleetRow> = new Map()
-  readonly seen: FleetRow[] = []
+  readonly rows: Map<string, ClusterRecord> = new Map()
+  readonly seen: ClusterRecord[] = []
   since: number = 0
   resetCount: number = 0
-  readonly #store: FleetStore
+  readonly #store: ClusterStore
   readonly #limit: number
 
-  constructor(store: FleetStore, limit: number = plenty) {
+  constructor(store: ClusterStore, limit: number = plenty) {
     this.#store = store
     this.#limit = limit
   }
@@ -95,7 +95,7 @@ export class Follower {
       assert.ok(pageCount < 10_000, 'a board comes to an end')
   }
 
-  async page(): Promise<FleetPage> {
+  async page(): Promise<ClusterPage> {
     const page = await this.#store.read(this.since, this.#limit)
     if (page.isReset) {
       this.resetCount++
@@ -114,19 +114,19 @@ export class Follower {
   }
 
   /** The rows that are there, in the order of their versions. */
-  live(): readonly FleetRow[] {
+  live(): readonly ClusterRecord[] {
     return [...this.rows.values()].toSorted((a, b) => a.version - b.version)
   }
 }
 
-export function aWrite(key: string, options: Partial<FleetWrite> = {}): FleetWrite {
+export function aWrite(key: string, options: Partial<ClusterWrite> = {}): ClusterWrite {
   return { kind: 'node', key, seen: 0, doc: '{}', forMs: null, ...options }
 }
 
-export function keysOf(rows: readonly FleetRow[]): readonly string[] {
+export function keysOf(rows: readonly ClusterRecord[]): readonly string[] {
   return rows.map(({ key }) => key)
 }
 
-export function isThere({ doc }: FleetRow): boolean {
+export function isThere({ doc }: ClusterRecord): boolean {
   return doc !== null
 }

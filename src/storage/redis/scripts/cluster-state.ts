@@ -2,7 +2,7 @@ import { clockText } from './clock.ts'
 import { createScript, type Script } from './script.ts'
 
 /**
- * The fleet's board of a namespace. KEYS: what is known of the board (a hash of its newest version, the newest that was
+ * The cluster state of a namespace. KEYS: what is known of it (a hash of its newest version, the newest that was
  * forgotten, and the run of the server that wrote last), its rows (a hash), their versions (a sorted set), and when rows
  * were removed (a sorted set). All are in one slot.
  *
@@ -25,7 +25,7 @@ end
 `
 
 /** ARGV: the clock, since, limit. Answers the time, whether it is a reset, and each row after its name. */
-export const readFleetScript: Script = createScript(
+export const readClusterStateScript: Script = createScript(
   clockText,
   boardText,
   `
@@ -58,7 +58,7 @@ return page
  * Answers the versions, joined by commas, with nothing for one that was too late. The answer is kept for a while (KEYS 6)
  * for who did not get it and sends the same again.
  */
-export const writeFleetScript: Script = createScript(
+export const writeClusterStateScript: Script = createScript(
   clockText,
   boardText,
   `
@@ -112,9 +112,9 @@ return said
 
 /**
  * ARGV: the clock, the limit, and the minimum age. Answers how many rows were forgotten. The newest row stays, so a
- * reader that has read the board to its end is above the forgotten version.
+ * reader that has read the cluster state to its end is above the forgotten version.
  */
-export const pruneFleetScript: Script = createScript(
+export const pruneClusterStateScript: Script = createScript(
   clockText,
   boardText,
   `
@@ -137,7 +137,7 @@ return count
 )
 
 /** KEYS: of shards, how much there is to place. ARGV: limit. Answers the names of namespaces in which there is anything. */
-export const lookForFleetsScript: Script = createScript(`
+export const lookForClusterStatesScript: Script = createScript(`
 local limit = tonumber(ARGV[1])
 local found = {}
 for i = 1, #KEYS do

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
 import type {
-  FleetKind,
-  FleetPage,
-  FleetRow,
-  FleetStore,
-  FleetWrite,
-} from '../../dispatch/cluster/fleet-store.ts'
-import { isFleetReset } from '../fleet.ts'
+  ClusterKind,
+  ClusterPage,
+  ClusterRecord,
+  ClusterStore,
+  ClusterWrite,
+} from '../../dispatch/cluster/cluster-store.ts'
+import { isClusterReset } from '../cluster-state.ts'
 import type { Database } from './database.ts'
 import { last, many, type Operation, one, operation, run } from './procedure.ts'
 import { statement } from './statement.ts'
@@ -18,7 +18,7 @@ import { statement } from './statement.ts'
  * writers follow each other, and readers see versions in the order in which writers took them. A write that is too late
  * leaves a gap in the versions.
  */
-export function createFleetStore(database: Database, namespace: string): FleetStore {
+export function createClusterStore(database: Database, namespace: string): ClusterStore {
   return {
     read: (since, limit) => database.run(readRows, [namespace, since, limit]),
     find: (kind, key) => database.run(findRow, [namespace, kind, key]),
@@ -30,7 +30,7 @@ export function createFleetStore(database: Database, namespace: string): FleetSt
 const columns = 'kind, row_key, version, doc, expires_at'
 
 const selectAfter = statement(
-  'fleet_read',
+  'cluster_read',
   { namespace: 'text', since: 'integer', limit: 'integer' },
   (d) => `
 SELECT ${columns} FROM @fleet_row ${d.byIndex('fleet_row_version')}
@@ -38,7 +38,7 @@ WHERE namespace = :namespace AND version > :since ORDER BY version LIMIT :limit`
 )
 
 const selectReach = statement(
-  'fleet_reach',
+  'cluster_reach',
   { namespace: 'text' },
   (d) => `
 SELECT ${d.now} AS now, max(version) AS version, max(forgotten) AS forgotten
@@ -68,8 +68,8 @@ const readRows = operation({
       )
       const rows = (found!.rows as readonly StoredRow[]).map(decodeRow)
       const { now, version, forgotten } = reach!.rows[0] as ReachRow
-      const page: FleetPage = { rows, now: Number(now), isReset: from !== since }
-      if (isFleetReset(from, { version: Number(version ?? 0), forgotten: Number(forgotten ?? 0) })) {
+      const page: ClusterPage = { rows, now: Number(now), isReset: from !== since }
+      if (isClusterReset(from, { version: Number(version ?? 0), forgotten: Number(forgotten ?? 0) })) {
         from = 0
         continue
       }
@@ -82,7 +82,7 @@ const readRows = operation({
 })
 
 const selectOne = statement(
-  'fleet_find',
+  'cluster_find',
   { namespace: 'text', kind: 'text', hash: 'text' },
   () => `
 SELECT ${columns} FROM @fleet_row
@@ -92,14 +92,14 @@ WHERE namespace = :namespace AND kind = :kind AND key_hash = :hash AND removed_a
 const findRow = operation({
   name: 'find a row of the cluster state',
   isRead: true,
-  *procedure(namespace: string, kind: FleetKind, key: string) {
-    const row = yield* one<StoredRow>(selectOne({ namespace, kind, hash: hashFleetKey(key) }))
+  *procedure(namespace: string, kind: ClusterKind, key: string) {
+    const row = yield* one<StoredRow>(selectOne({ namespace, kind, hash: hashClusterKey(key) }))
     return row && decodeRow(row)
   },
 })
 
 const raiseVersion = statement(
-  'fleet_raise',
+  'cluster_raise',
   { namespace: 'text', count: 'integer' },
   (d) => `
 ${d.upsert({
@@ -113,7 +113,7 @@ ${d.upsert({
 
 // The lock on the board makes reading the row and then writing it safe.
 const upsertRows = statement(
-  'fleet_write',
+  'cluster_write',
   {
     namespace: 'text',
     rows: {
@@ -147,7 +147,7 @@ WHERE coalesce((
 const writeRows = operation({
   name: 'write to the cluster state',
   lane: 'waiting',
-  *procedure(namespace: string, writes: readonly FleetWrite[]) {
+  *procedure(namespace: string, writes: readonly ClusterWrite[]) {
     const count = writes.length
     if (count === 0) return []
     const batches = splitByKey(writes.map((write, nr) => encodeWrite(write, count - 1 - nr)))
@@ -165,10 +165,10 @@ const writeRows = operation({
 type EncodedWrite = ReturnType<typeof encodeWrite>
 
 /** `back` is how far the version of this write is below the last one of the call. */
-function encodeWrite({ kind, key, seen, doc, forMs }: FleetWrite, back: number) {
+function encodeWrite({ kind, key, seen, doc, forMs }: ClusterWrite, back: number) {
   // No row has a version below zero.
   const safeSeen = Number.isSafeInteger(seen) ? seen : -1
-  return { kind, hash: hashFleetKey(key), row_key: key, seen: safeSeen, doc, for_ms: forMs, back }
+  return { kind, hash: hashClusterKey(key), row_key: key, seen: safeSeen, doc, for_ms: forMs, back }
 }
 
 /** Splits writes into batches in which each key stands once: a write must see those before it. */
@@ -188,14 +188,14 @@ function splitByKey(writes: readonly EncodedWrite[]): readonly (readonly Encoded
 }
 
 const lockBoard = statement(
-  'fleet_lock',
+  'cluster_lock',
   { namespace: 'text' },
   (d) => `SELECT version FROM @fleet_board WHERE namespace = :namespace ${d.forUpdate}`,
 )
 
 // The newest row stays: a reader at the end of the cluster state is then above what was forgotten.
 const selectRemoved = statement(
-  'fleet_removed',
+  'cluster_removed',
   { namespace: 'text', olderThanMs: 'integer', limit: 'integer' },
   (d) => `
 SELECT version FROM @fleet_row ${d.byIndex('fleet_row_removed')}
@@ -206,14 +206,14 @@ ORDER BY removed_at, version LIMIT :limit`,
 )
 
 const forget = statement(
-  'fleet_forget',
+  'cluster_forget',
   { namespace: 'text', version: 'integer' },
   (d) => `
 UPDATE @fleet_board SET forgotten = ${d.greatest('forgotten', ':version')} WHERE namespace = :namespace`,
 )
 
 const deleteRows = statement(
-  'fleet_prune',
+  'cluster_prune',
   { namespace: 'text', versions: 'integer[]' },
   () => 'DELETE FROM @fleet_row WHERE namespace = :namespace AND version IN (:versions)',
 )
@@ -239,7 +239,7 @@ const pruneRows = operation({
 
 // A subquery with a limit stays a look-up for each namespace, whatever the planner knows of the rows.
 const selectDispatched = statement(
-  'fleet_namespaces',
+  'cluster_namespaces',
   { limit: 'integer' },
   (d) => `
 SELECT namespace FROM @fleet_board board WHERE (
@@ -258,7 +258,7 @@ export const listDispatchedNamespaces: Operation<[limit: number], readonly strin
   },
 })
 
-export function hashFleetKey(key: string): string {
+export function hashClusterKey(key: string): string {
   return hash('sha256', key, 'base64url')
 }
 
@@ -274,9 +274,9 @@ interface StoredRow extends VersionRow {
   readonly expires_at: number | string | null
 }
 
-function decodeRow(row: StoredRow): FleetRow {
+function decodeRow(row: StoredRow): ClusterRecord {
   return {
-    kind: row.kind as FleetKind,
+    kind: row.kind as ClusterKind,
     key: row.row_key,
     version: Number(row.version),
     doc: row.doc,

@@ -1,17 +1,17 @@
 import type {
-  FleetKind,
-  FleetPage,
-  FleetRow,
-  FleetStore,
-  FleetWrite,
-} from '../../dispatch/cluster/fleet-store.ts'
-import { isFleetReset } from '../fleet.ts'
+  ClusterKind,
+  ClusterPage,
+  ClusterRecord,
+  ClusterStore,
+  ClusterWrite,
+} from '../../dispatch/cluster/cluster-store.ts'
+import { isClusterReset } from '../cluster-state.ts'
 
-/** The fleet's board of one namespace. */
-export class MemoryFleet implements FleetStore {
+/** The cluster state of one namespace. */
+export class MemoryClusterState implements ClusterStore {
   readonly #now: () => number
   /** In the order of their versions: a row that is written moves to the end. */
-  readonly #rows = new Map<string, BoardRow>()
+  readonly #rows = new Map<string, KeptRow>()
   #version = 0
   /** The highest version that was forgotten. */
   #forgotten = 0
@@ -20,10 +20,10 @@ export class MemoryFleet implements FleetStore {
     this.#now = now
   }
 
-  async read(since: number, limit: number): Promise<FleetPage> {
-    const isReset = isFleetReset(since, { version: this.#version, forgotten: this.#forgotten })
+  async read(since: number, limit: number): Promise<ClusterPage> {
+    const isReset = isClusterReset(since, { version: this.#version, forgotten: this.#forgotten })
     const from = isReset ? 0 : since
-    const rows: FleetRow[] = []
+    const rows: ClusterRecord[] = []
     for (const { row } of from < this.#version ? this.#rows.values() : []) {
       if (row.version <= from) continue
       // No reader can go on from below what was forgotten, so a page that starts at the beginning goes beyond it.
@@ -33,12 +33,12 @@ export class MemoryFleet implements FleetStore {
     return { rows, now: this.#now(), isReset }
   }
 
-  async find(kind: FleetKind, key: string): Promise<FleetRow | undefined> {
+  async find(kind: ClusterKind, key: string): Promise<ClusterRecord | undefined> {
     const found = this.#rows.get(nameOf(kind, key))
     return found?.removedAt === null ? found.row : undefined
   }
 
-  async write(writes: readonly FleetWrite[]): Promise<readonly (number | null)[]> {
+  async write(writes: readonly ClusterWrite[]): Promise<readonly (number | null)[]> {
     const now = this.#now()
     return writes.map(({ kind, key, seen, doc, forMs }) => {
       const name = nameOf(kind, key)
@@ -78,13 +78,13 @@ export class MemoryFleet implements FleetStore {
   }
 }
 
-interface BoardRow {
-  readonly row: FleetRow
+interface KeptRow {
+  readonly row: ClusterRecord
   /** Null: it is there. */
   readonly removedAt: number | null
 }
 
 /** No kind has a space in it. */
-function nameOf(kind: FleetKind, key: string): string {
+function nameOf(kind: ClusterKind, key: string): string {
   return `${kind} ${key}`
 }

@@ -9,8 +9,8 @@ import type { NodeDoc } from './node-ownership.ts'
 import type { ServerList } from './server-list.ts'
 import { decodeUsage } from './server-list.ts'
 
-/** What the shared fleet is read from. */
-export interface SharedFleetParts {
+/** What the nodes of other servers are read from. */
+export interface OtherNodesParts {
   readonly cluster: ClusterState
   readonly servers: ServerList
   readonly settings: ClusterSettings
@@ -26,11 +26,11 @@ export interface Capacity {
 }
 
 /** The nodes of other servers. */
-export class SharedFleet {
-  readonly #parts: SharedFleetParts
+export class OtherNodes {
+  readonly #parts: OtherNodesParts
   readonly #nodes = new Map<string, NodeDoc>()
 
-  constructor(parts: SharedFleetParts) {
+  constructor(parts: OtherNodesParts) {
     this.#parts = parts
     parts.cluster.onChange((change) => {
       if (change.kind === 'node') this.#heard(change)

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { aNamespace } from '../candidates.ts'
-import type { FleetCandidate } from './opening.ts'
-import { aWrite, FleetStage, plenty, until } from './stage.ts'
+import type { ClusterStateCandidate } from './opening.ts'
+import { aWrite, ClusterStage, plenty, until } from './stage.ts'
 
 /** A write is made if the row is still as the writer saw it, and not otherwise. */
-export function writingContract({ open, isShared }: FleetCandidate): void {
+export function writingContract({ open, isShared }: ClusterStateCandidate): void {
   test('a row is made once, and a second writer is too late', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     assert.equal(await stage.find('a'), undefined)
     const version = await stage.made('a', { doc: '{"n":1}' })
     const row = { kind: 'node', key: 'a', version, doc: '{"n":1}', expiresAt: null }
@@ -20,7 +20,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('a row is changed only by a writer that saw its version', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const first = await stage.made('a', { doc: '1' })
     const second = await stage.made('a', { seen: first, doc: '2' })
     assert.ok(second > first)
@@ -37,7 +37,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('a row that never existed cannot be changed', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const version = await stage.made('a')
     for (const seen of [1, version, version + 1]) {
       assert.equal(await stage.put('b', { seen }), null)
@@ -49,7 +49,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('a row is removed by a writer that saw its version, and can be made again', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const made = await stage.made('a', { doc: '1', forMs: 60_000 })
     assert.equal(await stage.put('a', { doc: null }), null)
     assert.equal(await stage.put('a', { seen: made + 1, doc: null }), null)
@@ -69,7 +69,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('a writer that saw the removal may name its version', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const removed = await stage.made('a', { seen: await stage.made('a'), doc: null })
     const again = await stage.made('a', { seen: removed, doc: '1' })
     assert.equal(await stage.put('a', { seen: removed, doc: '2' }), null)
@@ -78,7 +78,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('removing what is not there is told to readers like any other write', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const first = await stage.made('a', { doc: null })
     const second = await stage.made('a', { doc: null })
     assert.ok(second > first)
@@ -91,7 +91,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('of several writes the one that is too late stops no other', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const [a, b, c] = await stage.all(['a', 'b', 'c'].map((key) => aWrite(key, { doc: '1' })))
     const versions = await stage.store.write([
       aWrite('a', { seen: a!, doc: '2' }),
@@ -122,7 +122,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('writes of one call are made in the order given, and each sees those before it', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const first = await stage.made('a', { doc: '1' })
     const versions = await stage.store.write([
       aWrite('b', { doc: 'null' }),
@@ -148,7 +148,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('no writes are no step, and a write that is too late leaves nothing for readers', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     assert.deepEqual(await stage.store.write([]), [])
     assert.equal(await stage.put('a', { seen: 9 }), null)
     assert.deepEqual(await stage.board(), [])
@@ -159,7 +159,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('many rows are written in one call', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const keys = Array.from({ length: 500 }, (_, n) => `node-${n}`)
     const versions = await stage.all(keys.map((key) => aWrite(key, { doc: JSON.stringify({ key }) })))
     const rows = await stage.board()
@@ -171,7 +171,7 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('until when a row counts is by the store’s clock, and the store does nothing about it', async () => {
     await using backend = await open()
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     const before = await stage.now()
     const version = await stage.made('a', { forMs: 60_000 })
     const brief = await stage.made('b', { forMs: 1 })
@@ -196,16 +196,16 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
   test.runIf(isShared)('a board that is opened again is as it was, and counts on', async () => {
     const namespace = aNamespace()
     let last: number
-    let rows: Awaited<ReturnType<FleetStage['board']>>
+    let rows: Awaited<ReturnType<ClusterStage['board']>>
     {
       await using backend = await open({ namespace })
-      const stage = new FleetStage(backend)
+      const stage = new ClusterStage(backend)
       await stage.made('a', { doc: '{"n":1}', forMs: 60_000 })
       last = await stage.made('b', { seen: await stage.made('b'), doc: null })
       rows = await stage.board()
     }
     await using backend = await open({ namespace })
-    const stage = new FleetStage(backend)
+    const stage = new ClusterStage(backend)
     assert.deepEqual(await stage.board(), rows)
     const page = await stage.store.read(last, plenty)
     assert.deepEqual([page.rows, page.isReset], [[], false])
@@ -214,14 +214,14 @@ export function writingContract({ open, isShared }: FleetCandidate): void {
 
   test('after close, everything is refused', async () => {
     const backend = await open({ namespace: aNamespace() })
-    await backend.fleet.write([aWrite('a')])
+    await backend.cluster.write([aWrite('a')])
     const other = backend.within(aNamespace())
     await backend[Symbol.asyncDispose]()
-    for (const { fleet } of [backend, other]) {
-      await assert.rejects(fleet.write([aWrite('b')]), { code: 'closed' })
-      await assert.rejects(fleet.read(0, 1), { code: 'closed' })
-      await assert.rejects(fleet.find('node', 'a'), { code: 'closed' })
-      await assert.rejects(fleet.prune(1, 0), { code: 'closed' })
+    for (const { cluster } of [backend, other]) {
+      await assert.rejects(cluster.write([aWrite('b')]), { code: 'closed' })
+      await assert.rejects(cluster.read(0, 1), { code: 'closed' })
+      await assert.rejects(cluster.find('node', 'a'), { code: 'closed' })
+      await assert.rejects(cluster.prune(1, 0), { code: 'closed' })
     }
   })
 }
