@@ -9,9 +9,17 @@ export {
   waitCauses,
 } from './series-cell.ts'
 export {
+  hasWork,
+  keptSteps,
+  planRead,
+  planSeries,
+  type RollUp,
+  type SeriesMark,
+  type SeriesPlan,
+} from './series-plan.ts'
+export {
   hourMs,
   isOfKind,
-  keepTensMs,
   mergeRows,
   minuteMs,
   type SeriesKeep,

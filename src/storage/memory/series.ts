@@ -1,13 +1,15 @@
 import {
   hourMs,
   isOfKind,
-  keepTensMs,
+  keptSteps,
   mergeRows,
   minuteMs,
+  planRead,
+  planSeries,
+  type RollUp,
   type SeriesKeep,
   type SeriesRow,
   seriesBounds,
-  stepAt,
   tenMinutesMs,
 } from '../../fleet/rules/index.ts'
 import type { SeriesQuery, SeriesStore } from '../../fleet/series/series-store.ts'
@@ -17,14 +19,9 @@ export class MemorySeries implements SeriesStore {
   readonly #now: () => number
   /** By minute, source, queue and kind. */
   readonly #parts = new Map<string, SeriesRow>()
-  readonly #steps = new Map<number, readonly SeriesRow[]>([
-    [minuteMs, []],
-    [tenMinutesMs, []],
-    [hourMs, []],
-  ])
+  readonly #steps = new Map<number, readonly SeriesRow[]>(keptSteps.map((stepMs) => [stepMs, []]))
   #totals: readonly SeriesRow[] = []
-  #tensUntil = 0
-  #hoursUntil = 0
+  #mark = { tensUntil: 0, hoursUntil: 0 }
 
   constructor(now: () => number) {
     this.#now = now
@@ -42,14 +39,14 @@ export class MemorySeries implements SeriesStore {
     return { now, written: [...new Set(open.map(({ bucketAt }) => bucketAt))] }
   }
 
-  async read({ from, to, stepMs, queue, kind }: SeriesQuery): ReturnType<SeriesStore['read']> {
-    const hours = stepMs >= hourMs ? Math.max(from, Math.min(this.#hoursUntil, to)) : from
-    const tens = stepMs >= tenMinutesMs ? Math.max(hours, Math.min(this.#tensUntil, to)) : from
+  async read(query: SeriesQuery): ReturnType<SeriesStore['read']> {
+    const { queue, kind } = query
+    const { hours, tens, minutes } = planRead(query, this.#mark)
     const rows = [
-      ...within(this.#steps.get(hourMs)!, from, hours),
-      ...within(this.#steps.get(tenMinutesMs)!, hours, tens),
-      ...within(this.#steps.get(minuteMs)!, tens, to),
-      ...within([...this.#parts.values()], from, to),
+      ...within(this.#rows(hourMs), hours),
+      ...within(this.#rows(tenMinutesMs), tens),
+      ...within(this.#rows(minuteMs), minutes),
+      ...within([...this.#parts.values()], query),
     ]
     return {
       now: this.#now(),
@@ -65,44 +62,57 @@ export class MemorySeries implements SeriesStore {
   }
 
   async roll(keep: SeriesKeep): Promise<boolean> {
-    const now = this.#now()
-    const hasGathered = this.#gather(now)
-    const firstPart = Math.min(...[...this.#parts.values()].map(({ bucketAt }) => bucketAt))
-    const tensTo = stepAt(Math.min(firstPart, now - minuteMs - seriesBounds.closedMs), tenMinutesMs)
-    this.#rollUp(minuteMs, tenMinutesMs, this.#tensUntil, tensTo)
-    this.#tensUntil = Math.max(this.#tensUntil, tensTo)
-    const hoursTo = stepAt(this.#tensUntil, hourMs)
-    this.#rollUp(tenMinutesMs, hourMs, this.#hoursUntil, hoursTo)
-    this.#hoursUntil = Math.max(this.#hoursUntil, hoursTo)
-    const kept = [
-      [minuteMs, keep.minutesMs],
-      [tenMinutesMs, keepTensMs(keep)],
-      [hourMs, keep.hoursMs],
-    ] as const
-    for (const [stepMs, keepMs] of kept)
-      this.#steps.set(stepMs, within(this.#steps.get(stepMs)!, now - keepMs, Number.POSITIVE_INFINITY))
-    return hasGathered
+    const { tensUntil, hoursUntil } = this.#mark
+    const { part, rollUps, old } = planSeries(
+      {
+        ...{ now: this.#now(), mark: this.#mark, firstPart: firstAt([...this.#parts.values()]) },
+        firstMinute: firstAt(this.#rows(minuteMs), tensUntil),
+        firstTen: firstAt(this.#rows(tenMinutesMs), hoursUntil),
+        oldest: keptSteps.map((stepMs) => firstAt(this.#rows(stepMs))),
+      },
+      keep,
+    )
+    if (part !== undefined) this.#gather(part)
+    for (const one of rollUps) this.#rollUp(one)
+    for (const { stepMs, before } of old)
+      this.#steps.set(stepMs, within(this.#rows(stepMs), { from: before, to: Number.POSITIVE_INFINITY }))
+    return part !== undefined || rollUps.length > 0
   }
 
-  #gather(now: number): boolean {
-    const closed = [...this.#parts].filter(
-      ([, { bucketAt }]) => bucketAt + minuteMs + seriesBounds.closedMs <= now,
-    )
-    if (closed.length === 0) return false
+  #rows(stepMs: number): readonly SeriesRow[] {
+    return this.#steps.get(stepMs)!
+  }
+
+  #gather(part: number): void {
+    const closed = [...this.#parts].filter(([, { bucketAt }]) => bucketAt === part)
     const rows = closed.map(([, row]) => row)
-    this.#steps.set(minuteMs, mergeRows([...this.#steps.get(minuteMs)!, ...rows], minuteMs))
+    this.#steps.set(minuteMs, mergeRows([...this.#rows(minuteMs), ...rows], minuteMs))
     const added = rows.filter(isOfKind).map((row) => ({ ...row, bucketAt: 0 }))
     this.#totals = mergeRows(added, minuteMs, this.#totals)
     for (const [key] of closed) this.#parts.delete(key)
-    return true
   }
 
-  #rollUp(fromMs: number, stepMs: number, from: number, to: number): void {
-    const merged = mergeRows(within(this.#steps.get(fromMs)!, from, to), stepMs)
-    this.#steps.set(stepMs, [...this.#steps.get(stepMs)!, ...merged])
+  #rollUp({ fromMs, stepMs, from, to, mark }: RollUp): void {
+    const merged = mergeRows(within(this.#rows(fromMs), { from, to }), stepMs)
+    this.#steps.set(stepMs, [...this.#rows(stepMs), ...merged])
+    this.#mark = {
+      tensUntil: Math.max(this.#mark.tensUntil, mark.tensUntil),
+      hoursUntil: Math.max(this.#mark.hoursUntil, mark.hoursUntil),
+    }
   }
 }
 
-function within(rows: readonly SeriesRow[], from: number, to: number): readonly SeriesRow[] {
+function within(
+  rows: readonly SeriesRow[],
+  { from, to }: { readonly from: number; readonly to: number },
+): readonly SeriesRow[] {
   return rows.filter(({ bucketAt }) => bucketAt >= from && bucketAt < to)
+}
+
+/** When the first row at `from` or later began. */
+function firstAt(rows: readonly SeriesRow[], from = 0): number | undefined {
+  return rows.reduce<number | undefined>(
+    (first, { bucketAt }) => (bucketAt < from || (first ?? bucketAt) < bucketAt ? first : bucketAt),
+    undefined,
+  )
 }
