@@ -24,6 +24,10 @@ export interface ClaimingWorkers {
   claimed(workerId: string | undefined, jobs: readonly ClaimedHere[]): void
   renewed(jobId: string, leaseEndsAt: number): void
   settled(jobId: string): void
+  /** These workers list themselves. */
+  listThemselves(workerIds: readonly string[]): void
+  /** These workers listed themselves and stopped. Resolves when no row of theirs is being written here. */
+  left(workerIds: readonly string[]): Promise<void>
   close(): void
 }
 
@@ -55,7 +59,7 @@ export function createClaimingWorkers(store: WorkerStore): ClaimingWorkers {
   const known = new Map<string, Claimer>()
   const byJob = new Map<string, Claimer>()
   let timer: ReturnType<typeof setInterval> | undefined
-  let isLooking = false
+  let writing: Promise<void> | undefined
 
   function look(): void {
     const now = performance.now()
@@ -66,13 +70,12 @@ export function createClaimingWorkers(store: WorkerStore): ClaimingWorkers {
     if (known.size === 0) {
       clearInterval(timer)
       timer = undefined
-    } else if (!isLooking) {
-      isLooking = true
+    } else {
       // A store that does not answer is asked again with the next look.
-      void write(now)
+      writing ??= write(now)
         .catch(() => undefined)
         .finally(() => {
-          isLooking = false
+          writing = undefined
         })
     }
   }
@@ -137,6 +140,20 @@ export function createClaimingWorkers(store: WorkerStore): ClaimingWorkers {
       byJob.delete(jobId)
       claimer.running.delete(jobId)
       claimer.until = Math.max(claimer.until, performance.now() + lingerMs)
+    },
+    listThemselves(workerIds) {
+      const restsUntil = performance.now() + restMs
+      for (const workerId of workerIds) {
+        const claimer = known.get(workerId)
+        if (claimer !== undefined) claimer.restsUntil = restsUntil
+      }
+    },
+    async left(workerIds) {
+      for (const workerId of workerIds) {
+        for (const jobId of known.get(workerId)?.running.keys() ?? []) byJob.delete(jobId)
+        known.delete(workerId)
+      }
+      await writing
     },
     close() {
       clearInterval(timer)

@@ -26,6 +26,9 @@ export const workerHandlers: WorkerHandlers = {
   async reportWorkers({ body: { join = [], renew = [], ask = [], leave = [] }, space }) {
     const { workers } = space.stores
     const { leaseMs } = membershipTimes
+    // Their claims come through this server as well, and must not list them a second time, or again after their end.
+    const { claimingWorkers } = space
+    claimingWorkers?.listThemselves([...join, ...renew, ...ask].map(({ id }) => id))
     const joining = join.map((worker) => ({
       ...worker,
       via: 'remote' as const,
@@ -36,7 +39,10 @@ export const workerHandlers: WorkerHandlers = {
       renew.length === 0 ? [] : workers.renew(renew, leaseMs),
       ask.length === 0 ? [] : workers.wanted(ask),
     ])
-    if (leave.length > 0) await workers.leave(leave)
+    if (leave.length > 0) {
+      await claimingWorkers?.left(leave.map(({ id }) => id))
+      await workers.leave(leave)
+    }
     return { body: { joined, renewed, asked } }
   },
 }
