@@ -36,6 +36,8 @@ export type LookAtJobs = (
 export const maxWaitedIds = 1_000
 
 const pollMs = 200
+/** How many ended jobs are read at the same time. */
+const maxReads = 50
 /** With more than 1,000 waits the polls are fewer, so that their cost stays the same. */
 const msPerWait = 0.2
 /** Between two held looks: ends that come together are answered together. */
@@ -51,6 +53,8 @@ export class JobWaits {
   #loop: Loop | undefined
   #held: AbortController | undefined
   #polledAt = Number.NEGATIVE_INFINITY
+  #readCount = 0
+  readonly #readers: (() => void)[] = []
   #state: 'open' | 'letGo' | 'closed' = 'open'
 
   constructor(parts: JobWaitsParts) {
@@ -101,6 +105,22 @@ export class JobWaits {
       signal?.addEventListener('abort', abort)
       this.#enter(entry)
     })
+  }
+
+  /**
+   * Reads a job that has ended, in turn: a call over HTTP has a time limit, and a thousand calls at once spend it on each
+   * other.
+   */
+  async read<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    if (this.#readCount < maxReads) this.#readCount++
+    else await new Promise<void>((resolve) => this.#readers.push(resolve))
+    try {
+      return await ask()
+    } finally {
+      const next = this.#readers.shift()
+      if (next === undefined) this.#readCount--
+      else next()
+    }
   }
 
   /** These jobs may have ended. */

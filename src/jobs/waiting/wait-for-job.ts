@@ -1,4 +1,5 @@
 import type { Duration } from '../../core/duration.ts'
+import { isSignalboxError } from '../../core/errors.ts'
 import { duration, onlyKeys, refuse, text } from '../../core/options.ts'
 import { decodeJob } from '../decode-job.ts'
 import type { FinalState, Job } from '../job.ts'
@@ -41,10 +42,33 @@ export async function waitForJob(
 ): Promise<WaitedJob> {
   text('wait.id', id)
   const { timeoutMs, signal } = resolveWait(options)
+  const endsAt = performance.now() + timeoutMs
   await waits.any([id], timeoutMs, signal)
   // Once it ended, its row has the result; at the deadline, this says how it stands, or why nothing is known.
-  const record = await store.find(id)
+  const record = await readUntil(endsAt, () => waits.read(() => store.find(id)), signal)
   if (record === undefined) throw notFound(id)
   const job = decodeJob(record, passesSealed)
   return isFinal(job.state) ? { status: 'ended', job: job as EndedJob } : { status: 'timeout', job }
+}
+
+/** Between two tries to read from a store that is away. */
+const pauseMs = 200
+
+/** A store that is away for longer than one call may take is asked again, until the time is over. */
+async function readUntil<Answer>(
+  endsAt: number,
+  read: () => Promise<Answer>,
+  signal: AbortSignal | undefined,
+): Promise<Answer> {
+  for (;;) {
+    try {
+      return await read()
+    } catch (error) {
+      const isPassing = isSignalboxError(error, 'store_unavailable') || isSignalboxError(error, 'timeout')
+      if (!isPassing || performance.now() + pauseMs >= endsAt) throw error
+      signal?.throwIfAborted()
+      await new Promise((resolve) => setTimeout(resolve, pauseMs))
+      signal?.throwIfAborted()
+    }
+  }
 }
