@@ -9,9 +9,9 @@ import { routes } from '../contract/index.ts'
 import { type Answered, type Api, createApi } from './api.ts'
 import { createAssets } from './assets.ts'
 import { createAlertWatch } from './background/alert-watch.ts'
-import { createBulkers } from './background/bulk-workers.ts'
+import { createBulkWorkers } from './background/bulk-workers.ts'
 import { createDispatchers } from './background/dispatchers.ts'
-import { createNamespaceLoops } from './background/namespace-loops.ts'
+import { createNamespaceWork } from './background/namespace-work.ts'
 import { createSenders } from './background/senders.ts'
 import { createServerUpkeep } from './background/server-upkeep.ts'
 import { createHandlers } from './handlers/index.ts'
@@ -71,6 +71,9 @@ export interface ServiceParts extends ResolvedServiceOptions {
   hosts(): ReadonlySet<string> | undefined
 }
 
+/** How long the dispatchers' last look for namespaces may take when the server stops. */
+const lookGraceMs = 1_000
+
 /** Codes that say that the store failed, not its caller. */
 const storeCodes: ReadonlySet<ErrorCode> = new Set([
   'store_unavailable',
@@ -120,18 +123,8 @@ export function createService(parts: ServiceParts): Service {
   })
   // That nothing more is sent while it drains is no trouble.
   const loops = () =>
-    isDraining
-      ? upkeep.loops
-      : [
-          ...upkeep.loops,
-          clockWatch.loop,
-          senders.loop,
-          alerting.loop,
-          scheduling.loop,
-          resolving.loop,
-          bulkers.loop,
-          dispatchers.loop,
-        ]
+    isDraining ? upkeep.loops : [...upkeep.loops, clockWatch.loop, ...background().map(({ loop }) => loop)]
+  const background = () => [senders, alerting, scheduling, resolving, bulkWorkers, dispatchers]
   const health = createHealth({
     store: served,
     loops,
@@ -163,7 +156,7 @@ export function createService(parts: ServiceParts): Service {
         ...{ served, spaces, health },
         clockJump: () => clockWatch.jump(),
       }),
-      bulkBegun: (namespace) => bulkers.begun(namespace),
+      bulkBegun: (namespace) => bulkWorkers.want(namespace),
       redactor,
       contention,
     }),
@@ -200,20 +193,20 @@ export function createService(parts: ServiceParts): Service {
     onTrouble,
   })
   const senders = createSenders({ served, spaces, onTrouble, onSendingTrouble })
-  const scheduling = createNamespaceLoops({
+  const scheduling = createNamespaceWork({
     name: 'server.schedules',
     find: (limit) => served.scheduledNamespaces(limit),
     begin: (namespace) => createFiring(served.within(namespace)),
     onTrouble,
   })
   const alertOptions = resolveAlertOptions('settings.alerts', parts.settings.alerts)
-  const alerting = createNamespaceLoops({
+  const alerting = createNamespaceWork({
     name: 'server.alert-namespaces',
     find: (limit) => served.subscribedNamespaces(limit),
     begin: (namespace) => createAlertWatch({ served, spaces }, alertOptions, namespace),
     onTrouble,
   })
-  const resolving = createNamespaceLoops({
+  const resolving = createNamespaceWork({
     name: 'server.dependencies',
     find: (limit) => served.blockedNamespaces(limit),
     begin: beginResolver,
@@ -224,7 +217,7 @@ export function createService(parts: ServiceParts): Service {
     onJump: ({ byMs }) => log?.warn('clock_jump', { byMs }),
     onTrouble,
   })
-  const bulkers = createBulkers({ served, redactor, onTrouble, onAuditFailed })
+  const bulkWorkers = createBulkWorkers({ served, redactor, onTrouble, onAuditFailed })
   const dispatchers = createDispatchers({ served, spaces, onTrouble })
 
   /** It asks for locks as the namespace does, so it is in it for as long as it runs. */
@@ -317,7 +310,7 @@ export function createService(parts: ServiceParts): Service {
       void counted.catch(() => undefined).finally(() => spaces.leave(space))
     },
     async stopDispatch(graceMs) {
-      await dispatchers.stop()
+      await dispatchers.stop(lookGraceMs)
       await spaces.stopDispatch(graceMs)
     },
     async drain(graceMs) {
@@ -332,13 +325,7 @@ export function createService(parts: ServiceParts): Service {
       loopLag.stop()
       refusals.close()
       unwatch()
-      await senders[Symbol.asyncDispose]()
-      await scheduling.stop()
-      await resolving.stop()
-      await alerting.stop()
-      await clockWatch.loop.stop()
-      await bulkers.stop()
-      await dispatchers.stop()
+      await Promise.all([clockWatch.loop.stop(), ...background().map((work) => work.stop())])
       await upkeep[Symbol.asyncDispose]()
       await streams.close()
       await authenticator[Symbol.asyncDispose]()

@@ -1,5 +1,5 @@
 import type { AuditStore } from '../../../audit/index.ts'
-import { createLoop, type Loop, type LoopEvents } from '../../../core/loop.ts'
+import { createLoop, type Loop } from '../../../core/loop.ts'
 import type { SeriesKeep } from '../../../fleet/index.ts'
 import { membershipTimes, type WorkerStore } from '../../../fleet/workers/index.ts'
 import {
@@ -9,9 +9,10 @@ import {
   type JobStore,
   type LogStore,
 } from '../../../jobs/index.ts'
-import type { Served, ServedStores } from '../call.ts'
+import type { Served, ServedStores, Space } from '../call.ts'
 import { queueCountsOf } from '../metrics/queue-counts.ts'
 import type { Spaces } from '../namespace-services.ts'
+import { type OnTrouble, tellTrouble } from './namespace-work.ts'
 
 /**
  * The server's upkeep: it deletes expired request keys, guards and rows of workers, takes back jobs whose lease ran out and, if so
@@ -32,63 +33,66 @@ export interface UpkeepParts {
   readonly auditKeepMs?: number | undefined
   /** How long counts of jobs are kept; undefined: nothing is counted. */
   readonly series?: SeriesKeep | undefined
-  /** Learns of a loop's trouble. Must not throw. */
-  readonly onTrouble: (loop: string, trouble: keyof LoopEvents, event: object) => void
+  readonly onTrouble: OnTrouble
 }
 
 const biteSize = 1_000
-const keysIdleMs = 30_000
 const leasesIdleMs = 5_000
-const guardsIdleMs = 30_000
+const idleMs = 30_000
 const forgettingIdleMs = 60_000
-const seriesIdleMs = 30_000
-const countingIdleMs = 30_000
 
 export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
   const { served, spaces, retentionMs, auditKeepMs, series, onTrouble } = parts
   const loops = [
-    createLoop({
-      name: 'server.keys',
-      idleMs: keysIdleMs,
-      step: async () => ((await served.pruneKeys(biteSize)) === biteSize ? 'more' : 'idle'),
+    createRounds(
+      'server.keys',
+      idleMs,
+      [served],
+      async () => (await served.pruneKeys(biteSize)) === biteSize,
+    ),
+    createRounds('server.leases', leasesIdleMs, spaces, async ({ stores }) => {
+      const { ready, dead, cancelled } = await stores.jobs.reclaim(biteSize)
+      return ready + dead + cancelled >= biteSize
     }),
-    createLoop({
-      name: 'server.leases',
-      idleMs: leasesIdleMs,
-      async step({ signal, progress }) {
-        let isMore = false
-        for (const { stores } of spaces) {
-          if (signal.aborted) return 'idle'
-          const { ready, dead, cancelled } = await stores.jobs.reclaim(biteSize)
-          if (ready + dead + cancelled >= biteSize) isMore = true
-          progress()
-        }
-        return isMore ? 'more' : 'idle'
-      },
+    // Expired guards have no effect; deleting them only frees space.
+    createRounds('server.guards', idleMs, spaces, async ({ stores: { guards, ownGuards = guards } }) => {
+      const counts = await Promise.all(Array.from(new Set([guards, ownGuards]), (one) => one.prune(biteSize)))
+      return counts.some((count) => count >= biteSize)
     }),
+    // Counts attempts that failed or were lost in the groups of their errors, also where no worker runs.
+    createRounds('server.error-groups', idleMs, spaces, ({ stores, activity }) =>
+      countSome(stores.attempts, activity),
+    ),
+    createForgetting('server.workers', membershipTimes.keepGoneMs, ({ workers }) => workers),
   ]
-  loops.push(createGuardForgetting(spaces), createErrorCounting(spaces))
-  const namespaces = { served, spaces }
-  loops.push(
-    createForgetting('server.workers', namespaces, membershipTimes.keepGoneMs, ({ workers }) => workers),
-  )
   if (retentionMs !== undefined)
     loops.push(
-      createForgetting('server.retention', namespaces, retentionMs, ({ jobs }) => jobs),
-      createForgetting('server.logs', namespaces, retentionMs, ({ logs }) => logs),
-      createForgetting('server.errors', namespaces, retentionMs, ({ attempts }) => attempts),
-      createForgetting('server.waits', namespaces, retentionMs, ({ dependencies }) => ({
+      createForgetting('server.retention', retentionMs, ({ jobs }) => jobs),
+      createForgetting('server.logs', retentionMs, ({ logs }) => logs),
+      createForgetting('server.errors', retentionMs, ({ attempts }) => attempts),
+      createForgetting('server.waits', retentionMs, ({ dependencies }) => ({
         prune: ({ limit }) => dependencies.prune(limit),
       })),
     )
   if (auditKeepMs !== undefined)
-    loops.push(createForgetting('server.audit', namespaces, auditKeepMs, ({ audit }) => audit))
-  if (series !== undefined) loops.push(createSeriesUpkeep(spaces, series))
-  for (const { name, events } of loops) {
-    for (const trouble of ['failed', 'stalled', 'recovered'] as const) {
-      events.on(trouble, (event) => onTrouble(name, trouble, event))
-    }
+    loops.push(createForgetting('server.audit', auditKeepMs, ({ audit }) => audit))
+  if (series !== undefined)
+    loops.push(createRounds('server.series', idleMs, spaces, createSeriesUpkeep(series)))
+  for (const loop of loops) tellTrouble(loop, onTrouble)
+
+  /** A store cannot list its namespaces, so it is those in use, and the one that is used when none is named. */
+  function* namespaces(): Generator<string> {
+    yield* new Set(['default', ...Array.from(spaces, ({ namespace }) => namespace)])
   }
+
+  function createForgetting(name: string, keepMs: number, storeOf: (stores: ServedStores) => Prunable): Loop {
+    const places = { [Symbol.iterator]: namespaces }
+    return createRounds(name, Math.min(forgettingIdleMs, keepMs), places, async (namespace) => {
+      const limits = { olderThanMs: keepMs, limit: biteSize }
+      return (await storeOf(served.within(namespace)).prune(limits)) === biteSize
+    })
+  }
+
   return {
     loops,
     async [Symbol.asyncDispose]() {
@@ -97,92 +101,44 @@ export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
   }
 }
 
+type Prunable = Pick<JobStore | LogStore | AttemptStore | AuditStore | WorkerStore, 'prune'>
+
+/** A loop that goes through all places. `act` does a bite in one of them, and returns whether there may be more. */
+function createRounds<Place>(
+  name: string,
+  idleMs: number,
+  places: { [Symbol.iterator](): Iterator<Place> },
+  act: (place: Place) => Promise<boolean>,
+): Loop {
+  return createLoop({
+    ...{ name, idleMs },
+    async step({ signal, progress }) {
+      let isMore = false
+      for (const place of places) {
+        if (signal.aborted) return 'idle'
+        if (await act(place)) isMore = true
+        progress()
+      }
+      return isMore ? 'more' : 'idle'
+    },
+  })
+}
+
 /**
  * Puts counts of jobs together, and looks how many jobs wait in each queue: a queue may fill while no job of it starts. A
  * queue that stays empty is written down once.
  */
-function createSeriesUpkeep(spaces: Spaces, keep: SeriesKeep): Loop {
+function createSeriesUpkeep(keep: SeriesKeep): (space: Space) => Promise<boolean> {
   const full = new WeakMap<object, ReadonlySet<string>>()
-  return createLoop({
-    name: 'server.series',
-    idleMs: seriesIdleMs,
-    async step({ signal, progress }) {
-      let isMore = false
-      for (const { stores, activity } of spaces) {
-        if (signal.aborted) return 'idle'
-        if (activity === undefined) continue
-        const { lines } = await queueCountsOf(stores).recent()
-        const before = full.get(activity) ?? new Set()
-        const busy = lines.filter(({ queue, ready, running }) => !isReserved(queue) && ready + running > 0)
-        for (const line of busy) activity.seen(line.queue, line)
-        const now = new Set(busy.map(({ queue }) => queue))
-        for (const queue of before) if (!now.has(queue)) activity.seen(queue, { ready: 0, running: 0 })
-        full.set(activity, now)
-        if (await stores.series.roll(keep)) isMore = true
-        progress()
-      }
-      return isMore ? 'more' : 'idle'
-    },
-  })
-}
-
-/** Expired guards have no effect; deleting them only frees space. */
-function createGuardForgetting(spaces: Spaces): Loop {
-  return createLoop({
-    name: 'server.guards',
-    idleMs: guardsIdleMs,
-    async step({ signal, progress }) {
-      let isMore = false
-      for (const { stores } of spaces) {
-        for (const store of new Set([stores.guards, stores.ownGuards ?? stores.guards])) {
-          if (signal.aborted) return 'idle'
-          if ((await store.prune(biteSize)) >= biteSize) isMore = true
-          progress()
-        }
-      }
-      return isMore ? 'more' : 'idle'
-    },
-  })
-}
-
-/** A store cannot list its namespaces, so it is those in use, and the one that is used when none is named. */
-function createForgetting(
-  name: string,
-  { served, spaces }: { readonly served: Pick<Served, 'within'>; readonly spaces: Spaces },
-  keepMs: number,
-  storeOf: (
-    stores: ServedStores,
-  ) => Pick<JobStore | LogStore | AttemptStore | AuditStore | WorkerStore, 'prune'>,
-): Loop {
-  return createLoop({
-    name,
-    idleMs: Math.min(forgettingIdleMs, keepMs),
-    async step({ signal, progress }) {
-      let isMore = false
-      for (const namespace of new Set(['default', ...[...spaces].map((space) => space.namespace)])) {
-        if (signal.aborted) return 'idle'
-        const store = storeOf(served.within(namespace))
-        if ((await store.prune({ olderThanMs: keepMs, limit: biteSize })) === biteSize) isMore = true
-        progress()
-      }
-      return isMore ? 'more' : 'idle'
-    },
-  })
-}
-
-/** Counts attempts that failed or were lost in the groups of their errors, also where no worker runs. */
-function createErrorCounting(spaces: Spaces): Loop {
-  return createLoop({
-    name: 'server.error-groups',
-    idleMs: countingIdleMs,
-    async step({ signal, progress }) {
-      let isMore = false
-      for (const { stores, activity } of spaces) {
-        if (signal.aborted) return 'idle'
-        if (await countSome(stores.attempts, activity)) isMore = true
-        progress()
-      }
-      return isMore ? 'more' : 'idle'
-    },
-  })
+  return async ({ stores, activity }) => {
+    if (activity === undefined) return false
+    const { lines } = await queueCountsOf(stores).recent()
+    const before = full.get(activity) ?? new Set()
+    const busy = lines.filter(({ queue, ready, running }) => !isReserved(queue) && ready + running > 0)
+    for (const line of busy) activity.seen(line.queue, line)
+    const now = new Set(busy.map(({ queue }) => queue))
+    for (const queue of before) if (!now.has(queue)) activity.seen(queue, { ready: 0, running: 0 })
+    full.set(activity, now)
+    return stores.series.roll(keep)
+  }
 }

@@ -1,8 +1,9 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { type ErrorCode, errorCodes, isSignalboxError } from '../../../core/errors.ts'
-import { createLoop, type Loop, type LoopEvents } from '../../../core/loop.ts'
+import { createLoop, type Loop } from '../../../core/loop.ts'
 import { version } from '../../../core/version.ts'
 import type { Health as Alive, Readiness } from '../../contract/index.ts'
+import { type OnTrouble, tellTrouble } from '../background/namespace-work.ts'
 import type { SchemaStatus, Served } from '../call.ts'
 
 /**
@@ -190,8 +191,7 @@ export interface ClockWatchParts {
   /** The store's time. */
   now(): Promise<number>
   readonly onJump: (jump: ClockJump) => void
-  /** Learns of the loop's own trouble. Must not throw. */
-  readonly onTrouble?: ((loop: string, trouble: keyof LoopEvents, event: object) => void) | undefined
+  readonly onTrouble?: OnTrouble | undefined
   /** @default 10_000 */
   readonly lookMs?: number | undefined
 }
@@ -224,10 +224,8 @@ export function createClockWatch({ now, onJump, onTrouble, lookMs = 10_000 }: Cl
       return 'idle'
     },
   })
-  for (const trouble of ['failed', 'stalled', 'recovered'] as const)
-    loop.events.on(trouble, (event) => onTrouble?.(loop.name, trouble, event))
   return {
-    loop,
+    loop: tellTrouble(loop, onTrouble),
     jump: () => (found !== undefined && performance.now() - found.own < keepMs ? found.jump : undefined),
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { within } from '../../../../test/support/deadline.ts'
 import { createLoop, type Loop } from '../../../core/loop.ts'
-import { createNamespaceLoops } from './namespace-loops.ts'
+import { createNamespaceWork } from './namespace-work.ts'
 
 test('where more namespaces have something to do than there are loops, each has one in its turn', async () => {
   const running = new Set<string>()
@@ -23,8 +23,8 @@ test('where more namespaces have something to do than there are loops, each has 
     loop.events.on('stopped', () => running.delete(namespace))
     return loop
   }
-  const loops = createNamespaceLoops({
-    ...{ name: 'test.loops', maxLoops: 2, begin },
+  const loops = createNamespaceWork({
+    ...{ name: 'test.loops', max: 2, begin },
     find: async (limit) => line.slice(0, limit),
   })
   await within(30_000, 'all had a loop', allServed)
