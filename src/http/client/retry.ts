@@ -1,5 +1,6 @@
 import { type Backoff, backoffMs } from '../../core/backoff.ts'
 import type { SignalboxError } from '../../core/errors.ts'
+import { createNotifier } from '../../core/notifier.ts'
 import {
   createToken,
   forgetOnce,
@@ -134,19 +135,8 @@ export function effort(servers: Servers, { tries, begunAt }: Progress): string {
 }
 
 /** Waits so long; rejects with the signal's reason when it aborts. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    const end = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', end)
-      resolve()
-    }, Math.ceil(ms))
-    signal.addEventListener('abort', end, { once: true })
-  })
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await createNotifier().wait({ timeoutMs: Math.ceil(ms), signal })
 }
 
 /** What a Retry-After header asks for: seconds, or a date. 0 when it says nothing that can be read. */

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
+import { within } from '../../../core/deadline.ts'
 import { type ErrorCode, errorCodes, isSignalboxError } from '../../../core/errors.ts'
 import { createLoop, type Loop } from '../../../core/loop.ts'
 import { version } from '../../../core/version.ts'
@@ -102,7 +103,11 @@ function createStoreProbe(store: HealthParts['store'], clock: Clock): () => Prom
 
   function begin(): Promise<Verdict> {
     const asked = askStore(store)
-    const verdict = withDeadline(asked, pingTimeoutMs, clock).then((found) => {
+    const late = (): Verdict => ({
+      store: { name: 'store', ok: false, detail: `timeout: There was no answer within ${pingTimeoutMs} ms.` },
+      schema: unknownSchema,
+    })
+    const verdict = within(pingTimeoutMs, asked, late, clock).then((found) => {
       last = { verdict: found, at: clock.now() }
       return found
     })
@@ -124,19 +129,20 @@ function createStoreProbe(store: HealthParts['store'], clock: Clock): () => Prom
   }
 }
 
+const unknownSchema: Check = { name: 'schema', ok: false, detail: 'The store does not answer.' }
+
 /** Never rejects. */
 async function askStore(from: HealthParts['store']): Promise<Verdict> {
-  const unknown: Check = { name: 'schema', ok: false, detail: 'The store does not answer.' }
   try {
     await from.ping()
   } catch (error) {
-    return { store: { name: 'store', ok: false, detail: inWords(error) }, schema: unknown }
+    return { store: { name: 'store', ok: false, detail: inWords(error) }, schema: unknownSchema }
   }
   const store: Check = { name: 'store', ok: true }
   try {
     return { store, schema: schemaCheck(await from.migrator.status()) }
   } catch (error) {
-    return { store, schema: { ...unknown, detail: inWords(error) } }
+    return { store, schema: { ...unknownSchema, detail: inWords(error) } }
   }
 }
 
@@ -151,22 +157,6 @@ function schemaCheck({ current, latest, isRunnable, isBeforeBaseline }: SchemaSt
 function inWords(error: unknown): string {
   const code = isSignalboxError(error) && Object.hasOwn(errorCodes, error.code) ? error.code : 'internal'
   return `${code}: ${errorCodes[code].meaning}`
-}
-
-function withDeadline(asked: Promise<Verdict>, timeoutMs: number, clock: Clock): Promise<Verdict> {
-  return new Promise((resolve) => {
-    const late = `timeout: There was no answer within ${timeoutMs} ms.`
-    const timer = clock.setTimeout(() => {
-      resolve({
-        store: { name: 'store', ok: false, detail: late },
-        schema: { name: 'schema', ok: false, detail: 'The store does not answer.' },
-      })
-    }, timeoutMs)
-    void asked.then((verdict) => {
-      clock.clearTimeout(timer)
-      resolve(verdict)
-    })
-  })
 }
 
 /**

@@ -1,3 +1,5 @@
+import { within } from '../../../core/deadline.ts'
+
 /**
  * What the store answers to a question that many ask: overviews and scrapes. It is asked at most every two seconds, however
  * many callers there are. Where the answer is late or fails, the one before is used.
@@ -45,15 +47,8 @@ function createKnownAnswer<Answer>(question: () => Promise<Answer>, none: Answer
   return {
     async recent(waitMs = patienceMs) {
       if (asking === undefined && performance.now() - askedAt >= keepMs) asking = ask()
-      if (asking !== undefined) await atMost(Math.min(waitMs, patienceMs), asking)
+      if (asking !== undefined) await within(Math.min(waitMs, patienceMs), asking, () => undefined)
       return last
     },
   }
-}
-
-async function atMost(ms: number, work: Promise<void>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  await Promise.race([work, late])
-  clearTimeout(timer)
 }

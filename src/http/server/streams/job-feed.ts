@@ -9,7 +9,8 @@ import {
   type JobWaits,
   jobStates,
 } from '../../../jobs/index.ts'
-import type { Feed, FeedReader } from '../call.ts'
+import type { Feed, FeedEvent } from '../call.ts'
+import { createReaderFeed } from './reader-feed.ts'
 
 /**
  * One job for one reader: its states, its progress and its log lines, read from their rows. The id of each event says what the
@@ -34,17 +35,8 @@ const afterEndMs = 1_000
 const linesAtOnce = 200
 
 export function createJobFeed(parts: JobFeedParts, jobId: string): Feed {
-  return {
-    open(lastEventId, reader) {
-      const controller = new AbortController()
-      void new JobFollower(parts, jobId, reader, decodePlace(lastEventId)).follow(controller.signal)
-      return () => controller.abort(gone)
-    },
-  }
+  return createReaderFeed((lastEventId, signal) => followJob(parts, jobId, decodePlace(lastEventId), signal))
 }
-
-/** Created once: a reason of its own for each reader would cost as much as to tell it. */
-const gone = new SignalboxError('closed', 'The reader of this stream has gone.')
 
 /** What a reader has. */
 interface Place {
@@ -75,88 +67,67 @@ function encodePlace({ state, attempt, progressAt, log }: Place): string {
   return [state, attempt, progressAt, log.attempt, log.number, log.at].join('.')
 }
 
-class JobFollower {
-  readonly #parts: JobFeedParts
-  readonly #jobId: string
-  readonly #reader: FeedReader
-  readonly #place: Place
-
-  constructor(parts: JobFeedParts, jobId: string, reader: FeedReader, place: Place) {
-    this.#parts = parts
-    this.#jobId = jobId
-    this.#reader = reader
-    this.#place = place
+async function* followJob(
+  { jobs, waits }: JobFeedParts,
+  jobId: string,
+  place: Place,
+  signal: AbortSignal,
+): AsyncGenerator<FeedEvent> {
+  for (let isEnding = false; ; ) {
+    const job = await jobs.find(jobId)
+    if (job === undefined)
+      throw new SignalboxError('not_found', `There is no job "${jobId}" any more: it was deleted.`)
+    const isOver = isFinal(job.state)
+    if (!isOver) yield* newState(job, place)
+    yield* newProgress(job, place)
+    yield* newLogs(jobs, job, place)
+    // The end of a job comes behind the log lines that were written before it.
+    if (isOver) yield* newState(job, place)
+    if (isOver && isEnding) return
+    isEnding = isOver
+    const sleepMs = isOver ? afterEndMs : job.state === 'running' ? runningMs : idleMs
+    await waits.changed(jobId, job.state, sleepMs, signal)
   }
+}
 
-  /** Never rejects. */
-  async follow(signal: AbortSignal): Promise<void> {
-    try {
-      for (let endCount = 0; ; ) {
-        const job = await this.#look(signal)
-        if (signal.aborted) return
-        if (isFinal(job.state) && ++endCount > 1) break
-        const sleepMs = isFinal(job.state) ? afterEndMs : job.state === 'running' ? runningMs : idleMs
-        await this.#parts.waits.changed(this.#jobId, job.state, sleepMs, signal)
-      }
-      this.#reader.end?.()
-    } catch (error) {
-      if (!signal.aborted) this.#reader.fail(error)
+function eventAt(place: Place, type: string, data: unknown): FeedEvent {
+  return { id: encodePlace(place), type, data }
+}
+
+function* newState(job: FoundJob, place: Place): Generator<FeedEvent> {
+  if (place.state === job.state && place.attempt === job.attempt) return
+  place.state = job.state
+  place.attempt = job.attempt
+  const { id, state, attempt, maxAttempts, runAt, startedAt, finishedAt, workerId, cancelRequested } = job
+  yield eventAt(place, 'state', {
+    ...{ id, state, attempt, maxAttempts, runAt, startedAt, finishedAt, workerId, cancelRequested },
+  })
+}
+
+function* newProgress({ progress }: FoundJob, place: Place): Generator<FeedEvent> {
+  if (progress === null || progress.at <= place.progressAt) return
+  place.progressAt = progress.at
+  yield eventAt(place, 'progress', progress)
+}
+
+async function* newLogs(
+  jobs: Pick<Jobs, 'logs'>,
+  { id, attempt }: FoundJob,
+  place: Place,
+): AsyncGenerator<FeedEvent> {
+  const { log } = place
+  // After a retry attempts count from 1 again, and new lines stand before old ones.
+  const isAnew = attempt < log.attempt
+  let cursor: string | null = isAnew ? '0-0' : `${log.attempt}-${log.number}`
+  while (cursor !== null) {
+    const page: Awaited<ReturnType<Jobs['logs']>> = await jobs.logs(id, { limit: linesAtOnce, cursor })
+    for (const line of page.items) {
+      // It is of an attempt from before the retry, and was sent then.
+      const isOld = line.attempt > log.attempt && line.at < log.at
+      if (isOld || (isAnew && line.at <= log.at)) continue
+      place.log = { attempt: line.attempt, number: line.number, at: line.at }
+      yield eventAt(place, 'log', line)
     }
-  }
-
-  /** Sends what is new. The end of a job comes behind the log lines that were written before it. */
-  async #look(signal: AbortSignal): Promise<FoundJob> {
-    const job = await this.#parts.jobs.find(this.#jobId)
-    if (job === undefined) {
-      throw new SignalboxError('not_found', `There is no job "${this.#jobId}" any more: it was deleted.`)
-    }
-    if (!isFinal(job.state)) this.#sendState(job)
-    this.#sendProgress(job)
-    await this.#sendLogs(job, signal)
-    if (isFinal(job.state) && !signal.aborted) this.#sendState(job)
-    return job
-  }
-
-  #sendState(job: FoundJob): void {
-    const place = this.#place
-    if (place.state === job.state && place.attempt === job.attempt) return
-    place.state = job.state
-    place.attempt = job.attempt
-    const { id, state, attempt, maxAttempts, runAt, startedAt, finishedAt, workerId, cancelRequested } = job
-    this.#send('state', {
-      ...{ id, state, attempt, maxAttempts, runAt, startedAt, finishedAt, workerId, cancelRequested },
-    })
-  }
-
-  #sendProgress({ progress }: FoundJob): void {
-    if (progress === null || progress.at <= this.#place.progressAt) return
-    this.#place.progressAt = progress.at
-    this.#send('progress', progress)
-  }
-
-  async #sendLogs({ attempt }: FoundJob, signal: AbortSignal): Promise<void> {
-    const { log } = this.#place
-    // After a retry attempts count from 1 again, and new lines stand before old ones.
-    const isAnew = attempt < log.attempt
-    let cursor: string | null = isAnew ? '0-0' : `${log.attempt}-${log.number}`
-    while (cursor !== null) {
-      const page: Awaited<ReturnType<Jobs['logs']>> = await this.#parts.jobs.logs(this.#jobId, {
-        limit: linesAtOnce,
-        cursor,
-      })
-      if (signal.aborted) return
-      for (const line of page.items) {
-        // It is of an attempt from before the retry, and was sent then.
-        const isOld = line.attempt > log.attempt && line.at < log.at
-        if (isOld || (isAnew && line.at <= log.at)) continue
-        this.#place.log = { attempt: line.attempt, number: line.number, at: line.at }
-        this.#send('log', line)
-      }
-      cursor = page.cursor
-    }
-  }
-
-  #send(type: string, data: unknown): void {
-    this.#reader.send({ id: encodePlace(this.#place), type, data })
+    cursor = page.cursor
   }
 }

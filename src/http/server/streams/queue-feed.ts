@@ -1,7 +1,8 @@
 import { Batcher } from '../../../core/batcher.ts'
-import { SignalboxError } from '../../../core/errors.ts'
+import { createNotifier } from '../../../core/notifier.ts'
 import type { JobEnd, JobStore } from '../../../jobs/index.ts'
-import type { Feed, FeedReader } from '../call.ts'
+import type { Feed, FeedEvent } from '../call.ts'
+import { createReaderFeed } from './reader-feed.ts'
 import { readEventId } from './watch-feeds.ts'
 
 /**
@@ -48,63 +49,37 @@ const longLookEvery = 10
 const stepMs = 1_000
 
 export function createQueueFeed(ends: QueueEnds, queue: string): Feed {
-  return {
-    open(lastEventId, reader) {
-      const controller = new AbortController()
-      const from = lastEventId === undefined ? undefined : readEventId(lastEventId)
-      void new QueueFollower(ends, queue, reader).follow(from, controller.signal)
-      return () => controller.abort(gone)
-    },
-  }
+  return createReaderFeed((lastEventId, signal) => {
+    const resumesAt = lastEventId === undefined ? undefined : readEventId(lastEventId)
+    return followQueue(ends, queue, resumesAt, signal)
+  })
 }
 
-const gone = new SignalboxError('closed', 'The reader of this stream has gone.')
-
-class QueueFollower {
-  readonly #ends: QueueEnds
-  readonly #queue: string
-  readonly #reader: FeedReader
+async function* followQueue(
+  ends: QueueEnds,
+  queue: string,
+  resumesAt: number | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<FeedEvent> {
   /** What was sent, by job: when it ended. */
-  readonly #sent = new Map<string, number>()
+  const sent = new Map<string, number>()
+  let now = await ends.now()
   /** Up to here everything was read, but for what commits late. */
-  #place = 0
+  let place = resumesAt ?? now
+  // A new reader gets nothing of what ended before it came.
+  const beginsAt = resumesAt === undefined ? now : resumesAt - overlapMs
+  const placeEvent = (type: 'open' | 'place') => ({ id: String(place), type, data: { at: place } })
 
-  constructor(ends: QueueEnds, queue: string, reader: FeedReader) {
-    this.#ends = ends
-    this.#queue = queue
-    this.#reader = reader
-  }
-
-  /** Never rejects. */
-  async follow(resumesAt: number | undefined, signal: AbortSignal): Promise<void> {
-    try {
-      let now = await this.#ends.now()
-      this.#place = resumesAt ?? now
-      // A new reader gets nothing of what ended before it came.
-      const beginsAt = resumesAt === undefined ? now : resumesAt - overlapMs
-      if (signal.aborted) return
-      this.#sendPlace('open')
-      for (let looks = 0; !signal.aborted; looks++) {
-        const isLong = looks % longLookEvery === 0
-        if (isLong) now = await this.#ends.now()
-        const from = Math.floor((this.#place - (isLong ? overlapMs : shortOverlapMs)) / stepMs) * stepMs
-        await this.#look(Math.max(from, beginsAt), signal)
-        this.#place = Math.max(this.#place, now)
-        if (isLong && looks > 0) this.#sendPlace('place')
-        this.#forget(this.#place - overlapMs - 2 * stepMs)
-        await pause(lookMs, signal)
-      }
-    } catch (error) {
-      if (!signal.aborted) this.#reader.fail(error)
-    }
-  }
-
-  async #look(from: number, signal: AbortSignal): Promise<void> {
+  async function* look(from: number): AsyncGenerator<FeedEvent> {
     let after: string | undefined
     for (let at = from; ; ) {
-      const page = await this.#ends.page(this.#queue, at, after)
-      if (signal.aborted) return
-      for (const end of page) this.#send(end)
+      const page = await ends.page(queue, at, after)
+      for (const end of page) {
+        if (sent.get(end.id) === end.finishedAt) continue
+        sent.set(end.id, end.finishedAt)
+        place = Math.max(place, end.finishedAt)
+        yield { id: String(place), type: end.state, data: end }
+      }
       const last = page.at(-1)
       if (last === undefined || page.length < pageSize) return
       at = last.finishedAt
@@ -112,35 +87,16 @@ class QueueFollower {
     }
   }
 
-  #send(end: JobEnd): void {
-    if (this.#sent.get(end.id) === end.finishedAt) return
-    this.#sent.set(end.id, end.finishedAt)
-    this.#place = Math.max(this.#place, end.finishedAt)
-    this.#reader.send({ id: String(this.#place), type: end.state, data: end })
+  yield placeEvent('open')
+  for (let looks = 0; ; looks++) {
+    const isLong = looks % longLookEvery === 0
+    if (isLong) now = await ends.now()
+    const from = Math.floor((place - (isLong ? overlapMs : shortOverlapMs)) / stepMs) * stepMs
+    yield* look(Math.max(from, beginsAt))
+    place = Math.max(place, now)
+    // So that a reader of a quiet queue does not come back to a place long ago.
+    if (isLong && looks > 0) yield placeEvent('place')
+    for (const [id, finishedAt] of sent) if (finishedAt < place - overlapMs - 2 * stepMs) sent.delete(id)
+    await createNotifier().wait({ timeoutMs: lookMs, signal })
   }
-
-  /** Also now and then, so that a reader of a quiet queue does not come back to a place long ago. */
-  #sendPlace(type: 'open' | 'place'): void {
-    this.#reader.send({ id: String(this.#place), type, data: { at: this.#place } })
-  }
-
-  #forget(before: number): void {
-    for (const [id, finishedAt] of this.#sent) if (finishedAt < before) this.#sent.delete(id)
-  }
-}
-
-/** Rejects when the signal aborts. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    const over = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', over)
-      resolve()
-    }, ms)
-    signal.addEventListener('abort', over, { once: true })
-  })
 }

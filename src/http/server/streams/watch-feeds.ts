@@ -1,14 +1,15 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { show } from '../../../core/options.ts'
-import type { Dispatch, TaskEvent } from '../../../dispatch/index.ts'
+import type { Dispatch } from '../../../dispatch/index.ts'
 import { cancelTopic, type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
 import type { LockEvent, Locks, WatchOptions } from '../../../locks/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
+import { createReaderFeed, readerGone } from './reader-feed.ts'
 
 /**
  * The changes of a wait queue, for one reader: the events of `locks.watch`, each with its id. A reader that waits in the
- * line keeps its place by reading. The stream ends after the last event there can be; one whose server goes away is
+ * wait queue keeps its position by reading. The stream ends after the last event there can be; one whose server goes away is
  * told when to come again, and its lease is left as it was.
  */
 export function createLocksFeed(
@@ -16,38 +17,14 @@ export function createLocksFeed(
   options: Omit<WatchOptions, 'signal' | 'lastEventId'>,
   isDraining: () => boolean,
 ): Feed {
-  return {
-    open(lastEventId, reader) {
-      const controller = new AbortController()
-      const { signal } = controller
-      void sendLockEvents(
-        locks.watch({ ...options, lastEventId: readEventId(lastEventId), signal }),
-        reader,
-        signal,
-      )
-      return () => {
-        if (isDraining()) controller.abort(new SignalboxError('draining', 'This server is shutting down.'))
-        else controller.abort(gone)
-      }
-    },
-  }
+  const draining = () => new SignalboxError('draining', 'This server is shutting down.')
+  const events = (lastEventId: string | undefined, signal: AbortSignal) =>
+    lockEvents(locks.watch({ ...options, lastEventId: readEventId(lastEventId), signal }))
+  return createReaderFeed(events, () => (isDraining() ? draining() : readerGone))
 }
 
-/** Made once: a new error for each of a thousand readers would cost as much as sending it. */
-const gone = new SignalboxError('closed', 'The stream has no reader any more.')
-
-/** Never rejects. */
-async function sendLockEvents(
-  events: AsyncIterable<LockEvent>,
-  reader: FeedReader,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    for await (const { id, type, ...data } of events) reader.send({ id, type, data })
-    if (!signal.aborted) reader.end?.()
-  } catch (error) {
-    reader.fail(error)
-  }
+async function* lockEvents(events: AsyncIterable<LockEvent>): AsyncGenerator<FeedEvent> {
+  for await (const { id, type, ...data } of events) yield { id, type, data }
 }
 
 /** The number in a Last-Event-ID; 0 when there is none. */
@@ -63,27 +40,9 @@ export function readEventId(lastEventId: string | undefined): number {
 
 /** What happens to one task, for one reader: from the present state to the end, after which the stream ends too. */
 export function createTasksFeed(dispatch: Pick<Dispatch, 'watch'>, taskId: string): Feed {
-  return {
-    open(_lastEventId, reader) {
-      const controller = new AbortController()
-      void sendTaskEvents(dispatch.watch(taskId, { signal: controller.signal }), reader, controller.signal)
-      return () => controller.abort(new SignalboxError('closed', 'Its reader has gone.'))
-    },
-  }
-}
-
-/** Never rejects. */
-async function sendTaskEvents(
-  events: AsyncIterable<TaskEvent>,
-  reader: FeedReader,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    for await (const { status, ...data } of events) reader.send({ type: status, data })
-    if (!signal.aborted) reader.end?.()
-  } catch (error) {
-    if (!signal.aborted) reader.fail(error)
-  }
+  return createReaderFeed(async function* (_lastEventId, signal) {
+    for await (const { status, ...data } of dispatch.watch(taskId, { signal })) yield { type: status, data }
+  })
 }
 
 /**
