@@ -1,16 +1,11 @@
 /** Runs the effects of the registry: sends frames, writes ends, sets timers. It never waits; answers come back as commands. */
 import type { JobRecord } from '../jobs/index.ts'
-import type { NodeConnections, NodeConnectionsEvent } from './connections/node-connections.ts'
+import type { NodeConnectionsEvent } from './connections/node-connections.ts'
+import type { Engine } from './engine.ts'
 import type { TaskSpec } from './node.ts'
-import type { Snapshot } from './node-snapshot.ts'
 import type { Assign, Command, Effect, RegistryEvent, Settled } from './registry/command.ts'
-import type { Registry } from './registry/registry.ts'
-import type { Claim, Claims } from './tasks/claims.ts'
-import { attemptThatEnded, type Ending, endingOf, type TaskCompleter } from './tasks/claims.ts'
+import { attemptThatEnded, type Claim, type Ending, endingOf } from './tasks/claims.ts'
 import { decodeDocument, encodeSpent } from './tasks/task-document.ts'
-import type { Lookups } from './tasks/task-fetcher.ts'
-import type { ProgressWriter } from './tasks/task-progress.ts'
-import type { TaskFeed } from './tasks/task-reads.ts'
 
 /** An event for the log. */
 export type DispatchEvent =
@@ -23,43 +18,17 @@ export type DispatchEvent =
   | { readonly name: 'server.name_taken'; readonly serverId: string; readonly renamedTo: string }
   | { readonly name: 'command.failed'; readonly kind: string; readonly error: unknown }
 
-/** What the runner acts upon. */
-export interface EffectParts {
-  readonly registry: Registry
-  readonly claims: Claims
-  readonly completer: TaskCompleter
-  readonly connections: NodeConnections
-  readonly feed: TaskFeed
-  readonly snapshot: Snapshot
-  readonly lookups: Lookups
-  readonly progress: ProgressWriter
-  readonly tally: Tally
-  readonly post: (command: Command) => boolean
-  readonly now: () => number
-  readonly monotonicMs: () => number
-  readonly armTimer: (at: number) => void
-  /** A job was handed back and may be claimed again after `afterMs`. */
-  readonly handedBack: (taskId: string, afterMs: number) => void
-  /** Hands a claim back to the store without spending an attempt; calls `done` afterwards. */
-  readonly handBack: (claim: Claim, done: () => void) => void
-  /** A claim ended: there is capacity for another. */
-  readonly freed: () => void
-  readonly log: (event: DispatchEvent) => void
-  /** A task was assigned for the first time; `waitedMs` counts from its submit. */
-  readonly placed: (waitedMs: number) => void
-}
-
 type Of<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>
 type Asker = { readonly nodeId: string; readonly epoch: number; readonly attempt: number }
 
 /** Runs effects, in their order. */
 export class EffectRunner {
-  readonly #parts: EffectParts
+  readonly #engine: Engine
   /** Nodes that sent a frame about a task whose end is being written: they get the answer with it. */
   readonly #askers = new Map<string, Asker[]>()
 
-  constructor(parts: EffectParts) {
-    this.#parts = parts
+  constructor(engine: Engine) {
+    this.#engine = engine
   }
 
   run(effects: readonly Effect[], command: Command): void {
@@ -68,13 +37,13 @@ export class EffectRunner {
         this.#run(effect, command)
       } catch (error) {
         // The other effects are about other tasks and nodes.
-        this.#parts.log({ name: 'command.failed', kind: `${command.kind}/${effect.kind}`, error })
+        this.#engine.log({ name: 'command.failed', kind: `${command.kind}/${effect.kind}`, error })
       }
     }
   }
 
   #run(effect: Effect, command: Command): void {
-    const { connections, registry, snapshot, log } = this.#parts
+    const { connections, log } = this.#engine
     switch (effect.kind) {
       case 'assign':
         this.#assign(effect)
@@ -121,11 +90,8 @@ export class EffectRunner {
       case 'drained':
         log({ name: 'node.drained', nodeId: effect.nodeId, epoch: effect.epoch })
         return
-      case 'publish':
-        snapshot.publish(registry, effect.pages, effect.version)
-        return
       case 'armTimer':
-        this.#parts.armTimer(effect.at)
+        this.#engine.armTimer(effect.at)
         return
       case 'event':
         log(effect.event)
@@ -136,7 +102,7 @@ export class EffectRunner {
   }
 
   #assign({ nodeId, epoch, taskId, attempt, service, deadlineAt }: Assign): void {
-    const { claims, connections, feed, progress, tally, post, now, monotonicMs, placed } = this.#parts
+    const { claims, connections, feed, progress, tally, post, now, monotonicMs, parts } = this.#engine
     const claim = claims.get(taskId)
     const isOurs = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
     if (!isOurs) {
@@ -149,11 +115,11 @@ export class EffectRunner {
     tally.assigned += 1
     progress.say(claim, null)
     feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
-    if (isFirst(claim)) placed(now() - claim.spec.submittedAt)
+    if (isFirst(claim)) parts.placed?.(now() - claim.spec.submittedAt)
   }
 
   #settled(effect: Settled): void {
-    const { claims, connections } = this.#parts
+    const { claims, connections } = this.#engine
     const { taskId, attempt, nodeId, epoch } = effect
     const claim = claims.get(taskId)
     if (claim?.attempt !== attempt || claim.isEnding) {
@@ -174,7 +140,7 @@ export class EffectRunner {
   }
 
   #ended({ taskId, attempt, nodeId, end, output, error }: Omit<Settled, 'kind' | 'epoch'>): void {
-    const { feed, tally, now } = this.#parts
+    const { feed, tally, now } = this.#engine
     tally[end] += 1
     const same = { taskId, attempt, nodeId, at: now() }
     if (end === 'completed') feed.publish({ ...same, status: end, output })
@@ -182,7 +148,7 @@ export class EffectRunner {
   }
 
   #requeue({ taskId, attempt, nodeId: by, code, error, afterMs, isFree }: Of<'requeue'>): void {
-    const { claims, connections, feed, tally, post, now, handedBack } = this.#parts
+    const { claims, connections, feed, tally, post, now } = this.#engine
     const claim = claims.get(taskId)
     if (claim?.attempt !== attempt || claim.isEnding) {
       post({ kind: 'forget', taskId, attempt })
@@ -203,7 +169,7 @@ export class EffectRunner {
         tally.requeued += 1
         // The node that reported the failure need not keep it any longer.
         if (code === 'failed' && by !== null) connections.tell(by, { type: 'task.settled', taskId, attempt })
-        handedBack(taskId, afterMs)
+        this.#engine.requeued(taskId, afterMs)
       } else {
         post({ kind: 'forget', taskId, attempt })
         this.#lost(taskId, attempt)
@@ -213,21 +179,21 @@ export class EffectRunner {
   }
 
   #write(claim: Claim, ending: Ending, done: (took: boolean) => void): void {
-    const { completer, claims, freed } = this.#parts
+    const { completer, claims } = this.#engine
     completer.write(claim, ending, (took) => {
       claims.drop(claim)
       done(took)
-      freed()
+      this.#engine.freed()
     })
   }
 
   #lost(taskId: string, attempt: number): void {
-    this.#parts.tally.lost += 1
-    this.#parts.log({ name: 'task.lost', taskId, attempt })
+    this.#engine.tally.lost += 1
+    this.#engine.log({ name: 'task.lost', taskId, attempt })
   }
 
   #changed({ taskId, attempt, status, nodeId }: Of<'taskChanged'>): void {
-    const { claims, feed, progress, now } = this.#parts
+    const { claims, feed, progress, now } = this.#engine
     const claim = claims.get(taskId)
     if (status === 'waiting' && claim?.attempt === attempt) progress.say(claim, null)
     const same = { taskId, attempt, at: now() }
@@ -235,7 +201,7 @@ export class EffectRunner {
   }
 
   #progress({ taskId, attempt, percent, note }: Of<'progress'>): void {
-    const { claims, feed, registry, progress, now } = this.#parts
+    const { claims, feed, registry, progress, now } = this.#engine
     const claim = claims.get(taskId)
     const nodeId = registry.task(taskId)?.nodeId ?? null
     const at = now()
@@ -244,13 +210,13 @@ export class EffectRunner {
   }
 
   #handBack({ taskId, attempt }: Of<'handBack'>): void {
-    const { claims, handBack } = this.#parts
-    const claim = claims.get(taskId)
-    if (claim?.attempt === attempt && !claim.isEnding) handBack(claim, () => this.#tellStale(taskId))
+    const claim = this.#engine.claims.get(taskId)
+    if (claim?.attempt === attempt && !claim.isEnding)
+      this.#engine.yield(claim, () => this.#tellStale(taskId))
   }
 
   #unknownTask({ nodeId, epoch, taskId, attempt }: Of<'unknownTask'>): void {
-    const { claims, lookups, connections, post, registry } = this.#parts
+    const { claims, lookups, connections, post, registry } = this.#engine
     const claim = claims.get(taskId)
     if (claim?.isEnding) {
       if (attempt === 0) {
@@ -282,7 +248,7 @@ export class EffectRunner {
   /** The task has not ended: nodes that asked meanwhile get `task.stale`. */
   #tellStale(taskId: string): void {
     for (const { nodeId, epoch, attempt } of this.#takeAskers(taskId)) {
-      this.#parts.connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+      this.#engine.connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
     }
   }
 
@@ -296,7 +262,7 @@ export class EffectRunner {
     type: 'task.cancel' | 'task.stale',
     { nodeId, epoch, taskId, attempt }: Of<'stale' | 'cancelFrame'>,
   ): void {
-    this.#parts.connections.send(nodeId, epoch, { type, taskId, attempt })
+    this.#engine.connections.send(nodeId, epoch, { type, taskId, attempt })
   }
 }
 

@@ -11,7 +11,7 @@ import { Sharing } from './cluster/server-sharing.ts'
 import { NodeConnections, sweepMs } from './connections/node-connections.ts'
 import type { ResolvedDispatchOptions } from './dispatch-options.ts'
 import { type DispatchEvent, EffectRunner, Tally } from './effect-runner.ts'
-import { Snapshot } from './node-snapshot.ts'
+import type { TaskSpec } from './node.ts'
 import type { Command, CommandKind } from './registry/command.ts'
 import { Mailbox } from './registry/mailbox.ts'
 import { Registry } from './registry/registry.ts'
@@ -59,26 +59,28 @@ const repairsPerStep = 5_000
 /** A task has run for so long before it is written down for other servers. */
 const tellAfterMs = 500
 
-/** A dispatcher's inner works. */
+/** A dispatcher's inner works. Its parts take what they need of it. */
 export class Engine {
+  readonly parts: EngineParts
+  readonly options: ResolvedDispatchOptions
+  readonly jobs: JobStore
+  readonly logs: EngineParts['logs']
+  readonly notifier: JobsNotifier
+  readonly now: () => number
+  readonly monotonicMs = (): number => performance.now()
   readonly registry: Registry
   readonly mailbox: Mailbox
   readonly claims: Claims = new Claims()
   readonly feed: TaskFeed = new TaskFeed()
-  readonly snapshot: Snapshot = new Snapshot()
   readonly tally: Tally = new Tally()
   readonly handedBack: HandedBack = new HandedBack()
   readonly completer: TaskCompleter
+  readonly lookups: Lookups
+  readonly progress: ProgressWriter
+  readonly sharing: Sharing
   readonly connections: NodeConnections
   readonly fetcher: TaskFetcher
   readonly leaseRenewer: LeaseRenewer
-  readonly sharing: Sharing
-  readonly now: () => number
-  readonly log: (event: DispatchEvent) => void
-  readonly #notifier: JobsNotifier
-  readonly #options: ResolvedDispatchOptions
-  readonly #lookups: Lookups
-  readonly #progress: ProgressWriter
   /** Submits of this process that it has not claimed yet: they wait, though the registry does not know them. */
   readonly #submitted = new Map<string, number>()
   #tick: NodeJS.Timeout | undefined
@@ -89,100 +91,57 @@ export class Engine {
   #isStarted = false
 
   constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
-    const { jobs, logs, notifier, now = forwardClock(), observe, cluster, remoteWakeUps = false } = parts
-    const { placed = () => undefined } = parts
-    const log = quiet(parts.log)
-    const monotonicMs = () => performance.now()
-    const onTrouble = (error: unknown) => log({ name: 'store.trouble', error })
-    const post = (command: Command) => this.mailbox.post(command)
-    this.#notifier = notifier
-    this.#options = options
+    const { jobs, logs, notifier, now = forwardClock(), observe } = parts
+    const { monotonicMs, onTrouble, post } = this
+    this.parts = parts
+    this.options = options
+    this.jobs = jobs
+    this.logs = logs
+    this.notifier = notifier
     this.now = now
-    this.log = log
     this.registry = new Registry(options.policy)
     this.completer = new TaskCompleter(jobs, onTrouble)
-    this.#lookups = new Lookups(jobs, onTrouble)
-    this.#progress = new ProgressWriter({ logs, claims: this.claims, monotonicMs, onTrouble })
-    const { heartbeatMs, leaseMs } = options
-    const isFull = () =>
-      this.completer.size > maxUnwritten ||
-      this.completer.bytes > options.maxHeldBytes ||
-      this.mailbox.depth().results > (options.mailbox.maxResults ?? 100_000) / 2
-    const { registry, claims, completer, feed, snapshot, tally, handedBack } = this
+    this.lookups = new Lookups(jobs, onTrouble)
+    this.progress = new ProgressWriter(this)
+    const effects = new EffectRunner(this)
     this.mailbox = new Mailbox(
       {
-        apply: (command, at) => registry.apply(command, at),
+        apply: (command, at) => this.registry.apply(command, at),
         run: (list, command) => effects.run(list, command),
         now,
         monotonicMs,
         defer: setImmediate,
         ...(observe === undefined ? {} : { observe }),
-        onError: (error, { kind }) => log({ name: 'command.failed', kind, error }),
+        onError: (error, { kind }) => this.log({ name: 'command.failed', kind, error }),
       },
       options.mailbox,
     )
-    this.sharing = new Sharing({
-      ...{ store: cluster, notifier, remoteWakeUps, options, registry, mailbox: this.mailbox, snapshot },
-      ...{ now, monotonicMs, log, onTrouble },
-      dismiss: (nodeId, epoch) => this.connections.close(nodeId, epoch, 4408, 'connected to another server'),
-      mendNodes: () => this.connections.mend(),
-      wake: () => this.fetcher.wake(),
-      checkCancellations: () => this.leaseRenewer.checkCancellations(),
-    })
-    const { ownNodes, settings, kinds, demands } = this.sharing
+    this.sharing = new Sharing(this)
+    const { ownNodes, settings } = this.sharing
+    const isFull = () =>
+      this.completer.size > maxUnwritten ||
+      this.completer.bytes > options.maxHeldBytes ||
+      this.mailbox.depth().results > options.mailbox.maxResults / 2
     this.connections = new NodeConnections({
-      ...{ post, monotonicMs, heartbeatMs, isFull, now, ownNodes, settings, policy: options, log },
+      ...{ post, monotonicMs, now, isFull, ownNodes, settings, log: this.log },
+      ...{ heartbeatMs: options.heartbeatMs, policy: options },
     })
-    const { connections } = this
-    const effects = new EffectRunner({
-      ...{
-        registry,
-        claims,
-        completer,
-        connections,
-        feed,
-        snapshot,
-        tally,
-        post,
-        now,
-        monotonicMs,
-        log,
-        placed,
-      },
-      ...{ lookups: this.#lookups, progress: this.#progress },
-      armTimer: (at) => this.#armTimer(at),
-      handedBack: (taskId, afterMs) => {
-        // It may be claimed again before this process hears that it was handed back.
-        if (claims.get(taskId) !== undefined) return
-        handedBack.add(taskId, monotonicMs() + afterMs)
-        this.fetcher.wake(afterMs)
-        if (afterMs <= 0) this.#wakeOthers()
-      },
-      handBack: (claim, done) => {
-        if (claim.kind === anyKind) this.sharing.kinds.rest(anyKind, anyRestMs)
-        this.handBack(claim, done)
-      },
-      freed: () => {
-        this.fetcher.freed()
-        connections.relieve()
-      },
-    })
-    this.fetcher = new TaskFetcher({
-      ...{ store: jobs, notifier, claims, handedBack, options, post, now, monotonicMs, onTrouble },
-      backlog: () => completer.size,
-      waiting: () => this.mailbox.depth().dispatches,
-      asks: () => kinds.asks(),
-      claimed: (task) => {
-        this.#submitted.delete(task.taskId)
-        demands.learn(task)
-      },
-    })
-    this.leaseRenewer = new LeaseRenewer({
-      ...{ store: jobs, notifier, claims, leaseMs, monotonicMs, onTrouble },
-      lose: (claim) => this.lose(claim),
-      cancel: ({ jobId }) => post({ kind: 'cancel', taskId: jobId, reason: null }),
-    })
+    this.fetcher = new TaskFetcher(this)
+    this.leaseRenewer = new LeaseRenewer(this)
   }
+
+  readonly post = (command: Command): boolean => this.mailbox.post(command)
+
+  /** A listener that throws does not stop the dispatcher. */
+  readonly log = (event: DispatchEvent): void => {
+    try {
+      this.parts.log?.(event)
+    } catch {
+      // There is nothing left to report it to.
+    }
+  }
+
+  readonly onTrouble = (error: unknown): void => this.log({ name: 'store.trouble', error })
 
   get isStarted(): boolean {
     return this.#isStarted
@@ -191,12 +150,12 @@ export class Engine {
   start(): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    const { rebuildMs } = this.#options
+    const { rebuildMs } = this.options
     this.connections.open()
     this.leaseRenewer.start()
     // The claims depend on the other servers, and their nodes on the settings of operators.
     const begun = this.sharing.start().then(() => this.fetcher.start())
-    begun.catch((error: unknown) => this.log({ name: 'store.trouble', error }))
+    begun.catch(this.onTrouble)
     this.#intervals = [
       setInterval(() => this.connections.sweep(), sweepMs),
       setInterval(() => this.#checkExpired(), checkEveryMs),
@@ -227,6 +186,33 @@ export class Engine {
     this.log({ name: 'task.lost', taskId: claim.jobId, attempt: claim.attempt })
     this.mailbox.post({ kind: 'forget', taskId: claim.jobId, attempt: claim.attempt })
     this.fetcher.wake()
+  }
+
+  /** This process claimed a task. */
+  claimed(task: TaskSpec): void {
+    this.#submitted.delete(task.taskId)
+    this.sharing.demands.learn(task)
+  }
+
+  /** A claim ended: there is capacity for another. */
+  freed(): void {
+    this.fetcher.freed()
+    this.connections.relieve()
+  }
+
+  /** A job may be claimed again after `afterMs`. */
+  requeued(taskId: string, afterMs: number): void {
+    // It may be claimed again before this process hears that it was handed back.
+    if (this.claims.get(taskId) !== undefined) return
+    this.handedBack.add(taskId, this.monotonicMs() + afterMs)
+    this.fetcher.wake(afterMs)
+    if (afterMs <= 0) this.#wakeOthers()
+  }
+
+  /** Hands a claim back for another server. */
+  yield(claim: Claim, done: () => void): void {
+    if (claim.kind === anyKind) this.sharing.kinds.rest(anyKind, anyRestMs)
+    this.handBack(claim, done)
   }
 
   /** Hands a claim back without spending an attempt; the next claim still has a higher attempt. */
@@ -272,8 +258,8 @@ export class Engine {
   async #halt(withinMs: number): Promise<void> {
     for (const interval of this.#intervals) clearInterval(interval)
     clearTimeout(this.#tick)
-    this.#lookups.stop()
-    this.#progress.stop()
+    this.lookups.stop()
+    this.progress.stop()
     this.connections.shut()
     this.mailbox.close()
     await Promise.all([this.leaseRenewer.stop(withinMs), this.sharing.stop(withinMs)])
@@ -281,10 +267,11 @@ export class Engine {
 
   /** Something is there to claim, perhaps for another server. */
   #wakeOthers(): void {
-    if (this.sharing.servers.others.length > 0) this.#notifier.wake(queueTopic(dispatchQueue))
+    if (this.sharing.servers.others.length > 0) this.notifier.wake(queueTopic(dispatchQueue))
   }
 
-  #armTimer(at: number): void {
+  /** Posts a tick at that instant, unless an earlier one is to come. */
+  armTimer(at: number): void {
     if (at >= this.#tickAt) return
     clearTimeout(this.#tick)
     this.#tickAt = at
@@ -304,7 +291,7 @@ export class Engine {
       if (now - at < forMs) break
       this.#submitted.delete(taskId)
     }
-    this.handedBack.check(this.#lookups, now, (taskId, record) => this.forget(taskId, record))
+    this.handedBack.check(this.lookups, now, (taskId, record) => this.forget(taskId, record))
   }
 
   /**
@@ -335,7 +322,7 @@ export class Engine {
   #tellIfRuns(claim: Claim): void {
     const view = this.registry.task(claim.jobId)
     if (view?.status !== 'running' || view.nodeId === null || this.now() - view.since < tellAfterMs) return
-    this.#progress.runs(claim, view.nodeId)
+    this.progress.runs(claim, view.nodeId)
   }
 
   /** A task that was handed back went elsewhere, or ended in the store. */
@@ -355,17 +342,6 @@ export class Engine {
 function forwardClock(): () => number {
   const origin = Date.now() - performance.now()
   return () => Math.floor(origin + performance.now())
-}
-
-/** A listener that throws does not stop the dispatcher. */
-function quiet(log: EngineParts['log']): (event: DispatchEvent) => void {
-  return (event) => {
-    try {
-      log?.(event)
-    } catch {
-      // There is nothing left to report it to.
-    }
-  }
 }
 
 function pause(ms: number): Promise<void> {

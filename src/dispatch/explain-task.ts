@@ -1,6 +1,6 @@
 /**
- * Why a task waits. A pure read of the snapshot pages: it does not enter the registry, and it stops every few hundred
- * nodes so that its caller can let others run.
+ * Why a task waits. A pure read of the published nodes: it does not enter the registry, and it stops every few
+ * hundred nodes so that its caller can let others run.
  */
 
 import { type PoolRules, termHolds } from './matching/requirement.ts'

@@ -103,7 +103,7 @@ export interface TaskSpec {
   readonly retryable: boolean
 }
 
-/** A node as readers see it: one line of a snapshot page. */
+/** A node as readers see it. */
 export interface NodeView {
   readonly nodeId: string
   readonly instanceId: string

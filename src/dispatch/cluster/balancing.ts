@@ -5,31 +5,25 @@
  */
 
 import { slotsFor, type TaskKind } from '../matching/demand.ts'
-import type { NodeView } from '../node.ts'
-import type { Command } from '../registry/command.ts'
 import type { WaitingKind } from '../registry/serve-waiting.ts'
 import { Stretch } from '../time-limits.ts'
-import type { ClaimKinds } from './claim-kinds.ts'
-import type { ClusterDemands } from './cluster-demands.ts'
-import type { ClusterSettings } from './cluster-settings.ts'
-import type { Capacity, OtherNodes } from './other-nodes.ts'
-import type { OwnNodes } from './own-nodes.ts'
+import type { Capacity } from './other-nodes.ts'
+import type { Sharing } from './server-sharing.ts'
 
 /** What balancing needs. */
-export interface BalancingParts {
-  readonly otherNodes: OtherNodes
-  readonly demands: ClusterDemands
-  readonly ownNodes: OwnNodes
-  readonly settings: ClusterSettings
-  readonly kinds: ClaimKinds
-  /** The tasks that wait here by kind, and whether there is capacity for them. */
-  readonly waiting: () => Iterable<WaitingKind>
-  readonly nodeViews: () => Iterable<NodeView>
-  readonly post: (command: Command) => boolean
-  readonly now: () => number
-  readonly monotonicMs: () => number
-  readonly onTrouble: (error: unknown) => void
-}
+export type BalancingParts = Pick<
+  Sharing,
+  | 'otherNodes'
+  | 'demands'
+  | 'ownNodes'
+  | 'settings'
+  | 'kinds'
+  | 'registry'
+  | 'mailbox'
+  | 'now'
+  | 'monotonicMs'
+  | 'onTrouble'
+>
 
 /** How long a yielded kind is left to other servers, unless there is capacity here. */
 const restMs = 1_000
@@ -71,10 +65,10 @@ export class Balancing {
   }
 
   async #look(stretch: Stretch): Promise<void> {
-    const { waiting, demands, kinds, monotonicMs, onTrouble } = this.#parts
+    const { registry, demands, kinds, monotonicMs, onTrouble } = this.#parts
     for (const [kind, at] of this.#yieldedAt) if (monotonicMs() - at > againMs) this.#yieldedAt.delete(kind)
     const waitingKinds = new Map<string, WaitingKind>()
-    for (const waitingKind of waiting()) waitingKinds.set(waitingKind.kind, waitingKind)
+    for (const waitingKind of registry.waitingKinds()) waitingKinds.set(waitingKind.kind, waitingKind)
     for (const kind of kinds.resting) {
       const taskKind = waitingKinds.has(kind) ? undefined : demands.find(kind)
       if (taskKind !== undefined && (await this.#hasCapacity(taskKind, stretch))) kinds.wake(kind)
@@ -91,7 +85,7 @@ export class Balancing {
   }
 
   async #yield({ kind, waiting, asked }: WaitingKind, stretch: Stretch): Promise<void> {
-    const { demands, otherNodes, kinds, post, monotonicMs } = this.#parts
+    const { demands, otherNodes, kinds, mailbox, monotonicMs } = this.#parts
     if (this.#yieldedAt.has(kind)) return
     if (!demands.canBeFound(kind)) {
       // No server would claim it yet: write its row first.
@@ -102,7 +96,7 @@ export class Balancing {
     const there = await otherNodes.capacity(taskKind, waiting, stretch)
     if (there.free === 0) return
     const count = shareOf(waiting, there, await this.#sizeHere(taskKind, stretch))
-    if (count === 0 || !post({ kind: 'yield', demand: kind, count })) return
+    if (count === 0 || !mailbox.post({ kind: 'yield', demand: kind, count })) return
     kinds.rest(kind, restMs)
     this.#yieldedAt.set(kind, monotonicMs())
   }
@@ -119,8 +113,8 @@ export class Balancing {
   }
 
   async #hasCapacity(taskKind: TaskKind, stretch: Stretch): Promise<boolean> {
-    const { nodeViews, ownNodes, settings, now } = this.#parts
-    for (const node of nodeViews()) {
+    const { registry, ownNodes, settings, now } = this.#parts
+    for (const node of registry.nodes()) {
       const { nodeId, status, draining, cordoned, overloaded, heldFor } = node
       const held = ownNodes.get(nodeId)
       const isOpen = status === 'ready' && !(draining || cordoned || overloaded) && heldFor === null

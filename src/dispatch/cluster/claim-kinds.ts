@@ -7,26 +7,21 @@
 import type { TaskKind } from '../matching/demand.ts'
 import { anyKind } from '../tasks/task-document.ts'
 import { Stretch } from '../time-limits.ts'
-import type { ClusterDemands } from './cluster-demands.ts'
-import type { ClusterSettings } from './cluster-settings.ts'
-import type { ClusterState } from './cluster-state.ts'
-import type { OtherNodes } from './other-nodes.ts'
-import type { OwnNodes } from './own-nodes.ts'
-import type { ServerList } from './server-list.ts'
+import type { Sharing } from './server-sharing.ts'
 
 /** What the choice is made from. */
-export interface ClaimKindsParts {
-  readonly cluster: ClusterState
-  readonly demands: ClusterDemands
-  readonly ownNodes: OwnNodes
-  readonly otherNodes: OtherNodes
-  readonly servers: ServerList
-  readonly settings: ClusterSettings
-  readonly monotonicMs: () => number
-  /** There may be more to claim than before. */
-  readonly wake: () => void
-  readonly onTrouble: (error: unknown) => void
-}
+export type ClaimKindsParts = Pick<
+  Sharing,
+  | 'cluster'
+  | 'demands'
+  | 'ownNodes'
+  | 'otherNodes'
+  | 'servers'
+  | 'settings'
+  | 'monotonicMs'
+  | 'wake'
+  | 'onTrouble'
+>
 
 /** One claim of tasks. */
 export interface ClaimAsk {

@@ -5,19 +5,15 @@
  */
 
 import type { Asked, TaskKind } from '../matching/demand.ts'
+import type { Registry } from '../registry/registry.ts'
 import { anyKind, demandKind } from '../tasks/task-document.ts'
 import { inTime } from '../time-limits.ts'
-import type { ClusterState } from './cluster-state.ts'
+import type { Sharing } from './server-sharing.ts'
 
 /** What the demands need. */
-export interface ClusterDemandsParts {
-  readonly cluster: ClusterState
-  readonly monotonicMs: () => number
-  /** Whether the cluster state is read all the time. */
-  readonly isFollowing: () => boolean
-  /** What the tasks that this server holds ask for, by kind. */
-  readonly held: () => Iterable<Asked & { readonly kind: string }>
-  readonly onTrouble: (error: unknown) => void
+export interface ClusterDemandsParts
+  extends Pick<Sharing, 'cluster' | 'monotonicMs' | 'isFollowing' | 'onTrouble'> {
+  readonly registry: Pick<Registry, 'heldKinds'>
 }
 
 const keepMs = 86_400_000
@@ -89,15 +85,15 @@ export class ClusterDemands {
 
   /** Writes the rows of demands held here that are gone or getting old: a task may wait for longer than a row lasts. */
   async lookOver(): Promise<void> {
-    const { held, cluster, isFollowing, monotonicMs, onTrouble } = this.#parts
-    if (this.#isLooking || !cluster.isLoaded || !isFollowing()) return
+    const { registry, cluster, isFollowing, monotonicMs, onTrouble } = this.#parts
+    if (this.#isLooking || !cluster.isLoaded || !isFollowing) return
     if (monotonicMs() - this.#lookedAt < lookOverEveryMs) return
     this.#isLooking = true
     this.#lookedAt = monotonicMs()
     try {
       const rows = cluster.rows('demand')
       const missing = new Map<string, Asked>()
-      for (const asked of held()) {
+      for (const asked of registry.heldKinds()) {
         const row = rows.get(asked.kind)
         const isThere = row !== undefined && this.#isFresh(row.expiresAt)
         if (!isThere) missing.set(asked.kind, asked)
@@ -119,7 +115,7 @@ export class ClusterDemands {
   #counts(kind: string, { kind: answer, at, until }: Known): boolean {
     const now = this.#parts.monotonicMs()
     if (until <= now) return false
-    return answer === anyKind || !this.#parts.isFollowing() || now - at < seenWithinMs || this.#has(kind)
+    return answer === anyKind || !this.#parts.isFollowing || now - at < seenWithinMs || this.#has(kind)
   }
 
   #has(kind: string): boolean {
@@ -146,7 +142,7 @@ export class ClusterDemands {
   /** False: the cluster state is full. */
   async #place(kind: string, { service, uses, requires }: Asked): Promise<boolean> {
     const { cluster, isFollowing } = this.#parts
-    if (!isFollowing() || !cluster.isLoaded) await cluster.catchUp()
+    if (!isFollowing || !cluster.isLoaded) await cluster.catchUp()
     const rows = cluster.rows('demand')
     const row = rows.get(kind)
     if (row !== undefined && this.#isFresh(row.expiresAt)) return true

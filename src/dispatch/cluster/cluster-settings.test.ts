@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { ClusterSettings, type ClusterSettingsParts } from './cluster-settings.ts'
+import { ClusterSettings } from './cluster-settings.ts'
+import type { Sharing } from './server-sharing.ts'
 
 test('of many words that the cluster state does not take, those that waited too long are given up unwritten', async () => {
   let nowMs = 0
@@ -17,7 +18,7 @@ test('of many words that the cluster state does not take, those that waited too 
   const settings = new ClusterSettings({
     cluster,
     monotonicMs: () => nowMs,
-  } as unknown as ClusterSettingsParts)
+  } as unknown as Sharing)
   const words = ['p1', 'p2', 'p3'].map((name) => settings.removePool(name))
   const ended = Promise.allSettled(words)
   nowMs = 8_001

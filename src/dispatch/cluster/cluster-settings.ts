@@ -7,20 +7,11 @@ import { slotsFor, type TaskKind } from '../matching/demand.ts'
 import { allHold, type PoolRules } from '../matching/requirement.ts'
 import type { Term } from '../node.ts'
 import type { Command } from '../registry/command.ts'
-import type { Mailbox } from '../registry/mailbox.ts'
-import type { ClusterChange, ClusterState } from './cluster-state.ts'
+import type { ClusterChange } from './cluster-state.ts'
 import type { NodeDoc } from './node-ownership.ts'
+import type { Sharing } from './server-sharing.ts'
 
-/** What the settings need. */
-export interface ClusterSettingsParts {
-  readonly cluster: ClusterState
-  readonly mailbox: Pick<Mailbox, 'post' | 'depth' | 'adminServed' | 'isClosed'>
-  /** This process's clock, as the registry has it. */
-  readonly now: () => number
-  readonly monotonicMs: () => number
-  /** Whether a node is connected here. */
-  readonly isHere: (nodeId: string) => boolean
-}
+type ClusterSettingsParts = Pick<Sharing, 'cluster' | 'mailbox' | 'now' | 'monotonicMs' | 'ownNodes'>
 
 /** A drain in the cluster state. It counts for that epoch of the node only. */
 export interface DrainDoc {
@@ -162,7 +153,7 @@ export class ClusterSettings {
   /** In order, as fast as the registry takes it. */
   #tell(command: Command): void {
     // Drains are for nodes that are here; other servers handle theirs.
-    if (command.kind === 'drain' && !this.#parts.isHere(command.nodeId)) return
+    if (command.kind === 'drain' && !this.#parts.ownNodes.has(command.nodeId)) return
     this.#untold.push(command)
     if (!this.#isTelling) this.#pump()
   }

@@ -6,21 +6,15 @@
 
 import { inTime } from '../time-limits.ts'
 import type { DrainDoc } from './cluster-settings.ts'
-import type { ClusterRow, ClusterState } from './cluster-state.ts'
-import { type ClusterKind, type ClusterStore, type ClusterWrite, tombstoneMs } from './cluster-store.ts'
+import type { ClusterRow } from './cluster-state.ts'
+import { type ClusterKind, type ClusterWrite, tombstoneMs } from './cluster-store.ts'
 import type { NodeDoc } from './node-ownership.ts'
-import type { OwnNodes } from './own-nodes.ts'
-import type { ServerList } from './server-list.ts'
+import type { Sharing } from './server-sharing.ts'
 
-/** What the upkeep looks at. */
-export interface ClusterUpkeepParts {
-  readonly cluster: ClusterState
-  readonly store: Pick<ClusterStore, 'prune'>
-  readonly servers: ServerList
-  readonly ownNodes: OwnNodes
-  readonly serverId: string
-  readonly monotonicMs: () => number
-}
+type ClusterUpkeepParts = Pick<
+  Sharing,
+  'cluster' | 'store' | 'servers' | 'ownNodes' | 'serverId' | 'monotonicMs'
+>
 
 /** Rows that seem to have no owner stay for this long. */
 const patienceMs = 60_000

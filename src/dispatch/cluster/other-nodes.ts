@@ -3,21 +3,11 @@
 import { slotsFor, type TaskKind } from '../matching/demand.ts'
 import type { NodeView } from '../node.ts'
 import type { Stretch } from '../time-limits.ts'
-import type { ClusterSettings } from './cluster-settings.ts'
-import type { ClusterChange, ClusterState } from './cluster-state.ts'
 import type { NodeDoc } from './node-ownership.ts'
-import type { ServerList } from './server-list.ts'
 import { decodeUsage } from './server-list.ts'
+import type { Sharing } from './server-sharing.ts'
 
-/** What the nodes of other servers are read from. */
-export interface OtherNodesParts {
-  readonly cluster: ClusterState
-  readonly servers: ServerList
-  readonly settings: ClusterSettings
-  readonly serverId: string
-  /** Which nodes there are, or what they offer, is another than before. */
-  readonly changed: () => void
-}
+type OtherNodesParts = Pick<Sharing, 'cluster' | 'servers' | 'settings' | 'serverId'>
 
 /** How many tasks of a kind fit on nodes that have free slots, now and when they are empty. */
 export interface Capacity {
@@ -28,39 +18,28 @@ export interface Capacity {
 /** The nodes of other servers. */
 export class OtherNodes {
   readonly #parts: OtherNodesParts
-  readonly #nodes = new Map<string, NodeDoc>()
 
   constructor(parts: OtherNodesParts) {
     this.#parts = parts
-    parts.cluster.onChange((change) => {
-      if (change.kind === 'node') this.#heard(change)
-    })
-  }
-
-  /** This server has another name now: nodes under the one before are another server's. */
-  renamed(): void {
-    for (const [key, row] of this.#parts.cluster.rows('node')) {
-      this.#heard({ kind: 'node', key, version: row.version, row })
-    }
   }
 
   has(nodeId: string): boolean {
-    return this.#nodes.has(nodeId)
+    return this.#find(nodeId) !== undefined
   }
 
   view(nodeId: string): NodeView | undefined {
-    const doc = this.#nodes.get(nodeId)
+    const doc = this.#find(nodeId)
     return doc && this.#view(nodeId, doc)
   }
 
   *views(): Generator<NodeView> {
-    for (const [nodeId, doc] of this.#nodes) yield this.#view(nodeId, doc)
+    for (const [nodeId, doc] of this.#all()) yield this.#view(nodeId, doc)
   }
 
   /** Whether a node of a server that lives could do it, with free slots or without. */
   couldDo(taskKind: TaskKind, nodeId: string): boolean {
     const { servers, settings } = this.#parts
-    const doc = this.#nodes.get(nodeId)
+    const doc = this.#find(nodeId)
     if (doc === undefined || !servers.isLive(doc.owner) || !settings.couldDo(taskKind, nodeId, doc))
       return false
     const usage = servers.usage(doc.owner, nodeId)
@@ -68,8 +47,8 @@ export class OtherNodes {
     return usage === undefined || decodeUsage(usage).status !== 'gone'
   }
 
-  ids(): IterableIterator<string> {
-    return this.#nodes.keys()
+  *ids(): Generator<string> {
+    for (const [nodeId] of this.#all()) yield nodeId
   }
 
   /** Free slots for a kind, as the servers last wrote, up to `wanted`. */
@@ -77,7 +56,7 @@ export class OtherNodes {
     const { servers, settings } = this.#parts
     let free = 0
     let size = 0
-    for (const [nodeId, doc] of this.#nodes) {
+    for (const [nodeId, doc] of this.#all()) {
       if (servers.isLive(doc.owner) && settings.couldDo(taskKind, nodeId, doc)) {
         const here = this.#freeOn(nodeId, doc, taskKind)
         if (here > 0) {
@@ -129,13 +108,17 @@ export class OtherNodes {
     }
   }
 
-  #heard({ key, row }: ClusterChange): void {
-    const doc = row?.doc as NodeDoc | undefined
-    if (doc === undefined || doc.owner === this.#parts.serverId) {
-      if (!this.#nodes.delete(key)) return
-    } else {
-      this.#nodes.set(key, doc)
+  #find(nodeId: string): NodeDoc | undefined {
+    const { cluster, serverId } = this.#parts
+    const doc = cluster.rows('node').get(nodeId)?.doc as NodeDoc | undefined
+    return doc?.owner === serverId ? undefined : doc
+  }
+
+  *#all(): Generator<readonly [string, NodeDoc]> {
+    const { cluster, serverId } = this.#parts
+    for (const [nodeId, row] of cluster.rows('node')) {
+      const doc = row.doc as NodeDoc
+      if (doc.owner !== serverId) yield [nodeId, doc]
     }
-    this.#parts.changed()
   }
 }

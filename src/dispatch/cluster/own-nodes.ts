@@ -6,22 +6,14 @@ import { SignalboxError } from '../../core/errors.ts'
 import { tidyServices } from '../matching/requirement.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
 import { inTime } from '../time-limits.ts'
-import type { ClusterChange, ClusterRow, ClusterState } from './cluster-state.ts'
+import type { ClusterChange, ClusterRow } from './cluster-state.ts'
 import { type Entered, type Entrant, enterNode, type NodeDoc, stayNode } from './node-ownership.ts'
+import type { Sharing } from './server-sharing.ts'
 
-/** What `OwnNodes` needs. */
-export interface OwnNodesParts {
-  readonly cluster: ClusterState
-  readonly serverId: string
-  readonly monotonicMs: () => number
-  /** The lowest epoch that the registry can give to the node. */
-  readonly leastEpoch: (nodeId: string) => number
-  /** Another server has the node now, as the same instance or as one that took over. */
-  readonly lost: (nodeId: string, epoch: number, elsewhere: 'moved' | 'superseded') => void
-  /** Which nodes there are, or what they offer, is another than before. */
-  readonly changed: () => void
-  readonly onTrouble: (error: unknown) => void
-}
+type OwnNodesParts = Pick<
+  Sharing,
+  'cluster' | 'serverId' | 'monotonicMs' | 'leastEpoch' | 'lost' | 'changed' | 'onTrouble'
+>
 
 interface Held {
   readonly nodeId: string

@@ -6,27 +6,23 @@
 
 import { createId } from '../../core/ids.ts'
 import type { NodeLoad, NodeStatus, NodeView } from '../node.ts'
-import type { Snapshot } from '../node-snapshot.ts'
 import { Stretch } from '../time-limits.ts'
-import type { ClusterState } from './cluster-state.ts'
 import type { ClusterRecord } from './cluster-store.ts'
+import type { Sharing } from './server-sharing.ts'
 
-/** What the server list needs. */
-export interface ServerListParts {
-  readonly cluster: ClusterState
-  readonly serverId: string
-  readonly leaseMs: number
-  readonly snapshot: Snapshot
-  readonly now: () => number
-  readonly monotonicMs: () => number
-  readonly waiting: () => number
-  readonly ownCount: () => number
-  /** Other servers live than before, or others of their nodes. */
-  readonly changed: () => void
-  /** Another server that lives has this one's name: `serverId` is to be that one from now on. */
-  readonly rename: (serverId: string) => void
-  readonly onTrouble: (error: unknown) => void
-}
+type ServerListParts = Pick<
+  Sharing,
+  | 'cluster'
+  | 'serverId'
+  | 'options'
+  | 'registry'
+  | 'ownNodes'
+  | 'now'
+  | 'monotonicMs'
+  | 'rename'
+  | 'serversChanged'
+  | 'onTrouble'
+>
 
 /** News of use go out this often at most, and more slowly from a server with many nodes. */
 const leastMs = 250
@@ -98,12 +94,12 @@ export class ServerList {
 
   /** Writes the row if it is time to; to be called every `leastMs` or so. */
   tick(): void {
-    const { leaseMs, monotonicMs, snapshot, ownCount } = this.#parts
+    const { options, monotonicMs, registry, ownNodes } = this.#parts
     if (this.#writing !== null || this.#isStopped) return
     const sinceMs = monotonicMs() - this.#wroteAt
-    const isNews = this.#others.length > 0 && snapshot.version !== this.#wroteVersion
-    const newsMs = Math.max(leastMs, ownCount() / nodesPerMs)
-    if (sinceMs < leaseMs / 3 && !(isNews && sinceMs >= newsMs)) return
+    const isNews = this.#others.length > 0 && registry.version !== this.#wroteVersion
+    const newsMs = Math.max(leastMs, ownNodes.size / nodesPerMs)
+    if (sinceMs < options.serverLeaseMs / 3 && !(isNews && sinceMs >= newsMs)) return
     this.#writing = this.#write()
       .catch(this.#parts.onTrouble)
       .finally(() => {
@@ -121,12 +117,12 @@ export class ServerList {
   }
 
   async #write(): Promise<void> {
-    const { cluster, leaseMs, snapshot, monotonicMs } = this.#parts
+    const { cluster, options, registry, monotonicMs } = this.#parts
     const at = monotonicMs()
-    const { version } = snapshot
+    const { version } = registry
     const doc = await this.#encode()
     if (this.#isStopped) return
-    const write = { kind: 'server', doc, forMs: leaseMs } as const
+    const write = { kind: 'server', doc, forMs: options.serverLeaseMs } as const
     let took = await cluster.write({ ...write, key: this.#parts.serverId, seen: this.#seen })
     if (took === null) {
       // An earlier process left the row, another server took this one for dead, or two servers have one name.
@@ -156,19 +152,19 @@ export class ServerList {
 
   /** In pieces: a large fleet's use is long. */
   async #encode(): Promise<string> {
-    const { snapshot, leaseMs, now, waiting } = this.#parts
+    const { registry, options, now } = this.#parts
     this.#startedAt ||= now()
     const stretch = new Stretch()
     const parts: string[] = []
     let gone = 0
-    for (const node of snapshot.nodes()) {
+    for (const node of registry.nodes()) {
       if (node.status === 'gone') gone += 1
       parts.push(`${JSON.stringify(node.nodeId)}:${JSON.stringify(encodeUsage(node, now()))}`)
       if (stretch.isOver) await stretch.pause()
     }
     const head = JSON.stringify({
       ...{ startedAt: this.#startedAt, instanceId: this.#instanceId },
-      ...{ leaseMs, gone, waiting: waiting() },
+      ...{ leaseMs: options.serverLeaseMs, gone, waiting: registry.waitingCount },
     })
     return `${head.slice(0, -1)},"usage":{${parts.join()}}}`
   }
@@ -178,7 +174,7 @@ export class ServerList {
   }
 
   #look(): void {
-    const { cluster, serverId, changed } = this.#parts
+    const { cluster, serverId, serversChanged } = this.#parts
     const others: string[] = []
     for (const [key, { expiresAt }] of cluster.rows('server')) {
       if (key !== serverId && (expiresAt ?? Number.POSITIVE_INFINITY) > cluster.readNow) others.push(key)
@@ -188,7 +184,7 @@ export class ServerList {
     const picture = JSON.stringify(others.map((other) => [other, this.#doc(other)?.gone]))
     if (picture === this.#picture) return
     this.#picture = picture
-    changed()
+    serversChanged()
   }
 }
 

@@ -7,12 +7,9 @@
  *                              ├─▶ settings ─▶ registry         servers, otherNodes ─▶ balancing ─▶ what goes back
  *                              └─▶ otherNodes
  */
-import type { JobsNotifier } from '../../jobs/index.ts'
 import type { ResolvedDispatchOptions } from '../dispatch-options.ts'
-import type { DispatchEvent } from '../effect-runner.ts'
+import type { Engine } from '../engine.ts'
 import type { NodeView } from '../node.ts'
-import type { Snapshot } from '../node-snapshot.ts'
-import type { Command } from '../registry/command.ts'
 import type { Mailbox } from '../registry/mailbox.ts'
 import type { Registry } from '../registry/registry.ts'
 import { inTime } from '../time-limits.ts'
@@ -27,147 +24,109 @@ import { OtherNodes } from './other-nodes.ts'
 import { OwnNodes } from './own-nodes.ts'
 import { ServerList } from './server-list.ts'
 
-/** What sharing needs. */
-export interface SharingParts {
-  readonly store: ClusterStore
-  readonly notifier: JobsNotifier
-  /** Wake-ups reach other processes. */
-  readonly remoteWakeUps: boolean
-  readonly options: ResolvedDispatchOptions
-  readonly registry: Registry
-  readonly mailbox: Mailbox
-  readonly snapshot: Snapshot
-  readonly now: () => number
-  readonly monotonicMs: () => number
-  /** A node belongs to another server now: its connection here is closed. */
-  readonly dismiss: (nodeId: string, epoch: number) => void
-  /** Writes connected nodes that the cluster state lacks. */
-  readonly mendNodes: () => void
-  /** There may be something to claim. */
-  readonly wake: () => void
-  /** Cancellation requests may have come that no wake-up announced. */
-  readonly checkCancellations: () => void
-  readonly log: (event: DispatchEvent) => void
-  readonly onTrouble: (error: unknown) => void
-}
-
 const tickMs = 200
 const upkeepEveryMs = 5_000
 /** Where wake-ups do not reach other processes, and there are others. */
 const pollMs = { cluster: 200, claims: 50, cancellations: 500 } as const
 const quietPollMs = 1_000
 
-/** All that servers have to do with each other. */
+/** All that servers have to do with each other. Its parts take what they need of it. */
 export class Sharing {
+  readonly options: ResolvedDispatchOptions
+  readonly registry: Registry
+  readonly mailbox: Mailbox
+  readonly now: () => number
+  readonly monotonicMs: () => number
+  readonly onTrouble: (error: unknown) => void
+  readonly store: ClusterStore
   readonly cluster: ClusterState
   readonly settings: ClusterSettings
   readonly ownNodes: OwnNodes
+  readonly otherNodes: OtherNodes
   readonly servers: ServerList
   readonly demands: ClusterDemands
-  readonly otherNodes: OtherNodes
   readonly kinds: ClaimKinds
-  readonly #parts: SharingParts
+  /** It changes when another server that lives has the same. */
+  serverId: string
+  /** The cluster state is read all the time. */
+  isFollowing = false
+  readonly #engine: Engine
   readonly #balancing: Balancing
   readonly #upkeep: ClusterUpkeep
   #intervals: NodeJS.Timeout[] = []
   #isUpkeeping = false
-  #isFollowing = false
   #leaving: Promise<void> | null = null
 
-  constructor(parts: SharingParts) {
-    const { store, notifier, registry, mailbox, snapshot, now, monotonicMs, onTrouble } = parts
-    const { workerId, serverLeaseMs } = parts.options
-    // Read whenever it is needed: it changes when another server that lives has the same.
-    const own = { serverId: workerId }
-    this.#parts = parts
-    const cluster = new ClusterState({ store, notifier, monotonicMs, onTrouble })
-    const changed = () => this.kinds.changed()
-    const post = (command: Command) => mailbox.post(command)
-    this.cluster = cluster
-    this.settings = new ClusterSettings({
-      ...{ cluster, mailbox, now, monotonicMs },
-      isHere: (nodeId) => this.ownNodes.has(nodeId),
-    })
-    this.ownNodes = new OwnNodes({
-      ...{ cluster, monotonicMs, changed, onTrouble },
-      get serverId() {
-        return own.serverId
-      },
-      leastEpoch: (nodeId) => {
-        const node = registry.node(nodeId)
-        return node?.status === 'gone' ? node.epoch + 1 : 0
-      },
-      lost: (nodeId, epoch, elsewhere) => {
-        parts.dismiss(nodeId, epoch)
-        post({ kind: 'nodeBye', nodeId, epoch, elsewhere })
-      },
-    })
-    this.servers = new ServerList({
-      ...{ cluster, leaseMs: serverLeaseMs, snapshot, now, monotonicMs, onTrouble },
-      get serverId() {
-        return own.serverId
-      },
-      rename: (renamedTo) => {
-        parts.log({ name: 'server.name_taken', serverId: own.serverId, renamedTo })
-        own.serverId = renamedTo
-        this.ownNodes.renamed()
-        this.otherNodes.renamed()
-        changed()
-      },
-      waiting: () => registry.counts().waiting,
-      ownCount: () => this.ownNodes.size,
-      changed: () => {
-        changed()
-        parts.wake()
-      },
-    })
-    this.demands = new ClusterDemands({
-      ...{ cluster, monotonicMs, onTrouble },
-      isFollowing: () => this.#isFollowing,
-      held: () => registry.heldKinds(),
-    })
-    const { settings, ownNodes, servers, demands } = this
-    this.otherNodes = new OtherNodes({
-      ...{ cluster, servers, settings, changed },
-      get serverId() {
-        return own.serverId
-      },
-    })
-    const { otherNodes } = this
-    this.kinds = new ClaimKinds({
-      ...{ cluster, demands, ownNodes, otherNodes, servers, settings, monotonicMs, onTrouble },
-      wake: parts.wake,
-    })
-    this.#balancing = new Balancing({
-      ...{ otherNodes, demands, ownNodes, settings, kinds: this.kinds },
-      ...{ post, now, monotonicMs, onTrouble },
-      waiting: () => registry.waitingKinds(),
-      nodeViews: () => snapshot.nodes(),
-    })
-    this.#upkeep = new ClusterUpkeep({
-      ...{ cluster, store, servers, ownNodes, monotonicMs },
-      get serverId() {
-        return own.serverId
-      },
-    })
+  constructor(engine: Engine) {
+    const { options, registry, mailbox, notifier, now, monotonicMs, onTrouble, parts } = engine
+    this.#engine = engine
+    this.options = options
+    this.registry = registry
+    this.mailbox = mailbox
+    this.now = now
+    this.monotonicMs = monotonicMs
+    this.onTrouble = onTrouble
+    this.serverId = options.workerId
+    this.store = parts.cluster
+    this.cluster = new ClusterState({ store: parts.cluster, notifier, monotonicMs, onTrouble })
+    this.settings = new ClusterSettings(this)
+    this.ownNodes = new OwnNodes(this)
+    this.otherNodes = new OtherNodes(this)
+    this.servers = new ServerList(this)
+    this.demands = new ClusterDemands(this)
+    this.kinds = new ClaimKinds(this)
+    this.#balancing = new Balancing(this)
+    this.#upkeep = new ClusterUpkeep(this)
+  }
+
+  /** Which nodes there are, or what they offer, is another than before. */
+  readonly changed = (): void => this.kinds.changed()
+
+  /** There may be something to claim. */
+  readonly wake = (): void => this.#engine.fetcher.wake()
+
+  /** Other servers live than before, or others of their nodes. */
+  readonly serversChanged = (): void => {
+    this.changed()
+    this.wake()
+  }
+
+  /** The lowest epoch that the registry can give to the node. */
+  readonly leastEpoch = (nodeId: string): number => {
+    const node = this.registry.node(nodeId)
+    return node?.status === 'gone' ? node.epoch + 1 : 0
+  }
+
+  /** Another server has the node now, as the same instance or as one that took over. */
+  readonly lost = (nodeId: string, epoch: number, elsewhere: 'moved' | 'superseded'): void => {
+    this.#engine.connections.close(nodeId, epoch, 4408, 'connected to another server')
+    this.mailbox.post({ kind: 'nodeBye', nodeId, epoch, elsewhere })
+  }
+
+  /** Another server that lives has this one's name. */
+  readonly rename = (renamedTo: string): void => {
+    this.#engine.log({ name: 'server.name_taken', serverId: this.serverId, renamedTo })
+    this.serverId = renamedTo
+    this.ownNodes.renamed()
+    this.changed()
   }
 
   /** Resolves when the cluster state was read, and the registry knows what operators decided. */
   async start(): Promise<void> {
-    const { remoteWakeUps, wake, checkCancellations } = this.#parts
+    const { leaseRenewer, parts } = this.#engine
     const isShared = () => this.servers.others.length > 0
-    this.#isFollowing = true
+    this.isFollowing = true
     this.cluster.follow(quietPollMs)
     this.servers.tick()
     this.#intervals = [
       setInterval(() => this.#tick(), tickMs),
       setInterval(() => void this.#tidy(), upkeepEveryMs),
     ]
-    if (!remoteWakeUps) {
+    if (!parts.remoteWakeUps) {
       this.#intervals.push(
-        setInterval(() => isShared() && wake(), pollMs.claims),
+        setInterval(() => isShared() && this.wake(), pollMs.claims),
         setInterval(() => isShared() && this.cluster.look(), pollMs.cluster),
-        setInterval(() => isShared() && checkCancellations(), pollMs.cancellations),
+        setInterval(() => isShared() && leaseRenewer.checkCancellations(), pollMs.cancellations),
       )
     }
     await this.cluster.loaded
@@ -177,23 +136,23 @@ export class Sharing {
   /** Removes this server's row. The rows of its nodes stay: they connect to another server under the same epoch. */
   leave(): Promise<void> {
     // Its lease runs out where this does not work.
-    this.#leaving ??= this.servers.stop().catch(this.#parts.onTrouble)
+    this.#leaving ??= this.servers.stop().catch(this.onTrouble)
     return this.#leaving
   }
 
   async stop(withinMs: number): Promise<void> {
     for (const interval of this.#intervals) clearInterval(interval)
-    this.#isFollowing = false
+    this.isFollowing = false
     this.ownNodes.stop()
     // A cluster state that does not answer learns of it by the lease.
-    const left = inTime(withinMs, () => this.leave()).catch(this.#parts.onTrouble)
+    const left = inTime(withinMs, () => this.leave()).catch(this.onTrouble)
     await Promise.all([this.cluster.stop(withinMs), left])
   }
 
   /** All nodes, of this server and of the others. */
   *nodes(): Generator<NodeView> {
     const { ownNodes, otherNodes } = this
-    for (const node of this.#parts.snapshot.nodes()) {
+    for (const node of this.registry.nodes()) {
       // One that went to another server is shown as that one's.
       if (ownNodes.has(node.nodeId) || !otherNodes.has(node.nodeId)) yield node
     }
@@ -201,7 +160,7 @@ export class Sharing {
   }
 
   node(nodeId: string): NodeView | undefined {
-    const here = this.#parts.registry.node(nodeId)
+    const here = this.registry.node(nodeId)
     if (here !== undefined && this.ownNodes.has(nodeId)) return here
     return this.otherNodes.view(nodeId) ?? here
   }
@@ -209,19 +168,19 @@ export class Sharing {
   #tick(): void {
     this.servers.tick()
     if (this.servers.others.length === 0) return
-    this.#balancing.look().catch(this.#parts.onTrouble)
+    this.#balancing.look().catch(this.onTrouble)
   }
 
   async #tidy(): Promise<void> {
     this.ownNodes.mend()
-    this.#parts.mendNodes()
+    this.#engine.connections.mend()
     if (this.#isUpkeeping) return
     this.#isUpkeeping = true
     try {
       await this.demands.lookOver()
       await this.#upkeep.look()
     } catch (error) {
-      this.#parts.onTrouble(error)
+      this.onTrouble(error)
     } finally {
       this.#isUpkeeping = false
     }

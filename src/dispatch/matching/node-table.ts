@@ -1,4 +1,7 @@
-/** All nodes: by id, and by their line in the snapshot pages. A new node takes the line of a forgotten one. */
+/**
+ * All nodes: by id, and by their line in the pages for readers. A page is made anew as a whole, one at a time. A new node
+ * takes the line of a forgotten one.
+ */
 
 import type { Labels, NodeLoad, NodeStatus, NodeView, ServiceOffer } from '../node.ts'
 import { ForeignTasks } from '../registry/orphan-tasks.ts'
@@ -9,8 +12,8 @@ import type { Shape } from './demand.ts'
 import type { PoolMembership } from './pool.ts'
 import { servicesKey, tidyServices } from './requirement.ts'
 
-/** Nodes per snapshot page. */
-export const pageSize = 256
+/** Nodes per page. */
+const pageSize = 256
 
 const noServices: ReadonlySet<string> = new Set()
 
@@ -23,6 +26,7 @@ export class NodeTable {
   /** What an operator closed, by node id, kept while the node is away; '' stands for the whole node. */
   readonly #cordons = new Map<string, Set<string>>()
   readonly #dirty = new Set<number>()
+  #pages: readonly (readonly NodeView[])[] = []
 
   get size(): number {
     return this.#nodes.size
@@ -31,10 +35,6 @@ export class NodeTable {
   /** How many lines there are, free ones too. */
   get lineCount(): number {
     return this.#lines.length
-  }
-
-  get pageCount(): number {
-    return Math.ceil(this.#lines.length / pageSize)
   }
 
   get dirty(): boolean {
@@ -90,22 +90,30 @@ export class NodeTable {
     return this.#cordons.get(nodeId) ?? noServices
   }
 
-  /** The page of this node must be read anew. */
+  /** The page of this node must be made anew. */
   touch(node: RegistryNode): void {
     node.shown = null
     this.#dirty.add(Math.floor(node.index / pageSize))
   }
 
-  /** The page that has waited longest to be read anew; undefined: none has to be. */
-  takeDirty(): number | undefined {
-    for (const page of this.#dirty) {
-      this.#dirty.delete(page)
-      return page
+  /** Makes the page anew that has waited longest; false: none has to be. Making all at once would block the process. */
+  publish(now: number): boolean {
+    for (const number of this.#dirty) {
+      this.#dirty.delete(number)
+      const pages = [...this.#pages]
+      pages[number] = this.#page(number, now)
+      this.#pages = pages
+      return true
     }
-    return undefined
+    return false
   }
 
-  page(number: number, now: number): readonly NodeView[] {
+  /** All nodes as they were published when the walk began. */
+  *published(): Generator<NodeView> {
+    for (const page of this.#pages) yield* page ?? []
+  }
+
+  #page(number: number, now: number): readonly NodeView[] {
     const views: NodeView[] = []
     for (let line = number * pageSize; line < (number + 1) * pageSize; line += 1) {
       const node = this.#lines[line]

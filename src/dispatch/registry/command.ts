@@ -215,8 +215,6 @@ export type Effect =
       readonly nodeId: string | null
     } & OfAttempt)
   | ({ readonly kind: 'progress'; readonly percent: number | null; readonly note: string | null } & OfAttempt)
-  /** These pages of the snapshot changed: read them with `registry.page(number)`. */
-  | { readonly kind: 'publish'; readonly pages: readonly number[]; readonly version: number }
   /** Send `tick` at that instant or soon after; replaces the one armed before. */
   | { readonly kind: 'armTimer'; readonly at: number }
   /** Work is left: send `rebuildSlice` when there is time, at the latest in 50 ms. */

@@ -65,6 +65,7 @@ export class RegistryState {
   effects: Effect[] = []
   armedAt: number = Number.POSITIVE_INFINITY
   workAnnounced = false
+  /** Rises with each page that is published. */
   version = 0
   readonly #finder: Finder = {
     hasCapacity: (node) => this.freedNodes.add(node),
@@ -130,12 +131,10 @@ export class RegistryState {
     if (this.#publishTimer.position < 0) this.timers.set(this.#publishTimer, this.now + this.policy.publishMs)
   }
 
-  /** Names a page that changed. One at a time: making all pages of a large fleet at once would block the process. */
+  /** Makes a page anew for readers. */
   publish(): void {
-    const page = this.nodes.takeDirty()
-    if (page === undefined) return
+    if (!this.nodes.publish(this.now)) return
     this.version += 1
-    this.emit({ kind: 'publish', pages: [page], version: this.version })
     if (this.nodes.dirty)
       this.timers.set(this.#publishTimer, this.now + this.policy.publishMs / pagesPerPublish)
   }
@@ -207,7 +206,7 @@ export interface RegistryPolicy {
   readonly maxDemands: number
   /** Steps of a slice, as `Work` counts them: nodes joined, pools matched, attempts ended. @default 64 */
   readonly sliceSteps: number
-  /** Changed snapshot pages are published this often; of many, one in a twentieth of it. @default 100 */
+  /** Pages of changed nodes are published this often; of many, one in a twentieth of it. @default 100 */
   readonly publishMs: number
   /** How long a dead node, and a task handed back, is remembered. @default 600_000 */
   readonly keepMs: number

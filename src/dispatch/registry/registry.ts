@@ -132,13 +132,14 @@ export class Registry {
     return nodes.find(nodeId)?.view(nodes.cordonsOf(nodeId), now)
   }
 
-  /** A page of the snapshot, made now: ask for it when `publish` names it. */
-  page(number: number): readonly NodeView[] {
-    return this.#state.nodes.page(number, this.#state.now)
+  /** All nodes as they were published when the walk began: at most a little old. */
+  nodes(): Generator<NodeView> {
+    return this.#state.nodes.published()
   }
 
-  get pageCount(): number {
-    return this.#state.nodes.pageCount
+  /** Rises when nodes are published. */
+  get version(): number {
+    return this.#state.version
   }
 
   /** What the pools defined by name ask for. */

@@ -13,10 +13,10 @@ import {
   findCancelled,
   type JobRecord,
   type JobStore,
-  type JobsNotifier,
   renewLeases,
   type Verdict,
 } from '../../jobs/index.ts'
+import type { Engine } from '../engine.ts'
 import type { TaskError, TaskSpec } from '../node.ts'
 import type { Settled } from '../registry/command.ts'
 import { decodeTask, encodeFault, encodeOutput, spentBefore, type TaskDocument } from './task-document.ts'
@@ -107,30 +107,17 @@ export class Claims {
   }
 }
 
-/** What the lease renewer needs. */
-export interface LeaseRenewerParts {
-  readonly store: Pick<JobStore, 'renew' | 'cancelRequests'>
-  readonly notifier: JobsNotifier
-  readonly claims: Claims
-  readonly leaseMs: number
-  readonly monotonicMs: () => number
-  /** The lease is not ours any more. */
-  readonly lose: (claim: Claim) => void
-  readonly cancel: (claim: Claim) => void
-  readonly onTrouble: (error: unknown) => void
-}
-
 const batchSize = 1_000
 
 /** Renews until it is stopped. */
 export class LeaseRenewer {
-  readonly #parts: LeaseRenewerParts
+  readonly #engine: Engine
   readonly #cancelNotifier: Notifier = createNotifier()
   #loops: Loop[] = []
   #unlisten: (() => void) | null = null
 
-  constructor(parts: LeaseRenewerParts) {
-    this.#parts = parts
+  constructor(engine: Engine) {
+    this.#engine = engine
   }
 
   get healthy(): boolean {
@@ -138,7 +125,8 @@ export class LeaseRenewer {
   }
 
   start(): void {
-    const { notifier, leaseMs, onTrouble } = this.#parts
+    const { notifier, options, onTrouble } = this.#engine
+    const { leaseMs } = options
     this.#unlisten = notifier.listen([cancelTopic], () => this.#cancelNotifier.wake())
     const backoff = { baseMs: 50, maxMs: Math.min(2_000, Math.floor(leaseMs / 6)) }
     this.#loops = [
@@ -172,27 +160,30 @@ export class LeaseRenewer {
 
   /** Gives up claims whose lease has run out, except those whose end is being written. */
   checkExpired(): void {
-    const { claims, monotonicMs, lose } = this.#parts
-    const now = monotonicMs()
-    for (const claim of claims.values()) if (claim.leaseUntil < now && !claim.isEnding) lose(claim)
+    const now = this.#engine.monotonicMs()
+    for (const claim of this.#engine.claims.values())
+      if (claim.leaseUntil < now && !claim.isEnding) this.#engine.lose(claim)
   }
 
   async #renew(): Promise<void> {
-    const { store, claims, leaseMs, lose } = this.#parts
-    const isEnding = (claim: Claim) => claim.isEnding
-    const cancel = (claim: Claim) => this.#cancel(claim)
-    for (const batch of batches(claims)) await renewLeases(batch, { store, leaseMs, isEnding, lose, cancel })
+    const { jobs, claims, options } = this.#engine
+    const parts = {
+      ...{ store: jobs, leaseMs: options.leaseMs, isEnding: (claim: Claim) => claim.isEnding },
+      lose: (claim: Claim) => this.#engine.lose(claim),
+      cancel: (claim: Claim) => this.#cancel(claim),
+    }
+    for (const batch of batches(claims)) await renewLeases(batch, parts)
   }
 
   async #checkCancellations(): Promise<void> {
-    const { store, claims } = this.#parts
+    const { jobs, claims } = this.#engine
     for (const batch of batches(claims)) {
-      for (const claim of await findCancelled(store, batch)) this.#cancel(claim)
+      for (const claim of await findCancelled(jobs, batch)) this.#cancel(claim)
     }
   }
 
-  #cancel(claim: Claim): void {
-    if (!claim.isEnding) this.#parts.cancel(claim)
+  #cancel({ isEnding, jobId }: Claim): void {
+    if (!isEnding) this.#engine.post({ kind: 'cancel', taskId: jobId, reason: null })
   }
 }
 

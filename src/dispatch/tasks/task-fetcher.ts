@@ -5,40 +5,10 @@
 
 import { createLoop, type Loop } from '../../core/loop.ts'
 import { createNotifier, type Notifier } from '../../core/notifier.ts'
-import {
-  type ClaimedRecord,
-  type JobRecord,
-  type JobStore,
-  type JobsNotifier,
-  queueTopic,
-} from '../../jobs/index.ts'
-import type { ClaimAsk } from '../cluster/claim-kinds.ts'
-import type { ResolvedDispatchOptions } from '../dispatch-options.ts'
+import { type ClaimedRecord, type JobRecord, type JobStore, queueTopic } from '../../jobs/index.ts'
+import type { Engine } from '../engine.ts'
 import type { TaskSpec } from '../node.ts'
-import type { Command } from '../registry/command.ts'
-import type { Claims } from './claims.ts'
 import { decodeDocument, dispatchQueue, encodeFault, specOf, type TaskDocument } from './task-document.ts'
-
-/** What the fetcher needs. */
-export interface TaskFetcherParts {
-  readonly store: Pick<JobStore, 'claim' | 'settle'>
-  readonly notifier: JobsNotifier
-  readonly claims: Claims
-  readonly handedBack: HandedBack
-  readonly options: ResolvedDispatchOptions
-  readonly post: (command: Command) => boolean
-  readonly now: () => number
-  readonly monotonicMs: () => number
-  /** Ends that are not written: beyond a bound nothing new is claimed. */
-  readonly backlog: () => number
-  /** Dispatches that wait before the registry. */
-  readonly waiting: () => number
-  /** What to claim now, in pieces. */
-  readonly asks: () => readonly ClaimAsk[]
-  /** This process holds a task. */
-  readonly claimed: (task: TaskSpec) => void
-  readonly onTrouble: (error: unknown) => void
-}
 
 /** How much may wait to be written before another claim. */
 const maxBacklog = 5_000
@@ -47,7 +17,7 @@ const maxWaiting = 64
 
 /** Claims until it is stopped. */
 export class TaskFetcher {
-  readonly #parts: TaskFetcherParts
+  readonly #engine: Engine
   readonly #notifier: Notifier = createNotifier()
   readonly #alarms = new Set<NodeJS.Timeout>()
   #loop: Loop | null = null
@@ -55,8 +25,8 @@ export class TaskFetcher {
   #isHungry = false
   #isStopping = false
 
-  constructor(parts: TaskFetcherParts) {
-    this.#parts = parts
+  constructor(engine: Engine) {
+    this.#engine = engine
   }
 
   get healthy(): boolean {
@@ -65,7 +35,7 @@ export class TaskFetcher {
 
   start(): void {
     if (this.#isStopping) return
-    const { notifier, options } = this.#parts
+    const { notifier, options } = this.#engine
     this.#unlisten = notifier.listen([queueTopic(dispatchQueue)], () => this.#notifier.wake())
     this.#loop = createLoop({
       name: 'dispatch.fetcher',
@@ -74,7 +44,7 @@ export class TaskFetcher {
       backoff: { baseMs: 50, maxMs: 2_000 },
       step: () => this.#step(),
     })
-    this.#loop.events.on('failed', ({ error }) => this.#parts.onTrouble(error))
+    this.#loop.events.on('failed', ({ error }) => this.#engine.onTrouble(error))
   }
 
   /** Something may be there to claim, now or after `afterMs`. */
@@ -109,15 +79,15 @@ export class TaskFetcher {
   }
 
   async #step(): Promise<'more' | 'idle'> {
-    const { store, options, monotonicMs, asks } = this.#parts
+    const { jobs, options, monotonicMs, sharing } = this.#engine
     const { workerId, leaseMs } = options
     let isMore = false
-    for (const { kinds, limit: most, isWhole } of asks()) {
+    for (const { kinds, limit: most, isWhole } of sharing.kinds.asks()) {
       const limit = Math.min(most, this.#capacity())
       this.#isHungry = limit <= 0
       if (limit <= 0 || this.#isStopping) return 'idle'
       const sentAt = monotonicMs()
-      const records = await store.claim({ queues: [dispatchQueue], kinds, workerId, limit, leaseMs })
+      const records = await jobs.claim({ queues: [dispatchQueue], kinds, workerId, limit, leaseMs })
       await this.#feed(records, sentAt + leaseMs)
       if (isWhole && records.length === limit) isMore = true
     }
@@ -126,18 +96,18 @@ export class TaskFetcher {
 
   /** As fast as the registry takes them: a long line before it would hold up what came after. */
   async #feed(records: readonly ClaimedRecord[], leaseUntil: number): Promise<void> {
-    const { waiting } = this.#parts
+    const { mailbox } = this.#engine
     for (const record of records) {
       const fault = this.#receive(record, leaseUntil)
       if (fault !== undefined) await this.#park(record, fault)
-      while (!this.#isStopping && waiting() >= maxWaiting)
+      while (!this.#isStopping && mailbox.depth().dispatches >= maxWaiting)
         await new Promise((resolve) => setImmediate(resolve))
     }
   }
 
   /** Answers what was wrong with it, if anything was. */
   #receive(record: ClaimedRecord, leaseUntil: number): unknown {
-    const { claims, handedBack, options, post, now, claimed } = this.#parts
+    const { claims, handedBack, options, post, now } = this.#engine
     let document: TaskDocument
     let task: TaskSpec
     try {
@@ -149,7 +119,7 @@ export class TaskFetcher {
     }
     claims.add(record, document, task, leaseUntil)
     handedBack.delete(record.id)
-    claimed(task)
+    this.#engine.claimed(task)
     // It cannot fail for lack of capacity: far fewer wait than the lane takes. A closed mailbox is a stop, which hands it back.
     post({ kind: 'submit', task })
     return undefined
@@ -161,12 +131,12 @@ export class TaskFetcher {
     const error = encodeFault({ code: 'undecodable', message }, null)
     const verdict = { state: 'dead', delayMs: 0, ranMs: null, result: null, error } as const
     const { id, token, attempt, handBackCount, snoozeCount } = record
-    await this.#parts.store.settle([{ jobId: id, token, attempt, handBackCount, snoozeCount, ...verdict }])
+    await this.#engine.jobs.settle([{ jobId: id, token, attempt, handBackCount, snoozeCount, ...verdict }])
   }
 
   #capacity(): number {
-    const { claims, options, backlog } = this.#parts
-    if (claims.bytes >= options.maxHeldBytes || backlog() >= maxBacklog) return 0
+    const { claims, options, completer } = this.#engine
+    if (claims.bytes >= options.maxHeldBytes || completer.size >= maxBacklog) return 0
     return options.maxHeld - claims.size
   }
 }

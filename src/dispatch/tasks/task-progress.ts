@@ -7,8 +7,9 @@
 import { Batcher } from '../../core/batcher.ts'
 import { parseJson } from '../../core/json.ts'
 import type { JobRecord, LogStore, ProgressRecord } from '../../jobs/index.ts'
+import type { Engine } from '../engine.ts'
 import { inTime } from '../time-limits.ts'
-import type { Claim, Claims } from './claims.ts'
+import type { Claim } from './claims.ts'
 import type { TaskProgress } from './task.ts'
 
 /** The last progress that a node sent of a task that this process holds. */
@@ -30,11 +31,8 @@ const betweenMs = 50
 const writeWithinMs = 5_000
 const troubleMs = 1_000
 
-export interface ProgressWriterParts {
+interface ProgressWriterParts extends Pick<Engine, 'claims' | 'monotonicMs' | 'onTrouble'> {
   readonly logs: Pick<LogStore, 'add'>
-  readonly claims: Claims
-  readonly monotonicMs: () => number
-  readonly onTrouble: (error: unknown) => void
 }
 
 /** Writes the progress of tasks that run here. */

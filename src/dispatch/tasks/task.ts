@@ -4,8 +4,8 @@ import type { NodeConnector } from '../connections/node-connection.ts'
 import type { Tally } from '../effect-runner.ts'
 import type { Explanation } from '../explain-task.ts'
 import type { NodeView, PoolView, TaskError, TaskSpec, TaskStatus, Term } from '../node.ts'
-import type { ServiceCounts } from '../node-snapshot.ts'
 import type { RegistryCounts } from '../registry/registry.ts'
+import type { ServiceCounts } from '../service-counts.ts'
 
 /** What to do, and where it may be done. Only `service` must be given. */
 export interface SubmitOptions {

@@ -141,8 +141,12 @@ test('the row of a wish is renewed for as long as a task of it is held', async (
   const asked = { service: 'nmt', uses: { nmt: 1 }, requires: [] }
   const demands = new ClusterDemands({
     ...{ cluster, monotonicMs, onTrouble: assert.ifError },
-    isFollowing: () => true,
-    held: () => [{ kind: 'nmt', ...asked }],
+    isFollowing: true,
+    registry: {
+      *heldKinds() {
+        yield { kind: 'nmt', ...asked }
+      },
+    },
   })
   for (const [key, doc] of [
     ['nmt', asked],
@@ -176,8 +180,8 @@ test('a wish that just came is looked at alone', async () => {
     cluster,
     monotonicMs,
     onTrouble,
-    isFollowing: () => true,
-    held: () => [],
+    isFollowing: true,
+    registry: { *heldKinds() {} },
   })
   let looks = 0
   const kinds = new ClaimKinds({
@@ -214,10 +218,12 @@ test('a task is not yielded while no other server could find its kind', async ()
     kinds: { resting: [] },
     demands: { canBeFound: () => false, learn: ({ kind }: { kind: string }) => void learned.push(kind) },
     otherNodes: { capacity: async () => assert.fail('no capacity is looked for') },
-    waiting: () => [
-      { kind: 'k', waiting: 1, hasCapacity: false, asked: { service: 'k', uses: { k: 1 }, requires: [] } },
-    ],
-    post: () => assert.fail('nothing is given up'),
+    registry: {
+      waitingKinds: () => [
+        { kind: 'k', waiting: 1, hasCapacity: false, asked: { service: 'k', uses: { k: 1 }, requires: [] } },
+      ],
+    },
+    mailbox: { post: () => assert.fail('nothing is given up') },
     monotonicMs: () => 0,
     onTrouble: assert.ifError,
   } as unknown as BalancingParts)

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { type Explanation, explainSteps, Snapshot } from '../../../src/dispatch/index.ts'
-import { all, none, only, Stage } from './fixtures.ts'
+import { type Explanation, explainSteps } from '../../../src/dispatch/index.ts'
+import { only, Stage } from './fixtures.ts'
 
 function explained(stage: Stage, taskId: string): Explanation {
-  const snapshot = new Snapshot()
-  const pages = Array.from({ length: stage.registry.pageCount }, (_, number) => number)
-  snapshot.publish(stage.registry, pages, 1)
+  stage.after(100)
   const { spec } = stage.registry.task(taskId)!
-  const source = { spec, nodes: snapshot.nodes(), rules: stage.registry.rules, now: stage.now }
+  const source = { spec, nodes: stage.registry.nodes(), rules: stage.registry.rules, now: stage.now }
   const steps = explainSteps(source)
   for (;;) {
     const step = steps.next()
@@ -77,38 +75,41 @@ test('a long explanation stops on the way to let others run', () => {
   const stage = new Stage()
   for (let i = 0; i < 1_000; i += 1) stage.node(`n${i}`, { tts: 1 })
   stage.submit('t')
-  const nodes = Array.from({ length: stage.registry.pageCount }, (_, number) =>
-    stage.registry.page(number),
-  ).flat()
+  for (let page = 0; page < 4; page += 1) stage.after(100)
+  const nodes = stage.registry.nodes()
   const steps = explainSteps({ spec: stage.registry.task('t')!.spec, nodes, rules: new Map(), now: 0 })
   let stops = 0
   for (let step = steps.next(); !step.done; step = steps.next()) stops += 1
   assert.equal(stops, 3)
 })
 
-test('readers get pages that do not change under them, and only those that did are published', () => {
+test('readers get pages that do not change under them, and only those that did are made anew', () => {
   const stage = new Stage({ publishMs: 100 })
+  const { registry } = stage
   for (let i = 0; i < 300; i += 1) stage.node(`n${i}`, { asr: 1 })
-  const snapshot = new Snapshot()
+  assert.deepEqual([...registry.nodes()], [])
   // One page at a time, and the next one soon after: pages of many nodes take a while to make.
-  for (const [afterMs, page] of [
-    [100, 0],
-    [5, 1],
+  for (const [afterMs, count] of [
+    [100, 256],
+    [5, 300],
   ] as const) {
-    const { pages, version } = only(stage.after(afterMs), 'publish')
-    assert.deepEqual(pages, [page])
-    snapshot.publish(stage.registry, pages, version)
+    const before = registry.version
+    stage.after(afterMs)
+    assert.equal(registry.version, before + 1)
+    assert.equal([...registry.nodes()].length, count)
   }
-  none(stage.after(100), 'publish')
-  const walk = snapshot.nodes()
-  walk.next()
+  const { version } = registry
+  stage.after(100)
+  assert.equal(registry.version, version)
+  const walk = registry.nodes()
+  const { value: first } = walk.next()
   stage.do({ kind: 'nodeBye', nodeId: 'n299', epoch: 1 })
-  assert.deepEqual(all(stage.last, 'publish'), [])
-  const second = only(stage.after(100), 'publish')
-  assert.deepEqual(second.pages, [1])
-  snapshot.publish(stage.registry, second.pages, second.version)
+  assert.equal(registry.version, version)
+  stage.after(100)
+  assert.equal(registry.version, version + 1)
   assert.equal([...walk].length, 299, 'who began before sees what was there')
-  assert.equal([...snapshot.nodes()].length, 299)
-  assert.equal(snapshot.find('n299'), undefined)
-  assert.equal(snapshot.find('n298')!.nodeId, 'n298')
+  const nodes = [...registry.nodes()]
+  assert.equal(nodes[0], first, 'a page without a change is the same')
+  assert.equal(nodes.length, 299)
+  assert.equal(nodes.at(-1)!.nodeId, 'n298')
 })

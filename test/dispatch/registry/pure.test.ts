@@ -27,7 +27,7 @@ const outside = [
 /** The files that the registry, and what reads it, is made of: reached by imports from these. */
 function files(): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
-  const open = ['registry/registry.ts', 'registry/mailbox.ts', 'explain-task.ts', 'node-snapshot.ts']
+  const open = ['registry/registry.ts', 'registry/mailbox.ts', 'explain-task.ts', 'service-counts.ts']
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
     if (found.has(name)) continue
     const source = readFileSync(join(folder, name), 'utf8')
@@ -77,7 +77,7 @@ test('it runs in a world without clock, dice, timers, process and network', () =
     Math.random = touched('Math.random')
     for (let step = 0; step < 2_000; step += 1) walk.step()
     walk.registry.pools()
-    for (let page = 0; page < walk.registry.pageCount; page += 1) walk.registry.page(page)
+    for (const { nodeId } of walk.registry.nodes()) walk.registry.node(nodeId)
   } catch (error) {
     problem = error
   } finally {

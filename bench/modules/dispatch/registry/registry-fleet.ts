@@ -112,8 +112,6 @@ export class RegistryFleet {
     for (const effect of effects) {
       if (effect.kind === 'armTimer') this.#tickAt = Math.min(this.#tickAt, effect.at)
       else if (effect.kind === 'moreWork') this.#apply({ kind: 'rebuildSlice' }, now)
-      // Readers of nodes get these pages, ten times a second.
-      else if (effect.kind === 'publish') for (const page of effect.pages) this.#registry.page(page)
     }
   }
 }
