@@ -4,6 +4,8 @@
  */
 export class Histogram {
   sumMs = 0
+  /** How many observations there are. */
+  count = 0
   /** Nothing is allocated before the first observation. */
   #bins: number[] | undefined
 
@@ -12,41 +14,42 @@ export class Histogram {
     this.#bins ??= new Array<number>(binCount).fill(0)
     this.#bins[binOf(span)]! += times
     this.sumMs += span * times
-  }
-
-  get count(): number {
-    let sum = 0
-    if (this.#bins !== undefined) for (const bin of this.#bins) sum += bin
-    return sum
+    this.count += times
   }
 
   get isEmpty(): boolean {
-    return this.#bins === undefined
+    return this.count === 0
+  }
+
+  /** Makes it empty, for other observations. */
+  clear(): void {
+    if (this.count === 0) return
+    this.#bins!.fill(0)
+    this.sumMs = 0
+    this.count = 0
   }
 
   add(other: Histogram): void {
-    if (other.#bins === undefined) return
+    if (other.count === 0) return
     this.#bins ??= new Array<number>(binCount).fill(0)
-    for (let at = 0; at < binCount; at++) this.#bins[at]! += other.#bins[at]!
+    for (let at = 0; at < binCount; at++) this.#bins[at]! += other.#bins![at]!
     this.sumMs += other.sumMs
+    this.count += other.count
   }
 
-  /** The time that this share of the observations did not exceed; null without observations. */
-  percentile(share: number): number | null {
+  /** The times that these shares of the observations, in rising order, did not exceed. There must be an observation. */
+  percentiles(shares: readonly number[]): readonly number[] {
     const { count } = this
-    if (this.#bins === undefined || count === 0) return null
-    let left = Math.max(1, Math.ceil(count * share))
-    for (let at = 0; at < binCount; at++) {
-      const here = this.#bins[at]!
-      if (here < left) {
-        left -= here
-        continue
-      }
+    const bins = this.#bins!
+    let at = 0
+    let before = 0
+    return shares.map((share) => {
+      const wanted = Math.max(1, Math.ceil(count * share))
+      while (before + bins[at]! < wanted) before += bins[at++]!
       const from = at === 0 ? 0 : boundsMs[at - 1]!
       const to = boundsMs[at] ?? from
-      return Math.round((from + ((to - from) * (left - 0.5)) / here) * 10) / 10
-    }
-    return null
+      return Math.round((from + ((to - from) * (wanted - before - 0.5)) / bins[at]!) * 10) / 10
+    })
   }
 
   /** How many observations lie within each of these bounds, which are some of `boundsMs`. */
@@ -62,9 +65,9 @@ export class Histogram {
   }
 
   toText(): string {
-    if (this.#bins === undefined) return ''
+    if (this.count === 0) return ''
     let text = String(Math.round(this.sumMs))
-    for (let at = 0; at < binCount; at++) if (this.#bins[at]! > 0) text += ` ${at}:${this.#bins[at]}`
+    for (let at = 0; at < binCount; at++) if (this.#bins![at]! > 0) text += ` ${at}:${this.#bins![at]}`
     return text
   }
 
@@ -86,7 +89,10 @@ export class Histogram {
       } else if (code === space) {
         // The first number is the sum.
         if (bin === -1) this.sumMs += number
-        else if (bin < binCount) bins[bin]! += number
+        else if (bin < binCount) {
+          bins[bin]! += number
+          this.count += number
+        }
         bin = binCount
         number = 0
       } else number = number * 10 + (code - zero)

@@ -48,14 +48,14 @@ export class SeriesCell implements Record<CountName, number> {
   }
 
   add(other: SeriesCell): void {
-    for (const name of countNames) this[name] += other[name]
+    this.#count(other)
     this.seen(other.ready, other.running)
     this.run.add(other.run)
     for (const [cause, times] of other.waits) this.#waitsOf(cause).add(times)
   }
 
   addValues(values: SeriesValues): void {
-    for (const name of countNames) this[name] += values[name]
+    this.#count(values)
     this.seen(values.ready, values.running)
     this.run.addText(values.runTimes)
     if (values.waitTimes === '') return
@@ -81,9 +81,30 @@ export class SeriesCell implements Record<CountName, number> {
 
   /** The waits of all causes together. */
   get wait(): Histogram {
+    const [first, ...others] = [...this.waits.values()].filter(({ isEmpty }) => !isEmpty)
+    if (first !== undefined && others.length === 0) return first
     const all = new Histogram()
     for (const times of this.waits.values()) all.add(times)
     return all
+  }
+
+  /** Makes it empty, for other rows. */
+  clear(): void {
+    this.added = this.started = this.completed = this.failed = this.dead = this.cancelled = 0
+    this.ready = null
+    this.running = null
+    this.run.clear()
+    for (const times of this.waits.values()) times.clear()
+  }
+
+  /** One by one: a series of two days adds thousands of rows, and a loop over names takes longer. */
+  #count(other: Readonly<Record<CountName, number>>): void {
+    this.added += other.added
+    this.started += other.started
+    this.completed += other.completed
+    this.failed += other.failed
+    this.dead += other.dead
+    this.cancelled += other.cancelled
   }
 
   #waitsOf(cause: WaitCause): Histogram {

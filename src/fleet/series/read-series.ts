@@ -1,7 +1,6 @@
 import { SignalboxError } from '../../core/errors.ts'
 import { duration, onlyKeys, text, whole } from '../../core/options.ts'
 import {
-  countNames,
   type Histogram,
   hourMs,
   isOfKind,
@@ -53,7 +52,7 @@ export async function readSeries(
   const { now, rows } = await store.read({ from, to, stepMs: base, queue, kind })
   const items = itemsOf(rows, stepMs, by)
   const isFolded = rows.some(isOfOthers) || items.length > seriesLimits.items
-  return { now, from, to, stepMs, items: items.slice(0, seriesLimits.items), isFolded }
+  return { now, from, to, stepMs, items: items.slice(0, seriesLimits.items).map(shown), isFolded }
 }
 
 const niceSteps = [minuteMs, tenMinutesMs, hourMs, 3 * hourMs, 6 * hourMs, 12 * hourMs, 24 * hourMs]
@@ -66,19 +65,27 @@ export function fittingStep(spanMs: number): number {
 interface Item {
   readonly queue: string | null
   readonly kind: string | null
-  readonly total: SeriesCell
-  readonly points: Map<number, SeriesCell>
+  /** How many jobs were added, and attempts begun. */
+  size: number
+  readonly points: Map<number, Point>
 }
 
-/** Rows added up by queue or kind; those with the most jobs first. */
+/** The rows of one step. */
+interface Point {
+  readonly rows: SeriesRow[]
+  ready: number | null
+  running: number | null
+}
+
+/** Rows by queue or kind, those with the most jobs first. */
 function itemsOf(
   rows: readonly SeriesRow[],
   stepMs: number,
   by: 'queue' | 'kind' | undefined,
-): readonly SeriesItem[] {
+): readonly Item[] {
   const items = new Map<string, Item>()
   // An answer for all has an item, also when nothing happened.
-  if (by === undefined) items.set('', { queue: null, kind: null, total: new SeriesCell(), points: new Map() })
+  if (by === undefined) items.set('', { queue: null, kind: null, size: 0, points: new Map() })
   const seen = new Map<string, SeriesRow>()
   for (const row of rows) {
     if (!isOfKind(row)) {
@@ -87,16 +94,15 @@ function itemsOf(
       continue
     }
     const item = itemOf(items, row, by)
-    pointOf(item, stepAt(row.bucketAt, stepMs)).addValues(row)
-    item.total.addValues(row)
+    item.size += row.added + row.started
+    pointOf(item, stepAt(row.bucketAt, stepMs)).rows.push(row)
   }
   for (const row of seen.values()) {
     const point = pointOf(itemOf(items, row, by), row.bucketAt)
     point.ready = (point.ready ?? 0) + (row.ready ?? 0)
     point.running = (point.running ?? 0) + (row.running ?? 0)
   }
-  const size = ({ total }: Item) => total.added + total.started
-  return [...items.values()].sort((a, b) => size(b) - size(a)).map(shown)
+  return [...items.values()].sort((a, b) => b.size - a.size)
 }
 
 function keepHighest(seen: Map<string, SeriesRow>, row: SeriesRow, stepMs: number): void {
@@ -116,7 +122,7 @@ function itemOf(items: Map<string, Item>, row: SeriesRow, by: 'queue' | 'kind' |
   if (known !== undefined) return known
   const shownAs = isOther ? 'other' : name
   const names = { queue: by === 'queue' ? shownAs : null, kind: by === 'kind' ? shownAs : null }
-  const item = { ...names, total: new SeriesCell(), points: new Map<number, SeriesCell>() }
+  const item = { ...names, size: 0, points: new Map<number, Point>() }
   items.set(name, item)
   return item
 }
@@ -126,45 +132,43 @@ function isOfOthers({ queue, kind }: Pick<SeriesRow, 'queue' | 'kind'>): boolean
   return queue === '' && kind === ''
 }
 
-function pointOf({ points }: Item, at: number): SeriesCell {
+function pointOf({ points }: Item, at: number): Point {
   const known = points.get(at)
   if (known !== undefined) return known
-  const point = new SeriesCell()
+  const point = { rows: [], ready: null, running: null }
   points.set(at, point)
   return point
 }
 
-function shown({ queue, kind, total, points }: Item): SeriesItem {
-  return {
-    ...{ queue, kind },
-    total: numbersOf(total),
-    points: [...points].sort(([a], [b]) => a - b).map(([at, cell]) => ({ at, ...numbersOf(cell) })),
-  }
+/** Two days of fifty kinds have thousands of points, so one cell adds all of them up, one after the other. */
+function shown({ queue, kind, points }: Item): SeriesItem {
+  const total = new SeriesCell()
+  const cell = new SeriesCell()
+  const inOrder = [...points].sort(([a], [b]) => a - b)
+  const shownPoints = inOrder.map(([at, { rows, ready, running }]) => {
+    cell.clear()
+    for (const row of rows) cell.addValues(row)
+    total.add(cell)
+    cell.ready = ready
+    cell.running = running
+    return { at, ...numbersOf(cell) }
+  })
+  return { queue, kind, total: numbersOf(total), points: shownPoints }
 }
 
 function numbersOf(cell: SeriesCell): SeriesNumbers {
-  const counts = Object.fromEntries(countNames.map((name) => [name, cell[name]]))
-  const waitMsBy = Object.fromEntries(
-    Array.from(cell.waits, ([cause, times]): [WaitCause, number] => [cause, Math.round(times.sumMs)]),
-  )
-  return {
-    ...(counts as Pick<SeriesNumbers, (typeof countNames)[number]>),
-    wait: timesOf(cell.wait),
-    waitMsBy,
-    run: timesOf(cell.run),
-    ready: cell.ready,
-    running: cell.running,
-  }
+  const { added, started, completed, failed, dead, cancelled, ready, running } = cell
+  const waitMsBy: Partial<Record<WaitCause, number>> = {}
+  for (const [cause, { isEmpty, sumMs }] of cell.waits) if (!isEmpty) waitMsBy[cause] = Math.round(sumMs)
+  const [wait, run] = [timesOf(cell.wait), timesOf(cell.run)]
+  return { added, started, completed, failed, dead, cancelled, wait, waitMsBy, run, ready, running }
 }
+
+const shares = [0.5, 0.9, 0.99]
 
 function timesOf(times: Histogram): Times | null {
   const { count } = times
   if (count === 0) return null
-  return {
-    count,
-    sumMs: Math.round(times.sumMs),
-    p50Ms: times.percentile(0.5)!,
-    p90Ms: times.percentile(0.9)!,
-    p99Ms: times.percentile(0.99)!,
-  }
+  const [p50Ms, p90Ms, p99Ms] = times.percentiles(shares) as [number, number, number]
+  return { count, sumMs: Math.round(times.sumMs), p50Ms, p90Ms, p99Ms }
 }

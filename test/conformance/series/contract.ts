@@ -148,6 +148,23 @@ export function seriesContract({ open }: Candidate): void {
     assert.equal(added(await series.totals()), minutes.length)
   })
 
+  test('two days by the hour are read from a row for each hour, however many minutes there were', async () => {
+    await using backend = await open()
+    const { series } = backend
+    bounds.openMs = 30 * 24 * hourMs
+    const to = stepAt(await series.now(), hourMs) - 24 * hourMs
+    const from = to - 48 * hourMs
+    const kinds = ['a', 'b', 'c']
+    const minutes = Array.from({ length: 48 * 2 }, (_, nth) => from + nth * 3 * tenMinutesMs)
+    await series.write(
+      'one',
+      minutes.flatMap((at) => kinds.map((kind) => aRow(at + 3 * minuteMs, { kind, added: 1 }))),
+    )
+    await rollAll(series)
+    const { rows } = await series.read({ from, to, stepMs: hourMs })
+    assert.deepEqual([rows.length, added(rows)], [kinds.length * 48, kinds.length * minutes.length])
+  })
+
   test('processes that put rows together at once count each only once', async () => {
     await using backend = await open()
     const { series } = backend

@@ -57,12 +57,19 @@ export function decodeRows({ rows }: Pick<Result, 'rows'>): readonly SeriesRow[]
 
 export function decodeRow(row: StoredRow): SeriesRow {
   return {
-    ...{ bucketAt: Number(row.bucket_at), queue: row.queue, kind: row.kind },
-    ...{ added: Number(row.added), started: Number(row.started), completed: Number(row.completed) },
-    ...{ failed: Number(row.failed), dead: Number(row.dead), cancelled: Number(row.cancelled) },
+    bucketAt: Number(row.bucket_at),
+    queue: row.queue,
+    kind: row.kind,
+    added: Number(row.added),
+    started: Number(row.started),
+    completed: Number(row.completed),
+    failed: Number(row.failed),
+    dead: Number(row.dead),
+    cancelled: Number(row.cancelled),
     ready: row.ready === null ? null : Number(row.ready),
     running: row.running === null ? null : Number(row.running),
-    ...{ runTimes: row.run_times, waitTimes: row.wait_times },
+    runTimes: row.run_times,
+    waitTimes: row.wait_times,
   }
 }
 
