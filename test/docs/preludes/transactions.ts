@@ -6,7 +6,7 @@ import { Pool, type PoolClient } from 'pg'
 import { type Box, open } from 'signalbox'
 import type { HandlerJob } from 'signalbox/jobs'
 import { addresses } from '../addresses.ts'
-import { inHand, letGo } from '../handler-job.ts'
+import { complete, inHand, letGo } from '../handler-job.ts'
 import { around, check } from '../prelude.ts'
 
 export const url: string = addresses.postgres!
@@ -35,7 +35,7 @@ export const entities: EntitySchema[] = [
 export let box: Box
 export let tx: PoolClient
 export let job: HandlerJob
-export let other: HandlerJob
+export let refund: HandlerJob
 
 around(async ({ key, text: block }) => {
   const isSqlite = block.includes('DatabaseSync')
@@ -43,9 +43,9 @@ around(async ({ key, text: block }) => {
   await pool.query('DELETE FROM paid')
   database.exec('DELETE FROM paid')
   tx = await pool.connect()
-  if (key === first) {
+  if (key === calls) {
     job = await inHand(box)
-    other = await inHand(box, 'refund')
+    refund = await inHand(box, 'refund')
     await tx.query('BEGIN')
   }
   if (key === refused) {
@@ -60,13 +60,30 @@ around(async ({ key, text: block }) => {
   }
 })
 
-const first = 'Transactions of your library'
-check(first, async () => {
-  const states = () => Promise.all([job, other].map(async ({ id }) => (await box.jobs.find(id))?.state))
+check('Transactions of your library', async () => {
+  assert.deepEqual((await pool.query('SELECT note FROM paid')).rows, [{ note: 'order 7' }])
+  const { items } = await box.jobs.list({ kind: 'charge', state: 'ready' })
+  assert.deepEqual(
+    items.map(({ payload }) => payload),
+    [{ orderId: 7 }],
+  )
+})
+
+check('Complete a job in your transaction', async ({ values: { worker } }) => {
+  const [{ id }] = (await box.jobs.list({ kind: 'charge', state: 'ready' })).items as [{ id: string }]
+  await complete(worker, 1)
+  assert.deepEqual((await box.jobs.find(id))?.result, { ok: true })
+  assert.deepEqual((await pool.query('SELECT note FROM paid')).rows, [{ note: 'order 7' }])
+})
+
+const calls = 'The calls that take tx'
+check(calls, async () => {
+  const states = () => Promise.all([job, refund].map(async ({ id }) => (await box.jobs.find(id))?.state))
   assert.deepEqual(await states(), ['running', 'running'])
   await tx.query('COMMIT')
   assert.deepEqual(await states(), ['completed', 'scheduled'])
-  assert.equal((await box.jobs.list({ kind: 'charge', state: 'ready' })).items.length, 1)
+  assert.equal((await box.jobs.list({ kind: 'mail', state: 'ready' })).items.length, 1)
+  await box.jobs.remove((await box.jobs.list({ kind: 'mail' })).items.map(({ id }) => id))
   assert.equal((await box.once.claim('order:7')).status, 'running')
 })
 
