@@ -9,15 +9,22 @@ export * from '../box.ts'
 
 export let job: HandlerJob
 
+const choose = 'Choose the wait, or give up'
+
 around(async ({ key }) => {
-  if (key === 'Retries and dead letters') job = await inHand(box)
+  if (key === choose) job = await inHand(box)
   if (key === 'Dead letters') for (let count = 0; count < 3; count++) await bury(box, 'money')
   return letGo
 })
 
 export const status: number = 429
 export const body: unknown = 'Try again later.'
-check('Retries and dead letters', async () => {
+check('Retries and dead letters', ({ output }) => assert.equal(output, 'sent at attempt 2\n'))
+check('Set the number of attempts and the waits', async () => {
+  const [charge] = (await box.jobs.list({ kind: 'charge', queue: 'default' })).items
+  assert.deepEqual([charge?.maxAttempts, charge?.backoff.baseMs], [3, 30_000])
+})
+check(choose, async () => {
   const nacked = await box.jobs.find(job.id)
   assert.deepEqual([nacked?.state, nacked?.error?.message], ['scheduled', 'rate limited'])
   assert.ok(nacked!.runAt > Date.now() + 50_000)
