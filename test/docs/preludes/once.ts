@@ -31,15 +31,22 @@ check('Run work once', async ({ values: { answer } }) => {
 })
 
 export const crawl = async (signal: AbortSignal): Promise<boolean> => !signal.aborted
-check('Calls', ({ values: { claim, answers, task, seen, key, items } }) => {
+check('In a shell, and in cron', ({ output }) => assert.match(output, /^the report of the day$/m))
+
+check('Which call do I need?', ({ values: { task, seen, key } }) => {
+  assert.deepEqual([task.ran, task.result, seen], [true, true, false])
+  assert.equal(typeof key, 'string')
+})
+check('Claim by hand', ({ values: { claim, answers } }) => {
   assert.equal(claim.status, 'run')
   assert.deepEqual(
     answers.map(({ status }: { status: string }) => status),
     ['run', 'run'],
   )
-  assert.deepEqual([task.ran, task.result, seen], [true, true, false])
-  assert.equal(typeof key, 'string')
+})
+check('Claim by hand #2', async ({ values: { items } }) => {
   assert.ok(items.length >= 3)
+  assert.equal((await box.once.list({ search: 'order:17' })).items.length, 0)
 })
 
 export const account = 'DE89'
@@ -54,4 +61,11 @@ await pool.query('INSERT INTO account VALUES (1, 100)')
 check('Your own transaction', async () => {
   assert.deepEqual((await pool.query('SELECT balance FROM account')).rows, [{ balance: 83 }])
   assert.equal((await box.once.claim('order:17')).status, 'done')
+})
+
+check('Counters', async ({ data }) => {
+  await using fresh = await open('memory:')
+  for (const key of ['a', 'b', 'c', 'a']) await fresh.once.claim(key)
+  for (let calls = 0; calls < 5; calls++) await fresh.once.seen({ subject: ['court-1'], state: 'free' })
+  assert.deepEqual(fresh.once.stats().answers, data)
 })
