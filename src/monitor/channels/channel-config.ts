@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { invalidArgument } from '../../core/errors.ts'
 import { onlyKeys } from '../../core/options.ts'
-import { type AddressRules, parseAddressRules } from '../delivery/address-rules.ts'
+import { type AddressRules, parseAddressRules, toAllowPrivate } from '../delivery/address-rules.ts'
 import type { Channel, OutboundRequest, Robot } from './channel.ts'
 
 /**
@@ -108,14 +108,14 @@ function readUrl(name: string, value: unknown, { rules, allowsPrivate }: Channel
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const isLiteral = isIP(host) !== 0
   if (isLiteral && !rules.isAllowed(host)) {
-    return refuse(
-      name,
-      'a public address: this one is private, local or reserved, and allowPrivate does not name it',
-    )
+    return refuse(name, `a public address: this one is private, local or reserved. ${toAllowPrivate}`)
   }
   // What a name stands for is known when the connection is made; outbound.ts judges it then, each time.
   if (url.protocol === 'http:' && !(isLiteral ? rules.isNamed(host) : allowsPrivate)) {
-    return refuse(name, 'an https address: plain http is only for addresses that allowPrivate names')
+    return refuse(
+      name,
+      `an https address: plain http is only for private addresses that you allow. ${toAllowPrivate}`,
+    )
   }
   url.hash = ''
   return url.href

@@ -41,6 +41,10 @@ const closedIpv6 = ['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32'
 
 const isClosed = parseRanges('address', [...closedIpv4, ...closedIpv6], unwrap)
 
+/** What an operator does about a refused address. Messages never show the address itself. */
+export const toAllowPrivate: string =
+  'To allow it, start the server with --allow-private and the address, or pass allowPrivate to open()'
+
 /** The rules with what the operator allows besides the public internet: addresses, or ranges such as '10.1.0.0/16'. */
 export function parseAddressRules(allowPrivate: readonly string[]): AddressRules {
   const isNamed = parseRanges('allowPrivate', allowPrivate, unwrap)

@@ -4,7 +4,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { duration, whole, withDefaults } from '../../core/options.ts'
 import type { OutboundReply, OutboundRequest } from '../channels/channel.ts'
-import { type AddressRules, parseAddressRules } from './address-rules.ts'
+import { type AddressRules, parseAddressRules, toAllowPrivate } from './address-rules.ts'
 
 /**
  * The one place where messages leave. It never throws: what went wrong is in the reply, without secrets.
@@ -159,10 +159,9 @@ class HttpOutbound implements Outbound {
 
 /** Why this address is not to be reached; undefined: it may be. */
 function objectionTo(address: string, rules: AddressRules, secure: boolean): string | undefined {
-  if (!rules.isAllowed(address))
-    return 'the address is private, local or reserved, and allowPrivate does not name it'
+  if (!rules.isAllowed(address)) return `the address is private, local or reserved. ${toAllowPrivate}`
   if (!secure && !rules.isNamed(address))
-    return 'plain http is used only for addresses that allowPrivate names'
+    return `plain http is only for private addresses that you allow. ${toAllowPrivate}`
   return undefined
 }
 

@@ -70,9 +70,9 @@ check('Transactions of your library', async () => {
 })
 
 check('Complete a job in your transaction', async ({ values: { worker } }) => {
-  const [{ id }] = (await box.jobs.list({ kind: 'charge', state: 'ready' })).items as [{ id: string }]
+  const [charge] = (await box.jobs.list({ kind: 'charge', state: 'ready' })).items
   await complete(worker, 1)
-  assert.deepEqual((await box.jobs.find(id))?.result, { ok: true })
+  assert.deepEqual((await box.jobs.find(charge!.id))?.result, { ok: true })
   assert.deepEqual((await pool.query('SELECT note FROM paid')).rows, [{ note: 'order 7' }])
 })
 

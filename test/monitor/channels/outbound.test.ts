@@ -38,7 +38,7 @@ function post(url: string): { url: string; headers: Record<string, string>; body
 function assertBlocked(reply: OutboundReply, what: string): void {
   assert.equal(reply.status, 0, what)
   assert.equal(reply.sure, true, what)
-  assert.match(reply.problem ?? '', /allowPrivate|user name|neither https/, what)
+  assert.match(reply.problem ?? '', /--allow-private|user name|neither https/, what)
 }
 
 test('no notation of a local or private address is reached', async () => {

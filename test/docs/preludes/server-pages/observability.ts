@@ -8,10 +8,12 @@ check('Health, metrics and logs', ({ output }) => assert.match(output, /^signalb
 
 // The example has the form of an answer, and the words of a server that drains.
 check('Health', async ({ data }) => {
-  const ready = await (await fetch(`${addresses.server}/readyz`)).json()
+  const ready = (await (await fetch(`${addresses.server}/readyz`)).json()) as {
+    checks: { name: string }[]
+  }
   assert.deepEqual(Object.keys(data), Object.keys(ready))
   const checks = data.checks as readonly { name: string; detail?: string }[]
-  const known = new Set(ready.checks.map(({ name }: { name: string }) => name))
+  const known = new Set(ready.checks.map(({ name }) => name))
   for (const { name } of checks) assert.ok(known.has(name), `there is no check ${name}`)
   assert.equal(checks.at(-1)?.detail, `draining: ${errorCodes.draining.meaning}`)
 })
