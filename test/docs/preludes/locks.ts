@@ -9,7 +9,7 @@ import { check, command } from '../prelude.ts'
 export * from '../box.ts'
 
 const pulled = new Set<string>()
-export const findLocal = async (image: string): Promise<string | undefined> =>
+export const findInCache = async (image: string): Promise<string | undefined> =>
   pulled.has(image) ? image : undefined
 export async function pull(image: string, signal: AbortSignal): Promise<string> {
   signal.throwIfAborted()
@@ -19,6 +19,8 @@ export async function pull(image: string, signal: AbortSignal): Promise<string> 
 export async function deploy({ fence, signal }: { fence: number; signal: AbortSignal }): Promise<void> {
   assert.ok(fence > 0 && !signal.aborted)
 }
+
+check('A mutex', ({ values: { held } }) => assert.ok(held.token > 0))
 
 check('One works, nine wait', ({ values: { image } }) => {
   assert.equal(image, 'app:1.2')
