@@ -1,77 +1,14 @@
 import type { Duration } from '../../core/duration.ts'
 import { duration } from '../../core/options.ts'
-import {
-  type AckBody,
-  ackJob,
-  addJobs,
-  type BulkBody,
-  bulkJobs,
-  type Cancelled,
-  type ClaimBody,
-  cancelBulkOperation,
-  cancelJob,
-  claimJobs,
-  getBulkOperation,
-  getErrorGroup,
-  getJob,
-  getSchedule,
-  getWorker,
-  type JobLogsQuery,
-  type JobToAddBody,
-  jobLogs,
-  type LimitQueueBody,
-  type ListBulkQuery,
-  type ListErrorGroupsQuery,
-  type ListJobsQuery,
-  type ListQueuesQuery,
-  type ListSchedulesQuery,
-  type ListWorkersQuery,
-  type LogBody,
-  limitQueue,
-  listBulkOperations,
-  listErrorGroups,
-  listJobs,
-  listQueues,
-  listSchedules,
-  listWorkers,
-  logJob,
-  type NackBody,
-  nackJob,
-  pauseQueue,
-  pauseSchedule,
-  pruneJobs,
-  type QueueLimited,
-  type QueueSwitched,
-  quietWorker,
-  type Removed,
-  type Renewed,
-  type RetryDeadBody,
-  removeJobs,
-  removeSchedule,
-  renewJob,
-  resumeQueue,
-  resumeSchedule,
-  resumeWorker,
-  retryDeadJobs,
-  retryJob,
-  runSchedule,
-  type SetScheduleBody,
-  type Settled,
-  type ShapeOf,
-  type StopWorkerBody,
-  setSchedule,
-  stopWorker,
-  unlimitQueue,
-  wakeQueue,
-} from '../contract/index.ts'
+import * as api from '../contract/index.ts'
 import type { Client } from './client.ts'
 import { orUndefined } from './request.ts'
 
 /** A job as the server shows it in a list, and by itself. */
-export type WireJob = ShapeOf<typeof listJobs>['reply']['items'][number]
-export type WireFoundJob = ShapeOf<typeof getJob>['reply']
-export type WireClaimedJob = ShapeOf<typeof claimJobs>['reply']['items'][number]
-export type WireQueues = ShapeOf<typeof listQueues>['reply']
+export type WireJob = api.ReplyOf<typeof api.listJobs>['items'][number]
+export type WireFoundJob = api.ReplyOf<typeof api.getJob>
+export type WireClaimedJob = api.ReplyOf<typeof api.claimJobs>['items'][number]
+export type WireQueues = api.ReplyOf<typeof api.listQueues>
 export type WireQueueStats = WireQueues['items'][number]
 
 /** How a wait for a job ended. */
@@ -82,12 +19,12 @@ export interface WireWaitedJob {
 }
 
 /** A worker as the server shows it in a list, and by itself. */
-export type WireWorkers = ShapeOf<typeof listWorkers>['reply']
+export type WireWorkers = api.ReplyOf<typeof api.listWorkers>
 export type WireWorker = WireWorkers['items'][number]
-export type WireFoundWorker = ShapeOf<typeof getWorker>['reply']
+export type WireFoundWorker = api.ReplyOf<typeof api.getWorker>
 
 /** Groups of errors. */
-export type WireErrorGroups = ShapeOf<typeof listErrorGroups>['reply']
+export type WireErrorGroups = api.ReplyOf<typeof api.listErrorGroups>
 export type WireErrorGroup = WireErrorGroups['items'][number]
 
 /** The answer to an added job. */
@@ -109,17 +46,21 @@ export interface WireHeld {
 export interface JobsClient extends BulkClient {
   /** Jobs that run by the clock. */
   readonly schedules: SchedulesClient
-  add(kind: string, payload?: unknown, options?: Omit<JobToAddBody, 'kind' | 'payload'>): Promise<WireAdded>
+  add(
+    kind: string,
+    payload?: unknown,
+    options?: Omit<api.JobToAddBody, 'kind' | 'payload'>,
+  ): Promise<WireAdded>
   /** All or none, up to 1,000. */
-  addMany(jobs: readonly JobToAddBody[]): Promise<readonly WireAdded[]>
+  addMany(jobs: readonly api.JobToAddBody[]): Promise<readonly WireAdded[]>
   /** Claims ready jobs; with `waitMs`, waits up to 60 s for one. `signal` ends the wait. */
-  claim(options?: ClaimBody & { readonly signal?: AbortSignal }): Promise<readonly WireClaimedJob[]>
+  claim(options?: api.ClaimBody & { readonly signal?: AbortSignal }): Promise<readonly WireClaimedJob[]>
   /** Throws `lease_lost`. */
-  ack(job: WireHeld, options?: Omit<AckBody, 'token'>): Promise<Settled>
+  ack(job: WireHeld, options?: Omit<api.AckBody, 'token'>): Promise<api.Settled>
   /** Throws `lease_lost`. */
-  nack(job: WireHeld, options?: Omit<NackBody, 'token'>): Promise<Settled>
+  nack(job: WireHeld, options?: Omit<api.NackBody, 'token'>): Promise<api.Settled>
   /** Throws `lease_lost`. */
-  renew(job: WireHeld, leaseMs?: Duration): Promise<Renewed>
+  renew(job: WireHeld, leaseMs?: Duration): Promise<api.Renewed>
   find(id: string): Promise<WireFoundJob | undefined>
   /**
    * Waits until the job has ended, or until `timeoutMs` (60 s) is over. `signal` ends the wait. Throws `not_found`.
@@ -129,36 +70,39 @@ export interface JobsClient extends BulkClient {
     options?: { readonly timeoutMs?: Duration; readonly signal?: AbortSignal },
   ): Promise<WireWaitedJob>
   /** The log lines that handlers wrote about a job. */
-  logs(id: string, options?: JobLogsQuery): Promise<ShapeOf<typeof jobLogs>['reply']>
+  logs(id: string, options?: api.QueryOf<typeof api.jobLogs>): Promise<api.ReplyOf<typeof api.jobLogs>>
   /** Reports the progress of a claimed job, and writes log lines about it. Throws `lease_lost`. */
-  note(job: WireHeld & { readonly attempt?: number }, note: Omit<LogBody, 'token' | 'attempt'>): Promise<void>
+  note(
+    job: WireHeld & { readonly attempt?: number },
+    note: Omit<api.LogBody, 'token' | 'attempt'>,
+  ): Promise<void>
   /** The groups of errors, by their last error. */
-  errorGroups(options?: ListErrorGroupsQuery): Promise<WireErrorGroups>
+  errorGroups(options?: api.QueryOf<typeof api.listErrorGroups>): Promise<WireErrorGroups>
   errorGroup(fingerprint: string): Promise<WireErrorGroup | undefined>
-  list(options?: ListJobsQuery): Promise<ShapeOf<typeof listJobs>['reply']>
-  cancel(id: string): Promise<Cancelled>
-  retry(id: string): Promise<ShapeOf<typeof retryJob>['reply']>
-  retryDead(options?: RetryDeadBody): Promise<{ readonly retried: number }>
+  list(options?: api.QueryOf<typeof api.listJobs>): Promise<api.ReplyOf<typeof api.listJobs>>
+  cancel(id: string): Promise<api.Cancelled>
+  retry(id: string): Promise<api.ReplyOf<typeof api.retryJob>>
+  retryDead(options?: api.RetryDeadBody): Promise<{ readonly retried: number }>
   stats(): Promise<readonly WireQueueStats[]>
   /** The same without waiting for the count of very many jobs: `counting` says that it is not done yet. */
-  queues(query?: ListQueuesQuery): Promise<WireQueues>
-  pause(queue: string): Promise<QueueSwitched>
-  resume(queue: string): Promise<QueueSwitched>
+  queues(query?: api.ListQueuesQuery): Promise<WireQueues>
+  pause(queue: string): Promise<api.QueueSwitched>
+  resume(queue: string): Promise<api.QueueSwitched>
   /** Sets the limits of a queue; null lifts them. */
-  setLimits(queue: string, limits: LimitQueueBody | null): Promise<QueueLimited>
+  setLimits(queue: string, limits: api.LimitQueueBody | null): Promise<api.QueueLimited>
   prune(options: { readonly olderThanMs: Duration }): Promise<{ readonly pruned: number }>
   /** Deletes up to 1,000 jobs that do not run; returns the deleted ones. */
-  remove(ids: readonly string[]): Promise<Removed>
+  remove(ids: readonly string[]): Promise<api.Removed>
   wake(queue: string): Promise<void>
   /** A page of the workers of all processes. */
-  workers(query?: ListWorkersQuery): Promise<WireWorkers>
+  workers(query?: api.QueryOf<typeof api.listWorkers>): Promise<WireWorkers>
   findWorker(id: string): Promise<WireFoundWorker | undefined>
   /** The worker finishes what it runs and claims nothing more. Throws `not_found`, `conflict`. */
   quietWorker(id: string): Promise<WireWorker>
   /** Throws `not_found`, `conflict`. */
   resumeWorker(id: string): Promise<WireWorker>
   /** Throws `not_found`, `conflict`. */
-  stopWorker(id: string, options?: StopWorkerBody): Promise<WireWorker>
+  stopWorker(id: string, options?: api.BodyOf<typeof api.stopWorker>): Promise<WireWorker>
 }
 
 export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number): JobsClient {
@@ -167,15 +111,15 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
     schedules: createSchedulesClient(client),
 
     add: async (kind, payload, options = {}) =>
-      (await client.call(addJobs, {
+      (await client.call(api.addJobs, {
         body: { ...options, kind, ...(payload === undefined ? {} : { payload }) },
       })) as WireAdded,
     addMany: async (jobs) =>
-      ((await client.call(addJobs, { body: jobs })) as { readonly items: readonly WireAdded[] }).items,
+      ((await client.call(api.addJobs, { body: jobs })) as { readonly items: readonly WireAdded[] }).items,
 
     async claim({ signal, ...body } = {}) {
       const waitMs = duration('claim.waitMs', body.waitMs ?? 0, { max: 60_000 })
-      const { items } = await client.call(claimJobs, {
+      const { items } = await client.call(api.claimJobs, {
         body,
         signal,
         timeoutMs: timeoutMs + waitMs,
@@ -185,22 +129,22 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
     },
 
     ack: ({ id, token }, options = {}) =>
-      client.call(ackJob, { params: { id }, body: { ...options, token } }),
+      client.call(api.ackJob, { params: { id }, body: { ...options, token } }),
     nack: ({ id, token }, options = {}) =>
-      client.call(nackJob, { params: { id }, body: { ...options, token } }),
+      client.call(api.nackJob, { params: { id }, body: { ...options, token } }),
     renew: ({ id, token }, leaseMs) =>
-      client.call(renewJob, {
+      client.call(api.renewJob, {
         params: { id },
         body: { token, ...(leaseMs === undefined ? {} : { leaseMs }) },
       }),
 
-    find: (id) => orUndefined(client.call(getJob, { params: { id } })),
+    find: (id) => orUndefined(client.call(api.getJob, { params: { id } })),
     async wait(id, { timeoutMs: longest = 60_000, signal } = {}) {
       const until = performance.now() + duration('wait.timeoutMs', longest)
       for (;;) {
         const leftMs = Math.max(0, Math.ceil(until - performance.now()))
         const waitMs = Math.min(leftMs, longestWaitMs)
-        const job = await client.call(getJob, {
+        const job = await client.call(api.getJob, {
           ...{ params: { id }, query: { waitMs }, signal },
           timeoutMs: timeoutMs + waitMs,
         })
@@ -209,36 +153,37 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
       }
     },
 
-    logs: (id, query = {}) => client.call(jobLogs, { params: { id }, query }),
+    logs: (id, query = {}) => client.call(api.jobLogs, { params: { id }, query }),
     async note({ id, token, attempt }, note) {
       const body = { ...note, token, ...(attempt === undefined ? {} : { attempt }) }
-      await client.call(logJob, { params: { id }, body })
+      await client.call(api.logJob, { params: { id }, body })
     },
-    errorGroups: (query = {}) => client.call(listErrorGroups, { query }),
-    errorGroup: (fingerprint) => orUndefined(client.call(getErrorGroup, { params: { fingerprint } })),
+    errorGroups: (query = {}) => client.call(api.listErrorGroups, { query }),
+    errorGroup: (fingerprint) => orUndefined(client.call(api.getErrorGroup, { params: { fingerprint } })),
     list: (query = {}) =>
-      client.call(listJobs, { query, maxReplyBytes: pageBytes(Number(query.limit ?? 50)) }),
-    cancel: (id) => client.call(cancelJob, { params: { id } }),
-    retry: (id) => client.call(retryJob, { params: { id } }),
-    retryDead: (body = {}) => client.call(retryDeadJobs, { body }),
-    stats: async () => (await client.call(listQueues)).items,
-    queues: (query = {}) => client.call(listQueues, { query }),
-    pause: (name) => client.call(pauseQueue, { params: { name } }),
-    resume: (name) => client.call(resumeQueue, { params: { name } }),
+      client.call(api.listJobs, { query, maxReplyBytes: pageBytes(Number(query?.limit ?? 50)) }),
+    cancel: (id) => client.call(api.cancelJob, { params: { id } }),
+    retry: (id) => client.call(api.retryJob, { params: { id } }),
+    retryDead: (body = {}) => client.call(api.retryDeadJobs, { body }),
+    stats: async () => (await client.call(api.listQueues)).items,
+    queues: (query = {}) => client.call(api.listQueues, { query }),
+    pause: (name) => client.call(api.pauseQueue, { params: { name } }),
+    resume: (name) => client.call(api.resumeQueue, { params: { name } }),
     setLimits: (name, body) =>
       body === null
-        ? client.call(unlimitQueue, { params: { name } })
-        : client.call(limitQueue, { params: { name }, body }),
-    prune: (body) => client.call(pruneJobs, { body, timeoutMs: Math.max(timeoutMs, pruneMs) }),
-    remove: (ids) => client.call(removeJobs, { body: { ids } }),
+        ? client.call(api.unlimitQueue, { params: { name } })
+        : client.call(api.limitQueue, { params: { name }, body }),
+    prune: (body) => client.call(api.pruneJobs, { body, timeoutMs: Math.max(timeoutMs, pruneMs) }),
+    remove: (ids) => client.call(api.removeJobs, { body: { ids } }),
     async wake(name) {
-      await client.call(wakeQueue, { params: { name } })
+      await client.call(api.wakeQueue, { params: { name } })
     },
-    workers: (query = {}) => client.call(listWorkers, { query, maxReplyBytes: workersBytes }),
-    findWorker: (id) => orUndefined(client.call(getWorker, { params: { id }, maxReplyBytes: workersBytes })),
-    quietWorker: (id) => client.call(quietWorker, { params: { id } }),
-    resumeWorker: (id) => client.call(resumeWorker, { params: { id } }),
-    stopWorker: (id, body = {}) => client.call(stopWorker, { params: { id }, body }),
+    workers: (query = {}) => client.call(api.listWorkers, { query, maxReplyBytes: workersBytes }),
+    findWorker: (id) =>
+      orUndefined(client.call(api.getWorker, { params: { id }, maxReplyBytes: workersBytes })),
+    quietWorker: (id) => client.call(api.quietWorker, { params: { id } }),
+    resumeWorker: (id) => client.call(api.resumeWorker, { params: { id } }),
+    stopWorker: (id, body = {}) => client.call(api.stopWorker, { params: { id }, body }),
   }
 }
 
@@ -257,58 +202,58 @@ function pageBytes(limit: number): number {
 }
 
 /** Something done to every job that a search means, as the server shows it. */
-export type WireBulkOperation = ShapeOf<typeof getBulkOperation>['reply']
-export type WireBulkCount = Exclude<ShapeOf<typeof bulkJobs>['reply'], WireBulkOperation>
+export type WireBulkOperation = api.ReplyOf<typeof api.getBulkOperation>
+export type WireBulkCount = Exclude<api.ReplyOf<typeof api.bulkJobs>, WireBulkOperation>
 
 /** The verbs of bulk operations, over HTTP. */
 export interface BulkClient {
-  bulk(options: BulkBody & { readonly dryRun: true }): Promise<WireBulkCount>
-  bulk(options: BulkBody & { readonly dryRun?: false }): Promise<WireBulkOperation>
-  bulk(options: BulkBody): Promise<WireBulkOperation | WireBulkCount>
+  bulk(options: api.BodyOf<typeof api.bulkJobs> & { readonly dryRun: true }): Promise<WireBulkCount>
+  bulk(options: api.BodyOf<typeof api.bulkJobs> & { readonly dryRun?: false }): Promise<WireBulkOperation>
+  bulk(options: api.BodyOf<typeof api.bulkJobs>): Promise<WireBulkOperation | WireBulkCount>
   bulkOperation(id: string): Promise<WireBulkOperation | undefined>
-  bulkOperations(options?: ListBulkQuery): Promise<readonly WireBulkOperation[]>
+  bulkOperations(options?: api.ListBulkQuery): Promise<readonly WireBulkOperation[]>
   /** Throws `not_found`. */
   cancelBulk(id: string): Promise<WireBulkOperation>
 }
 
 export function createBulkClient(client: Pick<Client, 'call'>): BulkClient {
   const verbs = {
-    bulk: (body: BulkBody) => client.call(bulkJobs, { body }),
-    bulkOperation: (id: string) => orUndefined(client.call(getBulkOperation, { params: { id } })),
-    bulkOperations: async (query: ListBulkQuery = {}) =>
-      (await client.call(listBulkOperations, { query })).items,
-    cancelBulk: (id: string) => client.call(cancelBulkOperation, { params: { id } }),
+    bulk: (body: api.BodyOf<typeof api.bulkJobs>) => client.call(api.bulkJobs, { body }),
+    bulkOperation: (id: string) => orUndefined(client.call(api.getBulkOperation, { params: { id } })),
+    bulkOperations: async (query: api.ListBulkQuery = {}) =>
+      (await client.call(api.listBulkOperations, { query })).items,
+    cancelBulk: (id: string) => client.call(api.cancelBulkOperation, { params: { id } }),
   }
   return verbs as BulkClient
 }
 
 /** A schedule as the server shows it. */
-export type WireSchedule = ShapeOf<typeof getSchedule>['reply']
+export type WireSchedule = api.ReplyOf<typeof api.getSchedule>
 
 /** The verbs of schedules, over HTTP. */
 export interface SchedulesClient {
   /** Creates or replaces a schedule. The same call again changes nothing. */
-  set(name: string, options: Omit<SetScheduleBody, 'name'>): Promise<WireSchedule>
+  set(name: string, options: Omit<api.SetScheduleBody, 'name'>): Promise<WireSchedule>
   find(name: string): Promise<WireSchedule | undefined>
-  list(options?: ListSchedulesQuery): Promise<ShapeOf<typeof listSchedules>['reply']>
+  list(options?: api.QueryOf<typeof api.listSchedules>): Promise<api.ReplyOf<typeof api.listSchedules>>
   /** False: there was none. */
   remove(name: string): Promise<boolean>
   pause(name: string): Promise<WireSchedule>
   resume(name: string): Promise<WireSchedule>
   /** Adds its job now, out of turn. */
-  run(name: string): Promise<ShapeOf<typeof runSchedule>['reply']>
+  run(name: string): Promise<api.ReplyOf<typeof api.runSchedule>>
 }
 
 export function createSchedulesClient(client: Pick<Client, 'call'>): SchedulesClient {
   return {
-    set: (name, options) => client.call(setSchedule, { body: { ...options, name } }),
-    find: (name) => orUndefined(client.call(getSchedule, { params: { name } })),
+    set: (name, options) => client.call(api.setSchedule, { body: { ...options, name } }),
+    find: (name) => orUndefined(client.call(api.getSchedule, { params: { name } })),
     list: (query = {}) =>
-      client.call(listSchedules, { query, maxReplyBytes: Number(query.limit ?? 50) * maxScheduleBytes }),
-    remove: async (name) => (await client.call(removeSchedule, { params: { name } })).removed,
-    pause: (name) => client.call(pauseSchedule, { params: { name } }),
-    resume: (name) => client.call(resumeSchedule, { params: { name } }),
-    run: (name) => client.call(runSchedule, { params: { name } }),
+      client.call(api.listSchedules, { query, maxReplyBytes: Number(query?.limit ?? 50) * maxScheduleBytes }),
+    remove: async (name) => (await client.call(api.removeSchedule, { params: { name } })).removed,
+    pause: (name) => client.call(api.pauseSchedule, { params: { name } }),
+    resume: (name) => client.call(api.resumeSchedule, { params: { name } }),
+    run: (name) => client.call(api.runSchedule, { params: { name } }),
   }
 }
 

@@ -1,25 +1,6 @@
 import { backoffMs } from '../../core/backoff.ts'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import {
-  type AcquireBody,
-  acquireLock,
-  evictLock,
-  type ListLocksQuery,
-  type LockEventsQuery,
-  type LockKeyQuery,
-  type LockRequestBody,
-  leaveLock,
-  listLocks,
-  lockEvents,
-  lockState,
-  type ReleaseBody,
-  type Released,
-  type RenewedLock,
-  type RenewLockBody,
-  releaseLock,
-  renewLock,
-  type ShapeOf,
-} from '../contract/index.ts'
+import * as api from '../contract/index.ts'
 import type { Client } from './client.ts'
 import { retryDefaults } from './client-options.ts'
 import type { CallOptions } from './request.ts'
@@ -27,9 +8,9 @@ import { leastLeftMs, pause } from './retry.ts'
 import type { StreamEvent } from './stream.ts'
 
 /** The answer to a request for a lock. */
-export type WireAcquired = ShapeOf<typeof acquireLock>['reply']
+export type WireAcquired = api.ReplyOf<typeof api.acquireLock>
 /** A wait queue as the server shows it. */
-export type WireLockQueue = ShapeOf<typeof lockState>['reply']
+export type WireLockQueue = api.ReplyOf<typeof api.lockState>
 
 /** What happened in a wait queue. */
 export interface WireLockEvent {
@@ -38,7 +19,7 @@ export interface WireLockEvent {
   readonly [field: string]: unknown
 }
 
-export interface WatchLockOptions extends LockEventsQuery {
+export interface WatchLockOptions extends api.LockEventsQuery {
   /** The last event that was seen of the wait queue. */
   readonly lastEventId?: number | undefined
   readonly signal?: AbortSignal | undefined
@@ -50,18 +31,18 @@ export type AcquireCallOptions = Pick<CallOptions, 'signal' | 'timeoutMs'>
 /** The verbs of locks, over HTTP. A box from `open(url)` also renews locks by itself. */
 export interface LocksClient {
   /** When the call times out, the request may stay in the wait queue. `timeoutMs` is how long to try. @default the client's */
-  acquire(request: AcquireBody, options?: AcquireCallOptions): Promise<WireAcquired>
+  acquire(request: api.BodyOf<typeof api.acquireLock>, options?: AcquireCallOptions): Promise<WireAcquired>
   /**
    * Throws `lease_lost`; or `commit_unknown` when the answer to an earlier try was lost and the turn is over: that try
    * ended it, or the lease had ended before.
    */
-  release(request: ReleaseBody): Promise<Released>
+  release(request: api.BodyOf<typeof api.releaseLock>): Promise<api.Released>
   /** Throws `lease_lost`. */
-  renew(request: RenewLockBody): Promise<RenewedLock>
-  leave(request: LockRequestBody): Promise<{ readonly left: boolean }>
-  evict(request: LockRequestBody): Promise<{ readonly evicted: true }>
-  list(query?: ListLocksQuery): Promise<ShapeOf<typeof listLocks>['reply']>
-  inspect(key: LockKeyQuery): Promise<WireLockQueue>
+  renew(request: api.BodyOf<typeof api.renewLock>): Promise<api.RenewedLock>
+  leave(request: api.BodyOf<typeof api.leaveLock>): Promise<{ readonly left: boolean }>
+  evict(request: api.BodyOf<typeof api.leaveLock>): Promise<{ readonly evicted: true }>
+  list(query?: api.QueryOf<typeof api.listLocks>): Promise<api.ReplyOf<typeof api.listLocks>>
+  inspect(key: api.QueryOf<typeof api.lockState>): Promise<WireLockQueue>
   /** Streams the events of a wait queue; reconnects where it left off. Resolves after the last event. */
   watch(options: WatchLockOptions, seen: (event: WireLockEvent) => void): Promise<void>
 }
@@ -72,18 +53,18 @@ export function createLocksClient(
 ): LocksClient {
   return {
     acquire: (body, { signal, timeoutMs: ms } = {}) =>
-      client.call(acquireLock, { body, signal, timeoutMs: ms }),
+      client.call(api.acquireLock, { body, signal, timeoutMs: ms }),
     release: (body) => release(client, body, timeoutMs),
-    renew: (body) => client.call(renewLock, { body }),
-    leave: (body) => client.call(leaveLock, { body }),
-    evict: (body) => client.call(evictLock, { body }),
-    list: (query = {}) => client.call(listLocks, { query, maxReplyBytes: listBytes }),
-    inspect: (query) => client.call(lockState, { query }),
+    renew: (body) => client.call(api.renewLock, { body }),
+    leave: (body) => client.call(api.leaveLock, { body }),
+    evict: (body) => client.call(api.evictLock, { body }),
+    list: (query = {}) => client.call(api.listLocks, { query, maxReplyBytes: listBytes }),
+    inspect: (query) => client.call(api.lockState, { query }),
 
     async watch({ signal, lastEventId = 0, ...query }, seen) {
       const over = new AbortController()
       const signals = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal])
-      await client.stream(lockEvents, {
+      await client.stream(api.lockEvents, {
         query,
         signal: signals,
         ...(lastEventId === 0 ? {} : { lastEventId: String(lastEventId) }),
@@ -116,14 +97,14 @@ function decodeEvent({ id, type, data }: StreamEvent): WireLockEvent | undefined
  */
 async function release(
   client: Pick<Client, 'call' | 'url'>,
-  body: ReleaseBody,
+  body: api.BodyOf<typeof api.releaseLock>,
   timeoutMs: number,
-): Promise<Released> {
+): Promise<api.Released> {
   const deadline = performance.now() + timeoutMs
   let unheard: unknown
   for (let tries = 1; ; tries++) {
     try {
-      return await client.call(releaseLock, {
+      return await client.call(api.releaseLock, {
         body,
         timeoutMs: Math.max(1, Math.ceil(deadline - performance.now())),
       })
@@ -147,7 +128,10 @@ const unheardCodes: ReadonlySet<string> = new Set([
 
 const never: AbortSignal = new AbortController().signal
 
-function unknown({ operation, resource, node }: ReleaseBody, cause: unknown): SignalboxError {
+function unknown(
+  { operation, resource, node }: api.BodyOf<typeof api.releaseLock>,
+  cause: unknown,
+): SignalboxError {
   return new SignalboxError(
     'commit_unknown',
     `${node} no longer holds ${operation} of ${JSON.stringify(resource)}, and the answer to its first release was lost: ` +

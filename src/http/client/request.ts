@@ -228,6 +228,7 @@ export function targetOf(route: Route, params: unknown, query: unknown): string 
   const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     segment(name, (params as Record<string, unknown> | undefined)?.[name]),
   )
+  mustBeObject('The query', query)
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries((query ?? {}) as Record<string, unknown>))
     if (value !== undefined && value !== null) search.set(name, String(value))
@@ -241,9 +242,16 @@ function segment(name: string, value: unknown): string {
   throw invalidArgument(`${name} must be text that can be part of a path, not ${show(value)}.`, name)
 }
 
+/** Anything else would come apart into nothing, and the server would never hear of it. */
+function mustBeObject(what: string, value: unknown): void {
+  if (value === undefined || (typeof value === 'object' && value !== null)) return
+  throw invalidArgument(`${what} must be an object, not ${show(value)}.`)
+}
+
 /** The body as text; undefined when there is none. */
 export function bodyText(body: unknown): string | undefined {
   if (body === undefined) return undefined
+  mustBeObject('The body', body)
   return body instanceof JsonText ? body.text : JSON.stringify(body)
 }
 

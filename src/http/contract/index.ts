@@ -24,7 +24,6 @@ export {
   listSilences,
   listSubscriptions,
   type SilenceBody,
-  type SubscribeBody,
   subscribe,
   type TestChannelBody,
   type TestChannelReply,
@@ -32,11 +31,10 @@ export {
   unsubscribe,
 } from './routes/subscriptions.ts'
 export * from './routes/system.ts'
-export * from './routes/system.ts'
 export * from './routes/tasks.ts'
 export * from './routes/workers.ts'
 export * from './routes.ts'
-export { type Described, nameOptions, type Schema, schemaFor } from './schema.ts'
+export { type Described, nameOptions, type Schema, type Sent, schemaFor } from './schema.ts'
 export * from './sse.ts'
-export type { Page } from './values.ts'
+export type { Page, PageQuery } from './values.ts'
 export { term } from './values.ts'

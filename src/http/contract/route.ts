@@ -60,6 +60,9 @@ export interface Shape {
 }
 
 export type ShapeOf<R> = R extends Route<infer S> ? S : never
+export type QueryOf<R> = ShapeOf<R>['query']
+export type BodyOf<R> = ShapeOf<R>['body']
+export type ReplyOf<R> = ShapeOf<R>['reply']
 
 /** Whether it changes something: then an Idempotency-Key counts, and a foreign page may not ask. */
 export function mutates({ method, isRead }: Pick<Route, 'method' | 'isRead'>): boolean {

@@ -11,11 +11,11 @@ export type Schema<Value = unknown> = TSchema & { readonly [described]?: Value }
 /** What a schema describes. */
 export type Described<S> = S extends Schema<infer Value> ? Value : never
 
-/** Without `readonly`, which JSON cannot express. */
+/** Without `readonly`, which JSON cannot express, and without undefined: such a field is not sent. */
 type Plain<T> = T extends readonly (infer Item)[]
   ? Plain<Item>[]
   : T extends object
-    ? { -readonly [Key in keyof T]: Plain<T[Key]> }
+    ? { -readonly [Key in keyof T]: Plain<Exclude<T[Key], undefined>> }
     : T
 /** With every field there, so that a field that is optional and left out on one side is seen. */
 type Whole<T> = T extends readonly (infer Item)[]
@@ -45,6 +45,18 @@ export function objectFor<Value>(): <P extends TProperties>(fields: FieldsFor<Va
 /** The same without other fields: what a route takes. */
 export function strictFor<Value>(): <P extends TProperties>(fields: FieldsFor<Value, P>) => Schema<Value> {
   return (fields) => Type.Object(fields as TProperties, strict)
+}
+
+/** The same for a query. It has no null: such a parameter is not sent. */
+export function queryFor<Value>(): <P extends TProperties>(
+  fields: FieldsFor<{ [Key in keyof Value]: Exclude<Value[Key], null> }, P>,
+) => Schema<Value> {
+  return (fields) => Type.Object(fields as TProperties, strict)
+}
+
+/** The library's options as a request carries them: an instant is a number, and there is no transaction and no signal. */
+export type Sent<Options> = {
+  readonly [Key in keyof Options as Exclude<Key, 'tx' | 'signal' | symbol>]: Exclude<Options[Key], Date>
 }
 
 /** No fields but those named. */

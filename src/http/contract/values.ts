@@ -57,14 +57,8 @@ export const failure: TUnsafe<Failure> = Type.Unsafe<Failure>(
 )
 
 /** The back-off that a request asks for; what is left out has a default. */
-export interface BackoffBody {
-  readonly baseMs?: number
-  readonly factor?: number
-  readonly jitter?: number
-  readonly maxMs?: number
-}
-export const backoffBody: TUnsafe<BackoffBody> = Type.Unsafe<BackoffBody>(
-  strictFor<BackoffBody>()({
+export const backoffBody: TUnsafe<Partial<Backoff>> = Type.Unsafe<Partial<Backoff>>(
+  strictFor<Partial<Backoff>>()({
     baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
     factor: Type.Optional(Type.Number({ minimum: 1, maximum: 1_000 })),
     jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
@@ -87,15 +81,23 @@ export interface Page<Item> {
   readonly cursor: string | null
 }
 
-/** How many items of a list, and from where on; `cursorChars` is as much as its cursors may have. */
-export function pageQuery(cursorChars: number): PageQuery {
+/** How many items of a list, and from where on. */
+export interface PageQuery {
+  /** @default 50, at most 500 */
+  readonly limit?: number | undefined
+  /** The cursor of the previous page. */
+  readonly cursor?: string | null | undefined
+}
+
+/** The parameters of a page; `cursorChars` is as much as its cursors may have. */
+export function pageQuery(cursorChars: number): PageParameters {
   return {
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
     cursor: Type.Optional(Type.String({ minLength: 1, maxLength: cursorChars, pattern: '^[\\w-]+$' })),
   }
 }
 
-interface PageQuery {
+interface PageParameters {
   readonly limit: TOptional<TInteger>
   readonly cursor: TOptional<TString>
 }

@@ -1,4 +1,4 @@
-import { invalidArgument } from '../../core/errors.ts'
+import { invalidArgument, isSignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
 import {
   type ClaimedRecord,
@@ -100,16 +100,16 @@ function textOrNull(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value)
 }
 
-export type Defined<T> = { [Key in keyof T]: Exclude<T[Key], undefined> }
-
-/** JSON has no undefined, and what is left out is the server's default. */
-export function withoutUndefined<T extends object>(value: T): Defined<T> {
-  objectOf('Options', value)
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Defined<T>
-}
-
 /** That options are an object. Whatever else would come apart into nothing, and the server never hear of it. */
 export function objectOf<T extends object>(name: string, value: T): T {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw invalidArgument(`${name} must be an object, not ${show(value)}.`, name)
+}
+
+/** The answer; undefined for `not_found`. */
+export function unlessNotFound<Value>(answer: Promise<Value>): Promise<Value | undefined> {
+  return answer.catch((error: unknown) => {
+    if (isSignalboxError(error, 'not_found')) return undefined
+    throw error
+  })
 }

@@ -1,6 +1,5 @@
 import { isSignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
-import type { WorkerVerbs } from '../../fleet/workers/index.ts'
 import {
   type AckOptions,
   type AddArguments,
@@ -12,8 +11,6 @@ import {
   type AttemptLogStore,
   type AttemptLogUpdate,
   type BatchSpec,
-  type BulkOptions,
-  type BulkVerbs,
   checkSchedule,
   createJobs,
   type Ended,
@@ -29,7 +26,6 @@ import {
   type JobToAdd,
   JobWaits,
   type ListOptions,
-  type LogsOptions,
   type LookAtJobs,
   type MisplacedHandledJob,
   type NackOptions,
@@ -45,7 +41,7 @@ import {
   type WorkerOptions,
 } from '../../jobs/index.ts'
 import { type Client, JsonText, logJob, waitForJobs } from '../client/index.ts'
-import { objectOf, withoutUndefined } from './encode.ts'
+import { objectOf } from './encode.ts'
 import { inParallel, isOfSeveral, noTransaction, RemoteJobStore } from './remote-job-store.ts'
 import { createRemoteWorkerStore } from './remote-worker-store.ts'
 
@@ -154,10 +150,13 @@ export function createRemoteJobs(
     // The server does bulk operations.
     worksBulk: false,
   })
+  const { bulk, bulkOperation, bulkOperations, cancelBulk, errorGroups, errorGroup, logs } = client.jobs
+  const { findWorker, quietWorker, resumeWorker, stopWorker } = client.jobs
   return {
     ...jobs,
-    ...createRemoteBulk(client),
-    ...createRemoteWorkers(client),
+    // The server does these.
+    ...{ bulk, bulkOperation, bulkOperations, cancelBulk, errorGroups, errorGroup, logs },
+    ...{ workers: client.jobs.workers, findWorker, quietWorker, resumeWorker, stopWorker },
     list: createRemoteList(client, jobs.list, sealer),
     schedules: createRemoteSchedules(client),
 
@@ -184,13 +183,6 @@ export function createRemoteJobs(
       return job && openShown(sealer, { ...unsaid, ...job })
     },
 
-    errorGroups: async (options = {}) => {
-      const { kind, limit, cursor } = objectOf('errorGroups', options)
-      return client.jobs.errorGroups(withoutUndefined({ kind, limit, cursor: cursor ?? undefined }))
-    },
-    errorGroup: async (fingerprint) => client.jobs.errorGroup(text('errorGroup.fingerprint', fingerprint)),
-
-    logs: async (id, options = {}) => client.jobs.logs(text('logs.id', id), pageQuery('logs', options)),
     async note(job, options) {
       const { progress, logs } = objectOf('note', options)
       await client.jobs.note(objectOf('job', job), {
@@ -244,14 +236,6 @@ const unsaid = {
   ...{ progress: null, snoozeCount: 0, dependencies: [], dependents: [], attempts: [], blocked: [] },
 }
 
-/** The page of a list, for a query: without what is not given. */
-function pageQuery(name: string, options: PageOptions): { limit?: number; cursor?: string } {
-  const { limit, cursor } = objectOf(name, options)
-  return withoutUndefined({ limit, cursor: cursor ?? undefined })
-}
-
-type PageOptions = Pick<LogsOptions, 'limit' | 'cursor'>
-
 function logsBody(logs: NonNullable<NoteOptions['logs']>) {
   // The server refuses what is not a list.
   if (!Array.isArray(logs)) return logs as []
@@ -261,10 +245,10 @@ function logsBody(logs: NonNullable<NoteOptions['logs']>) {
   })
 }
 
-function progressBody(progress: ProgressUpdate): { percent?: number; note?: string; data?: unknown } {
+function progressBody(progress: ProgressUpdate): Exclude<ProgressUpdate, number> {
   if (typeof progress === 'number') return { percent: progress }
   const { percent, note, data } = objectOf('note.progress', progress)
-  return withoutUndefined({ percent, note, data })
+  return { percent, note, data }
 }
 
 /** A list as an array, because an iterable may be read only once; anything else unchanged. */
@@ -292,7 +276,6 @@ export function createRemoteSchedules({ jobs: { schedules } }: Client): Schedule
       }
       return schedules.set(name, body as unknown as Parameters<typeof schedules.set>[1])
     },
-    list: async (options = {}) => schedules.list(pageQuery('list', options)),
   }
 }
 
@@ -303,42 +286,11 @@ function toInstant(value: number | Date | null): number | null {
 /** A sealer may have to ask a key service for each. */
 const openingAtOnce = 100
 
-/** Bulk operations run on the server. */
-export function createRemoteBulk(client: Client): BulkVerbs {
-  const { jobs } = client
-  const verbs = {
-    bulk: async (options: BulkOptions) => jobs.bulk(withoutUndefined(options)),
-    bulkOperation: (id: string) => jobs.bulkOperation(id),
-    bulkOperations: async (options: { readonly limit?: number | undefined } = {}) =>
-      jobs.bulkOperations(withoutUndefined(options)),
-    cancelBulk: (id: string) => jobs.cancelBulk(id),
-  }
-  return verbs as BulkVerbs
-}
-
-/** The server lists workers, and tells them what operators want. */
-export function createRemoteWorkers({ jobs }: Client): WorkerVerbs {
-  return {
-    async workers(options = {}) {
-      const { cursor, ...query } = objectOf('workers', options)
-      return jobs.workers(withoutUndefined({ ...query, cursor: cursor ?? undefined }))
-    },
-    findWorker: async (id) => jobs.findWorker(text('findWorker.id', id)),
-    quietWorker: async (id) => jobs.quietWorker(text('quietWorker.id', id)),
-    resumeWorker: async (id) => jobs.resumeWorker(text('resumeWorker.id', id)),
-    stopWorker: async (id, options = {}) =>
-      jobs.stopWorker(text('stopWorker.id', id), withoutUndefined(objectOf('stopWorker', options))),
-  }
-}
-
 /** The same list; the server runs searches. */
 export function createRemoteList(client: Client, list: Jobs['list'], sealer?: Sealer): Jobs['list'] {
   return async (options: ListOptions = {}): Promise<SearchPage> => {
-    const { search, cursor, ...query } = objectOf('list', options)
-    if (search === undefined) return (await list({ cursor, ...query })) as SearchPage
-    const page = (await client.jobs.list(
-      withoutUndefined({ ...query, cursor: cursor ?? undefined, search }),
-    )) as SearchPage
+    if (objectOf('list', options).search === undefined) return (await list(options)) as SearchPage
+    const page = (await client.jobs.list(options)) as SearchPage
     const items = await inParallel(page.items, openingAtOnce, (job) => openShown(sealer, job))
     return { ...page, items }
   }

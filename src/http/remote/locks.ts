@@ -4,7 +4,6 @@ import { flag, whole } from '../../core/options.ts'
 import {
   createFlight,
   holdLock,
-  type ListLocksOptions,
   type LockCalls,
   type LockEvent,
   type Locks,
@@ -12,7 +11,7 @@ import {
   type WatchOptions,
 } from '../../locks/index.ts'
 import type { Client, WireLockEvent } from '../client/index.ts'
-import { objectOf, withoutUndefined } from './encode.ts'
+import { objectOf } from './encode.ts'
 
 /**
  * The verbs of locks on a server elsewhere. A lock that is held or flown renews itself over the wire, and counts as
@@ -24,13 +23,8 @@ export function createRemoteLocks(client: Client): Locks {
   const waits = new Waits()
 
   const locks: Locks = {
-    acquire: async (options) => wire.acquire(withoutUndefined(options)),
-    release: async (options) => wire.release(withoutUndefined(options)),
-    renew: async (options) => wire.renew(withoutUndefined(options)),
-    leave: async (options) => wire.leave(withoutUndefined(options)),
-    evict: async (options) => wire.evict(withoutUndefined(options)),
-    inspect: async (key) => wire.inspect(key),
-    list: async (options = {}) => wire.list(queryOf(options)),
+    ...wire,
+    acquire: (options) => wire.acquire(options),
     watch: (options) => watch(client, options, closing.signal),
     singleFlight: (operation, resource, options) => createFlight(place, operation, resource, options),
     hold: (operation, resource, options) => holdLock(place, operation, resource, options),
@@ -40,11 +34,7 @@ export function createRemoteLocks(client: Client): Locks {
       await left
     },
   }
-  const place: LockCalls = {
-    ...locks,
-    acquire: async (options, limits) => wire.acquire(withoutUndefined(options), limits),
-    waits,
-  }
+  const place: LockCalls = { ...locks, acquire: wire.acquire, waits }
   return locks
 }
 
@@ -57,7 +47,7 @@ async function* watch(
   options: WatchOptions,
   closing: AbortSignal,
 ): AsyncGenerator<LockEvent> {
-  const { signal, lastEventId, bind, node, requestId, operation, resource } = objectOf('watch', options)
+  const { signal, lastEventId, bind } = objectOf('watch', options)
   if (lastEventId !== undefined) whole('watch.lastEventId', lastEventId)
   if (bind !== undefined) flag('watch.bind', bind)
   const over = new AbortController()
@@ -66,9 +56,8 @@ async function* watch(
   const waiting: WireLockEvent[] = []
   let isOver = false
   let failure: { readonly error: unknown } | undefined
-  const query = withoutUndefined({ operation, resource, node, requestId, bind, lastEventId })
   const reading = client.locks
-    .watch({ ...query, signal: signals }, (event) => {
+    .watch({ ...options, signal: signals }, (event) => {
       if (waiting.length >= maxWaiting) throw tooSlow()
       waiting.push(event)
       notifier.wake()
@@ -100,9 +89,4 @@ function tooSlow(): SignalboxError {
     'too_many',
     `${maxWaiting} events of a wait queue wait to be read. Read faster, or watch again from the last event seen.`,
   )
-}
-
-function queryOf(options: ListLocksOptions): Parameters<Client['locks']['list']>[0] {
-  const { cursor, ...rest } = objectOf('list', options)
-  return withoutUndefined({ ...rest, ...(cursor === null ? {} : { cursor }) })
 }

@@ -10,7 +10,6 @@ import {
 } from '../../jobs/index.ts'
 import type { Locks } from '../../locks/index.ts'
 import { type ContentionClient, createClient, type FetchFunction, listJobs, readyz } from '../client/index.ts'
-import { withoutUndefined } from './encode.ts'
 import { createRemoteJobs, type RemoteJobs } from './jobs.ts'
 import { createRemoteLocks } from './locks.ts'
 import {
@@ -105,10 +104,7 @@ export async function openRemote(
     monitor: createRemoteMonitor(client),
     dispatch: createRemoteDispatch(client),
     contention: client.contention,
-    metrics: {
-      series: async (request = {}) => client.metrics.series(withoutUndefined(request)),
-      scaling: async (request) => client.metrics.scaling(withoutUndefined(request)),
-    },
+    metrics: client.metrics,
     warnings: [],
     async ping() {
       const { status, checks } = await client.call(readyz)

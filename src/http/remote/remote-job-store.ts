@@ -19,7 +19,7 @@ import type {
   Verdict,
 } from '../../jobs/index.ts'
 import { addJobs, type Client, checkHeld, type ShapeOf } from '../client/index.ts'
-import { decodeClaimedRecord, decodeRecord, encodeJobs, encodeVerdict } from './encode.ts'
+import { decodeClaimedRecord, decodeRecord, encodeJobs, encodeVerdict, unlessNotFound } from './encode.ts'
 
 /** The most jobs of one request, which is written as a whole. */
 const maxAdd = 1_000
@@ -237,13 +237,6 @@ function partsOf<Item>(items: readonly Item[], most: number): readonly (readonly
 function unlessLost<Value>(promise: Promise<Value>): Promise<Value | undefined> {
   return promise.catch((error: unknown) => {
     if (isSignalboxError(error, 'lease_lost')) return undefined
-    throw error
-  })
-}
-
-function unlessNotFound<Value>(promise: Promise<Value>): Promise<Value | undefined> {
-  return promise.catch((error: unknown) => {
-    if (isSignalboxError(error, 'not_found')) return undefined
     throw error
   })
 }

@@ -5,7 +5,7 @@ import type { Dispatch, NodeView, PoolView, TaskEvent } from '../../dispatch/ind
 import type { FailedSubject, Monitor, Report } from '../../monitor/index.ts'
 import { eventId, type Once, runOnce, runProcessing } from '../../once/index.ts'
 import type { Client, WireTaskEvent } from '../client/index.ts'
-import { objectOf, withoutUndefined } from './encode.ts'
+import { objectOf, unlessNotFound } from './encode.ts'
 
 /** What a box on a server has of the monitor: all but sending, which the server does. */
 export type RemoteMonitor = Omit<
@@ -17,29 +17,20 @@ export type RemoteMonitor = Omit<
 export function createRemoteMonitor(client: Client): RemoteMonitor {
   const { monitor: wire } = client
   return {
+    ...wire,
     async report(given) {
       const report = objectOf('report', given)
       const observedAt = instant(report.observedAt)
       const { sent, failed } = sortReport(report)
-      const answer = await wire.report({ ...withoutUndefined(sent), observedAt })
+      const answer = await wire.report({ ...sent, observedAt })
       return answer.status === 'processed' ? { ...answer, failed: [...failed, ...answer.failed] } : answer
     },
-    subscribe: async (options) => wire.subscribe(withoutUndefined(options)),
     unsubscribe: (id) => found(wire.unsubscribe(id)),
-    subscriptions: () => wire.subscriptions(),
-    async silence(given) {
-      const { startsAt, ...options } = objectOf('silence', given)
-      const from = startsAt === undefined ? {} : { startsAt: instant(startsAt) }
-      return wire.silence({ ...withoutUndefined(options), ...from })
+    async silence(options) {
+      const { startsAt } = objectOf('silence', options)
+      return wire.silence({ ...options, startsAt: startsAt === undefined ? undefined : instant(startsAt) })
     },
     unsilence: (id) => found(wire.unsilence(id)),
-    silences: () => wire.silences(),
-    explain: async (options) => wire.explain(page(options)),
-    decisions: async (options = {}) => wire.decisions(page(options)),
-    notifications: async (options = {}) => wire.notifications(page(options)),
-    replay: (id) => wire.replay(id),
-    subjects: async (options = {}) => wire.subjects(page(options)),
-    test: (channel) => wire.test(channel),
   }
 }
 
@@ -56,20 +47,9 @@ function instant(value: number | Date): number {
   return value instanceof Date ? value.getTime() : value
 }
 
-/** Whether there was such a thing; what else went wrong is thrown on. */
+/** Whether there was such a thing. */
 async function found(ended: Promise<void>): Promise<boolean> {
-  try {
-    await ended
-    return true
-  } catch (error) {
-    if (isSignalboxError(error, 'not_found')) return false
-    throw error
-  }
-}
-
-function page<Options extends { readonly cursor?: string | null | undefined }>(given: Options) {
-  const { cursor, ...options } = objectOf('options', given)
-  return withoutUndefined({ ...options, ...(cursor === null ? {} : { cursor }) })
+  return (await unlessNotFound(ended.then(() => true))) ?? false
 }
 
 /**
@@ -125,26 +105,23 @@ export function createRemoteOnce(client: Client): RemoteOnce {
     async done(key, token, result, options = {}) {
       // What JSON would bend on its way is refused here, as it would be there.
       encodeJson('result', result)
-      return wire.done({ key, token, ...withoutUndefined({ result }), ...sendable('done', options) })
+      return wire.done({ key, token, result, ...sendable('done', options) })
     },
     fail: async (key, token, options = {}) => wire.fail({ key, token, ...sendable('fail', options) }),
     renew: async (key, token, leaseMs, options = {}) =>
-      wire.renew({ key, token, ...withoutUndefined({ leaseMs }), ...sendable('renew', options) }),
-    forget: async (key, options = {}) => wire.forget({ key, ...withoutUndefined(options) }),
+      wire.renew({ key, token, leaseMs, ...sendable('renew', options) }),
+    forget: async (key, options = {}) => wire.forget({ key, ...objectOf('forget', options) }),
     run: (key, fn, options = {}) => runOnce(once, key, fn, options, parts),
     processing: (taskId, fn, options = {}) => runProcessing(once, taskId, fn, options, parts),
     async seen(sighting, options = {}) {
-      const { state = null, ...rest } = withoutUndefined(sighting)
+      const { state = null, ...rest } = objectOf('seen', sighting)
       encodeJson('seen.state', state)
       encodeJson('seen.from', rest.from)
       return wire.seen({ ...rest, state, ...sendable('seen', options) })
     },
     eventId,
-    stats: () => wire.stats(),
-    async list(given = {}) {
-      const { cursor, ...options } = objectOf('list', given)
-      return wire.list(withoutUndefined({ ...options, ...(cursor === null ? {} : { cursor }) }))
-    },
+    stats: wire.stats,
+    list: wire.list,
     async [Symbol.asyncDispose]() {
       // Nothing is kept here.
     },
@@ -155,7 +132,7 @@ export function createRemoteOnce(client: Client): RemoteOnce {
 /** The options without a transaction, which cannot be sent to a server. */
 function sendable<Options extends { readonly tx?: unknown }>(call: string, given: Options) {
   const { tx, ...options } = objectOf(`${call}.options`, given)
-  if (tx === undefined) return withoutUndefined(options)
+  if (tx === undefined) return options
   throw new SignalboxError(
     'transaction_unsupported',
     `once.${call} got a tx, and a transaction cannot be sent to a server. Open the database itself.`,
@@ -192,42 +169,31 @@ const maxWaiting = 64
 export function createRemoteDispatch(client: Client): RemoteDispatch {
   const { dispatch: wire } = client
   return {
+    ...wire,
     async submit(options) {
       // What JSON would bend on its way is refused here, as it would be there.
       encodeJson('payload', objectOf('submit', options).payload)
-      return wire.submit(withoutUndefined(options))
+      return wire.submit(options)
     },
-    async task(taskId) {
-      try {
-        return await wire.task(taskId)
-      } catch (error) {
-        if (isSignalboxError(error, 'not_found')) return undefined
-        throw error
-      }
-    },
-    tasks: async (options = {}) => wire.tasks(withoutUndefined(options)),
+    task: (taskId) => unlessNotFound(wire.task(taskId)),
     watch: (taskId, { signal } = {}) => watchTask(client, taskId, signal),
-    cancel: async (taskId, options = {}) => wire.cancel(taskId, withoutUndefined(options)),
-    explain: async (taskId) => wire.explain(taskId),
     async nodes() {
       const all: NodeView[] = []
       let cursor: string | null | undefined
       do {
-        const page = await wire.nodes({ limit: pageSize, ...(cursor ? { cursor } : {}) })
+        const page = await wire.nodes({ limit: pageSize, cursor })
         all.push(...page.items)
         cursor = page.cursor
       } while (cursor !== null)
       return all
     },
     node: async (nodeId) => (await wire.nodes({ nodeId: text('nodeId', nodeId) })).items[0],
-    drain: async (nodeId, options = {}) => wire.drain(nodeId, withoutUndefined(options)),
-    cordon: async (nodeId, options = {}) => wire.cordon(nodeId, withoutUndefined(options)),
-    uncordon: async (nodeId, options = {}) => wire.uncordon(nodeId, withoutUndefined(options)),
+    cordon: async (nodeId, options = {}) => wire.cordon(nodeId, objectOf('cordon', options)),
+    uncordon: async (nodeId, options = {}) => wire.uncordon(nodeId, objectOf('uncordon', options)),
     pools: async () => (await wire.pools()).items,
     async definePool(pool) {
       await wire.definePool(pool)
     },
-    removePool: async (name) => wire.removePool(text('removePool.name', name)),
   }
 }
 

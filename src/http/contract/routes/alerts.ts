@@ -1,6 +1,5 @@
-import type { Duration } from '../../../core/duration.ts'
-import type { AlertRule, FiringAlert } from '../../../fleet/alerts/index.ts'
-import type { Subscription, SubscriptionChannel } from '../../../monitor/index.ts'
+import type { AlertSubscribeOptions, FiringAlert } from '../../../fleet/alerts/index.ts'
+import type { Subscription } from '../../../monitor/index.ts'
 import type { Route } from '../route.ts'
 import { objectFor, oneOf, strictFor, Type } from '../schema.ts'
 import { count, type IdParams, idParams, instant, name, span } from '../values.ts'
@@ -36,13 +35,7 @@ export const listAlerts: Route<{ reply: AlertsReply }> = {
   },
 }
 
-export interface AddAlertsBody {
-  readonly name: string
-  readonly channel: SubscriptionChannel
-  readonly rule?: AlertRule
-  readonly windowMs?: Duration
-  readonly digestMs?: Duration
-}
+type AddAlertsBody = Pick<AlertSubscribeOptions, 'name' | 'channel' | 'rule' | 'windowMs' | 'digestMs'>
 
 export const addAlerts: Route<{ body: AddAlertsBody; reply: Subscription }> = {
   id: 'addAlerts',

@@ -1,9 +1,26 @@
 import type { Duration } from '../../../core/duration.ts'
-import type { AttemptOutcome, JobLogLine, JobState, LogLevel } from '../../../jobs/index.ts'
+import type {
+  AckOptions,
+  AttemptOutcome,
+  JobLogLine,
+  JobState,
+  LogLevel,
+  LogsOptions,
+  NackOptions,
+} from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
-import { instantOptions, objectFor, oneOf, type Schema, strict, strictFor, Type } from '../schema.ts'
 import {
-  type BackoffBody,
+  instantOptions,
+  objectFor,
+  oneOf,
+  queryFor,
+  type Schema,
+  type Sent,
+  strict,
+  strictFor,
+  Type,
+} from '../schema.ts'
+import {
   backoffBody,
   type IdParams,
   idParams,
@@ -20,11 +37,8 @@ import {
 
 const token = Type.String({ minLength: 1, maxLength: 191 })
 
-export interface AckBody {
+export interface AckBody extends Sent<AckOptions> {
   readonly token: string
-  readonly result?: unknown
-  /** How long the handler ran, so that `startedAt` is its real start. */
-  readonly ranMs?: number
 }
 
 export interface Settled {
@@ -48,19 +62,8 @@ export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> 
   problems: ['lease_lost'],
 }
 
-export interface NackBody {
+export interface NackBody extends Sent<NackOptions> {
   readonly token: string
-  /** Why: text, `{ name, message, code, stack }`, or any JSON value. An object is kept whole, as `error.details`. */
-  readonly error?: unknown
-  readonly retryInMs?: Duration
-  /** The back-off after this failure; what is left out is as the job has it. Not with `retryInMs`. */
-  readonly backoff?: BackoffBody
-  readonly dead?: boolean
-  /** Make it ready at once without counting an attempt, as a stopping worker does; ten times a job. */
-  readonly handBack?: boolean
-  /** Make it ready after this time without counting an attempt, as often as you like. */
-  readonly snoozeMs?: Duration
-  readonly ranMs?: number
 }
 
 export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }> = {
@@ -93,7 +96,7 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
 
 export interface RenewBody {
   readonly token: string
-  readonly leaseMs?: Duration
+  readonly leaseMs?: Duration | undefined
 }
 export interface Renewed {
   readonly leaseEndsAt: number
@@ -157,13 +160,13 @@ const level = oneOf('info', 'warn', 'error')
 export interface LogBody {
   readonly token: string
   /** The attempt: its last lines may come after its end. */
-  readonly attempt?: number
+  readonly attempt?: number | undefined
   readonly progress?: {
-    readonly percent?: number | null
-    readonly note?: string | null
+    readonly percent?: number | null | undefined
+    readonly note?: string | null | undefined
     readonly data?: unknown
   }
-  readonly logs?: readonly { readonly text: string; readonly level?: LogLevel }[]
+  readonly logs?: readonly { readonly text: string; readonly level?: LogLevel }[] | undefined
 }
 
 export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly id: string } }> = {
@@ -201,12 +204,7 @@ export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly 
   problems: ['lease_lost'],
 }
 
-export interface JobLogsQuery {
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-export const jobLogs: Route<{ params: IdParams; query: JobLogsQuery; reply: Page<JobLogLine> }> = {
+export const jobLogs: Route<{ params: IdParams; query: LogsOptions; reply: Page<JobLogLine> }> = {
   id: 'jobLogs',
   method: 'GET',
   path: '/v1/jobs/{id}/logs',
@@ -214,7 +212,7 @@ export const jobLogs: Route<{ params: IdParams; query: JobLogsQuery; reply: Page
   module: 'jobs',
   summary: 'List the log lines of a job, by attempt and number.',
   params: idParams,
-  query: strictFor<JobLogsQuery>()({
+  query: queryFor<LogsOptions>()({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
     cursor: Type.Optional(Type.String({ pattern: '^\\d{1,9}-\\d{1,9}$' })),
   }),

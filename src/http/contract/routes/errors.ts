@@ -1,6 +1,6 @@
-import type { ErrorGroup } from '../../../jobs/index.ts'
+import type { ErrorGroup, ErrorGroupOptions } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
-import { objectFor, strictFor, Type } from '../schema.ts'
+import { objectFor, queryFor, strictFor, Type } from '../schema.ts'
 import { failure, instant, name, orNull, type Page } from '../values.ts'
 
 /** Routes of groups of errors. */
@@ -16,18 +16,12 @@ const groupFields = {
   error: failure,
 }
 
-export interface ListErrorGroupsQuery {
-  readonly kind?: string
-  readonly limit?: number
-  readonly cursor?: string
-}
-
 /** A page of groups of errors. */
 export interface ErrorGroupsPage extends Page<ErrorGroup> {
   readonly counting: boolean
 }
 
-export const listErrorGroups: Route<{ query: ListErrorGroupsQuery; reply: ErrorGroupsPage }> = {
+export const listErrorGroups: Route<{ query: ErrorGroupOptions; reply: ErrorGroupsPage }> = {
   id: 'listErrorGroups',
   method: 'GET',
   path: '/v1/errors',
@@ -39,7 +33,7 @@ export const listErrorGroups: Route<{ query: ListErrorGroupsQuery; reply: ErrorG
     'without ids, numbers, dates and quoted values, and the first frame of the user’s code. `attemptCount` counts ' +
     'attempts that failed or were lost. With `counting`, some of the newest are not counted yet. The search ' +
     '`error.group:<fingerprint>` finds the jobs of a group.',
-  query: strictFor<ListErrorGroupsQuery>()({
+  query: queryFor<ErrorGroupOptions>()({
     kind: Type.Optional(name),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
     cursor: Type.Optional(Type.String({ pattern: '^\\d{1,15}-[0-9a-f]{16}$' })),

@@ -1,5 +1,5 @@
 import type { Duration } from '../../../core/duration.ts'
-import type { BulkAction, BulkCount, BulkOperation, JobState } from '../../../jobs/index.ts'
+import type { BulkCount, BulkOperation, BulkOptions, JobState } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
 import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
 import {
@@ -143,15 +143,7 @@ const bulkCount = Type.Object({
   cursor: orNull(Type.String()),
 })
 
-export interface BulkBody {
-  readonly action: BulkAction
-  readonly search: string
-  readonly limit?: number | null
-  readonly dryRun?: boolean
-  readonly cursor?: string | null
-}
-
-export const bulkJobs: Route<{ body: BulkBody; reply: BulkOperation | BulkCount }> = {
+export const bulkJobs: Route<{ body: BulkOptions; reply: BulkOperation | BulkCount }> = {
   id: 'bulkJobs',
   method: 'POST',
   path: '/v1/jobs/bulk',
@@ -163,7 +155,7 @@ export const bulkJobs: Route<{ body: BulkBody; reply: BulkOperation | BulkCount 
     '`/v1/operations/{id}`. It works on jobs that existed when it began. With `dryRun` nothing is done: 200 with ' +
     'the number of matching jobs by state. A long count comes in parts: send `cursor` until it is null, and add ' +
     'up the parts.',
-  body: strictFor<BulkBody>()({
+  body: strictFor<BulkOptions>()({
     action,
     search: Type.String({ minLength: 1, maxLength: maxSearchChars }),
     limit: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 1_000_000_000 }))),
@@ -177,7 +169,7 @@ export const bulkJobs: Route<{ body: BulkBody; reply: BulkOperation | BulkCount 
 }
 
 export interface ListBulkQuery {
-  readonly limit?: number
+  readonly limit?: number | undefined
 }
 
 export const listBulkOperations: Route<{ query: ListBulkQuery; reply: Page<BulkOperation> }> = {

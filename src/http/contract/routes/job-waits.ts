@@ -10,7 +10,7 @@ import { getJob } from './jobs.ts'
 export interface WaitForJobsBody {
   readonly ids: readonly string[]
   /** How long to wait for the first of them to end. @default 0 */
-  readonly waitMs?: number
+  readonly waitMs?: number | undefined
 }
 export interface WaitForJobsReply {
   readonly items: readonly {

@@ -1,10 +1,28 @@
 import type { TUnsafe } from 'typebox'
 import type { Duration } from '../../../core/duration.ts'
-import type { Added, ClaimedJob, FoundJob, Job, JobState } from '../../../jobs/index.ts'
+import type {
+  Added,
+  ClaimedJob,
+  ClaimOptions,
+  FoundJob,
+  Job,
+  JobToAdd,
+  ListOptions,
+} from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
-import { nameOptions, objectFor, oneOf, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
 import {
-  type BackoffBody,
+  nameOptions,
+  objectFor,
+  oneOf,
+  queryFor,
+  type Schema,
+  type Sent,
+  schemaFor,
+  strict,
+  strictFor,
+  Type,
+} from '../schema.ts'
+import {
   backoff,
   backoffBody,
   failure,
@@ -137,36 +155,8 @@ const jobToAdd = Type.Object(
 )
 const added = Type.Object({ id: Type.String(), duplicate: Type.Boolean() })
 
-/** Jobs to wait for, and what happens when one of them fails. */
-export type AfterBody =
-  | string
-  | readonly string[]
-  | { readonly jobs: string | readonly string[]; readonly onFailure?: 'cancel' | 'run' | 'wait' }
-
 /** A job to add, as JSON. */
-export interface JobToAddBody {
-  readonly kind: string
-  readonly payload?: unknown
-  readonly queue?: string
-  readonly priority?: number
-  readonly uniqueKey?: string | null
-  readonly runAt?: number
-  readonly delayMs?: Duration
-  readonly maxAttempts?: number
-  readonly backoff?: BackoffBody
-  readonly timeoutMs?: Duration | null
-  readonly tags?: readonly string[]
-  /** What the limits of its queue count it by. */
-  readonly limitKey?: string | null
-  /** It waits until these jobs have completed: ids, or refs of others in the same list. */
-  readonly after?: AfterBody | null
-  /** It takes this lock before each attempt. */
-  readonly lock?: { readonly operation: string; readonly resource: string } | null
-  /** What others in the same list may call it in their `after`. */
-  readonly ref?: string
-  /** The trace it belongs to, as a W3C traceparent. */
-  readonly trace?: string
-}
+export type JobToAddBody = Sent<JobToAdd>
 
 /** The job that each run of a schedule adds. */
 export type ScheduledJobBody = Omit<JobToAddBody, 'runAt' | 'delayMs' | 'after' | 'ref' | 'trace'>
@@ -204,21 +194,13 @@ export const addJobs: Route<{
   limitsForLists: true,
 }
 
-export interface ListJobsQuery {
-  readonly queue?: string
-  readonly kind?: string
-  readonly state?: JobState
-  readonly search?: string
-  readonly limit?: number
-  readonly cursor?: string
-}
 /** A page of jobs; a search also has the number of jobs it looked at, and the limit that ended it. */
 export interface JobsPage extends Page<Job> {
   readonly scanned?: number
   readonly stopped?: 'rows' | 'time' | null
 }
 
-export const listJobs: Route<{ query: ListJobsQuery; reply: JobsPage }> = {
+export const listJobs: Route<{ query: ListOptions; reply: JobsPage }> = {
   id: 'listJobs',
   method: 'GET',
   path: '/v1/jobs',
@@ -230,7 +212,7 @@ export const listJobs: Route<{ query: ListJobsQuery; reply: JobsPage }> = {
     '`stopped` names the limit that ended it, `scanned` the number of jobs it looked at, and `cursor` continues ' +
     'from there. A list by queue or kind is limited in the same way. A short page is the last one only if its ' +
     '`cursor` is null.',
-  query: strictFor<ListJobsQuery>()({
+  query: queryFor<ListOptions>()({
     queue: Type.Optional(name),
     kind: Type.Optional(name),
     state: Type.Optional(jobState),
@@ -250,7 +232,7 @@ export const listJobs: Route<{ query: ListJobsQuery; reply: JobsPage }> = {
 
 export interface GetJobQuery {
   /** How long to wait for the job to end. @default 0 */
-  readonly waitMs?: number
+  readonly waitMs?: number | undefined
 }
 
 export const getJob: Route<{ params: IdParams; query: GetJobQuery; reply: FoundJob }> = {
@@ -271,14 +253,9 @@ export const getJob: Route<{ params: IdParams; query: GetJobQuery; reply: FoundJ
   problems: ['not_found'],
 }
 
-export interface ClaimBody {
-  readonly queues?: readonly string[]
-  readonly kinds?: readonly string[]
-  readonly workerId?: string
-  readonly limit?: number
-  readonly leaseMs?: Duration
+export interface ClaimBody extends ClaimOptions {
   /** How long to wait for a job when there is none. */
-  readonly waitMs?: Duration
+  readonly waitMs?: Duration | undefined
 }
 
 /** Claimed jobs. `wanted` is there while an operator wants the worker quiet or stopped: then it gets no jobs. */

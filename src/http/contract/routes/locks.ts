@@ -1,7 +1,28 @@
-import type { Duration } from '../../../core/duration.ts'
-import type { AcquireAnswer, LockEvent, LockQueue, LockSummary } from '../../../locks/index.ts'
+import type {
+  AcquireAnswer,
+  AcquireOptions,
+  ListLocksOptions,
+  LockEvent,
+  LockKey,
+  LockQueue,
+  LockRequest,
+  LockSummary,
+  ReleaseOptions,
+  RenewOptions,
+  WatchOptions,
+} from '../../../locks/index.ts'
 import type { Route } from '../route.ts'
-import { nameOptions, objectFor, oneOf, type Schema, schemaFor, strictFor, Type } from '../schema.ts'
+import {
+  nameOptions,
+  objectFor,
+  oneOf,
+  queryFor,
+  type Schema,
+  type Sent,
+  schemaFor,
+  strictFor,
+  Type,
+} from '../schema.ts'
 import { failure, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
 
 /** The routes of locks. Bodies are the library's options. */
@@ -55,22 +76,6 @@ const requestFields = {
   requestId: Type.Optional(name),
 }
 
-/** The request: which lock, from which node. */
-export interface LockRequestBody {
-  readonly operation: string
-  readonly resource: string
-  readonly node: string
-  /** @default the node's name */
-  readonly requestId?: string
-}
-
-export interface AcquireBody extends LockRequestBody {
-  readonly wait?: boolean
-  readonly want?: 'result' | 'turn'
-  readonly ttlMs?: Duration
-  readonly deadlineMs?: Duration | null
-}
-
 const granted = Type.Object({
   status: Type.Literal('granted'),
   token,
@@ -84,7 +89,7 @@ const refused = Type.Object({ status: Type.Literal('refused'), holder: holderOrN
 
 type Answered<Status extends AcquireAnswer['status']> = Extract<AcquireAnswer, { status: Status }>
 
-export const acquireLock: Route<{ body: AcquireBody; reply: AcquireAnswer }> = {
+export const acquireLock: Route<{ body: AcquireOptions; reply: AcquireAnswer }> = {
   id: 'acquireLock',
   method: 'POST',
   path: '/v1/locks/acquire',
@@ -96,7 +101,7 @@ export const acquireLock: Route<{ body: AcquireBody; reply: AcquireAnswer }> = {
     'position in the wait queue, kept by asking again or by an open stream. 409 `refused` (with `wait: false`): ' +
     'the lock is busy; this is a result, not a problem. 200 `completed` or `failed`: the outcome of the holder ' +
     'that you waited for.',
-  body: strictFor<AcquireBody>()({
+  body: strictFor<AcquireOptions>()({
     ...requestFields,
     wait: Type.Optional(Type.Boolean()),
     want: Type.Optional(want),
@@ -111,19 +116,12 @@ export const acquireLock: Route<{ body: AcquireBody; reply: AcquireAnswer }> = {
   problems: ['too_many'],
 }
 
-export interface ReleaseBody extends LockRequestBody {
-  readonly token: number
-  readonly outcome: 'success' | 'failure'
-  readonly result?: unknown
-  readonly error?: unknown
-  readonly terminal?: boolean
-}
 /** The node that holds the lock now; null without waiters. */
 export interface Released {
   readonly next: string | null
 }
 
-export const releaseLock: Route<{ body: ReleaseBody; reply: Released }> = {
+export const releaseLock: Route<{ body: ReleaseOptions; reply: Released }> = {
   id: 'releaseLock',
   method: 'POST',
   path: '/v1/locks/release',
@@ -135,7 +133,7 @@ export const releaseLock: Route<{ body: ReleaseBody; reply: Released }> = {
     '`success`: waiters that want the result get `completed` with `result`, and the first waiter that wants a ' +
     'turn is granted. `failure`: the next waiter is granted; with `terminal`, all waiters get `failed`. `next` is ' +
     'the node that holds the lock now.',
-  body: strictFor<ReleaseBody>()({
+  body: strictFor<ReleaseOptions>()({
     ...requestFields,
     token,
     outcome,
@@ -149,16 +147,11 @@ export const releaseLock: Route<{ body: ReleaseBody; reply: Released }> = {
   problems: ['lease_lost'],
 }
 
-export interface RenewLockBody extends LockRequestBody {
-  readonly token: number
-  readonly ttlMs?: Duration
-  readonly progress?: unknown
-}
 export interface RenewedLock {
   readonly expiresAt: number
 }
 
-export const renewLock: Route<{ body: RenewLockBody; reply: RenewedLock }> = {
+export const renewLock: Route<{ body: RenewOptions; reply: RenewedLock }> = {
   id: 'renewLock',
   method: 'POST',
   path: '/v1/locks/renew',
@@ -167,7 +160,7 @@ export const renewLock: Route<{ body: RenewLockBody; reply: RenewedLock }> = {
   module: 'locks',
   summary: 'Extend the lease of a lock by `ttlMs` (default: as before), and publish progress to waiters.',
   description: 'Never shortens a lease.',
-  body: strictFor<RenewLockBody>()({
+  body: strictFor<RenewOptions>()({
     ...requestFields,
     token,
     ttlMs: Type.Optional(span),
@@ -177,9 +170,9 @@ export const renewLock: Route<{ body: RenewLockBody; reply: RenewedLock }> = {
   problems: ['lease_lost'],
 }
 
-const requestBody: Schema<LockRequestBody> = strictFor<LockRequestBody>()(requestFields)
+const requestBody: Schema<LockRequest> = strictFor<LockRequest>()(requestFields)
 
-export const leaveLock: Route<{ body: LockRequestBody; reply: { readonly left: boolean } }> = {
+export const leaveLock: Route<{ body: LockRequest; reply: { readonly left: boolean } }> = {
   id: 'leaveLock',
   method: 'POST',
   path: '/v1/locks/leave',
@@ -193,7 +186,7 @@ export const leaveLock: Route<{ body: LockRequestBody; reply: { readonly left: b
   problems: ['conflict'],
 }
 
-export const evictLock: Route<{ body: LockRequestBody; reply: { readonly evicted: true } }> = {
+export const evictLock: Route<{ body: LockRequest; reply: { readonly evicted: true } }> = {
   id: 'evictLock',
   method: 'POST',
   path: '/v1/locks/evict',
@@ -206,21 +199,14 @@ export const evictLock: Route<{ body: LockRequestBody; reply: { readonly evicted
   problems: ['not_found'],
 }
 
-export interface ListLocksQuery {
-  readonly operation?: string
-  readonly search?: string
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-export const listLocks: Route<{ query: ListLocksQuery; reply: Page<LockSummary> }> = {
+export const listLocks: Route<{ query: ListLocksOptions; reply: Page<LockSummary> }> = {
   id: 'listLocks',
   method: 'GET',
   path: '/v1/locks',
   scope: 'read',
   module: 'locks',
   summary: 'List locks that are held or waited for.',
-  query: strictFor<ListLocksQuery>()({
+  query: queryFor<ListLocksOptions>()({
     operation: Type.Optional(name),
     search: Type.Optional(name),
     ...pageQuery(8_192),
@@ -240,32 +226,24 @@ export const listLocks: Route<{ query: ListLocksQuery; reply: Page<LockSummary> 
   },
 }
 
-export interface LockKeyQuery {
-  readonly operation: string
-  readonly resource: string
-}
-
-export const lockState: Route<{ query: LockKeyQuery; reply: LockQueue }> = {
+export const lockState: Route<{ query: LockKey; reply: LockQueue }> = {
   id: 'lockState',
   method: 'GET',
   path: '/v1/locks/state',
   scope: 'read',
   module: 'locks',
   summary: 'Get one wait queue: the holder, the waiters in order, and the last outcome. No tokens.',
-  query: strictFor<LockKeyQuery>()({ operation: name, resource }),
+  query: strictFor<LockKey>()({ operation: name, resource }),
   replies: { 200: lockQueueSchema },
-}
-
-export interface LockEventsQuery extends LockKeyQuery {
-  readonly node?: string
-  readonly requestId?: string
-  readonly bind?: boolean
 }
 
 /** The events of a wait queue, by type. */
 export type LockEvents = {
   readonly [Type in LockEvent['type']]: Omit<Extract<LockEvent, { type: Type }>, 'id' | 'type'>
 }
+
+/** Without a `node` it only watches. */
+export type LockEventsQuery = Omit<Sent<WatchOptions>, 'lastEventId'>
 
 export const lockEvents: Route<{ query: LockEventsQuery }> = {
   id: 'lockEvents',

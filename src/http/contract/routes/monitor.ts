@@ -1,14 +1,16 @@
 import type {
   Explanation,
-  Reason,
+  GivenPlace,
+  ListDecisionsOptions,
+  ListNotificationsOptions,
+  ListSubjectsOptions,
   ReportAnswer,
   ShownDecision,
   ShownNotification,
   ShownSubject,
 } from '../../../monitor/index.ts'
-import type { NotificationStatus } from '../../../monitor/monitor-store.ts'
 import type { BodyLimits, Route } from '../route.ts'
-import { objectFor, oneOf, type Schema, strict, strictFor, Type } from '../schema.ts'
+import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
 import {
   count,
   type IdParams,
@@ -18,6 +20,7 @@ import {
   name,
   orNull,
   type Page,
+  type PageQuery,
   pageOf,
   pageQuery,
 } from '../values.ts'
@@ -59,10 +62,10 @@ export interface ReportBody {
   readonly source: string
   readonly observedAt: number
   /** The general form; or `timeSlot` and `venues`. */
-  readonly subjects?: readonly { readonly subject: string; readonly state: unknown }[]
-  readonly timeSlot?: string
-  readonly venues?: readonly { readonly venueId: string; readonly state: unknown }[]
-  readonly ignore?: readonly string[]
+  readonly subjects?: readonly { readonly subject: string; readonly state: unknown }[] | undefined
+  readonly timeSlot?: string | undefined
+  readonly venues?: readonly { readonly venueId: string; readonly state: unknown }[] | undefined
+  readonly ignore?: readonly string[] | undefined
 }
 
 const reportLimits: BodyLimits = { maxBytes: 16 * 1_048_576, maxKeys: 200_000 }
@@ -155,13 +158,9 @@ const decision: Schema<ShownDecision> = objectFor<ShownDecision>()({
   verdicts: Type.Array(Type.Object(verdictFields)),
 })
 
-export interface ExplainQuery {
+/** A whole place, in either form. */
+export interface ExplainQuery extends GivenPlace, PageQuery {
   readonly source: string
-  readonly subject?: string
-  readonly timeSlot?: string
-  readonly venueId?: string
-  readonly limit?: number
-  readonly cursor?: string
 }
 
 export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> = {
@@ -172,7 +171,7 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
   module: 'monitor',
   summary:
     'Explain why subscribers were notified of a subject, or not: decisions with reasons and notifications.',
-  query: strictFor<ExplainQuery>()({ ...somePlace, source: name, ...page }),
+  query: queryFor<ExplainQuery>()({ ...somePlace, source: name, ...page }),
   replies: {
     200: objectFor<Explanation>()({
       ...place,
@@ -205,17 +204,7 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
   },
 }
 
-export interface ListDecisionsQuery {
-  readonly source?: string
-  readonly subject?: string
-  readonly timeSlot?: string
-  readonly venueId?: string
-  readonly reason?: Reason
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-export const listDecisions: Route<{ query: ListDecisionsQuery; reply: Page<ShownDecision> }> = {
+export const listDecisions: Route<{ query: ListDecisionsOptions; reply: Page<ShownDecision> }> = {
   id: 'listDecisions',
   method: 'GET',
   path: '/v1/monitor/decisions',
@@ -223,29 +212,18 @@ export const listDecisions: Route<{ query: ListDecisionsQuery; reply: Page<Shown
   module: 'monitor',
   summary:
     'List decisions, newest first; of one subject by source and subject, or by source, timeSlot and venueId.',
-  query: strictFor<ListDecisionsQuery>()({ ...somePlace, reason: Type.Optional(reason), ...page }),
+  query: queryFor<ListDecisionsOptions>()({ ...somePlace, reason: Type.Optional(reason), ...page }),
   replies: { 200: pageOf<ShownDecision>(decision) },
 }
 
-export interface ListNotificationsQuery {
-  readonly source?: string
-  readonly subject?: string
-  readonly timeSlot?: string
-  readonly venueId?: string
-  readonly subscriptionId?: string
-  readonly status?: NotificationStatus
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-export const listNotifications: Route<{ query: ListNotificationsQuery; reply: Page<ShownNotification> }> = {
+export const listNotifications: Route<{ query: ListNotificationsOptions; reply: Page<ShownNotification> }> = {
   id: 'listNotifications',
   method: 'GET',
   path: '/v1/monitor/notifications',
   scope: 'read',
   module: 'monitor',
   summary: 'List notifications, newest first: channel, state, number of tries.',
-  query: strictFor<ListNotificationsQuery>()({
+  query: queryFor<ListNotificationsOptions>()({
     ...somePlace,
     subscriptionId: Type.Optional(id),
     status: Type.Optional(status),
@@ -274,13 +252,6 @@ export const replayNotification: Route<{ params: IdParams; reply: Replayed }> = 
   problems: ['not_found', 'conflict'],
 }
 
-export interface ListSubjectsQuery {
-  readonly source?: string
-  readonly search?: string
-  readonly limit?: number
-  readonly cursor?: string
-}
-
 const subject: Schema<ShownSubject> = objectFor<ShownSubject>()({
   ...place,
   state: Type.Unknown(),
@@ -288,14 +259,14 @@ const subject: Schema<ShownSubject> = objectFor<ShownSubject>()({
   changedAt: instant,
 })
 
-export const listSubjects: Route<{ query: ListSubjectsQuery; reply: Page<ShownSubject> }> = {
+export const listSubjects: Route<{ query: ListSubjectsOptions; reply: Page<ShownSubject> }> = {
   id: 'listSubjects',
   method: 'GET',
   path: '/v1/monitor/subjects',
   scope: 'read',
   module: 'monitor',
   summary: 'List the reported subjects and their current states.',
-  query: strictFor<ListSubjectsQuery>()({
+  query: queryFor<ListSubjectsOptions>()({
     source: Type.Optional(name),
     search: Type.Optional(name),
     ...pageQuery(8_192),

@@ -2,7 +2,7 @@ import type { Duration } from '../../../core/duration.ts'
 import type { NodeView, PoolView, Term } from '../../../dispatch/index.ts'
 import { nodesPath } from '../node-frames.ts'
 import type { Route } from '../route.ts'
-import { objectFor, oneOf, type Schema, strictFor, Type } from '../schema.ts'
+import { objectFor, oneOf, queryFor, type Schema, strictFor, Type } from '../schema.ts'
 import {
   count,
   type IdParams,
@@ -10,6 +10,7 @@ import {
   name,
   orNull,
   type Page,
+  type PageQuery,
   pageOf,
   pageQuery,
   span,
@@ -73,13 +74,11 @@ export const nodeInfo: Route<{ reply: NodeInfo }> = {
   replies: { 200: objectFor<NodeInfo>()({ protocol: count, heartbeatMs: count }) },
 }
 
-export interface ListNodesQuery {
+export interface ListNodesQuery extends PageQuery {
   /** This one alone. */
-  readonly nodeId?: string
+  readonly nodeId?: string | undefined
   /** Those that offer it. */
-  readonly service?: string
-  readonly limit?: number
-  readonly cursor?: string
+  readonly service?: string | undefined
 }
 
 export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> = {
@@ -91,7 +90,7 @@ export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> 
   summary: 'List nodes by id: services, load, running tasks.',
   description:
     "The list may be a moment old. `restsUntil`, `seenAt` and `joinedAt` are times of the server's clock.",
-  query: strictFor<ListNodesQuery>()({
+  query: queryFor<ListNodesQuery>()({
     nodeId: Type.Optional(name),
     service: Type.Optional(name),
     ...pageQuery(2_048),
@@ -101,9 +100,9 @@ export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> 
 
 export interface DrainNodeBody {
   /** False ends it. @default true */
-  readonly on?: boolean
+  readonly on?: boolean | undefined
   /** What still runs then goes on elsewhere. @default none */
-  readonly deadlineMs?: Duration | null
+  readonly deadlineMs?: Duration | null | undefined
 }
 
 export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: NodeView }> = {
@@ -125,9 +124,9 @@ export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: No
 
 export interface CordonNodeBody {
   /** One service alone. @default the whole node */
-  readonly service?: string | null
+  readonly service?: string | null | undefined
   /** False opens it again. @default true */
-  readonly on?: boolean
+  readonly on?: boolean | undefined
 }
 
 export const cordonNode: Route<{

@@ -1,7 +1,17 @@
 import type { Duration } from '../../../core/duration.ts'
-import type { ClaimAnswer, Guard, OnceSpace, OnceStats, SeenAnswer } from '../../../once/index.ts'
+import type {
+  ClaimAnswer,
+  ClaimOptions,
+  Guard,
+  ListGuardsOptions,
+  OnceStats,
+  PlaceOptions,
+  SeenAnswer,
+  SeenOptions,
+  Sighting,
+} from '../../../once/index.ts'
 import type { Route } from '../route.ts'
-import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
+import { objectFor, oneOf, queryFor, type Sent, schemaFor, strictFor, Type } from '../schema.ts'
 import { count, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
 
 /** The routes of guards. Bodies are the library's arguments and options in one object. */
@@ -11,17 +21,10 @@ const mode = oneOf('at-least-once', 'at-most-once')
 const space = oneOf('once', 'processing')
 const degraded = { degraded: Type.Optional(Type.Literal(true)) }
 
-export interface ClaimOnceBody {
-  /** Either one `key`, or up to 1,000 `keys`. */
-  readonly key?: string
-  readonly keys?: readonly string[]
-  readonly leaseMs?: Duration
-  readonly keepMs?: Duration
-  /** With one `key` alone. */
-  readonly fingerprint?: string
-  readonly mode?: 'at-least-once' | 'at-most-once'
-  /** @default 'once' */
-  readonly space?: OnceSpace
+export interface ClaimOnceBody extends Sent<ClaimOptions> {
+  /** Either one `key`, or up to 1,000 `keys`. A `fingerprint` needs a single key. */
+  readonly key?: string | undefined
+  readonly keys?: readonly string[] | undefined
 }
 
 /** One answer for one key; for many, one each in their order. */
@@ -69,10 +72,12 @@ export const claimOnce: Route<{ body: ClaimOnceBody; reply: ClaimOnceReply }> = 
   problems: ['fingerprint_mismatch', 'too_large'],
 }
 
-export interface GuardTokenBody {
+export interface ForgetOnceBody extends Sent<PlaceOptions> {
   readonly key: string
+}
+
+export interface GuardTokenBody extends ForgetOnceBody {
   readonly token: string
-  readonly space?: OnceSpace
 }
 
 const tokenFields = { key: name, token, space: Type.Optional(space) }
@@ -118,7 +123,7 @@ export const failOnce: Route<{ body: GuardTokenBody; reply: Ended & { readonly f
 }
 
 export interface RenewOnceBody extends GuardTokenBody {
-  readonly leaseMs?: Duration
+  readonly leaseMs?: Duration | undefined
 }
 
 export const renewOnce: Route<{ body: RenewOnceBody; reply: Ended & { readonly expiresAt: number } }> = {
@@ -137,11 +142,6 @@ export const renewOnce: Route<{ body: RenewOnceBody; reply: Ended & { readonly e
   problems: ['lease_lost'],
 }
 
-export interface ForgetOnceBody {
-  readonly key: string
-  readonly space?: OnceSpace
-}
-
 export const forgetOnce: Route<{ body: ForgetOnceBody; reply: { readonly forgotten: boolean } }> = {
   id: 'forgetOnce',
   method: 'POST',
@@ -153,14 +153,7 @@ export const forgetOnce: Route<{ body: ForgetOnceBody; reply: { readonly forgott
   replies: { 200: objectFor<{ readonly forgotten: boolean }>()({ forgotten: Type.Boolean() }) },
 }
 
-export interface SeenOnceBody {
-  readonly subject: readonly string[]
-  readonly state: unknown
-  /** The state before; needed with `by: 'transition'`. */
-  readonly from?: unknown
-  readonly windowMs?: Duration
-  readonly by?: 'state' | 'last' | 'transition'
-}
+export interface SeenOnceBody extends Sighting, Sent<SeenOptions> {}
 
 export const seenOnce: Route<{ body: SeenOnceBody; reply: SeenAnswer }> = {
   id: 'seenOnce',
@@ -201,13 +194,6 @@ export const onceStats: Route<{ reply: OnceStats }> = {
   },
 }
 
-export interface ListGuardsQuery {
-  readonly search?: string
-  readonly space?: OnceSpace
-  readonly limit?: number
-  readonly cursor?: string
-}
-
 const guard = Type.Object({
   key: Type.String(),
   status: oneOf('running', 'done', 'failed', 'stuck'),
@@ -217,14 +203,14 @@ const guard = Type.Object({
   endsAt: orNull(instant),
 })
 
-export const listGuards: Route<{ query: ListGuardsQuery; reply: Page<Guard> }> = {
+export const listGuards: Route<{ query: ListGuardsOptions; reply: Page<Guard> }> = {
   id: 'listGuards',
   method: 'GET',
   path: '/v1/once',
   scope: 'read',
   module: 'once',
   summary: 'List guards with their states. No tokens.',
-  query: strictFor<ListGuardsQuery>()({
+  query: queryFor<ListGuardsOptions>()({
     search: Type.Optional(name),
     space: Type.Optional(space),
     ...pageQuery(8_192),

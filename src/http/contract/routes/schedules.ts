@@ -1,7 +1,16 @@
 import type { Duration } from '../../../core/duration.ts'
-import type { Added, CatchUp, Schedule } from '../../../jobs/index.ts'
+import type { Added, CatchUp, Schedule, ScheduleListOptions } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
-import { objectFor, oneOf, type Schema, schemaFor, spanPattern, strictFor, Type } from '../schema.ts'
+import {
+  objectFor,
+  oneOf,
+  queryFor,
+  type Schema,
+  schemaFor,
+  spanPattern,
+  strictFor,
+  Type,
+} from '../schema.ts'
 import { backoff, instant, name, orNull, type Page, pageOf, pageQuery } from '../values.ts'
 import { type ScheduledJobBody, scheduledJob } from './jobs.ts'
 
@@ -51,13 +60,13 @@ const scheduleParams: Schema<ScheduleParams> = strictFor<ScheduleParams>()({ nam
 
 export interface SetScheduleBody {
   readonly name: string
-  readonly cron?: string
-  readonly timeZone?: string
-  readonly everyMs?: Duration
-  readonly startAt?: number | null
-  readonly endAt?: number | null
-  readonly catchUp?: CatchUp
-  readonly paused?: boolean
+  readonly cron?: string | undefined
+  readonly timeZone?: string | undefined
+  readonly everyMs?: Duration | undefined
+  readonly startAt?: number | null | undefined
+  readonly endAt?: number | null | undefined
+  readonly catchUp?: CatchUp | undefined
+  readonly paused?: boolean | undefined
   readonly job: ScheduledJobBody
 }
 
@@ -86,19 +95,14 @@ export const setSchedule: Route<{ body: SetScheduleBody; reply: Schedule }> = {
   problems: ['conflict'],
 }
 
-export interface ListSchedulesQuery {
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-export const listSchedules: Route<{ query: ListSchedulesQuery; reply: Page<Schedule> }> = {
+export const listSchedules: Route<{ query: ScheduleListOptions; reply: Page<Schedule> }> = {
   id: 'listSchedules',
   method: 'GET',
   path: '/v1/schedules',
   scope: 'read',
   module: 'jobs',
   summary: 'List schedules by name, with their next and last run.',
-  query: strictFor<ListSchedulesQuery>()({ ...pageQuery(1_024) }),
+  query: queryFor<ScheduleListOptions>()({ ...pageQuery(1_024) }),
   replies: { 200: pageOf(scheduleSchema) },
 }
 

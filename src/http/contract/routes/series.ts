@@ -1,23 +1,19 @@
 import type { Duration } from '../../../core/duration.ts'
-import type { Scaling, Series, SeriesItem, SeriesNumbers, SeriesPoint, Times } from '../../../fleet/index.ts'
+import type {
+  Scaling,
+  ScalingRequest,
+  Series,
+  SeriesItem,
+  SeriesNumbers,
+  SeriesPoint,
+  SeriesRequest,
+  Times,
+} from '../../../fleet/index.ts'
 import type { Route } from '../route.ts'
 import { objectFor, oneOf, strictFor, Type } from '../schema.ts'
 import { count, instant, name, orNull } from '../values.ts'
 
 /** What the fleet does, over time: all processes on the store, whichever server answers. */
-
-export interface SeriesQuery {
-  /** @default an hour before `to` */
-  readonly from?: number
-  /** @default now */
-  readonly to?: number
-  /** @default the shortest one with at most 200 steps */
-  readonly step?: Duration
-  readonly queue?: string
-  readonly kind?: string
-  /** @default one item for all */
-  readonly by?: 'queue' | 'kind'
-}
 
 /** In a query there are no types: milliseconds are digits alone. */
 const spanText = Type.Unsafe<Duration>(Type.String({ pattern: '^\\d{1,12}(\\.\\d{1,3})?(ms|s|m|h|d)?$' }))
@@ -47,7 +43,7 @@ const item = Type.Unsafe<SeriesItem>(
   }),
 )
 
-export const getSeries: Route<{ query: SeriesQuery; reply: Series }> = {
+export const getSeries: Route<{ query: SeriesRequest; reply: Series }> = {
   id: 'getSeries',
   method: 'GET',
   path: '/v1/metrics/series',
@@ -60,7 +56,7 @@ export const getSeries: Route<{ query: SeriesQuery; reply: Series }> = {
     'first, up to 100. Steps in which nothing was counted are left out; the step in which `now` lies is under way. ' +
     'Minutes are kept for 48 hours and hours for 90 days by default. `failed` attempts are tried again; `dead` ' +
     'jobs are not. `ready` and `running` are the most jobs that a server saw in the step.',
-  query: strictFor<SeriesQuery>()({
+  query: strictFor<SeriesRequest>()({
     from: Type.Optional(instant),
     to: Type.Optional(instant),
     step: Type.Optional(spanText),
@@ -77,17 +73,7 @@ export const getSeries: Route<{ query: SeriesQuery; reply: Series }> = {
   },
 }
 
-export interface ScalingQuery {
-  /** One of the two. */
-  readonly queue?: string
-  readonly service?: string
-  /** @default '1m' */
-  readonly drain?: Duration
-  /** @default the average of those that live */
-  readonly slots?: number
-}
-
-export const getScaling: Route<{ query: ScalingQuery; reply: Scaling }> = {
+export const getScaling: Route<{ query: ScalingRequest; reply: Scaling }> = {
   id: 'getScaling',
   method: 'GET',
   path: '/v1/scaling',
@@ -99,7 +85,7 @@ export const getScaling: Route<{ query: ScalingQuery; reply: Scaling }> = {
     'waits within `drain` (a minute by default). It never exceeds what the limits of the queue let run, and jobs ' +
     'that wait for others or for a lock call for no worker. `slots` is how many jobs a worker or node runs at once; by ' +
     'default the average of those that live, or 10. Tasks of a service are those that wait at the server that answers.',
-  query: strictFor<ScalingQuery>()({
+  query: strictFor<ScalingRequest>()({
     queue: Type.Optional(name),
     service: Type.Optional(name),
     drain: Type.Optional(spanText),

@@ -1,8 +1,14 @@
 import type { TUnsafe } from 'typebox'
-import type { Duration } from '../../../core/duration.ts'
-import type { Silence, SubjectMatch, Subscription, SubscriptionChannel } from '../../../monitor/index.ts'
+import type {
+  Silence,
+  SilenceOptions,
+  SubjectMatch,
+  SubscribeOptions,
+  Subscription,
+  SubscriptionChannel,
+} from '../../../monitor/index.ts'
 import type { Route } from '../route.ts'
-import { objectFor, oneOf, type Schema, strict, strictFor, Type } from '../schema.ts'
+import { objectFor, oneOf, type Schema, type Sent, strict, strictFor, Type } from '../schema.ts'
 import { count, type IdParams, idParams, instant, name, orNull, type Page, pageOf, span } from '../values.ts'
 
 /** The routes of subscriptions and silences, which operators make, and the test of a channel. */
@@ -34,23 +40,6 @@ export const channel: TUnsafe<SubscriptionChannel> = Type.Unsafe<SubscriptionCha
 const throttle = Type.Object({ max: Type.Integer({ minimum: 1, maximum: 1_000_000 }), perMs: span }, strict)
 const flap = Type.Object({ changes: Type.Integer({ minimum: 1, maximum: 99 }), withinMs: span }, strict)
 
-export interface SubscribeBody {
-  readonly name: string
-  readonly match?: SubjectMatch
-  /** `{ type: 'dingtalk', url, secret }` and the like. */
-  readonly channel: SubscriptionChannel
-  readonly windowMs?: Duration
-  readonly notifyNew?: boolean
-  readonly reconcile?: boolean
-  readonly digestMs?: Duration
-  readonly throttle?: { readonly max: number; readonly perMs: Duration } | null
-  readonly flap?: { readonly changes: number; readonly withinMs: Duration } | null
-  readonly template?: string | null
-  readonly onAmbiguous?: 'resend' | 'hold'
-  readonly maxRetries?: number
-  readonly retryInMs?: Duration
-}
-
 const onAmbiguous = oneOf('resend', 'hold')
 
 export const subscription: Schema<Subscription> = objectFor<Subscription>()({
@@ -75,7 +64,7 @@ export const subscription: Schema<Subscription> = objectFor<Subscription>()({
   createdAt: instant,
 })
 
-export const subscribe: Route<{ body: SubscribeBody; reply: Subscription }> = {
+export const subscribe: Route<{ body: SubscribeOptions; reply: Subscription }> = {
   id: 'subscribe',
   method: 'POST',
   path: '/v1/monitor/subscriptions',
@@ -85,7 +74,7 @@ export const subscribe: Route<{ body: SubscribeBody; reply: Subscription }> = {
   description:
     'docs/monitor.md lists the types of channels and their fields. The server refuses an address that is not public, unless its ' +
     'operator allows it. It never shows a secret again.',
-  body: strictFor<SubscribeBody>()({
+  body: strictFor<SubscribeOptions>()({
     name,
     match: Type.Optional(match),
     channel,
@@ -126,13 +115,6 @@ export const unsubscribe: Route<{ params: IdParams; reply: { readonly deleted: t
   problems: ['not_found'],
 }
 
-export interface SilenceBody {
-  readonly match?: SubjectMatch
-  readonly forMs: Duration
-  readonly startsAt?: number
-  readonly comment?: string
-}
-
 const silenceSchema: Schema<Silence> = objectFor<Silence>()({
   id: Type.String(),
   match: match,
@@ -140,6 +122,8 @@ const silenceSchema: Schema<Silence> = objectFor<Silence>()({
   startsAt: instant,
   endsAt: instant,
 })
+
+export type SilenceBody = Sent<SilenceOptions>
 
 export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
   id: 'createSilence',

@@ -1,5 +1,5 @@
-import type { Scope, Token } from '../../../access/index.ts'
-import type { AuditEntry } from '../../../audit/index.ts'
+import type { CreateTokenOptions, Token } from '../../../access/index.ts'
+import type { AuditEntry, ListAuditOptions } from '../../../audit/index.ts'
 import type { Duration } from '../../../core/duration.ts'
 import type { QueueStats } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
@@ -8,13 +8,13 @@ import {
   nameOptions,
   objectFor,
   oneOf,
-  type Schema,
+  queryFor,
   schemaFor,
   spanPattern,
   strictFor,
   Type,
 } from '../schema.ts'
-import { instantOrNull, name, orNull, type Page } from '../values.ts'
+import { type IdParams, idParams, instantOrNull, name, orNull, type Page, type PageQuery } from '../values.ts'
 
 /** Health, metrics, the API's own description, and the operators' stream. */
 
@@ -101,14 +101,6 @@ export const events: Route = {
 
 /** The routes of the audit: it is read here, and written by the server alone. */
 
-export interface ListAuditQuery {
-  readonly action?: string
-  /** The actor's id. */
-  readonly actor?: string
-  readonly limit?: number
-  readonly cursor?: string
-}
-
 const entry = Type.Object({
   id: Type.String(),
   at: Type.Integer(instantOptions),
@@ -119,7 +111,7 @@ const entry = Type.Object({
   code: orNull(Type.String()),
 })
 
-export const listAudit: Route<{ query: ListAuditQuery; reply: Page<AuditEntry> }> = {
+export const listAudit: Route<{ query: ListAuditOptions; reply: Page<AuditEntry> }> = {
   id: 'listAudit',
   method: 'GET',
   path: '/v1/audit',
@@ -131,7 +123,7 @@ export const listAudit: Route<{ query: ListAuditQuery; reply: Page<AuditEntry> }
     'works on the store itself. `outcome` is `done`, `refused` with the `code` of the problem, or `unknown` when ' +
     'the server or its store failed on the way. Entries hold no secrets and no payloads, and are kept for 90 days ' +
     'by default.',
-  query: strictFor<ListAuditQuery>()({
+  query: strictFor<ListAuditOptions>()({
     action: Type.Optional(name),
     actor: Type.Optional(name),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
@@ -159,19 +151,14 @@ const fields = {
 }
 const tokenObject = Type.Object(fields)
 
-export interface ListTokensQuery {
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-export const listTokens: Route<{ query: ListTokensQuery; reply: Page<Token> }> = {
+export const listTokens: Route<{ query: PageQuery; reply: Page<Token> }> = {
   id: 'listTokens',
   method: 'GET',
   path: '/v1/tokens',
   scope: 'admin',
   module: 'access',
   summary: 'List tokens, including expired and revoked ones. Secrets are neither stored nor shown.',
-  query: strictFor<ListTokensQuery>()({
+  query: queryFor<PageQuery>()({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
     cursor: Type.Optional(Type.String(nameOptions)),
   }),
@@ -180,14 +167,9 @@ export const listTokens: Route<{ query: ListTokensQuery; reply: Page<Token> }> =
   },
 }
 
-export interface CreateTokenBody {
-  readonly name: string
-  readonly scope: Scope
-  /** The nodes it may connect as, and it may do nothing else; with the scope `work`. @default not bound */
-  readonly nodes?: readonly string[] | null
+export interface CreateTokenBody extends Omit<CreateTokenOptions, 'namespace'> {
   /** @default the caller's */
-  readonly namespace?: string
-  readonly expiresInMs?: Duration | null
+  readonly namespace?: string | undefined
 }
 /** A new token, with the secret that is never shown again. */
 export interface CreatedToken extends Token {
@@ -218,11 +200,6 @@ export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> 
   }),
   replies: { 201: objectFor<CreatedToken>()({ ...fields, secret: Type.String() }) },
 }
-
-interface IdParams {
-  readonly id: string
-}
-const idParams: Schema<IdParams> = strictFor<IdParams>()({ id: Type.String(nameOptions) })
 
 export const revokeToken: Route<{ params: IdParams; reply: Token }> = {
   id: 'revokeToken',

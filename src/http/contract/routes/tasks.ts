@@ -1,14 +1,14 @@
 import type {
   Explanation,
   FoundTask,
+  ListTasksOptions,
   SubmitOptions,
   Submitted,
   Task,
   TaskEvent,
-  TaskStatus,
 } from '../../../dispatch/index.ts'
 import type { Route } from '../route.ts'
-import { objectFor, oneOf, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
+import { objectFor, oneOf, queryFor, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
 import {
   count,
   type IdParams,
@@ -67,11 +67,8 @@ export const foundTaskSchema: Schema<FoundTask> = objectFor<FoundTask>()({
   retryable: Type.Boolean(),
 })
 
-/** What a task is submitted with; an Idempotency-Key counts where there is no `idempotencyKey`. */
-export type SubmitTaskBody = SubmitOptions
-
 const nullable = (schema: Schema) => Type.Optional(orNull(schema))
-const submitBody: Schema<SubmitTaskBody> = Type.Object(
+const submitBody: Schema<SubmitOptions> = Type.Object(
   {
     service: name,
     uses: Type.Optional(uses),
@@ -87,7 +84,7 @@ const submitBody: Schema<SubmitTaskBody> = Type.Object(
     idempotencyKey: nullable(name),
   },
   strict,
-) as Schema<SubmitTaskBody>
+) as Schema<SubmitOptions>
 
 const submitted: Schema<Submitted> = objectFor<Submitted>()({
   taskId: text,
@@ -95,7 +92,7 @@ const submitted: Schema<Submitted> = objectFor<Submitted>()({
   duplicate: Type.Boolean(),
 })
 
-export const submitTask: Route<{ body: SubmitTaskBody; reply: Submitted }> = {
+export const submitTask: Route<{ body: SubmitOptions; reply: Submitted }> = {
   id: 'submitTask',
   method: 'POST',
   path: '/v1/tasks',
@@ -112,13 +109,7 @@ export const submitTask: Route<{ body: SubmitTaskBody; reply: Submitted }> = {
   problems: ['too_large', 'too_many'],
 }
 
-export interface ListTasksQuery {
-  readonly status?: TaskStatus
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-export const listTasks: Route<{ query: ListTasksQuery; reply: Page<Task> }> = {
+export const listTasks: Route<{ query: ListTasksOptions; reply: Page<Task> }> = {
   id: 'listTasks',
   method: 'GET',
   path: '/v1/tasks',
@@ -129,7 +120,7 @@ export const listTasks: Route<{ query: ListTasksQuery; reply: Page<Task> }> = {
     'A task that runs on a node of another server shows as `waiting` for up to two seconds, then as `running`. ' +
     '`assigned` are the tasks that this server has given to its nodes. A short page is the last one only if its ' +
     '`cursor` is null.',
-  query: strictFor<ListTasksQuery>()({ status: Type.Optional(status), ...pageQuery(191) }),
+  query: queryFor<ListTasksOptions>()({ status: Type.Optional(status), ...pageQuery(191) }),
   replies: { 200: pageOf(taskSchema) },
 }
 
@@ -183,7 +174,7 @@ export const taskEvents: Route<{ params: IdParams }> = {
 }
 
 export interface CancelTaskBody {
-  readonly reason?: string
+  readonly reason?: string | undefined
 }
 
 export const cancelTask: Route<{ params: IdParams; body: CancelTaskBody; reply: Task }> = {

@@ -1,15 +1,15 @@
-import type { Duration } from '../../../core/duration.ts'
 import type {
   FleetWorker,
-  FleetWorkerState,
   FoundFleetWorker,
+  ListWorkersOptions,
   NewWorker,
+  StopWorkerOptions,
   WorkerRef,
   WorkerRenewal,
   WorkerStanding,
 } from '../../../fleet/workers/index.ts'
 import type { Route } from '../route.ts'
-import { objectFor, oneOf, type Schema, strict, strictFor, Type } from '../schema.ts'
+import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
 import {
   count,
   type IdParams,
@@ -50,24 +50,12 @@ const workerFields = {
 }
 const workerSchema: Schema<FleetWorker> = objectFor<FleetWorker>()(workerFields)
 
-export interface ListWorkersQuery {
-  /** Those that take jobs of this queue. */
-  readonly queue?: string
-  /** Those that know this kind. */
-  readonly kind?: string
-  readonly state?: FleetWorkerState
-  readonly host?: string
-  readonly release?: string
-  readonly limit?: number
-  readonly cursor?: string
-}
-
 /** A page of workers; `at` is the store's clock when it was read. */
 export interface WorkersListed extends Page<FleetWorker> {
   readonly at: number
 }
 
-export const listWorkers: Route<{ query: ListWorkersQuery; reply: WorkersListed }> = {
+export const listWorkers: Route<{ query: ListWorkersOptions; reply: WorkersListed }> = {
   id: 'listWorkers',
   method: 'GET',
   path: '/v1/workers',
@@ -78,7 +66,7 @@ export const listWorkers: Route<{ query: ListWorkersQuery; reply: WorkersListed 
     'A worker renews its row at least every 10 seconds. Without a renewal for 30 seconds its `state` is `gone`, and it ' +
     'is listed for another day. A worker that stopped in good order leaves the list at once. `running` has up to 20 ' +
     'jobs, longest first, as of `seenAt`. All instants are of the store’s clock; count ages from `at`.',
-  query: strictFor<ListWorkersQuery>()({
+  query: queryFor<ListWorkersOptions>()({
     queue: Type.Optional(name),
     kind: Type.Optional(name),
     state: Type.Optional(oneOf('running', 'quiet', 'stopping', 'gone')),
@@ -141,12 +129,7 @@ export const resumeWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
   problems: ['not_found', 'conflict'],
 }
 
-export interface StopWorkerBody {
-  /** How long what it runs may take to end. @default 10_000 */
-  readonly graceMs?: Duration
-}
-
-export const stopWorker: Route<{ params: IdParams; body: StopWorkerBody; reply: FleetWorker }> = {
+export const stopWorker: Route<{ params: IdParams; body: StopWorkerOptions; reply: FleetWorker }> = {
   id: 'stopWorker',
   method: 'POST',
   path: '/v1/workers/{id}/stop',
@@ -157,7 +140,7 @@ export const stopWorker: Route<{ params: IdParams; body: StopWorkerBody; reply: 
     'It claims nothing more, has `graceMs` for what it runs, and hands back the rest, which burns no attempt. Then it ' +
     'leaves the list.',
   params: idParams,
-  body: strictFor<StopWorkerBody>()({ graceMs: Type.Optional(span) }),
+  body: strictFor<StopWorkerOptions>()({ graceMs: Type.Optional(span) }),
   bodyOptional: true,
   replies: { 200: workerSchema },
   problems: ['not_found', 'conflict'],
@@ -177,10 +160,10 @@ export type NewWorkerBody = Omit<NewWorker, 'via'>
 
 /** What boxes on this server say of their workers. */
 export interface ReportWorkersBody {
-  readonly join?: readonly NewWorkerBody[]
-  readonly renew?: readonly WorkerRenewal[]
-  readonly ask?: readonly WorkerRef[]
-  readonly leave?: readonly WorkerRef[]
+  readonly join?: readonly NewWorkerBody[] | undefined
+  readonly renew?: readonly WorkerRenewal[] | undefined
+  readonly ask?: readonly WorkerRef[] | undefined
+  readonly leave?: readonly WorkerRef[] | undefined
 }
 
 export interface WorkersReported {

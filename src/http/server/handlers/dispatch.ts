@@ -116,10 +116,10 @@ export function pageOfNodes(
   }: {
     readonly service?: string | undefined
     readonly limit: number
-    readonly cursor?: string | undefined
+    readonly cursor?: string | null | undefined
   },
 ): { readonly items: readonly NodeView[]; readonly cursor: string | null } {
-  const after = cursor === undefined ? '' : Buffer.from(cursor, 'base64url').toString()
+  const after = typeof cursor !== 'string' ? '' : Buffer.from(cursor, 'base64url').toString()
   const wanted = nodes
     .filter(({ nodeId }) => nodeId > after)
     .filter(({ services }) => service === undefined || services.some(({ name }) => name === service))

@@ -7,6 +7,7 @@ import {
   isReserved,
   type Job,
   type JobToAdd,
+  type ListOptions,
   type NoteOptions,
   type Schedule,
   type ScheduleOptions,
@@ -262,7 +263,7 @@ const maxPageChars = 4 * 1_048_576
 /** Each may have half a megabyte of payload and result, so only a few are in memory before they are counted. */
 const jobsAtOnce = 25
 
-async function listWithin(jobs: Call['jobs'], query: wire.ListJobsQuery): Promise<wire.JobsPage> {
+async function listWithin(jobs: Call['jobs'], query: ListOptions): Promise<wire.JobsPage> {
   // A search counts characters itself.
   if (query.search !== undefined) return jobs.list(query)
   const { limit = 50 } = query

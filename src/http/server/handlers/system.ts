@@ -166,7 +166,7 @@ export function tokenHandlers(tokens: Tokens): TokenHandlers {
     async listTokens({ query, principal }) {
       const page = await tokens.list({
         limit: query.limit,
-        cursor: query.cursor,
+        cursor: query.cursor ?? undefined,
         namespace: principal.everyNamespace ? undefined : principal.namespace,
       })
       return { body: { items: page.items.map(withoutLive), cursor: page.cursor } }
