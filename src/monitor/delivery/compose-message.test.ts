@@ -43,6 +43,19 @@ test('a message describes a change in one plain line', () => {
   assert.equal(lineOf({ kind: 'reconcile' }), 'gym 18:00-19:00 court 1: is now free (last notified: full)')
 })
 
+test('an alert says in words what is wrong, and that it is over', () => {
+  const alert = { source: 'signalbox', group: '', name: 'dead-jobs mail', from: null }
+  const firing = { ...alert, to: '{"level":1,"says":"1 dead.","status":"firing"}' }
+  const over = { ...alert, from: firing.to, to: '{"level":0,"says":"It is over.","status":"ok"}' }
+  const titleOf = (record: Partial<NotificationRecord>) =>
+    composeMessage('m', [{ record: aRecord(record), template: null }], false).title
+  assert.deepEqual([titleOf(firing), lineOf(firing)], ['Alert: dead-jobs mail', 'dead-jobs mail: 1 dead.'])
+  assert.deepEqual([titleOf(over), lineOf(over)], ['Over: dead-jobs mail', 'dead-jobs mail: It is over.'])
+  assert.equal(titleOf({ ...over, from: null }), 'Test alert')
+  // Other sources may use the same field for anything.
+  assert.match(lineOf({ ...firing, source: 'gym' }), /first seen, \{"level"/)
+})
+
 test('a template puts in what it names, once', () => {
   assert.equal(
     lineOf({ to: '"{from} {source}"' }, '{venueId}@{timeSlot} ({source}) {from}=>{to} {reason} {at}'),

@@ -99,7 +99,7 @@ function changeOf({ record, template }: MessageItem): MessageChange {
     ...showPlace(record),
     from,
     to,
-    line: fill(template ?? sentenceOf(record), {
+    line: fill(template ?? alertSentence(record, to) ?? sentenceOf(record), {
       source: oneLine(source),
       subject: oneLine(group === '' ? name : `${group} ${name}`),
       timeSlot: oneLine(group),
@@ -111,6 +111,22 @@ function changeOf({ record, template }: MessageItem): MessageChange {
     }),
     at: createdAt,
   }
+}
+
+/** The source of a server's alerts, whose states have a sentence for people (see fleet/alerts). */
+const alertSource = 'signalbox'
+
+/** An alert, in words: what is wrong, or that it is over. Undefined for other subjects. */
+function alertSentence({ source, kind }: NotificationRecord, to: unknown): string | undefined {
+  const isAlert = source === alertSource && kind !== 'flapping'
+  const { says } = (isAlert && typeof to === 'object' && to !== null ? to : {}) as { says?: unknown }
+  return typeof says === 'string' ? `{subject}: ${showValue(says).replaceAll(/[{}]/g, '')}` : undefined
+}
+
+/** Only the subject of a test is fine from the beginning. */
+function alertTitle(name: string, { from }: NotificationRecord, to: unknown): string {
+  if ((to as { status?: unknown }).status !== 'ok') return `Alert: ${name}`
+  return from === null ? 'Test alert' : `Over: ${name}`
 }
 
 /** In one pass, so that a value with braces in it stays what it is. */
@@ -149,6 +165,8 @@ function reasonOf(record: NotificationRecord): string {
 
 function titleOf(record: NotificationRecord): string {
   const name = oneLine(record.name)
+  const to = parseJson(record.to, record.to)
+  if (alertSentence(record, to) !== undefined) return alertTitle(name, record, to)
   switch (kindOf(record)) {
     case 'flapping':
       return `${name} keeps changing`
