@@ -41,7 +41,12 @@ check('Quiet, resume, stop', async () => {
   await until(async () => worker.mode === 'stopped')
 })
 
-check('Quiet, resume, stop #3', ({ output }) => {
+check('Quiet, resume, stop #2', ({ output }) => {
   assert.match(output, /WORKER +STATE/)
   assert.match(output, /"items":\[\]/)
+})
+
+check('A rolling deploy', () => {
+  assert.equal(process.listenerCount('SIGTERM'), 1)
+  process.removeAllListeners('SIGTERM')
 })
