@@ -29,6 +29,7 @@ export function createMariadbDialect(database: string): Dialect {
     isAfter,
     isAfterLong: isAfter,
     orderByLong: (column) => column,
+    jsonObject: (key, value) => `JSON_OBJECTAGG(${key}, ${value})`,
     quote: (name) => `\`${name}\``,
     greatest: (...expressions) => `GREATEST(${expressions.join(', ')})`,
     // Not IGNORE, which would also cut short what does not fit.

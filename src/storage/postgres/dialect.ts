@@ -62,6 +62,7 @@ export function createPostgresDialect(schema: string): Dialect {
       return `${starts.replace('>', '>=')} AND ${rowIsAfter(...pairs)}`
     },
     orderByLong: (column) => `left(${column}, 191), ${column}`,
+    jsonObject: (key, value) => `json_object_agg(${key}, ${value})`,
     quote: (name) => `"${name}"`,
     greatest: (...expressions) => `greatest(${expressions.join(', ')})`,
     keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,

@@ -44,6 +44,8 @@ export interface Dialect {
   isAfterLong(...pairs: readonly (readonly [column: string, value: string])[]): string
   /** What to order by in the order of such a column. */
   orderByLong(column: string): string
+  /** An object in JSON of all rows: an aggregate. */
+  jsonObject(key: string, value: string): string
   /** A column's name that is a reserved word. */
   quote(name: string): string
   greatest(...expressions: readonly string[]): string

@@ -27,10 +27,35 @@ export interface JobLayout {
    * `kind`, `jobs`, and `oldest`, the first `run_at`.
    */
   readonly readyKinds: string
+  readonly limits: LimitLayout
+}
+
+/**
+ * Where a claim from a queue with limits looks (limit-claim.ts). Jobs have the columns `id`, `limit_key`, `priority` and `run_at`.
+ * `{AND kind IN (:kinds)}` is for a claim of some kinds.
+ */
+export interface LimitLayout {
+  /** `@job_queue q`, by the index that has the running jobs. */
+  readonly running: string
+  /** The first ready jobs: `:limit`, or `:limit` without a key and as many with one. */
+  readonly front: string
+  /** The first `:limit` ready jobs without a key. */
+  readonly keyless: string
+  /**
+   * The first ready job of each key, or of each key and kind, behind the key `:after`: of up to `:limit` keys and to the key
+   * `:upTo`, by key; and its `kind`. MariaDB gives the first `:limit` jobs in the order of keys.
+   */
+  readonly heads: string
+  /** For each row of the batch `:rows`, the first `v.wanted` ready jobs with the key `v.limit_key`. */
+  readonly firsts: string
+  /** The column that says when starts count no more, and how much earlier it is. */
+  readonly expiry: { readonly column: string; readonly earlierMs: number }
+  /** Removes some starts of the queue that count no more. */
+  readonly forgetStarts: string
 }
 
 /** What these texts need of a dialect. */
-export type Words = Pick<Dialect, 'now' | 'text' | 'integer' | 'greatest' | 'byKeys'>
+export type Words = Pick<Dialect, 'now' | 'text' | 'integer' | 'greatest' | 'byKeys' | 'deleteFirst'>
 
 export type Where = (alias: string) => string
 
@@ -102,4 +127,12 @@ ${d.byKeys({ from, alias, where, key: `${alias}.id`, keys: ':ids', join })}`
 /** How long until a job is due. */
 function dueInMs({ now, greatest }: Words, alias: string): string {
   return `${greatest('0', `${alias}.run_at - ${now}`)} AS due_in_ms`
+}
+
+/** Removes starts of a queue that count no more, where an index lists them by their end. */
+export function forgetStarts({ now, deleteFirst }: Words): string {
+  return deleteFirst({
+    ...{ from: '@job_rate', key: 'namespace, queue, limit_key', orderBy: 'expires_at', limit: '100' },
+    where: `namespace = :namespace AND queue = :queue AND expires_at <= ${now}`,
+  })
 }

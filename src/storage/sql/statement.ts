@@ -12,7 +12,7 @@ import type { Dialect } from './dialect.ts'
  * - `{…}` is a part that is there only when its `'name?'` is bound. Each combination is a separate statement, so each uses
  *   the index that fits.
  * - `IN (:ids)` takes a list (`'text[]'`). An empty list matches nothing.
- * - `FROM :rows` is a batch: `rows: { id: 'text', … }`. Its columns are `v.id`, …
+ * - `FROM :rows` is a batch: `rows: { id: 'text', … }`. Its columns are `v.id`, … A text without `:rows` is run once for each row.
  * - The engines' own words come from the dialect: (d) => `… WHERE expires_at <= ${d.now} …`.
  *
  * Every statement registers itself, so the test of query plans cannot forget one.
@@ -167,9 +167,12 @@ function compile(definition: Definition, dialect: Dialect, shape: number): Compi
     return dialect.batch(name, columns, place)
   }
   const isBatch = (name: string) => typeof declared[name] === 'object'
-  const isPerRow = dialect.runsBatchesByRow && Object.keys(declared).some(isBatch)
-  const text = definition
-    .text(dialect)
+  const source = definition.text(dialect)
+  const isRead = (name: string) => new RegExp(`:${name}\\b`).test(source)
+  const isPerRow = Object.keys(declared).some(
+    (name) => isBatch(name) && (dialect.runsBatchesByRow || !isRead(name)),
+  )
+  const text = source
     .replaceAll(/\{([^{}]*)\}/g, (_, part: string) =>
       [...part.matchAll(valuePattern)].some(([, name]) => isLeftOut(name!)) ? '' : part,
     )

@@ -22,6 +22,7 @@ const words: Omit<Dialect, 'jobs'> = {
   isAfter: rowIsAfter,
   isAfterLong: rowIsAfter,
   orderByLong: (column) => column,
+  jsonObject: (key, value) => `json_group_object(${key}, ${value})`,
   quote: (name) => `"${name}"`,
   greatest: (...expressions) => `max(${expressions.join(', ')})`,
   keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,

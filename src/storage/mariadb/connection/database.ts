@@ -75,7 +75,7 @@ export class MariadbDatabase implements Database {
         await call.packet([rollback])
         return finish(procedure)
       }
-      const parts = statements.map((bound) => this.#encode(bound))
+      const parts = statements.map((bound) => this.encode(bound))
       const sent = parts.flat()
       // A single statement is a transaction by itself.
       isEnded ||= !isBegun && isLast && sent.length === 1 && !adding
@@ -113,7 +113,7 @@ export class MariadbDatabase implements Database {
     await this.#options.checkTransaction(caller)
     let step = procedure.next()
     while (!step.done) {
-      const parts = step.value.statements.map((bound) => this.#encode(bound))
+      const parts = step.value.statements.map((bound) => this.encode(bound))
       const answers: unknown[] = []
       for (const statement of parts.flat()) answers.push(await caller.query(...inAnySession(statement)))
       step = procedure.next(joinParts(parts, answers))
@@ -122,8 +122,15 @@ export class MariadbDatabase implements Database {
   }
 
   /** A statement whose batch is larger than a packet becomes several. */
-  #encode(bound: Bound): readonly Statement[] {
-    const { text, slots } = this.#compiler.compile(bound)
+  encode(bound: Bound): readonly Statement[] {
+    const { text, slots, isPerRow } = this.#compiler.compile(bound)
+    if (isPerRow) {
+      const each = bound.params.rows as readonly Bound['params'][]
+      return each.map((row) => [
+        text,
+        slots.map((slot) => bind(slot, slot.from === 'row' ? row : bound.params)),
+      ])
+    }
     const batch = slots.find(({ columns }) => columns !== undefined)
     if (batch === undefined) return [[text, slots.map((slot) => bind(slot, bound.params))]]
     const values = slots.map((slot) => (slot === batch ? [] : bind(slot, bound.params)))

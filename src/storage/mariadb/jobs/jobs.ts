@@ -1,7 +1,7 @@
 import type { JobStore, StoreTransaction, Verdict } from '../../../jobs/index.ts'
-import type { Database } from '../../sql/database.ts'
 import { createJobReads } from '../../sql/job-reads.ts'
 import { endTransaction } from '../connection/caller-transaction.ts'
+import type { MariadbDatabase } from '../connection/database.ts'
 import { transact, transactAll } from '../connection/transact.ts'
 import type { Store } from '../engine-store.ts'
 import { createAdd } from './add.ts'
@@ -17,7 +17,7 @@ import { settle, settleIn } from './settle.ts'
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
 /** The JobStore of MariaDB: each part is a file, and all share the pools and the claims' positions. */
-export function createMariadbJobs(store: Store, database: Database): JobStore {
+export function createMariadbJobs(store: Store, database: MariadbDatabase): JobStore {
   const { positions } = store.memory
   const forget = () => store.calls.onCommit(() => positions.forget())
   /** For what may put a job before the place where claims begin to look. */
@@ -40,7 +40,7 @@ export function createMariadbJobs(store: Store, database: Database): JobStore {
   }
   return {
     add: createAdd(store),
-    claim: createClaim(store),
+    claim: createClaim(store, database),
     renew: (leases, leaseMs) => renew(store, leases, leaseMs),
     settle: (verdicts) => settle(store, verdicts),
     settleIn: (tx, verdict) => settleIn(store, tx, verdict),

@@ -1,6 +1,7 @@
 import type { JobState } from '../../../jobs/index.ts'
 import {
   type JobLayout,
+  type LimitLayout,
   liveState,
   selectEnded,
   selectEndedStates,
@@ -57,6 +58,7 @@ SELECT q.queue, ${state} AS state, COUNT(*), MIN(q.run_at) FROM ${byOrder} ${req
 WHERE q.namespace = :namespace AND q.state = 'running' AND q.sort_at <= ${d.now} GROUP BY 1, 2
 UNION ALL
 SELECT queue, 'dead', COUNT(*), 0 FROM @job_dead WHERE namespace = :namespace GROUP BY queue`,
+    limits,
   }
 
   function listLive({ state: asked, of }: Wanted, where: Where): string {
@@ -101,6 +103,48 @@ STRAIGHT_JOIN @job_history h ON h.namespace = places.namespace AND h.id = places
       ),
     ]
   }
+}
+
+/** What no rate counts any more: the longest is over a day. */
+export const rateMs: number = 2 * 86_400_000
+
+/** Up to this many jobs without a key are all read; beyond it, they are searched for in the queue's order. */
+const fewKeyless = 1_000
+const ready = `namespace = :namespace AND queue = :queue`
+const columns = 'id, limit_key, priority, run_at'
+const ofKinds = '{AND kind IN (:kinds)}'
+const anyKeyless = `SELECT id FROM @job_queue FORCE INDEX (job_queue_limit)
+  WHERE ${ready} AND limit_ready IS NULL LIMIT ${fewKeyless}`
+const isFew = `(SELECT COUNT(*) FROM (${anyKeyless}) some) < ${fewKeyless}`
+
+/** All are plain reads: the chosen jobs are locked afterwards. */
+const limits: LimitLayout = {
+  running: '@job_queue q FORCE INDEX (job_queue_order)',
+  front: `
+SELECT ${columns} FROM @job_queue FORCE INDEX (job_queue_order)
+WHERE ${ready} AND state = 'ready' ${ofKinds} ORDER BY sort_rank, sort_at, id LIMIT :limit`,
+  // Few or many, they are found past jobs with keys, in the index alone.
+  keyless: `
+(SELECT q.id, q.limit_key, q.priority, q.run_at FROM (${anyKeyless}) few
+ STRAIGHT_JOIN @job_queue q FORCE INDEX (PRIMARY) ON q.namespace = :namespace AND q.id = few.id
+ WHERE ${isFew} AND q.state = 'ready' ${ofKinds.replace('kind', 'q.kind')} ORDER BY q.sort_rank, q.run_at, q.id LIMIT :limit)
+UNION ALL
+(SELECT ${columns} FROM @job_queue FORCE INDEX (job_queue_order)
+ WHERE NOT ${isFew} AND ${ready} AND state = 'ready' AND limit_ready IS NULL ${ofKinds}
+ ORDER BY sort_rank, sort_at, id LIMIT :limit)`,
+  // All of it is in the index. `limit_kind` stands for the kind.
+  heads: `
+SELECT limit_key, limit_kind AS kind, -limit_rank AS priority, limit_at AS run_at, id
+FROM @job_queue FORCE INDEX (job_queue_limit)
+WHERE ${ready} AND limit_ready = 1 AND limit_key > :after {AND limit_key <= :upTo}
+ORDER BY limit_key, limit_rank, limit_at, id LIMIT :limit`,
+  firsts: `
+SELECT ${columns} FROM @job_queue FORCE INDEX (job_queue_limit)
+WHERE ${ready} AND limit_ready = 1 AND limit_key = v.limit_key ${ofKinds}
+ORDER BY limit_rank, limit_at, id LIMIT v.wanted`,
+  // They are pruned: no index lists them by their end.
+  forgetStarts: 'SELECT 1',
+  expiry: { column: 'started_at', earlierMs: rateMs },
 }
 
 /**

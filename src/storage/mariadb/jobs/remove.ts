@@ -4,6 +4,7 @@ import { begin, commit, rowCount, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 import { leave } from './history.ts'
+import { rateMs } from './layout.ts'
 
 /**
  * Deleting jobs with all that is known of them, where they are: in the queue, under a lease that ran out, or in the history.
@@ -137,9 +138,6 @@ export async function prune(
   }
   return pruned
 }
-
-/** What no rate counts any more: the longest is over a day. */
-const rateMs = 2 * 86_400_000
 
 /** The starts of keys that were not used for long. Read first, for a delete would wait for those that are in use. */
 function sweepRates({ tables, namespace }: Pick<Store, 'tables' | 'namespace'>): Statement {

@@ -1,7 +1,9 @@
 import type { JobState } from '../../../jobs/index.ts'
 import { isOwn } from '../../own-queue.ts'
 import {
+  forgetStarts,
   type JobLayout,
+  type LimitLayout,
   liveState,
   selectEnded,
   selectEndedStates,
@@ -10,6 +12,7 @@ import {
   type Wanted,
   type Words,
 } from '../../sql/job-layout.ts'
+import { order } from './hand-out.ts'
 
 const request = 'LEFT JOIN @job_cancel c ON c.namespace = q.namespace AND c.job_id = q.id'
 
@@ -81,5 +84,36 @@ WHERE q.namespace = :namespace AND q.state = 'running' GROUP BY 1, 2
 UNION ALL
 SELECT queue, 'dead', count(*), NULL FROM @job_history
 WHERE namespace = :namespace AND state = 'dead' AND state <> 'completed' GROUP BY 1`,
+    limits: createLimitLayout(d),
+  }
+}
+
+/** Jobs in the front are locked as they are read: a claim passes over jobs that others hold, and takes what comes behind them. */
+function createLimitLayout(d: Words): LimitLayout {
+  const ready = `p.namespace = :namespace AND p.queue = :queue AND p.state = 'ready'`
+  const select = (where: string, limit = ':limit') => `
+  SELECT p.id, p.limit_key, p.priority, p.run_at FROM @job_queue p
+  WHERE ${ready} {AND p.kind IN (:kinds)} AND ${where} ORDER BY ${order} LIMIT ${limit}`
+  const nextHead = (after: string) => `
+    SELECT p.limit_key, p.kind, p.priority, p.run_at, p.id FROM @job_queue p
+    WHERE ${ready} AND p.limit_key > ${after} {AND p.limit_key <= :upTo} ORDER BY p.limit_key, ${order} LIMIT 1`
+  return {
+    running: '@job_queue q',
+    front: `
+SELECT c.* FROM (VALUES (false), (true)) k (has_key)
+CROSS JOIN LATERAL (${select('(p.limit_key IS NOT NULL) = k.has_key')} FOR UPDATE SKIP LOCKED) c`,
+    keyless: select('(p.limit_key IS NOT NULL) = false'),
+    // From key to key, one look each, however many jobs a key has.
+    heads: `
+WITH RECURSIVE head AS (
+  (${nextHead(':after')})
+  UNION ALL
+  SELECT n.* FROM head h CROSS JOIN LATERAL (${nextHead('h.limit_key')}) n
+)
+SELECT h.* FROM head h LIMIT :limit`,
+    firsts: `
+SELECT c.* FROM :rows CROSS JOIN LATERAL (${select('p.limit_key = v.limit_key', 'v.wanted')}) c`,
+    expiry: { column: 'expires_at', earlierMs: 0 },
+    forgetStarts: forgetStarts(d),
   }
 }

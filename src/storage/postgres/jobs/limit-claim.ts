@@ -1,28 +1,19 @@
-import type { ClaimedRecord, ClaimRequest, QueueLimits } from '../../../jobs/index.ts'
-import { decodeLimits, LimitPlan, type LimitSight, maxKeys, wholeQueue } from '../../sql/limit-plan.ts'
+import type { PoolClient } from 'pg'
+import type { ClaimedRecord, ClaimRequest } from '../../../jobs/index.ts'
+import { byOrder, chooseLimited } from '../../sql/limit-claim.ts'
+import { run } from '../../sql/procedure.ts'
 import { createNonce, expiredError } from '../../token.ts'
 import { sqlState } from '../connection/failures.ts'
 import type { Sender } from '../connection/sender.ts'
-import type { Runner } from '../connection/statement.ts'
-import { byOrder, type ClaimedRow, decodeClaimedRow, type InOrder } from './hand-out.ts'
-import {
-  type CountRow,
-  type HeadRow,
-  type LimitStatements,
-  type LockedRow,
-  limitStatements,
-  type RuleRow,
-} from './limit-statements.ts'
+import { perSchema, type Statement } from '../connection/statement.ts'
+import { type ClaimedRow, claimedColumns, decodeClaimedRow, handOut, order } from './hand-out.ts'
 import { type PreparedRow, reclaimStatements } from './reclaim.ts'
 import { runIn, type Scope } from './space.ts'
 
 /**
- * Claims from queues with limits. It is a transaction for each queue, and the claim that has the queue's row is alone in it:
+ * Claims from queues with limits: a transaction for each queue. All up to the front of the queue is one trip, and so is the end:
  *
- *     lock the row ──▶ take back, make ready ──▶ count what runs and has started ──▶ lock candidates ──▶ take what fits
- *
- * The candidates are the first ready jobs. Only when jobs that must wait fill the front does the claim go from key to key. All up to
- * the front is one trip, and so is the end.
+ *     take back, make ready; lock the queue's row, choose (sql/limit-claim.ts) ──▶ take what was chosen, write its starts
  *
  * A queue whose row another transaction keeps for half a second gives nothing this time. The claim waits for nothing but that row:
  * it passes over jobs that others hold.
@@ -72,7 +63,7 @@ export class LimitClaimer {
   async #lockInOrder(queues: readonly string[]): Promise<void> {
     if (queues.length < 2) return
     for (const queue of queues.toSorted()) {
-      await runIn(this.#scope, this.#statements.rule, queue)
+      await runIn(this.#scope, this.#statements.lock, queue)
     }
   }
 
@@ -97,130 +88,34 @@ export class LimitClaimer {
   }
 
   async #attempt(
-    client: Runner,
+    client: PoolClient,
     keep: () => void,
-    { queue, request, limit }: Ask,
+    { queue, request: { kinds, workerId, leaseMs }, limit }: Ask,
   ): Promise<readonly ClaimedRecord[]> {
-    const { namespace, schemaName, limited, positions } = this.#scope
-    const { prepare } = reclaimStatements(schemaName)
-    const given = [namespace, queue]
-    const { kinds, workerId, leaseMs } = request
+    const { namespace, schemaName, limited, positions, database } = this.#scope
     const isKnown = limited.has(queue)
-    // Where keys count, some more than can be taken: jobs that must wait are among them.
-    const frontCount = limit + spareCount
-    const [ruled, prepared, counted, inFront] = await Promise.all([
-      this.#sender.send<RuleRow>(client, this.#statements.rule, given),
+    const { waitBriefly, take } = this.#statements
+    const { prepare } = reclaimStatements(schemaName)
+    const [, prepared, choice] = await Promise.all([
+      this.#sender.send(client, waitBriefly, []),
       this.#sender.send<PreparedRow>(client, prepare, [namespace, [queue], expiredError]),
-      this.#sender.send<CountRow>(client, this.#statements.count, given),
-      this.#sender.send<LockedRow>(client, this.#statements.front, [...given, kinds, frontCount, true]),
+      database.runWithin(client, chooseLimited({ namespace, queue, kinds, limit })),
     ])
     if (prepared.rows[0]!.moved) this.#sender.onCommit(() => positions.forget())
-    const [rule] = ruled.rows
-    if (isKnown !== (rule !== undefined)) limited.note(queue, rule !== undefined)
-    if (rule === undefined) return []
-    const { running, starts, now } = counted.rows[0]!
-    const sight: Sight = {
-      now: Number(now),
-      limits: decodeLimits(rule.limits) ?? noLimits,
-      running: new Map(Object.entries(running ?? {})),
-      starts: new Map(starts === null ? [] : [[wholeQueue, starts]]),
-    }
-    const room = Math.min(new LimitPlan(sight).room, limit)
-    if (room < 1) return []
-
-    const front = toCandidates(inFront.rows, sight)
-    const { candidates, position } = await this.#choose(client, {
-      ...{ queue, request, room, sight, rule, front },
-      isAll: inFront.rows.length < frontCount,
-    })
-    const plan = new LimitPlan(sight)
-    const taken = plan.take(candidates, room)
-    const writing: Promise<unknown>[] = []
-    const write = (statement: keyof LimitStatements, ...values: unknown[]) =>
-      writing.push(this.#sender.send(client, this.#statements[statement], [...given, ...values]))
-    if (position !== rule.key_position) write('keepPosition', position)
-    const kept = [...plan.kept()]
-    if (kept.length > 0) {
-      write('forgetStarts')
-      write(
-        'keepStarts',
-        kept.map(([key]) => key),
-        kept.map(([, starts]) => starts),
-        kept.map(([key]) => countsUntil(key === wholeQueue ? sight.limits : sight.limits.perKey, sight.now)),
-      )
-    }
+    if (isKnown !== choice.isLimited) limited.note(queue, choice.isLimited)
     const nonce = createNonce()
-    const places = taken.map(({ place }) => place)
-    const values = [namespace, places, nonce, workerId, leaseMs, sight.now]
-    const taking =
-      taken.length === 0 ? [] : this.#sender.sendForArrays<ClaimedRow>(client, this.#statements.take, values)
+    const values = [namespace, choice.ids, nonce, workerId, leaseMs, choice.now]
+    const taking = choice.ids.length === 0 ? [] : this.#sender.sendForArrays<ClaimedRow>(client, take, values)
+    const writing = database.runWithin(client, run(...choice.starting()))
     keep()
-    const [rows] = await Promise.all([taking, ...writing])
+    const [rows] = await Promise.all([taking, writing])
     return rows
       .map((row) => ({ ...decodeClaimedRow(row, nonce, workerId), limited: true as const }))
       .sort(byOrder)
   }
-
-  /** Finds and locks the jobs to take from, in the order of claims; and the key behind which the next claim goes on. */
-  async #choose(client: Runner, look: Look): Promise<Choice> {
-    const { queue, request, room, sight, rule, front, isAll } = look
-    // Jobs without a key and jobs with one are two lists; only this many of the merged list are sure to come first.
-    const first = front.slice(0, room + spareCount)
-    const isEnough = isAll || new LimitPlan(sight).take(first, room).length === room
-    if (sight.limits.perKey === null || isEnough) return { candidates: first, position: rule.key_position }
-
-    const { rows: found } = await this.#sender.send<HeadRow>(client, this.#statements.heads, [
-      ...[this.#scope.namespace, queue, rule.key_position ?? '', maxKeys + 1, true],
-    ])
-    const heads = found.slice(0, maxKeys)
-    const position = found.length > maxKeys ? heads.at(-1)!.limit_key : null
-    for (const { limit_key: key, starts } of heads) if (starts !== null) sight.starts.set(key, starts)
-    const keyless = front.filter(({ limitKey }) => limitKey === null)
-    const { keys, wanted } = chooseKeys(heads, look)
-    if (keys.length === 0) return { candidates: keyless, position }
-    const { rows: keyed } = await this.#sender.send<LockedRow>(client, this.#statements.ofKeys, [
-      ...[this.#scope.namespace, queue, request.kinds, keys, wanted, room],
-    ])
-    return { candidates: [...keyless, ...toCandidates(keyed, sight)].sort(byOrder), position }
-  }
 }
 
-function toCandidates(rows: readonly LockedRow[], sight: Sight): readonly Candidate[] {
-  for (const { limit_key: key, starts } of rows) {
-    if (key !== null && typeof starts === 'string') sight.starts.set(key, starts)
-  }
-  return rows
-    .map(({ place, id, limit_key: limitKey, priority, run_at: runAt }) => {
-      return { place, id, limitKey, priority, runAt: Number(runAt) }
-    })
-    .sort(byOrder)
-}
-
-/**
- * The keys with free slots, and how many jobs of each may be among the best `room`. Only the `room` keys whose first jobs come first
- * can have such jobs.
- */
-function chooseKeys(heads: readonly HeadRow[], { request, room, sight }: Look): KeyChoice {
-  const plan = new LimitPlan(sight)
-  const open = heads
-    .map((row) => ({ ...row, key: row.limit_key, runAt: Number(row.run_at) }))
-    .filter(({ key }) => plan.roomOf(key) > 0)
-    .sort(byOrder)
-  const [keys, wanted]: [string[], number[]] = [[], []]
-  // A first job of another kind is not taken, but the rest of its key comes later than it.
-  let ahead = 0
-  for (const { key, kind } of open) {
-    if (ahead === room) break
-    keys.push(key)
-    wanted.push(Math.min(plan.roomOf(key), room - ahead))
-    if (request.kinds === null || request.kinds.includes(kind)) ahead++
-  }
-  return { keys, wanted }
-}
-
-/** How many more jobs than it may take a claim looks at before it goes from key to key. */
-const spareCount = 50
-/** How long a claim waits for its turn in this process. */
+/** How long a claim waits for its turn in this process, and for the row. */
 const waitMs = 500
 
 interface Ask {
@@ -229,45 +124,51 @@ interface Ask {
   readonly limit: number
 }
 
-/** What was seen before any key was looked at. The starts of keys are added as they are read. */
-interface Sight extends LimitSight {
-  readonly starts: Map<string, string>
+interface LimitStatements {
+  /** Which of the queues have jobs, by the order of their first ones: no claim locks the row of an idle queue. */
+  readonly ready: Statement
+  readonly lock: Statement
+  /** Until the transaction ends. */
+  readonly waitBriefly: Statement
+  readonly take: Statement
 }
 
-interface Look {
-  readonly queue: string
-  readonly request: ClaimRequest
-  /** How many may be taken at most. */
-  readonly room: number
-  readonly sight: Sight
-  readonly rule: RuleRow
-  readonly front: readonly Candidate[]
-  /** Whether the front is all there is. */
-  readonly isAll: boolean
-}
-
-/** A job that was locked for a claim. */
-interface Candidate extends InOrder {
-  /** Where its row is, for as long as it is locked. */
-  readonly place: string
-  readonly limitKey: string | null
-}
-
-interface Choice {
-  readonly candidates: readonly Candidate[]
-  readonly position: string | null
-}
-
-interface KeyChoice {
-  readonly keys: readonly string[]
-  readonly wanted: readonly number[]
-}
-
-/** Of a row that cannot be read. */
-const noLimits: QueueLimits = { concurrency: null, rate: null, perKey: null }
-
-/** After that, starts of now count no more: a bucket ends at most a sixtieth of the span later. */
-export function countsUntil(limit: QueueLimits['perKey'], now: number): number {
-  const perMs = limit?.rate?.perMs ?? 0
-  return now + perMs + Math.ceil(perMs / 60) + 1
-}
+const limitStatements = perSchema((s): LimitStatements => {
+  const waitBriefly = `SELECT set_config('lock_timeout', '${waitMs}ms', true)`
+  return {
+    ready: {
+      name: 'sb_limit_ready',
+      text: `
+SELECT q.queue FROM unnest((SELECT $2::text[])) q (queue) CROSS JOIN LATERAL (
+  SELECT f.* FROM (VALUES (false), (true)) k (has_key) CROSS JOIN LATERAL (
+    SELECT p.priority, p.run_at, p.id FROM ${s}.job_queue p
+    WHERE p.namespace = $1 AND p.queue = q.queue AND p.state = 'ready' AND (p.limit_key IS NOT NULL) = k.has_key
+    ORDER BY ${order} LIMIT 1
+  ) f ORDER BY -f.priority::bigint, f.run_at, f.id LIMIT 1
+) p
+ORDER BY ${order}`,
+    },
+    lock: {
+      name: 'sb_limit_lock',
+      text: `
+WITH wait AS MATERIALIZED (${waitBriefly} AS ms)
+SELECT FROM wait, ${s}.queue_control c WHERE wait.ms IS NOT NULL AND c.namespace = $1 AND c.queue = $2 FOR UPDATE OF c`,
+    },
+    waitBriefly: { name: 'sb_limit_wait', text: waitBriefly },
+    // The jobs began when the limits were looked at, for that is what their starts are counted by; their leases are as long as any.
+    take: {
+      name: 'sb_limit_take',
+      text: `
+WITH picked AS MATERIALIZED (
+  SELECT l.place FROM unnest($2::text[]) c (id) CROSS JOIN LATERAL (
+    SELECT p.ctid AS place FROM ${s}.job_queue p
+    WHERE p.namespace = $1 AND p.id = c.id AND (p.state = 'ready') IS TRUE OFFSET 0 FOR UPDATE SKIP LOCKED) l
+),
+${handOut(s, {
+  ...{ places: 'picked g', nonce: '$3', workerId: '$4' },
+  ...{ startedAt: '$6::bigint', leaseMs: '$5', claimer: '1' },
+})}
+SELECT ${claimedColumns(s)} FROM taken t`,
+    },
+  }
+})

@@ -1,6 +1,6 @@
 import type { QueueLimits } from '../../../jobs/index.ts'
+import { countsUntil } from '../../sql/limit-claim.ts'
 import { nowMs, perSchema, type Statement } from '../connection/statement.ts'
-import { countsUntil } from './limit-claim.ts'
 import { runIn, type Scope } from './space.ts'
 
 /**

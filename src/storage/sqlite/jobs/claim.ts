@@ -1,9 +1,11 @@
 import type { ClaimedRecord, ClaimRequest } from '../../../jobs/index.ts'
+import { chooseLimited } from '../../sql/limit-claim.ts'
+import { run } from '../../sql/procedure.ts'
 import { createNonce, encodeToken } from '../../token.ts'
 import type { Connection } from '../connection/connection.ts'
-import { chooseLimited, keepStarts } from './limit-claim.ts'
-import { keepPlace, type LimitedQueue, type QueueControls, readControls } from './queue-control.ts'
-import { byPriorityThenAge, chooseReady, type ReadyRow } from './ready-order.ts'
+import { runHere } from '../connection/database.ts'
+import { type QueueControls, readControls } from './queue-control.ts'
+import { byPriorityThenAge, chooseReady, findReady, type ReadyRow } from './ready-order.ts'
 import { takeBackLapsed } from './reclaim.ts'
 
 /**
@@ -32,10 +34,11 @@ export function mayClaim(
   if (due === 1) return true
   const controls = readControls(connection, namespace)
   if (chooseOpen(connection, namespace, { ...request, limit: 1 }, controls).length > 0) return true
-  return limitedAmong(request.queues, controls).some((control) => {
-    const { rows, keyPlace } = chooseLimited(connection, namespace, control, { ...request, limit: 1 }, now)
+  return limitedAmong(request.queues, controls).some((queue) => {
+    const ask = { namespace, queue, kinds: request.kinds, limit: 1 }
+    const { ids, isMoved } = runHere(connection, chooseLimited(ask), now)
     // Where there are more keys than one look takes in, the next one may find something.
-    return rows.length > 0 || keyPlace !== control.keyPlace
+    return ids.length > 0 || isMoved
   })
 }
 
@@ -81,10 +84,10 @@ function claimFromAll(
     controls,
     limited,
     lease,
-  }: { readonly controls: QueueControls; readonly limited: readonly LimitedQueue[]; readonly lease: Lease },
+  }: { readonly controls: QueueControls; readonly limited: readonly string[]; readonly lease: Lease },
 ): readonly ClaimedRecord[] {
   const now = lease.startedAt
-  const parts: readonly (LimitedQueue | null)[] = [null, ...limited]
+  const parts: readonly (string | null)[] = [null, ...limited]
   const turn = (turns.get(connection) ?? 0) % parts.length
   turns.set(connection, turn + 1)
   const chosen: { readonly row: ReadyRow; readonly limited: boolean }[] = []
@@ -96,10 +99,10 @@ function claimFromAll(
       chosen.push(...rows.map((row) => ({ row, limited: false })))
       continue
     }
-    const { rows, starts, keyPlace } = chooseLimited(connection, namespace, part, rest, now)
-    chosen.push(...rows.map((row) => ({ row, limited: true })))
-    keepStarts(connection, namespace, part, starts, now)
-    if (keyPlace !== part.keyPlace) keepPlace(connection, namespace, part.queue, keyPlace)
+    const ask = { namespace, queue: part, kinds: rest.kinds, limit: rest.limit }
+    const choice = runHere(connection, chooseLimited(ask), now)
+    runHere(connection, run(...choice.starting()), now)
+    chosen.push(...findReady(connection, namespace, choice.ids).map((row) => ({ row, limited: true })))
   }
   chosen.sort((a, b) => byPriorityThenAge(a.row, b.row))
   markClaimed(
@@ -198,7 +201,7 @@ function chooseOpen(
 const plainLines: readonly boolean[] = [false]
 const bothLines: readonly boolean[] = [false, true]
 
-function limitedAmong(queues: readonly string[], { limited }: QueueControls): readonly LimitedQueue[] {
+function limitedAmong(queues: readonly string[], { limited }: QueueControls): readonly string[] {
   if (limited.size === 0) return []
-  return [...new Set(queues)].flatMap((queue) => limited.get(queue) ?? [])
+  return [...new Set(queues)].filter((queue) => limited.has(queue))
 }

@@ -1,7 +1,9 @@
 import type { JobState } from '../../../jobs/index.ts'
 import { isOwn } from '../../own-queue.ts'
 import {
+  forgetStarts,
   type JobLayout,
+  type LimitLayout,
   selectEnded,
   selectEndedStates,
   selectLive,
@@ -124,5 +126,58 @@ FROM job_queue q ${request} WHERE q.namespace = :namespace AND q.state = 'runnin
 UNION ALL
 SELECT queue, 'dead', count(*), 0 FROM job_history
 WHERE namespace = :namespace AND state = 'dead' AND state <> 'completed' GROUP BY queue`,
+    limits: createLimitLayout(d),
+  }
+}
+
+/** The indexes of ready jobs have the kind before the order of claims, so each text hops from kind to kind first. */
+function createLimitLayout(d: Words): LimitLayout {
+  const readyBy = (index: string, where: string) => `FROM job_queue INDEXED BY ${index}
+  WHERE namespace = :namespace AND queue = :queue AND state = 'ready' AND ${where}`
+  const plain = readyBy('job_queue_ready', 'limit_key IS NULL')
+  const keyed = readyBy('job_queue_keyed', 'limit_key IS NOT NULL')
+  const limited = (where: string) => readyBy('job_queue_limited', `limit_key IS NOT NULL AND ${where}`)
+  const order = 'priority DESC, run_at, id'
+  const kindsOf = (name: string, from: string) => `${name} (kind) AS (
+  SELECT min(kind) ${from}
+  UNION ALL SELECT (SELECT min(kind) ${from} AND kind > ${name}.kind) FROM ${name} WHERE ${name}.kind IS NOT NULL
+)`
+  const firstOf = (name: string, from: string, limit: string) => `
+SELECT q.id, q.limit_key, q.priority, q.run_at FROM ${name} CROSS JOIN job_queue q
+  ON q.rowid IN (SELECT rowid ${from} AND kind = ${name}.kind ORDER BY ${order} LIMIT ${limit})
+WHERE ${name}.kind IS NOT NULL {AND ${name}.kind IN (:kinds)}`
+  const ofKey = limited('limit_key = v.limit_key')
+  const upTo = '{AND limit_key <= :upTo}'
+  return {
+    running: 'job_queue q INDEXED BY job_queue_running',
+    front: `
+WITH RECURSIVE ${kindsOf('plain', plain)}, ${kindsOf('keyed', keyed)}
+${firstOf('plain', plain, ':limit')} UNION ALL ${firstOf('keyed', keyed, ':limit')}
+ORDER BY ${order} LIMIT :limit`,
+    keyless: `
+WITH RECURSIVE ${kindsOf('plain', plain)}
+${firstOf('plain', plain, ':limit')} ORDER BY ${order} LIMIT :limit`,
+    // One job for each key and kind. Mostly there is one kind, and no other to look for.
+    heads: `
+WITH RECURSIVE keys (row) AS (
+  SELECT (SELECT rowid ${limited('limit_key > :after')} ${upTo} ORDER BY limit_key, kind, ${order} LIMIT 1)
+  UNION ALL
+  SELECT (SELECT rowid ${limited('limit_key > k.limit_key')} ${upTo} ORDER BY limit_key, kind, ${order} LIMIT 1)
+  FROM keys CROSS JOIN job_queue k ON k.rowid = keys.row
+  LIMIT :limit
+),
+lines (row) AS (
+  SELECT row FROM keys
+  UNION ALL
+  SELECT (SELECT rowid ${limited('limit_key = k.limit_key AND kind > k.kind')} ORDER BY kind, ${order} LIMIT 1)
+  FROM lines CROSS JOIN job_queue k ON k.rowid = lines.row WHERE k.kind < (SELECT max(kind) ${keyed})
+)
+SELECT q.limit_key, q.kind, q.priority, q.run_at, q.id FROM lines CROSS JOIN job_queue q ON q.rowid = lines.row
+ORDER BY q.limit_key`,
+    firsts: `
+WITH RECURSIVE ${kindsOf('kinds', ofKey)}
+${firstOf('kinds', ofKey, 'v.wanted + 0')}`,
+    expiry: { column: 'expires_at', earlierMs: 0 },
+    forgetStarts: forgetStarts(d),
   }
 }

@@ -1,47 +1,33 @@
 import type { QueueLimits } from '../../../jobs/index.ts'
-import { decodeLimits } from '../../sql/limit-plan.ts'
 import type { Connection } from '../connection/connection.ts'
 
 /** What is decided about the queues of a namespace, as a claim needs to know it. */
 export interface QueueControls {
   readonly paused: ReadonlySet<string>
   /** Those with limits that are not paused. */
-  readonly limited: ReadonlyMap<string, LimitedQueue>
+  readonly limited: ReadonlySet<string>
   /** Whether any ready job has a limit key; without one, claims skip the search for them. */
   readonly hasKeyed: boolean
 }
 
-export interface LimitedQueue {
-  readonly queue: string
-  readonly limits: QueueLimits
-  /** Behind which key a claim goes on; null: at the first. */
-  readonly keyPlace: string | null
-}
-
 /** All of it by one statement; the row without a queue says that there are jobs with a key. */
 export function readControls(connection: Connection, namespace: string): QueueControls {
-  const rows = connection.all<{
-    queue: string | null
-    paused_at: number | null
-    limits: string | null
-    key_position: string | null
-  }>(
-    `SELECT queue, paused_at, limits, key_position FROM queue_control
+  const rows = connection.all<{ queue: string | null; paused_at: number | null }>(
+    `SELECT queue, paused_at FROM queue_control
      WHERE namespace = ?1 AND (paused_at IS NOT NULL OR limits IS NOT NULL)
      UNION ALL
-     SELECT NULL, NULL, NULL, NULL
+     SELECT NULL, NULL
      WHERE EXISTS (SELECT 1 FROM job_queue INDEXED BY job_queue_keyed
        WHERE namespace = ?1 AND state = 'ready' AND limit_key IS NOT NULL)`,
     namespace,
   )
   const paused = new Set<string>()
-  const limited = new Map<string, LimitedQueue>()
+  const limited = new Set<string>()
   let hasKeyed = false
-  for (const { queue, paused_at: pausedAt, limits: kept, key_position: keyPlace } of rows) {
-    const limits = decodeLimits(kept)
+  for (const { queue, paused_at: pausedAt } of rows) {
     if (queue === null) hasKeyed = true
     else if (pausedAt !== null) paused.add(queue)
-    else if (limits !== undefined) limited.set(queue, { queue, limits, keyPlace })
+    else limited.add(queue)
   }
   return { paused, limited, hasKeyed }
 }
@@ -79,20 +65,4 @@ export function limitQueue(
   )
   if (limits !== null) return
   connection.run('DELETE FROM job_rate WHERE namespace = ?1 AND queue = ?2', namespace, queue)
-}
-
-/** Remembers where the next claim goes on. */
-export function keepPlace(
-  connection: Connection,
-  namespace: string,
-  queue: string,
-  keyPlace: string | null,
-): void {
-  connection.turn.controls.delete(namespace)
-  connection.run(
-    'UPDATE queue_control SET key_position = ?3 WHERE namespace = ?1 AND queue = ?2',
-    namespace,
-    queue,
-    keyPlace,
-  )
 }

@@ -69,6 +69,20 @@ export function chooseReady(
   return parts.sort(byPriorityThenAge).slice(0, limit)
 }
 
+/** These ready jobs, in any order. */
+export function findReady(
+  connection: Connection,
+  namespace: string,
+  ids: readonly string[],
+): readonly ReadyRow[] {
+  if (ids.length === 0) return []
+  return connection.rows<ReadyRow>(
+    `SELECT ${readyColumns} FROM job_queue WHERE namespace = ?1 AND id IN (SELECT value FROM json_each(?2))`,
+    namespace,
+    JSON.stringify(ids),
+  )
+}
+
 const lineOf = (isKeyed: boolean) =>
   isKeyed
     ? { index: 'job_queue_keyed', where: `state = 'ready' AND limit_key IS NOT NULL` }
