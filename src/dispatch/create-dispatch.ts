@@ -12,7 +12,7 @@ import { type NodeView, taskStatuses } from './node.ts'
 import { countServices } from './service-counts.ts'
 import { resolveSubmit, taskOfKey } from './tasks/submit-task.ts'
 import type { CordonOptions, Dispatch, Submitted, Task, TaskTerms } from './tasks/task.ts'
-import { decodeDocument, dispatchQueue, encodeTaskJob } from './tasks/task-document.ts'
+import { decodeDocument, decodeTask, dispatchQueue, encodeTaskJob, eventOf } from './tasks/task-document.ts'
 import { TaskReads } from './tasks/task-reads.ts'
 import { inTime } from './time-limits.ts'
 
@@ -86,7 +86,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
         if (claims.get(taskId) === undefined) await cancelInStore(taskId)
         const task = await reads.mustFind(taskId)
         if (task.finishedAt !== null || performance.now() >= deadline) return task
-        await watcher.wait(claims.get(taskId) === undefined ? 100 : 1_000)
+        await watcher.wait(claims.get(taskId)?.isEnding === false ? 1_000 : 100)
       }
     },
 
@@ -242,7 +242,8 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     const answer = await jobs.cancel(taskId)
     if (answer?.cancelRequested) notifier.wake(cancelTopic)
     const record = await reads.record(taskId)
-    if (record !== undefined && record.finishedAt !== null) engine.forget(taskId, record)
+    if (record !== undefined && record.finishedAt !== null)
+      feed.publish(eventOf(decodeTask(record), engine.now()))
   }
 
   /** As the cluster state has it now: it may have just connected elsewhere. */

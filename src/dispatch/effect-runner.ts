@@ -148,19 +148,19 @@ export class EffectRunner {
   }
 
   #requeue({ taskId, attempt, nodeId: by, code, error, afterMs, isFree }: Of<'requeue'>): void {
-    const { claims, connections, feed, tally, post, now } = this.#engine
+    const { claims, connections, feed, tally, now } = this.#engine
     const claim = claims.get(taskId)
-    if (claim?.attempt !== attempt || claim.isEnding) {
-      post({ kind: 'forget', taskId, attempt })
-      return
-    }
+    if (claim?.attempt !== attempt || claim.isEnding) return
+    claim.nodeId = null
     const ending: Ending = {
       state: afterMs > 0 ? 'scheduled' : 'ready',
       delayMs: afterMs,
       result: null,
       error: encodeSpent(
         error,
-        isFree ? { ...claim, moveCount: claim.moveCount + 1 } : { ...claim, spent: claim.spent + 1 },
+        isFree
+          ? { ...claim, moveCount: claim.moveCount + 1, shunned: by }
+          : { ...claim, spent: claim.spent + 1, shunned: by },
       ),
     }
     this.#write(claim, ending, (took) => {
@@ -169,9 +169,8 @@ export class EffectRunner {
         tally.requeued += 1
         // The node that reported the failure need not keep it any longer.
         if (code === 'failed' && by !== null) connections.tell(by, { type: 'task.settled', taskId, attempt })
-        this.#engine.requeued(taskId, afterMs)
+        this.#engine.requeued(afterMs)
       } else {
-        post({ kind: 'forget', taskId, attempt })
         this.#lost(taskId, attempt)
       }
     })

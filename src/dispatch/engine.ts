@@ -5,7 +5,7 @@
  *   store ─claims─▶ fetcher ─▶ mailbox ─▶ registry ─▶ effects ─▶ completer ─▶ store
  *   nodes ─frames─▶ connections ───────▲                       └──────▶ connections ─▶ nodes
  */
-import { type JobRecord, type JobStore, type JobsNotifier, type LogStore, queueTopic } from '../jobs/index.ts'
+import { type JobStore, type JobsNotifier, type LogStore, queueTopic } from '../jobs/index.ts'
 import type { ClusterStore } from './cluster/cluster-store.ts'
 import { Sharing } from './cluster/server-sharing.ts'
 import { NodeConnections, sweepMs } from './connections/node-connections.ts'
@@ -16,8 +16,8 @@ import type { Command, CommandKind } from './registry/command.ts'
 import { Mailbox } from './registry/mailbox.ts'
 import { Registry } from './registry/registry.ts'
 import { type Claim, Claims, LeaseRenewer, TaskCompleter } from './tasks/claims.ts'
-import { anyKind, decodeTask, dispatchQueue, eventOf } from './tasks/task-document.ts'
-import { HandedBack, Lookups, TaskFetcher } from './tasks/task-fetcher.ts'
+import { anyKind, dispatchQueue } from './tasks/task-document.ts'
+import { Lookups, TaskFetcher } from './tasks/task-fetcher.ts'
 import { ProgressWriter } from './tasks/task-progress.ts'
 import { TaskFeed } from './tasks/task-reads.ts'
 import { inTime } from './time-limits.ts'
@@ -43,7 +43,7 @@ export interface EngineParts {
 
 /** Ends not written, beyond which sockets are not read. */
 const maxUnwritten = 20_000
-/** Handed-back tasks and lapsed leases are looked after this often. */
+/** Lapsed leases and tasks that the registry lacks are looked after this often. */
 const checkEveryMs = 1_000
 /** How long an own submit counts as waiting before this process claims it; another may have. */
 const submittedForMs = { alone: 10_000, shared: 1_000 } as const
@@ -73,7 +73,6 @@ export class Engine {
   readonly claims: Claims = new Claims()
   readonly feed: TaskFeed = new TaskFeed()
   readonly tally: Tally = new Tally()
-  readonly handedBack: HandedBack = new HandedBack()
   readonly completer: TaskCompleter
   readonly lookups: Lookups
   readonly progress: ProgressWriter
@@ -201,10 +200,7 @@ export class Engine {
   }
 
   /** A job may be claimed again after `afterMs`. */
-  requeued(taskId: string, afterMs: number): void {
-    // It may be claimed again before this process hears that it was handed back.
-    if (this.claims.get(taskId) !== undefined) return
-    this.handedBack.add(taskId, this.monotonicMs() + afterMs)
+  requeued(afterMs: number): void {
     this.fetcher.wake(afterMs)
     if (afterMs <= 0) this.#wakeOthers()
   }
@@ -217,9 +213,9 @@ export class Engine {
 
   /** Hands a claim back without spending an attempt; the next claim still has a higher attempt. */
   handBack(claim: Claim, done: () => void = () => undefined): void {
-    const { spent, moveCount } = claim
+    const { spent, moveCount, shunned } = claim
     const isNew = spent === 0 && moveCount === 0
-    const error = isNew ? null : JSON.stringify({ message: 'Handed back.', spent, moveCount })
+    const error = isNew ? null : JSON.stringify({ message: 'Handed back.', spent, moveCount, shunned })
     const ending = { state: 'ready', result: null, error, handBackCount: claim.handBackCount + 1 } as const
     this.completer.write(claim, ending, () => {
       this.claims.drop(claim)
@@ -291,7 +287,6 @@ export class Engine {
       if (now - at < forMs) break
       this.#submitted.delete(taskId)
     }
-    this.handedBack.check(this.lookups, now, (taskId, record) => this.forget(taskId, record))
   }
 
   /**
@@ -323,18 +318,6 @@ export class Engine {
     const view = this.registry.task(claim.jobId)
     if (view?.status !== 'running' || view.nodeId === null || this.now() - view.since < tellAfterMs) return
     this.progress.runs(claim, view.nodeId)
-  }
-
-  /** A task that was handed back went elsewhere, or ended in the store. */
-  forget(taskId: string, record: JobRecord | undefined): void {
-    this.handedBack.delete(taskId)
-    const isFinished = record !== undefined && record.finishedAt !== null
-    // This process claimed it again during the lookup.
-    if (this.claims.get(taskId) !== undefined && !isFinished) return
-    this.mailbox.post({ kind: 'forget', taskId })
-    if (isFinished) {
-      this.feed.publish(eventOf(decodeTask(record), this.now()))
-    }
   }
 }
 

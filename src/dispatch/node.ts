@@ -81,6 +81,8 @@ export interface TaskSpec {
   readonly maxAttempts: number
   /** How often an attempt ended for nothing because its node went to another server. @default 0 */
   readonly moveCount?: number
+  /** The node that had the attempt before: another one is taken if there is one. @default null */
+  readonly shunned?: string | null
   readonly service: string
   /** What it asks for as one text, the same on every server: see `demandKind`. */
   readonly kind: string
@@ -136,7 +138,7 @@ export interface ServiceView extends ServiceOffer {
 export interface TaskView {
   readonly taskId: string
   readonly attempt: number
-  readonly status: 'waiting' | 'assigned' | 'running' | 'requeued'
+  readonly status: 'waiting' | 'assigned' | 'running'
   readonly nodeId: string | null
   readonly spec: TaskSpec
   readonly since: number

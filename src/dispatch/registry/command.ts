@@ -66,8 +66,8 @@ export type Command =
     } & OfNode)
   // Dispatches.
   /**
-   * A task whose attempt this server claimed. Known and `requeued`: its next attempt. Known otherwise: ignored. It is
-   * durable, so it is taken in however many wait; `admission` says before the write whether one more may wait.
+   * A task whose attempt this server claimed. One that is known with this attempt or a later one is ignored. It is durable,
+   * so it is taken in however many wait; `admission` says before the write whether one more may wait.
    */
   | { readonly kind: 'submit'; readonly task: TaskSpec }
   | { readonly kind: 'cancel'; readonly taskId: string; readonly reason: string | null }
@@ -194,9 +194,9 @@ export type Effect =
   | ({ readonly kind: 'unknownTask'; readonly said: string } & OfNode & OfAttempt)
   | Settled
   /**
-   * This attempt is over and the task is not: hand the job back and claim it anew. The claim comes back as `submit` with
-   * a higher attempt, or `forget` when another server has it. `isFree`: no attempt is spent, because its node moved to
-   * another server.
+   * This attempt is over and the task is not: it is out of the registry, and its job is handed back. The server that
+   * claims it then submits it with a higher attempt. `isFree`: no attempt is spent, because its node moved to another
+   * server.
    */
   | ({
       readonly kind: 'requeue'

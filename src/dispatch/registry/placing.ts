@@ -20,7 +20,7 @@ export function place(state: RegistryState, task: TaskEntry): boolean {
   const { session } = task.spec
   const stickyId = session === null ? undefined : state.sessions.find(session, state.now)
   const sticky = stickyId === undefined ? undefined : state.nodes.find(stickyId)
-  const node = choose(generation, view, { sticky, shunned: task.shunned }, state.dice, policy)
+  const node = choose(generation, view, { sticky, shunned: task.spec.shunned ?? null }, state.dice, policy)
   if (node === null) return false
   assign(state, task, node)
   return true

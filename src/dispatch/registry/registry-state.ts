@@ -208,7 +208,7 @@ export interface RegistryPolicy {
   readonly sliceSteps: number
   /** Pages of changed nodes are published this often; of many, one in a twentieth of it. @default 100 */
   readonly publishMs: number
-  /** How long a dead node, and a task handed back, is remembered. @default 600_000 */
+  /** How long a dead node is remembered. @default 600_000 */
   readonly keepMs: number
 }
 

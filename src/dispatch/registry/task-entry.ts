@@ -49,11 +49,7 @@ export class TaskEntry {
   since: number
   /** The attempt must be accepted, or show progress, by then. */
   answerBy: number = Number.POSITIVE_INFINITY
-  /** Where an attempt failed: another node is taken if there is one. */
-  shunned: string | null = null
   rejects = 0
-  /** Cancelled while its job was handed back: it ends when it comes again. */
-  cancelReason: string | null | undefined
 
   constructor(spec: TaskSpec, demand: Demand, now: number) {
     this.spec = spec

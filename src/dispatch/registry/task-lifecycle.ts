@@ -46,7 +46,7 @@ export function settle(
   state.emit({ kind: 'settled', taskId, attempt, end, output, error, nodeId: by.nodeId, epoch: by.epoch })
 }
 
-/** An attempt is over without a result. The task is requeued if it is retryable and has an attempt left. */
+/** An attempt is over without a result. If the task is retryable and has an attempt left, its job is handed back. */
 export function endAttempt(
   state: RegistryState,
   task: TaskEntry,
@@ -66,12 +66,7 @@ export function endAttempt(
     return
   }
   const nodeId = by.nodeId ?? task.lease?.node.nodeId ?? null
-  task.shunned = nodeId
-  withdraw(state, task)
-  task.status = 'requeued'
-  task.since = state.now
-  task.answerBy = state.now + state.policy.keepMs
-  setTaskTimer(state, task)
+  drop(state, task)
   const free = isFree ? { isFree } : {}
   state.emit({ kind: 'requeue', taskId, attempt, nodeId, code, error, afterMs, ...free })
 }
@@ -136,16 +131,10 @@ export function submit(state: RegistryState, { task: spec }: CommandOf<'submit'>
   if (known !== undefined && attempt <= known.spec.attempt) return
   const task = new TaskEntry(spec, state.demands.of(spec), state.now)
   task.demand.taskCount += 1
-  if (known !== undefined) {
-    // A higher attempt is proof that the older one's claim is over, whatever this server thought of it.
-    task.shunned = known.shunned
-    task.cancelReason = known.cancelReason
-    drop(state, known)
-  }
+  // A higher attempt is proof that the older one's claim is over, whatever this server thought of it.
+  if (known !== undefined) drop(state, known)
   state.tasks.set(taskId, task)
-  if (task.cancelReason !== undefined) {
-    settleCancelled(state, task, task.cancelReason)
-  } else if (deadlineAt !== null && deadlineAt <= state.now) {
+  if (deadlineAt !== null && deadlineAt <= state.now) {
     settleLate(state, task)
   } else if (!place(state, task)) {
     enterQueue(state, task)
@@ -156,12 +145,6 @@ export function submit(state: RegistryState, { task: spec }: CommandOf<'submit'>
 export function cancel(state: RegistryState, { taskId, reason }: CommandOf<'cancel'>): void {
   const task = state.tasks.get(taskId)
   if (task === undefined) return
-  // Its job is handed back, so this server may not write its end: it ends when it comes again.
-  if (task.status === 'requeued') task.cancelReason = reason
-  else settleCancelled(state, task, reason)
-}
-
-function settleCancelled(state: RegistryState, task: TaskEntry, reason: string | null): void {
   const message = reason ?? 'The task was cancelled.'
   settle(state, task, 'cancelled', { error: { code: 'cancelled', message } })
 }
@@ -184,11 +167,6 @@ export function forget(
 /** One of the task's bounds has passed. */
 export function taskDue(state: RegistryState, task: TaskEntry): void {
   const { now } = state
-  if (task.status === 'requeued') {
-    if (task.answerBy <= now) drop(state, task)
-    else state.timers.set(task.timer, task.answerBy)
-    return
-  }
   const { deadlineAt, idleMs } = task.spec
   if (deadlineAt !== null && deadlineAt <= now) {
     settleLate(state, task)

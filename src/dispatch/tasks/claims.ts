@@ -37,6 +37,8 @@ export interface Claim {
   readonly spent: number
   /** Those that spent none because the node went to another server. */
   readonly moveCount: number
+  /** The node of the last of them. */
+  readonly shunned: string | null
   readonly handBackCount: number
   readonly snoozeCount: number
   /** By the store's clock. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import type { JobRecord } from '../../jobs/index.ts'
 import type { Term } from '../node.ts'
-import { demandKind } from './task-document.ts'
+import { demandKind, encodeSpent, spentBefore } from './task-document.ts'
 
 const zone: Term = { label: 'zone', in: ['north'] }
 const english: Term = { service: 'asr', where: { language: 'en', model: 'large' } }
@@ -48,4 +49,13 @@ test('the longest service name gives a kind that every store can keep', () => {
   const service = '🎧'.repeat(191)
   assert.equal(demandKind({ service, uses: { [service]: 1 }, requires: [] }), service)
   assert.equal([...demandKind({ service, uses: { [service]: 2 }, requires: [] })].length, 191)
+})
+
+test('a job keeps how many attempts were spent, and the node of the last one, for the server that claims it next', () => {
+  const spent = { spent: 2, moveCount: 1, shunned: 'n1' }
+  const error = encodeSpent({ code: 'oom', message: 'No memory.' }, spent)
+  assert.deepEqual(spentBefore({ error } as JobRecord), spent)
+  const none = { spent: 0, moveCount: 0, shunned: null }
+  for (const error of [null, '7', '{"message":"older"}', '{"shunned":7}'])
+    assert.deepEqual(spentBefore({ error } as JobRecord), none)
 })

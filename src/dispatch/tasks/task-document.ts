@@ -91,12 +91,15 @@ export interface Spent {
   readonly spent: number
   /** Those that do not, because their node went to another server. */
   readonly moveCount: number
+  /** The node of the last one. */
+  readonly shunned: string | null
 }
 
-/** How many attempts were spent before. */
+/** What became of the attempts before this one. */
 export function spentBefore({ error }: JobRecord): Spent {
   const told = parse(error) as Partial<Record<keyof Spent, unknown>> | null
-  return { spent: countOf(told?.spent), moveCount: countOf(told?.moveCount) }
+  const shunned = typeof told?.shunned === 'string' ? told.shunned : null
+  return { spent: countOf(told?.spent), moveCount: countOf(told?.moveCount), shunned }
 }
 
 function countOf(value: unknown): number {
@@ -104,8 +107,9 @@ function countOf(value: unknown): number {
 }
 
 /** The error of an attempt, as the job keeps it until the next. */
-export function encodeSpent({ code, message }: TaskError, { spent, moveCount }: Spent): string {
-  return JSON.stringify({ ...(JSON.parse(encodeError({ code, message })) as object), spent, moveCount })
+export function encodeSpent({ code, message }: TaskError, { spent, moveCount, shunned }: Spent): string {
+  const error = JSON.parse(encodeError({ code, message })) as object
+  return JSON.stringify({ ...error, spent, moveCount, shunned })
 }
 
 /** What is placed. Instants are those of this process's clock, reckoned from the store's. */
@@ -121,7 +125,7 @@ export function specOf(
   const claimedAt = record.leaseEndsAt - leaseMs
   const submittedAt = now - Math.max(0, claimedAt - record.createdAt)
   const { payload: _, deadlineMs, ...terms } = document
-  const { spent, moveCount } = spentBefore(record)
+  const { spent, moveCount, shunned } = spentBefore(record)
   return {
     ...terms,
     kind: record.kind === anyKind ? demandKind(document) : record.kind,
@@ -129,6 +133,7 @@ export function specOf(
     attempt: record.attempt,
     maxAttempts: record.attempt + Math.max(0, maxAttempts - 1 - spent),
     moveCount,
+    shunned,
     submittedAt,
     deadlineAt: deadlineMs === null ? null : submittedAt + deadlineMs,
   }

@@ -107,7 +107,7 @@ export class TaskFetcher {
 
   /** Answers what was wrong with it, if anything was. */
   #receive(record: ClaimedRecord, leaseUntil: number): unknown {
-    const { claims, handedBack, options, post, now } = this.#engine
+    const { claims, options, post, now } = this.#engine
     let document: TaskDocument
     let task: TaskSpec
     try {
@@ -118,7 +118,6 @@ export class TaskFetcher {
       return error
     }
     claims.add(record, document, task, leaseUntil)
-    handedBack.delete(record.id)
     this.#engine.claimed(task)
     // It cannot fail for lack of capacity: far fewer wait than the lane takes. A closed mailbox is a stop, which hands it back.
     post({ kind: 'submit', task })
@@ -185,53 +184,5 @@ export class Lookups {
       }
     }
     this.#active -= 1
-  }
-}
-
-/** How long after it could be claimed this process looks for it. */
-const patienceMs = 3_000
-const looksPerStep = 200
-/** More than this are not waited for: the oldest of them are given up first. */
-const maxKept = 20_000
-
-/** The tasks handed back and not seen since. */
-export class HandedBack {
-  readonly #dueAt = new Map<string, number>()
-
-  get size(): number {
-    return this.#dueAt.size
-  }
-
-  add(taskId: string, dueAt: number): void {
-    this.#dueAt.set(taskId, dueAt)
-  }
-
-  delete(taskId: string): void {
-    this.#dueAt.delete(taskId)
-  }
-
-  /** Looks up the overdue tasks. Calls `gone` for those that will not come, with what the store knows of them. */
-  check(
-    lookups: Pick<Lookups, 'ask'>,
-    now: number,
-    gone: (taskId: string, record: JobRecord | undefined) => void,
-  ): void {
-    for (const taskId of this.#dueAt.keys()) {
-      if (this.#dueAt.size <= maxKept) break
-      this.#dueAt.delete(taskId)
-      gone(taskId, undefined)
-    }
-    let left = looksPerStep
-    for (const [taskId, dueAt] of this.#dueAt) {
-      if (left === 0) break
-      if (dueAt + patienceMs > now) continue
-      left -= 1
-      this.#dueAt.set(taskId, now)
-      lookups.ask(taskId, (record) => {
-        const isComing = record?.state === 'ready' || record?.state === 'scheduled'
-        // Not in the map: this process claimed it during the lookup.
-        if (!isComing && this.#dueAt.delete(taskId)) gone(taskId, record)
-      })
-    }
   }
 }

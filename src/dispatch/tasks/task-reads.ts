@@ -3,7 +3,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { JobRecord, JobStore, LogStore } from '../../jobs/index.ts'
 import type { Engine } from '../engine.ts'
-import type { TaskStatus, TaskView } from '../node.ts'
+import type { TaskStatus } from '../node.ts'
 import type { Claim } from './claims.ts'
 import type { FoundTask, Task, TaskEvent, TaskPage, TaskProgress } from './task.ts'
 import { decodeFoundTask, decodeTask, dispatchQueue, eventOf } from './task-document.ts'
@@ -11,13 +11,6 @@ import { type SaidProgress, StoredProgress } from './task-progress.ts'
 
 /** News of a task that is here come by themselves; the store is asked too, now and then, and for others often. */
 const askEveryMs = { here: 5_000, elsewhere: 500 } as const
-
-const statuses: Readonly<Record<TaskView['status'], TaskStatus>> = {
-  waiting: 'waiting',
-  requeued: 'waiting',
-  assigned: 'assigned',
-  running: 'running',
-}
 
 /** Job states of a task that waits or runs: held by a server, and not. */
 const openStates = { waiting: ['running', 'ready', 'scheduled'], running: ['running'] } as const
@@ -223,14 +216,15 @@ export class TaskReads {
     const claim = claims.get(taskId)
     if (claim === undefined) return undefined
     const view = registry.task(taskId)
-    // Held and not in the registry: it is on its way in, or its end is on its way to the store.
-    const between: Pick<Task, 'status' | 'nodeId'> = claim.isEnding
-      ? { status: 'running', nodeId: claim.nodeId }
-      : { status: 'waiting', nodeId: null }
+    // Held and not in the registry: it is on its way in or back, or its end is on its way to the store.
+    const between: Pick<Task, 'status' | 'nodeId'> =
+      claim.isEnding && claim.nodeId !== null
+        ? { status: 'running', nodeId: claim.nodeId }
+        : { status: 'waiting', nodeId: null }
     return {
       taskId,
       attempt: claim.attempt,
-      ...(view === undefined ? between : { status: statuses[view.status], nodeId: view.nodeId }),
+      ...(view === undefined ? between : { status: view.status, nodeId: view.nodeId }),
       service: claim.spec.service,
       output: null,
       error: null,

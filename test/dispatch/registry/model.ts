@@ -45,8 +45,8 @@ export interface ModelNode {
 
 export interface ModelTask {
   spec: TaskSpec
-  /** Yielded: with another server, which may send it back. */
-  state: 'open' | 'requeued' | 'yielded' | 'ended'
+  /** Handed back: any server may claim its next attempt. */
+  state: 'open' | 'handedBack' | 'ended'
   live: { nodeId: string; epoch: number } | null
 }
 
@@ -102,8 +102,7 @@ export class Model {
         const { task: spec } = command
         const task = this.tasks.get(spec.taskId)
         if (task === undefined) this.tasks.set(spec.taskId, { spec, state: 'open', live: null })
-        else if (task.state === 'requeued' || task.state === 'yielded')
-          Object.assign(task, { spec, state: 'open', live: null })
+        else if (task.state === 'handedBack') Object.assign(task, { spec, state: 'open', live: null })
         return
       }
       case 'result':
@@ -259,7 +258,7 @@ export class Model {
         assert.equal(task.state, 'open')
         assert.equal(effect.attempt, task.spec.attempt)
         assert.ok(task.spec.retryable && task.spec.attempt < task.spec.maxAttempts)
-        task.state = 'requeued'
+        task.state = 'handedBack'
         task.live = null
         return
       }
@@ -268,7 +267,7 @@ export class Model {
         assert.equal(task.state, 'open')
         assert.equal(effect.attempt, task.spec.attempt)
         assert.equal(task.live, null, 'only who waits is given up')
-        task.state = 'yielded'
+        task.state = 'handedBack'
         return
       }
       case 'event': {
@@ -376,7 +375,7 @@ export class Model {
       const holds = [...node.leases.values()].some((lease) => lease.taskId === taskId)
       if (holds || node.over.includes(taskId)) continue
       const task = this.tasks.get(taskId)
-      if (task?.state === 'open' || task?.state === 'requeued') {
+      if (task?.state === 'open') {
         // Whatever was asked about it: it is known now.
         for (const set of [node.unsure, node.unanswered]) set.delete(taskId)
         this.holdOrphan(node, taskId, task.spec.uses)

@@ -18,7 +18,8 @@ test('a second instance with the same id takes over: the first is told, its task
   assert.equal(only(stage.beat('n'), 'superseded').epoch, 1)
   const late = stage.result('n', 't', 1, 1)
   none(late, 'settled')
-  only(late, 'stale')
+  // The task is handed back: what became of it is looked up, and the answer is stale.
+  only(late, 'unknownTask')
   // And it may not come back by saying hello.
   const again = stage.hello('n', { asr: 1 }, {}, { instanceId: 'n-1' })
   assert.equal(only(again, 'superseded').instanceId, 'n-1')
@@ -60,7 +61,7 @@ test('a dead node loses its tasks to the next attempt, and its late heartbeat re
   // It comes back as itself: a new epoch, and nothing of the old one.
   const effects = stage.hello('n', { asr: 1 }, {}, { running: ['t'] })
   assert.deepEqual([only(effects, 'welcome').epoch, only(effects, 'welcome').resumed], [2, false])
-  only(effects, 'stale')
+  only(effects, 'unknownTask')
   // It still works on the attempt that was taken from it, and its slot is taken until it says that it stopped.
   none(stage.submit('t', { attempt: 2 }), 'assign')
   const stopped = stage.result('n', 't', 1, 2)

@@ -53,8 +53,8 @@ test('a failure that may be tried again leads to the next attempt, on another no
         afterMs: 100 * attempt,
       },
     )
-    assert.equal(stage.registry.task('t')!.status, 'requeued')
-    effects = stage.submit('t', { attempt: attempt + 1, maxAttempts: 3 })
+    assert.equal(stage.registry.task('t'), undefined, 'its job is handed back')
+    effects = stage.submit('t', { attempt: attempt + 1, maxAttempts: 3, shunned: nodeId })
   }
   assert.notEqual(nodes[0], nodes[1])
   const { nodeId } = only(effects, 'assign')
@@ -114,18 +114,6 @@ test('a node that does not answer a cancel keeps the slot for the time of grace 
   stage.submit('b')
   none(stage.after(1_999), 'assign')
   assert.deepEqual(assigned(stage.after(1)), ['b'])
-})
-
-test('a task cancelled while its job is handed back ends when it comes again', () => {
-  const stage = new Stage()
-  stage.node('n', { asr: 1 })
-  stage.submit('t')
-  stage.do({ kind: 'nodeGone', nodeId: 'n', epoch: 1, reason: 'silent' })
-  none(stage.do({ kind: 'cancel', taskId: 't', reason: null }), 'settled')
-  stage.node('m', { asr: 1 })
-  const effects = stage.submit('t', { attempt: 2 })
-  none(effects, 'assign')
-  assert.deepEqual([only(effects, 'settled').end, only(effects, 'settled').attempt], ['cancelled', 2])
 })
 
 test('a task that was not accepted in time, or shows no progress, goes to its next attempt', () => {

@@ -97,7 +97,7 @@ export class Walk {
       }
       case 'requeue': {
         const { spec } = this.model.tasks.get(effect.taskId)!
-        this.#again.push({ ...spec, attempt: effect.attempt + 1 })
+        this.#again.push({ ...spec, attempt: effect.attempt + 1, shunned: effect.nodeId })
         return
       }
       case 'handBack': {
@@ -128,7 +128,7 @@ export class Walk {
     else if (roll < 0.91) this.lie()
     else if (roll < 0.96) this.tick()
     else if (this.#workWaits) this.slice()
-    if (this.random() < 0.1) this.answerLookup()
+    if (this.random() < 0.4) this.answerLookup()
     if (this.random() < 0.01) this.yieldSome()
     if (this.random() < 0.002) this.now += 12_000
   }
@@ -395,8 +395,9 @@ export class Walk {
       for (let left = this.#cancels.length; left > 0; left -= 1) this.stopCancelled()
     }
     // What lost frames left behind is mended by heartbeats, and by time. What nodes ran for others has ended too.
-    for (const { nodeId, epoch, running, seq } of this.live()) {
-      for (const taskId of running.keys()) if (taskId.startsWith('x')) running.delete(taskId)
+    for (const { nodeId, epoch, running, seq, leases } of this.live()) {
+      for (const taskId of running.keys())
+        if (taskId.startsWith('x') || leases.has(keyOf(taskId, 0))) running.delete(taskId)
       this.do({ kind: 'heartbeat', nodeId, epoch, load: null, running: [...running.keys()], countedSeq: seq })
     }
     this.calm()

@@ -170,6 +170,27 @@ for (const engine of engines) {
     assert.equal(node.tasks.length, 4)
   })
 
+  test(`${engine}: a failed task is tried on another node, and cancelled at once while it waits for its next attempt`, async () => {
+    await using store = await openStore(engine)
+    await using stage = startDispatch(store.backend, { policy: { retryInMs: 20 } })
+    const { dispatch } = stage
+    const nodes = ['a', 'b'].map((nodeId) => new FakeNode(dispatch, { nodeId, services: { nmt: 9 } }))
+    const { taskId } = await dispatch.submit({ service: 'nmt' })
+    for (const attempt of [1, 2]) {
+      const has = (node: FakeNode) => node.tasks.at(-1)?.attempt === attempt
+      await until(`attempt ${attempt}`, () => nodes.some(has))
+      const node = nodes.find(has)!
+      assert.equal(node.tasks.length, 1, 'each node has it once')
+      node.fail(node.tasks[0]!)
+    }
+    await until('it to be handed back', () => dispatch.counts().requeued === 2)
+    const begunAt = performance.now()
+    const task = await dispatch.cancel(taskId, { reason: 'not needed' })
+    assert.deepEqual([task.status, task.error?.code], ['cancelled', 'cancelled'])
+    assert.ok(performance.now() - begunAt < 1_000)
+    assert.equal(dispatch.counts().tasks, 0)
+  })
+
   test(`${engine}: how long a task waited for its first node is told once, however often it is tried`, async () => {
     await using store = await openStore(engine)
     const waits: number[] = []
