@@ -81,7 +81,7 @@ test('waiters that are gone are evicted for new ones', () => {
     [...entry!.waiters.values()].map(({ node }) => node),
     ['here'],
   )
-  assert.deepEqual([entry!.unlisted, entry!.waitCount], [0, 100])
+  assert.equal(entry!.waitCount, 100)
 })
 
 test('asking again keeps the position', () => {

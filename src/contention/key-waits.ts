@@ -28,7 +28,6 @@ export class KeyWaits {
     if (waiter !== undefined) waiter.seenAt = now
     else if (entry.waiters.size < maxWaiters)
       entry.waiters.set(waiterName(node, requestId), { node, since: now, seenAt: now })
-    else entry.unlisted++
   }
 
   /** A holder has the key now, after a wait or without one. */
@@ -92,7 +91,6 @@ export class KeyWaits {
         key: { namespace: key.namespace, operation: key.operation, resource: key.resource },
         holder: this.#holders.get(name) ?? null,
         waiters: new Map(),
-        unlisted: 0,
         waitCount: 0,
         waitedMs: 0,
         maxWaitMs: 0,
@@ -157,8 +155,6 @@ export interface KeyEntry {
   /** Null: there is no holder, or this process does not know it. */
   holder: string | null
   readonly waiters: Map<string, { readonly node: string; readonly since: number; seenAt: number }>
-  /** Asks of those that did not fit in the list. */
-  unlisted: number
   /** Waits that are over. */
   waitCount: number
   waitedMs: number

@@ -26,7 +26,7 @@ const maxEarly = 1_000
 const manyEarly = 16
 
 /** A node's connection, from its hello to its end. */
-export class Connection implements NodeSession {
+export class Connection {
   readonly nodeId: string
   /** What it said of itself, with what it has changed since. */
   hello: Hello
@@ -59,6 +59,7 @@ export class Connection implements NodeSession {
     return !this.#isEnded && this.closedAt === null
   }
 
+  /** Too many results wait: do not read from this socket until `whenReady` resolves. */
   get isFull(): boolean {
     return !this.#isEnded && (this.#early.length >= manyEarly || this.#parts.isFull())
   }
@@ -84,6 +85,7 @@ export class Connection implements NodeSession {
     return this.isOpen && this.#link.send(frame)
   }
 
+  /** A frame after `hello`, checked. */
   receive(frame: Word): void {
     if (this.#isEnded) return
     this.seenAt = this.#parts.monotonicMs()
@@ -93,6 +95,7 @@ export class Connection implements NodeSession {
     else this.end(4429, 'too many frames before the welcome')
   }
 
+  /** Any sign of life: a pong, a frame that was refused. */
   alive(): void {
     if (this.#isEnded) return
     this.seenAt = this.#parts.monotonicMs()
@@ -106,6 +109,7 @@ export class Connection implements NodeSession {
     this.#parts.post({ kind: 'heartbeat', nodeId, epoch, load: null, running: null, countedSeq: null })
   }
 
+  /** The socket has closed. */
   closed(reason: string): void {
     if (this.#isEnded || this.closedAt !== null) return
     this.closedAt = this.#parts.monotonicMs()
@@ -213,20 +217,10 @@ export interface NodeLink {
 }
 
 /** A connection that the dispatcher holds, from `hello` on. */
-export interface NodeSession {
-  /** A frame after `hello`, checked. */
-  receive(frame: Exclude<NodeFrame, { readonly type: 'hello' }>): void
-  /** Any sign of life: a pong, a frame that was refused. */
-  alive(): void
-  /** The socket has closed. */
-  closed(reason: string): void
-  /** Too many results wait: do not read from this socket until `whenReady` resolves. */
-  readonly isFull: boolean
-  whenReady(): Promise<void>
-}
+export type NodeSession = Pick<Connection, 'receive' | 'alive' | 'closed' | 'isFull' | 'whenReady'>
 
 /** Where sockets bring their nodes. */
 export interface NodeConnector {
-  connect(hello: Extract<NodeFrame, { readonly type: 'hello' }>, link: NodeLink): NodeSession
+  connect(hello: Hello, link: NodeLink): NodeSession
   readonly heartbeatMs: number
 }

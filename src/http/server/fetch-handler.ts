@@ -14,7 +14,7 @@ import { InFlight } from './request/unsent.ts'
 import { notMounted, splitTarget, withoutBase } from './router.ts'
 import { type HandlerOptions, resolveHandlerOptions } from './server-options.ts'
 import { createService, type Service } from './service.ts'
-import { createUpgrades } from './sockets/upgrade.ts'
+import { Upgrades } from './sockets/upgrade.ts'
 
 /**
  * The whole API as one function from `Request` to `Response`, to mount in another app: the same routes, the same order
@@ -40,7 +40,7 @@ export function createHandler(options: HandlerOptions): FetchHandler {
   const { service: parts, basePath, trust, requestTimeoutMs, graceMs } = resolveHandlerOptions(options)
   const service = createService({ ...parts, basePath, loopback: false, trust, hosts: () => undefined })
   const inFlight = new InFlight()
-  const upgrades = createUpgrades({
+  const upgrades = new Upgrades({
     authenticator: withToken(service.authenticator),
     checkSite: (incoming) => checkSite(incoming, undefined, undefined),
     gateways: new Map([[`${basePath}${nodesPath}`, service.nodeGateway]]),

@@ -24,7 +24,7 @@ import { InFlight, Unsent } from './request/unsent.ts'
 import { createRouter } from './router.ts'
 import { type ResolvedServerOptions, resolveServerOptions, type ServerOptions } from './server-options.ts'
 import { createService, type Service } from './service.ts'
-import { createUpgrades, isWebSocketUpgrade, type Upgrades } from './sockets/upgrade.ts'
+import { isWebSocketUpgrade, Upgrades } from './sockets/upgrade.ts'
 import { httpTransport } from './streams/transport.ts'
 import { checkTls, createTlsServer, mustLast, type TlsOptions, type TlsServer } from './tls.ts'
 
@@ -111,7 +111,7 @@ class HttpServer implements Server {
       late: (socket) => refusals.refused('headers_timeout', { address: socket.remoteAddress }),
     })
     const { authenticator } = this.#service
-    this.#upgrades = createUpgrades({
+    this.#upgrades = new Upgrades({
       // A fleet may share one token, so its sockets are bounded by the caps on connections alone.
       authenticator,
       checkSite: (incoming) => checkSite(incoming, undefined, this.#ownHosts),

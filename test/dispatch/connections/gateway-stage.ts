@@ -15,7 +15,7 @@ import { nodesPath } from '../../../src/http/contract/node-frames.ts'
 import type { Principal } from '../../../src/http/server/call.ts'
 import { checkSite } from '../../../src/http/server/request/site-guard.ts'
 import { createNodeGateway, type NodeGatewayOptions } from '../../../src/http/server/sockets/node-gateway.ts'
-import { createUpgrades, type UpgradesOptions } from '../../../src/http/server/sockets/upgrade.ts'
+import { Upgrades, type UpgradesOptions } from '../../../src/http/server/sockets/upgrade.ts'
 import { within } from '../../support/deadline.ts'
 
 /** A node as the server sees it: its hello, what it said since, and how to speak to it. */
@@ -169,7 +169,7 @@ export async function gatewayStage(
   server.listen(at, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const all = createUpgrades({
+  const all = new Upgrades({
     authenticator: {
       async authenticate(incoming) {
         const secret = /^Bearer (.+)$/.exec(incoming.header('authorization') ?? '')?.[1]

@@ -98,21 +98,17 @@ export interface PlatformSocket {
 
 export type WebSocketMaker = new (url: string, protocols: string[]) => PlatformSocket
 
-export interface ResolvedNodeOptions {
+/** Checked options, with defaults. */
+export interface ResolvedNodeOptions
+  extends Pick<ConnectNodeOptions, 'nodeId' | 'onTask' | 'token' | 'namespace' | 'load' | 'signal'> {
   /** The servers, each once. */
   readonly addresses: readonly NodeAddress[]
-  readonly nodeId: string
   readonly instanceId: string
   readonly services: readonly ServiceOffer[]
   readonly labels: Labels
-  readonly onTask: TaskHandler
-  readonly token: string | undefined
-  readonly namespace: string | undefined
-  readonly load: (() => Partial<NodeLoad> | Promise<Partial<NodeLoad>>) | undefined
   readonly connectMs: number
   readonly backoff: Backoff
   readonly maxUnsettled: number
-  readonly signal: AbortSignal | undefined
   readonly WebSocket: WebSocketMaker
 }
 

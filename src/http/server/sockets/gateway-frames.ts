@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { checkJson, encodeJson, maxJsonBytes, parseJson } from '../../../core/json.ts'
-import type { NodeFrame, NodeLoad, ServiceOffer } from '../../../dispatch/index.ts'
+import type { NodeFrame, ServiceOffer } from '../../../dispatch/index.ts'
 import { type FrameProblem, nodeFrameSchemas, nodeProtocol, type PingFrame } from '../../contract/index.ts'
 import { checkOf, describeValidationError, type Subject } from '../request/validate.ts'
 
@@ -72,85 +72,60 @@ function isBroken(id: unknown): boolean {
   return typeof id === 'string' && !id.isWellFormed()
 }
 
-/** The frame with its defaults, and without unknown fields. The schema has checked the types. */
+/** How each field of a frame is read, also where it is missing. The schema has checked the types; other fields are dropped. */
+type Decoder = (value: unknown) => unknown
+
+const asIs: Decoder = (value) => value
+const orNull: Decoder = (value) => value ?? null
+/** Text that every store can keep. */
+const sound: Decoder = (text) => (typeof text === 'string' ? text.toWellFormed().replaceAll('\0', '') : null)
+const ofAttempt = { taskId: asIs, attempt: asIs }
+
+const decoders: Readonly<Record<Shaped['type'], Readonly<Record<string, Decoder>>>> = {
+  hello: {
+    nodeId: asIs,
+    instanceId: asIs,
+    services: offersOf,
+    labels: (labels) => ({ ...(labels as object) }),
+    running: orNull,
+    protocol: () => nodeProtocol,
+  },
+  heartbeat: { load: loadOf, running: orNull, countedSeq: orNull },
+  'task.accept': ofAttempt,
+  'task.reject': { ...ofAttempt, reason: sound, retryAfterMs: orNull },
+  'task.progress': { ...ofAttempt, percent: orNull, note: sound },
+  'task.result': { ...ofAttempt, output: orNull },
+  'task.fail': { ...ofAttempt, error: failureOf, retryable: (value) => value ?? true },
+  update: { services: offersOf, labels: (labels) => (labels ? { ...(labels as object) } : null) },
+  bye: {},
+  ping: {},
+}
+
 function decode(said: Shaped, length: number): NodeFrame | PingFrame {
-  const taskId = said.taskId as string
-  const attempt = said.attempt as number
-  switch (said.type) {
-    case 'hello':
-      return {
-        type: 'hello',
-        nodeId: said.nodeId as string,
-        instanceId: said.instanceId as string,
-        services: offersOf(said.services)!,
-        labels: { ...(said.labels as object) },
-        running: listOf(said.running),
-        protocol: nodeProtocol,
-      }
-    case 'heartbeat':
-      return {
-        type: 'heartbeat',
-        load: loadOf(said.load),
-        running: listOf(said.running),
-        countedSeq: numberOf(said.countedSeq),
-      }
-    case 'task.accept':
-      return { type: 'task.accept', taskId, attempt }
-    case 'task.reject':
-      return {
-        type: 'task.reject',
-        taskId,
-        attempt,
-        reason: sound(said.reason as string),
-        retryAfterMs: numberOf(said.retryAfterMs),
-      }
-    case 'task.progress': {
-      const note = typeof said.note === 'string' ? sound(said.note) : null
-      return { type: 'task.progress', taskId, attempt, percent: numberOf(said.percent), note }
-    }
-    case 'task.result':
-      return resultOf(taskId, attempt, said.output, length)
-    case 'task.fail': {
-      const { code, message } = failureOf(said.error as string | Failure)
-      const error = { ...(code === undefined ? {} : { code: sound(code) }), message: sound(message) }
-      return { type: 'task.fail', taskId, attempt, error, retryable: (said.retryable as boolean) ?? true }
-    }
-    case 'update':
-      return {
-        type: 'update',
-        services: offersOf(said.services),
-        labels: said.labels ? { ...(said.labels as object) } : null,
-      }
-    default:
-      return { type: said.type }
-  }
+  const frame: Record<string, unknown> = { type: said.type }
+  const fields = decoders[said.type]
+  for (const name in fields) frame[name] = fields[name]!(said[name])
+  const read = frame as unknown as NodeFrame | PingFrame
+  return read.type === 'task.result' ? keepable(read, length) : read
 }
 
-interface Failure {
-  readonly code?: string
-  readonly message: string
-}
-
-function failureOf(error: string | Failure): Failure {
-  return typeof error === 'string' ? { message: error } : error
+function failureOf(error: unknown): object {
+  if (typeof error === 'string') return { message: sound(error) }
+  const { code, message } = error as Fields
+  return { ...(code === undefined ? {} : { code: sound(code) }), message: sound(message) }
 }
 
 /** A result that no store could keep would come again for ever, so it counts as the failure that it is. */
-function resultOf(taskId: string, attempt: number, output: unknown, length: number): NodeFrame {
+function keepable(frame: Extract<NodeFrame, { readonly type: 'task.result' }>, length: number): NodeFrame {
+  const { taskId, attempt, output } = frame
   try {
     // Written out it may be longer than it came, for numbers lose their exponents; a short one stays within bounds.
-    if (length * maxGrowth <= maxJsonBytes) checkJson('output', output ?? null)
+    if (length * maxGrowth <= maxJsonBytes) checkJson('output', output)
     else encodeJson('output', output)
-    return { type: 'task.result', taskId, attempt, output: output ?? null }
-  } catch (error) {
-    const { message } = error as Error
-    return {
-      type: 'task.fail',
-      taskId,
-      attempt,
-      error: { code: 'invalid_output', message },
-      retryable: false,
-    }
+    return frame
+  } catch (thrown) {
+    const error = { code: 'invalid_output', message: (thrown as Error).message }
+    return { type: 'task.fail', taskId, attempt, error, retryable: false }
   }
 }
 
@@ -162,22 +137,9 @@ function offersOf(services: unknown): readonly ServiceOffer[] | null {
   return services.map(({ name, slots, tags = {} }: ServiceOffer) => ({ name, slots, tags: { ...tags } }))
 }
 
-function loadOf(load: unknown): NodeLoad {
-  const { cpu, gpu, memory } = (load ?? {}) as Fields
-  return { cpu: numberOf(cpu), gpu: numberOf(gpu), memory: numberOf(memory) }
-}
-
-function listOf(running: unknown): readonly string[] | null {
-  return Array.isArray(running) ? running : null
-}
-
-function numberOf(value: unknown): number | null {
-  return typeof value === 'number' ? value : null
-}
-
-/** Text that every store can keep. */
-function sound(text: string): string {
-  return text.toWellFormed().replaceAll('\0', '')
+function loadOf(load: unknown): object {
+  const { cpu = null, gpu = null, memory = null } = (load ?? {}) as Fields
+  return { cpu, gpu, memory }
 }
 
 /** How often something may happen: `burst` at once, and `perSecond` in the long run. */

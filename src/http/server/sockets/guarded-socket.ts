@@ -2,20 +2,8 @@ import type { WebSocket } from 'ws'
 import { createEvents, type EventSource, type Events } from '../../../core/events.ts'
 import type { Wheel } from '../streams/timer-wheel.ts'
 
-/**
- * A WebSocket that cannot harm the process: what it buffers is bounded, a peer that no longer answers is found, and
- * whatever a listener throws ends this socket alone.
- */
-export interface GuardedSocket {
-  readonly events: EventSource<SocketEvents>
-  /** Sends one text message. False: it is closed or closing, perhaps just now because the peer reads too slowly. */
-  send(text: string): boolean
-  /** Closes it; nothing is heard from it any more. */
-  close(code?: number, reason?: string): void
-  /** Reads no further for now: what was read already may still come, the rest waits with the sender. */
-  pause(): void
-  resume(): void
-}
+/** What a gateway does with a socket. */
+export type GuardedSocket = Pick<OpenSocket, 'events' | 'send' | 'close' | 'pause' | 'resume'>
 
 export interface SocketEvents {
   message: { readonly text: string }
@@ -48,7 +36,11 @@ export interface SocketOwner {
 /** How many pings may stay without an answer, and how many periods a message may take to arrive whole. */
 const maxMissed = 2
 
-export class OpenSocket implements GuardedSocket {
+/**
+ * A WebSocket that cannot harm the process: what it buffers is bounded, a peer that no longer answers is found, and
+ * whatever a listener throws ends this socket alone.
+ */
+export class OpenSocket {
   readonly #ws: WebSocket
   readonly #owner: SocketOwner
   readonly #events: Events<SocketEvents>
@@ -78,6 +70,7 @@ export class OpenSocket implements GuardedSocket {
     return this.#events
   }
 
+  /** Sends one text message. False: it is closed or closing, perhaps just now because the peer reads too slowly. */
   send(text: string): boolean {
     if (this.#isClosing || this.#ws.readyState !== this.#ws.OPEN) return false
     if (!this.#checkBuffer(Buffer.byteLength(text))) return false
@@ -85,6 +78,7 @@ export class OpenSocket implements GuardedSocket {
     return true
   }
 
+  /** Closes it; nothing is heard from it any more. */
   close(code = 1000, reason = ''): void {
     if (this.#isClosing) return
     this.#isClosing = true
@@ -94,6 +88,7 @@ export class OpenSocket implements GuardedSocket {
     this.#ws.close(code, Buffer.from(reason).subarray(0, 123).toString().replaceAll('\uFFFD', ''))
   }
 
+  /** Reads no further for now: what was read already may still come, the rest waits with the sender. */
   pause(): void {
     if (!this.#isClosing) this.#ws.pause()
   }

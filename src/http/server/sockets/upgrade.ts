@@ -13,24 +13,6 @@ import { asSignalboxError } from '../request/problem.ts'
 import { createWheel } from '../streams/timer-wheel.ts'
 import { closeCodes, type GuardedSocket, OpenSocket, type SocketOwner } from './guarded-socket.ts'
 
-/**
- * The way from an HTTP request to a WebSocket. Before anything is accepted it has been judged like any other request:
- *
- *     upgrade ──▶ site ──▶ path ──▶ token and scope ──▶ caps ──▶ 101 ──▶ gateway
- *                   └────────┴─────────────┴────────────┴──▶ a problem document on the bare socket
- *
- * From then on the socket is guarded: messages, fragments and buffers are bounded, it is pinged, and it is closed when
- * its token counts no more (4401) or the server shuts down (1001).
- */
-export interface Upgrades {
-  /** Answers the upgrade requests of this server from now on. */
-  attach(server: Server): void
-  /** Answers one upgrade request. */
-  take(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** Closes every socket, and refuses those that come. */
-  close(): Promise<void>
-}
-
 /** What stands at the end of a path. */
 export interface Gateway {
   /** What a caller must be allowed. */
@@ -75,11 +57,16 @@ export function isWebSocketUpgrade({
   return headers.upgrade?.toLowerCase() === 'websocket' && httpVersion !== '1.0'
 }
 
-export function createUpgrades(options: UpgradesOptions): Upgrades {
-  return new SocketUpgrades(options)
-}
-
-class SocketUpgrades implements Upgrades {
+/**
+ * The way from an HTTP request to a WebSocket. Before anything is accepted it has been judged like any other request:
+ *
+ *     upgrade ──▶ site ──▶ path ──▶ token and scope ──▶ caps ──▶ 101 ──▶ gateway
+ *                   └────────┴─────────────┴────────────┴──▶ a problem document on the bare socket
+ *
+ * From then on the socket is guarded: messages, fragments and buffers are bounded, it is pinged, and it is closed when
+ * its token counts no more (4401) or the server shuts down (1001).
+ */
+export class Upgrades {
   readonly #options: UpgradesOptions
   readonly #clock: Clock
   readonly #closeTimeoutMs: number
@@ -120,10 +107,12 @@ class SocketUpgrades implements Upgrades {
     )
   }
 
+  /** Answers the upgrade requests of this server from now on. */
   attach(server: Server): void {
     server.on('upgrade', (request, socket, head) => this.take(request, socket, head))
   }
 
+  /** Answers one upgrade request. */
   take(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     if (!beginUpgrade(socket)) return
     // Until the WebSocket listens. An error without a listener would end the process.
@@ -139,6 +128,7 @@ class SocketUpgrades implements Upgrades {
     })
   }
 
+  /** Closes every socket, and refuses those that come. */
   close(): Promise<void> {
     if (this.#whenClosed === undefined) {
       this.#whenClosed = Promise.withResolvers<void>()

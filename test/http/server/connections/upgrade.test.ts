@@ -11,10 +11,9 @@ import type { Authenticator, Principal } from '../../../../src/http/server/call.
 import { checkSite } from '../../../../src/http/server/request/site-guard.ts'
 import type { GuardedSocket } from '../../../../src/http/server/sockets/guarded-socket.ts'
 import {
-  createUpgrades,
   type Gateway,
   isWebSocketUpgrade,
-  type Upgrades,
+  Upgrades,
   type UpgradesOptions,
 } from '../../../../src/http/server/sockets/upgrade.ts'
 import { within } from '../../../support/deadline.ts'
@@ -80,7 +79,7 @@ async function upgrading(
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const hosts = new Set([`127.0.0.1:${port}`])
-  const upgrades = createUpgrades({
+  const upgrades = new Upgrades({
     authenticator,
     checkSite: (incoming) => checkSite(incoming, undefined, hosts),
     gateways,
