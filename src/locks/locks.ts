@@ -52,7 +52,7 @@ export interface Locks extends AsyncDisposable {
   /**
    * The whole loop: check, ask for the lock, wait, check again, and run only if no other requester has done it.
    *
-   *     const image = await locks.singleFlight('pull', 'app:1.2', { node, check: findLocal, run: (held) => pull(held.signal) })
+   *     const image = await locks.singleFlight('pull', 'app:1.2', { node, check: findInCache, run: (held) => pull(held.signal) })
    */
   singleFlight<Value>(operation: string, resource: string, options: FlightOptions<Value>): Promise<Value>
   /** A plain fair mutex: waits for its turn, renews by itself, and is released when it goes out of scope. */

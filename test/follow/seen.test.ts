@@ -13,6 +13,8 @@ test('ids, instants, spans and tokens are compared by their shape, everything el
   )
   assert.equal(isSeen(shown, shown.replace('took', 'takes')), false)
   assert.equal(isSeen('1/5', '2/5'), false)
+  assert.ok(isSeen('AGE  ERROR\n2 s', 'AGE     ERROR\n400 ms'), 'a column is as wide as its cells')
+  assert.equal(isSeen('AGE  ERROR', 'AGE ERROR'), false)
   assert.equal(isSeen('a.b', 'axb'), false)
 })
 

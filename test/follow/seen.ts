@@ -8,6 +8,8 @@ const shapes: readonly (readonly [RegExp, string])[] = [
   [/\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?/g, '<instant>'],
   [/\b\d+(\.\d+)? ?(µs|ms|s|min)\b/g, '<span>'],
   [/\bSignalbox \d+\.\d+\.\d+\b/g, 'Signalbox <version>'],
+  // The width of a column follows its cells, such as a span.
+  [/ {2,}/g, '  '],
   // Epoch milliseconds, and the tokens of locks, which are microseconds.
   [/\b\d{13,16}\b/g, '<number>'],
 ]

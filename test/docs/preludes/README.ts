@@ -21,7 +21,7 @@ check('Jobs #2', async ({ values: { worker } }) => {
 export const node = 'node-1'
 let image: string | undefined
 let fence = 0
-export const findLocal = (): string | undefined => image
+export const findInCache = (): string | undefined => image
 export async function pull(signal: AbortSignal): Promise<string> {
   signal.throwIfAborted()
   image = 'app:1.2'
