@@ -183,6 +183,7 @@ function createBox(
     {
       ...{ jobs: backend.jobs, logs: backend.logs, cluster: backend.cluster, guards, notifier },
       remoteWakeUps: traits.remoteWakeUps,
+      activity: counting?.recorder,
     },
     settings.dispatch,
   )

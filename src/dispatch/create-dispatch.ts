@@ -9,7 +9,7 @@ import { Engine, type EngineParts } from './engine.ts'
 import { explainSteps, whyNotWaiting } from './explain-task.ts'
 import { checkTerms } from './matching/terms.ts'
 import { type NodeView, taskStatuses } from './node.ts'
-import { countServices } from './service-counts.ts'
+import { countServices, type ServiceSight } from './service-counts.ts'
 import { resolveSubmit, taskOfKey } from './tasks/submit-task.ts'
 import type { CordonOptions, Dispatch, Submitted, Task, TaskTerms } from './tasks/task.ts'
 import { decodeDocument, decodeTask, dispatchQueue, encodeTaskJob, eventOf } from './tasks/task-document.ts'
@@ -171,6 +171,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       connections: connections.size,
     }),
     serviceCounts: () => countServices(registry.tasks(), sharing.nodes(), engine.now()),
+    service: (service) => sightOf(service),
     get ready() {
       return engine.isStarted && stopping === null && engine.fetcher.healthy && engine.leaseRenewer.healthy
     },
@@ -186,11 +187,30 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   }
   return dispatch
 
+  /** What waits here and elsewhere, and the nodes of all servers. */
+  function sightOf(service: string): ServiceSight {
+    const [here] = countServices(registry.tasks(), [], engine.now()).filter((one) => one.service === service)
+    const elsewhere = servers.waitingElsewhere(service)
+    const offers = [...sharing.nodes()]
+      .filter(({ status }) => status !== 'gone')
+      .flatMap(({ services }) => services.filter(({ name }) => name === service))
+    return {
+      service,
+      waiting: (here?.waiting ?? 0) + elsewhere.waiting,
+      oldestWaitMs: Math.max(here?.oldestWaitMs ?? 0, elsewhere.oldestWaitMs),
+      nodes: offers.length,
+      slots: offers.reduce((sum, { slots }) => sum + slots, 0),
+      used: offers.reduce((sum, { used }) => sum + used, 0),
+    }
+  }
+
   /** Makes a task durable, under a kind that is known to the servers before the task is: so one of them claims it. */
   async function write(taskId: string, terms: TaskTerms, payload: string): Promise<void> {
     engine.expect(taskId)
     const kind = await demands.kindFor(terms)
     await adds.add(encodeTaskJob(taskId, terms, payload, kind))
+    const counted = { id: taskId, queue: dispatchQueue, kind: terms.service }
+    parts.activity?.added([counted], [{ id: taskId, duplicate: false }])
   }
 
   /** Makes tasks durable, those of one turn and those that came during the write before together. */

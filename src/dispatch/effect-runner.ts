@@ -1,11 +1,11 @@
 /** Runs the effects of the registry: sends frames, writes ends, sets timers. It never waits; answers come back as commands. */
-import type { JobRecord } from '../jobs/index.ts'
+import type { JobRecord, RunOutcome } from '../jobs/index.ts'
 import type { NodeConnectionsEvent } from './connections/node-connections.ts'
 import type { Engine } from './engine.ts'
 import type { TaskSpec } from './node.ts'
 import type { Assign, Command, Effect, RegistryEvent, Settled } from './registry/command.ts'
 import { attemptThatEnded, type Claim, type Ending, endingOf } from './tasks/claims.ts'
-import { decodeDocument, encodeSpent } from './tasks/task-document.ts'
+import { decodeDocument, dispatchQueue, encodeSpent } from './tasks/task-document.ts'
 
 /** An event for the log. */
 export type DispatchEvent =
@@ -113,6 +113,11 @@ export class EffectRunner {
     claim.nodeId = nodeId
     connections.send(nodeId, epoch, { type: 'task.assign', taskId, attempt, service, payload, deadlineAt })
     tally.assigned += 1
+    claim.assignedAt = now()
+    parts.activity?.started({
+      ...{ ...countedAs(claim), attempt, meta: null },
+      ...{ runAt: claim.spec.submittedAt, startedAt: claim.assignedAt },
+    })
     progress.say(claim, null)
     feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
     if (isFirst(claim)) parts.placed?.(now() - claim.spec.submittedAt)
@@ -134,8 +139,10 @@ export class EffectRunner {
         const type = asker.attempt === attempt ? said : 'task.stale'
         connections.send(asker.nodeId, asker.epoch, { type, taskId, attempt: asker.attempt })
       }
-      if (took) this.#ended({ taskId, attempt, nodeId, end, output, error })
-      else this.#lost(taskId, attempt)
+      if (took) {
+        this.#counted(claim, end === 'failed' ? 'dead' : end)
+        this.#ended({ taskId, attempt, nodeId, end, output, error })
+      } else this.#lost(taskId, attempt)
     })
   }
 
@@ -167,6 +174,7 @@ export class EffectRunner {
       this.#tellStale(taskId)
       if (took) {
         tally.requeued += 1
+        if (!isFree) this.#counted(claim, 'retried')
         // The node that reported the failure need not keep it any longer.
         if (code === 'failed' && by !== null) connections.tell(by, { type: 'task.settled', taskId, attempt })
         this.#engine.requeued(afterMs)
@@ -184,6 +192,12 @@ export class EffectRunner {
       done(took)
       this.#engine.freed()
     })
+  }
+
+  #counted(claim: Claim, outcome: RunOutcome): void {
+    const { parts, now } = this.#engine
+    const ranMs = claim.assignedAt === null ? null : now() - claim.assignedAt
+    parts.activity?.ended(countedAs(claim), outcome, ranMs)
   }
 
   #lost(taskId: string, attempt: number): void {
@@ -272,6 +286,10 @@ function usesOf(record: JobRecord | undefined): TaskSpec['uses'] | null {
   } catch {
     return null
   }
+}
+
+function countedAs({ spec }: Claim): { readonly queue: string; readonly kind: string } {
+  return { queue: dispatchQueue, kind: spec.service }
 }
 
 /** Whether no node had the task before. A task that was only handed from server to server has waited all the time. */

@@ -5,7 +5,13 @@
  *   store ─claims─▶ fetcher ─▶ mailbox ─▶ registry ─▶ effects ─▶ completer ─▶ store
  *   nodes ─frames─▶ connections ───────▲                       └──────▶ connections ─▶ nodes
  */
-import { type JobStore, type JobsNotifier, type LogStore, queueTopic } from '../jobs/index.ts'
+import {
+  type JobActivity,
+  type JobStore,
+  type JobsNotifier,
+  type LogStore,
+  queueTopic,
+} from '../jobs/index.ts'
 import type { ClusterStore } from './cluster/cluster-store.ts'
 import { Sharing } from './cluster/server-sharing.ts'
 import { NodeConnections, sweepMs } from './connections/node-connections.ts'
@@ -35,6 +41,8 @@ export interface EngineParts {
   /** Epoch milliseconds. @default Date.now */
   readonly now?: (() => number) | undefined
   readonly log?: ((event: DispatchEvent) => void) | undefined
+  /** Counts tasks as jobs of the queue of tasks, whose kind is the service. */
+  readonly activity?: Pick<JobActivity, 'added' | 'started' | 'ended'> | undefined
   /** Called with how long a task waited until it was first given to a node. */
   readonly placed?: ((waitedMs: number) => void) | undefined
   /** Called with how long each command waited and held the registry. */

@@ -27,6 +27,6 @@ export {
 } from './registry/mailbox.ts'
 export { Registry, type RegistryCounts } from './registry/registry.ts'
 export { type RegistryPolicy, registryDefaults } from './registry/registry-state.ts'
-export type { ServiceCounts } from './service-counts.ts'
+export type { ServiceCounts, ServiceSight } from './service-counts.ts'
 export type * from './tasks/task.ts'
-export { dispatchQueue } from './tasks/task-document.ts'
+export { dispatchQueue, isKindOf } from './tasks/task-document.ts'

@@ -10,6 +10,11 @@ export interface ServiceCounts {
   readonly used: number
 }
 
+/** How one service stands at all servers. */
+export interface ServiceSight extends ServiceCounts {
+  readonly nodes: number
+}
+
 /** A look at every task and node of this process: for a scrape now and then. Sorted by service. */
 export function countServices(
   tasks: Iterable<TaskView>,

@@ -120,7 +120,7 @@ export type { ListOptions } from './search/list-jobs.ts'
 export type { SearchPage } from './search/scan-jobs.ts'
 export type { SearchTerm } from './search/search-terms.ts'
 export { formatSearch, parseSearch } from './search/search-terms.ts'
-export type { JobActivity } from './telemetry/job-activity.ts'
+export type { JobActivity, StartedJob } from './telemetry/job-activity.ts'
 export {
   createTelemetry,
   type JobsTelemetry,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { NodeView } from '../node.ts'
-import { decodeUsage, encodeUsage } from './server-list.ts'
+import { decodeUsage, encodeUsage, waitingByService } from './server-list.ts'
 
 const service = { name: 'nmt', slots: 4, tags: {}, used: 3, cordoned: false, restsUntil: null }
 const node: NodeView = {
@@ -53,4 +53,16 @@ test('a node that takes no work for any reason is not open', () => {
     assert.equal(read.status, change.status ?? 'ready')
     assert.equal(read.overloaded, change.overloaded ?? false)
   }
+})
+
+test('what waits is written by service, with its oldest task, and of no more than a thousand services', () => {
+  const waits = (service: string, waiting: number, oldestAt: number) => ({
+    ...{ waiting, oldestAt },
+    asked: { service, uses: { [service]: 1 }, requires: [] },
+  })
+  const few = [waits('asr', 3, 900), waits('mt', 1, 700), waits('asr', 2, 400), waits('tts', 0, 1)]
+  assert.deepEqual(waitingByService(few, 1_000), { asr: [5, 600], mt: [1, 300] })
+  const many = Array.from({ length: 1_100 }, (_, nr) => waits(`s${nr}`, 1 + nr, 0))
+  const kept = waitingByService(many, 1)
+  assert.deepEqual([Object.keys(kept).length, 's99' in kept, 's1099' in kept], [1_000, false, true])
 })

@@ -6,6 +6,7 @@
 
 import { createId } from '../../core/ids.ts'
 import type { NodeLoad, NodeStatus, NodeView } from '../node.ts'
+import type { WaitingKind } from '../registry/serve-waiting.ts'
 import { Stretch } from '../time-limits.ts'
 import type { ClusterRecord } from './cluster-store.ts'
 import type { Sharing } from './server-sharing.ts'
@@ -78,6 +79,22 @@ export class ServerList {
       waiting += (doc as ServerDoc).waiting
     }
     return { serverCount, waiting }
+  }
+
+  /** What waits for a service at the other servers that live, as they last wrote. */
+  waitingElsewhere(service: string): { readonly waiting: number; readonly oldestWaitMs: number } {
+    const { cluster, serverId } = this.#parts
+    let waiting = 0
+    let oldestWaitMs = 0
+    for (const [key, { doc, expiresAt }] of cluster.rows('server')) {
+      if (key === serverId || (expiresAt ?? Number.POSITIVE_INFINITY) <= cluster.storeNow) continue
+      const services = (doc as ServerDoc).services ?? {}
+      const [count, waitMs] = Object.hasOwn(services, service) ? services[service]! : [0, 0]
+      if (count === 0) continue
+      waiting += count
+      oldestWaitMs = Math.max(oldestWaitMs, waitMs + Math.max(0, cluster.storeNow - this.heardAt(key)))
+    }
+    return { waiting, oldestWaitMs: Math.round(oldestWaitMs) }
   }
 
   usage(serverId: string, nodeId: string): Usage | undefined {
@@ -165,6 +182,7 @@ export class ServerList {
     const head = JSON.stringify({
       ...{ startedAt: this.#startedAt, instanceId: this.#instanceId },
       ...{ leaseMs: options.serverLeaseMs, gone, waiting: registry.waitingCount },
+      services: waitingByService(registry.waitingKinds(), now()),
     })
     return `${head.slice(0, -1)},"usage":{${parts.join()}}}`
   }
@@ -203,7 +221,26 @@ export interface ServerDoc {
   readonly gone: number
   /** Tasks that wait there. */
   readonly waiting: number
+  /** The same by service, those with the most: how many, and how long the oldest waits. Older servers write none. */
+  readonly services?: Readonly<Record<string, readonly [waiting: number, oldestWaitMs: number]>>
   readonly usage: Readonly<Record<string, Usage>>
+}
+
+/** Tasks name services, so a row has a bounded number of them. */
+const maxServices = 1_000
+
+export function waitingByService(
+  kinds: Iterable<Pick<WaitingKind, 'waiting' | 'oldestAt' | 'asked'>>,
+  now: number,
+): NonNullable<ServerDoc['services']> {
+  const services = new Map<string, readonly [waiting: number, oldestWaitMs: number]>()
+  for (const { waiting, oldestAt, asked } of kinds) {
+    if (waiting === 0) continue
+    const [count, waitMs] = services.get(asked.service) ?? [0, 0]
+    services.set(asked.service, [count + waiting, Math.max(waitMs, now - oldestAt)])
+  }
+  const most = [...services].sort(([, [a]], [, [b]]) => b - a).slice(0, maxServices)
+  return Object.fromEntries(most)
 }
 
 const flags = { suspect: 1, gone: 2, draining: 4, cordoned: 8, overloaded: 16, held: 32 } as const

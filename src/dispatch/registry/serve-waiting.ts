@@ -140,6 +140,8 @@ function anyFor(state: RegistryState, demand: Demand): RegistryNode | null {
 export interface WaitingKind {
   readonly kind: string
   readonly waiting: number
+  /** When the oldest was submitted, about. */
+  readonly oldestAt: number
   /** An own node could take one now, or it is not known yet whether one could. */
   readonly hasCapacity: boolean
   /** What each of them asks for. */
@@ -198,13 +200,15 @@ function after(a: WaitEntry, b: WaitEntry): boolean {
 export function* waitingByKind({ waitingKinds, generation }: RegistryState): Generator<WaitingKind> {
   for (const [kind, demands] of waitingKinds) {
     let waiting = 0
+    let oldestAt = Number.POSITIVE_INFINITY
     let hasCapacity = false
     let asked: Asked | undefined
     for (const demand of demands) {
       waiting += demand.waitQueue.size
+      oldestAt = Math.min(oldestAt, demand.waitQueue.oldestAt)
       hasCapacity ||= generation.mayHaveCapacity(demand)
       asked ??= demand.asked
     }
-    if (asked !== undefined) yield { kind, waiting, hasCapacity, asked }
+    if (asked !== undefined) yield { kind, waiting, oldestAt, hasCapacity, asked }
   }
 }

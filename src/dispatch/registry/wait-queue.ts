@@ -123,6 +123,14 @@ export class WaitQueue {
     if (this.size === 0) this.#levels = []
   }
 
+  /** When the oldest was submitted, about: those that were lifted by their age stand behind others. */
+  get oldestAt(): number {
+    let oldest = Number.POSITIVE_INFINITY
+    for (const level of this.#levels)
+      oldest = Math.min(oldest, level?.first?.task.spec.submittedAt ?? Number.POSITIVE_INFINITY)
+    return oldest
+  }
+
   /** The next entry; null when no task waits. */
   peek(now: number, ageMs: number): WaitEntry | null {
     this.#age(now, ageMs)

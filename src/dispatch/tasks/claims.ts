@@ -45,8 +45,9 @@ export interface Claim {
   readonly submittedAt: number
   /** By this process's own clock; the store may know better, never worse. */
   leaseUntil: number
-  /** The node that it was given to last. */
+  /** The node that it was given to last, and when. */
   nodeId: string | null
+  assignedAt: number | null
   /** How far its node says it is. */
   progress: SaidProgress | null
   /** Its end is being written: nothing else changes it. */
@@ -92,6 +93,7 @@ export class Claims {
       submittedAt: record.createdAt,
       leaseUntil,
       nodeId: null,
+      assignedAt: null,
       progress: null,
       isEnding: false,
     }

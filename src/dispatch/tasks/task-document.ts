@@ -4,13 +4,14 @@ import { hash } from 'node:crypto'
 import { encodeError } from '../../core/describe-error.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { parseJson } from '../../core/json.ts'
+import { taskQueue } from '../../core/task-queue.ts'
 import type { ClaimedRecord, JobRecord, NewJob } from '../../jobs/index.ts'
 import type { Asked } from '../matching/demand.ts'
 import type { TaskError, TaskSpec, TaskStatus } from '../node.ts'
 import type { FoundTask, Task, TaskEvent, TaskTerms } from './task.ts'
 
 /** The queue of all tasks. */
-export const dispatchQueue = 'signalbox.dispatch'
+export const dispatchQueue: typeof taskQueue = taskQueue
 /**
  * A job's own count of attempts is the fence that rises with every claim. How many attempts a task has spent is kept
  * with its error, for a server that died with a waiting task spent none.
@@ -41,6 +42,11 @@ export function demandKind({ service, uses, requires }: Asked): string {
   const digest = hash('sha256', `${canonical(service)}${canonical(uses)}[${wishes.join()}]`, 'base64url')
   const name = service.length <= maxNameLength ? service : [...service].slice(0, maxNameLength).join('')
   return `${name}#${digest.slice(0, 22)}`
+}
+
+/** Whether a kind is of a demand for the service. */
+export function isKindOf(kind: string, service: string): boolean {
+  return kind === service || kind.replace(/#[\w-]{22}$/, '') === [...service].slice(0, maxNameLength).join('')
 }
 
 /** JSON with the keys of every object in order. */

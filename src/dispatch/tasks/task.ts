@@ -5,7 +5,7 @@ import type { Tally } from '../effect-runner.ts'
 import type { Explanation } from '../explain-task.ts'
 import type { NodeView, PoolView, TaskError, TaskSpec, TaskStatus, Term } from '../node.ts'
 import type { RegistryCounts } from '../registry/registry.ts'
-import type { ServiceCounts } from '../service-counts.ts'
+import type { ServiceCounts, ServiceSight } from '../service-counts.ts'
 
 /** What to do, and where it may be done. Only `service` must be given. */
 export interface SubmitOptions {
@@ -175,6 +175,8 @@ export interface Dispatch extends AsyncDisposable {
   counts(): DispatchCounts
   /** By service: what waits in this process, and the slots of the nodes that are connected to it. */
   serviceCounts(): readonly ServiceCounts[]
+  /** One service at all servers: what waits there, by their last word, and the slots of all nodes. */
+  service(service: string): ServiceSight
   /** It places tasks, and its claims go through. */
   readonly ready: boolean
   /** Begins to claim tasks and to place them. */

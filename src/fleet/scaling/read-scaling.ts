@@ -1,5 +1,6 @@
 import { SignalboxError } from '../../core/errors.ts'
 import { duration, onlyKeys, text, whole } from '../../core/options.ts'
+import { taskQueue } from '../../core/task-queue.ts'
 import type { QueueStats } from '../../jobs/index.ts'
 import { isOfKind, minuteMs, SeriesCell, stepAt } from '../rules/index.ts'
 import type { SeriesStore } from '../series/series-store.ts'
@@ -12,13 +13,12 @@ export interface ScalingParts {
   readonly series: Pick<SeriesStore, 'now' | 'read'>
   readonly workers: Pick<WorkerStore, 'list'>
   queues(): Promise<readonly QueueStats[]>
-  /** The nodes and waiting tasks of a service. Left out where no nodes are connected. */
-  services?(): readonly ServiceSight[]
+  /** The nodes and waiting tasks of a service, at all servers. Left out where no nodes are connected. */
+  service?(service: string): Promise<ServiceSight>
 }
 
-/** A service as a server sees it. */
+/** A service, at all servers. */
 export interface ServiceSight {
-  readonly service: string
   readonly waiting: number
   readonly oldestWaitMs: number
   readonly slots: number
@@ -57,20 +57,16 @@ async function ofQueue(
   const [lines, live, { now, counted }] = await Promise.all([
     parts.queues(),
     listTakers(parts.workers, queue),
-    recentCounts(parts.series, queue),
+    recentCounts(parts.series, { queue }),
   ])
   const line = lines.find((one) => one.queue === queue)
   const known = live.flatMap(({ concurrency }) => (concurrency === null ? [] : [concurrency]))
   const average = known.length === 0 ? defaultSlots : known.reduce((sum, one) => sum + one, 0) / known.length
-  const seconds = rateMs / 1_000
-  const { count } = counted.run
   const oldestReadyAt = line?.oldestReadyAt ?? null
   const sight: ScalingSight = {
     ...{ waiting: line?.ready ?? 0, running: line?.running ?? 0, blocked: line?.waiting ?? 0 },
     oldestMs: oldestReadyAt === null ? null : Math.max(0, now - oldestReadyAt),
-    arrivalPerSecond: counted.added / seconds,
-    servicePerSecond: (counted.completed + counted.failed + counted.dead) / seconds,
-    runMs: count === 0 ? null : counted.run.sumMs / count,
+    ...ratesOf(counted),
     ...{ isPaused: line?.paused ?? false, limits: line?.limits ?? null },
     slotsPerMember: slots ?? Math.max(1, Math.round(average)),
   }
@@ -83,21 +79,23 @@ async function ofService(
   drainMs: number,
   slots: number | undefined,
 ): Promise<Scaling> {
-  if (parts.services === undefined)
+  if (parts.service === undefined)
     throw new SignalboxError(
       'invalid_argument',
       'Nodes are connected to servers: ask one for the scaling of a service.',
     )
-  const [at, known] = [await parts.series.now(), parts.services().find((one) => one.service === service)]
-  const nodes = known?.nodes ?? 0
-  const sight: ScalingSight = {
-    ...{ waiting: known?.waiting ?? 0, running: known?.used ?? 0, blocked: 0 },
-    oldestMs: known === undefined || known.waiting === 0 ? null : Math.max(0, known.oldestWaitMs),
-    // Tasks are not counted over time: each that waits or runs has a slot.
-    ...{ arrivalPerSecond: 0, servicePerSecond: 0, runMs: null, isPaused: false, limits: null },
-    slotsPerMember: slots ?? (nodes === 0 ? 1 : Math.max(1, Math.round(known!.slots / nodes))),
+  const [sight, { now: at, counted }] = await Promise.all([
+    parts.service(service),
+    recentCounts(parts.series, { queue: taskQueue, kind: service }),
+  ])
+  const { waiting, used, oldestWaitMs, nodes } = sight
+  const scaled: ScalingSight = {
+    ...{ waiting, running: used, blocked: 0, isPaused: false, limits: null },
+    oldestMs: waiting === 0 ? null : Math.max(0, oldestWaitMs),
+    ...ratesOf(counted),
+    slotsPerMember: slots ?? (nodes === 0 ? 1 : Math.max(1, Math.round(sight.slots / nodes))),
   }
-  return answer({ at, queue: null, service, live: nodes }, sight, drainMs, 'nodes')
+  return answer({ at, queue: null, service, live: nodes }, scaled, drainMs, 'nodes')
 }
 
 function answer(
@@ -118,14 +116,29 @@ async function listTakers(store: Pick<WorkerStore, 'list'>, queue: string): Prom
     .filter(({ state, queues }) => state === 'running' && queues.includes(queue))
 }
 
+function ratesOf({
+  added,
+  completed,
+  failed,
+  dead,
+  run,
+}: SeriesCell): Pick<ScalingSight, 'arrivalPerSecond' | 'servicePerSecond' | 'runMs'> {
+  const seconds = rateMs / 1_000
+  return {
+    arrivalPerSecond: added / seconds,
+    servicePerSecond: (completed + failed + dead) / seconds,
+    runMs: run.isEmpty ? null : run.sumMs / run.count,
+  }
+}
+
 async function recentCounts(
   store: Pick<SeriesStore, 'now' | 'read'>,
-  queue: string,
+  of: { readonly queue: string; readonly kind?: string },
 ): Promise<{ readonly now: number; readonly counted: SeriesCell }> {
   const now = await store.now()
   // The minute under way counts as a whole one, so the first of these is left out.
   const from = stepAt(now, minuteMs) - rateMs + minuteMs
-  const { rows } = await store.read({ from, to: now + minuteMs, stepMs: minuteMs, queue })
+  const { rows } = await store.read({ from, to: now + minuteMs, stepMs: minuteMs, ...of })
   const counted = new SeriesCell()
   for (const row of rows) if (isOfKind(row)) counted.addValues(row)
   return { now, counted }

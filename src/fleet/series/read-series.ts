@@ -1,5 +1,6 @@
 import { SignalboxError } from '../../core/errors.ts'
 import { duration, onlyKeys, text, whole } from '../../core/options.ts'
+import { taskQueue } from '../../core/task-queue.ts'
 import {
   type Histogram,
   hourMs,
@@ -49,7 +50,9 @@ export async function readSeries(
       `The series has more than ${seriesLimits.points} steps. Ask for a longer step or a shorter time.`,
     )
   const base = [hourMs, tenMinutesMs, minuteMs].find((kept) => stepMs % kept === 0)!
-  const { now, rows } = await store.read({ from, to, stepMs: base, queue, kind })
+  const { now, rows: found } = await store.read({ from, to, stepMs: base, queue, kind })
+  // Tasks are no jobs of anybody: they are there for those who ask for their queue.
+  const rows = queue === taskQueue ? found : found.filter((row) => row.queue !== taskQueue)
   const items = itemsOf(rows, stepMs, by)
   const isFolded = rows.some(isOfOthers) || items.length > seriesLimits.items
   return { now, from, to, stepMs, items: items.slice(0, seriesLimits.items).map(shown), isFolded }

@@ -157,6 +157,13 @@ test('why a job waited is counted with its wait', () => {
   )
 })
 
+test('tasks are counted by service, and are no jobs of this process', async () => {
+  const { recorder, sum } = stage()
+  recorder.ended({ queue: 'signalbox.dispatch', kind: 'asr' }, 'completed', 3)
+  await recorder[Symbol.asyncDispose]()
+  assert.deepEqual([await sum(), recorder.totals().length], [1, 0])
+})
+
 test('Signalbox’s own queues are not counted', async () => {
   const { recorder, sum, writes } = stage()
   recorder.ended({ queue: 'signalbox.bulk', kind: 'x' }, 'completed', 3)

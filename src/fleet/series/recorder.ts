@@ -1,6 +1,7 @@
 import { type Clock, patientClock } from '../../core/clock.ts'
 import { createId } from '../../core/ids.ts'
-import { type ClaimedRecord, isReserved, type JobActivity, type RunOutcome } from '../../jobs/index.ts'
+import { taskQueue } from '../../core/task-queue.ts'
+import { isReserved, type JobActivity, type RunOutcome, type StartedJob } from '../../jobs/index.ts'
 import { minuteMs, SeriesCell, type SeriesRow, seriesBounds, stepAt, type WaitCause } from '../rules/index.ts'
 import type { SeriesStore } from './series-store.ts'
 
@@ -130,7 +131,7 @@ class Recorder implements SeriesRecorder {
     }
   }
 
-  started(job: ClaimedRecord): void {
+  started(job: StartedJob): void {
     const cell = this.#cell(job.queue, job.kind)
     cell.started++
     // All are instants of the store.
@@ -214,8 +215,8 @@ class Recorder implements SeriesRecorder {
   /** The first count of this entry in this turn. */
   #touch(entry: Entry): void {
     entry.isTouched = true
-    // Signalbox's own queues are shown nowhere.
-    if (isReserved(entry.queue)) return
+    // Signalbox's own queues are shown nowhere, but for tasks.
+    if (isReserved(entry.queue) && entry.queue !== taskQueue) return
     if (this.#touched.push(entry) > 1) return
     this.#begunAt = this.#clock.now()
     if (this.#timer === undefined) this.#schedule()
@@ -357,7 +358,7 @@ const countOf: Partial<Record<RunOutcome, 'completed' | 'failed' | 'dead' | 'can
 }
 
 /** The cause is that of the whole wait, which may have several parts. */
-function causeOf({ meta, attempt, limited, runAt }: ClaimedRecord, attendedSince: number): WaitCause {
+function causeOf({ meta, attempt, limited, runAt }: StartedJob, attendedSince: number): WaitCause {
   if (meta !== null) {
     if (meta.includes('"lock":')) return 'lock'
     if (attempt === 1 && meta.includes('"after":')) return 'dependency'

@@ -280,6 +280,7 @@ class NamespaceServices implements Space {
         remoteWakeUps: this.#remoteWakeUps,
         log: (event) => onDispatch(this.namespace, event),
         placed: (waitedMs) => onPlaced(this.namespace, waitedMs),
+        activity: this.activity,
       },
       settings.dispatch,
     )

@@ -50,7 +50,15 @@ test('only tasks of that kind are given up, and only those that wait', () => {
   const asked = { service: 'asr', uses: { asr: 1 } }
   assert.deepEqual(
     [...stage.registry.waitingKinds()],
-    [{ kind: 'asr#north', waiting: 1, hasCapacity: false, asked: { ...asked, requires } }],
+    [
+      {
+        kind: 'asr#north',
+        waiting: 1,
+        oldestAt: stage.now,
+        hasCapacity: false,
+        asked: { ...asked, requires },
+      },
+    ],
   )
   assert.deepEqual(
     [...stage.registry.heldKinds()].toSorted((a, b) => (a.kind < b.kind ? -1 : 1)),
@@ -106,7 +114,8 @@ test('waiting tasks are listed by kind, and capacity is assumed while it is unkn
     stage.now,
   )
   assert.equal(all(effects, 'moreWork').length, 1, 'its matching is not done')
-  const told = { kind: 'asr#w99', waiting: 1, asked: { service: 'asr', uses: { asr: 1 }, requires } }
+  const asked = { service: 'asr', uses: { asr: 1 }, requires }
+  const told = { kind: 'asr#w99', waiting: 1, oldestAt: stage.now, asked }
   assert.deepEqual([...stage.registry.waitingKinds()], [{ ...told, hasCapacity: true }])
   stage.do({ kind: 'rebuildSlice' })
   assert.deepEqual([...stage.registry.waitingKinds()], [{ ...told, hasCapacity: false }])

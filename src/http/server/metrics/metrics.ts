@@ -5,6 +5,7 @@ import type { ErrorCode } from '../../../core/errors.ts'
 import type { Loop } from '../../../core/loop.ts'
 import { version } from '../../../core/version.ts'
 import type { SeriesRecorder, SeriesStore, SeriesTotal } from '../../../fleet/index.ts'
+import { isReserved } from '../../../jobs/index.ts'
 import type { Monitor } from '../../../monitor/index.ts'
 import type { Route } from '../../contract/index.ts'
 import { type RefusalReason, refusalReasons } from '../log/refusals.ts'
@@ -206,7 +207,10 @@ export function createMetrics(parts: MetricsParts): Metrics {
 
 /** A store that does not answer leaves the totals of the fleet as they were, or out. */
 const fleetTotalsOf: (store: Pick<SeriesStore, 'totals'>) => KnownAnswer<readonly SeriesTotal[]> =
-  createKnownAnswers(async (store) => totalsOf(await store.totals()), [])
+  createKnownAnswers(
+    async (store) => totalsOf((await store.totals()).filter(({ queue }) => !isReserved(queue))),
+    [],
+  )
 
 function seriesOf(spaces: Iterable<MetricsSpace>): Promise<readonly SeriesSpace[]> {
   const counting = [...spaces].filter(({ activity }) => activity !== undefined)

@@ -1,3 +1,4 @@
+import { dispatchQueue, isKindOf } from '../../../dispatch/index.ts'
 import { readScaling, type Scaling, type ScalingParts, type ServiceSight } from '../../../fleet/index.ts'
 import { isReserved } from '../../../jobs/index.ts'
 import type { Space } from '../call.ts'
@@ -7,9 +8,7 @@ import { capped } from './module-gauges.ts'
 import { queueCountsOf } from './queue-counts.ts'
 
 /** A namespace whose queues and services may be scaled. */
-export type ScaledSpace = Pick<Space, 'namespace' | 'stores' | 'dispatch'> & {
-  serviceCounts?(): readonly Omit<ServiceSight, 'nodes'>[]
-}
+export type ScaledSpace = Pick<Space, 'namespace' | 'stores' | 'dispatch'>
 
 /** What scaling is read from, in a namespace of this server. Counts of queues are shared with those who watch. */
 export function scalingPartsOf(space: ScaledSpace): ScalingParts {
@@ -17,30 +16,26 @@ export function scalingPartsOf(space: ScaledSpace): ScalingParts {
   return {
     ...{ series: stores.series, workers: stores.workers },
     queues: async () => (await queueCountsOf(stores).recent()).lines,
-    services: () => servicesOf(space),
+    service: (service) => sightOf(space, service),
   }
 }
 
-/** Nodes of all servers are known here; the tasks are those that wait at this one. */
-function servicesOf(space: ScaledSpace): readonly ServiceSight[] {
-  const offered = space.dispatch
-    .nodes()
-    .filter(({ status }) => status !== 'gone')
-    .flatMap(({ services }) => services)
-  const names = new Set(offered.map(({ name }) => name))
-  const counts = new Map(space.serviceCounts?.().map((one) => [one.service, one]))
-  for (const name of counts.keys()) names.add(name)
-  return Array.from(names, (service) => {
-    const own = offered.filter(({ name }) => name === service)
-    const counted = counts.get(service)
-    return {
-      service,
-      ...{ waiting: counted?.waiting ?? 0, oldestWaitMs: counted?.oldestWaitMs ?? 0, nodes: own.length },
-      slots: own.reduce((sum, { slots }) => sum + slots, 0),
-      used: own.reduce((sum, { used }) => sum + used, 0),
-    }
-  })
+/** Tasks that no server has claimed yet wait in the store. */
+async function sightOf({ stores, dispatch }: ScaledSpace, service: string): Promise<ServiceSight> {
+  const { kinds, now } = await stores.workers.readyKinds(dispatchQueue, maxKinds)
+  const unclaimed = kinds.filter(({ kind }) => isKindOf(kind, service))
+  const sight = dispatch.service(service)
+  return {
+    ...sight,
+    waiting: unclaimed.reduce((sum, { count }) => sum + count, sight.waiting),
+    oldestWaitMs: unclaimed.reduce(
+      (longest, { oldestAt }) => Math.max(longest, now - oldestAt),
+      sight.oldestWaitMs,
+    ),
+  }
 }
+
+const maxKinds = 5_000
 
 /** Queues with a gauge of their own in each namespace: those with the most jobs. A gauge for `other` would say nothing. */
 const maxQueues = 50
