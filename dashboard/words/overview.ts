@@ -29,6 +29,7 @@ export const overviewWords = catalogue({
   },
   queueBehindNext: { en: 'View queue', zh: '打开队列' },
   workersNext: { en: 'Workers', zh: '工作进程' },
+  newestError: { en: 'the newest: {error}', zh: '最近一个的错误：{error}' },
   causeJoin: { en: ', ', zh: '，' },
   noWorker: { en: 'no live worker takes it', zh: '没有在线的工作进程处理它' },
   allQuiet: {
@@ -75,7 +76,7 @@ export const overviewWords = catalogue({
       one: '{count} dead notification of subscription {subject}',
       other: '{count} dead notifications of subscription {subject}',
     },
-    zh: '订阅 {subject} 有 {count} 条通知发送失败且不再重试',
+    zh: '订阅 {subject} 有 {count} 条死信通知',
   },
   deadNotificationsNext: { en: 'View and resend', zh: '查看并重新发送' },
   channelSealed: {
@@ -83,7 +84,6 @@ export const overviewWords = catalogue({
     zh: '订阅 {subject} 的渠道无法解封，其通知正在等待',
   },
   channelSealedNext: { en: 'View subscriptions', zh: '查看订阅' },
-  weakNext: { en: 'View settings', zh: '查看设置' },
 
   jobsNow: { en: 'Jobs now', zh: '当前作业' },
   perMinute: { en: 'finished per minute', zh: '每分钟结束' },

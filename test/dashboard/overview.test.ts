@@ -44,7 +44,7 @@ test('problems come first, each with the way to it, then numbers, charts with wo
   await dashboard.visit('/')
   const lines = page.locator('.problems li')
   await lines.nth(1).waitFor()
-  assert.match((await lines.nth(0).textContent())!, /1 dead job in mail/)
+  await lines.nth(0).getByText('1 dead job in mail, the newest: the relay is away').waitFor()
   assert.match((await lines.nth(1).textContent())!, /images is paused, 2 jobs are waiting/)
   const chart = page.getByRole('img', { name: /^Jobs per second/ })
   await chart.locator('canvas').waitFor({ state: 'attached' })
@@ -54,6 +54,31 @@ test('problems come first, each with the way to it, then numbers, charts with wo
   await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
   assert.equal(new URL(page.url()).search, '?state=dead&queue=mail')
   await page.getByText('the relay is away').filter({ visible: true }).waitFor()
+})
+
+test('of many problems the first of each kind are shown, and a button shows more', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  const jobs = Array.from({ length: 10 }, (_, nth) => ({ kind: 'mail', queue: `q${nth}` }))
+  await client.jobs.addMany(jobs)
+  for (const { queue } of jobs) await client.jobs.pause(queue)
+  const name = 'n'.repeat(191)
+  await client.jobs.add('mail', {}, { queue: name, maxAttempts: 1 })
+  const [job] = await client.jobs.claim({ queues: [name] })
+  await client.jobs.nack(job!, { error: 'the relay is away' })
+  await dashboard.visit('/')
+  const lines = page.locator('.problems li')
+  await lines.nth(7).waitFor()
+  assert.equal(await lines.count(), 8)
+  // A long name is short in the sentence, and whole in the title.
+  await lines
+    .filter({ hasText: 'dead job in nnnn' })
+    .and(page.locator(`[title="${name}"]`))
+    .waitFor()
+  assert.equal(await page.getByText(name).count(), 0)
+  await expectNoViolations(page)
+  await page.getByRole('button', { name: 'Show 3 more of 11' }).click()
+  await lines.nth(10).waitFor()
 })
 
 test('dead notifications are a problem by the name of their subscription, and lead to the list of them', async () => {
@@ -68,7 +93,7 @@ test('dead notifications are a problem by the name of their subscription, and le
   await client.monitor.report({ taskId: 't1', ...place, observedAt: Date.now(), venues })
   await dashboard.visit('/')
   const line = page.locator('.problems li').filter({ hasText: 'front desk' })
-  await line.getByText('1 dead notification of subscription front desk').waitFor()
+  await line.getByText(/^1 dead notification of subscription front desk, the newest: .*500/).waitFor()
   await expectNoViolations(page)
   await line.getByRole('link').click()
   await page.getByRole('row', { name: /court-1.*front desk/ }).waitFor()

@@ -9,6 +9,14 @@ export function visible(text: string): string {
   return text.replaceAll(shapeless, shapeOf)
 }
 
+const briefChars = 72
+
+/** As `visible`, with its middle left out where it is long: for a sentence that is to stay one. */
+export function brief(text: string): string {
+  if (text.length <= briefChars) return visible(text)
+  return visible(`${text.slice(0, briefChars - 21)}…${text.slice(-20)}`)
+}
+
 /** As `visible`, but lines stay lines: for text of several. */
 export function visibleLines(text: string): string {
   return text.replaceAll(shapeless, (character) =>

@@ -1,21 +1,18 @@
 import type { ReactNode } from 'react'
-import type { WireOverview } from '../../../src/http/client/index.ts'
+import { Growing } from '../../kit/growing.tsx'
 import { Icon, type IconName } from '../../kit/icon.tsx'
 import { Section } from '../../kit/page.tsx'
 import type { Tone } from '../../kit/state.tsx'
 import { Text } from '../../kit/text/text.tsx'
 import { Time, useNow } from '../../kit/text/time.tsx'
-import { visible } from '../../kit/text/visible.ts'
+import { brief, visible } from '../../kit/text/visible.ts'
 import type { LiveQueue } from '../../live/queues.ts'
-import { useWorkers } from '../../live/workers.ts'
 import { Link, type Query } from '../../shell/router.tsx'
 import type { ViewName } from '../../shell/views.ts'
-import type { Say } from '../../words/catalogue.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { overviewWords } from '../../words/overview.ts'
-import { causeOf, type QueueCause } from './queue-cause.ts'
-
-type Problem = WireOverview['problems'][number]
+import { eachKindFirst } from './each-kind-first.ts'
+import { type Problem, useCause } from './use-cause.ts'
 
 interface Kind {
   readonly says:
@@ -94,18 +91,28 @@ export function Problems({ problems, queues, isSure }: ProblemsProps): ReactNode
   }
   return (
     <Section title={say('problems')}>
-      <ul className="problems">
-        {problems.map((problem) => (
-          <Line
-            key={`${problem.kind} ${problem.subject}`}
-            problem={problem}
-            queue={queues.find(({ queue }) => queue === problem.subject)}
-          />
-        ))}
-      </ul>
+      <Growing
+        items={problems.length > shownProblems ? eachKindFirst(problems) : problems}
+        step={shownProblems}
+      >
+        {(shown) => (
+          <ul className="problems">
+            {shown.map((problem) => (
+              <Line
+                key={`${problem.kind} ${problem.subject}`}
+                problem={problem}
+                queue={queues.find(({ queue }) => queue === problem.subject)}
+              />
+            ))}
+          </ul>
+        )}
+      </Growing>
     </Section>
   )
 }
+
+/** More of them would push the numbers out of sight. */
+const shownProblems = 8
 
 interface LineProps {
   readonly problem: Problem
@@ -122,23 +129,21 @@ function Line({ problem, queue }: LineProps): ReactNode {
   const now = useNow()
   const { says, tone, icon, to, query } = kinds[problem.kind]
   const cause = useCause(problem, queue)
-  const isOfWorkers = cause !== undefined && cause.kind !== 'atLimit' && cause.kind !== 'worked'
-  // That no worker takes it is what the sentence of such a queue says already.
-  const isNews = says === 'queueBehind' || cause?.kind === 'allQuiet'
   const span = format.span(Math.max(0, now - (problem.since ?? now)))
-  const values = { subject: visible(problem.subject), count: problem.count, span }
+  const subject = brief(problem.subject)
+  const isCut = subject !== visible(problem.subject)
   return (
-    <li className={tone}>
+    <li className={tone} title={isCut ? visible(problem.subject) : undefined}>
       <Icon name={icon} />
       <span>
-        {say(says, values)}
-        {cause !== undefined && isNews && `${say('causeJoin')}${causeText(cause, say)}`}{' '}
+        {say(says, { subject, count: problem.count, span })}
+        {cause.text !== undefined && `${say('causeJoin')}${cause.text}`}{' '}
         <span className="aside">
           {problem.since !== null && !spanned.has(says) && <Time at={problem.since} />}{' '}
           {problem.detail && !told.has(says) && <Text value={problem.detail} />}
         </span>
       </span>
-      {isOfWorkers ? (
+      {cause.isOfWorkers ? (
         <Link to="workers" query={{ queue: problem.subject }}>
           {say('workersNext')}
         </Link>
@@ -149,15 +154,4 @@ function Line({ problem, queue }: LineProps): ReactNode {
       )}
     </li>
   )
-}
-
-/** Of a queue that is behind or that no worker takes: why, as soon as its workers are known. */
-function useCause({ kind, subject }: Problem, queue: LiveQueue | undefined): QueueCause | undefined {
-  const isBehind = kind === 'queue_behind' || kind === 'no_worker'
-  const { data } = useWorkers({ queue: subject, limit: 500 }, isBehind)
-  return isBehind && data !== undefined ? causeOf(data.items, queue) : undefined
-}
-
-function causeText(cause: QueueCause, say: Say<typeof overviewWords>): string {
-  return cause.kind === 'noWorker' ? say('noWorker') : say(cause.kind, { count: cause.count })
 }
