@@ -66,7 +66,7 @@ export const jobWords = catalogue({
     en: 'Its worker stopped renewing the lease.',
     zh: '工作进程停止续租。',
   },
-  sameError: { en: 'All with this error', zh: '同类错误' },
+  sameError: { en: 'View error group', zh: '查看错误分组' },
   release: { en: 'release', zh: '版本' },
   stackOf: { en: 'Stack of attempt {number}', zh: '第 {number} 次尝试的堆栈' },
 

@@ -6,7 +6,7 @@ export const jobsWords = catalogue({
   queue: { en: 'Queue', zh: '队列' },
   anyQueue: { en: 'Any queue', zh: '全部队列' },
   kind: { en: 'Kind', zh: '类型' },
-  anyKind: { en: 'any kind', zh: '全部类型' },
+  anyKind: { en: 'Any kind', zh: '全部类型' },
   search: { en: 'Search', zh: '搜索' },
   searchHint: {
     en: 'payload.order.id:42 error:relay "two words"',

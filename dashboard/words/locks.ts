@@ -26,7 +26,7 @@ export const locksWords = catalogue({
   },
 
   holder: { en: 'Holder', zh: '持有者' },
-  waiters: { en: 'Wait queue', zh: '等待者（按顺序）' },
+  waiters: { en: 'Wait queue', zh: '等待队列' },
   free: { en: 'Not held', zh: '无人持有' },
   freeWaited: { en: 'The next waiter is being notified.', zh: '正在通知下一位等待者。' },
   nobodyWaits: { en: 'none waiting', zh: '无人等待' },

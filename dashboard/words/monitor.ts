@@ -21,7 +21,7 @@ export const monitorWords = catalogue({
   who: { en: 'Subscriber', zh: '订阅者' },
   state: { en: 'State', zh: '状态' },
   wasUnknown: { en: 'unknown', zh: '未知' },
-  anyReason: { en: 'any reason', zh: '全部原因' },
+  anyReason: { en: 'Any reason', zh: '全部原因' },
   onePlace: {
     en: 'Enter a source and a subject, or a source, a time slot and a venue.',
     zh: '请填写来源和对象，或同时填写来源、时段和场所，以筛选单个对象。',
@@ -89,8 +89,8 @@ export const monitorWords = catalogue({
   notifiedFlapping: { en: 'notified: flapping', zh: '已通知：反复变化' },
   notifiedReconcile: { en: 'notified: latest state', zh: '已通知：补发最新状态' },
 
-  anyStatus: { en: 'any status', zh: '全部状态' },
-  anySubscription: { en: 'any subscription', zh: '全部订阅' },
+  anyStatus: { en: 'Any status', zh: '全部状态' },
+  anySubscription: { en: 'Any subscription', zh: '全部订阅' },
   subscription: { en: 'Subscription', zh: '订阅' },
   status: { en: 'Status', zh: '状态' },
   statusPending: { en: 'waiting', zh: '待发送' },
@@ -211,7 +211,7 @@ export const monitorWords = catalogue({
   testRefused: { en: 'Sending failed', zh: '发送失败' },
 
   searchVenues: { en: 'Search venues', zh: '搜索场所' },
-  anySource: { en: 'any source', zh: '全部来源' },
+  anySource: { en: 'Any source', zh: '全部来源' },
   lastChanged: { en: 'Changed', zh: '变化时间' },
   lastSeen: { en: 'Seen', zh: '观察时间' },
   noVenues: { en: 'No venues yet', zh: '还没有上报场所' },

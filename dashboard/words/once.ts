@@ -3,7 +3,7 @@ import { catalogue } from './catalogue.ts'
 export const onceWords = catalogue({
   lead: {
     en: 'Keys that make an operation run once: running, done, failed or stuck.',
-    zh: '为确保只执行一次而占用的键：正在执行、已完成或卡住。',
+    zh: '确保操作只执行一次的幂等键：执行中、已完成、失败或卡住。',
   },
   guards: { en: 'Keys', zh: '幂等键' },
   key: { en: 'Key', zh: '幂等键' },
@@ -22,7 +22,7 @@ export const onceWords = catalogue({
   stuck: { en: 'stuck', zh: '卡住' },
   runningMeans: {
     en: 'A caller runs it. Other callers get the answer “running”.',
-    zh: '正在执行；其他请求会得知。',
+    zh: '有请求正在执行，其他请求会得到“执行中”。',
   },
   doneMeans: { en: 'The next claim gets the stored result.', zh: '再次占用会得到已保存的结果。' },
   failedMeans: {
@@ -31,7 +31,7 @@ export const onceWords = catalogue({
   },
   stuckMeans: {
     en: 'Its lease expired without an outcome. Find out whether the operation happened, then forget the key.',
-    zh: '占用已到期，但没有人说明结果。请先确认是否已执行，再清除该键。',
+    zh: '租约已到期，但没有结果。请先确认操作是否已执行，再清除该幂等键。',
   },
   'at-least-once': { en: 'at least once', zh: '至少一次' },
   'at-most-once': { en: 'at most once', zh: '至多一次' },
@@ -40,11 +40,11 @@ export const onceWords = catalogue({
   spaceOnce: { en: 'Once', zh: '一次性' },
   spaceProcessing: { en: 'Processing', zh: '处理中任务' },
   anyStatus: { en: 'Any status', zh: '全部状态' },
-  search: { en: 'Part of a key', zh: '键中包含' },
+  search: { en: 'Part of a key', zh: '搜索幂等键' },
   clear: { en: 'Clear filters', zh: '清除筛选' },
   onPage: {
     en: { one: '{count} key on this page', other: '{count} keys on this page' },
-    zh: '本页 {count} 个',
+    zh: '本页 {count} 个幂等键',
   },
   ofPage: {
     en: '{count} of the {all} keys searched',
@@ -53,7 +53,7 @@ export const onceWords = catalogue({
   none: { en: 'No keys yet', zh: '还没有幂等键' },
   noneNext: {
     en: 'A key appears when it is claimed:',
-    zh: '占用键之后，幂等键即会出现：',
+    zh: '占用之后，幂等键即会出现：',
   },
   noneProcessing: { en: 'No task is being processed', zh: '当前没有处理中的任务' },
   noneProcessingNext: {
@@ -70,12 +70,12 @@ export const onceWords = catalogue({
     zh: '仅统计经过本服务器的请求，不含其他服务器和直接使用库的进程。',
   },
   counts: { en: 'Since this server started', zh: '自服务器启动以来' },
-  unique_events: { en: 'New keys', zh: '新键' },
-  unique_eventsMeans: { en: 'First claims of a key.', zh: '首次占用的键。' },
+  unique_events: { en: 'New keys', zh: '新增幂等键' },
+  unique_eventsMeans: { en: 'First claims of a key.', zh: '首次占用的幂等键。' },
   duplicate_events: { en: 'Duplicates blocked', zh: '拦下的重复' },
   duplicate_eventsMeans: {
     en: 'Claims of keys that were running, done or stuck.',
-    zh: '占用时键已在执行、已完成或卡住。',
+    zh: '占用时幂等键已在执行、已完成或卡住。',
   },
   lock_acquired_count: { en: 'Tasks accepted', zh: '领取的任务' },
   lock_acquired_countMeans: { en: 'Tasks that a caller started to process.', zh: '成功领取处理的任务。' },
@@ -99,7 +99,7 @@ export const onceWords = catalogue({
   selectFirst: { en: 'Select keys first', zh: '请先选择幂等键' },
   forgetSome: {
     en: { one: 'Forget {count} key?', other: 'Forget {count} keys?' },
-    zh: '清除 {count} 个键？',
+    zh: '清除 {count} 个幂等键？',
   },
   forgetMeans: {
     en: 'The next claim runs the operation again, even if it is done or still running. Stored results are deleted.',
@@ -107,6 +107,6 @@ export const onceWords = catalogue({
   },
   forgotSome: {
     en: { one: '{count} key forgotten', other: '{count} keys forgotten' },
-    zh: '已清除 {count} 个键',
+    zh: '已清除 {count} 个幂等键',
   },
 })

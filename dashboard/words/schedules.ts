@@ -21,7 +21,7 @@ export const schedulesWords = catalogue({
   },
   onPage: {
     en: { one: '{count} schedule on this page', other: '{count} schedules on this page' },
-    zh: '本页 {count} 个',
+    zh: '本页 {count} 个定时计划',
   },
 
   every: { en: 'every {span}', zh: '每 {span}' },

@@ -48,10 +48,10 @@ test('errors are groups by their cause; a canary of a group is retried first, an
   assert.equal(items.length, 1)
   // The page of a job leads to the group of its error.
   await dashboard.visit(`/job?id=${items[0]!.id}`)
-  await page.getByRole('link', { name: 'All with this error' }).click()
+  await page.getByRole('link', { name: 'View error group' }).click()
   await page.getByRole('heading', { level: 1, name: 'RelayError' }).waitFor()
   await dashboard.visit('/errors?group=0000000000000000')
-  await page.getByText('No such group of errors').waitFor()
+  await page.getByText('No such error group').waitFor()
 })
 
 test('a phone in Chinese and in the dark shows groups of errors, and names full of markup are text', async () => {

@@ -35,7 +35,7 @@ test('workers are listed with their host and what each runs, and are quieted, re
     const facts = page.locator('.facts')
     await page.getByRole('button', { name: 'Quiet', exact: true }).click()
     await confirm(/^Quiet mailer, which runs 1 job\?/, 'Quiet')
-    await page.getByText('mailer was asked to be quiet.').waitFor()
+    await page.getByText('mailer was asked to go quiet.').waitFor()
     await facts.getByText('quiet', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Resume', exact: true }).click()
     await confirm(/^Resume mailer/, 'Resume')
