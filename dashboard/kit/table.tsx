@@ -20,8 +20,14 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ReactNode
   /** Numbers stand at the end of their cell. */
   readonly align?: 'end'
-  /** Left out where the page is narrow. */
+  /** Left out on a phone. */
   readonly wideOnly?: boolean
+  /** Left out on a phone and in a narrow window. */
+  readonly roomyOnly?: boolean
+  /** Never cut: what it shows is short, or sets its own width. */
+  readonly whole?: boolean
+  /** Goes on in the next line where others are cut. */
+  readonly wrap?: boolean
   /** Takes the room that is left. */
   readonly grow?: boolean
 }
@@ -227,6 +233,10 @@ function useScrolling(frame: RefObject<HTMLDivElement | null>, isThere: boolean)
   }, [frame, isThere])
 }
 
-function classOf({ align, wideOnly, grow }: Column<never>): string | undefined {
-  return [align, wideOnly && 'wide-only', grow && 'grow'].filter(Boolean).join(' ') || undefined
+function classOf({ align, wideOnly, roomyOnly, grow, whole, wrap }: Column<never>): string | undefined {
+  const names = [
+    ...[align, wideOnly && 'wide-only', roomyOnly && 'roomy-only'],
+    ...[grow && 'grow', whole && 'whole', wrap && 'wrap'],
+  ]
+  return names.filter(Boolean).join(' ') || undefined
 }

@@ -14,7 +14,9 @@ export const queuesWords = catalogue({
   noLimits: { en: 'none', zh: '无' },
   atOnce: { en: '{count} at once', zh: '并发 {count}' },
   perSpan: { en: '{count} per {span}', zh: '每 {span} {count} 个' },
-  eachKey: { en: '{limit} per key', zh: '每个键 {limit}' },
+  eachKey: { en: 'each key: {limits}', zh: '每个键：{limits}' },
+  limitComma: { en: ', ', zh: '，' },
+  limitSemicolon: { en: '; ', zh: '；' },
 
   none: { en: 'No queues yet', zh: '还没有队列' },
   noneNext: {

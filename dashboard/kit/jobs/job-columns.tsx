@@ -5,6 +5,7 @@ import type { Say } from '../../words/catalogue.ts'
 import type { jobsWords } from '../../words/jobs.ts'
 import { State } from '../state.tsx'
 import type { Column } from '../table.tsx'
+import { ShortId } from '../text/short-id.tsx'
 import { Text } from '../text/text.tsx'
 import { Time } from '../text/time.tsx'
 
@@ -14,9 +15,8 @@ export function jobColumns(say: Say<typeof jobsWords>): readonly Column<WireJob>
     {
       ...{ key: 'id', head: say('id') },
       cell: ({ id }) => (
-        <Link to="job" query={{ id }} className="mono" title={id}>
-          {id.length > 14 && <Text value={id.slice(0, 5)} wideOnly />}
-          <Text value={id.length > 14 ? `…${id.slice(-7)}` : id} />
+        <Link to="job" query={{ id }}>
+          <ShortId id={id} />
         </Link>
       ),
     },
@@ -72,7 +72,7 @@ function When({ job, say }: { readonly job: WireJob; readonly say: Say<typeof jo
   const [word, at] = momentOf(job)
   return (
     <>
-      <span className="aside">{say(word)}</span> <Time at={at} />
+      <span className="aside roomy-only">{say(word)}</span> <Time at={at} />
     </>
   )
 }

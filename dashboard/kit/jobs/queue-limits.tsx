@@ -14,6 +14,8 @@ export function LimitsText({ limits }: { readonly limits: Limits | null }): Reac
     ...(concurrency === null ? [] : [say('atOnce', { count: concurrency })]),
     ...(rate === null ? [] : [say('perSpan', { count: rate.count, span: format.span(rate.perMs) })]),
   ]
-  const perKey = limits.perKey === null ? [] : tell(limits.perKey).map((limit) => say('eachKey', { limit }))
-  return [...tell(limits), ...perKey].join(', ')
+  const whole = tell(limits).join(say('limitComma'))
+  if (limits.perKey === null) return whole
+  const perKey = say('eachKey', { limits: tell(limits.perKey).join(say('limitComma')) })
+  return whole === '' ? perKey : `${whole}${say('limitSemicolon')}${perKey}`
 }

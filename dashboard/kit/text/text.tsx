@@ -7,17 +7,15 @@ export interface TextProps {
   readonly mono?: boolean
   /** Cut with an ellipsis where there is no room; the whole is in the title. */
   readonly cut?: boolean
-  /** Left out where the page is narrow. */
-  readonly wideOnly?: boolean
 }
 
 /**
  * Untrusted text: names, ids, payloads. It always shows as text, in an isolated direction (`bdi`). Invisible characters
  * (control characters, direction marks) become visible.
  */
-export function Text({ value, mono = false, cut = false, wideOnly = false }: TextProps): ReactNode {
+export function Text({ value, mono = false, cut = false }: TextProps): ReactNode {
   const shown = visible(value)
-  const names = ['text', mono && 'mono', cut && 'cut', wideOnly && 'wide-only'].filter(Boolean).join(' ')
+  const names = ['text', mono && 'mono', cut && 'cut'].filter(Boolean).join(' ')
   return (
     <bdi className={names} title={cut ? shown : undefined}>
       {shown}

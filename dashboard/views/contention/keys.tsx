@@ -64,7 +64,7 @@ export function Keys({ snapshot: { keys } }: { readonly snapshot: Snapshot }): R
 function Name({ lock: { namespace, operation, resource } }: { readonly lock: Key }): ReactNode {
   const { me } = useSignedIn()
   return (
-    <div className="contention-key">
+    <div className="lines">
       {namespace === me.namespace ? (
         <Link to="locks" query={{ operation, resource }}>
           <Text value={`${operation} ${resource}`} cut />
@@ -73,7 +73,7 @@ function Name({ lock: { namespace, operation, resource } }: { readonly lock: Key
         <>
           <Text value={`${operation} ${resource}`} cut />
           <span className="aside">
-            <Text value={namespace} />
+            <Text value={namespace} cut />
           </span>
         </>
       )}
@@ -93,7 +93,7 @@ function Line({ lock: { holder, waiters } }: { readonly lock: Key }): ReactNode 
       {waiters.slice(0, shownWaiters).map(({ node, since }, nth) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: one node may wait twice
         <span key={nth} className="contention-waiter">
-          <Text value={node} />
+          <Text value={node} cut />
           <span className="aside">
             <Time at={since} />
           </span>
@@ -107,7 +107,7 @@ function Line({ lock: { holder, waiters } }: { readonly lock: Key }): ReactNode 
         </Badge>
       ) : (
         <Badge tone="busy" icon="locks">
-          <Text value={holder} />
+          <Text value={holder} cut />
         </Badge>
       )}
     </span>
@@ -122,10 +122,10 @@ function HeldBy({ lock: { heldBy } }: { readonly lock: Key }): ReactNode {
   const moreCount = heldBy.length - shownHolders
   if (heldBy.length === 0) return <span className="aside">–</span>
   return (
-    <ul className="contention-heldby">
+    <ul className="lines contention-heldby">
       {heldBy.slice(0, shownHolders).map(({ node, ms }) => (
         <li key={node ?? ''}>
-          {node === null ? <span className="aside">{say('unknown')}</span> : <Text value={node} />}
+          {node === null ? <span className="aside">{say('unknown')}</span> : <Text value={node} cut />}
           <span className="aside">{format.span(ms)}</span>
         </li>
       ))}

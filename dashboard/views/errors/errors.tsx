@@ -90,8 +90,8 @@ function useColumns(): readonly Column<WireErrorGroup>[] {
           <span className="errors-message">
             <Text value={error.message} cut />
           </span>
-          <span className="aside narrow-only">
-            <Time at={lastSeenAt} /> · <Text value={kind} cut />
+          <span className="aside narrow-only errors-when">
+            <Time at={lastSeenAt} /> · <Text value={kind} />
           </span>
         </div>
       ),

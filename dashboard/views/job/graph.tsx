@@ -3,6 +3,7 @@ import type { WireFoundJob } from '../../../src/http/client/index.ts'
 import { Icon } from '../../kit/icon.tsx'
 import { Section } from '../../kit/page.tsx'
 import { State } from '../../kit/state.tsx'
+import { ShortId } from '../../kit/text/short-id.tsx'
 import { Text } from '../../kit/text/text.tsx'
 import { Link } from '../../shell/router.tsx'
 import { jobWords } from '../../words/job.ts'
@@ -51,8 +52,8 @@ function Side({ title, jobs }: { readonly title: string; readonly jobs: readonly
         {jobs.map(({ id, state }) => (
           <li key={id}>
             {state === null ? <span className="aside">{say('gone')}</span> : <State name={state} />}{' '}
-            <Link to="job" query={{ id }} className="mono" title={id}>
-              <Text value={id.length > 14 ? `${id.slice(0, 5)}…${id.slice(-7)}` : id} />
+            <Link to="job" query={{ id }}>
+              <ShortId id={id} />
             </Link>
           </li>
         ))}

@@ -163,7 +163,7 @@ function Failure({ error }: { readonly error: NonNullable<WireFoundJob['error']>
           {code !== undefined && (
             <>
               <Badge tone="bad" icon="dead">
-                <Text value={code} />
+                <Text value={code} cut />
               </Badge>{' '}
             </>
           )}

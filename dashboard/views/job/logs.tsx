@@ -48,7 +48,7 @@ export function Logs({ id }: { readonly id: string }): ReactNode {
                   ),
                 },
                 {
-                  ...{ key: 'line', head: say('line'), grow: true },
+                  ...{ key: 'line', head: say('line'), grow: true, wrap: true },
                   cell: ({ text }) => <Text value={text} mono />,
                 },
               ]}

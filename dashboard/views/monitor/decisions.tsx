@@ -79,25 +79,25 @@ function useColumns(): readonly Column<Decision>[] {
     {
       ...{ key: 'venue', head: say('venue'), grow: true },
       cell: (decision) => (
-        <span className="monitor-lines">
+        <span className="lines">
           <VenueName venue={decision} />
           <Change from={decision.from} to={decision.to} />
         </span>
       ),
     },
     {
-      ...{ key: 'why', head: say('why') },
+      ...{ key: 'why', head: say('why'), whole: true },
       cell: ({ reason, decidedAt }) => (
-        <span className="monitor-lines">
+        <span className="lines">
           <ReasonBadge reason={reason} />
-          <span className="aside monitor-narrow">
+          <span className="aside narrow-only">
             <Time at={decidedAt} />
           </span>
         </span>
       ),
     },
     {
-      ...{ key: 'who', head: say('who'), wideOnly: true },
+      ...{ key: 'who', head: say('who'), wideOnly: true, whole: true },
       cell: (decision) => <Verdicts decision={decision} />,
     },
   ]

@@ -109,7 +109,7 @@ function useColumns(replay: (notification: Notification) => void): readonly Colu
     {
       ...{ key: 'venue', head: say('venue'), grow: true },
       cell: (one) => (
-        <span className="monitor-lines">
+        <span className="lines">
           <VenueName venue={one} />
           <Change from={one.from} to={one.to} />
           <DeliveryNote notification={one} />
@@ -119,7 +119,7 @@ function useColumns(replay: (notification: Notification) => void): readonly Colu
     {
       ...{ key: 'to', head: say('subscription'), wideOnly: true },
       cell: ({ subscription, channel }) => (
-        <span className="monitor-lines monitor-to">
+        <span className="lines">
           <SubscriberName name={subscription} />
           {channel !== null && (
             <span className="aside">
@@ -134,11 +134,11 @@ function useColumns(replay: (notification: Notification) => void): readonly Colu
       cell: ({ attempt, maxAttempts }) => say('attemptOf', { attempt, max: maxAttempts }),
     },
     {
-      ...{ key: 'status', head: say('status') },
+      ...{ key: 'status', head: say('status'), whole: true },
       cell: (one) => (
-        <span className="monitor-lines">
+        <span className="lines">
           <StatusBadge status={one.status} />
-          <span className="aside monitor-narrow">
+          <span className="aside narrow-only">
             <Time at={one.createdAt} />
           </span>
           {(one.status === 'dead' || one.status === 'held') && (

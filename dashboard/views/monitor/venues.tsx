@@ -80,11 +80,11 @@ function useColumns(): readonly Column<Subject>[] {
       cell: (subject) => <VenueName venue={subject} />,
     },
     {
-      ...{ key: 'state', head: say('state') },
+      ...{ key: 'state', head: say('state'), whole: true },
       cell: ({ state, changedAt }) => (
-        <span className="monitor-lines monitor-state">
+        <span className="lines monitor-state">
           <Text value={stateText(state)} mono cut />
-          <span className="aside monitor-narrow">
+          <span className="aside narrow-only">
             <Time at={changedAt} />
           </span>
         </span>

@@ -54,7 +54,7 @@ export function Windows({ windows }: Pick<Explanation, 'windows'>): ReactNode {
 function WindowSubject({ window }: { readonly window: Window }): ReactNode {
   const say = useWords(monitorWords)
   return (
-    <span className="monitor-lines">
+    <span className="lines">
       {'state' in window && <Text value={stateText(window.state)} mono cut />}
       <span className="aside">{say(window.isPresentState ? 'presentState' : 'earlierState')}</span>
     </span>

@@ -120,9 +120,19 @@ function Services({ node }: { readonly node: WireNode }): ReactNode {
         rows={node.services}
         rowKey={({ name }) => name}
         columns={[
-          { key: 'name', head: say('service'), cell: ({ name }) => <Text value={name} /> },
           {
-            ...{ key: 'slots', head: say('slots') },
+            ...{ key: 'name', head: say('service') },
+            cell: (one) => (
+              <span className="lines">
+                <Text value={one.name} cut />
+                <span className="narrow-only">
+                  <ServiceState node={node} service={one} now={now} />
+                </span>
+              </span>
+            ),
+          },
+          {
+            ...{ key: 'slots', head: say('slots'), whole: true },
             cell: (one) => (
               <span className="nodes-taken">
                 <Slots name={one.name} used={one.used} slots={one.slots} closed={isClosed(node, one, now)} />
@@ -133,7 +143,7 @@ function Services({ node }: { readonly node: WireNode }): ReactNode {
             ),
           },
           {
-            ...{ key: 'state', head: say('status') },
+            ...{ key: 'state', head: say('status'), wideOnly: true, whole: true },
             cell: (one) => (
               <>
                 <ServiceState node={node} service={one} now={now} />{' '}
@@ -150,7 +160,7 @@ function Services({ node }: { readonly node: WireNode }): ReactNode {
             cell: ({ tags }) => <Tags tags={tags} />,
           },
           {
-            ...{ key: 'acts', head: say('acts'), align: 'end' },
+            ...{ key: 'acts', head: say('acts'), align: 'end', whole: true },
             cell: ({ name, cordoned }) => (
               <Action
                 scope="admin"

@@ -121,7 +121,7 @@ function useColumns(): readonly Column<WireNode>[] {
     {
       ...{ key: 'node', head: say('node') },
       cell: (node) => (
-        <div className="nodes-name">
+        <div className="lines nodes-name">
           <Link to="nodes" query={{ id: node.nodeId }}>
             <Text value={node.nodeId} cut />
           </Link>
@@ -129,18 +129,24 @@ function useColumns(): readonly Column<WireNode>[] {
         </div>
       ),
     },
-    { key: 'services', head: say('services'), cell: (node) => <ServiceSlots node={node} /> },
-    { key: 'load', head: say('load'), wideOnly: true, cell: (node) => <Load node={node} /> },
+    {
+      ...{ key: 'services', head: say('services'), whole: true },
+      cell: (node) => <ServiceSlots node={node} />,
+    },
+    {
+      ...{ key: 'load', head: say('load'), wideOnly: true, whole: true },
+      cell: (node) => <Load node={node} />,
+    },
     {
       ...{ key: 'labels', head: say('labels'), grow: true, wideOnly: true },
       cell: (node) => <Labels node={node} />,
     },
     {
-      ...{ key: 'tasks', head: say('tasks'), align: 'end', wideOnly: true },
+      ...{ key: 'tasks', head: say('tasks'), align: 'end', roomyOnly: true },
       cell: ({ taskIds, via }) =>
         via !== null ? <span className="aside">–</span> : format.number(taskIds.length),
     },
     { key: 'seen', head: say('seen'), wideOnly: true, cell: ({ seenAt }) => <Time at={seenAt} /> },
-    { key: 'via', head: say('via'), wideOnly: true, cell: (node) => <Via node={node} /> },
+    { key: 'via', head: say('via'), roomyOnly: true, cell: (node) => <Via node={node} /> },
   ]
 }

@@ -68,7 +68,7 @@ function Defined({ pools, onAsk }: DefinedProps): ReactNode {
           cell: ({ nodeCount }) => format.number(nodeCount),
         },
         {
-          ...{ key: 'acts', head: say('acts'), align: 'end' },
+          ...{ key: 'acts', head: say('acts'), align: 'end', whole: true },
           cell: (pool) => (
             <span className="nodes-acts">
               <Action

@@ -42,7 +42,7 @@ function Ends({ guard, say }: { readonly guard: Guard; readonly say: Say<typeof 
   if (endsAt === null) return <span className="aside">{say('untilForgotten')}</span>
   return (
     <>
-      <span className="aside">{say(status === 'running' ? 'leaseEnds' : 'forgottenAt')} </span>
+      <span className="aside roomy-only">{say(status === 'running' ? 'leaseEnds' : 'forgottenAt')} </span>
       <Time at={endsAt} />
     </>
   )

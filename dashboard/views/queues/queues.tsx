@@ -114,7 +114,8 @@ function useColumns(active: ReadonlyMap<string, number>): readonly Column<LiveQu
     ...states.map(
       (state): Column<LiveQueue> => ({
         ...{ key: state, head: sayKit(state), align: 'end' },
-        wideOnly: state === 'scheduled' || state === 'waiting',
+        wideOnly: state === 'scheduled',
+        roomyOnly: state === 'waiting',
         cell: ({ queue, [state]: count }) =>
           count === 0 ? (
             <span className="aside">0</span>
@@ -135,7 +136,7 @@ function useColumns(active: ReadonlyMap<string, number>): readonly Column<LiveQu
       cell: (queue) => <LastActive queue={queue} active={active} />,
     },
     {
-      ...{ key: 'limits', head: say('limits'), wideOnly: true },
+      ...{ key: 'limits', head: say('limits'), wideOnly: true, wrap: true },
       cell: ({ limits }) => <LimitsText limits={limits ?? null} />,
     },
   ]

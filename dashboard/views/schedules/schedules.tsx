@@ -84,7 +84,10 @@ function columns(say: Say<typeof schedulesWords>): readonly Column<WireSchedule>
       ),
     },
     { key: 'status', head: say('status'), cell: (schedule) => <Standing schedule={schedule} /> },
-    { key: 'when', head: say('when'), wideOnly: true, cell: (schedule) => <When schedule={schedule} /> },
+    {
+      ...{ key: 'when', head: say('when'), wideOnly: true, whole: true },
+      cell: (schedule) => <When schedule={schedule} />,
+    },
     { key: 'next', head: say('next'), cell: (schedule) => <NextRun schedule={schedule} /> },
     {
       ...{ key: 'last', head: say('last'), wideOnly: true },
@@ -93,7 +96,7 @@ function columns(say: Say<typeof schedulesWords>): readonly Column<WireSchedule>
     {
       ...{ key: 'adds', head: say('adds'), wideOnly: true },
       cell: ({ job }) => (
-        <span className="schedules-adds">
+        <span className="lines schedules-adds">
           <Text value={job.kind} cut />
           <Link to="queue" query={{ name: job.queue }}>
             <Text value={job.queue} cut />

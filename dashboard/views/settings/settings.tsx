@@ -90,7 +90,10 @@ function Health({ readiness }: { readonly readiness: WireOverview['readiness'] }
         rows={readiness.checks}
         rowKey={({ name }) => name}
         columns={[
-          { key: 'check', head: say('check'), cell: ({ name }) => <Text value={name} mono /> },
+          {
+            ...{ key: 'check', head: say('check'), whole: true },
+            cell: ({ name }) => <Text value={name} mono />,
+          },
           { key: 'state', head: say('state'), cell: ({ ok }) => <State name={ok ? 'ok' : 'failed'} /> },
           {
             ...{ key: 'detail', head: say('detail'), grow: true, wideOnly: true },

@@ -14,8 +14,3 @@ export function TaskStatus({ status }: { readonly status: WireTask['status'] }):
     </Badge>
   )
 }
-
-/** An id that can be told from others in a list. */
-export function shortId(id: string): string {
-  return id.length > 14 ? `${id.slice(0, 5)}…${id.slice(-7)}` : id
-}

@@ -8,6 +8,7 @@ import { Page } from '../../kit/page.tsx'
 import { Pager } from '../../kit/pager.tsx'
 import { type Column, Table } from '../../kit/table.tsx'
 import { Code } from '../../kit/text/json.tsx'
+import { ShortId } from '../../kit/text/short-id.tsx'
 import { Text } from '../../kit/text/text.tsx'
 import { Span, Time } from '../../kit/text/time.tsx'
 import { useLive } from '../../live/queries.ts'
@@ -17,7 +18,7 @@ import { kitWords } from '../../words/kit.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { shellWords } from '../../words/shell.ts'
 import { tasksWords } from '../../words/tasks.ts'
-import { shortId, TaskStatus } from './status.tsx'
+import { TaskStatus } from './status.tsx'
 import { OneTask } from './task.tsx'
 import './tasks.css'
 
@@ -137,8 +138,8 @@ function useColumns(): readonly Column<WireTask>[] {
     {
       ...{ key: 'task', head: say('task') },
       cell: ({ taskId }) => (
-        <Link to="tasks" query={{ id: taskId }} className="mono" title={taskId}>
-          <Text value={shortId(taskId)} />
+        <Link to="tasks" query={{ id: taskId }}>
+          <ShortId id={taskId} />
         </Link>
       ),
     },
@@ -156,7 +157,7 @@ function useColumns(): readonly Column<WireTask>[] {
         ),
     },
     {
-      ...{ key: 'attempt', head: say('attempt'), align: 'end', wideOnly: true },
+      ...{ key: 'attempt', head: say('attempt'), align: 'end', roomyOnly: true },
       cell: ({ attempt }) => format.number(attempt),
     },
     {

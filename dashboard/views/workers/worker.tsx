@@ -118,7 +118,10 @@ function Running({ worker: { running, runningCount } }: { readonly worker: WireW
         </Link>
       ),
     },
-    { key: 'id', head: say('job'), wideOnly: true, cell: ({ id }) => <Text value={id} mono /> },
+    {
+      ...{ key: 'id', head: say('job'), wideOnly: true, whole: true },
+      cell: ({ id }) => <Text value={id} mono />,
+    },
     {
       ...{ key: 'since', head: say('runsFor'), align: 'end' },
       cell: ({ since }) => <Span ms={Math.max(0, Math.round((now - since) / 1_000)) * 1_000} />,

@@ -140,7 +140,7 @@ function useColumns(): readonly Column<WireWorker>[] {
     {
       ...{ key: 'worker', head: say('worker') },
       cell: (worker) => (
-        <div className="workers-name">
+        <div className="lines workers-name">
           <Link to="workers" query={{ id: worker.id }}>
             <Text value={worker.id} cut />
           </Link>

@@ -61,7 +61,7 @@ function useColumns(end: (silence: Silence) => void): readonly Column<Silence>[]
     {
       ...{ key: 'match', head: say('match'), grow: true },
       cell: ({ match, comment }) => (
-        <span className="monitor-lines">
+        <span className="lines">
           <Text value={sayMatch(match, say)} cut />
           {comment !== '' && (
             <span className="aside">
@@ -77,7 +77,7 @@ function useColumns(end: (silence: Silence) => void): readonly Column<Silence>[]
     },
     { key: 'until', head: say('until'), align: 'end', cell: ({ endsAt }) => <Time at={endsAt} /> },
     {
-      ...{ key: 'act', head: say('act') },
+      ...{ key: 'act', head: say('act'), whole: true },
       cell: (silence) => (
         <Action scope="admin" look="quiet" onPress={() => end(silence)}>
           {say('end')}

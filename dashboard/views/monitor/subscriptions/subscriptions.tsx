@@ -67,14 +67,14 @@ function useColumns(end: (subscription: Subscription) => void): readonly Column<
     {
       ...{ key: 'name', head: say('name'), grow: true },
       cell: (one) => (
-        <span className="monitor-lines">
+        <span className="lines">
           <Link to="monitor" query={{ part: 'notifications', subscription: one.id }}>
             <Text value={one.name} cut />
           </Link>
           <span className="aside">
             <Text value={sayMatch(one.match, say)} cut />
           </span>
-          <span className="aside monitor-narrow">
+          <span className="aside narrow-only">
             <Text value={one.channel.shown} cut />
           </span>
         </span>
@@ -85,11 +85,11 @@ function useColumns(end: (subscription: Subscription) => void): readonly Column<
       cell: ({ channel }) => <Text value={channel.shown} />,
     },
     {
-      ...{ key: 'rules', head: say('rules'), wideOnly: true },
+      ...{ key: 'rules', head: say('rules'), wideOnly: true, wrap: true },
       cell: (one) => <Rules subscription={one} />,
     },
     {
-      ...{ key: 'act', head: say('act') },
+      ...{ key: 'act', head: say('act'), whole: true },
       cell: (one) => (
         <Action scope="admin" look="quiet" onPress={() => end(one)}>
           {say('unsubscribe')}
