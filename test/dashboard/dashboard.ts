@@ -89,16 +89,28 @@ interface AxeResult {
   }[]
 }
 
-/** Looks at the page as it is with axe: every rule of WCAG 2.2 AA and its best practices holds. */
-export async function expectNoViolations(page: Page): Promise<void> {
+export interface AxeOptions {
+  /** Only this rule. @default every rule of WCAG 2.2 AA and the best practices */
+  readonly rule?: string
+  /** Selectors of what it does not look at. */
+  readonly exclude?: readonly string[]
+}
+
+/** Looks at the page as it is with axe. */
+export async function expectNoViolations(page: Page, { rule, exclude = [] }: AxeOptions = {}): Promise<void> {
   // By the browser's developer protocol: the page's policy forbids injected scripts.
   const session = await page.context().newCDPSession(page)
   const evaluate = (expression: string) =>
     session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
   // It is half a megabyte, and stays until the page is loaded anew.
   if ((await evaluate('typeof axe')).result.value === 'undefined') await evaluate(`${axe}; undefined`)
+  const context = JSON.stringify({ exclude: exclude.map((selector) => [selector]) })
+  const options = JSON.stringify({
+    resultTypes: ['violations'],
+    ...(rule === undefined ? {} : { runOnly: { type: 'rule', values: [rule] } }),
+  })
   const { result } = await evaluate(
-    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => ({ violations }))`,
+    `axe.run(${context}, ${options}).then(({ violations }) => ({ violations }))`,
   )
   await session.detach()
   const { violations } = result.value as AxeResult
