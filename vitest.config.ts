@@ -34,7 +34,8 @@ const config: ViteUserConfig = defineConfig({
     execArgv: ['--conditions=source', '--expose-gc'],
     // Only for what hangs: on a machine that is busy or stands still now and then, tests of many processes take half a minute.
     testTimeout: 60_000,
-    // Two more than the two cores that CI has: half of the time is waiting for a server, a disk or an instant.
+    // Two more than the two cores that CI has: half of the time is waiting for a server, a disk or an instant. `npm test`
+    // has five; in the faults tier a file is many processes already.
     maxWorkers: 4,
     sequence: { sequencer: Dealing },
     setupFiles: ['./test/support/orphan.ts'],

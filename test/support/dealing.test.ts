@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
 import { test } from 'vitest'
-import { deal } from './dealing.ts'
+import { root } from '../house/sources.ts'
+import { deal, longOnes } from './dealing.ts'
 
 const dealt = (paths: readonly string[]) => deal(paths, (path) => path)
 
@@ -20,6 +22,12 @@ test('what takes long is begun before its kind, however small its file is', () =
   const small = ['test/conformance/backends-postgres.test.ts', 'test/http/server/fuzz/fuzz.test.ts']
   const order = dealt(['test/services/migrate.test.ts', 'src/core/ids.test.ts', ...small])
   assert.deepEqual(order.slice(0, 2), small)
+})
+
+test('each of the long ones is there', () => {
+  const paths = globSync('{src,test}/**/*.test.ts', { cwd: root })
+  const gone = longOnes.filter((beginning) => !paths.some((path) => path.startsWith(beginning)))
+  assert.deepEqual(gone, [])
 })
 
 test('files that share processes come last, one after the other, the long ones first', () => {

@@ -1,6 +1,5 @@
 /** Jobs, claims and verdicts for the contracts, each with what the test says and something sensible for the rest. */
 import assert from 'node:assert/strict'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createId } from '../../../src/core/ids.ts'
 import type {
   ClaimedRecord,
@@ -11,6 +10,7 @@ import type {
   Verdict,
 } from '../../../src/jobs/index.ts'
 import type { Backend } from '../../../src/storage/backend.ts'
+import { createPause } from '../../support/pause.ts'
 
 /** Longer than any test. */
 export const longMs = 600_000
@@ -121,9 +121,10 @@ export async function find({ jobs }: Backend, id: string): Promise<JobRecord> {
 /** Waits until something is so, and fails by name when it never is. */
 export async function until(what: string, isSo: () => Promise<boolean>, ms = 5_000): Promise<void> {
   const deadline = Date.now() + ms
+  const pause = createPause()
   while (!(await isSo())) {
     assert.ok(Date.now() < deadline, `${what} within ${ms} ms`)
-    await sleep(5)
+    await pause()
   }
 }
 

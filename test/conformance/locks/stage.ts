@@ -1,8 +1,8 @@
 /** One engine, and wait queues on it to tell stories of: in real time, with spans that are over soon or never. */
 import assert from 'node:assert/strict'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { LockKey, LockStore, WaitQueueView } from '../../../src/locks/index.ts'
 import type { AcquireAsk, LockTimes, Requester, Standing } from '../../../src/locks/rules/index.ts'
+import { createPause } from '../../support/pause.ts'
 import type { LocksStores } from './opening.ts'
 
 /** Longer than any test. */
@@ -130,9 +130,10 @@ export function named(node: string): Requester {
 /** Waits until something is so, and fails by name when it never is. */
 export async function until(what: string, isSo: () => Promise<boolean>, ms = 10_000): Promise<void> {
   const deadline = Date.now() + ms
+  const pause = createPause()
   while (!(await isSo())) {
     assert.ok(Date.now() < deadline, `${what} within ${ms} ms`)
-    await sleep(5)
+    await pause()
   }
 }
 

@@ -15,6 +15,7 @@ import { afterAll, test } from 'vitest'
 import { type Caller, mariadbCaller, postgresCaller, sqliteCaller } from '../../conformance/callers.ts'
 import { type EngineName, engineNames, ownSqlite } from '../../conformance/candidates.ts'
 import { within } from '../../support/deadline.ts'
+import { createPause } from '../../support/pause.ts'
 import { hasService, type OwnDatabase, ownMariadb, ownPostgres } from '../../support/services/own.ts'
 
 const connects: Readonly<Record<Exclude<EngineName, 'memory'>, (url: string) => Promise<Caller>>> = {
@@ -223,11 +224,12 @@ export async function jobWhen(
   limitMs = 8_000,
 ): Promise<Job> {
   const deadline = performance.now() + limitMs
+  const pause = createPause()
   for (;;) {
     const job = await box.jobs.find(id)
     if (job && isSo(job)) return job
     if (performance.now() > deadline) assert.fail(`after ${limitMs} ms the job was ${JSON.stringify(job)}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await pause()
   }
 }
 
@@ -242,9 +244,10 @@ export async function until(
   limitMs = 10_000,
 ): Promise<void> {
   const deadline = performance.now() + limitMs
+  const pause = createPause()
   while (!(await isSo())) {
     if (performance.now() > deadline) assert.fail(`after ${limitMs} ms it was still not so: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await pause()
   }
 }
 

@@ -9,8 +9,9 @@ import { within } from '../../support/deadline.ts'
 import { stages } from './stage.ts'
 
 const minute = 60_000
+const everyStage = stages()
 
-for (const stage of stages()) {
+for (const stage of everyStage) {
   describe(stage.title, () => {
     stage.story('a wait brings the ended job with its result or its error', async (scene) => {
       const box = await scene.open()
@@ -103,7 +104,7 @@ for (const stage of stages()) {
   })
 }
 
-for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
+for (const stage of everyStage.filter(({ isRemote }) => !isRemote)) {
   describe(`${stage.title} behind a server`, () => {
     test('a thousand waits outlive a restart of the server, and the client waits as a box does', async () => {
       const store = await open(await stage.storeUrl(), { namespace: 'restarts', migrate: true })

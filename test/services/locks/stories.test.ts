@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { AcquireAnswer, LockEvent, Locks } from 'signalbox/locks'
 import { describe } from 'vitest'
+import { createPause } from '../../support/pause.ts'
 import { inGrowingLeases } from '../../support/spans.ts'
 import { stages } from './stage.ts'
 
@@ -26,9 +27,10 @@ async function waiting(locks: Locks): Promise<readonly string[]> {
 /** Waits until this many requesters wait. */
 async function waitFor(locks: Locks, key: typeof pull, count: number): Promise<void> {
   const deadline = performance.now() + 10_000
+  const pause = createPause()
   while ((await locks.inspect(key)).waiterCount < count) {
     assert.ok(performance.now() < deadline, `${count} wait`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await pause()
   }
 }
 
