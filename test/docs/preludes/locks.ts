@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { type Connection, createConnection } from 'mysql2/promise'
 import { Client } from 'pg'
 import { addresses } from '../addresses.ts'
+import { box } from '../box.ts'
 import { check, command } from '../prelude.ts'
 
 export * from '../box.ts'
@@ -20,7 +21,17 @@ export async function deploy({ fence, signal }: { fence: number; signal: AbortSi
   assert.ok(fence > 0 && !signal.aborted)
 }
 
-check('A mutex', ({ values: { held } }) => assert.ok(held.token > 0))
+check('A mutex', async ({ values: { held } }) => {
+  assert.ok(held.token > 0)
+  // The warning under the example: a block that throws releases the lock as a success.
+  const failing = async () => {
+    await using _ = await box.locks.hold('warning', 'eu-1', { node: 'node-7' })
+    throw new Error('the deployment failed')
+  }
+  await assert.rejects(failing, /the deployment failed/)
+  const { lastOutcome } = await box.locks.inspect({ operation: 'warning', resource: 'eu-1' })
+  assert.equal(lastOutcome?.outcome, 'success')
+})
 
 check('One works, nine wait', ({ values: { image } }) => {
   assert.equal(image, 'app:1.2')
