@@ -14,6 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const steps = [
   { number: 1, name: 'baseline' },
   { number: 2, name: 'fleet' },
+  { number: 3, name: 'counts' },
 ]
 const latest = steps.length
 const linesOf = (word: string) => steps.map(({ number, name }) => `${word} ${number} ${name}\n`).join('')

@@ -120,7 +120,7 @@ export interface JobStore extends TransactionEnder {
     readonly limit: number
   }): Promise<number>
 
-  /** Live and dead jobs by queue. */
+  /** Live and dead jobs by queue. The cost does not grow with the jobs of a queue. */
   stats(): Promise<readonly QueueStats[]>
   pause(queue: string): Promise<void>
   resume(queue: string): Promise<void>
@@ -311,6 +311,8 @@ export interface QueueStats {
   readonly waiting: number
   readonly running: number
   readonly dead: number
+  /** Whether a count is an estimate. Counts of a state below 10,000 are exact. */
+  readonly approximate: boolean
   /** Since when its longest waiting ready job could have been claimed; null when none is ready. */
   readonly oldestReadyAt: number | null
 }

@@ -28,6 +28,7 @@ import { addingContract } from './jobs/adding.ts'
 import { callersContract } from './jobs/callers.ts'
 import { cancellingContract } from './jobs/cancelling.ts'
 import { claimingContract } from './jobs/claiming.ts'
+import { countingContract } from './jobs/counting.ts'
 import { leasesContract } from './jobs/leases.ts'
 import { lookingContract } from './jobs/looking.ts'
 import { metaContract } from './jobs/meta.ts'
@@ -137,6 +138,7 @@ function contractsOf(candidate: Candidate): void {
   describe('cancelling', () => cancellingContract(borrower))
   describe('retrying', () => retryingContract(borrower))
   describe('looking', () => lookingContract(borrower))
+  describe('counting', () => countingContract(borrower))
   describe('removing', () => removingContract(borrower))
   describe('words about jobs', () => metaContract(borrower))
   describe('logs', () => logsContract(borrower))

@@ -46,6 +46,7 @@ async function runMariadb(url: string, sql: string): Promise<void> {
 const steps = [
   { number: 1, name: 'baseline' },
   { number: 2, name: 'fleet' },
+  { number: 3, name: 'counts' },
 ]
 
 for (const { name, own, runSql } of [

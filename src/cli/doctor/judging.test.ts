@@ -97,7 +97,7 @@ test('clocks that are apart by more than the question took are named, those of t
 test('dead jobs, a paused queue with jobs and one that is behind are named, each with its queue', () => {
   const line = (queue: string, more: Partial<QueueStats>): QueueStats => ({
     ...{ queue, paused: false, limits: null, scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 },
-    ...{ oldestReadyAt: null, ...more },
+    ...{ approximate: false, oldestReadyAt: null, ...more },
   })
   const findings = judgeQueues(
     [

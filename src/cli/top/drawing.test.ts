@@ -107,6 +107,7 @@ test('what comes from outside cannot steer the terminal', async () => {
         waiting: 0,
         running: 0,
         dead: 1,
+        approximate: false,
       },
       oldestReadyAt: null,
     },

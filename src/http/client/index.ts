@@ -1,4 +1,5 @@
 /** Speaks to a Signalbox server, from Node or a browser: calls typed by their routes, and streams that reconnect. */
+export { showCount } from '../../core/count-estimates.ts'
 export type { Duration } from '../../core/duration.ts'
 export { type ErrorCode, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 export { jobStates } from '../../core/job-states.ts'

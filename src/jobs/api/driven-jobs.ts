@@ -71,9 +71,12 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
         notifier,
       })
       if (seen === 0) return
-      const waiting = (await store.stats()).reduce((sum, line) => sum + line.waiting, 0)
-      if (waiting === before || waiting === 0) return
-      before = waiting
+      const lines = await store.stats()
+      // Of very many jobs the counts are estimates, which may stay as they are while some are unblocked.
+      const isSure = lines.every(({ approximate }) => !approximate)
+      const left = isSure ? lines.reduce((sum, line) => sum + line.waiting, 0) : seen
+      if (left === before || left === 0) return
+      before = left
     }
   }
 

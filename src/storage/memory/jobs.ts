@@ -271,7 +271,14 @@ export class MemoryJobs implements JobStore, DependentJobs {
     const of = (queue: string) => {
       const paused = this.#paused.has(queue)
       const limits = this.#limits.of(queue)
-      const known = queues.get(queue) ?? { queue, paused, limits, ...none, oldestReadyAt: null }
+      const known = queues.get(queue) ?? {
+        queue,
+        paused,
+        limits,
+        ...none,
+        approximate: false,
+        oldestReadyAt: null,
+      }
       queues.set(queue, known)
       return known
     }

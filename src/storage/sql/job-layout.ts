@@ -17,11 +17,8 @@ export interface JobLayout {
   readonly carried: string
   /** The same as `find` for a page of a list: only the places that may hold such jobs. */
   list(wanted: Wanted, where: Where): readonly string[]
-  /**
-   * Counts the live and the dead jobs of each queue: columns `queue`, `state`, `jobs`, and `oldest`, the first `run_at`.
-   * What names `:readyToo` is left out when an engine has counted it before.
-   */
-  readonly counts: string
+  /** The indexes by which jobs are counted (job-counts.ts): each live and each dead job is in one of them. */
+  readonly walks: Readonly<Partial<Record<WalkName, JobWalk>>>
   /**
    * The kinds of ready jobs of `:queue`, by its index, from the first `:limit` jobs of each kind or of the queue: columns
    * `kind`, `jobs`, and `oldest`, the first `run_at`.
@@ -53,6 +50,32 @@ export interface LimitLayout {
   /** Removes some starts of the queue that count no more. */
   readonly forgetStarts: string
 }
+
+export type WalkName = 'live' | 'ready' | 'keyed' | 'scheduled' | 'waiting' | 'running' | 'dead'
+
+/** An index in which jobs are in the order of their queues. */
+export interface JobWalk {
+  /** The table, as `q`, with the index. */
+  readonly from: string
+  readonly where: string
+  readonly state: ShownState
+  /** Since when a ready job waits. */
+  readonly runAt: string
+  /** Together they are all of a queue. */
+  readonly kinds: Readonly<Record<string, JobKind>>
+}
+
+/** A range of an index within a queue. */
+export interface JobKind {
+  readonly where: string
+  /** Reads the range from its start. */
+  readonly orderBy: string
+  /** If its jobs are all of one state. */
+  readonly state?: { readonly is: JobState }
+}
+
+/** What jobs are at this moment: all of one state, or as an expression says. */
+export type ShownState = { readonly is: JobState } | { readonly by: string }
 
 /** What these texts need of a dialect. */
 export type Words = Pick<Dialect, 'now' | 'text' | 'integer' | 'greatest' | 'byKeys' | 'deleteFirst'>

@@ -185,7 +185,8 @@ export function lookingContract({ open }: Candidate): void {
     await endedJob(backend, 'dead', { queue: 'Mail' })
     await backend.jobs.add([aJob(), aJob()])
     await backend.jobs.pause('Mail')
-    const none = { paused: false, limits: null, scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
+    const zero = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
+    const none = { paused: false, limits: null, ...zero, approximate: false }
     const stats = [...(await backend.jobs.stats())].sort((a, b) => (a.queue < b.queue ? -1 : 1))
     const counts = stats.map(({ oldestReadyAt, ...count }) => ({
       ...count,

@@ -6,6 +6,7 @@ import { PooledCalls } from '../../../src/storage/mariadb/connection/calls.ts'
 import { ownSession, parsePlace } from '../../../src/storage/mariadb/connection/connection.ts'
 import { MariadbDatabase } from '../../../src/storage/mariadb/connection/database.ts'
 import { Pool } from '../../../src/storage/mariadb/connection/pool.ts'
+import { createEstimate } from '../../../src/storage/mariadb/jobs/counts.ts'
 import { queueNames } from '../../../src/storage/mariadb/jobs/layout.ts'
 import { qualifyTables } from '../../../src/storage/mariadb/tables.ts'
 import { createJobReads } from '../../../src/storage/sql/job-reads.ts'
@@ -46,6 +47,7 @@ test.runIf(hasService('mariadb'))(
           checkTransaction: async () => {},
         }),
         'default',
+        createEstimate({ calls, tables, namespace: 'default' }),
       )
       const ask = (sql: string, values: readonly unknown[] = []) =>
         calls.run('ask', (call) => call.rows<Record<string, string>>(sql, values))

@@ -19,6 +19,7 @@ const queueStats = Type.Object({
   waiting: Type.Integer(),
   running: Type.Integer(),
   dead: Type.Integer(),
+  approximate: Type.Boolean(),
   oldestReadyAt: orNull(Type.Integer(instantOptions)),
 })
 export const queueStatsSchema: Schema<QueueStats> = schemaFor<QueueStats>()(queueStats)
@@ -41,8 +42,10 @@ export const listQueues: Route<{ query: ListQueuesQuery; reply: QueuesPage }> = 
   module: 'jobs',
   summary: 'List queues with the number of jobs by state.',
   description:
-    'Counting a million jobs takes about half a second. With `waitMs` the request does not wait longer: the reply ' +
-    'then has `counting: true` and the previous counts, which may be empty. Ask again soon.',
+    'Counts of a state below 10,000 are exact. Larger ones are estimates, and the queue then has `approximate: true`. ' +
+    'Counting takes some milliseconds, and longer for each queue of more than 2,000 jobs. With `waitMs` the request ' +
+    'does not wait longer: the reply then has `counting: true` and the previous counts, which may be empty. Ask again ' +
+    'soon.',
   query: strictFor<ListQueuesQuery>()({ waitMs: Type.Optional(waitMs) }),
   replies: {
     200: objectFor<QueuesPage>()({

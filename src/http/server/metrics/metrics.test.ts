@@ -14,7 +14,7 @@ import { createMetrics, type MetricsParts, type MetricsSpace } from './metrics.t
 import { scrapeLimits } from './queue-counts.ts'
 
 function queue(name: string, more: Partial<QueueStats> = {}): QueueStats {
-  const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
+  const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0, approximate: false }
   return { queue: name, paused: false, limits: null, ...none, oldestReadyAt: null, ...more }
 }
 

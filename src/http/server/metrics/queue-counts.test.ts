@@ -5,7 +5,8 @@ import type { QueueStats } from '../../../jobs/index.ts'
 import { type Counted, queueCountLimits, queueCountsOf } from './queue-counts.ts'
 
 function lineOf(ready: number): QueueStats {
-  const none = { scheduled: 0, waiting: 0, running: 0, dead: 0, oldestReadyAt: null, limits: null }
+  const zero = { scheduled: 0, waiting: 0, running: 0, dead: 0 }
+  const none = { ...zero, approximate: false, oldestReadyAt: null, limits: null }
   return { queue: 'mail', paused: false, ...none, ready }
 }
 

@@ -150,7 +150,8 @@ function jobsOf({ scheduled, ready, waiting, running, dead }: QueueStats): numbe
   return scheduled + ready + waiting + running + dead
 }
 
-const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0, oldestReadyAt: null }
+const noJobs = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
+const none = { ...noJobs, approximate: false, oldestReadyAt: null }
 
 /** The same lines, as a store would give them after the change: a queue without jobs is there while something is set. */
 function withChange(lines: readonly QueueStats[], { queue, ...set }: QueueChange): readonly QueueStats[] {
@@ -260,6 +261,7 @@ function capped(lines: readonly Line[]): readonly Line[] | undefined {
     waiting: sum('waiting'),
     running: sum('running'),
     dead: sum('dead'),
+    approximate: rest.some(({ approximate }) => approximate),
     oldestReadyAt: oldest.length === 0 ? null : oldest.reduce((a, b) => Math.min(a, b)),
   })
   return sorted

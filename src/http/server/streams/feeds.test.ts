@@ -51,7 +51,7 @@ class FakeReader implements FeedReader {
 }
 
 function statsOf(queue: string, ready: number): QueueStats {
-  const zero = { scheduled: 0, waiting: 0, running: 0, dead: 0 }
+  const zero = { scheduled: 0, waiting: 0, running: 0, dead: 0, approximate: false }
   return { queue, paused: false, limits: null, ...zero, ready, oldestReadyAt: null }
 }
 

@@ -7,6 +7,7 @@ import type { Store } from '../engine-store.ts'
 import { createAdd } from './add.ts'
 import { cancel } from './cancel.ts'
 import { createClaim } from './claim.ts'
+import { createEstimate } from './counts.ts'
 import { limit, pause, resume } from './queue-control.ts'
 import { reclaim } from './reclaim.ts'
 import { prune, remove } from './remove.ts'
@@ -54,7 +55,7 @@ export function createMariadbJobs(store: Store, database: MariadbDatabase): JobS
       if (count.ready > 0) forget()
       return count
     },
-    ...createJobReads(database, store.namespace),
+    ...createJobReads(database, store.namespace, createEstimate(store)),
     cancel: (id) => cancel(store, id),
     retry: (id) => thenForget(retry(store, id)),
     retryDead: (query) => thenForget(retryDead(store, query)),

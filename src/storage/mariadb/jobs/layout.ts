@@ -11,6 +11,7 @@ import {
   type Where,
   type Words,
 } from '../../sql/job-layout.ts'
+import { createWalks } from './counts.ts'
 
 const request = 'LEFT JOIN @job_cancel c ON c.namespace = q.namespace AND c.job_id = q.id'
 const byOrder = '@job_queue q FORCE INDEX (job_queue_order)'
@@ -47,17 +48,7 @@ SELECT kind, COUNT(*) AS jobs, MIN(sort_at) AS oldest FROM (
   SELECT kind, sort_at FROM @job_queue FORCE INDEX (job_queue_order)
   WHERE namespace = :namespace AND queue = :queue AND state = 'ready'
   ORDER BY sort_rank, sort_at, id LIMIT :limit) first GROUP BY kind`,
-    // All of the first SELECT is in the index.
-    counts: `
-SELECT queue, IF(state = 'scheduled' AND sort_at <= ${d.now}, 'ready', CAST(state AS CHAR)) AS state, COUNT(*) AS jobs,
-  MIN(sort_at) AS oldest
-FROM @job_queue FORCE INDEX (job_queue_order)
-WHERE namespace = :namespace AND NOT (state = 'running' AND sort_at <= ${d.now}) GROUP BY 1, 2
-UNION ALL
-SELECT q.queue, ${state} AS state, COUNT(*), MIN(q.run_at) FROM ${byOrder} ${request}
-WHERE q.namespace = :namespace AND q.state = 'running' AND q.sort_at <= ${d.now} GROUP BY 1, 2
-UNION ALL
-SELECT queue, 'dead', COUNT(*), 0 FROM @job_dead WHERE namespace = :namespace GROUP BY queue`,
+    walks: createWalks(d),
     limits,
   }
 

@@ -15,4 +15,6 @@ export const migrations: readonly Migration[] = [
     statements: [...server, ...jobs, ...jobDetails, ...locks, ...monitor],
   },
   { number: 2, name: 'fleet', oldest: 1, statements: [...workers, ...series, ...attempts, ...waiting] },
+  // The others count by indexes of their own.
+  { number: 3, name: 'counts', oldest: 1, statements: [] },
 ]

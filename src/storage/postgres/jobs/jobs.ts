@@ -18,6 +18,7 @@ import { addClaimed } from './add-claimed.ts'
 import { add, addIn } from './adder.ts'
 import { cancel } from './cancel.ts'
 import { Claimer } from './claim.ts'
+import { createEstimate } from './counts.ts'
 import { pause, resume, setLimits } from './queue-control.ts'
 import { reclaim } from './reclaim.ts'
 import { prune, remove } from './remove.ts'
@@ -106,7 +107,7 @@ export function createPostgresJobs(
     outcomes: (refs) => outcomes(scope, refs),
     cancelRequests: (refs) => cancelRequests(scope, refs),
     reclaim: (limit) => reclaim(scope, limit),
-    ...createJobReads(space.database, space.namespace),
+    ...createJobReads(space.database, space.namespace, createEstimate(connections, space)),
     cancel: (id) => cancel(scope, id),
     retry: (id) => retry(scope, id),
     retryDead: (query) => retryDead(scope, query),

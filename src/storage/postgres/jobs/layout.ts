@@ -4,7 +4,6 @@ import {
   forgetStarts,
   type JobLayout,
   type LimitLayout,
-  liveState,
   selectEnded,
   selectEndedStates,
   selectLive,
@@ -12,6 +11,7 @@ import {
   type Wanted,
   type Words,
 } from '../../sql/job-layout.ts'
+import { createWalks } from './counts.ts'
 import { order } from './hand-out.ts'
 
 const request = 'LEFT JOIN @job_cancel c ON c.namespace = q.namespace AND c.job_id = q.id'
@@ -40,7 +40,6 @@ const endedWhere: Readonly<Partial<Record<JobState, string>>> = {
 
 export function createJobLayout(d: Words): JobLayout {
   const live = liveWhere(d)
-  const isDue = `state = 'ready' OR (state = 'scheduled' AND run_at <= ${d.now})`
   return {
     find: (where) => [
       `${selectLive(d, request)} WHERE ${where('q')}`,
@@ -67,23 +66,7 @@ SELECT kind, count(*) AS jobs, min(run_at) AS oldest FROM (${[false, true]
    ORDER BY (-priority::bigint), run_at, id LIMIT :limit)`,
       )
       .join(' UNION ALL ')}) AS first GROUP BY kind`,
-    // Queues alone are groups, and the time is read once: else no planner would share a million rows among its workers.
-    counts: `
-WITH idle AS (
-  SELECT queue, count(*) FILTER (WHERE state = 'waiting') AS waiting, count(*) FILTER (WHERE ${isDue}) AS ready,
-    count(*) FILTER (WHERE state = 'scheduled' AND run_at > ${d.now}) AS scheduled, min(run_at) FILTER (WHERE ${isDue}) AS oldest
-  FROM @job_queue WHERE namespace = :namespace AND state <> 'running' GROUP BY queue
-)
-SELECT queue, each.state, each.jobs, each.oldest
-FROM idle CROSS JOIN LATERAL (VALUES
-  ('waiting', waiting, NULL::bigint), ('ready', ready, oldest), ('scheduled', scheduled, NULL)) each (state, jobs, oldest)
-WHERE each.jobs > 0
-UNION ALL
-SELECT q.queue, ${liveState(d)} AS state, count(*), min(q.run_at) FROM @job_queue q ${request}
-WHERE q.namespace = :namespace AND q.state = 'running' GROUP BY 1, 2
-UNION ALL
-SELECT queue, 'dead', count(*), NULL FROM @job_history
-WHERE namespace = :namespace AND state = 'dead' AND state <> 'completed' GROUP BY 1`,
+    walks: createWalks(d),
     limits: createLimitLayout(d),
   }
 }

@@ -23,7 +23,7 @@ import type {
 import type { RequestKey } from '../../backend.ts'
 import type { SchemaWatch } from '../../schema-watch.ts'
 import type { Database } from '../../sql/database.ts'
-import { countJobs, createJobReads } from '../../sql/job-reads.ts'
+import { createJobReads } from '../../sql/job-reads.ts'
 import { findKept } from '../../sql/request-keys.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
@@ -33,7 +33,7 @@ import type { Writer } from '../writing/writer.ts'
 import type { Operation, WriteCall, Writes } from '../writing/writes.ts'
 import { addJobs } from './add.ts'
 import { mayClaim } from './claim.ts'
-import { countReady } from './ready-counts.ts'
+import { createEstimate } from './counts.ts'
 import { findHeld, findOutcome } from './renew.ts'
 import { settleOne } from './settle.ts'
 
@@ -70,7 +70,11 @@ export class SqliteJobs implements JobStore {
   constructor(options: SqliteJobsOptions) {
     this.#options = options
     this.#namespace = options.namespace
-    this.#reads = createJobReads(options.database, options.namespace)
+    this.#reads = createJobReads(
+      options.database,
+      options.namespace,
+      createEstimate(options.reader, options.namespace),
+    )
   }
 
   async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
@@ -157,12 +161,8 @@ export class SqliteJobs implements JobStore {
     return this.#write('retryDead', [query])
   }
 
-  async stats(): Promise<readonly QueueStats[]> {
-    const counting = countReady(this.#namespace)
-    if (!(await this.#read((connection) => counting.isLarge(connection)))) return this.#reads.stats()
-    while (await this.#read((connection) => counting.step(connection)))
-      await new Promise((resolve) => setImmediate(resolve))
-    return this.#options.database.run(countJobs, [this.#namespace, counting.counts])
+  stats(): Promise<readonly QueueStats[]> {
+    return this.#reads.stats()
   }
 
   pause(queue: string): Promise<void> {

@@ -12,6 +12,7 @@ import {
   type Where,
   type Words,
 } from '../../sql/job-layout.ts'
+import { createWalks } from './counts.ts'
 
 const request = `LEFT JOIN job_cancel c
   ON c.namespace = q.namespace AND c.job_id = q.id AND c.lease_no = q.lease_no`
@@ -106,26 +107,7 @@ export function createJobLayout(d: Words): JobLayout {
 SELECT kind, sum(jobs) AS jobs, min(oldest) AS oldest
 FROM (${readyKindsBy('job_queue_ready', 'limit_key IS NULL')} UNION ALL ${readyKindsBy('job_queue_keyed', 'limit_key IS NOT NULL')})
 GROUP BY kind`,
-    // Each state is counted along its index. Ready jobs without a limit key may be very many: see ready-counts.ts.
-    counts: `
-{SELECT queue, 'ready' AS state, count(*) AS jobs, min(run_at) AS oldest FROM job_queue INDEXED BY job_queue_ready
-WHERE :readyToo AND namespace = :namespace AND state = 'ready' AND limit_key IS NULL GROUP BY queue
-UNION ALL}
-SELECT queue, 'ready' AS state, count(*) AS jobs, min(run_at) AS oldest FROM job_queue INDEXED BY job_queue_keyed
-WHERE namespace = :namespace AND state = 'ready' AND limit_key IS NOT NULL GROUP BY queue
-UNION ALL
-SELECT queue, 'waiting', count(*), 0 FROM job_queue INDEXED BY job_queue_waiting
-WHERE namespace = :namespace AND state = 'waiting' GROUP BY queue
-UNION ALL
-SELECT queue, iif(run_at <= :now, 'ready', 'scheduled'), count(*), min(run_at) FROM job_queue
-WHERE namespace = :namespace AND state = 'scheduled' GROUP BY 1, 2
-UNION ALL
-SELECT queue, CASE WHEN lease_ends_at > :now THEN 'running' WHEN c.job_id IS NOT NULL THEN 'cancelled'
-  WHEN attempt < max_attempts THEN 'ready' ELSE 'dead' END, count(*), min(run_at)
-FROM job_queue q ${request} WHERE q.namespace = :namespace AND q.state = 'running' GROUP BY 1, 2
-UNION ALL
-SELECT queue, 'dead', count(*), 0 FROM job_history
-WHERE namespace = :namespace AND state = 'dead' AND state <> 'completed' GROUP BY queue`,
+    walks: createWalks(d),
     limits: createLimitLayout(d),
   }
 }

@@ -3,6 +3,7 @@ import { attempts } from './attempts.ts'
 import { jobDetails, jobs } from './baseline-jobs.ts'
 import { locks } from './baseline-locks.ts'
 import { monitor, server } from './baseline-services.ts'
+import { counts } from './counts.ts'
 import { series } from './series.ts'
 import { waiting } from './waiting.ts'
 import { workers } from './workers.ts'
@@ -15,4 +16,5 @@ export const migrations: readonly Migration[] = [
     statements: [...server, ...jobs, ...jobDetails, ...locks, ...monitor],
   },
   { number: 2, name: 'fleet', oldest: 1, statements: [...workers, ...series, ...attempts, ...waiting] },
+  { number: 3, name: 'counts', oldest: 1, statements: counts },
 ]
