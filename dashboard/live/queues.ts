@@ -45,7 +45,7 @@ export function withEmptied(
 /** A queue without jobs. */
 export function dry(queue: string): WireQueueStats {
   const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0, oldestReadyAt: null }
-  return { queue, ...none, paused: false, limits: null }
+  return { queue, ...none, approximate: false, paused: false, limits: null }
 }
 
 export type LiveQueues = Omit<WireQueues, 'items'> & { readonly items: readonly LiveQueue[] }

@@ -146,7 +146,8 @@ export function printTable(
   const { columns = Number.POSITIVE_INFINITY } = printer
   const widths = fitWidths(own, columns - gap.length * (names.length - 1), whole)
   const aligns = names.map((_, at) =>
-    rows.some((row) => typeof row[at] === 'number') && rows.every((row) => typeof row[at] !== 'string')
+    rows.some((row) => isNumber(row[at])) &&
+    rows.every((row) => typeof row[at] !== 'string' || isNumber(row[at]))
       ? ('right' as const)
       : ('left' as const),
   )
@@ -154,6 +155,11 @@ export function printTable(
     const line = row.map((cell, at) => intoCells(cell, widths[at]!, aligns[at])).join(gap)
     printer.line((widthOf(line) <= columns ? line : intoCells(line, columns)).trimEnd())
   }
+}
+
+/** An estimate, such as ~12000, is one too. */
+function isNumber(cell: Cell | undefined): boolean {
+  return typeof cell === 'number' || (typeof cell === 'string' && /^~\d+$/.test(cell))
 }
 
 const gap = '  '

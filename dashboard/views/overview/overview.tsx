@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireOverview } from '../../../src/http/client/index.ts'
+import { showCount, type WireOverview } from '../../../src/http/client/index.ts'
 import { Empty } from '../../kit/empty.tsx'
 import { Charts } from '../../kit/jobs/charts.tsx'
 import { Counting } from '../../kit/jobs/counting.tsx'
@@ -94,10 +94,11 @@ function Figures({ overview }: { readonly overview: LiveOverview }): ReactNode {
     <div className="figures">
       {states.map((state) => {
         const count = overview.queues.reduce((sum, queue) => sum + queue[state], 0)
+        const approximate = overview.queues.some((queue) => showCount(queue, queue[state]).startsWith('~'))
         const names = [state === 'dead' && 'bad', count === 0 && 'none'].filter(Boolean).join(' ')
         return (
           <Link key={state} to="jobs" query={{ state }} className={names}>
-            <b>{format.compact(count)}</b>
+            <b>{showCount({ approximate }, count, format.compact)}</b>
             <State name={state} />
             <span className="hidden">{sayKit(state)}</span>
           </Link>
@@ -128,7 +129,9 @@ function Queues({
     head: sayKit(key),
     align: 'end',
     wideOnly: key === 'scheduled',
-    cell: (row) => <span className={row[key] === 0 ? 'aside' : undefined}>{format.compact(row[key])}</span>,
+    cell: (row) => (
+      <span className={row[key] === 0 ? 'aside' : undefined}>{showCount(row, row[key], format.compact)}</span>
+    ),
   })
   const columns: readonly Column<LiveQueue>[] = [
     {

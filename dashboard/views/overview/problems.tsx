@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { showCount } from '../../../src/http/client/index.ts'
 import { Growing } from '../../kit/growing.tsx'
 import { Icon, type IconName } from '../../kit/icon.tsx'
 import { Section } from '../../kit/page.tsx'
@@ -132,11 +133,13 @@ function Line({ problem, queue }: LineProps): ReactNode {
   const span = format.span(Math.max(0, now - (problem.since ?? now)))
   const subject = brief(problem.subject)
   const isCut = subject !== visible(problem.subject)
+  // With "~" the count is a text, whose plural is that of many.
+  const count = queue?.approximate ? showCount(queue, problem.count, format.number) : problem.count
   return (
     <li className={tone} title={isCut ? visible(problem.subject) : undefined}>
       <Icon name={icon} />
       <span>
-        {say(says, { subject, count: problem.count, span })}
+        {say(says, { subject, count, span })}
         {cause.text !== undefined && `${say('causeJoin')}${cause.text}`}{' '}
         <span className="aside">
           {problem.since !== null && !spanned.has(says) && <Time at={problem.since} />}{' '}

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { WireQueueStats } from '../../../src/http/client/index.ts'
+import { showCount, type WireQueueStats } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Empty } from '../../kit/empty.tsx'
@@ -73,7 +73,7 @@ function Standing({ queue }: { readonly queue: WireQueueStats }): ReactNode {
               [
                 sayKit(state),
                 <Link key={state} to="jobs" query={{ queue: queue.queue, state }}>
-                  {format.number(queue[state])}
+                  {showCount(queue, queue[state], format.number)}
                 </Link>,
               ] as const,
           ),
@@ -118,14 +118,18 @@ function Acts({ queue }: { readonly queue: WireQueueStats }): ReactNode {
 }
 
 function RetryDead({
-  queue: { queue, dead },
+  queue: line,
   onClose,
 }: {
   readonly queue: WireQueueStats
   readonly onClose: () => void
 }): ReactNode {
   const say = useWords(queuesWords)
+  const format = useFormat()
   const client = useClient()
+  const { queue, dead } = line
+  // With "~" the count is a text, whose plural is that of many.
+  const count = line.approximate ? showCount(line, dead, format.number) : dead
   const confirm = async () => {
     const { retried } = await client.jobs.retryDead({ queue })
     toast(say('retriedSome', { count: retried }))
@@ -133,7 +137,7 @@ function RetryDead({
   }
   return (
     <Confirm
-      title={say('retryDeadSome', { count: dead })}
+      title={say('retryDeadSome', { count })}
       act={say('retryDead')}
       onConfirm={confirm}
       onClose={onClose}

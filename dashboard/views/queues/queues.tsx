@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from 'react'
+import { showCount } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Input } from '../../kit/field.tsx'
@@ -116,12 +117,12 @@ function useColumns(active: ReadonlyMap<string, number>): readonly Column<LiveQu
         ...{ key: state, head: sayKit(state), align: 'end' },
         wideOnly: state === 'scheduled',
         roomyOnly: state === 'waiting',
-        cell: ({ queue, [state]: count }) =>
-          count === 0 ? (
+        cell: (row) =>
+          row[state] === 0 ? (
             <span className="aside">0</span>
           ) : (
-            <Link to="jobs" query={{ queue, state }}>
-              {format.compact(count)}
+            <Link to="jobs" query={{ queue: row.queue, state }}>
+              {showCount(row, row[state], format.compact)}
             </Link>
           ),
       }),

@@ -1,4 +1,5 @@
 import type { Token } from '../../access/index.ts'
+import { showCount } from '../../core/count-estimates.ts'
 import type { QueueStats } from '../../jobs/index.ts'
 import type { MonitorProblems } from '../../monitor/index.ts'
 import { showSpan } from '../print.ts'
@@ -22,14 +23,15 @@ export function judgeQueues(queues: readonly QueueStats[], now: number): readonl
   ]
 }
 
-function judgeQueue({ queue, dead, paused, ready, oldestReadyAt }: QueueStats, now: number): Finding[] {
+function judgeQueue(line: QueueStats, now: number): Finding[] {
+  const { queue, dead, paused, ready, oldestReadyAt } = line
   const findings: Finding[] = []
   if (dead > 0)
     findings.push(
       warning(
         'queues',
         queue,
-        `${dead} of its jobs ${dead === 1 ? 'is' : 'are'} dead.`,
+        `${showCount(line, dead)} of its jobs ${dead === 1 ? 'is' : 'are'} dead.`,
         `See why with \`signalbox jobs ls --search "queue:${queue} state:dead"\`, then \`signalbox jobs bulk retry\` or \`delete\`.`,
       ),
     )
@@ -38,7 +40,7 @@ function judgeQueue({ queue, dead, paused, ready, oldestReadyAt }: QueueStats, n
       warning(
         'queues',
         queue,
-        `It is paused with ${ready} ready job${ready === 1 ? '' : 's'}.`,
+        `It is paused with ${showCount(line, ready)} ready job${ready === 1 ? '' : 's'}.`,
         `Resume it with \`signalbox queues resume ${queue}\`.`,
       ),
     )
@@ -47,7 +49,7 @@ function judgeQueue({ queue, dead, paused, ready, oldestReadyAt }: QueueStats, n
       warning(
         'queues',
         queue,
-        `It is behind: ${ready} ready, the oldest has waited ${showSpan(now - oldestReadyAt)}.`,
+        `It is behind: ${showCount(line, ready)} ready, the oldest has waited ${showSpan(now - oldestReadyAt)}.`,
         'Start more workers, or check why the running ones claim nothing (their kinds, the limits of the queue).',
       ),
     )

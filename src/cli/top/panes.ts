@@ -1,3 +1,4 @@
+import { showCount } from '../../core/count-estimates.ts'
 import type { WireOverview } from '../../http/client/index.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import type { LockSummary } from '../../locks/index.ts'
@@ -40,7 +41,8 @@ function queueRow(line: QueueLine, rate: QueueRate | undefined, now: number): Ro
   return {
     id: queue,
     cells: [
-      ...[name, `${ready}`, `${scheduled}`, `${waiting}`, `${running}`, `${dead}`],
+      name,
+      ...[ready, scheduled, waiting, running, dead].map((count) => showCount(line, count)),
       oldestReadyAt === null ? '-' : showSpan(Math.max(0, now - oldestReadyAt)),
       rate === undefined ? '-' : `${showRate(rate.addedPerSecond)}/${showRate(rate.endedPerSecond)}`,
       [...(paused ? ['paused'] : []), ...(limits === null ? [] : ['limited'])].join(', '),
@@ -58,7 +60,7 @@ function queueRow(line: QueueLine, rate: QueueRate | undefined, now: number): Ro
         ? {}
         : {
             R: {
-              question: `Retry the dead jobs of ${name} (${dead})?`,
+              question: `Retry the dead jobs of ${name} (${showCount(line, dead)})?`,
               async perform(box) {
                 const { retried } = await box.jobs.retryDead({ queue })
                 return `retried ${retried} of ${name}`

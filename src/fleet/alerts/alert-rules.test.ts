@@ -15,7 +15,8 @@ const quiet: AlertFacts = {
   failingChannels: [],
   storeMs: 3,
 }
-const line = { queue: 'mail', paused: false, ready: 0, running: 0, dead: 0, oldestReadyAt: null }
+const none = { ready: 0, running: 0, dead: 0, approximate: false }
+const line = { queue: 'mail', paused: false, ...none, oldestReadyAt: null }
 
 function subjects(facts: Partial<AlertFacts>): readonly string[] {
   return judgeAlerts({ ...quiet, ...facts }, alertDefaults).map(subjectOf)

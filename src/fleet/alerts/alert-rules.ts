@@ -1,3 +1,5 @@
+import { showCount } from '../../core/count-estimates.ts'
+
 /**
  * Which alerts fire, from what a server knows at one moment. Pure: it reads no clock and remembers nothing. That an alert was
  * notified before, and that it is over, the monitor knows: each alert is a subject of its source.
@@ -11,6 +13,7 @@ export interface AlertFacts {
     readonly ready: number
     readonly running: number
     readonly dead: number
+    readonly approximate: boolean
     readonly oldestReadyAt: number | null
   }[]
   /** The queues that live workers claim from. */
@@ -69,7 +72,7 @@ export type AlertRule = keyof typeof alertRules
 export function judgeAlerts(facts: AlertFacts, limits: AlertLimits): readonly Alert[] {
   const { now, queues, schedules, locks, nodes, failingChannels, storeMs } = facts
   return [
-    ...queues.filter(({ dead }) => dead > 0).map(({ queue, dead }) => deadJobs(queue, dead)),
+    ...queues.filter(({ dead }) => dead > 0).map(deadJobs),
     ...queues.flatMap((line) => queueAlerts(line, facts, limits)),
     ...schedules
       .filter(({ paused, nextAt }) => !paused && nextAt !== null && now - nextAt > limits.scheduleMs)
@@ -92,22 +95,24 @@ export function judgeAlerts(facts: AlertFacts, limits: AlertLimits): readonly Al
 }
 
 function queueAlerts(
-  { queue, paused, ready, running, oldestReadyAt }: AlertFacts['queues'][number],
+  line: AlertFacts['queues'][number],
   { now, workedQueues }: AlertFacts,
   { behindMs, noWorkerMs }: AlertLimits,
 ): readonly Alert[] {
+  const { queue, paused, ready, running, oldestReadyAt } = line
   if (paused || oldestReadyAt === null) return []
   const waitsMs = now - oldestReadyAt
-  const says = `${ready} ready, the oldest for ${span(waitsMs)}.`
+  const says = `${showCount(line, ready)} ready, the oldest for ${span(waitsMs)}.`
   const hasNoWorker = running === 0 && waitsMs > noWorkerMs && !workedQueues.has(queue)
   // It names the cause; that the queue is behind follows from it.
   if (hasNoWorker) return [alert('no-worker', queue, `${says} No live worker takes them.`)]
   return waitsMs > behindMs ? [alert('queue-behind', queue, says)] : []
 }
 
-function deadJobs(queue: string, dead: number): Alert {
+function deadJobs(line: AlertFacts['queues'][number]): Alert {
+  const { queue, dead } = line
   const level = 10 ** Math.floor(Math.log10(dead))
-  return { rule: 'dead-jobs', what: queue, level, says: `${dead} dead.` }
+  return { rule: 'dead-jobs', what: queue, level, says: `${showCount(line, dead)} dead.` }
 }
 
 function alert(rule: AlertRule, what: string, says: string): Alert {

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { showCount } from '../../../core/count-estimates.ts'
 import type { Duration } from '../../../core/duration.ts'
 import { invalidArgument } from '../../../core/errors.ts'
 import { whole } from '../../../core/options.ts'
@@ -49,10 +50,14 @@ function listCommand(printer: Printer): Command {
 }
 
 function rowOf(line: QueueStats): readonly (string | number | null)[] {
-  const { queue, ready, scheduled, waiting, running, dead, oldestReadyAt, paused, limits } = line
+  const { queue, oldestReadyAt, paused, limits } = line
+  const counts = [line.ready, line.scheduled, line.waiting, line.running, line.dead].map((count) => {
+    const shown = showCount(line, count)
+    return shown.startsWith('~') ? shown : count
+  })
   const oldest = oldestReadyAt === null ? null : showSpan(Date.now() - oldestReadyAt)
   const words = [...(paused ? ['paused'] : []), ...(limits === null ? [] : [showLimits(limits)])]
-  return [queue, ready, scheduled, waiting, running, dead, oldest, words.join(', ')]
+  return [queue, ...counts, oldest, words.join(', ')]
 }
 
 function showLimits({ perKey, ...own }: QueueLimits): string {
