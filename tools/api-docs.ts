@@ -13,7 +13,7 @@ import {
   streamEventsOf,
 } from '../src/http/contract/openapi-schemas.ts'
 import { commonProblems, problemsOf, takesIdempotencyKey } from '../src/http/contract/problem.ts'
-import { bodyLimits, maxBodyDepth, type Route } from '../src/http/contract/route.ts'
+import { bodyLimits, maxBodyDepth, pathParams, type Route } from '../src/http/contract/route.ts'
 import { routes } from '../src/http/contract/routes.ts'
 import { printCurl } from './api-examples.ts'
 
@@ -96,7 +96,7 @@ function printRoute(route: Route, components: Components): string {
     route.summary,
     route.description,
     facts.filter(Boolean).join(' '),
-    printFields('Path', route.params, components),
+    printFields('Path', pathParams(route), components),
     printFields('Query', route.query, components),
     printBody(route, components),
     printReplies(route, components),
@@ -150,7 +150,7 @@ function printReplies(route: Route, components: Components): string {
 }
 
 function printEvents(route: Route, components: Components): string {
-  const events = streamEventsOf(route.id)
+  const events = streamEventsOf(route)
   if (events === undefined) return ''
   const rows = Object.entries(events).map(
     ([type, { description, data }]) =>

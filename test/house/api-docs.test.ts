@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { Value } from 'typebox/value'
 import { test } from 'vitest'
 import { routes } from '../../src/http/contract/index.ts'
+import { pathParams } from '../../src/http/contract/route.ts'
 import { printApi } from '../../tools/api-docs.ts'
 import { apiExamples, printCurl } from '../../tools/api-examples.ts'
 import { readSource } from './sources.ts'
@@ -47,10 +48,10 @@ test('every example is a request that its route takes', () => {
   for (const route of routes) {
     const { params, query, body } = apiExamples[route.id] ?? {}
     for (const [schema, value] of [
-      [route.params, params],
+      [pathParams(route), params],
       [route.query, query],
     ] as const) {
-      if (value !== undefined || route.params === schema) {
+      if (value !== undefined || pathParams(route) === schema) {
         assert.equal(schema !== undefined && Value.Check(schema, value), value !== undefined, route.id)
       }
     }

@@ -7,7 +7,7 @@ import {
   streamEventsOf,
 } from './openapi-schemas.ts'
 import { problemsByStatus, takesIdempotencyKey } from './problem.ts'
-import { bodyLimits, type Route } from './route.ts'
+import { bodyLimits, pathParams, type Route } from './route.ts'
 import type { Schema } from './schema.ts'
 
 /**
@@ -111,11 +111,11 @@ function parametersOf(route: Route, components: Components): readonly object[] {
   }
   const header = (name: keyof typeof headerParameters) => ({ $ref: `#/components/parameters/${name}` })
   return [
-    ...fields(route.params, 'path'),
+    ...fields(pathParams(route), 'path'),
     ...fields(route.query, 'query'),
     ...(route.scope === 'none' ? [] : [header('Namespace')]),
     ...(takesIdempotencyKey(route) ? [header('IdempotencyKey')] : []),
-    ...(isResumable(route.id) ? [header('LastEventId')] : []),
+    ...(isResumable(route) ? [header('LastEventId')] : []),
   ]
 }
 
@@ -150,7 +150,7 @@ function contentOf(route: Route, schema: Schema, components: Components): object
 /** The events of a stream by type, with what their `data` holds. */
 function eventsOf(route: Route, components: Components): object {
   return Object.fromEntries(
-    Object.entries(streamEventsOf(route.id) ?? {}).map(([type, { description, data }]) => [
+    Object.entries(streamEventsOf(route) ?? {}).map(([type, { description, data }]) => [
       type,
       { description, data: components.show(data) },
     ]),

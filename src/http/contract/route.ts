@@ -1,6 +1,7 @@
 import type { Scope } from '../../access/index.ts'
 import type { ErrorCode } from '../../core/errors.ts'
-import type { Schema } from './schema.ts'
+import { type Schema, strict, Type } from './schema.ts'
+import { name } from './values.ts'
 
 /**
  * A route describes one request: its path, the scope it needs, what comes in and what goes out. Nothing here belongs to a
@@ -29,7 +30,6 @@ export interface Route<S extends Shape = Shape> {
     | 'contention'
     | 'events'
     | 'system'
-  readonly params?: Schema<S['params']>
   /** Without one, no parameter is taken. */
   readonly query?: Schema<S['query']>
   readonly body?: Schema<S['body']>
@@ -39,6 +39,8 @@ export interface Route<S extends Shape = Shape> {
   readonly replies: Readonly<Record<number, Schema<S['reply']>>>
   /** The reply is a stream of server-sent events, or text. @default 'json' */
   readonly replyType?: 'json' | 'events' | 'text'
+  /** The events of a stream by type, in the order a reader meets them. OpenAPI 3.1 has no keyword for them. */
+  readonly events?: StreamEvents<Readonly<Record<string, unknown>>>
   /** It ends or renews a lease, or reports the health of the server: an overloaded server answers it too. */
   readonly relieves?: true
   /** It changes nothing although it is no GET. @default false */
@@ -63,6 +65,24 @@ export type ShapeOf<R> = R extends Route<infer S> ? S : never
 export type QueryOf<R> = ShapeOf<R>['query']
 export type BodyOf<R> = ShapeOf<R>['body']
 export type ReplyOf<R> = ShapeOf<R>['reply']
+
+/** What each event of a stream means, and what its `data` holds. */
+export type StreamEvents<Events> = {
+  readonly [Type in keyof Events]: { readonly description: string; readonly data: Schema<Events[Type]> }
+}
+
+/** The parameters of a path: a name for each pair of braces. */
+export function pathParams({ path }: Pick<Route, 'path'>): Schema | undefined {
+  if (!path.includes('{')) return undefined
+  const known = paramsByPath.get(path)
+  if (known !== undefined) return known
+  const names = Array.from(path.matchAll(/\{(\w+)\}/g), ([, param]) => [param!, name] as const)
+  const schema = Type.Object(Object.fromEntries(names), strict)
+  paramsByPath.set(path, schema)
+  return schema
+}
+
+const paramsByPath = new Map<string, Schema>()
 
 /** Whether it changes something: then an Idempotency-Key counts, and a foreign page may not ask. */
 export function mutates({ method, isRead }: Pick<Route, 'method' | 'isRead'>): boolean {

@@ -111,7 +111,15 @@ export function pageOf<Item>(item: Schema<Item>): Schema<Page<Item>> {
 export interface IdParams {
   readonly id: string
 }
-export const idParams: Schema<IdParams> = strictFor<IdParams>()({ id: name })
+export interface NameParams {
+  readonly name: string
+}
+
+/** Data of an event that says no more than its type. */
+export const nothing: Schema<Readonly<Record<string, never>>> = Type.Unsafe<Readonly<Record<string, never>>>({
+  type: 'object',
+  maxProperties: 0,
+})
 
 /** The terms that a task sets for nodes, as JSON. */
 

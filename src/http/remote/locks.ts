@@ -1,5 +1,4 @@
 import { SignalboxError } from '../../core/errors.ts'
-import { createNotifier } from '../../core/notifier.ts'
 import { flag, whole } from '../../core/options.ts'
 import {
   createFlight,
@@ -10,8 +9,9 @@ import {
   Waits,
   type WatchOptions,
 } from '../../locks/index.ts'
-import type { Client, WireLockEvent } from '../client/index.ts'
+import type { Client } from '../client/index.ts'
 import { objectOf } from './encode.ts'
+import { iterateStream } from './iterate-stream.ts'
 
 /**
  * The verbs of locks on a server elsewhere. A lock that is held or flown renews itself over the wire, and counts as
@@ -41,7 +41,6 @@ export function createRemoteLocks(client: Client): Locks {
 /** The most events that may wait for who reads them. */
 const maxWaiting = 1_000
 
-/** Pulls what the stream pushes. */
 async function* watch(
   client: Client,
   options: WatchOptions,
@@ -50,38 +49,14 @@ async function* watch(
   const { signal, lastEventId, bind } = objectOf('watch', options)
   if (lastEventId !== undefined) whole('watch.lastEventId', lastEventId)
   if (bind !== undefined) flag('watch.bind', bind)
-  const over = new AbortController()
-  const signals = AbortSignal.any([closing, over.signal, ...(signal ? [signal] : [])])
-  const notifier = createNotifier()
-  const waiting: WireLockEvent[] = []
-  let isOver = false
-  let failure: { readonly error: unknown } | undefined
-  const reading = client.locks
-    .watch({ ...options, signal: signals }, (event) => {
-      if (waiting.length >= maxWaiting) throw tooSlow()
-      waiting.push(event)
-      notifier.wake()
-    })
-    .catch((error: unknown) => {
-      failure = { error }
-    })
-    .finally(() => {
-      isOver = true
-      notifier.wake()
-    })
-  try {
-    for (;;) {
-      const event = waiting.shift()
-      if (event !== undefined) yield event as unknown as LockEvent
-      else if (isOver) break
-      else await notifier.wait({ signal: signals }).catch(() => undefined)
-      if (signals.aborted) return
-    }
-    if (failure !== undefined && !signals.aborted) throw failure.error
-  } finally {
-    over.abort()
-    await reading
-  }
+  yield* iterateStream<LockEvent>({
+    signal: signal === undefined ? closing : AbortSignal.any([closing, signal]),
+    read: (seen, until) =>
+      client.locks.watch({ ...options, signal: until }, (event) => seen(event as unknown as LockEvent)),
+    keep(waiting, event) {
+      if (waiting.push(event) > maxWaiting) throw tooSlow()
+    },
+  })
 }
 
 function tooSlow(): SignalboxError {

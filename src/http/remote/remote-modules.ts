@@ -4,8 +4,9 @@ import { show, text } from '../../core/options.ts'
 import type { Dispatch, NodeView, PoolView, TaskEvent } from '../../dispatch/index.ts'
 import type { FailedSubject, Monitor, Report } from '../../monitor/index.ts'
 import { eventId, type Once, runOnce, runProcessing } from '../../once/index.ts'
-import type { Client, WireTaskEvent } from '../client/index.ts'
+import type { Client } from '../client/index.ts'
 import { objectOf, unlessNotFound } from './encode.ts'
+import { iterateStream } from './iterate-stream.ts'
 
 /** What a box on a server has of the monitor: all but sending, which the server does. */
 export type RemoteMonitor = Omit<
@@ -197,43 +198,22 @@ export function createRemoteDispatch(client: Client): RemoteDispatch {
   }
 }
 
-/** The stream of callbacks, as something to be taken one by one. */
 async function* watchTask(
   client: Client,
   taskId: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<TaskEvent, void, undefined> {
   signal?.throwIfAborted()
-  const left = new AbortController()
-  const until = signal === undefined ? left.signal : AbortSignal.any([signal, left.signal])
-  const waiting: TaskEvent[] = []
-  let wake = Promise.withResolvers<void>()
-  let end: { readonly error?: unknown } | undefined
-  const seen = ({ type: status, ...data }: WireTaskEvent) => {
-    if (status === 'progress' && waiting.at(-1)?.status === 'progress') waiting.pop()
-    waiting.push({ status, ...data } as TaskEvent)
-    if (waiting.length > maxWaiting) waiting.shift()
-    wake.resolve()
-  }
-  const over = (how: { readonly error?: unknown }) => {
-    end = how
-    wake.resolve()
-  }
-  void client.dispatch.watch(taskId, seen, { signal: until }).then(
-    () => over({}),
-    (error: unknown) => over({ error }),
-  )
-  try {
-    for (;;) {
-      await wake.promise
-      wake = Promise.withResolvers<void>()
-      for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) yield event
-      if (end === undefined) continue
-      if ('error' in end) throw end.error
-      signal?.throwIfAborted()
-      return
-    }
-  } finally {
-    left.abort()
-  }
+  yield* iterateStream<TaskEvent>({
+    signal,
+    read: (seen, until) =>
+      client.dispatch.watch(taskId, ({ type: status, ...data }) => seen({ status, ...data } as TaskEvent), {
+        signal: until,
+      }),
+    keep(waiting, event) {
+      if (event.status === 'progress' && waiting.at(-1)?.status === 'progress') waiting.pop()
+      if (waiting.push(event) > maxWaiting) waiting.shift()
+    },
+  })
+  signal?.throwIfAborted()
 }

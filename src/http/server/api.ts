@@ -5,8 +5,10 @@ import {
   bodyLimits,
   keepsKeyWithEffect,
   mayWait,
+  pathParams,
   type Route,
   routes,
+  type Schema,
 } from '../contract/index.ts'
 import type { Assets } from './assets.ts'
 import type { Answer, Authenticator, Handler, Incoming, Outgoing, Principal } from './call.ts'
@@ -85,6 +87,7 @@ interface Plan {
   /** It may wait, so it ends with its token. */
   readonly mayWait: boolean
   readonly status: number
+  readonly params: Schema | undefined
   readonly limits: BodyLimits
   readonly listLimits: BodyLimits
 }
@@ -126,7 +129,7 @@ export function createApi(parts: ApiParts): Api {
     try {
       const plan = plans.get(route)!
       const key = readRequestKey(route, incoming)
-      if (route.params !== undefined) validate(pathSubject, route.params, context.params)
+      if (plan.params !== undefined) validate(pathSubject, plan.params, context.params)
       context.query = readQuery(incoming.query, route.query)
       const reading = readBytes(route, plan, incoming)
       const bytes = reading instanceof Promise ? await waitFor(context, () => reading) : reading
@@ -259,6 +262,7 @@ function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {
     isKeyBeside: !keepsKeyWithEffect(route),
     mayWait: mayWait(route),
     status: Math.min(...Object.keys(route.replies).map(Number)),
+    params: pathParams(route),
     limits: route.limitsForLists ? ordinary : listLimits,
     listLimits,
   }

@@ -130,6 +130,9 @@ export type Handlers<Id extends keyof typeof wire> = {
   readonly [Key in Id]: (typeof wire)[Key] extends Route ? Handler<(typeof wire)[Key]> : never
 }
 
+/** Some of them; the server does not start without all. */
+export type SomeHandlers = Partial<Handlers<keyof typeof wire>>
+
 /** One namespace's services. Made when first asked for, and forgotten when idle. */
 export interface Space {
   readonly namespace: string

@@ -2,7 +2,7 @@ import type { AlertSubscribeOptions, FiringAlert } from '../../../fleet/alerts/i
 import type { Subscription } from '../../../monitor/index.ts'
 import type { Route } from '../route.ts'
 import { objectFor, oneOf, strictFor, Type } from '../schema.ts'
-import { count, type IdParams, idParams, instant, name, span } from '../values.ts'
+import { count, type IdParams, instant, name, span } from '../values.ts'
 import { channel, subscription } from './subscriptions.ts'
 
 /** Routes of alerts: what fires, and which channels are told. */
@@ -75,7 +75,6 @@ export const removeAlerts: Route<{ params: IdParams; reply: { readonly deleted: 
   scope: 'admin',
   module: 'monitor',
   summary: 'End a subscription to alerts.',
-  params: idParams,
   replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
 }

@@ -23,7 +23,6 @@ import {
 import {
   backoffBody,
   type IdParams,
-  idParams,
   instant,
   jobState,
   name,
@@ -56,7 +55,6 @@ export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> 
   relieves: true,
   module: 'jobs',
   summary: 'Complete a job.',
-  params: idParams,
   body: strictFor<AckBody>()({ token, result: Type.Optional(Type.Unknown()), ranMs }),
   replies: { 200: settled },
   problems: ['lease_lost'],
@@ -79,7 +77,6 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
     'before the next attempt) or `backoff` (the back-off to compute it from). `handBack` makes the job ready at ' +
     'once and `snoozeMs` after that time, both without counting an attempt; `handBack` works ten times a job. A ' +
     'job with a cancellation request ends `cancelled`.',
-  params: idParams,
   body: strictFor<NackBody>()({
     token,
     error: Type.Optional(Type.Unknown()),
@@ -111,7 +108,6 @@ export const renewJob: Route<{ params: IdParams; body: RenewBody; reply: Renewed
   relieves: true,
   module: 'jobs',
   summary: 'Extend the lease by `leaseMs`, and learn whether cancellation was requested.',
-  params: idParams,
   body: strictFor<RenewBody>()({ token, leaseMs: Type.Optional(span) }),
   replies: {
     200: objectFor<Renewed>()({ leaseEndsAt: instant, cancelRequested: Type.Boolean() }),
@@ -180,7 +176,6 @@ export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly 
     'The latest progress replaces the one before. The server keeps 500 log lines and 65,536 bytes of an attempt; ' +
     'a last line says how many were dropped. With `attempt`, last lines are accepted after the attempt was acked ' +
     'or nacked.',
-  params: idParams,
   body: strictFor<LogBody>()({
     token: Type.String({ minLength: 1, maxLength: 191 }),
     attempt: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
@@ -211,7 +206,6 @@ export const jobLogs: Route<{ params: IdParams; query: LogsOptions; reply: Page<
   scope: 'read',
   module: 'jobs',
   summary: 'List the log lines of a job, by attempt and number.',
-  params: idParams,
   query: queryFor<LogsOptions>()({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
     cursor: Type.Optional(Type.String({ pattern: '^\\d{1,9}-\\d{1,9}$' })),

@@ -1,6 +1,6 @@
 import type { ErrorGroup, ErrorGroupOptions } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
-import { objectFor, queryFor, strictFor, Type } from '../schema.ts'
+import { objectFor, queryFor, Type } from '../schema.ts'
 import { failure, instant, name, orNull, type Page } from '../values.ts'
 
 /** Routes of groups of errors. */
@@ -58,7 +58,6 @@ export const getErrorGroup: Route<{ params: FingerprintParams; reply: ErrorGroup
   scope: 'read',
   module: 'jobs',
   summary: 'Get a group of errors.',
-  params: strictFor<FingerprintParams>()({ fingerprint: name }),
   replies: { 200: objectFor<ErrorGroup>()(groupFields) },
   problems: ['not_found'],
 }

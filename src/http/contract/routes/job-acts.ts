@@ -2,17 +2,7 @@ import type { Duration } from '../../../core/duration.ts'
 import type { BulkCount, BulkOperation, BulkOptions, JobState } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
 import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
-import {
-  failure,
-  type IdParams,
-  idParams,
-  instant,
-  jobState,
-  name,
-  orNull,
-  type Page,
-  span,
-} from '../values.ts'
+import { failure, type IdParams, instant, jobState, name, orNull, type Page, span } from '../values.ts'
 
 /** Routes for operators: cancel, retry, prune and remove jobs, one by one or by a search. */
 
@@ -28,7 +18,6 @@ export const cancelJob: Route<{ params: IdParams; reply: Cancelled }> = {
   scope: 'work',
   module: 'jobs',
   summary: 'Cancel a job. A running job gets a cancellation request.',
-  params: idParams,
   replies: { 200: objectFor<Cancelled>()({ state: jobState, cancelRequested: Type.Boolean() }) },
   problems: ['not_found'],
 }
@@ -45,7 +34,6 @@ export const retryJob: Route<{ params: IdParams; reply: Retried }> = {
   scope: 'work',
   module: 'jobs',
   summary: 'Make an ended job ready again, with attempt 0.',
-  params: idParams,
   replies: { 200: objectFor<Retried>()({ id: Type.String(), state: Type.Literal('ready') }) },
   problems: ['not_found', 'conflict'],
 }
@@ -194,7 +182,6 @@ export const getBulkOperation: Route<{ params: IdParams; reply: BulkOperation }>
   scope: 'read',
   module: 'jobs',
   summary: 'Get the progress of a bulk operation.',
-  params: idParams,
   replies: { 200: schemaFor<BulkOperation>()(operation) },
   problems: ['not_found'],
 }
@@ -206,7 +193,6 @@ export const cancelBulkOperation: Route<{ params: IdParams; reply: BulkOperation
   scope: 'admin',
   module: 'jobs',
   summary: 'Stop a bulk operation. Jobs that it changed stay changed.',
-  params: idParams,
   replies: { 200: schemaFor<BulkOperation>()(operation) },
   problems: ['not_found'],
 }

@@ -1,7 +1,7 @@
 import type { FoundJob, JobEnd, JobLogLine, JobState } from '../../../jobs/index.ts'
-import type { Route } from '../route.ts'
+import type { Route, StreamEvents } from '../route.ts'
 import { objectFor, type Schema, schemaFor, strictFor, Type } from '../schema.ts'
-import { type IdParams, idParams, jobState, name, orNull, waitMs } from '../values.ts'
+import { type IdParams, jobState, type NameParams, name, orNull, waitMs } from '../values.ts'
 import { jobLogs } from './attempts.ts'
 import { getJob } from './jobs.ts'
 
@@ -43,45 +43,6 @@ export const waitForJobs: Route<{ body: WaitForJobsBody; reply: WaitForJobsReply
   isRead: true,
 }
 
-export const watchJob: Route<{ params: IdParams }> = {
-  id: 'watchJob',
-  method: 'GET',
-  path: '/v1/jobs/{id}/events',
-  scope: 'read',
-  module: 'jobs',
-  summary: 'Stream a job: its states, its progress, its log lines.',
-  description:
-    'Events `state`, `progress` and `log`, from the present state to the end of the job, after which the stream ends. ' +
-    'Without `Last-Event-ID` it begins with the first log line. With it, it continues behind that event, from the rows ' +
-    'of the store: no log line is missed or repeated, and the latest state and progress are sent if they changed.',
-  params: idParams,
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
-  replyType: 'events',
-  problems: ['not_found', 'too_many'],
-}
-
-interface QueueParams {
-  readonly name: string
-}
-const queueParams: Schema<QueueParams> = strictFor<QueueParams>()({ name })
-
-export const watchQueue: Route<{ params: QueueParams }> = {
-  id: 'watchQueue',
-  method: 'GET',
-  path: '/v1/queues/{name}/events',
-  scope: 'read',
-  module: 'jobs',
-  summary: 'Stream the jobs of a queue that ended, in the order of their ends.',
-  description:
-    'Events `completed`, `dead` and `cancelled`, each with `id`, `kind`, `state`, `attempt`, `createdAt`, `startedAt` and ' +
-    '`finishedAt`; `open` is the first. With `Last-Event-ID` it continues there, from the rows of the store, and may ' +
-    'repeat jobs that ended up to 10 seconds earlier: tell them apart by `id` and `finishedAt`.',
-  params: queueParams,
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
-  replyType: 'events',
-  problems: ['too_many'],
-}
-
 /** The events of `watchJob`. */
 export interface JobWatchEvents {
   readonly state: Pick<
@@ -119,35 +80,79 @@ const jobFields = partsOf(getJob.replies[200]).properties
 
 const instant = Type.Integer({ minimum: 0 })
 
-export const jobWatchEventSchemas: {
-  readonly [Type in keyof JobWatchEvents]: Schema<JobWatchEvents[Type]>
-} = {
-  state: objectFor<JobWatchEvents['state']>()({
-    id: Type.String(),
-    state: jobState,
-    attempt: Type.Integer(),
-    maxAttempts: Type.Integer(),
-    runAt: instant,
-    startedAt: orNull(instant),
-    finishedAt: orNull(instant),
-    workerId: orNull(Type.String()),
-    cancelRequested: Type.Boolean(),
-  }),
-  progress: jobFields.progress!.anyOf[0]! as unknown as Schema<JobWatchEvents['progress']>,
-  log: partsOf(jobLogs.replies[200]).properties.items!.items as unknown as Schema<JobLogLine>,
+const jobWatchEventParts: StreamEvents<JobWatchEvents> = {
+  state: {
+    description: 'The present state, and each state that follows. An ended state is the last event.',
+    data: objectFor<JobWatchEvents['state']>()({
+      id: Type.String(),
+      state: jobState,
+      attempt: Type.Integer(),
+      maxAttempts: Type.Integer(),
+      runAt: instant,
+      startedAt: orNull(instant),
+      finishedAt: orNull(instant),
+      workerId: orNull(Type.String()),
+      cancelRequested: Type.Boolean(),
+    }),
+  },
+  progress: {
+    description: 'What the attempt reported last.',
+    data: jobFields.progress!.anyOf[0]! as unknown as Schema<JobWatchEvents['progress']>,
+  },
+  log: {
+    description: 'A log line, in the order of writing.',
+    data: partsOf(jobLogs.replies[200]).properties.items!.items as unknown as Schema<JobLogLine>,
+  },
 }
 
-const place: Schema<{ readonly at: number }> = objectFor<{ readonly at: number }>()({ at: instant })
+const place = objectFor<{ readonly at: number }>()({ at: instant })
+const end = objectFor<JobEnd>()({
+  id: Type.String(),
+  kind: Type.String(),
+  state: Type.Union([Type.Literal('completed'), Type.Literal('dead'), Type.Literal('cancelled')]),
+  attempt: Type.Integer(),
+  createdAt: instant,
+  startedAt: orNull(instant),
+  finishedAt: instant,
+})
+const queueWatchEventParts: StreamEvents<QueueWatchEvents> = {
+  open: { description: 'The stream begins here.', data: place },
+  completed: { description: 'A job was completed.', data: end },
+  dead: { description: 'A job is dead.', data: end },
+  cancelled: { description: 'A job was cancelled.', data: end },
+  place: { description: 'The reader has everything up to here.', data: place },
+}
 
-export const queueWatchEventSchemas: { readonly end: Schema<JobEnd>; readonly place: typeof place } = {
-  end: objectFor<JobEnd>()({
-    id: Type.String(),
-    kind: Type.String(),
-    state: Type.Union([Type.Literal('completed'), Type.Literal('dead'), Type.Literal('cancelled')]),
-    attempt: Type.Integer(),
-    createdAt: instant,
-    startedAt: orNull(instant),
-    finishedAt: instant,
-  }),
-  place,
+export const watchJob: Route<{ params: IdParams }> = {
+  id: 'watchJob',
+  method: 'GET',
+  path: '/v1/jobs/{id}/events',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'Stream a job: its states, its progress, its log lines.',
+  description:
+    'Events `state`, `progress` and `log`, from the present state to the end of the job, after which the stream ends. ' +
+    'Without `Last-Event-ID` it begins with the first log line. With it, it continues behind that event, from the rows ' +
+    'of the store: no log line is missed or repeated, and the latest state and progress are sent if they changed.',
+  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
+  replyType: 'events',
+  events: jobWatchEventParts,
+  problems: ['not_found', 'too_many'],
+}
+
+export const watchQueue: Route<{ params: NameParams }> = {
+  id: 'watchQueue',
+  method: 'GET',
+  path: '/v1/queues/{name}/events',
+  scope: 'read',
+  module: 'jobs',
+  summary: 'Stream the jobs of a queue that ended, in the order of their ends.',
+  description:
+    'Events `completed`, `dead` and `cancelled`, each with `id`, `kind`, `state`, `attempt`, `createdAt`, `startedAt` and ' +
+    '`finishedAt`; `open` is the first. With `Last-Event-ID` it continues there, from the rows of the store, and may ' +
+    'repeat jobs that ended up to 10 seconds earlier: tell them apart by `id` and `finishedAt`.',
+  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
+  replyType: 'events',
+  events: queueWatchEventParts,
+  problems: ['too_many'],
 }

@@ -27,7 +27,6 @@ import {
   backoffBody,
   failure,
   type IdParams,
-  idParams,
   instant,
   instantOrNull,
   jobState,
@@ -247,7 +246,6 @@ export const getJob: Route<{ params: IdParams; query: GetJobQuery; reply: FoundJ
     'other jobs or for its lock. A cancellation request shows as `cancelRequested` while the job runs. Then the job is ' +
     '`cancelled`, or `completed` with `cancelIgnored`. With `waitMs` (up to 60 s) the request waits until the job has ' +
     'ended, and answers how it stands when the time is over: `finishedAt` is null then.',
-  params: idParams,
   query: strictFor<GetJobQuery>()({ waitMs: Type.Optional(waitMs) }),
   replies: { 200: foundSchema },
   problems: ['not_found'],

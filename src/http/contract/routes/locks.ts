@@ -11,7 +11,7 @@ import type {
   RenewOptions,
   WatchOptions,
 } from '../../../locks/index.ts'
-import type { Route } from '../route.ts'
+import type { Route, StreamEvents } from '../route.ts'
 import {
   nameOptions,
   objectFor,
@@ -23,7 +23,7 @@ import {
   strictFor,
   Type,
 } from '../schema.ts'
-import { failure, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
+import { failure, instant, name, nothing, orNull, type Page, pageQuery, span } from '../values.ts'
 
 /** The routes of locks. Bodies are the library's options. */
 
@@ -242,6 +242,44 @@ export type LockEvents = {
   readonly [Type in LockEvent['type']]: Omit<Extract<LockEvent, { type: Type }>, 'id' | 'type'>
 }
 
+const lockEventParts: StreamEvents<LockEvents> = {
+  reset: {
+    description:
+      'The wait queue as it is: the first event for an observer, and after a Last-Event-ID that the server does not know.',
+    data: lockQueueSchema,
+  },
+  queued: {
+    description:
+      'Your position in the wait queue; 1 is next. A stream without `node` gets the number of waiters.',
+    data: objectFor<LockEvents['queued']>()({ position: Type.Integer() }),
+  },
+  granted: {
+    description: 'A node got the lock. Only the stream of that node has the token.',
+    data: objectFor<LockEvents['granted']>()({
+      node: Type.String(),
+      attempt: Type.Integer(),
+      expiresAt: instant,
+      token: Type.Optional(token),
+    }),
+  },
+  progress: {
+    description: 'What the holder says of its work.',
+    data: objectFor<LockEvents['progress']>()({ node: Type.String(), progress: Type.Unknown() }),
+  },
+  completed: {
+    description: 'The holder succeeded. The last event for a waiter that wants the result.',
+    data: objectFor<LockEvents['completed']>()({ result: Type.Unknown() }),
+  },
+  failed: {
+    description:
+      'The holder failed for good: the last event for a waiter. A stream without `node` gets each failed turn.',
+    data: objectFor<LockEvents['failed']>()({ error: failure }),
+  },
+  timeout: { description: 'The deadline came before the turn did.', data: nothing },
+  evicted: { description: 'An operator removed this request.', data: nothing },
+  lost: { description: 'This request does not wait, or no longer waits.', data: nothing },
+}
+
 /** Without a `node` it only watches. */
 export type LockEventsQuery = Omit<Sent<WatchOptions>, 'lastEventId'>
 
@@ -267,27 +305,6 @@ export const lockEvents: Route<{ query: LockEventsQuery }> = {
   }),
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'events',
+  events: lockEventParts,
   problems: ['too_many'],
-}
-
-/** The data of each type of event. */
-export const lockEventSchemas: { readonly [Name in keyof LockEvents]: Schema<LockEvents[Name]> } = {
-  reset: lockQueueSchema,
-  queued: objectFor<LockEvents['queued']>()({ position: Type.Integer() }),
-  granted: objectFor<LockEvents['granted']>()({
-    node: Type.String(),
-    attempt: Type.Integer(),
-    expiresAt: instant,
-    token: Type.Optional(token),
-  }),
-  progress: objectFor<LockEvents['progress']>()({ node: Type.String(), progress: Type.Unknown() }),
-  completed: objectFor<LockEvents['completed']>()({ result: Type.Unknown() }),
-  failed: objectFor<LockEvents['failed']>()({ error: failure }),
-  timeout: nothing(),
-  evicted: nothing(),
-  lost: nothing(),
-}
-
-function nothing(): Schema<LockEvents['timeout']> {
-  return Type.Unsafe<LockEvents['timeout']>({ type: 'object', maxProperties: 0 })
 }

@@ -14,7 +14,6 @@ import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from
 import {
   count,
   type IdParams,
-  idParams,
   instant,
   instantOrNull,
   name,
@@ -245,7 +244,6 @@ export const replayNotification: Route<{ params: IdParams; reply: Replayed }> = 
   scope: 'admin',
   module: 'monitor',
   summary: 'Send a dead or held notification once more.',
-  params: idParams,
   replies: {
     200: objectFor<Replayed>()({ id: Type.String(), status: Type.Literal('pending') }),
   },

@@ -6,7 +6,7 @@ import { objectFor, oneOf, queryFor, type Schema, strictFor, Type } from '../sch
 import {
   count,
   type IdParams,
-  idParams,
+  type NameParams,
   name,
   orNull,
   type Page,
@@ -112,7 +112,6 @@ export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: No
   scope: 'admin',
   module: 'dispatch',
   summary: 'For operators: give a node no new work. Tasks that still run at the deadline go to other nodes.',
-  params: idParams,
   body: strictFor<DrainNodeBody>()({
     on: Type.Optional(Type.Boolean()),
     deadlineMs: Type.Optional(spanOrNull),
@@ -141,7 +140,6 @@ export const cordonNode: Route<{
   module: 'dispatch',
   summary: 'For operators: close a node, or one of its services, for new work, or open it again.',
   description: 'Valid on every server that shares the store, until it is lifted.',
-  params: idParams,
   body: strictFor<CordonNodeBody>()({
     service: Type.Optional(orNull(name)),
     on: Type.Optional(Type.Boolean()),
@@ -191,12 +189,7 @@ export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> 
   replies: { 200: definedPool, 201: definedPool },
 }
 
-interface PoolParams {
-  readonly name: string
-}
-const poolParams: Schema<PoolParams> = strictFor<PoolParams>()({ name })
-
-export const removePool: Route<{ params: PoolParams; reply: { readonly removed: boolean } }> = {
+export const removePool: Route<{ params: NameParams; reply: { readonly removed: boolean } }> = {
   id: 'removePool',
   method: 'DELETE',
   path: '/v1/pools/{name}',
@@ -206,6 +199,5 @@ export const removePool: Route<{ params: PoolParams; reply: { readonly removed: 
   description:
     'Its nodes stay as they are. Tasks that ask for the pool wait until a pool of that name is defined again. ' +
     '`removed` is false when there was no such pool.',
-  params: poolParams,
   replies: { 200: objectFor<{ readonly removed: boolean }>()({ removed: Type.Boolean() }) },
 }

@@ -2,7 +2,7 @@ import type { Duration } from '../../../core/duration.ts'
 import type { QueueLimits, QueueStats } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
 import { instantOptions, objectFor, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
-import { name, orNull, type Page, span, waitMs } from '../values.ts'
+import { type NameParams, nothing, orNull, type Page, span, waitMs } from '../values.ts'
 
 /** Routes of queues: counts, pause and resume, limits, and hints for workers. */
 
@@ -56,11 +56,6 @@ export const listQueues: Route<{ query: ListQueuesQuery; reply: QueuesPage }> = 
   },
 }
 
-interface QueueParams {
-  readonly name: string
-}
-const queueParams: Schema<QueueParams> = strictFor<QueueParams>()({ name })
-
 export interface QueueSwitched {
   readonly queue: string
   readonly paused: boolean
@@ -70,25 +65,23 @@ const switched: Schema<QueueSwitched> = objectFor<QueueSwitched>()({
   paused: Type.Boolean(),
 })
 
-export const pauseQueue: Route<{ params: QueueParams; reply: QueueSwitched }> = {
+export const pauseQueue: Route<{ params: NameParams; reply: QueueSwitched }> = {
   id: 'pauseQueue',
   method: 'POST',
   path: '/v1/queues/{name}/pause',
   scope: 'admin',
   module: 'jobs',
   summary: 'Pause a queue: no new jobs start until it is resumed. Running jobs continue.',
-  params: queueParams,
   replies: { 200: switched },
 }
 
-export const resumeQueue: Route<{ params: QueueParams; reply: QueueSwitched }> = {
+export const resumeQueue: Route<{ params: NameParams; reply: QueueSwitched }> = {
   id: 'resumeQueue',
   method: 'POST',
   path: '/v1/queues/{name}/resume',
   scope: 'admin',
   module: 'jobs',
   summary: 'Resume a queue.',
-  params: queueParams,
   replies: { 200: switched },
 }
 
@@ -119,14 +112,13 @@ const limited: Schema<QueueLimited> = objectFor<QueueLimited>()({
   limits: orNull(queueLimits),
 })
 
-export const limitQueue: Route<{ params: QueueParams; body: LimitQueueBody; reply: QueueLimited }> = {
+export const limitQueue: Route<{ params: NameParams; body: LimitQueueBody; reply: QueueLimited }> = {
   id: 'limitQueue',
   method: 'POST',
   path: '/v1/queues/{name}/limits',
   scope: 'admin',
   module: 'jobs',
   summary: 'Limit how many jobs of a queue, and of each `limitKey`, run at once and start within a time.',
-  params: queueParams,
   body: strictFor<LimitQueueBody>()({
     ...limitToSet,
     perKey: Type.Optional(orNull(Type.Object(limitToSet, strict))),
@@ -134,25 +126,23 @@ export const limitQueue: Route<{ params: QueueParams; body: LimitQueueBody; repl
   replies: { 200: limited },
 }
 
-export const unlimitQueue: Route<{ params: QueueParams; reply: QueueLimited }> = {
+export const unlimitQueue: Route<{ params: NameParams; reply: QueueLimited }> = {
   id: 'unlimitQueue',
   method: 'DELETE',
   path: '/v1/queues/{name}/limits',
   scope: 'admin',
   module: 'jobs',
   summary: 'Remove the limits of a queue.',
-  params: queueParams,
   replies: { 200: limited },
 }
 
-export const wakeQueue: Route<{ params: QueueParams; reply: { readonly queue: string } }> = {
+export const wakeQueue: Route<{ params: NameParams; reply: { readonly queue: string } }> = {
   id: 'wakeQueue',
   method: 'POST',
   path: '/v1/queues/{name}/wake',
   scope: 'work',
   module: 'jobs',
   summary: 'Wake waiting workers of a queue.',
-  params: queueParams,
   replies: { 200: objectFor<{ readonly queue: string }>()({ queue: Type.String() }) },
 }
 
@@ -162,11 +152,17 @@ export interface JobEventsQuery {
 }
 
 /** What a remote worker receives: hints to look, never the jobs themselves. */
-export interface JobEvents {
-  /** There may be a job in this queue. */
-  readonly ready: { readonly queue: string }
-  /** A running job has a cancellation request. */
-  readonly cancel: Readonly<Record<string, never>>
+const hints = {
+  open: { description: 'From here on hints are heard.', data: nothing },
+  ready: {
+    description: 'There may be a job in this queue.',
+    data: Type.Object({ queue: Type.String() }),
+  },
+  cancel: {
+    description:
+      'A running job has a cancellation request. Renew, or call /v1/jobs/held, to learn which job.',
+    data: nothing,
+  },
 }
 
 export const jobEvents: Route<{ query: JobEventsQuery }> = {
@@ -181,5 +177,6 @@ export const jobEvents: Route<{ query: JobEventsQuery }> = {
   }),
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'events',
+  events: hints,
   problems: ['too_many'],
 }

@@ -11,7 +11,7 @@ import {
   strictFor,
   Type,
 } from '../schema.ts'
-import { backoff, instant, name, orNull, type Page, pageOf, pageQuery } from '../values.ts'
+import { backoff, instant, type NameParams, name, orNull, type Page, pageOf, pageQuery } from '../values.ts'
 import { type ScheduledJobBody, scheduledJob } from './jobs.ts'
 
 /** The routes of schedules: jobs that are added by the clock. */
@@ -52,11 +52,6 @@ const schedule = Type.Object({
   createdAt: instant,
 })
 const scheduleSchema: Schema<Schedule> = schemaFor<Schedule>()(schedule)
-
-interface ScheduleParams {
-  readonly name: string
-}
-const scheduleParams: Schema<ScheduleParams> = strictFor<ScheduleParams>()({ name })
 
 export interface SetScheduleBody {
   readonly name: string
@@ -106,61 +101,56 @@ export const listSchedules: Route<{ query: ScheduleListOptions; reply: Page<Sche
   replies: { 200: pageOf(scheduleSchema) },
 }
 
-export const getSchedule: Route<{ params: ScheduleParams; reply: Schedule }> = {
+export const getSchedule: Route<{ params: NameParams; reply: Schedule }> = {
   id: 'getSchedule',
   method: 'GET',
   path: '/v1/schedules/{name}',
   scope: 'read',
   module: 'jobs',
   summary: 'Get a schedule.',
-  params: scheduleParams,
   replies: { 200: scheduleSchema },
   problems: ['not_found'],
 }
 
-export const removeSchedule: Route<{ params: ScheduleParams; reply: { readonly removed: boolean } }> = {
+export const removeSchedule: Route<{ params: NameParams; reply: { readonly removed: boolean } }> = {
   id: 'removeSchedule',
   method: 'DELETE',
   path: '/v1/schedules/{name}',
   scope: 'admin',
   module: 'jobs',
   summary: 'Remove a schedule. Jobs that it added stay.',
-  params: scheduleParams,
   replies: { 200: objectFor<{ readonly removed: boolean }>()({ removed: Type.Boolean() }) },
 }
 
-export const pauseSchedule: Route<{ params: ScheduleParams; reply: Schedule }> = {
+export const pauseSchedule: Route<{ params: NameParams; reply: Schedule }> = {
   id: 'pauseSchedule',
   method: 'POST',
   path: '/v1/schedules/{name}/pause',
   scope: 'admin',
   module: 'jobs',
   summary: 'Pause a schedule: it runs no slot until it is resumed.',
-  params: scheduleParams,
   replies: { 200: scheduleSchema },
   problems: ['not_found', 'conflict'],
 }
 
-export const resumeSchedule: Route<{ params: ScheduleParams; reply: Schedule }> = {
+export const resumeSchedule: Route<{ params: NameParams; reply: Schedule }> = {
   id: 'resumeSchedule',
   method: 'POST',
   path: '/v1/schedules/{name}/resume',
   scope: 'admin',
   module: 'jobs',
   summary: 'Resume a schedule from its next slot on.',
-  params: scheduleParams,
   replies: { 200: scheduleSchema },
   problems: ['not_found', 'conflict'],
 }
 
-export const runSchedule: Route<{ params: ScheduleParams; reply: Added }> = {
+export const runSchedule: Route<{ params: NameParams; reply: Added }> = {
   id: 'runSchedule',
   method: 'POST',
   path: '/v1/schedules/{name}/run',
   scope: 'admin',
   module: 'jobs',
   summary: 'Add the job of a schedule now. Its slots do not change.',
-  params: scheduleParams,
   replies: {
     200: objectFor<Added>()({ id: Type.String(), duplicate: Type.Boolean() }),
     201: objectFor<Added>()({ id: Type.String(), duplicate: Type.Boolean() }),

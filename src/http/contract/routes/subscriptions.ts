@@ -9,7 +9,7 @@ import type {
 } from '../../../monitor/index.ts'
 import type { Route } from '../route.ts'
 import { objectFor, oneOf, type Schema, type Sent, strict, strictFor, Type } from '../schema.ts'
-import { count, type IdParams, idParams, instant, name, orNull, type Page, pageOf, span } from '../values.ts'
+import { count, type IdParams, instant, name, orNull, type Page, pageOf, span } from '../values.ts'
 
 /** The routes of subscriptions and silences, which operators make, and the test of a channel. */
 
@@ -110,7 +110,6 @@ export const unsubscribe: Route<{ params: IdParams; reply: { readonly deleted: t
   scope: 'admin',
   module: 'monitor',
   summary: 'Remove a subscription and cancel its waiting notifications.',
-  params: idParams,
   replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
 }
@@ -160,7 +159,6 @@ export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: tr
   scope: 'admin',
   module: 'monitor',
   summary: 'End a silence.',
-  params: idParams,
   replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
 }

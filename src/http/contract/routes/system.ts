@@ -1,7 +1,6 @@
 import type { CreateTokenOptions, Token } from '../../../access/index.ts'
 import type { AuditEntry, ListAuditOptions } from '../../../audit/index.ts'
 import type { Duration } from '../../../core/duration.ts'
-import type { QueueStats } from '../../../jobs/index.ts'
 import type { Route } from '../route.ts'
 import {
   instantOptions,
@@ -14,7 +13,8 @@ import {
   strictFor,
   Type,
 } from '../schema.ts'
-import { type IdParams, idParams, instantOrNull, name, orNull, type Page, type PageQuery } from '../values.ts'
+import { type IdParams, instantOrNull, name, nothing, orNull, type Page, type PageQuery } from '../values.ts'
+import { queueStatsSchema } from './queues.ts'
 
 /** Health, metrics, the API's own description, and the operators' stream. */
 
@@ -82,11 +82,6 @@ export const openapi: Route = {
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
 }
 
-/** What the operators' stream tells. `queues` comes first, and again whenever a number in it changed. */
-export interface ServerEvents {
-  readonly queues: { readonly items: readonly QueueStats[] }
-}
-
 export const events: Route = {
   id: 'events',
   method: 'GET',
@@ -96,6 +91,16 @@ export const events: Route = {
   summary: 'Stream changes: `queues { items }` first, then when a number changed, at most once a second.',
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'events',
+  events: {
+    reset: {
+      description: 'What came after the Last-Event-ID is no longer known; the present state follows.',
+      data: nothing,
+    },
+    queues: {
+      description: 'Every queue, first and whenever a number changed.',
+      data: Type.Object({ items: Type.Array(queueStatsSchema) }),
+    },
+  },
   problems: ['too_many'],
 }
 
@@ -209,7 +214,6 @@ export const revokeToken: Route<{ params: IdParams; reply: Token }> = {
   module: 'access',
   summary:
     'Revoke a token: at once on this server and within one second on others, for requests, streams and sockets.',
-  params: idParams,
   replies: { 200: schemaFor<Token>()(tokenObject) },
   problems: ['not_found'],
 }

@@ -7,12 +7,11 @@ import type {
   Task,
   TaskEvent,
 } from '../../../dispatch/index.ts'
-import type { Route } from '../route.ts'
+import type { Route, StreamEvents } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
 import {
   count,
   type IdParams,
-  idParams,
   instant,
   instantOrNull,
   name,
@@ -133,7 +132,6 @@ export const getTask: Route<{ params: IdParams; reply: FoundTask }> = {
   summary: 'Get a task: status, node, terms, payload, result.',
   description:
     '`progress` is the latest report of this attempt. From a node of another server it may be about a second old.',
-  params: idParams,
   replies: { 200: foundTaskSchema },
   problems: ['not_found'],
 }
@@ -146,15 +144,29 @@ export type TaskEvents = {
 const ofTask = { taskId: text, attempt: count, at: instant }
 const onNode = { ...ofTask, nodeId: textOrNull }
 
-/** The data of each type of event. */
-export const taskEventSchemas: { readonly [Name in keyof TaskEvents]: Schema<TaskEvents[Name]> } = {
-  waiting: Type.Object(ofTask),
-  assigned: Type.Object(onNode),
-  running: Type.Object(onNode),
-  progress: Type.Object({ ...onNode, percent: numberOrNull, note: textOrNull }),
-  completed: Type.Object({ ...onNode, output: Type.Unknown() }),
-  failed: Type.Object({ ...onNode, error: taskError }),
-  cancelled: Type.Object({ ...onNode, error: taskError }),
+const taskEventParts: StreamEvents<TaskEvents> = {
+  waiting: {
+    description: 'It waits for a node; again after an attempt that was given up.',
+    data: Type.Object(ofTask),
+  },
+  assigned: { description: 'A node was given it.', data: Type.Object(onNode) },
+  running: { description: 'The node has accepted it.', data: Type.Object(onNode) },
+  progress: {
+    description: 'How far the node says it is.',
+    data: Type.Object({ ...onNode, percent: numberOrNull, note: textOrNull }),
+  },
+  completed: {
+    description: 'It is done. The last event.',
+    data: Type.Object({ ...onNode, output: Type.Unknown() }),
+  },
+  failed: {
+    description: 'It failed for good. The last event.',
+    data: Type.Object({ ...onNode, error: taskError }),
+  },
+  cancelled: {
+    description: 'The task was cancelled. The last event.',
+    data: Type.Object({ ...onNode, error: taskError }),
+  },
 }
 
 export const taskEvents: Route<{ params: IdParams }> = {
@@ -167,9 +179,9 @@ export const taskEvents: Route<{ params: IdParams }> = {
   description:
     'The current state comes first, also after a reconnect, so there is nothing to resume. Progress that is not ' +
     'read in time is skipped. The stream ends after `completed`, `failed` or `cancelled`.',
-  params: idParams,
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'events',
+  events: taskEventParts,
   problems: ['not_found', 'too_many'],
 }
 
@@ -184,7 +196,6 @@ export const cancelTask: Route<{ params: IdParams; body: CancelTaskBody; reply: 
   scope: 'work',
   module: 'dispatch',
   summary: 'Cancel a task that has not ended. The node that runs it is asked to stop.',
-  params: idParams,
   body: strictFor<CancelTaskBody>()({
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1_024 })),
   }),
@@ -201,7 +212,6 @@ export const explainTask: Route<{ params: IdParams; reply: Explanation }> = {
   module: 'dispatch',
   summary:
     'Explain why a task waits: how many nodes fail each requirement, the nearest misses, and what would let it run.',
-  params: idParams,
   replies: {
     200: objectFor<Explanation>()({
       taskId: text,

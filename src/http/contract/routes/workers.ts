@@ -10,17 +10,7 @@ import type {
 } from '../../../fleet/workers/index.ts'
 import type { Route } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
-import {
-  count,
-  type IdParams,
-  idParams,
-  instant,
-  name,
-  orNull,
-  type Page,
-  pageQuery,
-  span,
-} from '../values.ts'
+import { count, type IdParams, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
 
 /** Routes of workers: who lives, what each runs, and what operators ask of one. */
 
@@ -90,7 +80,6 @@ export const getWorker: Route<{ params: IdParams; reply: FoundFleetWorker }> = {
   scope: 'read',
   module: 'jobs',
   summary: 'Get a worker, with the JSON Schemas of its kinds.',
-  params: idParams,
   replies: {
     200: objectFor<FoundFleetWorker>()({
       ...workerFields,
@@ -111,7 +100,6 @@ export const quietWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
   description:
     'The worker follows within two seconds, on any machine. A worker that is known by its claims over HTTP alone gets ' +
     'no more jobs.',
-  params: idParams,
   replies: { 200: workerSchema },
   problems: ['not_found', 'conflict'],
 }
@@ -124,7 +112,6 @@ export const resumeWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
   module: 'jobs',
   summary: 'For operators: let a quiet worker claim again.',
   description: '`conflict` when the worker is gone, or was asked to stop.',
-  params: idParams,
   replies: { 200: workerSchema },
   problems: ['not_found', 'conflict'],
 }
@@ -139,7 +126,6 @@ export const stopWorker: Route<{ params: IdParams; body: StopWorkerOptions; repl
   description:
     'It claims nothing more, has `graceMs` for what it runs, and hands back the rest, which burns no attempt. Then it ' +
     'leaves the list.',
-  params: idParams,
   body: strictFor<StopWorkerOptions>()({ graceMs: Type.Optional(span) }),
   bodyOptional: true,
   replies: { 200: workerSchema },

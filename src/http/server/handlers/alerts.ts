@@ -1,10 +1,7 @@
 import { createAlerts } from '../../../fleet/alerts/index.ts'
-import type { Handlers } from '../call.ts'
+import type { SomeHandlers } from '../call.ts'
 
-/** The routes of alerts, by their ids. */
-export type AlertHandlers = Handlers<'listAlerts' | 'addAlerts' | 'testAlerts' | 'removeAlerts'>
-
-export const alertHandlers: AlertHandlers = {
+export const alertHandlers: SomeHandlers = {
   async listAlerts({ space }) {
     const alerts = createAlerts(space.monitor)
     const [firing, subscriptions] = await Promise.all([alerts.firing(), alerts.subscriptions()])

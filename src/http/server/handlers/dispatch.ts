@@ -2,27 +2,11 @@ import { createHash } from 'node:crypto'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Dispatch, FoundTask, NodeView } from '../../../dispatch/index.ts'
 import { nodeProtocol } from '../../contract/index.ts'
-import type { Handlers, Space } from '../call.ts'
+import type { SomeHandlers, Space } from '../call.ts'
 import { hidden } from '../log/redact.ts'
 
-/** The routes of dispatch, by their ids. A body is the arguments and options of the verb itself. */
-export type DispatchHandlers = Handlers<
-  | 'submitTask'
-  | 'listTasks'
-  | 'getTask'
-  | 'taskEvents'
-  | 'cancelTask'
-  | 'explainTask'
-  | 'nodeInfo'
-  | 'listNodes'
-  | 'drainNode'
-  | 'cordonNode'
-  | 'listPools'
-  | 'definePool'
-  | 'removePool'
->
-
-export const dispatchHandlers: DispatchHandlers = {
+/** The routes of dispatch. A body is the arguments and options of the verb itself. */
+export const dispatchHandlers: SomeHandlers = {
   async submitTask({ body, space, principal, key }) {
     const idempotencyKey = body.idempotencyKey ?? (key && keyOf(principal.id, key.key))
     const submitted = await working(space).submit({ ...body, idempotencyKey })

@@ -14,7 +14,7 @@ import {
   sealedFor,
 } from '../../../jobs/index.ts'
 import type * as wire from '../../contract/index.ts'
-import type { Call, Handlers } from '../call.ts'
+import type { Call, SomeHandlers } from '../call.ts'
 import { hidden } from '../log/redact.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { queueCountsOf } from '../metrics/queue-counts.ts'
@@ -22,43 +22,16 @@ import { addSealed } from '../request/given-ids.ts'
 import { noRedactor, type Redactor } from '../request/redact-job.ts'
 
 /**
- * The routes of jobs, by their ids. A body is the service's own arguments and options in one object, so a handler does
+ * The routes of jobs. A body is the service's own arguments and options in one object, so a handler does
  * little but take it apart; what the schema lets through and the service does not is refused by the service.
  */
-export type JobHandlers = Handlers<
-  | 'addJobs'
-  | 'listJobs'
-  | 'getJob'
-  | 'claimJobs'
-  | 'checkHeld'
-  | 'waitForJobs'
-  | 'listErrorGroups'
-  | 'getErrorGroup'
-  | 'watchJob'
-  | 'watchQueue'
-  | 'ackJob'
-  | 'nackJob'
-  | 'renewJob'
-  | 'cancelJob'
-  | 'retryJob'
-  | 'retryDeadJobs'
-  | 'pruneJobs'
-  | 'removeJobs'
-  | 'listQueues'
-  | 'pauseQueue'
-  | 'resumeQueue'
-  | 'limitQueue'
-  | 'unlimitQueue'
-  | 'wakeQueue'
->
-
 /** The longest that a claim may wait for a job. */
 const maxWaitMs = 60_000
 
 /** Who counts what passes. */
 export type JobMeterPart = Pick<Metrics, 'claimWaits' | 'claimWaited'>
 
-export function jobHandlers(meter: JobMeterPart): JobHandlers {
+export function jobHandlers(meter: JobMeterPart): SomeHandlers {
   return {
     async addJobs({ body, jobs, space }) {
       const list = (Array.isArray(body) ? body : [body]) as readonly JobToAdd[]
@@ -287,10 +260,7 @@ function isNew({ duplicate }: Added): boolean {
   return !duplicate
 }
 
-/** The routes of what attempts say of themselves, by their ids. */
-export type LogHandlers = Handlers<'logJob' | 'jobLogs'>
-
-export const logHandlers: LogHandlers = {
+export const logHandlers: SomeHandlers = {
   async logJob({ params: { id }, body: { token, attempt, ...note }, jobs }) {
     await jobs.note({ id, token, ...(attempt === undefined ? {} : { attempt }) }, note as NoteOptions)
     return { body: { id } }
@@ -298,13 +268,8 @@ export const logHandlers: LogHandlers = {
   jobLogs: async ({ params: { id }, query, jobs }) => ({ body: await jobs.logs(id, query) }),
 }
 
-/** The routes of bulk operations, by their ids. */
-export type BulkHandlers = Handlers<
-  'bulkJobs' | 'listBulkOperations' | 'getBulkOperation' | 'cancelBulkOperation'
->
-
 /** Calls `begun` with the namespace in which an operation began. */
-export function bulkHandlers(begun: (namespace: string) => void): BulkHandlers {
+export function bulkHandlers(begun: (namespace: string) => void): SomeHandlers {
   return {
     async bulkJobs({ body, jobs, space }) {
       const answer = await jobs.bulk(body)
@@ -329,17 +294,6 @@ export function bulkHandlers(begun: (namespace: string) => void): BulkHandlers {
   }
 }
 
-/** The routes of schedules, by their ids. */
-export type ScheduleHandlers = Handlers<
-  | 'setSchedule'
-  | 'listSchedules'
-  | 'getSchedule'
-  | 'removeSchedule'
-  | 'pauseSchedule'
-  | 'resumeSchedule'
-  | 'runSchedule'
->
-
 /** Refuses a payload with the mark of hidden values: writing it back would replace the hidden values by the mark. */
 function refuseHidden(payload: unknown, redactor: Pick<Redactor, 'payload'>): void {
   if (redactor === noRedactor || !JSON.stringify(payload ?? null).includes(JSON.stringify(hidden))) return
@@ -350,7 +304,7 @@ function refuseHidden(payload: unknown, redactor: Pick<Redactor, 'payload'>): vo
 }
 
 /** Their jobs' payloads are shown as those of jobs are. */
-export function scheduleHandlers(redactor: Pick<Redactor, 'payload'>): ScheduleHandlers {
+export function scheduleHandlers(redactor: Pick<Redactor, 'payload'>): SomeHandlers {
   const shown = (schedule: Schedule): Schedule => {
     const { job } = schedule
     return { ...schedule, job: { ...job, payload: redactor.payload(job.payload) } }

@@ -1,25 +1,14 @@
 import { includesScope } from '../../../access/index.ts'
 import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
 import type * as wire from '../../contract/index.ts'
-import type { Call, Handlers } from '../call.ts'
+import type { Call, SomeHandlers } from '../call.ts'
 import { readEventId } from '../streams/watch-feeds.ts'
 
-/** The routes of locks, by their ids. A body is the options of the verb itself. */
-export type LockHandlers = Handlers<
-  | 'acquireLock'
-  | 'releaseLock'
-  | 'renewLock'
-  | 'leaveLock'
-  | 'evictLock'
-  | 'listLocks'
-  | 'lockState'
-  | 'lockEvents'
->
-
+/** The routes of locks. A body is the options of the verb itself. */
 /** A busy lock is an expected answer, so it has a status and no problem document. */
 const statuses = { granted: 200, completed: 200, failed: 200, queued: 202, refused: 409 } as const
 
-export const lockHandlers: LockHandlers = {
+export const lockHandlers: SomeHandlers = {
   async acquireLock({ body, space }) {
     const answer = await space.locks.acquire(body)
     return { status: statuses[answer.status], body: answer }

@@ -1,28 +1,12 @@
 import { SignalboxError } from '../../../core/errors.ts'
 import type { ExplainOptions, Report } from '../../../monitor/index.ts'
-import type { Handlers } from '../call.ts'
+import type { SomeHandlers } from '../call.ts'
 
 /**
- * The routes of the monitor, by their ids. A body is the options of the verb itself. The monitor checks which form names
+ * The routes of the monitor. A body is the options of the verb itself. The monitor checks which form names
  * the subjects.
  */
-export type MonitorHandlers = Handlers<
-  | 'reportChanges'
-  | 'explainSubject'
-  | 'listDecisions'
-  | 'listNotifications'
-  | 'replayNotification'
-  | 'listSubjects'
-  | 'subscribe'
-  | 'listSubscriptions'
-  | 'unsubscribe'
-  | 'createSilence'
-  | 'listSilences'
-  | 'endSilence'
-  | 'testChannel'
->
-
-export const monitorHandlers: MonitorHandlers = {
+export const monitorHandlers: SomeHandlers = {
   reportChanges: async ({ body, space }) => ({ body: await space.monitor.report(body as Report) }),
   explainSubject: async ({ query, space }) => ({
     body: await space.monitor.explain(query as ExplainOptions),

@@ -1,12 +1,8 @@
 import { invalidArgument } from '../../../core/errors.ts'
-import type { Handlers } from '../call.ts'
+import type { SomeHandlers } from '../call.ts'
 
-/** The routes of guards, by their ids. A body is the arguments and options of the verb itself. */
-export type OnceHandlers = Handlers<
-  'claimOnce' | 'doneOnce' | 'failOnce' | 'renewOnce' | 'forgetOnce' | 'seenOnce' | 'onceStats' | 'listGuards'
->
-
-export const onceHandlers: OnceHandlers = {
+/** The routes of guards. A body is the arguments and options of the verb itself. */
+export const onceHandlers: SomeHandlers = {
   async claimOnce({ body, space }) {
     const { key, keys, ...options } = body
     if (key !== undefined && keys === undefined) return { body: await space.once.claim(key, options) }

@@ -6,7 +6,7 @@ import { show, text } from '../../../core/options.ts'
 import { version } from '../../../core/version.ts'
 import { readScaling, readSeries } from '../../../fleet/index.ts'
 import { describeApi, livez, openapi, type Route, readyz, routes } from '../../contract/index.ts'
-import type { Handler, Handlers, Principal } from '../call.ts'
+import type { Handler, Handlers, Principal, SomeHandlers } from '../call.ts'
 import type { Health } from '../metrics/health.ts'
 import { metricsType } from '../metrics/metric-registry.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -14,8 +14,6 @@ import type { Overviews } from '../metrics/overview.ts'
 import { scalingPartsOf } from '../metrics/scaling-families.ts'
 
 /** Health, metrics and the API's own description, by the ids of their routes. */
-export type SystemHandlers = Handlers<'livez' | 'readyz' | 'metrics' | 'openapi'>
-
 export interface SystemParts {
   readonly health: Health
   readonly metrics: Pick<Metrics, 'text'>
@@ -23,7 +21,7 @@ export interface SystemParts {
   readonly url?: string
 }
 
-export function systemHandlers({ health, metrics, url = '/' }: SystemParts): SystemHandlers {
+export function systemHandlers({ health, metrics, url = '/' }: SystemParts): SomeHandlers {
   let description: string | undefined
 
   return {
@@ -77,29 +75,20 @@ const root: Root = {
 
 export const rootHandler: Handler = async () => ({ status: 200, body: root })
 
-/** The routes a dashboard begins with, by their ids. */
-export type OverviewHandlers = Handlers<'whoAmI' | 'getOverview'>
-
-export function overviewHandlers(overviews: Overviews): OverviewHandlers {
+export function overviewHandlers(overviews: Overviews): SomeHandlers {
   return {
     whoAmI: async ({ principal }) => ({ body: overviews.me(principal) }),
     getOverview: async ({ query, space }) => ({ body: await overviews.of(space, query) }),
   }
 }
 
-/** The routes of the audit, by their ids. */
-export type AuditHandlers = Handlers<'listAudit'>
-
-export const auditHandlers: AuditHandlers = {
+export const auditHandlers: SomeHandlers = {
   async listAudit({ query, space }) {
     return { body: await space.audit.list(query) }
   },
 }
 
-/** The routes of series, by their ids. */
-export type SeriesHandlers = Handlers<'getSeries' | 'getScaling'>
-
-export const seriesHandlers: SeriesHandlers = {
+export const seriesHandlers: SomeHandlers = {
   async getSeries({ query: { step, ...query }, space }) {
     return { body: await readSeries(space.stores.series, { ...query, step: spanOf(step) }) }
   },
@@ -113,10 +102,7 @@ function spanOf(value: Duration | undefined): Duration | undefined {
   return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
 }
 
-/** The routes of contention, by their ids. */
-export type ContentionHandlers = Handlers<'getContention'>
-
-export function contentionHandlers(contention: Pick<Contention, 'snapshot'>): ContentionHandlers {
+export function contentionHandlers(contention: Pick<Contention, 'snapshot'>): SomeHandlers {
   return {
     async getContention({ principal: { everyNamespace, namespace } }) {
       // Keys of locks and what turns were about are users' data; kinds and numbers are not.
@@ -125,10 +111,7 @@ export function contentionHandlers(contention: Pick<Contention, 'snapshot'>): Co
   }
 }
 
-/** The routes that answer with a stream, by their ids. */
-export type EventHandlers = Handlers<'events' | 'jobEvents'>
-
-export const eventHandlers: EventHandlers = {
+export const eventHandlers: SomeHandlers = {
   events: async ({ space }) => ({ feed: space.queuesFeed }),
   jobEvents: async ({ query, space }) => ({ feed: space.hintsFeed(decodeQueues(query?.queues)) }),
 }

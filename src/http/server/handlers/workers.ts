@@ -1,13 +1,8 @@
 import { SignalboxError } from '../../../core/errors.ts'
 import { boundSchemas, membershipTimes } from '../../../fleet/workers/index.ts'
-import type { Handlers } from '../call.ts'
+import type { SomeHandlers } from '../call.ts'
 
-/** The routes of workers, by their ids. */
-export type WorkerHandlers = Handlers<
-  'listWorkers' | 'getWorker' | 'quietWorker' | 'resumeWorker' | 'stopWorker' | 'reportWorkers'
->
-
-export const workerHandlers: WorkerHandlers = {
+export const workerHandlers: SomeHandlers = {
   listWorkers: async ({ query, space }) => ({ body: await space.jobs.workers(query) }),
 
   async getWorker({ params: { id }, space }) {

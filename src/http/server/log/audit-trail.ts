@@ -1,47 +1,7 @@
 import type { AuditAct, AuditAction, AuditTarget } from '../../../audit/index.ts'
 import { within } from '../../../core/deadline.ts'
 import { SignalboxError } from '../../../core/errors.ts'
-import {
-  addAlerts,
-  bulkJobs,
-  cancelBulkOperation,
-  cancelJob,
-  cancelTask,
-  cordonNode,
-  createSilence,
-  createToken,
-  definePool,
-  drainNode,
-  endSilence,
-  evictLock,
-  forgetOnce,
-  limitQueue,
-  pauseQueue,
-  pauseSchedule,
-  pruneJobs,
-  quietWorker,
-  type Route,
-  removeAlerts,
-  removeJobs,
-  removePool,
-  removeSchedule,
-  replayNotification,
-  resumeQueue,
-  resumeSchedule,
-  resumeWorker,
-  retryDeadJobs,
-  retryJob,
-  revokeToken,
-  runSchedule,
-  type Shape,
-  setSchedule,
-  stopWorker,
-  subscribe,
-  testAlerts,
-  testChannel,
-  unlimitQueue,
-  unsubscribe,
-} from '../../contract/index.ts'
+import * as api from '../../contract/index.ts'
 import type { Answer, Call } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
 import { redact } from './redact.ts'
@@ -139,7 +99,7 @@ export interface OperatorAct {
   isDeed?(body: unknown): boolean
 }
 
-interface Asked<S extends Shape = Shape> {
+interface Asked<S extends api.Shape = api.Shape> {
   readonly params: S['params']
   readonly body: S['body']
   /** Undefined unless it was done. */
@@ -151,33 +111,33 @@ type LooseTarget = Readonly<Record<string, string | number | null | undefined>>
 
 /** By the route's id. */
 export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
-  act(evictLock, 'lock.evict', ({ body: { operation, resource, node, requestId } }) => ({
+  act(api.evictLock, 'lock.evict', ({ body: { operation, resource, node, requestId } }) => ({
     operation,
     resource,
     node,
     requestId,
   })),
-  act(pauseQueue, 'queue.pause', ({ params }) => ({ queue: params.name })),
-  act(resumeQueue, 'queue.resume', ({ params }) => ({ queue: params.name })),
-  act(limitQueue, 'queue.limit', ({ params, body }) => ({
+  act(api.pauseQueue, 'queue.pause', ({ params }) => ({ queue: params.name })),
+  act(api.resumeQueue, 'queue.resume', ({ params }) => ({ queue: params.name })),
+  act(api.limitQueue, 'queue.limit', ({ params, body }) => ({
     queue: params.name,
     limits: JSON.stringify(body),
   })),
-  act(unlimitQueue, 'queue.unlimit', ({ params }) => ({ queue: params.name })),
-  act(cancelJob, 'job.cancel', ({ params }) => ({ jobId: params.id })),
-  act(retryJob, 'job.retry', ({ params }) => ({ jobId: params.id })),
-  act(retryDeadJobs, 'jobs.retryDead', ({ body: { queue, kind, limit }, reply }) => ({
+  act(api.unlimitQueue, 'queue.unlimit', ({ params }) => ({ queue: params.name })),
+  act(api.cancelJob, 'job.cancel', ({ params }) => ({ jobId: params.id })),
+  act(api.retryJob, 'job.retry', ({ params }) => ({ jobId: params.id })),
+  act(api.retryDeadJobs, 'jobs.retryDead', ({ body: { queue, kind, limit }, reply }) => ({
     queue,
     kind,
     limit,
     retried: reply?.retried,
   })),
-  act(pruneJobs, 'jobs.prune', ({ body, reply }) => ({
+  act(api.pruneJobs, 'jobs.prune', ({ body, reply }) => ({
     olderThanMs: body.olderThanMs,
     pruned: reply?.pruned,
   })),
   act(
-    bulkJobs,
+    api.bulkJobs,
     'jobs.bulk',
     ({ body: { action, search, limit }, reply }) => ({
       operationId: reply !== undefined && 'id' in reply ? reply.id : undefined,
@@ -187,30 +147,30 @@ export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
     }),
     ({ dryRun }) => dryRun !== true,
   ),
-  act(cancelBulkOperation, 'jobs.cancelBulk', ({ params, reply }) => ({
+  act(api.cancelBulkOperation, 'jobs.cancelBulk', ({ params, reply }) => ({
     operationId: params.id,
     done: reply?.done,
   })),
-  act(removeJobs, 'jobs.remove', ({ body, reply }) => ({
+  act(api.removeJobs, 'jobs.remove', ({ body, reply }) => ({
     count: body.ids.length,
     jobId: body.ids.length === 1 ? body.ids[0] : undefined,
     removed: reply?.removed.length,
   })),
-  act(quietWorker, 'worker.quiet', ({ params }) => ({ worker: params.id })),
-  act(resumeWorker, 'worker.resume', ({ params }) => ({ worker: params.id })),
-  act(stopWorker, 'worker.stop', ({ params, body }) => ({ worker: params.id, graceMs: body?.graceMs })),
-  act(setSchedule, 'schedule.set', ({ body }) => ({
+  act(api.quietWorker, 'worker.quiet', ({ params }) => ({ worker: params.id })),
+  act(api.resumeWorker, 'worker.resume', ({ params }) => ({ worker: params.id })),
+  act(api.stopWorker, 'worker.stop', ({ params, body }) => ({ worker: params.id, graceMs: body?.graceMs })),
+  act(api.setSchedule, 'schedule.set', ({ body }) => ({
     schedule: body.name,
     cron: body.cron,
     timeZone: body.timeZone,
     everyMs: body.everyMs,
     kind: body.job.kind,
   })),
-  act(removeSchedule, 'schedule.remove', ({ params }) => ({ schedule: params.name })),
-  act(pauseSchedule, 'schedule.pause', ({ params }) => ({ schedule: params.name })),
-  act(resumeSchedule, 'schedule.resume', ({ params }) => ({ schedule: params.name })),
-  act(runSchedule, 'schedule.run', ({ params, reply }) => ({ schedule: params.name, jobId: reply?.id })),
-  act(createToken, 'token.create', ({ body, reply }) => ({
+  act(api.removeSchedule, 'schedule.remove', ({ params }) => ({ schedule: params.name })),
+  act(api.pauseSchedule, 'schedule.pause', ({ params }) => ({ schedule: params.name })),
+  act(api.resumeSchedule, 'schedule.resume', ({ params }) => ({ schedule: params.name })),
+  act(api.runSchedule, 'schedule.run', ({ params, reply }) => ({ schedule: params.name, jobId: reply?.id })),
+  act(api.createToken, 'token.create', ({ body, reply }) => ({
     tokenId: reply?.id,
     name: body.name,
     scope: body.scope,
@@ -218,48 +178,48 @@ export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
     namespace: reply?.namespace ?? body.namespace,
     expiresInMs: body.expiresInMs,
   })),
-  act(revokeToken, 'token.revoke', ({ params, reply }) => ({
+  act(api.revokeToken, 'token.revoke', ({ params, reply }) => ({
     tokenId: params.id,
     name: reply?.name,
     namespace: reply?.namespace,
   })),
-  act(forgetOnce, 'guard.forget', ({ body: { key, space } }) => ({ key, space })),
-  act(subscribe, 'monitor.subscribe', ({ body, reply }) => ({
+  act(api.forgetOnce, 'guard.forget', ({ body: { key, space } }) => ({ key, space })),
+  act(api.subscribe, 'monitor.subscribe', ({ body, reply }) => ({
     subscriptionId: reply?.id,
     name: body.name,
     channel: channelType(body.channel),
   })),
-  act(unsubscribe, 'monitor.unsubscribe', ({ params }) => ({ subscriptionId: params.id })),
-  act(createSilence, 'monitor.silence', ({ body: { match, forMs, startsAt }, reply }) => ({
+  act(api.unsubscribe, 'monitor.unsubscribe', ({ params }) => ({ subscriptionId: params.id })),
+  act(api.createSilence, 'monitor.silence', ({ body: { match, forMs, startsAt }, reply }) => ({
     silenceId: reply?.id,
     match: match && JSON.stringify(match).slice(0, maxMatchChars),
     forMs,
     startsAt,
   })),
-  act(endSilence, 'monitor.unsilence', ({ params }) => ({ silenceId: params.id })),
-  act(replayNotification, 'monitor.replay', ({ params }) => ({ notificationId: params.id })),
-  act(cancelTask, 'task.cancel', ({ params }) => ({ taskId: params.id })),
-  act(drainNode, 'node.drain', ({ params, body: { on = true, deadlineMs } }) => ({
+  act(api.endSilence, 'monitor.unsilence', ({ params }) => ({ silenceId: params.id })),
+  act(api.replayNotification, 'monitor.replay', ({ params }) => ({ notificationId: params.id })),
+  act(api.cancelTask, 'task.cancel', ({ params }) => ({ taskId: params.id })),
+  act(api.drainNode, 'node.drain', ({ params, body: { on = true, deadlineMs } }) => ({
     nodeId: params.id,
     on: on ? 'on' : 'off',
     deadlineMs,
   })),
-  act(cordonNode, 'node.cordon', ({ params, body: { service, on = true } }) => ({
+  act(api.cordonNode, 'node.cordon', ({ params, body: { service, on = true } }) => ({
     nodeId: params.id,
     service,
     on: on ? 'on' : 'off',
   })),
-  act(definePool, 'pool.define', ({ body }) => ({ pool: body.name })),
-  act(removePool, 'pool.remove', ({ params }) => ({ pool: params.name })),
-  act(addAlerts, 'alerts.add', ({ body, reply }) => ({
+  act(api.definePool, 'pool.define', ({ body }) => ({ pool: body.name })),
+  act(api.removePool, 'pool.remove', ({ params }) => ({ pool: params.name })),
+  act(api.addAlerts, 'alerts.add', ({ body, reply }) => ({
     subscriptionId: reply?.id,
     name: body.name,
     rule: body.rule,
     channel: channelType(body.channel),
   })),
-  act(removeAlerts, 'alerts.remove', ({ params }) => ({ subscriptionId: params.id })),
-  act(testAlerts, 'alerts.test', () => ({})),
-  act(testChannel, 'monitor.test', ({ body }) => ({ channel: channelType(body.channel) })),
+  act(api.removeAlerts, 'alerts.remove', ({ params }) => ({ subscriptionId: params.id })),
+  act(api.testAlerts, 'alerts.test', () => ({})),
+  act(api.testChannel, 'monitor.test', ({ body }) => ({ channel: channelType(body.channel) })),
 ])
 
 /** A match may list a thousand names; the beginning tells what it was about. */
@@ -270,8 +230,8 @@ function channelType({ type }: { readonly type?: unknown }): string | undefined 
   return typeof type === 'string' && /^[a-z]{1,32}$/.test(type) ? type : undefined
 }
 
-function act<S extends Shape>(
-  { id }: Route<S>,
+function act<S extends api.Shape>(
+  { id }: api.Route<S>,
   action: AuditAction,
   target: (asked: Asked<S>) => LooseTarget,
   isDeed?: (body: S['body']) => boolean,
