@@ -10,9 +10,9 @@ import {
 } from 'react'
 import { kitWords } from '../words/kit.ts'
 import { useWords } from '../words/language.tsx'
-import { Button } from './button.tsx'
 import { useKeys } from './keys.ts'
-import { type SteadyRows, useSteadyRows } from './steady-rows.ts'
+import { News } from './news.tsx'
+import { useSteadyRows } from './steady-rows.ts'
 
 export interface Column<Row> {
   readonly key: string
@@ -181,25 +181,6 @@ export function Table<Row>(props: TableProps<Row>): ReactNode {
           })}
         </tbody>
       </table>
-    </div>
-  )
-}
-
-/** How many rows wait, as a button that lets them in. It lies over the head, so that no row moves when it appears. */
-function News({
-  steady: { newCount, goneCount, letIn },
-}: {
-  readonly steady: SteadyRows<unknown>
-}): ReactNode {
-  const say = useWords(kitWords)
-  if (newCount + goneCount === 0) return null
-  const parts = [
-    newCount > 0 && say('rowsNew', { count: newCount }),
-    goneCount > 0 && say('rowsGone', { count: goneCount }),
-  ]
-  return (
-    <div className="table-news">
-      <Button onPress={letIn}>{parts.filter(Boolean).join(' · ')}</Button>
     </div>
   )
 }

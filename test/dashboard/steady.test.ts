@@ -77,7 +77,19 @@ test('locks and nodes are listed worst first, whatever their names', async () =>
     await client.locks.acquire({ operation: 'pull', resource: 'z', node, want: 'turn' })
   await dashboard.visit('/locks')
   await page.getByText('2 waiting').waitFor()
-  assert.deepEqual(await page.locator('article h2').allTextContents(), ['z', 'a', 'b'])
+  const shown = () => page.locator('article h2').allTextContents()
+  assert.deepEqual(await shown(), ['z', 'a', 'b'])
+
+  // Under the pointer they stand still, and a button lets new ones in.
+  await page.locator('article').first().hover()
+  await client.locks.acquire({ operation: 'pull', resource: 'A', node: 'n', ttlMs: '5m' })
+  const news = page.getByRole('button', { name: '1 new' })
+  await news.waitFor()
+  assert.deepEqual(await shown(), ['z', 'a', 'b'])
+  await expectNoViolations(page)
+  await news.click()
+  await page.getByRole('link', { name: 'A', exact: true }).waitFor()
+  assert.deepEqual(await shown(), ['z', 'A', 'a', 'b'])
 })
 
 test('a chart tells the instant and the values under the pointer, and four charts are a square', async () => {

@@ -5,6 +5,7 @@ import { Input } from '../../kit/field.tsx'
 import { Growing } from '../../kit/growing.tsx'
 import { useKeys } from '../../kit/keys.ts'
 import { Loaded } from '../../kit/loaded.tsx'
+import { News } from '../../kit/news.tsx'
 import { Page } from '../../kit/page.tsx'
 import { Pager } from '../../kit/pager.tsx'
 import { Badge } from '../../kit/state.tsx'
@@ -67,7 +68,7 @@ export function LinesView(): ReactNode {
   )
 }
 
-/** The locks, worst first. They stand still while the pointer is on one. */
+/** The locks, worst first. They stand still while the pointer is on one, and a button lets new ones in. */
 function Lines({
   list,
   locks,
@@ -79,27 +80,24 @@ function Lines({
 }): ReactNode {
   const say = useWords(locksWords)
   const [isPointed, setPointed] = useState(false)
-  const { rows } = useSteadyRows(locks, keyOfLock, { isPointed, isStale })
+  const steady = useSteadyRows(locks, keyOfLock, { isPointed, isStale })
   const point = (event: PointerEvent) =>
     setPointed(event.type === 'pointerenter' && event.pointerType !== 'touch')
   return (
-    <Growing items={rows} step={shownLocks}>
-      {(shown) => (
-        <ul
-          ref={list}
-          className="locks-lines"
-          aria-label={say('lines')}
-          onPointerEnter={point}
-          onPointerLeave={point}
-        >
-          {shown.map(({ key, row, isGone }) => (
-            <li key={key} className="card">
-              <Line line={isGone ? emptyLock(row) : row} />
-            </li>
-          ))}
-        </ul>
-      )}
-    </Growing>
+    <div onPointerEnter={point} onPointerLeave={point}>
+      <News steady={steady} />
+      <Growing items={steady.rows} step={shownLocks}>
+        {(shown) => (
+          <ul ref={list} className="locks-lines" aria-label={say('lines')}>
+            {shown.map(({ key, row, isGone }) => (
+              <li key={key} className="card">
+                <Line line={isGone ? emptyLock(row) : row} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Growing>
+    </div>
   )
 }
 
