@@ -85,7 +85,7 @@ function useColumns(end: (subscription: Subscription) => void): readonly Column<
       cell: ({ channel }) => <Text value={channel.shown} />,
     },
     {
-      ...{ key: 'rules', head: say('rules'), wideOnly: true, wrap: true },
+      ...{ key: 'rules', head: say('rules'), wideOnly: true, whole: true },
       cell: (one) => <Rules subscription={one} />,
     },
     {
