@@ -84,7 +84,7 @@ test('questions, the filter, trouble and an empty table are said', () => {
   const size = { columns: 100, rows: 24 }
   const state = firstState('queues')
   const text = (scene: Scene) => drawFrame(scene, size, plain).join('\n')
-  assert.match(text(sceneOf([])), /There are no queues yet/)
+  assert.match(text(sceneOf([])), /No queue has open jobs/)
   assert.match(text(sceneOf([queueRow('a')], { state: { ...state, filter: 'zz' } })), /Nothing contains that/)
   assert.match(text(sceneOf([], { state: { ...state, mode: 'filter', filter: 'ma' } })), /\/ma_/)
   assert.match(text(sceneOf([], { trouble: 'It is away.' })), /It is away\./)

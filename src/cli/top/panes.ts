@@ -23,7 +23,7 @@ const queues: Pane = {
     '>IN/OUT',
     'STATE',
   ),
-  empty: 'There are no queues yet.',
+  empty: 'No queue has open jobs.',
   async look(box) {
     const [lines, rates] = await Promise.all([box.jobs.stats(), queueRates(box)])
     const now = Date.now()

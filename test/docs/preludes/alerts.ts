@@ -7,7 +7,7 @@ export * from '../box.ts'
 check('Alerts', ({ data }) => assert.equal(JSON.parse(data).type, 'slack'))
 
 check('Alerts #2', async ({ output }) => {
-  assert.match(output, /1 channels get a test alert/)
+  assert.match(output, /1 channel gets a test alert/)
   const [subscription] = await box.monitor.subscriptions()
   assert.deepEqual([subscription?.name, subscription?.match.source], ['on-call', 'signalbox'])
 })

@@ -39,7 +39,7 @@ function listCommand(printer: Printer): Command {
       await using box = await openPlace(command, place)
       const items = await box.jobs.stats()
       if (json) return printer.json({ items })
-      if (items.length === 0) return printer.line('There are no queues yet. Add a job with `signalbox add`.')
+      if (items.length === 0) return printer.line('No queue has open jobs. Add one with `signalbox add`.')
       printTable(
         printer,
         ['QUEUE', 'READY', 'SCHEDULED', 'WAITING', 'RUNNING', 'DEAD', 'OLDEST', 'STATE'],
