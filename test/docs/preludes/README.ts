@@ -38,7 +38,6 @@ check('Locks', ({ values: { image, held } }) => {
 })
 
 export const taskId = 'crawl-1'
-export const timeSlot = '18:00'
 // Nothing is sent there: the first state of a court is no news.
 export const url = 'https://oapi.dingtalk.com/robot/send?access_token=none'
 export const secret = 'SEC-unused'
@@ -49,7 +48,7 @@ export async function sendInvoice(number: number): Promise<void> {
 check('Once and monitor', async () => {
   assert.equal((await box.once.run('invoice:17', () => sendInvoice(17))).ran, false)
   assert.deepEqual(invoices, [17])
-  const why = await box.monitor.explain({ source: 'booking', timeSlot, venueId: 'court-1' })
+  const why = await box.monitor.explain({ source: 'booking', subject: 'court-1' })
   assert.deepEqual([why.present?.state, why.decisions[0]?.reason], ['free', 'new'])
 })
 
