@@ -106,12 +106,7 @@ function testCommand(printer: Printer, endWith: (exitCode: number) => void): Com
       if (json) printer.json(answer)
       else if (answer.notified === 0)
         printer.problem('no subscription takes all alerts: signalbox alerts add')
-      else
-        printer.line(
-          answer.notified === 1
-            ? '1 channel gets a test alert'
-            : `${answer.notified} channels get a test alert`,
-        )
+      else printer.line(`${answer.notified} channel${answer.notified === 1 ? ' gets' : 's get'} a test alert`)
     })
   return addBoxFlags(command)
 }
