@@ -117,6 +117,21 @@ test('a chart tells the instant and the values under the pointer, and four chart
   assert.match((await tip.innerText()).replaceAll('\n', ' '), /^\d\d:\d\d.* added ?[\d.]+ ?completed ?[\d.]+/)
 })
 
+test('a chart that was drawn for a wider page does not widen the page', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await client.jobs.add('mail', {}, { queue: 'mail' })
+  await dashboard.visit('/')
+  await page.locator('.plot canvas').nth(3).waitFor({ state: 'attached' })
+  const excess = await page.evaluate(() => {
+    const plots = document.querySelectorAll<HTMLElement>('.plot .uplot')
+    for (const plot of plots) plot.style.width = '3000px'
+    const { scrollWidth, clientWidth } = document.documentElement
+    return [plots.length, scrollWidth - clientWidth]
+  })
+  assert.deepEqual(excess, [4, 0])
+})
+
 test('long names are cut in tables, whole in the title, and never make the page wider', async () => {
   const name = 'n'.repeat(191)
   for (const width of [1440, 1024, 390]) {
