@@ -53,6 +53,17 @@ export interface Route<S extends Shape = Shape> {
   readonly limitsForLists?: true
 }
 
+/** What a route begins with: its module and id, its method and path, and the scope that it needs. */
+export function route(
+  module: Route['module'],
+  id: string,
+  request: `${Route['method']} /${string}`,
+  scope: Route['scope'],
+): Pick<Route, 'module' | 'id' | 'method' | 'path' | 'scope'> {
+  const [method, path] = request.split(' ') as [Route['method'], string]
+  return { module, id, method, path, scope }
+}
+
 /** The types of a route: what comes in and what goes out. */
 export interface Shape {
   readonly params?: unknown

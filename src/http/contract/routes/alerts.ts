@@ -1,6 +1,6 @@
 import type { AlertSubscribeOptions, FiringAlert } from '../../../fleet/alerts/index.ts'
 import type { Subscription } from '../../../monitor/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, strictFor, Type } from '../schema.ts'
 import { count, type IdParams, instant, name, span } from '../values.ts'
 import { channel, subscription } from './subscriptions.ts'
@@ -18,11 +18,7 @@ export interface AlertsReply {
 }
 
 export const listAlerts: Route<{ reply: AlertsReply }> = {
-  id: 'listAlerts',
-  method: 'GET',
-  path: '/v1/alerts',
-  scope: 'read',
-  module: 'monitor',
+  ...route('monitor', 'listAlerts', 'GET /v1/alerts', 'read'),
   summary: 'List the alerts that fire, and the subscriptions to alerts.',
   description: 'Servers look for alerts only while there is a subscription to them.',
   replies: {
@@ -38,11 +34,7 @@ export const listAlerts: Route<{ reply: AlertsReply }> = {
 type AddAlertsBody = Pick<AlertSubscribeOptions, 'name' | 'channel' | 'rule' | 'windowMs' | 'digestMs'>
 
 export const addAlerts: Route<{ body: AddAlertsBody; reply: Subscription }> = {
-  id: 'addAlerts',
-  method: 'POST',
-  path: '/v1/alerts',
-  scope: 'admin',
-  module: 'monitor',
+  ...route('monitor', 'addAlerts', 'POST /v1/alerts', 'admin'),
   summary: 'Subscribe a channel to alerts.',
   description:
     'A subscription of the monitor to the source `signalbox`, with defaults for alerts: a digest of 30 seconds, a ' +
@@ -59,21 +51,13 @@ export const addAlerts: Route<{ body: AddAlertsBody; reply: Subscription }> = {
 }
 
 export const testAlerts: Route<{ reply: { readonly notified: number } }> = {
-  id: 'testAlerts',
-  method: 'POST',
-  path: '/v1/alerts/test',
-  scope: 'admin',
-  module: 'monitor',
+  ...route('monitor', 'testAlerts', 'POST /v1/alerts/test', 'admin'),
   summary: 'Send a test alert to every subscription that takes all rules.',
   replies: { 200: objectFor<{ readonly notified: number }>()({ notified: count }) },
 }
 
 export const removeAlerts: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
-  id: 'removeAlerts',
-  method: 'DELETE',
-  path: '/v1/alerts/{id}',
-  scope: 'admin',
-  module: 'monitor',
+  ...route('monitor', 'removeAlerts', 'DELETE /v1/alerts/{id}', 'admin'),
   summary: 'End a subscription to alerts.',
   replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],

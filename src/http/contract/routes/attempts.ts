@@ -8,7 +8,7 @@ import type {
   LogsOptions,
   NackOptions,
 } from '../../../jobs/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import {
   instantOptions,
   objectFor,
@@ -48,12 +48,8 @@ const settled: Schema<Settled> = objectFor<Settled>()({ id: Type.String(), state
 const ranMs = Type.Optional(Type.Integer({ minimum: 0, maximum: 31_557_600_000 }))
 
 export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> = {
-  id: 'ackJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/ack',
-  scope: 'work',
+  ...route('jobs', 'ackJob', 'POST /v1/jobs/{id}/ack', 'work'),
   relieves: true,
-  module: 'jobs',
   summary: 'Complete a job.',
   body: strictFor<AckBody>()({ token, result: Type.Optional(Type.Unknown()), ranMs }),
   replies: { 200: settled },
@@ -65,12 +61,8 @@ export interface NackBody extends Sent<NackOptions> {
 }
 
 export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }> = {
-  id: 'nackJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/nack',
-  scope: 'work',
+  ...route('jobs', 'nackJob', 'POST /v1/jobs/{id}/nack', 'work'),
   relieves: true,
-  module: 'jobs',
   summary: 'Fail a job: it is tried again after its back-off, or it is dead.',
   description:
     '`error` may be any JSON value; an object is kept whole, as `error.details`. Give `retryInMs` (the wait ' +
@@ -101,12 +93,8 @@ export interface Renewed {
 }
 
 export const renewJob: Route<{ params: IdParams; body: RenewBody; reply: Renewed }> = {
-  id: 'renewJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/renew',
-  scope: 'work',
+  ...route('jobs', 'renewJob', 'POST /v1/jobs/{id}/renew', 'work'),
   relieves: true,
-  module: 'jobs',
   summary: 'Extend the lease by `leaseMs`, and learn whether cancellation was requested.',
   body: strictFor<RenewBody>()({ token, leaseMs: Type.Optional(span) }),
   replies: {
@@ -127,12 +115,8 @@ export interface HeldReply {
 }
 
 export const checkHeld: Route<{ body: HeldBody; reply: HeldReply }> = {
-  id: 'checkHeld',
-  method: 'POST',
-  path: '/v1/jobs/held',
-  scope: 'work',
+  ...route('jobs', 'checkHeld', 'POST /v1/jobs/held', 'work'),
   relieves: true,
-  module: 'jobs',
   summary: 'Look up the outcome of attempts, and which of them have a cancellation request. Changes nothing.',
   body: strictFor<HeldBody>()({
     items: Type.Array(Type.Object({ id: name, token }, strict), { maxItems: 1_000 }),
@@ -166,11 +150,7 @@ export interface LogBody {
 }
 
 export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly id: string } }> = {
-  id: 'logJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/notes',
-  scope: 'work',
-  module: 'jobs',
+  ...route('jobs', 'logJob', 'POST /v1/jobs/{id}/notes', 'work'),
   summary: 'Report the progress of a running job, and write log lines about it.',
   description:
     'The latest progress replaces the one before. The server keeps 500 log lines and 65,536 bytes of an attempt; ' +
@@ -200,11 +180,7 @@ export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly 
 }
 
 export const jobLogs: Route<{ params: IdParams; query: LogsOptions; reply: Page<JobLogLine> }> = {
-  id: 'jobLogs',
-  method: 'GET',
-  path: '/v1/jobs/{id}/logs',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'jobLogs', 'GET /v1/jobs/{id}/logs', 'read'),
   summary: 'List the log lines of a job, by attempt and number.',
   query: queryFor<LogsOptions>()({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),

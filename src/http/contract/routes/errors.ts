@@ -1,5 +1,5 @@
 import type { ErrorGroup, ErrorGroupOptions } from '../../../jobs/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { objectFor, queryFor, Type } from '../schema.ts'
 import { failure, instant, name, orNull, type Page } from '../values.ts'
 
@@ -22,11 +22,7 @@ export interface ErrorGroupsPage extends Page<ErrorGroup> {
 }
 
 export const listErrorGroups: Route<{ query: ErrorGroupOptions; reply: ErrorGroupsPage }> = {
-  id: 'listErrorGroups',
-  method: 'GET',
-  path: '/v1/errors',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'listErrorGroups', 'GET /v1/errors', 'read'),
   summary: 'List groups of errors of jobs, by their last error.',
   description:
     'Errors with the same cause have one `fingerprint`. It is made of the kind, the name of the error, its message ' +
@@ -52,11 +48,7 @@ export interface FingerprintParams {
 }
 
 export const getErrorGroup: Route<{ params: FingerprintParams; reply: ErrorGroup }> = {
-  id: 'getErrorGroup',
-  method: 'GET',
-  path: '/v1/errors/{fingerprint}',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'getErrorGroup', 'GET /v1/errors/{fingerprint}', 'read'),
   summary: 'Get a group of errors.',
   replies: { 200: objectFor<ErrorGroup>()(groupFields) },
   problems: ['not_found'],

@@ -1,6 +1,6 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { BulkCount, BulkOperation, BulkOptions, JobState } from '../../../jobs/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
 import { failure, type IdParams, instant, jobState, name, orNull, type Page, span } from '../values.ts'
 
@@ -12,11 +12,7 @@ export interface Cancelled {
 }
 
 export const cancelJob: Route<{ params: IdParams; reply: Cancelled }> = {
-  id: 'cancelJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/cancel',
-  scope: 'work',
-  module: 'jobs',
+  ...route('jobs', 'cancelJob', 'POST /v1/jobs/{id}/cancel', 'work'),
   summary: 'Cancel a job. A running job gets a cancellation request.',
   replies: { 200: objectFor<Cancelled>()({ state: jobState, cancelRequested: Type.Boolean() }) },
   problems: ['not_found'],
@@ -28,11 +24,7 @@ export interface Retried {
 }
 
 export const retryJob: Route<{ params: IdParams; reply: Retried }> = {
-  id: 'retryJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/retry',
-  scope: 'work',
-  module: 'jobs',
+  ...route('jobs', 'retryJob', 'POST /v1/jobs/{id}/retry', 'work'),
   summary: 'Make an ended job ready again, with attempt 0.',
   replies: { 200: objectFor<Retried>()({ id: Type.String(), state: Type.Literal('ready') }) },
   problems: ['not_found', 'conflict'],
@@ -45,11 +37,7 @@ export interface RetryDeadBody {
 }
 
 export const retryDeadJobs: Route<{ body: RetryDeadBody; reply: { readonly retried: number } }> = {
-  id: 'retryDeadJobs',
-  method: 'POST',
-  path: '/v1/jobs/retry-dead',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'retryDeadJobs', 'POST /v1/jobs/retry-dead', 'admin'),
   summary: 'Make dead jobs ready again, oldest first.',
   body: strictFor<RetryDeadBody>()({
     queue: Type.Optional(name),
@@ -65,11 +53,7 @@ export interface PruneBody {
 }
 
 export const pruneJobs: Route<{ body: PruneBody; reply: { readonly pruned: number } }> = {
-  id: 'pruneJobs',
-  method: 'POST',
-  path: '/v1/jobs/prune',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'pruneJobs', 'POST /v1/jobs/prune', 'admin'),
   summary: 'Delete jobs that ended longer ago than `olderThanMs`.',
   body: strictFor<PruneBody>()({ olderThanMs: span }),
   replies: { 200: objectFor<{ readonly pruned: number }>()({ pruned: Type.Integer() }) },
@@ -83,11 +67,7 @@ export interface Removed {
 }
 
 export const removeJobs: Route<{ body: RemoveBody; reply: Removed }> = {
-  id: 'removeJobs',
-  method: 'POST',
-  path: '/v1/jobs/remove',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'removeJobs', 'POST /v1/jobs/remove', 'admin'),
   summary: 'Delete jobs that do not run, with their results and logs.',
   description:
     'A running job stays; cancel it first. `removed` has the ids of the deleted jobs, in any order.',
@@ -132,11 +112,7 @@ const bulkCount = Type.Object({
 })
 
 export const bulkJobs: Route<{ body: BulkOptions; reply: BulkOperation | BulkCount }> = {
-  id: 'bulkJobs',
-  method: 'POST',
-  path: '/v1/jobs/bulk',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'bulkJobs', 'POST /v1/jobs/bulk', 'admin'),
   summary: 'Retry, cancel or delete every job that a search matches.',
   description:
     '202 with an operation that continues by itself, also after a restart of the server; see ' +
@@ -161,11 +137,7 @@ export interface ListBulkQuery {
 }
 
 export const listBulkOperations: Route<{ query: ListBulkQuery; reply: Page<BulkOperation> }> = {
-  id: 'listBulkOperations',
-  method: 'GET',
-  path: '/v1/operations',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'listBulkOperations', 'GET /v1/operations', 'read'),
   summary: 'List bulk operations, newest first.',
   query: strictFor<ListBulkQuery>()({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
@@ -176,22 +148,14 @@ export const listBulkOperations: Route<{ query: ListBulkQuery; reply: Page<BulkO
 }
 
 export const getBulkOperation: Route<{ params: IdParams; reply: BulkOperation }> = {
-  id: 'getBulkOperation',
-  method: 'GET',
-  path: '/v1/operations/{id}',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'getBulkOperation', 'GET /v1/operations/{id}', 'read'),
   summary: 'Get the progress of a bulk operation.',
   replies: { 200: schemaFor<BulkOperation>()(operation) },
   problems: ['not_found'],
 }
 
 export const cancelBulkOperation: Route<{ params: IdParams; reply: BulkOperation }> = {
-  id: 'cancelBulkOperation',
-  method: 'POST',
-  path: '/v1/operations/{id}/cancel',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'cancelBulkOperation', 'POST /v1/operations/{id}/cancel', 'admin'),
   summary: 'Stop a bulk operation. Jobs that it changed stay changed.',
   replies: { 200: schemaFor<BulkOperation>()(operation) },
   problems: ['not_found'],

@@ -1,5 +1,5 @@
 import type { FoundJob, JobEnd, JobLogLine, JobState } from '../../../jobs/index.ts'
-import type { Route, StreamEvents } from '../route.ts'
+import { type Route, route, type StreamEvents } from '../route.ts'
 import { objectFor, type Schema, schemaFor, strictFor, Type } from '../schema.ts'
 import { type IdParams, jobState, type NameParams, name, orNull, waitMs } from '../values.ts'
 import { jobLogs } from './attempts.ts'
@@ -21,11 +21,7 @@ export interface WaitForJobsReply {
 }
 
 export const waitForJobs: Route<{ body: WaitForJobsBody; reply: WaitForJobsReply }> = {
-  id: 'waitForJobs',
-  method: 'POST',
-  path: '/v1/jobs/wait',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'waitForJobs', 'POST /v1/jobs/wait', 'read'),
   summary: 'Get the states of up to 1,000 jobs as soon as one of them has ended.',
   description:
     'With `waitMs` (up to 60 s) the request waits until one of the jobs has ended or does not exist. The states are in ' +
@@ -124,11 +120,7 @@ const queueWatchEventParts: StreamEvents<QueueWatchEvents> = {
 }
 
 export const watchJob: Route<{ params: IdParams }> = {
-  id: 'watchJob',
-  method: 'GET',
-  path: '/v1/jobs/{id}/events',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'watchJob', 'GET /v1/jobs/{id}/events', 'read'),
   summary: 'Stream a job: its states, its progress, its log lines.',
   description:
     'Events `state`, `progress` and `log`, from the present state to the end of the job, after which the stream ends. ' +
@@ -141,11 +133,7 @@ export const watchJob: Route<{ params: IdParams }> = {
 }
 
 export const watchQueue: Route<{ params: NameParams }> = {
-  id: 'watchQueue',
-  method: 'GET',
-  path: '/v1/queues/{name}/events',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'watchQueue', 'GET /v1/queues/{name}/events', 'read'),
   summary: 'Stream the jobs of a queue that ended, in the order of their ends.',
   description:
     'Events `completed`, `dead` and `cancelled`, each with `id`, `kind`, `state`, `attempt`, `createdAt`, `startedAt` and ' +

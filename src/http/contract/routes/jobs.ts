@@ -9,7 +9,7 @@ import type {
   JobToAdd,
   ListOptions,
 } from '../../../jobs/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import {
   nameOptions,
   objectFor,
@@ -167,11 +167,7 @@ export const addJobs: Route<{
   body: JobToAddBody | readonly JobToAddBody[]
   reply: Added | { readonly items: readonly Added[] }
 }> = {
-  id: 'addJobs',
-  method: 'POST',
-  path: '/v1/jobs',
-  scope: 'work',
-  module: 'jobs',
+  ...route('jobs', 'addJobs', 'POST /v1/jobs', 'work'),
   summary: 'Add a job, or several: all or none.',
   description:
     'An object is one job: the reply is `{ id, duplicate }`. An array of up to 1,000 jobs gets `{ items }` in the ' +
@@ -200,11 +196,7 @@ export interface JobsPage extends Page<Job> {
 }
 
 export const listJobs: Route<{ query: ListOptions; reply: JobsPage }> = {
-  id: 'listJobs',
-  method: 'GET',
-  path: '/v1/jobs',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'listJobs', 'GET /v1/jobs', 'read'),
   summary: 'List jobs, newest first.',
   description:
     '`search` filters by words and fields. One request looks at up to 50,000 jobs for an eighth of a second: ' +
@@ -235,11 +227,7 @@ export interface GetJobQuery {
 }
 
 export const getJob: Route<{ params: IdParams; query: GetJobQuery; reply: FoundJob }> = {
-  id: 'getJob',
-  method: 'GET',
-  path: '/v1/jobs/{id}',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'getJob', 'GET /v1/jobs/{id}', 'read'),
   summary: 'Get a job, with its progress and its failed attempts.',
   description:
     '`attempts` has the last 50 attempts that failed or were lost, `blocked` the times in which the job waited for ' +
@@ -262,11 +250,7 @@ export interface ClaimReply extends Page<ClaimedJob> {
 }
 
 export const claimJobs: Route<{ body: ClaimBody; reply: ClaimReply }> = {
-  id: 'claimJobs',
-  method: 'POST',
-  path: '/v1/jobs/claim',
-  scope: 'work',
-  module: 'jobs',
+  ...route('jobs', 'claimJobs', 'POST /v1/jobs/claim', 'work'),
   summary: 'Claim ready jobs, each with a lease.',
   description:
     'With `waitMs` (up to 60 s) the request waits for a job. No job is `{ items: [] }`, not an error. The `token` ' +

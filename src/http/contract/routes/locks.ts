@@ -11,7 +11,7 @@ import type {
   RenewOptions,
   WatchOptions,
 } from '../../../locks/index.ts'
-import type { Route, StreamEvents } from '../route.ts'
+import { type Route, route, type StreamEvents } from '../route.ts'
 import {
   nameOptions,
   objectFor,
@@ -90,11 +90,7 @@ const refused = Type.Object({ status: Type.Literal('refused'), holder: holderOrN
 type Answered<Status extends AcquireAnswer['status']> = Extract<AcquireAnswer, { status: Status }>
 
 export const acquireLock: Route<{ body: AcquireOptions; reply: AcquireAnswer }> = {
-  id: 'acquireLock',
-  method: 'POST',
-  path: '/v1/locks/acquire',
-  scope: 'work',
-  module: 'locks',
+  ...route('locks', 'acquireLock', 'POST /v1/locks/acquire', 'work'),
   summary: 'Acquire a lock, or ask how an earlier request stands.',
   description:
     '200 `granted`: the `token` is the fencing token, and the lease lasts until `expiresAt`. 202 `queued`: a ' +
@@ -122,12 +118,8 @@ export interface Released {
 }
 
 export const releaseLock: Route<{ body: ReleaseOptions; reply: Released }> = {
-  id: 'releaseLock',
-  method: 'POST',
-  path: '/v1/locks/release',
-  scope: 'work',
+  ...route('locks', 'releaseLock', 'POST /v1/locks/release', 'work'),
   relieves: true,
-  module: 'locks',
   summary: 'Release a lock with its outcome.',
   description:
     '`success`: waiters that want the result get `completed` with `result`, and the first waiter that wants a ' +
@@ -152,12 +144,8 @@ export interface RenewedLock {
 }
 
 export const renewLock: Route<{ body: RenewOptions; reply: RenewedLock }> = {
-  id: 'renewLock',
-  method: 'POST',
-  path: '/v1/locks/renew',
-  scope: 'work',
+  ...route('locks', 'renewLock', 'POST /v1/locks/renew', 'work'),
   relieves: true,
-  module: 'locks',
   summary: 'Extend the lease of a lock by `ttlMs` (default: as before), and publish progress to waiters.',
   description: 'Never shortens a lease.',
   body: strictFor<RenewOptions>()({
@@ -173,12 +161,8 @@ export const renewLock: Route<{ body: RenewOptions; reply: RenewedLock }> = {
 const requestBody: Schema<LockRequest> = strictFor<LockRequest>()(requestFields)
 
 export const leaveLock: Route<{ body: LockRequest; reply: { readonly left: boolean } }> = {
-  id: 'leaveLock',
-  method: 'POST',
-  path: '/v1/locks/leave',
-  scope: 'work',
+  ...route('locks', 'leaveLock', 'POST /v1/locks/leave', 'work'),
   relieves: true,
-  module: 'locks',
   summary: 'Leave the wait queue, or decline a grant.',
   description: 'A turn that has begun is ended by release: 409 `conflict`.',
   body: requestBody,
@@ -187,11 +171,7 @@ export const leaveLock: Route<{ body: LockRequest; reply: { readonly left: boole
 }
 
 export const evictLock: Route<{ body: LockRequest; reply: { readonly evicted: true } }> = {
-  id: 'evictLock',
-  method: 'POST',
-  path: '/v1/locks/evict',
-  scope: 'admin',
-  module: 'locks',
+  ...route('locks', 'evictLock', 'POST /v1/locks/evict', 'admin'),
   summary: 'For operators: remove a holder or a waiter.',
   description: 'The turn of a holder ends as a failure, and the next waiter is granted.',
   body: requestBody,
@@ -200,11 +180,7 @@ export const evictLock: Route<{ body: LockRequest; reply: { readonly evicted: tr
 }
 
 export const listLocks: Route<{ query: ListLocksOptions; reply: Page<LockSummary> }> = {
-  id: 'listLocks',
-  method: 'GET',
-  path: '/v1/locks',
-  scope: 'read',
-  module: 'locks',
+  ...route('locks', 'listLocks', 'GET /v1/locks', 'read'),
   summary: 'List locks that are held or waited for.',
   query: queryFor<ListLocksOptions>()({
     operation: Type.Optional(name),
@@ -227,11 +203,7 @@ export const listLocks: Route<{ query: ListLocksOptions; reply: Page<LockSummary
 }
 
 export const lockState: Route<{ query: LockKey; reply: LockQueue }> = {
-  id: 'lockState',
-  method: 'GET',
-  path: '/v1/locks/state',
-  scope: 'read',
-  module: 'locks',
+  ...route('locks', 'lockState', 'GET /v1/locks/state', 'read'),
   summary: 'Get one wait queue: the holder, the waiters in order, and the last outcome. No tokens.',
   query: strictFor<LockKey>()({ operation: name, resource }),
   replies: { 200: lockQueueSchema },
@@ -284,11 +256,7 @@ const lockEventParts: StreamEvents<LockEvents> = {
 export type LockEventsQuery = Omit<Sent<WatchOptions>, 'lastEventId'>
 
 export const lockEvents: Route<{ query: LockEventsQuery }> = {
-  id: 'lockEvents',
-  method: 'GET',
-  path: '/v1/locks/events',
-  scope: 'read',
-  module: 'locks',
+  ...route('locks', 'lockEvents', 'GET /v1/locks/events', 'read'),
   summary: 'Stream the events of a wait queue: of `node`, or of all.',
   description:
     'With a `node`, the stream reports the standing of its request, keeps its position while it is open, needs ' +

@@ -9,7 +9,7 @@ import type {
   ShownNotification,
   ShownSubject,
 } from '../../../monitor/index.ts'
-import type { BodyLimits, Route } from '../route.ts'
+import { type BodyLimits, type Route, route } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
 import {
   count,
@@ -70,11 +70,7 @@ export interface ReportBody {
 const reportLimits: BodyLimits = { maxBytes: 16 * 1_048_576, maxKeys: 200_000 }
 
 export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
-  id: 'reportChanges',
-  method: 'POST',
-  path: '/v1/monitor/report',
-  scope: 'work',
-  module: 'monitor',
+  ...route('monitor', 'reportChanges', 'POST /v1/monitor/report', 'work'),
   summary: 'Report the states of subjects; subscribers are notified once of each change.',
   description:
     '`processed`: compared, decided and written. `busy`: another reporter works on this task. `duplicate`: it was reported before. ' +
@@ -163,11 +159,7 @@ export interface ExplainQuery extends GivenPlace, PageQuery {
 }
 
 export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> = {
-  id: 'explainSubject',
-  method: 'GET',
-  path: '/v1/monitor/explain',
-  scope: 'read',
-  module: 'monitor',
+  ...route('monitor', 'explainSubject', 'GET /v1/monitor/explain', 'read'),
   summary:
     'Explain why subscribers were notified of a subject, or not: decisions with reasons and notifications.',
   query: queryFor<ExplainQuery>()({ ...somePlace, source: name, ...page }),
@@ -204,11 +196,7 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
 }
 
 export const listDecisions: Route<{ query: ListDecisionsOptions; reply: Page<ShownDecision> }> = {
-  id: 'listDecisions',
-  method: 'GET',
-  path: '/v1/monitor/decisions',
-  scope: 'read',
-  module: 'monitor',
+  ...route('monitor', 'listDecisions', 'GET /v1/monitor/decisions', 'read'),
   summary:
     'List decisions, newest first; of one subject by source and subject, or by source, timeSlot and venueId.',
   query: queryFor<ListDecisionsOptions>()({ ...somePlace, reason: Type.Optional(reason), ...page }),
@@ -216,11 +204,7 @@ export const listDecisions: Route<{ query: ListDecisionsOptions; reply: Page<Sho
 }
 
 export const listNotifications: Route<{ query: ListNotificationsOptions; reply: Page<ShownNotification> }> = {
-  id: 'listNotifications',
-  method: 'GET',
-  path: '/v1/monitor/notifications',
-  scope: 'read',
-  module: 'monitor',
+  ...route('monitor', 'listNotifications', 'GET /v1/monitor/notifications', 'read'),
   summary: 'List notifications, newest first: channel, state, number of tries.',
   query: queryFor<ListNotificationsOptions>()({
     ...somePlace,
@@ -238,11 +222,7 @@ export interface Replayed {
 }
 
 export const replayNotification: Route<{ params: IdParams; reply: Replayed }> = {
-  id: 'replayNotification',
-  method: 'POST',
-  path: '/v1/monitor/notifications/{id}/replay',
-  scope: 'admin',
-  module: 'monitor',
+  ...route('monitor', 'replayNotification', 'POST /v1/monitor/notifications/{id}/replay', 'admin'),
   summary: 'Send a dead or held notification once more.',
   replies: {
     200: objectFor<Replayed>()({ id: Type.String(), status: Type.Literal('pending') }),
@@ -258,11 +238,7 @@ const subject: Schema<ShownSubject> = objectFor<ShownSubject>()({
 })
 
 export const listSubjects: Route<{ query: ListSubjectsOptions; reply: Page<ShownSubject> }> = {
-  id: 'listSubjects',
-  method: 'GET',
-  path: '/v1/monitor/subjects',
-  scope: 'read',
-  module: 'monitor',
+  ...route('monitor', 'listSubjects', 'GET /v1/monitor/subjects', 'read'),
   summary: 'List the reported subjects and their current states.',
   query: queryFor<ListSubjectsOptions>()({
     source: Type.Optional(name),

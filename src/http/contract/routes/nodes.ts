@@ -1,7 +1,7 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { NodeView, PoolView, Term } from '../../../dispatch/index.ts'
 import { nodesPath } from '../node-frames.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Schema, strictFor, Type } from '../schema.ts'
 import {
   count,
@@ -60,12 +60,8 @@ export interface NodeInfo {
 }
 
 export const nodeInfo: Route<{ reply: NodeInfo }> = {
-  id: 'nodeInfo',
-  method: 'GET',
-  path: nodesPath,
-  scope: 'work',
+  ...route('dispatch', 'nodeInfo', `GET ${nodesPath}`, 'work'),
   forNodes: true,
-  module: 'dispatch',
   summary: 'Where nodes connect by WebSocket. A plain request gets the protocol version.',
   description:
     'The token comes in the Authorization header or, from a browser, as the subprotocol `signalbox.bearer.` plus ' +
@@ -82,11 +78,7 @@ export interface ListNodesQuery extends PageQuery {
 }
 
 export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> = {
-  id: 'listNodes',
-  method: 'GET',
-  path: '/v1/nodes',
-  scope: 'read',
-  module: 'dispatch',
+  ...route('dispatch', 'listNodes', 'GET /v1/nodes', 'read'),
   summary: 'List nodes by id: services, load, running tasks.',
   description:
     "The list may be a moment old. `restsUntil`, `seenAt` and `joinedAt` are times of the server's clock.",
@@ -106,11 +98,7 @@ export interface DrainNodeBody {
 }
 
 export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: NodeView }> = {
-  id: 'drainNode',
-  method: 'POST',
-  path: '/v1/nodes/{id}/drain',
-  scope: 'admin',
-  module: 'dispatch',
+  ...route('dispatch', 'drainNode', 'POST /v1/nodes/{id}/drain', 'admin'),
   summary: 'For operators: give a node no new work. Tasks that still run at the deadline go to other nodes.',
   body: strictFor<DrainNodeBody>()({
     on: Type.Optional(Type.Boolean()),
@@ -133,11 +121,7 @@ export const cordonNode: Route<{
   body: CordonNodeBody
   reply: { readonly cordoned: boolean }
 }> = {
-  id: 'cordonNode',
-  method: 'POST',
-  path: '/v1/nodes/{id}/cordon',
-  scope: 'admin',
-  module: 'dispatch',
+  ...route('dispatch', 'cordonNode', 'POST /v1/nodes/{id}/cordon', 'admin'),
   summary: 'For operators: close a node, or one of its services, for new work, or open it again.',
   description: 'Valid on every server that shares the store, until it is lifted.',
   body: strictFor<CordonNodeBody>()({
@@ -159,11 +143,7 @@ const pool: Schema<PoolView> = objectFor<PoolView>()({
 })
 
 export const listPools: Route<{ reply: Page<PoolView> }> = {
-  id: 'listPools',
-  method: 'GET',
-  path: '/v1/pools',
-  scope: 'read',
-  module: 'dispatch',
+  ...route('dispatch', 'listPools', 'GET /v1/pools', 'read'),
   summary: 'List pools: those that follow from the services of nodes, and those defined by a rule.',
   replies: { 200: pageOf(pool) },
 }
@@ -176,11 +156,7 @@ export interface DefinePoolBody {
 const definedPool = objectFor<DefinePoolBody>()({ name: text, requires: Type.Array(term) })
 
 export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> = {
-  id: 'definePool',
-  method: 'POST',
-  path: '/v1/pools',
-  scope: 'admin',
-  module: 'dispatch',
+  ...route('dispatch', 'definePool', 'POST /v1/pools', 'admin'),
   summary: 'For operators: define a pool by a rule, or change its rule.',
   description:
     'Tasks ask for it with `{ label: "pool", in: [name] }`. Valid on every server that shares the store, until it ' +
@@ -190,11 +166,7 @@ export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> 
 }
 
 export const removePool: Route<{ params: NameParams; reply: { readonly removed: boolean } }> = {
-  id: 'removePool',
-  method: 'DELETE',
-  path: '/v1/pools/{name}',
-  scope: 'admin',
-  module: 'dispatch',
+  ...route('dispatch', 'removePool', 'DELETE /v1/pools/{name}', 'admin'),
   summary: 'For operators: remove a pool that was defined by a rule.',
   description:
     'Its nodes stay as they are. Tasks that ask for the pool wait until a pool of that name is defined again. ' +

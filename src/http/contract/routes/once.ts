@@ -10,7 +10,7 @@ import type {
   SeenOptions,
   Sighting,
 } from '../../../once/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Sent, schemaFor, strictFor, Type } from '../schema.ts'
 import { count, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
 
@@ -43,11 +43,7 @@ const claimAnswer = Type.Union([
 ])
 
 export const claimOnce: Route<{ body: ClaimOnceBody; reply: ClaimOnceReply }> = {
-  id: 'claimOnce',
-  method: 'POST',
-  path: '/v1/once/claim',
-  scope: 'work',
-  module: 'once',
+  ...route('once', 'claimOnce', 'POST /v1/once/claim', 'work'),
   summary: 'Claim a key, or several. The caller that gets `run` does the work.',
   description:
     '`run`: do the work, then call done or fail with the token. `running`: another caller does it. `done`: it was ' +
@@ -92,12 +88,8 @@ interface Ended {
 }
 
 export const doneOnce: Route<{ body: DoneOnceBody; reply: Ended & { readonly done: true } }> = {
-  id: 'doneOnce',
-  method: 'POST',
-  path: '/v1/once/done',
-  scope: 'work',
+  ...route('once', 'doneOnce', 'POST /v1/once/done', 'work'),
   relieves: true,
-  module: 'once',
   summary: 'Mark a claimed key as done, with its result.',
   description: 'A token that does not hold the claim gets 409 `lease_lost`, and nothing changes.',
   body: strictFor<DoneOnceBody>()({ ...tokenFields, result: Type.Optional(Type.Unknown()) }),
@@ -108,12 +100,8 @@ export const doneOnce: Route<{ body: DoneOnceBody; reply: Ended & { readonly don
 }
 
 export const failOnce: Route<{ body: GuardTokenBody; reply: Ended & { readonly failed: true } }> = {
-  id: 'failOnce',
-  method: 'POST',
-  path: '/v1/once/fail',
-  scope: 'work',
+  ...route('once', 'failOnce', 'POST /v1/once/fail', 'work'),
   relieves: true,
-  module: 'once',
   summary: 'Give a claimed key back: it may be claimed again at once.',
   body: strictFor<GuardTokenBody>()(tokenFields),
   replies: {
@@ -127,12 +115,8 @@ export interface RenewOnceBody extends GuardTokenBody {
 }
 
 export const renewOnce: Route<{ body: RenewOnceBody; reply: Ended & { readonly expiresAt: number } }> = {
-  id: 'renewOnce',
-  method: 'POST',
-  path: '/v1/once/renew',
-  scope: 'work',
+  ...route('once', 'renewOnce', 'POST /v1/once/renew', 'work'),
   relieves: true,
-  module: 'once',
   summary: 'Extend a claim by `leaseMs`.',
   description: 'Never shortens a claim.',
   body: strictFor<RenewOnceBody>()({ ...tokenFields, leaseMs: Type.Optional(span) }),
@@ -143,11 +127,7 @@ export const renewOnce: Route<{ body: RenewOnceBody; reply: Ended & { readonly e
 }
 
 export const forgetOnce: Route<{ body: ForgetOnceBody; reply: { readonly forgotten: boolean } }> = {
-  id: 'forgetOnce',
-  method: 'POST',
-  path: '/v1/once/forget',
-  scope: 'admin',
-  module: 'once',
+  ...route('once', 'forgetOnce', 'POST /v1/once/forget', 'admin'),
   summary: 'For operators: forget a key in any state, so that it can be claimed again.',
   body: strictFor<ForgetOnceBody>()({ key: name, space: Type.Optional(space) }),
   replies: { 200: objectFor<{ readonly forgotten: boolean }>()({ forgotten: Type.Boolean() }) },
@@ -156,11 +136,7 @@ export const forgetOnce: Route<{ body: ForgetOnceBody; reply: { readonly forgott
 export interface SeenOnceBody extends Sighting, Sent<SeenOptions> {}
 
 export const seenOnce: Route<{ body: SeenOnceBody; reply: SeenAnswer }> = {
-  id: 'seenOnce',
-  method: 'POST',
-  path: '/v1/once/seen',
-  scope: 'work',
-  module: 'once',
+  ...route('once', 'seenOnce', 'POST /v1/once/seen', 'work'),
   summary:
     'Ask whether a state of a subject was notified recently. `seen: false` starts the window: notify now.',
   description: 'Asking does not extend the window.',
@@ -175,11 +151,7 @@ export const seenOnce: Route<{ body: SeenOnceBody; reply: SeenAnswer }> = {
 }
 
 export const onceStats: Route<{ reply: OnceStats }> = {
-  id: 'onceStats',
-  method: 'GET',
-  path: '/v1/once/stats',
-  scope: 'read',
-  module: 'once',
+  ...route('once', 'onceStats', 'GET /v1/once/stats', 'read'),
   summary: 'Counters of this server since its start: claims, refusals, events, suppressed repeats.',
   replies: {
     200: objectFor<OnceStats>()({
@@ -204,11 +176,7 @@ const guard = Type.Object({
 })
 
 export const listGuards: Route<{ query: ListGuardsOptions; reply: Page<Guard> }> = {
-  id: 'listGuards',
-  method: 'GET',
-  path: '/v1/once',
-  scope: 'read',
-  module: 'once',
+  ...route('once', 'listGuards', 'GET /v1/once', 'read'),
   summary: 'List guards with their states. No tokens.',
   query: queryFor<ListGuardsOptions>()({
     search: Type.Optional(name),

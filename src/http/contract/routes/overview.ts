@@ -1,7 +1,7 @@
 import type { Scope } from '../../../access/index.ts'
 import type { ContentionSnapshot } from '../../../contention/index.ts'
 import type { QueueStats } from '../../../jobs/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
 import { count, instant, name, orNull, waitMs } from '../values.ts'
 import { queueStatsSchema } from './queues.ts'
@@ -30,11 +30,7 @@ export interface Me {
 }
 
 export const whoAmI: Route<{ reply: Me }> = {
-  id: 'whoAmI',
-  method: 'GET',
-  path: '/v1/me',
-  scope: 'read',
-  module: 'access',
+  ...route('access', 'whoAmI', 'GET /v1/me', 'read'),
   summary: 'Get the identity and rights of the caller, and facts about the server.',
   replies: {
     200: objectFor<Me>()({
@@ -141,11 +137,7 @@ const kinds = oneOf(
 )
 
 export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {
-  id: 'getOverview',
-  method: 'GET',
-  path: '/v1/overview',
-  scope: 'read',
-  module: 'system',
+  ...route('system', 'getOverview', 'GET /v1/overview', 'read'),
   summary: 'Get problems, health, queues, and the last hour.',
   description:
     '`history` has what all processes on the store did in the last hour, by minute; `GET /v1/metrics/series` has ' +
@@ -242,11 +234,7 @@ const snapshot = Type.Object({
 })
 
 export const getContention: Route<{ reply: ContentionSnapshot }> = {
-  id: 'getContention',
-  method: 'GET',
-  path: '/v1/contention',
-  scope: 'read',
-  module: 'contention',
+  ...route('contention', 'getContention', 'GET /v1/contention', 'read'),
   summary: 'Get who waited on whom, and how long, in this server.',
   description:
     'Waits and holds by kind of command, the matrix of waiters and holders (`gc`, `event-loop`, `host` and ' +

@@ -1,6 +1,6 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { QueueLimits, QueueStats } from '../../../jobs/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { instantOptions, objectFor, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
 import { type NameParams, nothing, orNull, type Page, span, waitMs } from '../values.ts'
 
@@ -35,11 +35,7 @@ export interface QueuesPage extends Page<QueueStats> {
 }
 
 export const listQueues: Route<{ query: ListQueuesQuery; reply: QueuesPage }> = {
-  id: 'listQueues',
-  method: 'GET',
-  path: '/v1/queues',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'listQueues', 'GET /v1/queues', 'read'),
   summary: 'List queues with the number of jobs by state.',
   description:
     'Counts of a state below 10,000 are exact. Larger ones are estimates, and the queue then has `approximate: true`. ' +
@@ -66,21 +62,13 @@ const switched: Schema<QueueSwitched> = objectFor<QueueSwitched>()({
 })
 
 export const pauseQueue: Route<{ params: NameParams; reply: QueueSwitched }> = {
-  id: 'pauseQueue',
-  method: 'POST',
-  path: '/v1/queues/{name}/pause',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'pauseQueue', 'POST /v1/queues/{name}/pause', 'admin'),
   summary: 'Pause a queue: no new jobs start until it is resumed. Running jobs continue.',
   replies: { 200: switched },
 }
 
 export const resumeQueue: Route<{ params: NameParams; reply: QueueSwitched }> = {
-  id: 'resumeQueue',
-  method: 'POST',
-  path: '/v1/queues/{name}/resume',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'resumeQueue', 'POST /v1/queues/{name}/resume', 'admin'),
   summary: 'Resume a queue.',
   replies: { 200: switched },
 }
@@ -113,11 +101,7 @@ const limited: Schema<QueueLimited> = objectFor<QueueLimited>()({
 })
 
 export const limitQueue: Route<{ params: NameParams; body: LimitQueueBody; reply: QueueLimited }> = {
-  id: 'limitQueue',
-  method: 'POST',
-  path: '/v1/queues/{name}/limits',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'limitQueue', 'POST /v1/queues/{name}/limits', 'admin'),
   summary: 'Limit how many jobs of a queue, and of each `limitKey`, run at once and start within a time.',
   body: strictFor<LimitQueueBody>()({
     ...limitToSet,
@@ -127,21 +111,13 @@ export const limitQueue: Route<{ params: NameParams; body: LimitQueueBody; reply
 }
 
 export const unlimitQueue: Route<{ params: NameParams; reply: QueueLimited }> = {
-  id: 'unlimitQueue',
-  method: 'DELETE',
-  path: '/v1/queues/{name}/limits',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'unlimitQueue', 'DELETE /v1/queues/{name}/limits', 'admin'),
   summary: 'Remove the limits of a queue.',
   replies: { 200: limited },
 }
 
 export const wakeQueue: Route<{ params: NameParams; reply: { readonly queue: string } }> = {
-  id: 'wakeQueue',
-  method: 'POST',
-  path: '/v1/queues/{name}/wake',
-  scope: 'work',
-  module: 'jobs',
+  ...route('jobs', 'wakeQueue', 'POST /v1/queues/{name}/wake', 'work'),
   summary: 'Wake waiting workers of a queue.',
   replies: { 200: objectFor<{ readonly queue: string }>()({ queue: Type.String() }) },
 }
@@ -166,11 +142,7 @@ const hints = {
 }
 
 export const jobEvents: Route<{ query: JobEventsQuery }> = {
-  id: 'jobEvents',
-  method: 'GET',
-  path: '/v1/jobs/events',
-  scope: 'work',
-  module: 'jobs',
+  ...route('jobs', 'jobEvents', 'GET /v1/jobs/events', 'work'),
   summary: 'Stream hints for workers: `ready { queue }` and `cancel`. Poll as well: a hint may be lost.',
   query: strictFor<JobEventsQuery>()({
     queues: Type.Optional(Type.String({ minLength: 1, maxLength: 8_192 })),

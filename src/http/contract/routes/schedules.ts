@@ -1,6 +1,6 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { Added, CatchUp, Schedule, ScheduleListOptions } from '../../../jobs/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import {
   objectFor,
   oneOf,
@@ -66,11 +66,7 @@ export interface SetScheduleBody {
 }
 
 export const setSchedule: Route<{ body: SetScheduleBody; reply: Schedule }> = {
-  id: 'setSchedule',
-  method: 'POST',
-  path: '/v1/schedules',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'setSchedule', 'POST /v1/schedules', 'admin'),
   summary: 'Create or replace a schedule. The same request again changes nothing.',
   description:
     'Either `cron` (five fields, or six with seconds first) with a `timeZone`, or `everyMs` with an optional ' +
@@ -91,65 +87,41 @@ export const setSchedule: Route<{ body: SetScheduleBody; reply: Schedule }> = {
 }
 
 export const listSchedules: Route<{ query: ScheduleListOptions; reply: Page<Schedule> }> = {
-  id: 'listSchedules',
-  method: 'GET',
-  path: '/v1/schedules',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'listSchedules', 'GET /v1/schedules', 'read'),
   summary: 'List schedules by name, with their next and last run.',
   query: queryFor<ScheduleListOptions>()({ ...pageQuery(1_024) }),
   replies: { 200: pageOf(scheduleSchema) },
 }
 
 export const getSchedule: Route<{ params: NameParams; reply: Schedule }> = {
-  id: 'getSchedule',
-  method: 'GET',
-  path: '/v1/schedules/{name}',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'getSchedule', 'GET /v1/schedules/{name}', 'read'),
   summary: 'Get a schedule.',
   replies: { 200: scheduleSchema },
   problems: ['not_found'],
 }
 
 export const removeSchedule: Route<{ params: NameParams; reply: { readonly removed: boolean } }> = {
-  id: 'removeSchedule',
-  method: 'DELETE',
-  path: '/v1/schedules/{name}',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'removeSchedule', 'DELETE /v1/schedules/{name}', 'admin'),
   summary: 'Remove a schedule. Jobs that it added stay.',
   replies: { 200: objectFor<{ readonly removed: boolean }>()({ removed: Type.Boolean() }) },
 }
 
 export const pauseSchedule: Route<{ params: NameParams; reply: Schedule }> = {
-  id: 'pauseSchedule',
-  method: 'POST',
-  path: '/v1/schedules/{name}/pause',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'pauseSchedule', 'POST /v1/schedules/{name}/pause', 'admin'),
   summary: 'Pause a schedule: it runs no slot until it is resumed.',
   replies: { 200: scheduleSchema },
   problems: ['not_found', 'conflict'],
 }
 
 export const resumeSchedule: Route<{ params: NameParams; reply: Schedule }> = {
-  id: 'resumeSchedule',
-  method: 'POST',
-  path: '/v1/schedules/{name}/resume',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'resumeSchedule', 'POST /v1/schedules/{name}/resume', 'admin'),
   summary: 'Resume a schedule from its next slot on.',
   replies: { 200: scheduleSchema },
   problems: ['not_found', 'conflict'],
 }
 
 export const runSchedule: Route<{ params: NameParams; reply: Added }> = {
-  id: 'runSchedule',
-  method: 'POST',
-  path: '/v1/schedules/{name}/run',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'runSchedule', 'POST /v1/schedules/{name}/run', 'admin'),
   summary: 'Add the job of a schedule now. Its slots do not change.',
   replies: {
     200: objectFor<Added>()({ id: Type.String(), duplicate: Type.Boolean() }),

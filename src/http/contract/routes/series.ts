@@ -9,7 +9,7 @@ import type {
   SeriesRequest,
   Times,
 } from '../../../fleet/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, strictFor, Type } from '../schema.ts'
 import { count, instant, name, orNull } from '../values.ts'
 
@@ -44,11 +44,7 @@ const item = Type.Unsafe<SeriesItem>(
 )
 
 export const getSeries: Route<{ query: SeriesRequest; reply: Series }> = {
-  id: 'getSeries',
-  method: 'GET',
-  path: '/v1/metrics/series',
-  scope: 'read',
-  module: 'system',
+  ...route('system', 'getSeries', 'GET /v1/metrics/series', 'read'),
   summary: 'Get counts and times of jobs over time, of all processes on the store.',
   description:
     'By default the last hour by minute, as one item. `step` is a number of whole minutes, in milliseconds or as ' +
@@ -74,11 +70,7 @@ export const getSeries: Route<{ query: SeriesRequest; reply: Series }> = {
 }
 
 export const getScaling: Route<{ query: ScalingRequest; reply: Scaling }> = {
-  id: 'getScaling',
-  method: 'GET',
-  path: '/v1/scaling',
-  scope: 'read',
-  module: 'system',
+  ...route('system', 'getScaling', 'GET /v1/scaling', 'read'),
   summary: 'Get how many workers of a queue, or nodes of a service, the work calls for, and why.',
   description:
     'Give `queue` or `service`. `wanted` keeps up with what arrived in the last five minutes, and works off what ' +

@@ -7,7 +7,7 @@ import type {
   Subscription,
   SubscriptionChannel,
 } from '../../../monitor/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, type Schema, type Sent, strict, strictFor, Type } from '../schema.ts'
 import { count, type IdParams, instant, name, orNull, type Page, pageOf, span } from '../values.ts'
 
@@ -65,11 +65,7 @@ export const subscription: Schema<Subscription> = objectFor<Subscription>()({
 })
 
 export const subscribe: Route<{ body: SubscribeOptions; reply: Subscription }> = {
-  id: 'subscribe',
-  method: 'POST',
-  path: '/v1/monitor/subscriptions',
-  scope: 'admin',
-  module: 'monitor',
+  ...route('monitor', 'subscribe', 'POST /v1/monitor/subscriptions', 'admin'),
   summary: 'Subscribe a channel to changes.',
   description:
     'docs/monitor.md lists the types of channels and their fields. The server refuses an address that is not public, unless its ' +
@@ -94,21 +90,13 @@ export const subscribe: Route<{ body: SubscribeOptions; reply: Subscription }> =
 }
 
 export const listSubscriptions: Route<{ reply: Page<Subscription> }> = {
-  id: 'listSubscriptions',
-  method: 'GET',
-  path: '/v1/monitor/subscriptions',
-  scope: 'read',
-  module: 'monitor',
+  ...route('monitor', 'listSubscriptions', 'GET /v1/monitor/subscriptions', 'read'),
   summary: 'List all subscriptions, oldest first, without secrets.',
   replies: { 200: pageOf<Subscription>(subscription) },
 }
 
 export const unsubscribe: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
-  id: 'unsubscribe',
-  method: 'DELETE',
-  path: '/v1/monitor/subscriptions/{id}',
-  scope: 'admin',
-  module: 'monitor',
+  ...route('monitor', 'unsubscribe', 'DELETE /v1/monitor/subscriptions/{id}', 'admin'),
   summary: 'Remove a subscription and cancel its waiting notifications.',
   replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
@@ -125,11 +113,7 @@ const silenceSchema: Schema<Silence> = objectFor<Silence>()({
 export type SilenceBody = Sent<SilenceOptions>
 
 export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
-  id: 'createSilence',
-  method: 'POST',
-  path: '/v1/monitor/silences',
-  scope: 'admin',
-  module: 'monitor',
+  ...route('monitor', 'createSilence', 'POST /v1/monitor/silences', 'admin'),
   summary: 'Silence some subjects for a while: their changes are decided as `silenced`.',
   body: strictFor<SilenceBody>()({
     match: Type.Optional(match),
@@ -143,21 +127,13 @@ export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
 }
 
 export const listSilences: Route<{ reply: Page<Silence> }> = {
-  id: 'listSilences',
-  method: 'GET',
-  path: '/v1/monitor/silences',
-  scope: 'read',
-  module: 'monitor',
+  ...route('monitor', 'listSilences', 'GET /v1/monitor/silences', 'read'),
   summary: 'List the silences that have not ended.',
   replies: { 200: pageOf<Silence>(silenceSchema) },
 }
 
 export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
-  id: 'endSilence',
-  method: 'DELETE',
-  path: '/v1/monitor/silences/{id}',
-  scope: 'admin',
-  module: 'monitor',
+  ...route('monitor', 'endSilence', 'DELETE /v1/monitor/silences/{id}', 'admin'),
   summary: 'End a silence.',
   replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
@@ -174,11 +150,7 @@ export interface TestChannelReply {
 }
 
 export const testChannel: Route<{ body: TestChannelBody; reply: TestChannelReply }> = {
-  id: 'testChannel',
-  method: 'POST',
-  path: '/v1/monitor/test',
-  scope: 'admin',
-  module: 'monitor',
+  ...route('monitor', 'testChannel', 'POST /v1/monitor/test', 'admin'),
   summary: 'Send a test message through a channel now, without queue and limits.',
   body: strictFor<TestChannelBody>()({ channel }),
   replies: {

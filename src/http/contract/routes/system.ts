@@ -1,7 +1,7 @@
 import type { CreateTokenOptions, Token } from '../../../access/index.ts'
 import type { AuditEntry, ListAuditOptions } from '../../../audit/index.ts'
 import type { Duration } from '../../../core/duration.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import {
   instantOptions,
   nameOptions,
@@ -25,12 +25,8 @@ export interface Health {
 const health = Type.Object({ status: Type.String(), version: Type.String() })
 
 export const livez: Route<{ reply: Health }> = {
-  id: 'livez',
-  method: 'GET',
-  path: '/livez',
-  scope: 'none',
+  ...route('system', 'livez', 'GET /livez', 'none'),
   relieves: true,
-  module: 'system',
   summary: 'The process is alive.',
   replies: { 200: schemaFor<Health>()(health) },
 }
@@ -48,12 +44,8 @@ const readiness = Type.Object({
 })
 
 export const readyz: Route<{ reply: Readiness }> = {
-  id: 'readyz',
-  method: 'GET',
-  path: '/readyz',
-  scope: 'none',
+  ...route('system', 'readyz', 'GET /readyz', 'none'),
   relieves: true,
-  module: 'system',
   summary:
     'Whether the server takes work: the store answers, the schema is current, loops make progress, no shutdown.',
   description: '503 with the same body and `status: "unready"` when a check fails.',
@@ -61,33 +53,21 @@ export const readyz: Route<{ reply: Readiness }> = {
 }
 
 export const metrics: Route = {
-  id: 'metrics',
-  method: 'GET',
-  path: '/metrics',
-  scope: 'read',
+  ...route('system', 'metrics', 'GET /metrics', 'read'),
   relieves: true,
-  module: 'system',
   summary: 'Metrics in the text format of Prometheus.',
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'text',
 }
 
 export const openapi: Route = {
-  id: 'openapi',
-  method: 'GET',
-  path: '/openapi.json',
-  scope: 'none',
-  module: 'system',
+  ...route('system', 'openapi', 'GET /openapi.json', 'none'),
   summary: 'This API as an OpenAPI 3.1 document.',
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
 }
 
 export const events: Route = {
-  id: 'events',
-  method: 'GET',
-  path: '/v1/events',
-  scope: 'read',
-  module: 'events',
+  ...route('events', 'events', 'GET /v1/events', 'read'),
   summary: 'Stream changes: `queues { items }` first, then when a number changed, at most once a second.',
   replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
   replyType: 'events',
@@ -117,11 +97,7 @@ const entry = Type.Object({
 })
 
 export const listAudit: Route<{ query: ListAuditOptions; reply: Page<AuditEntry> }> = {
-  id: 'listAudit',
-  method: 'GET',
-  path: '/v1/audit',
-  scope: 'admin',
-  module: 'audit',
+  ...route('audit', 'listAudit', 'GET /v1/audit', 'admin'),
   summary: 'List what operators did in this namespace, newest first: actor, action, target, outcome.',
   description:
     '`actor.id` is the id of a token, `bootstrap`, `local` (no token was needed), or the name of a program that ' +
@@ -157,11 +133,7 @@ const fields = {
 const tokenObject = Type.Object(fields)
 
 export const listTokens: Route<{ query: PageQuery; reply: Page<Token> }> = {
-  id: 'listTokens',
-  method: 'GET',
-  path: '/v1/tokens',
-  scope: 'admin',
-  module: 'access',
+  ...route('access', 'listTokens', 'GET /v1/tokens', 'admin'),
   summary: 'List tokens, including expired and revoked ones. Secrets are neither stored nor shown.',
   query: queryFor<PageQuery>()({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
@@ -182,11 +154,7 @@ export interface CreatedToken extends Token {
 }
 
 export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> = {
-  id: 'createToken',
-  method: 'POST',
-  path: '/v1/tokens',
-  scope: 'admin',
-  module: 'access',
+  ...route('access', 'createToken', 'POST /v1/tokens', 'admin'),
   summary: 'Create a token. Only this reply has its `secret`.',
   description:
     'An Idempotency-Key is refused here: to repeat the reply, the server would have to store the secret. Only a ' +
@@ -207,11 +175,7 @@ export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> 
 }
 
 export const revokeToken: Route<{ params: IdParams; reply: Token }> = {
-  id: 'revokeToken',
-  method: 'DELETE',
-  path: '/v1/tokens/{id}',
-  scope: 'admin',
-  module: 'access',
+  ...route('access', 'revokeToken', 'DELETE /v1/tokens/{id}', 'admin'),
   summary:
     'Revoke a token: at once on this server and within one second on others, for requests, streams and sockets.',
   replies: { 200: schemaFor<Token>()(tokenObject) },

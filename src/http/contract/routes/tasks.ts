@@ -7,7 +7,7 @@ import type {
   Task,
   TaskEvent,
 } from '../../../dispatch/index.ts'
-import type { Route, StreamEvents } from '../route.ts'
+import { type Route, route, type StreamEvents } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
 import {
   count,
@@ -92,11 +92,7 @@ const submitted: Schema<Submitted> = objectFor<Submitted>()({
 })
 
 export const submitTask: Route<{ body: SubmitOptions; reply: Submitted }> = {
-  id: 'submitTask',
-  method: 'POST',
-  path: '/v1/tasks',
-  scope: 'work',
-  module: 'dispatch',
+  ...route('dispatch', 'submitTask', 'POST /v1/tasks', 'work'),
   summary: 'Submit a task. It is stored durably and goes to a node that offers what it needs.',
   description:
     '`uses` reserves slots of several services on one node at once; all of `requires` must hold, and nodes that ' +
@@ -109,11 +105,7 @@ export const submitTask: Route<{ body: SubmitOptions; reply: Submitted }> = {
 }
 
 export const listTasks: Route<{ query: ListTasksOptions; reply: Page<Task> }> = {
-  id: 'listTasks',
-  method: 'GET',
-  path: '/v1/tasks',
-  scope: 'read',
-  module: 'dispatch',
+  ...route('dispatch', 'listTasks', 'GET /v1/tasks', 'read'),
   summary: 'List tasks, newest first, of one status or of all.',
   description:
     'A task that runs on a node of another server shows as `waiting` for up to two seconds, then as `running`. ' +
@@ -124,11 +116,7 @@ export const listTasks: Route<{ query: ListTasksOptions; reply: Page<Task> }> = 
 }
 
 export const getTask: Route<{ params: IdParams; reply: FoundTask }> = {
-  id: 'getTask',
-  method: 'GET',
-  path: '/v1/tasks/{id}',
-  scope: 'read',
-  module: 'dispatch',
+  ...route('dispatch', 'getTask', 'GET /v1/tasks/{id}', 'read'),
   summary: 'Get a task: status, node, terms, payload, result.',
   description:
     '`progress` is the latest report of this attempt. From a node of another server it may be about a second old.',
@@ -170,11 +158,7 @@ const taskEventParts: StreamEvents<TaskEvents> = {
 }
 
 export const taskEvents: Route<{ params: IdParams }> = {
-  id: 'taskEvents',
-  method: 'GET',
-  path: '/v1/tasks/{id}/events',
-  scope: 'read',
-  module: 'dispatch',
+  ...route('dispatch', 'taskEvents', 'GET /v1/tasks/{id}/events', 'read'),
   summary: 'Stream the events of a task, from its current state to its end.',
   description:
     'The current state comes first, also after a reconnect, so there is nothing to resume. Progress that is not ' +
@@ -190,11 +174,7 @@ export interface CancelTaskBody {
 }
 
 export const cancelTask: Route<{ params: IdParams; body: CancelTaskBody; reply: Task }> = {
-  id: 'cancelTask',
-  method: 'POST',
-  path: '/v1/tasks/{id}/cancel',
-  scope: 'work',
-  module: 'dispatch',
+  ...route('dispatch', 'cancelTask', 'POST /v1/tasks/{id}/cancel', 'work'),
   summary: 'Cancel a task that has not ended. The node that runs it is asked to stop.',
   body: strictFor<CancelTaskBody>()({
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1_024 })),
@@ -205,11 +185,7 @@ export const cancelTask: Route<{ params: IdParams; body: CancelTaskBody; reply: 
 }
 
 export const explainTask: Route<{ params: IdParams; reply: Explanation }> = {
-  id: 'explainTask',
-  method: 'GET',
-  path: '/v1/tasks/{id}/explain',
-  scope: 'read',
-  module: 'dispatch',
+  ...route('dispatch', 'explainTask', 'GET /v1/tasks/{id}/explain', 'read'),
   summary:
     'Explain why a task waits: how many nodes fail each requirement, the nearest misses, and what would let it run.',
   replies: {

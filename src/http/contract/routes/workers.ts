@@ -8,7 +8,7 @@ import type {
   WorkerRenewal,
   WorkerStanding,
 } from '../../../fleet/workers/index.ts'
-import type { Route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
 import { count, type IdParams, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
 
@@ -46,11 +46,7 @@ export interface WorkersListed extends Page<FleetWorker> {
 }
 
 export const listWorkers: Route<{ query: ListWorkersOptions; reply: WorkersListed }> = {
-  id: 'listWorkers',
-  method: 'GET',
-  path: '/v1/workers',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'listWorkers', 'GET /v1/workers', 'read'),
   summary: 'List the workers of all processes by id: host, queues, kinds, what each runs.',
   description:
     'A worker renews its row at least every 10 seconds. Without a renewal for 30 seconds its `state` is `gone`, and it ' +
@@ -74,11 +70,7 @@ export const listWorkers: Route<{ query: ListWorkersOptions; reply: WorkersListe
 }
 
 export const getWorker: Route<{ params: IdParams; reply: FoundFleetWorker }> = {
-  id: 'getWorker',
-  method: 'GET',
-  path: '/v1/workers/{id}',
-  scope: 'read',
-  module: 'jobs',
+  ...route('jobs', 'getWorker', 'GET /v1/workers/{id}', 'read'),
   summary: 'Get a worker, with the JSON Schemas of its kinds.',
   replies: {
     200: objectFor<FoundFleetWorker>()({
@@ -91,11 +83,7 @@ export const getWorker: Route<{ params: IdParams; reply: FoundFleetWorker }> = {
 }
 
 export const quietWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
-  id: 'quietWorker',
-  method: 'POST',
-  path: '/v1/workers/{id}/quiet',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'quietWorker', 'POST /v1/workers/{id}/quiet', 'admin'),
   summary: 'For operators: let a worker finish what it runs and claim nothing more, until it is resumed.',
   description:
     'The worker follows within two seconds, on any machine. A worker that is known by its claims over HTTP alone gets ' +
@@ -105,11 +93,7 @@ export const quietWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
 }
 
 export const resumeWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
-  id: 'resumeWorker',
-  method: 'POST',
-  path: '/v1/workers/{id}/resume',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'resumeWorker', 'POST /v1/workers/{id}/resume', 'admin'),
   summary: 'For operators: let a quiet worker claim again.',
   description: '`conflict` when the worker is gone, or was asked to stop.',
   replies: { 200: workerSchema },
@@ -117,11 +101,7 @@ export const resumeWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
 }
 
 export const stopWorker: Route<{ params: IdParams; body: StopWorkerOptions; reply: FleetWorker }> = {
-  id: 'stopWorker',
-  method: 'POST',
-  path: '/v1/workers/{id}/stop',
-  scope: 'admin',
-  module: 'jobs',
+  ...route('jobs', 'stopWorker', 'POST /v1/workers/{id}/stop', 'admin'),
   summary: 'For operators: stop a worker in good order. Its process goes on.',
   description:
     'It claims nothing more, has `graceMs` for what it runs, and hands back the rest, which burns no attempt. Then it ' +
@@ -169,11 +149,7 @@ const standings = Type.Array(
 const most = { maxItems: 200 }
 
 export const reportWorkers: Route<{ body: ReportWorkersBody; reply: WorkersReported }> = {
-  id: 'reportWorkers',
-  method: 'POST',
-  path: '/v1/workers/report',
-  scope: 'work',
-  module: 'jobs',
+  ...route('jobs', 'reportWorkers', 'POST /v1/workers/report', 'work'),
   summary: 'For boxes on this server: list workers, renew their rows, and learn what operators ask of them.',
   description:
     '`session` is chosen at random by the worker when it starts. A worker renews at least every 10 seconds; a row that ' +
