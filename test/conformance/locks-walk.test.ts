@@ -14,7 +14,7 @@ const budgetMs = Number(WALK_MS ?? 500)
 
 for (const { title, open } of [...candidates(), ...threadedCandidates(), ...redisCandidates()]) {
   const length = title === 'memory' || title === 'sqlite in a thread' ? fewSteps : steps
-  test(`${title} keeps wait queues as the memory model does, wherever a random walk goes`, async () => {
+  test(`${title} keeps wait queues as the memory model does in a random walk`, async () => {
     const first = WALK_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(WALK_SEED)
     const began = Date.now()
     let [walks, total] = [0, 0]

@@ -17,7 +17,7 @@ import {
 
 /** A backend is opened by several at once, keeps its namespace to itself, and is not used once it is closed. */
 export function openingContract({ name, open, sql }: Candidate): void {
-  test('an open backend answers, and says what it is', async () => {
+  test('an open backend answers a ping and names its engine', async () => {
     await using backend = await open()
     assert.equal(backend.name, name)
     assert.equal(backend.traits.transactions, sql !== undefined)
@@ -25,7 +25,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
     await backend.ping()
   })
 
-  test('an open backend has the newest schema, and bringing it up again does nothing', async () => {
+  test('an open backend has the newest schema, and migrating again does nothing', async () => {
     await using backend = await open()
     const status = await backend.migrator.status()
     assert.ok(status.latest >= 1)
@@ -36,7 +36,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
     if (sql) assert.match(backend.migrator.sql(), /CREATE TABLE/i)
   })
 
-  test.runIf(sql)('several openers of an empty database at once all find it ready', async () => {
+  test.runIf(sql)('several processes that open an empty database at once all succeed', async () => {
     await using database = await sql!.ownDatabase()
     const { url } = database
     const backends = await Promise.all(Array.from({ length: 4 }, () => open({ url, namespace: 'shared' })))
@@ -55,7 +55,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
     }
   })
 
-  test.runIf(sql)('what was written is still there when the database is opened again', async () => {
+  test.runIf(sql)('a reopened database has the data that was written', async () => {
     await using database = await sql!.ownDatabase()
     const { url } = database
     const before = await open({ url, namespace: 'kept' })
@@ -76,7 +76,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
   })
 
   test.runIf(sql && !sql.migratesItself)(
-    'an empty database is refused unless it may be migrated',
+    'opening an empty database is refused unless migration is allowed',
     async () => {
       await using database = await sql!.ownDatabase()
       await assert.rejects(open({ url: database.url, migrate: false }), { code: 'schema_missing' })
@@ -89,7 +89,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
     await keepApart(mine, yours)
   })
 
-  test('the store tells its own time, which goes on', async () => {
+  test('the store has its own clock, which moves forward', async () => {
     await using backend = await open()
     const first = await backend.time()
     assert.ok(Number.isSafeInteger(first) && first > 1_600_000_000_000, `${first}`)
@@ -97,7 +97,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
     assert.ok((await backend.time()) > first)
   })
 
-  test('a wake-up is heard by those who listen to its topic, until they stop', async () => {
+  test('a wake-up reaches the listeners of its topic until they stop', async () => {
     await using backend = await open()
     let [heard, others] = [0, 0]
     const stop = backend.notifier.listen(['jobs.mail', 'jobs.other'], () => heard++)
@@ -118,7 +118,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
     assert.equal(heard, before)
   })
 
-  test('a closed backend refuses every call, and can be closed again', async () => {
+  test('a closed backend refuses every call, and closing it again succeeds', async () => {
     const backend = await open()
     const claimed = await runningJob(backend)
     await backend.close()
@@ -151,7 +151,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
     for (const [call, run] of Object.entries(calls)) await assert.rejects(run, { code: 'closed' }, call)
   })
 
-  test.runIf(sql)('closing waits for what was already asked', async () => {
+  test.runIf(sql)('closing waits for calls that have started', async () => {
     await using database = await sql!.ownDatabase()
     const { url } = database
     const backend = await open({ url, namespace: 'closing' })

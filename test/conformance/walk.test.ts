@@ -11,7 +11,7 @@ const steps = Number(WALK_STEPS ?? 150)
 const budgetMs = Number(WALK_MS ?? 500)
 
 for (const { name, open } of candidates()) {
-  test(`${name} does what the memory model does, wherever a random walk goes`, async () => {
+  test(`${name} does what the memory model does in a random walk`, async () => {
     const first = WALK_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(WALK_SEED)
     const began = Date.now()
     const operations: Record<string, number> = {}

@@ -18,7 +18,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
 
   for (const [method, prepare] of Object.entries(keyedCalls)) {
     describe(method, () => {
-      test('is done once, and answered the same again, whatever has happened since', async () => {
+      test('is executed once; a repeat gets the first answer, whatever happened since', async () => {
         const namespace = aNamespace()
         await using backend = await lend(namespace)
         const { run, meanwhile, ...expected } = await prepare(backend)
@@ -35,7 +35,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
         assert.deepEqual(await seen(backend), before)
       })
 
-      test('has no effect with a key that was used for something else', async () => {
+      test('has no effect when its key was used for another request', async () => {
         await using backend = await open()
         const { run } = await prepare(backend)
         const key = aKey({ fingerprint: fingerprintOf('something else') })
@@ -47,7 +47,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
         await run(backend.keyed(aKey()).jobs)
       })
 
-      test('is done once when it is asked for several times at once', async () => {
+      test('is executed once when several requests with its key arrive at once', async () => {
         const namespace = aNamespace()
         await using backend = await lend(namespace)
         await using other = await openAgain(backend, namespace)
@@ -69,7 +69,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     })
   }
 
-  test('keys of other callers, other keys and other namespaces are keys of their own', async () => {
+  test('the same key of another caller or namespace is a different key', async () => {
     await using backend = await open()
     const views = [backend, jobsOf(backend.within(aNamespace()))]
     const keys = [
@@ -152,7 +152,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     assert.deepEqual(await claim(keyed(backend, key)), first)
   })
 
-  test('the first write of a view takes its key; reads and further writes are as ever', async () => {
+  test('the first write of a view takes its key; reads and later writes are unaffected', async () => {
     await using backend = await open()
     const key = aKey()
     const { jobs } = backend.keyed(key)
@@ -167,7 +167,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     assert.equal((await backend.jobs.list({ limit: 10 })).length, 2)
   })
 
-  test.runIf(sql)("a caller's transaction is not looked at for a key, nor is one written in it", async () => {
+  test.runIf(sql)("a write in a caller's transaction neither checks nor stores a request key", async () => {
     await using backend = await open()
     await using caller = await sql!.connect()
     const key = aKey()
@@ -183,7 +183,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     assert.equal((await find(backend, again!.id)).state, 'ready')
   })
 
-  test('a key whose time is over counts as none, also for another request', async () => {
+  test('an expired key counts as unused, also for a different request', async () => {
     await using backend = await open()
     const key = aKey({ keepMs: shortMs })
     const before = await find(backend, await addOne(backend))
@@ -206,7 +206,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     await assert.rejects(addKeyed(backend, key), { code: 'idempotency_mismatch' })
   })
 
-  test('keys whose time is over are forgotten, no more at a time than asked for, and no others', async () => {
+  test('pruning deletes only expired keys, and at most as many as asked for', async () => {
     await using backend = await open()
     await until('those of before are forgotten', async () => (await backend.pruneKeys(100)) === 0)
     const lasting = aKey()
@@ -224,7 +224,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     assert.deepEqual(await addKeyed(backend, lasting), kept)
   })
 
-  test('fifty requests with keys of their own are done at once, each once', async () => {
+  test('fifty concurrent requests with different keys are each executed once', async () => {
     await using backend = await open()
     const keys = Array.from({ length: 50 }, () => aKey())
     const added = await Promise.all(keys.map((key) => addKeyed(backend, key)))
@@ -234,7 +234,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     assert.equal((await backend.jobs.list({ limit: 100 })).length, 50)
   })
 
-  test('workers that claim at once with keys of their own never get the same job', async () => {
+  test('workers that claim at once with different keys never get the same job', async () => {
     await using backend = await open()
     await backend.jobs.add(Array.from({ length: 20 }, () => aJob()))
     const keys = Array.from({ length: 20 }, () => aKey())
@@ -244,7 +244,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     assert.deepEqual(await Promise.all(keys.map(claimOnce)), claimed)
   })
 
-  test.runIf(isShared)('a key is kept when the store is closed and opened again', async () => {
+  test.runIf(isShared)('a key survives closing and reopening the store', async () => {
     const namespace = aNamespace()
     const key = aKey()
     const before = await open({ namespace })
@@ -254,7 +254,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     assert.deepEqual(await addKeyed(after, key), added)
   })
 
-  test('a closed backend refuses calls with a key, and to forget any', async () => {
+  test('a closed backend refuses calls with a key and the pruning of keys', async () => {
     const backend = await open({ namespace: aNamespace() })
     const { jobs } = backend.keyed(aKey())
     await backend.close()

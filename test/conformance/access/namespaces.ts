@@ -15,7 +15,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     assert.deepEqual(await backend.jobs.list({ limit: 10 }), [])
   })
 
-  test('a namespace is the same whichever view of it is used', async () => {
+  test('all views of one namespace see the same data', async () => {
     const namespace = aNamespace()
     await using backend = await open({ namespace })
     const views = [backend, jobsOf(backend.within(namespace)), jobsOf(backend.within(namespace))]
@@ -32,18 +32,21 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     assert.deepEqual(await again.keyed(key).jobs.add([aJob()]), added)
   })
 
-  test.runIf(isShared)('a view of a namespace is what its own opening sees', async () => {
-    const namespace = aNamespace()
-    await using backend = await open()
-    await using opened = await open({ namespace })
-    const view = jobsOf(backend.within(namespace))
-    const id = await addOne(view)
-    assert.deepEqual(await opened.jobs.find(id), await view.jobs.find(id))
-    const [claimed] = await claim(opened)
-    assert.equal(await settleOne(view, claimed!), true)
-  })
+  test.runIf(isShared)(
+    'a view of a namespace sees the same data as a backend opened for that namespace',
+    async () => {
+      const namespace = aNamespace()
+      await using backend = await open()
+      await using opened = await open({ namespace })
+      const view = jobsOf(backend.within(namespace))
+      const id = await addOne(view)
+      assert.deepEqual(await opened.jobs.find(id), await view.jobs.find(id))
+      const [claimed] = await claim(opened)
+      assert.equal(await settleOne(view, claimed!), true)
+    },
+  )
 
-  test('names that are equal when joined, or nearly equal, stay separate', async () => {
+  test('namespace names that are nearly equal, or equal once joined with a key, stay separate', async () => {
     await using backend = await open()
     const base = aNamespace()
     const names = ['', ':', ':a', ' ', '.', '%', '_', 'é', 'e\u0301', '🚂', '\\', "'"].map(
@@ -62,7 +65,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     assert.equal(new Set(made.map(([, id]) => id)).size, names.length)
   })
 
-  test('a namespace may have 191 characters of four bytes, told apart by the last', async () => {
+  test('two namespaces of 191 four-byte characters that differ only in the last stay separate', async () => {
     await using backend = await open()
     const name = '🚂'.repeat(190)
     const [one, other] = [backend.within(`${name}🚃`), backend.within(`${name}🚄`)]
@@ -82,7 +85,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     }
   })
 
-  test('a wake-up is heard in its namespace alone', async () => {
+  test('a wake-up reaches only listeners of its namespace', async () => {
     await using backend = await open()
     const base = aNamespace()
     // Each pair is the same text once it is joined with a colon.
@@ -104,7 +107,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     for (const stop of stops) stop()
   })
 
-  test('a wake-up of one view is heard in every view of its namespace', async () => {
+  test('a wake-up of one view reaches every view of its namespace', async () => {
     const namespace = aNamespace()
     await using backend = await open({ namespace })
     const heard = [
@@ -115,7 +118,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     await Promise.all(heard)
   })
 
-  test('many namespaces are worked in at once, each by itself', async () => {
+  test('many namespaces can be used at once without seeing each other', async () => {
     await using backend = await open()
     const work = async (view: Backend) => {
       const added = await view.jobs.add([aJob(), aJob(), aJob()])
@@ -126,7 +129,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     await Promise.all(Array.from({ length: 20 }, () => work(viewOf(backend))))
   })
 
-  test.runIf(sql)('a transaction of the store ends a job of its namespace, and of no other', async () => {
+  test.runIf(sql)('a transaction of the store settles a job of its own namespace only', async () => {
     await using backend = await open()
     const [mine, yours] = [viewOf(backend), viewOf(backend)]
     const claimed = await runningJob(mine)

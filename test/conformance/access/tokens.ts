@@ -9,7 +9,7 @@ import { ids, longMs, shortMs, until } from '../jobs/making.ts'
 
 /** A token is there as it was made, for every namespace, and lives until it expires or is revoked. */
 export function tokensContract({ open, isShared }: Candidate): void {
-  test('a token is found as it was made', async () => {
+  test('a created token is found with all its fields', async () => {
     await using backend = await open()
     const token = aToken({ scope: 'work', expiresInMs: 86_400_000_000 })
     const before = Date.now()
@@ -28,14 +28,14 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await findOne(backend, token.id), created)
   })
 
-  test('a token that never expires has no such instant', async () => {
+  test('a token that never expires has no expiry time', async () => {
     await using backend = await open()
     const { id } = await backend.tokens.create(aToken())
     const found = await findOne(backend, id)
     assert.deepEqual([found?.expiresAt, found?.revokedAt, found?.live], [null, null, true])
   })
 
-  test('a token that is bound to nodes is kept with them, and none is bound by itself', async () => {
+  test('a token bound to nodes keeps the list of nodes; a token is unbound by default', async () => {
     await using backend = await open()
     const nodes = ['gpu-7', `Ada's "node" \\ 火车 🚂, [1]`, '🚂'.repeat(191)]
     const bound = await backend.tokens.create(aToken({ scope: 'work', nodes }))
@@ -48,7 +48,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.deepEqual([revoked?.nodes, revoked?.live], [nodes, false])
   })
 
-  test('many tokens are found with one call, each once, and ids without a token are left out', async () => {
+  test('one call finds many tokens, each once, and leaves out unknown ids', async () => {
     await using backend = await open()
     const made = await Promise.all(Array.from({ length: 5 }, () => backend.tokens.create(aToken())))
     const revoked = await backend.tokens.revoke(made[0]!.id)
@@ -64,7 +64,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.deepEqual(ids(await backend.tokens.find([...strangers, made[4]!.id])), [made[4]!.id])
   })
 
-  test('an unknown id is not found, nor one that is nearly equal', async () => {
+  test('an unknown or nearly equal id finds no token', async () => {
     await using backend = await open()
     const { id } = await backend.tokens.create(aToken())
     for (const other of [createId(), id.toUpperCase(), `${id} `, '', `${id.slice(0, -1)}%`]) {
@@ -74,7 +74,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.equal((await findOne(backend, id))?.live, true)
   })
 
-  test('names and namespaces are kept as they were given, whatever characters they have', async () => {
+  test('names and namespaces of tokens keep every character', async () => {
     await using backend = await open()
     const odd = [
       `Ada's "laptop" \\ $1 ? :x %s -- ;`,
@@ -93,7 +93,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     }
   })
 
-  test('tokens are listed oldest first, page by page, of one namespace', async () => {
+  test('tokens of one namespace are listed oldest first, page by page', async () => {
     await using backend = await open()
     const [namespace, other] = [aNamespace(), aNamespace()]
     const mine: TokenRecord[] = []
@@ -117,7 +117,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await backend.tokens.list({ namespace: `${namespace} `, limit: 10 }), [])
   })
 
-  test('tokens are listed of all namespaces together, in the order of their ids', async () => {
+  test('tokens of all namespaces are listed together, ordered by id', async () => {
     await using backend = await open()
     const start = createId()
     const made: string[] = []
@@ -129,7 +129,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.deepEqual(ids(await backend.tokens.list({ after: made[3]!, limit: 10 })), made.slice(4))
   })
 
-  test('a revoked token is not live any more, and stays as it was revoked first', async () => {
+  test('a revoked token is no longer live, and a second revocation changes nothing', async () => {
     await using backend = await open()
     const token = await backend.tokens.create(aToken({ expiresInMs: longMs }))
     const neighbour = await backend.tokens.create(aToken({ namespace: token.namespace, name: token.name }))
@@ -147,7 +147,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await findOne(backend, neighbour.id), neighbour)
   })
 
-  test("a token ends by itself when the store's clock has come to its instant", async () => {
+  test("a token expires by the store's clock", async () => {
     await using backend = await open()
     const namespace = aNamespace()
     const token = await backend.tokens.create(aToken({ namespace, expiresInMs: shortMs }))
@@ -163,7 +163,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.equal(revoked?.live, false)
   })
 
-  test('the store knows whether any token is live, in whatever namespace', async () => {
+  test('the store knows whether any namespace has a live token', async () => {
     await using backend = await open()
     await revokeAll(backend.tokens)
     assert.equal(await backend.tokens.hasLive(), false)
@@ -179,7 +179,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.equal(await backend.tokens.hasLive(), false)
   })
 
-  test('many tokens made and revoked at once are all there and all ended', async () => {
+  test('tokens that are created and revoked at once are all listed and all ended', async () => {
     await using backend = await open()
     const namespace = aNamespace()
     const made = await Promise.all(
@@ -194,14 +194,17 @@ export function tokensContract({ open, isShared }: Candidate): void {
     )
   })
 
-  test.runIf(isShared)('what one opening revokes is ended for every other at once', async () => {
-    await using backend = await open()
-    await using other = await open()
-    const { id } = await backend.tokens.create(aToken())
-    assert.equal((await findOne(other, id))?.live, true)
-    await backend.tokens.revoke(id)
-    assert.equal((await findOne(other, id))?.live, false)
-  })
+  test.runIf(isShared)(
+    'a token that one backend revokes is ended at once for every other backend',
+    async () => {
+      await using backend = await open()
+      await using other = await open()
+      const { id } = await backend.tokens.create(aToken())
+      assert.equal((await findOne(other, id))?.live, true)
+      await backend.tokens.revoke(id)
+      assert.equal((await findOne(other, id))?.live, false)
+    },
+  )
 
   test('a closed backend refuses every call about tokens', async () => {
     const backend: Backend = await open()

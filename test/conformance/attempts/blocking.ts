@@ -6,13 +6,13 @@ import { addOne, claimOne, endedJob, find, settleOne } from '../jobs/making.ts'
 
 /** The times in which a job could not be claimed are kept, of jobs that were blocked. */
 export function blockingContract({ open }: Candidate): void {
-  test('a job that was never blocked has no such times', async () => {
+  test('a job that was never blocked has no blocked times', async () => {
     await using backend = await open()
     assert.deepEqual(await backend.dependencies.blocks(await addOne(backend)), [])
     assert.deepEqual(await backend.dependencies.blocks('unknown'), [])
   })
 
-  test('a job waits for others since it was added, until the last of them completed', async () => {
+  test('a job with dependencies counts as blocked from add until its last dependency completes', async () => {
     await using backend = await open()
     const others = [await endedJob(backend, 'completed'), await endedJob(backend, 'completed')]
     const id = await addNeeding(backend, others, { queue: 'later' })
@@ -27,7 +27,7 @@ export function blockingContract({ open }: Candidate): void {
     assert.ok(block!.endedAt! >= createdAt)
   })
 
-  test('a job that waits for others and then for its lock has two times, one behind the other', async () => {
+  test('a wait for dependencies and a wait for the lock are two blocked times, one after the other', async () => {
     await using backend = await open()
     const other = await endedJob(backend, 'completed')
     const id = await addNeeding(backend, [other], { queue: 'later' }, aLock)
@@ -42,7 +42,7 @@ export function blockingContract({ open }: Candidate): void {
     assert.ok(blocks[1]!.endedAt! >= blocks[1]!.startedAt)
   })
 
-  test('each wait for the lock before another attempt is a time of its own, up to 50', async () => {
+  test('each wait for the lock is a separate blocked time; the last 50 are kept', async () => {
     await using backend = await open()
     const jobId = await addLocked(backend, { maxAttempts: 100 })
     for (let askNo = 1; askNo <= 52; askNo++) {
@@ -59,7 +59,7 @@ export function blockingContract({ open }: Candidate): void {
     )
   }, 30_000)
 
-  test('they go with their job', async () => {
+  test('removing a job removes its blocked times', async () => {
     await using backend = await open()
     const jobId = await addLocked(backend)
     await backend.dependencies.grant({ jobId, askNo: 1, fence: 1 })

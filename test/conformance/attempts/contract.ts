@@ -6,8 +6,8 @@ import { keepingContract, keepingInTransactions } from './keeping.ts'
 
 /** Everything that an engine promises of attempts that failed, of their groups, and of the times in which jobs were blocked. */
 export function attemptsContract(candidate: Candidate): void {
-  describe('keeping', () => keepingContract(candidate))
-  describe('keeping in transactions', () => keepingInTransactions(candidate))
-  describe('counting', () => countingContract(candidate))
-  describe('blocking', () => blockingContract(candidate))
+  describe('storing failed attempts', () => keepingContract(candidate))
+  describe('storing failed attempts in transactions', () => keepingInTransactions(candidate))
+  describe('counting errors', () => countingContract(candidate))
+  describe('times in which jobs were blocked', () => blockingContract(candidate))
 }

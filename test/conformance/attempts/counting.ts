@@ -7,7 +7,7 @@ import { addOne, claimOne, lapsedJob, settleOne, until } from '../jobs/making.ts
 
 /** Attempts are counted in groups, each once, however many count them. */
 export function countingContract({ open, isShared }: Candidate): void {
-  test('a group has how many there were, when, and of which jobs', async () => {
+  test('an error group has its count, its first and last time, and its jobs', async () => {
     await using backend = await open()
     const ids = [await fail(backend, 'boom'), await fail(backend, 'boom'), await fail(backend, 'other')]
     const attempts = await backend.attempts.uncounted(10)
@@ -30,7 +30,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     assert.equal(await backend.attempts.group('unknown'), undefined)
   })
 
-  test('what is counted later adds to the group', async () => {
+  test('later counts add to an existing error group', async () => {
     await using backend = await open()
     const jobs: string[] = []
     for (let round = 0; round < 12; round++) {
@@ -43,7 +43,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     assert.ok(group.firstSeenAt <= group.lastSeenAt)
   })
 
-  test('an attempt says whether the job died of its lost lease, which no worker saw', async () => {
+  test('an attempt shows that its job died of a lost lease, which no worker reported', async () => {
     await using backend = await open()
     const seen = await fail(backend, 'boom')
     const { id: again } = await lapsedJob(backend, { queue: 'again', maxAttempts: 2 })
@@ -77,7 +77,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     )
   })
 
-  test('an attempt without a group is counted in none', async () => {
+  test('an attempt without a group is counted in no group', async () => {
     await using backend = await open()
     await fail(backend, 'boom')
     const [attempt] = await backend.attempts.uncounted(1)
@@ -86,7 +86,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await backend.attempts.groups({ limit: 10 }), [])
   })
 
-  test('of a job that failed very often, the last 50 attempts are kept', async () => {
+  test('the store keeps the last 50 failed attempts of a job', async () => {
     await using backend = await open()
     const id = await addOne(backend, { maxAttempts: 100 })
     for (let n = 1; n <= 55; n++) {
@@ -102,7 +102,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     )
   }, 30_000)
 
-  test('groups are listed by their last error, in pages and by kind', async () => {
+  test('groups are listed by their latest error, in pages and by kind', async () => {
     await using backend = await open()
     for (const [n, kind] of ['a', 'b', 'a', 'b', 'a'].entries()) {
       await fail(backend, `error ${n}`, kind)
@@ -128,7 +128,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     assert.deepEqual(ofA.map(({ fingerprint }) => fingerprint).toSorted(), ['error 0', 'error 2', 'error 4'])
   })
 
-  test('groups without errors for long are deleted', async () => {
+  test('groups without a recent error are deleted', async () => {
     await using backend = await open()
     for (const message of ['x', 'y', 'z']) await fail(backend, message)
     await countAll(backend)
@@ -141,7 +141,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await backend.attempts.groups({ limit: 10 }), [])
   })
 
-  test.skipIf(!isShared)('a removed job stays counted', async () => {
+  test.skipIf(!isShared)('removing a job does not lower the counts', async () => {
     await using backend = await open()
     const id = await fail(backend, 'boom')
     await countAll(backend)

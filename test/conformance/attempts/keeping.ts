@@ -24,7 +24,7 @@ const fails: Partial<Verdict> = { state: 'scheduled', error: boom }
 
 /** An attempt that fails or is lost leaves a row, in the transaction of its verdict. */
 export function keepingContract({ open, sql }: Candidate): void {
-  test('each attempt that fails leaves a row, until the one that the job dies of', async () => {
+  test('each failed attempt leaves a row, including the one after which the job is dead', async () => {
     await using backend = await open()
     const first = await runningJob(backend, { maxAttempts: 2 }, { workerId: 'w1' })
     assert.equal(await settleOne(backend, first, { ...fails, ranMs: 20 }), true)
@@ -54,7 +54,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     assert.deepEqual([early.queue, early.kind, early.jobId], ['mail', 'welcome', first.id])
   })
 
-  test('attempts that end in any other way leave none', async () => {
+  test('attempts that do not fail leave no row', async () => {
     await using backend = await open()
     const ends: Partial<Verdict>[] = [
       { state: 'completed', result: '1' },
@@ -70,7 +70,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     assert.deepEqual(await backend.attempts.uncounted(10), [])
   })
 
-  test('an attempt fails although its job is cancelled by request, and leaves its row', async () => {
+  test('an attempt that fails after a cancellation request leaves its row', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     await backend.jobs.cancel(claimed.id)
@@ -79,7 +79,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     assert.deepEqual(outcomesOf(await backend.attempts.list(claimed.id)), ['failed'])
   })
 
-  test('a verdict that does not take leaves no row', async () => {
+  test('a refused verdict leaves no row', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend, {}, { leaseMs: shortMs })
     await lapse(backend, claimed)
@@ -89,7 +89,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     assert.deepEqual(outcomesOf(await backend.attempts.list(claimed.id)), ['lost'])
   })
 
-  test('verdicts of one call leave the rows of those that failed', async () => {
+  test('of several verdicts in one call, only the failed ones leave rows', async () => {
     await using backend = await open()
     const claims: ClaimedRecord[] = []
     for (let n = 0; n < 5; n++) claims.push(await runningJob(backend, { queue: `q${n}` }))
@@ -111,7 +111,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     assert.deepEqual(outcomes, [[], ['failed'], ['dead'], [], ['failed']])
   })
 
-  test('a lease that ends leaves a row that says so, up to the last attempt', async () => {
+  test('each expired lease leaves a row that says so, also for the last attempt', async () => {
     await using backend = await open()
     const first = await lapsedJob(backend, { maxAttempts: 2 })
     await backend.jobs.reclaim(10)
@@ -136,7 +136,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     assert.equal((await find(backend, first.id)).state, 'dead')
   })
 
-  test('a retry keeps them, and later ones have higher numbers', async () => {
+  test('a retry keeps the earlier attempts, and later attempts have higher numbers', async () => {
     await using backend = await open()
     const first = await runningJob(backend, { maxAttempts: 1 })
     await settleOne(backend, first, { state: 'dead', error: boom })
@@ -154,7 +154,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     assert.ok(numberOf(second) > numberOf(first))
   })
 
-  test('they go with their job, when it is removed and when it is pruned', async () => {
+  test('removing or pruning a job removes its attempts', async () => {
     await using backend = await open()
     const [removed, pruned, kept] = [
       await failedJob(backend),
@@ -176,7 +176,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     assert.equal((await backend.attempts.list(other.id)).length, 1)
   })
 
-  test('an error that is large loses its details and a part of its stack, never its message', async () => {
+  test('a large error loses its details and part of its stack, never its message', async () => {
     await using backend = await open()
     const message = 'm'.repeat(4_000)
     const large = { name: 'Error', message, stack: 's'.repeat(8_000), details: { all: 'd'.repeat(15_000) } }
@@ -190,7 +190,7 @@ export function keepingContract({ open, sql }: Candidate): void {
   })
 
   test.skipIf(!sql)(
-    'in a transaction of the caller the row commits with the verdict, or not at all',
+    "in a caller's transaction the row of the attempt commits together with the verdict",
     async () => {
       await using backend = await open()
       await using caller = await sql!.connect()
@@ -210,7 +210,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     },
   )
 
-  test('an attempt has the release of the worker that ran when it began', async () => {
+  test('an attempt has the release of the worker that ran when the attempt began', async () => {
     await using backend = await open()
     await backend.workers.join([aWorker({ id: 'w1', workerId: 'w1', release: '2026-11-18 "b"' })], longMs)
     const release = async ({ id }: ClaimedRecord) => (await backend.attempts.list(id)).at(-1)?.release
@@ -239,7 +239,7 @@ export function keepingContract({ open, sql }: Candidate): void {
     assert.equal(await release(unknown), null)
   })
 
-  test('an attempt of one namespace is of no other', async () => {
+  test('attempts are visible in their own namespace only', async () => {
     await using backend = await open()
     const id = await failedJob(backend)
     const other = backend.within(`${id}-other`)
@@ -257,7 +257,7 @@ export function keepingContract({ open, sql }: Candidate): void {
 
 /** The same in transactions of the store, where an engine has them. */
 export function keepingInTransactions({ open }: Candidate): void {
-  test('a transaction of the store that fails its job leaves the row with it', async () => {
+  test('a transaction of the store that fails its job stores the failed attempt with it', async () => {
     await using backend = await open()
     const one = await runningJob(backend, { queue: 'one' })
     await backend.jobs.transact(async () => verdictOf(one, { state: 'dead', error: boom }), {
@@ -276,7 +276,7 @@ export function keepingInTransactions({ open }: Candidate): void {
     assert.deepEqual(outcomes, [['dead'], ['failed'], []])
   })
 
-  test('it has the release of the worker', async () => {
+  test('a failed attempt has the release of its worker', async () => {
     await using backend = await open()
     await backend.workers.join([aWorker({ id: 'w1', workerId: 'w1', release: 'r1' })], longMs)
     const claimed = await runningJob(backend)

@@ -7,7 +7,7 @@ import { ids, until } from '../jobs/making.ts'
 
 /** What operators did is there as it was written, newest first, in its namespace, until it is old. */
 export function auditContract({ open, isShared }: Candidate): void {
-  test('an entry is there as it was written, with the instant of the store', async () => {
+  test("an entry is stored as written, with a time from the store's clock", async () => {
     await using backend = await open()
     const entry = anEntry({ code: 'not_found', outcome: 'refused' })
     const before = Date.now()
@@ -18,7 +18,7 @@ export function auditContract({ open, isShared }: Candidate): void {
     assert.deepEqual(others, [])
   })
 
-  test('names and targets are kept as they were given, whatever characters they have', async () => {
+  test('names and targets of entries keep every character', async () => {
     await using backend = await open()
     const odd = [`Ada's "laptop" \\ $1 ? :x %s -- ;`, ' spaces ', '火车 🚂 ке́й \u2028', '🚂'.repeat(191)]
     const entries = odd.map((text) =>
@@ -37,7 +37,7 @@ export function auditContract({ open, isShared }: Candidate): void {
     assert.deepEqual((await backend.audit.list({ limit: 1 }))[0]?.target, wide.target)
   })
 
-  test('an entry that is written again stays as it was, and those beside it are written', async () => {
+  test('an entry that is written twice keeps its first text; other entries of the call are written', async () => {
     await using backend = await open()
     const entry = anEntry()
     await backend.audit.write([entry])
@@ -61,7 +61,7 @@ export function auditContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await backend.audit.list({ limit: 3, before: newest[6]! }), [])
   })
 
-  test('entries are found by action, by actor and by both, and only by the whole word', async () => {
+  test('entries are found by action, by actor and by both, only by the whole word', async () => {
     await using backend = await open()
     const [ada, eve] = [
       { id: 'ada', name: 'Ada' },
@@ -83,7 +83,7 @@ export function auditContract({ open, isShared }: Candidate): void {
       assert.deepEqual(await find({ action }), [], action)
   })
 
-  test('namespaces do not see each other’s entries, nor forget them', async () => {
+  test('a namespace neither lists nor prunes the entries of another', async () => {
     await using backend = await open()
     const [mine, yours] = [backend.within(aNamespace()), backend.within(aNamespace())]
     const entry = anEntry()
@@ -102,7 +102,7 @@ export function auditContract({ open, isShared }: Candidate): void {
     assert.equal((await mine.audit.list({ limit: 10 })).length, 1)
   })
 
-  test('what is older than that is forgotten, no more at once than asked', async () => {
+  test('pruning deletes entries older than the given age, at most as many as asked', async () => {
     await using backend = await open()
     const entries = Array.from({ length: 5 }, () => anEntry())
     await backend.audit.write(entries)
@@ -118,7 +118,7 @@ export function auditContract({ open, isShared }: Candidate): void {
     assert.equal(await backend.audit.prune({ olderThanMs: 0, limit: 10 }), 0)
   })
 
-  test('after close, everything is refused', async () => {
+  test('a closed backend refuses every call', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend.close()
     await assert.rejects(backend.audit.write([anEntry()]), { code: 'closed' })
@@ -126,7 +126,7 @@ export function auditContract({ open, isShared }: Candidate): void {
     await assert.rejects(backend.audit.prune({ olderThanMs: 0, limit: 1 }), { code: 'closed' })
   })
 
-  test.skipIf(!isShared)('an entry outlives the one who wrote it', async () => {
+  test.skipIf(!isShared)('an entry outlives the backend that wrote it', async () => {
     const namespace = aNamespace()
     const entry = anEntry()
     {

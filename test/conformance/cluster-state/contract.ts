@@ -8,9 +8,9 @@ import { writingContract } from './writing.ts'
 
 /** Everything that an engine promises of the cluster state. */
 export function clusterStateContract(candidate: ClusterStateCandidate): void {
-  describe('writing', () => writingContract(candidate))
-  describe('reading', () => readingContract(candidate))
-  describe('forgetting', () => forgettingContract(candidate))
+  describe('writing rows', () => writingContract(candidate))
+  describe('reading rows', () => readingContract(candidate))
+  describe('pruning removed rows', () => forgettingContract(candidate))
   describe('names and documents', () => namesContract(candidate))
-  describe('crowds', () => crowdsContract(candidate))
+  describe('many writers at once', () => crowdsContract(candidate))
 }

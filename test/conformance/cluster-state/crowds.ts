@@ -13,7 +13,7 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
   }
   const twenty = Array.from({ length: 20 }, (_, n) => n)
 
-  test('of 20 who make, change or remove a row at once exactly one does', async () => {
+  test('of 20 backends that create, change or remove a row at once, exactly one succeeds', async () => {
     await using both = await open()
     let seen = 0
     for (let round = 0; round < 9; round++) {
@@ -31,7 +31,7 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
     }
   })
 
-  test('a reader that follows many writers ends with the present rows and has missed none', async () => {
+  test('a reader that follows many writers misses no row and ends with the present rows', async () => {
     await using both = await open()
     const { stages } = both
     const written = new Map<number, string>()
@@ -99,7 +99,7 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
     )
   })
 
-  test('writes of one call are seen together or not at all', async () => {
+  test('a reader sees all writes of one call, or none of them', async () => {
     await using both = await open()
     const { stages } = both
     let isOver = false
@@ -125,7 +125,7 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
     }
   })
 
-  test('batches that touch the same rows in different orders all come to an end', async () => {
+  test('batches that touch the same rows in different orders all complete', async () => {
     await using both = await open()
     const keys = ['a', 'b', 'c', 'd', 'e']
     await both.stages[0].all(keys.map((key) => aWrite(key)))

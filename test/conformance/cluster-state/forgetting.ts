@@ -18,7 +18,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
     return { goneVersions, removed, last }
   }
 
-  test('removed rows are forgotten after their time, no more at once than asked', async () => {
+  test('pruning forgets old removed rows, at most as many as asked', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     await boardWith(stage, 2, 5)
@@ -32,7 +32,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
     assert.equal(await stage.store.prune(plenty, 0), 0)
   })
 
-  test('a reader that has not seen the forgotten rows begins anew, and one that has seen them does not', async () => {
+  test('a reader starts again only if it missed rows that were forgotten', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const { goneVersions, removed, last } = await boardWith(stage, 3, 2)
@@ -59,7 +59,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
     assert.deepEqual(keysOf(away.live()), [...kept, 'new'])
   })
 
-  test('a board of which something was forgotten is still read page by page, to its end', async () => {
+  test('the cluster state is read page by page to its end after rows were forgotten', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     await boardWith(stage, 5, 3)
@@ -81,7 +81,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
     }
   })
 
-  test('a row that is forgotten while a reader pages is not kept by the reader', async () => {
+  test('a reader that pages drops a row that is forgotten meanwhile', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const versions = await stage.all(Array.from({ length: 6 }, (_, n) => aWrite(`k${n}`)))
@@ -95,7 +95,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
     assert.deepEqual(keysOf(follower.live()), ['k1', 'k2', 'k3', 'k4', 'k5', 'k6'])
   })
 
-  test('the newest row of all is not forgotten, and versions rise on from it', async () => {
+  test('pruning keeps the newest row, and versions continue to rise from it', async () => {
     const namespace = aNamespace()
     let backend = await open({ namespace })
     try {
@@ -131,7 +131,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
     }
   })
 
-  test('a row that was made again is not forgotten for having been removed once', async () => {
+  test('pruning keeps a removed row that was created again', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     await boardWith(stage, 1, 2)
@@ -146,7 +146,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
     assert.equal(await stage.store.prune(plenty, 0), 1)
   })
 
-  test('what is forgotten in one namespace is not in another', async () => {
+  test('pruning one namespace leaves the removed rows of another', async () => {
     await using backend = await open()
     const [mine, yours] = [new ClusterStage(backend), new ClusterStage(backend.within(aNamespace()))]
     const { removed } = await boardWith(mine, 1, 2)

@@ -7,7 +7,7 @@ import { aWrite, ClusterStage, plenty } from './stage.ts'
 
 /** Two keys that differ in anything are two, and a document comes back as it was given. */
 export function namesContract({ open }: ClusterStateCandidate): void {
-  test('keys that look alike are keys of their own', async () => {
+  test('keys that look alike are different keys', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const versions = await stage.all(keys.map((key) => aWrite(key, { doc: JSON.stringify(key) })))
@@ -23,7 +23,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
     for (const key of keys) assert.equal((await stage.find(key)) === undefined, key === 'x', key)
   })
 
-  test('keys are also told apart one call after the other', async () => {
+  test('keys that look alike stay separate in calls that follow each other', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     for (const key of keys) {
@@ -33,7 +33,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
     assert.equal((await stage.board()).length, keys.length)
   })
 
-  test('a key is one per kind', async () => {
+  test('the same key in another kind is a different row', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const versions = new Map<ClusterKind, number>()
@@ -48,7 +48,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
     )
   })
 
-  test('the longest keys are taken, and differ by their last character', async () => {
+  test('keys of the greatest length are accepted, also when only their last characters differ', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     for (const long of longest) {
@@ -62,7 +62,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
     assert.equal((await stage.board()).length, 2 * longest.length)
   })
 
-  test('a document comes back byte for byte', async () => {
+  test('a document is read back byte for byte', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const versions = await stage.all(documents.map((doc, n) => aWrite(`${n}`, { doc })))
@@ -78,7 +78,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
       assert.equal((await stage.find(`${n}`))?.doc, documents[(n + 1) % documents.length])
   })
 
-  test('a document may be large, and several in one call', async () => {
+  test('a large document can be written, also several in one call', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const large = ['a', 'é', '汉', '🙂'].map((character) =>

@@ -6,7 +6,7 @@ import { ClusterStage } from './stage.ts'
 
 /** Who serves all namespaces can ask in which of them there is anything to place. */
 export function dispatchedContract({ open }: Pick<Candidate, 'open'>): void {
-  test('namespaces with nodes, or with tasks for nodes, are known until those are gone', async () => {
+  test('a namespace is listed while it has nodes or tasks for nodes', async () => {
     await using backend = await open({ namespace: aNamespace() })
     const kinds: readonly ClusterKind[] = ['server', 'node', 'demand', 'pool', 'cordon', 'drain']
     const names = new Map(kinds.map((kind) => [kind, aNamespace()]))
@@ -27,7 +27,7 @@ export function dispatchedContract({ open }: Pick<Candidate, 'open'>): void {
     assert.deepEqual(await known(), ['demand'])
   })
 
-  test('after close, namespaces are not reported', async () => {
+  test('a closed backend refuses to list namespaces with nodes', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()
     await assert.rejects(backend.dispatchedNamespaces(1), { code: 'closed' })

@@ -10,14 +10,14 @@ export function readingContract(candidate: ClusterStateCandidate): void {
   const { open } = candidate
   const many = (count: number) => Array.from({ length: count }, (_, n) => aWrite(`k${n}`, { doc: `${n}` }))
 
-  test('an empty board has no rows, and says what time it is', async () => {
+  test("an empty cluster state has no rows and returns the store's time", async () => {
     await using backend = await open()
     const page = await backend.cluster.read(0, 10)
     assert.deepEqual([page.rows, page.isReset], [[], false])
     assert.ok(Number.isSafeInteger(page.now) && page.now > Date.UTC(2020))
   })
 
-  test('rows come in the order of their versions, page by page', async () => {
+  test('rows are read in the order of their versions, page by page', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const versions = await stage.all(many(25))
@@ -35,7 +35,7 @@ export function readingContract(candidate: ClusterStateCandidate): void {
     assert.equal(follower.resetCount, 0)
   })
 
-  test('a row that is written again is read again, once and as it is now', async () => {
+  test('a row that is written again is read once, with its newest content', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const versions = await stage.all(many(5))
@@ -59,7 +59,7 @@ export function readingContract(candidate: ClusterStateCandidate): void {
     assert.deepEqual(follower.live(), await stage.board())
   })
 
-  test('readers learn of rows that were removed, in their turn', async () => {
+  test('readers see the removal of a row in version order', async () => {
     await using two = await openTwo(candidate)
     const [here, there] = two.clusters.map((stores) => new ClusterStage(stores)) as [
       ClusterStage,
@@ -85,7 +85,7 @@ export function readingContract(candidate: ClusterStateCandidate): void {
     assert.equal(follower.resetCount, 0)
   })
 
-  test('what one backend wrote the other reads at once, and writes upon', async () => {
+  test('a row that one backend writes can be read and changed by another at once', async () => {
     await using two = await openTwo(candidate)
     const [here, there] = two.clusters.map((stores) => new ClusterStage(stores)) as [
       ClusterStage,
@@ -104,7 +104,7 @@ export function readingContract(candidate: ClusterStateCandidate): void {
     }
   })
 
-  test('a listener hears of a successful write', async () => {
+  test('a successful write wakes the listeners of the cluster state', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const version = await stage.made('a')
@@ -115,7 +115,7 @@ export function readingContract(candidate: ClusterStateCandidate): void {
     stop()
   })
 
-  test('a version that the store does not know begins from the beginning', async () => {
+  test('a reader with an unknown version starts from the beginning', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const empty = await backend.cluster.read(17, 10)
@@ -129,7 +129,7 @@ export function readingContract(candidate: ClusterStateCandidate): void {
     assert.deepEqual([keysOf(part.rows), part.isReset], [['k0', 'k1'], true])
   })
 
-  test('namespaces do not see each other’s rows, nor each other’s versions', async () => {
+  test('a namespace sees neither rows nor versions of another', async () => {
     await using backend = await open({ namespace: aNamespace() })
     const here = new ClusterStage(backend)
     const name = aNamespace()

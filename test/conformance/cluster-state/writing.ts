@@ -6,7 +6,7 @@ import { aWrite, ClusterStage, plenty, until } from './stage.ts'
 
 /** A write is made if the row is still as the writer saw it, and not otherwise. */
 export function writingContract({ open, isShared }: ClusterStateCandidate): void {
-  test('a row is made once, and a second writer is too late', async () => {
+  test('a row is created once; a second writer is refused', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     assert.equal(await stage.find('a'), undefined)
@@ -18,7 +18,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.deepEqual(await stage.board(), [row])
   })
 
-  test('a row is changed only by a writer that saw its version', async () => {
+  test('a row is changed only by a writer that has seen its latest version', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const first = await stage.made('a', { doc: '1' })
@@ -35,7 +35,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.equal((await stage.find('a'))?.doc, '2')
   })
 
-  test('a row that never existed cannot be changed', async () => {
+  test('changing a row that never existed is refused', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const version = await stage.made('a')
@@ -47,7 +47,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.equal((await stage.board()).length, 1)
   })
 
-  test('a row is removed by a writer that saw its version, and can be made again', async () => {
+  test('a writer that has seen its version removes a row, which can then be created again', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const made = await stage.made('a', { doc: '1', forMs: 60_000 })
@@ -67,7 +67,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.equal((await stage.board()).length, 1)
   })
 
-  test('a writer that saw the removal may name its version', async () => {
+  test('a writer may create a row again by naming the version of its removal', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const removed = await stage.made('a', { seen: await stage.made('a'), doc: null })
@@ -76,7 +76,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.deepEqual([(await stage.find('a'))?.version, (await stage.find('a'))?.doc], [again, '1'])
   })
 
-  test('removing what is not there is told to readers like any other write', async () => {
+  test('readers see the removal of a missing row like any other write', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const first = await stage.made('a', { doc: null })
@@ -89,7 +89,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     )
   })
 
-  test('of several writes the one that is too late stops no other', async () => {
+  test('one outdated write of a call does not stop the others', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const [a, b, c] = await stage.all(['a', 'b', 'c'].map((key) => aWrite(key, { doc: '1' })))
@@ -120,7 +120,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     )
   })
 
-  test('writes of one call are made in the order given, and each sees those before it', async () => {
+  test('writes of one call run in their order, and each sees the earlier ones', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const first = await stage.made('a', { doc: '1' })
@@ -146,7 +146,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.equal((await stage.find('a'))?.version, versions[3])
   })
 
-  test('no writes are no step, and a write that is too late leaves nothing for readers', async () => {
+  test('an empty call or an outdated write leaves nothing for readers', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     assert.deepEqual(await stage.store.write([]), [])
@@ -157,7 +157,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.deepEqual((await stage.store.read(version, plenty)).rows, [])
   })
 
-  test('many rows are written in one call', async () => {
+  test('one call writes many rows', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const keys = Array.from({ length: 500 }, (_, n) => `node-${n}`)
@@ -169,7 +169,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     )
   })
 
-  test('until when a row counts is by the store’s clock, and the store does nothing about it', async () => {
+  test("the expiry time of a row comes from the store's clock, and an expired row stays", async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
     const before = await stage.now()
@@ -193,7 +193,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.ok((await stage.find('a'))!.expiresAt! >= after + 120_000)
   })
 
-  test.runIf(isShared)('a board that is opened again is as it was, and counts on', async () => {
+  test.runIf(isShared)('a reopened cluster state keeps its rows and continues its versions', async () => {
     const namespace = aNamespace()
     let last: number
     let rows: Awaited<ReturnType<ClusterStage['board']>>
@@ -212,7 +212,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.ok((await stage.made('c')) > last)
   })
 
-  test('after close, everything is refused', async () => {
+  test('a closed backend refuses every call on the cluster state', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend.cluster.write([aWrite('a')])
     const other = backend.within(aNamespace())

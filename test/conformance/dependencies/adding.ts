@@ -7,7 +7,7 @@ import { addLocked, addNeeding, aLock, dependenciesOf, lockOf } from './making.t
 
 /** A job that depends on others is written waiting, with its dependencies. */
 export function addingContract({ open }: Candidate): void {
-  test('a job that depends on others, or a lock, waits and is not claimed', async () => {
+  test('a job that depends on other jobs or on a lock waits and is not claimed', async () => {
     await using backend = await open()
     const needed = await addOne(backend, { queue: 'other' })
     const waiting = [
@@ -29,7 +29,7 @@ export function addingContract({ open }: Candidate): void {
     assert.equal(mail!.oldestReadyAt, null)
   })
 
-  test('what a job waits for is kept as it was said', async () => {
+  test('the dependencies of a job are stored as the caller gave them', async () => {
     await using backend = await open()
     const [one, two] = [await addOne(backend), await addOne(backend)]
     const lock = { operation: '刷'.repeat(191), resource: '😀'.repeat(191) }
@@ -60,7 +60,7 @@ export function addingContract({ open }: Candidate): void {
     )
   })
 
-  test('a duplicate leaves nothing behind, and a job that depends on it depends on the one that was there', async () => {
+  test('a duplicate stores no dependencies; a dependent of it depends on the existing job', async () => {
     await using backend = await open()
     const held = await addNeeding(backend, ['unknown'], { uniqueKey: 'k' })
     const running = await runningJob(backend, { uniqueKey: 'r', queue: 'other' })
@@ -87,7 +87,7 @@ export function addingContract({ open }: Candidate): void {
     assert.deepEqual(await backend.jobs.add([aJob({ uniqueKey: 'k' })]), [{ id: held, duplicate: true }])
   })
 
-  test('when one job of a call is refused, none waits and nothing is waited for', async () => {
+  test('when one job of a call is refused, the call stores no job and no dependency', async () => {
     await using backend = await open()
     if (backend.name === 'memory') return
     const jobs = [
@@ -100,7 +100,7 @@ export function addingContract({ open }: Candidate): void {
     assert.deepEqual(await backend.jobs.list({ limit: 10 }), [])
   })
 
-  test('many are added at once, each with what it waits for', async () => {
+  test('many jobs with dependencies are added in one call', async () => {
     await using backend = await open()
     const jobs = Array.from({ length: 500 }, (_, at) =>
       aJob({
@@ -116,7 +116,7 @@ export function addingContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('a schedule’s run may wait for a lock', async () => {
+  test('a run of a schedule may wait for a lock', async () => {
     await using backend = await open()
     const seen = await backend.schedules.put({ name: 's', doc: '{}', isPaused: false, nextAt: 1 }, 0)
     const job = aJob({ dependsOn: dependenciesOf({ lock: aLock }) })

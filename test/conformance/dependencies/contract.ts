@@ -8,9 +8,9 @@ import { tendingContract } from './tending.ts'
 
 /** Everything that an engine promises of what jobs wait for. */
 export function dependenciesContract(candidate: Candidate): void {
-  describe('adding', () => addingContract(candidate))
-  describe('meeting', () => meetingContract(candidate))
-  describe('tending', () => tendingContract(candidate))
-  describe('granting', () => grantingContract(candidate))
-  describe('forgetting', () => forgettingContract(candidate))
+  describe('adding jobs with dependencies', () => addingContract(candidate))
+  describe('meeting dependencies', () => meetingContract(candidate))
+  describe('tending lock dependencies', () => tendingContract(candidate))
+  describe('granting locks to jobs', () => grantingContract(candidate))
+  describe('deleting dependencies', () => forgettingContract(candidate))
 }

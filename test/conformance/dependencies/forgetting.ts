@@ -8,7 +8,7 @@ import { addGranted, addLocked, addNeeding, aLock } from './making.ts'
 
 /** What a job waited for goes with it, and what is left behind is forgotten in time. */
 export function forgettingContract({ open }: Candidate): void {
-  test('a job that is removed takes what it waits for along, and stays a dependency of the jobs that wait for it', async () => {
+  test('removing a job deletes its own dependencies; its dependents still depend on it', async () => {
     await using backend = await open()
     const { dependencies, jobs } = backend
     const gone = await addNeeding(backend, ['a'], { uniqueKey: 'k' }, aLock)
@@ -23,7 +23,7 @@ export function forgettingContract({ open }: Candidate): void {
     await addOne(backend, { uniqueKey: 'k' })
   })
 
-  test('dependencies of removed jobs are deleted, up to a limit at a time, and no others', async () => {
+  test('pruning deletes only dependencies of removed jobs, at most as many as asked', async () => {
     await using backend = await open()
     const { dependencies, jobs } = backend
     const pruned: string[] = []
@@ -54,7 +54,7 @@ export function forgettingContract({ open }: Candidate): void {
     ])
   })
 
-  test('namespaces know nothing of each other’s dependencies', async () => {
+  test('namespaces do not see each other’s dependencies', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace()) as Backend
     const jobId = await addNeeding(backend, ['a'], {}, aLock)

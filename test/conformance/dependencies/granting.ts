@@ -6,7 +6,7 @@ import { addGranted, addLocked, addNeeding, aLock, lockOf } from './making.ts'
 
 /** A grant unblocks a job that still waits with that request; `blockAgain` makes it wait again. */
 export function grantingContract({ open, lend, isShared }: Candidate): void {
-  test('a job that is granted its lock is claimed, and its fence is known', async () => {
+  test('a job whose lock is granted is claimed, and the store returns its fence', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addLocked(backend, { queue: 'print' })
@@ -16,7 +16,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.equal((await claimOne(backend, { queues: ['print'] })).id, jobId)
   })
 
-  test('a job that is granted its lock before its time is scheduled', async () => {
+  test('a job whose lock is granted before its run time becomes scheduled', async () => {
     await using backend = await open()
     const jobId = await addLocked(backend, { due: { delayMs: longMs } })
     const { runAt } = await find(backend, jobId)
@@ -25,7 +25,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual([job.state, job.runAt], ['scheduled', runAt])
   })
 
-  test('a grant that comes too late is not taken', async () => {
+  test('a late grant is refused', async () => {
     await using backend = await open()
     const { dependencies, jobs } = backend
     const grant = (jobId: string, askNo: number) => dependencies.grant({ jobId, askNo, fence: 9 })
@@ -52,7 +52,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await dependencies.fences([free]), [{ askNo: 1, fence: null }])
   })
 
-  test('a job whose grant is over waits again, with its time and attempts as they were', async () => {
+  test('a job that is blocked again waits with the same run time and attempts', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addGranted(backend, { due: { runAt: 5_000 }, uniqueKey: 'k' })
@@ -70,7 +70,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 2, fence: 8 }])
   })
 
-  test('a ready job whose grant is over is not claimed', async () => {
+  test('a ready job that is blocked again is not claimed', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addGranted(backend)
@@ -83,7 +83,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.equal(await dependencies.blockAgain({ jobId: 'unknown', askNo: 1 }), false)
   })
 
-  test('a job is blocked again only if its lock is as the caller saw it', async () => {
+  test('a job is blocked again only if its fence is the one the caller saw', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addLocked(backend)
@@ -99,7 +99,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 3, fence: null }])
   })
 
-  test('a fence is taken by one, and the next one is another', async () => {
+  test('only one caller takes a fence, and a new grant has a new fence', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const waiting = await addLocked(backend)
@@ -119,7 +119,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await dependencies.take([jobId]), [{ askNo: 2, fence: 9, isTaken: false }])
   })
 
-  test('a job that fell due or waits for its time is held back alike', async () => {
+  test('a job that became due after its grant can also be blocked again', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addGranted(backend, { due: { delayMs: 20 } })
@@ -130,7 +130,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.equal((await lockOf(backend, jobId))?.dueInMs, 0)
   })
 
-  test('a job that runs runs on when its grant is over, and one that has ended stays so', async () => {
+  test('blocking a running job again does not stop it; an ended job stays ended', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addGranted(backend)
@@ -143,7 +143,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.equal((await find(backend, jobId)).state, 'completed')
   })
 
-  test('an ask that was never granted can be given up for the next', async () => {
+  test('a lock request that was never granted can be replaced by the next one', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addLocked(backend)
@@ -153,7 +153,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.equal(await dependencies.grant({ jobId, askNo: 2, fence: 2 }), 'mail')
   })
 
-  test('a lock dependency that rests is not tended until its job is blocked again', async () => {
+  test('a resting lock dependency is not tended until its job is blocked again', async () => {
     await using backend = await open()
     const { dependencies, jobs } = backend
     const jobId = await addGranted(backend)
@@ -173,7 +173,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [jobId])
   })
 
-  test('of grants and ends of one ask that come at once, each counts once', async () => {
+  test('of concurrent grants and ends of one lock request, each takes effect at most once', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one

@@ -18,7 +18,7 @@ import { addNeeding, aLock, dependenciesOf, lockOf } from './making.ts'
 
 /** A job is let on when its last dependency is met, once. */
 export function meetingContract({ open, lend, isShared }: Candidate): void {
-  test('the last dependency that is met lets a job on, and none before it', async () => {
+  test('a job is unblocked by its last met dependency, and not before', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addNeeding(backend, ['a', 'b', 'c'])
@@ -41,7 +41,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.equal((await find(backend, jobId)).state, 'running')
   })
 
-  test('a job that is let on is ready, scheduled or called to its line', async () => {
+  test('an unblocked job is ready, is scheduled, or requests its lock', async () => {
     await using backend = await open()
     const now = await addNeeding(backend, ['a'], { due: { runAt: 1_000 } })
     const later = await addNeeding(backend, ['a'], { queue: 'q', due: { delayMs: longMs } })
@@ -68,7 +68,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await backend.dependencies.meet(unmet), [])
   })
 
-  test('a dependency that does not exist is ignored', async () => {
+  test('meeting an unknown dependency does nothing', async () => {
     await using backend = await open()
     const jobId = await addNeeding(backend, ['a'])
     const free = await addOne(backend)
@@ -84,7 +84,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await backend.dependencies.unmet({ limit: 10 }), [{ jobId, dependencyId: 'a' }])
   })
 
-  test('of keepers that meet the dependencies of a job at once, one lets it on', async () => {
+  test('of several resolvers that meet the dependencies of a job at once, one unblocks it', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one
@@ -103,7 +103,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.equal((await claim(one, { limit: 100 })).length, 20)
   })
 
-  test('dependencies are listed by job and dependency, from any place on, and by whom they are for', async () => {
+  test('unmet dependencies are listed by job and dependency, from any position, and filtered by dependency', async () => {
     await using backend = await open()
     const { dependencies } = backend
     await backend.jobs.add([
@@ -143,7 +143,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     await addOne(backend, { uniqueKey: 'k' })
   })
 
-  test('of a keeper that fails a job and one that lets it on, one does', async () => {
+  test('when one resolver fails a job while another unblocks it, one of them succeeds', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one
@@ -157,7 +157,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.equal((await claim(one, { limit: 20 })).length, on.flat().length)
   })
 
-  test('the states of jobs are told in the order asked for, as they are at that moment', async () => {
+  test('the present states of jobs are returned in the order of the request', async () => {
     await using backend = await open()
     const completed = await endedJob(backend, 'completed')
     const dead = await endedJob(backend, 'dead')
@@ -173,7 +173,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await backend.dependencies.states([]), [])
   })
 
-  test('the jobs that a job depends on and those that depend on it are listed, met or not', async () => {
+  test('the store lists the dependencies and the dependents of a job, met or not', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const done = await endedJob(backend, 'completed')
@@ -191,7 +191,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await dependencies.around('unknown', 10), { dependencies: [], dependents: [] })
   })
 
-  test('an operator’s retry lets a job go whatever it waits for, and a cancel ends it', async () => {
+  test('an operator’s retry unblocks a job despite its dependencies, and a cancel ends it', async () => {
     await using backend = await open()
     const { jobs, dependencies } = backend
     const free = await addNeeding(backend, ['a'], { due: { delayMs: longMs } })
@@ -209,7 +209,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     await addOne(backend, { uniqueKey: 'k' })
   })
 
-  test('a job that was let on lives on like any other', async () => {
+  test('an unblocked job fails, retries and completes like any other', async () => {
     await using backend = await open()
     const jobId = await addNeeding(backend, ['a'], { maxAttempts: 2 })
     await backend.dependencies.meet([{ jobId, dependencyId: 'a' }])

@@ -7,7 +7,7 @@ import { addLocked, addNeeding } from './making.ts'
 
 /** Who serves all namespaces can ask in which of them a job waits for something. */
 export function blockedNamespacesContract({ open }: Pick<Candidate, 'open'>): void {
-  test('namespaces in which a job waits for another or for a lock are known until it does no more', async () => {
+  test('a namespace is listed while a job in it waits for another job or for a lock', async () => {
     await using backend = await open({ namespace: aNamespace() })
     const names = [aNamespace(), aNamespace(), aNamespace()]
     const [needing, locked, plain] = names.map((name) => backend.within(name) as Backend)
@@ -29,7 +29,7 @@ export function blockedNamespacesContract({ open }: Pick<Candidate, 'open'>): vo
     assert.deepEqual(await known(), [])
   })
 
-  test('after close, dependencies are not reported', async () => {
+  test('a closed backend refuses to list namespaces with dependencies', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()
     await assert.rejects(backend.blockedNamespaces(1), { code: 'closed' })

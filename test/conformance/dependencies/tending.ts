@@ -6,7 +6,7 @@ import { addGranted, addLocked, addNeeding, aLock } from './making.ts'
 
 /** Jobs that stand in a line, or hold their lock, are looked after by one keeper at a time. */
 export function tendingContract({ open, lend, isShared }: Candidate): void {
-  test('a job that was called to a line is tended by one, until its time is over', async () => {
+  test('one resolver at a time tends a job that requests its lock', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addLocked(backend)
@@ -30,7 +30,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     )
   })
 
-  test('a job that still depends on others stands in no line', async () => {
+  test('a job with unmet dependencies does not request its lock yet', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const jobId = await addNeeding(backend, ['a'], {}, aLock)
@@ -45,7 +45,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     )
   })
 
-  test('the longest untended come first, and no more than asked for', async () => {
+  test('the jobs that were tended longest ago come first, at most as many as asked', async () => {
     await using backend = await open()
     const { dependencies } = backend
     const all = [await addLocked(backend), await addLocked(backend), await addLocked(backend)]
@@ -64,7 +64,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await tend(10, longMs, []), [])
   })
 
-  test('a lock is told with what has become of its job', async () => {
+  test('a tended lock comes with the present state of its job', async () => {
     await using backend = await open()
     const { dependencies, jobs } = backend
     const later = await addLocked(backend, { due: { delayMs: longMs } })
@@ -90,7 +90,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(of(cancelled).slice(0, 1), ['cancelled'])
   })
 
-  test('keepers that tend at once share the jobs', async () => {
+  test('resolvers that tend at once share the jobs', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one

@@ -9,7 +9,7 @@ import { aLock, dependenciesOf, lockOf } from './making.ts'
 export function dependenciesInTransactions({ open, sql: side }: Candidate): void {
   const sql: SqlSide = side!
 
-  test('a business row, a job that depends on another and what it depends on are there together or not at all', async () => {
+  test('a business row, a job and its dependencies are committed together or not at all', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     await using caller = await sql.connect()
@@ -34,7 +34,7 @@ export function dependenciesInTransactions({ open, sql: side }: Candidate): void
     }
   })
 
-  test('a duplicate in a transaction leaves nothing behind, and a job that depends on it depends on the one that was there', async () => {
+  test('in a transaction a duplicate stores no dependencies; its dependents depend on the existing job', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const held = aJob({ uniqueKey: 'k', queue: 'other' })

@@ -19,7 +19,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     assert.ok(Number.isInteger(second.leaseEndsInMs))
   })
 
-  test('a key whose run was done answers done, with the result as it was given', async () => {
+  test('claiming a done key returns the result exactly as it was stored', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const results = [null, 'null', '""', '{"b":1,"a":[1.0,"ä😀\\u0000"]}', `"${'x'.repeat(256_000)}"`]
@@ -31,7 +31,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     }
   })
 
-  test('a key whose run failed is claimable at once, by the next attempt', async () => {
+  test('a key whose run failed can be claimed at once, for the next attempt', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     let last = await stage.run('report')
@@ -44,7 +44,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     }
   })
 
-  test('a run that was let go is forgotten: the next attempt is the first', async () => {
+  test('a released run is forgotten, so the next attempt is the first', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const first = await stage.run('report')
@@ -56,7 +56,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     assert.ok(numberOf(next) > numberOf(first), 'and its number has risen')
   })
 
-  test('a claim that ran out may be taken over, by the next attempt, and the late one is refused', async () => {
+  test('another caller takes over an expired claim as the next attempt; the late caller is refused', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const first = await stage.run('report', { leaseMs: shortMs })
@@ -94,7 +94,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     })
   })
 
-  test('at most once: a claim that ran out is stuck until the key is forgotten', async () => {
+  test('at most once: an expired claim is stuck until an operator forgets the key', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const once = { mode: 'at-most-once', leaseMs: shortMs, keepMs: shortMs } as const
@@ -109,7 +109,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     assert.equal(await stage.settle('transfer', token, 'done'), false)
   })
 
-  test('at most once: who says that it failed lets the next one try', async () => {
+  test('at most once: a caller that reports a failure lets the next one try', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const { token } = await stage.run('transfer', { mode: 'at-most-once' })
@@ -117,7 +117,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     assert.equal((await stage.run('transfer', { mode: 'at-most-once' })).attempt, 2)
   })
 
-  test('a take-over brings its own mode, times and fingerprint', async () => {
+  test('a take-over sets its own mode, times and fingerprint', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const first = await stage.run('transfer', { fingerprint: 'a', mode: 'at-least-once', leaseMs: shortMs })
@@ -133,7 +133,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     assert.equal((await stage.run('transfer', { fingerprint: 'c' })).attempt, 1)
   })
 
-  test('another fingerprint is a mismatch while the key runs, is done or stuck; none is one, too', async () => {
+  test('another fingerprint, or none, is a mismatch while the key runs, is done or is stuck', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     for (const [mine, others] of [
@@ -157,7 +157,7 @@ export function claimingContract({ open }: GuardsCandidate): void {
     assert.equal(await stage.status('stuck', { fingerprint: 'a' }), 'stuck')
   })
 
-  test('a key that failed takes any fingerprint', async () => {
+  test('a key whose run failed accepts any fingerprint', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const { token } = await stage.run('pay', { fingerprint: 'a' })

@@ -11,12 +11,12 @@ import { windowsContract } from './windows.ts'
 
 /** Everything that an engine promises of guards. */
 export function guardsContract(candidate: GuardsCandidate): void {
-  describe('claiming', () => claimingContract(candidate))
-  describe('settling', () => settlingContract(candidate))
+  describe('claiming keys', () => claimingContract(candidate))
+  describe('settling keys', () => settlingContract(candidate))
   describe('windows', () => windowsContract(candidate))
-  describe('many keys', () => manyContract(candidate))
-  describe('names', () => namesContract(candidate))
-  describe('listing and pruning', () => listingContract(candidate))
-  describe('crowds', () => crowdsContract(candidate))
+  describe('many keys in one call', () => manyContract(candidate))
+  describe('names of keys', () => namesContract(candidate))
+  describe('listing and pruning keys', () => listingContract(candidate))
+  describe('many callers at once', () => crowdsContract(candidate))
   describe('transactions', () => transactionsContract(candidate))
 }

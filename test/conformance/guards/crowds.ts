@@ -21,7 +21,7 @@ export function crowdsContract({ open, isShared }: GuardsCandidate): void {
   }
   const twenty = Array.from({ length: 20 }, (_, n) => n)
 
-  test('of 20 who claim a key at once exactly one is to run it', async () => {
+  test('of 20 callers that claim a key at once, exactly one runs it', async () => {
     await using both = await openTwo()
     for (let round = 0; round < 5; round++) {
       const standings = await Promise.all(twenty.map((n) => both.stages[n % 2]!.claim(`round ${round}`)))
@@ -30,7 +30,7 @@ export function crowdsContract({ open, isShared }: GuardsCandidate): void {
     }
   })
 
-  test('of 20 who find a claim that ran out exactly one takes it over', async () => {
+  test('of 20 callers that find an expired claim, exactly one takes it over', async () => {
     await using both = await openTwo()
     const { stages } = both
     for (let round = 0; round < 3; round++) {
@@ -43,7 +43,7 @@ export function crowdsContract({ open, isShared }: GuardsCandidate): void {
     }
   })
 
-  test('of 20 who claim a key that failed exactly one is the next attempt', async () => {
+  test('of 20 callers that claim a failed key, exactly one gets the next attempt', async () => {
     await using both = await openTwo()
     const { stages } = both
     let { token } = await stages[0].run('report')
@@ -59,7 +59,7 @@ export function crowdsContract({ open, isShared }: GuardsCandidate): void {
     }
   })
 
-  test('of many ends of one claim exactly one takes', async () => {
+  test('when one claim is ended several times at once, one end succeeds', async () => {
     await using both = await openTwo()
     const { stages } = both
     for (let round = 0; round < 3; round++) {
@@ -74,7 +74,7 @@ export function crowdsContract({ open, isShared }: GuardsCandidate): void {
     }
   })
 
-  test('a claim, an end or a window of one backend is known to the other', async () => {
+  test('another backend sees claims, ends and windows at once', async () => {
     await using both = await openTwo()
     const [here, there] = both.stages
     const { token } = await here.run('report')
@@ -87,7 +87,7 @@ export function crowdsContract({ open, isShared }: GuardsCandidate): void {
     assert.equal((await there.run('report')).attempt, 1)
   })
 
-  test.runIf(isShared)('a store that is opened again goes on where it was', async () => {
+  test.runIf(isShared)('a reopened store keeps its claims, results and windows', async () => {
     const namespace = aNamespace()
     const tokens = new Map<string, string>()
     {

@@ -6,7 +6,7 @@ import { GuardStage, longMs, shortMs } from './stage.ts'
 
 /** What operators see, and what is forgotten. */
 export function listingContract({ open, isShared }: GuardsCandidate): void {
-  test('a list shows what each key is, since when and until when', async () => {
+  test('a list shows the state of each key, its start and its end', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const { token: done } = await stage.run('done', {
@@ -48,7 +48,7 @@ export function listingContract({ open, isShared }: GuardsCandidate): void {
     assert.deepEqual(await stage.all('processing'), [])
   })
 
-  test('a later attempt is shown with its number, and since when it runs', async () => {
+  test('the list shows the attempt number of a key, and the start of that attempt', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const { token } = await stage.run('a')
@@ -61,7 +61,7 @@ export function listingContract({ open, isShared }: GuardsCandidate): void {
     assert.ok(after!.claimedAt > before!.claimedAt)
   })
 
-  test('a list comes in pages, each key in one of them', async () => {
+  test('a list comes in pages, each key on one of them', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const keys = Array.from({ length: 25 }, (_, n) => `key ${String.fromCharCode(97 + n)} é😀`)
@@ -72,7 +72,7 @@ export function listingContract({ open, isShared }: GuardsCandidate): void {
     }
   })
 
-  test('a list can be narrowed to keys that contain a text, letter by letter', async () => {
+  test('a list can be filtered by a text that the key contains, case included', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     for (const key of ['pay:100%', 'pay:100', 'Pay:7', 'a_b', 'aXb', '[x]', '*', 'été', 'ete'])
@@ -88,7 +88,7 @@ export function listingContract({ open, isShared }: GuardsCandidate): void {
     assert.deepEqual(await found('zzz'), [])
   })
 
-  test('what is past its time is not listed, pruned or not', async () => {
+  test('expired keys are not listed, even before they are pruned', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const brief = { leaseMs: shortMs, keepMs: shortMs }
@@ -108,7 +108,7 @@ export function listingContract({ open, isShared }: GuardsCandidate): void {
     assert.deepEqual([await stage.status('running'), await stage.status('stuck')], left)
   })
 
-  test('pruning forgets what is past its time and nothing else, in any steps', async () => {
+  test('pruning deletes expired keys only, in any number of steps', async () => {
     const namespace = aNamespace()
     await using backend = await open({ namespace })
     await using other = isShared ? await open() : undefined

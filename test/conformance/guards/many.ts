@@ -6,7 +6,7 @@ import { ask, digest, GuardStage, longMs, shortMs } from './stage.ts'
 
 /** Many keys in one call: each judged by itself, answered in its place. */
 export function manyContract({ open, isShared }: GuardsCandidate): void {
-  test('keys of one call are answered in their order, whatever each of them is', async () => {
+  test('keys of one call are answered in order, each by its own state', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const [done, failed, stuck] = [
@@ -38,7 +38,7 @@ export function manyContract({ open, isShared }: GuardsCandidate): void {
     assert.deepEqual(await stage.store.claim([]), [])
   })
 
-  test('a key twice in one call is run once', async () => {
+  test('a key that is twice in one call runs once', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const asks = ['a', 'b', 'a', 'a'].map((key) => ask(key))
@@ -53,7 +53,7 @@ export function manyContract({ open, isShared }: GuardsCandidate): void {
     )
   })
 
-  test('keys of one call have a token each, and each its own options', async () => {
+  test('each key of a call has its own token and its own options', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const standings = await stage.store.claim([
@@ -71,7 +71,7 @@ export function manyContract({ open, isShared }: GuardsCandidate): void {
     assert.equal(await stage.settle('a', tokens[3]!, 'done', { space: 'processing' }), true)
   })
 
-  test('1,000 keys are claimed, known and settled in one call each', { timeout: 60_000 }, async () => {
+  test('1,000 keys are claimed and settled in one call each', { timeout: 60_000 }, async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const keys = Array.from({ length: 1_000 }, (_, n) => `${n} ${'k'.repeat(150)}`)
@@ -98,7 +98,7 @@ export function manyContract({ open, isShared }: GuardsCandidate): void {
     assert.equal((await stage.all('once', undefined, 300)).length, 1_000)
   })
 
-  test('calls with many keys in any order, from two backends at once, run each key once', {
+  test('two backends that claim many keys in different orders run each key once', {
     timeout: 60_000,
   }, async () => {
     const namespace = aNamespace()

@@ -6,7 +6,7 @@ import { ask, GuardStage } from './stage.ts'
 
 /** Keys are whatever text people choose; two that differ in anything are two, and none reaches into another. */
 export function namesContract({ open }: GuardsCandidate): void {
-  test('keys that look alike are keys of their own', async () => {
+  test('keys that look alike are different keys', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const tokens = new Map<string, string>()
@@ -23,7 +23,7 @@ export function namesContract({ open }: GuardsCandidate): void {
     for (const key of keys.slice(1)) assert.equal(await stage.status(key), 'done')
   })
 
-  test('keys that look alike are apart in one call, too', async () => {
+  test('keys that look alike stay separate within one call', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const first = await stage.store.claim(keys.map((key) => ask(key)))
@@ -41,7 +41,7 @@ export function namesContract({ open }: GuardsCandidate): void {
     )
   })
 
-  test('the longest keys are taken, and differ by their last character', async () => {
+  test('keys of the greatest length are accepted, also when only their last characters differ', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     for (const character of ['k', 'ß', '😀']) {
@@ -61,7 +61,7 @@ export function namesContract({ open }: GuardsCandidate): void {
     }
   })
 
-  test('a key is one per space', async () => {
+  test('the same key in another space is a different key', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const spaces = ['once', 'processing', 'monitor.task', 'monitor.event']
@@ -79,7 +79,7 @@ export function namesContract({ open }: GuardsCandidate): void {
     assert.equal(await stage.settle('a', token, 'done'), true)
   })
 
-  test('a space and a key cannot be read as another space and key', async () => {
+  test('a space and a key cannot be mistaken for another space and key', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const pairs = [
@@ -98,7 +98,7 @@ export function namesContract({ open }: GuardsCandidate): void {
     assert.equal((await stage.all('monitor')).length, 2)
   })
 
-  test('keys and windows of another namespace are others', async () => {
+  test('keys and windows of another namespace are separate', async () => {
     await using backend = await open({ namespace: aNamespace() })
     const here = new GuardStage(backend)
     const name = aNamespace()

@@ -10,7 +10,7 @@ const ends = ['done', 'failed', 'released'] as const
 /** How a claim ends, is kept, and how long its end is known. */
 export function settlingContract({ open }: GuardsCandidate): void {
   for (const end of ends)
-    test(`a claim ends once: after ${end}, its token is spent`, async () => {
+    test(`a claim ends once: after ${end}, its token has no effect`, async () => {
       await using backend = await open()
       const stage = new GuardStage(backend)
       const { token } = await stage.run('report')
@@ -20,7 +20,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
       assert.equal(await stage.status('report'), end === 'done' ? 'done' : 'run')
     })
 
-  test('a token that is not the claim’s ends nothing and keeps nothing', async () => {
+  test('a token of another claim neither ends nor renews a claim', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const [mine, other] = [await stage.run('report'), await stage.run('other')]
@@ -43,7 +43,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
     assert.equal(await stage.settle('report', mine.token, 'done'), true)
   })
 
-  test('what was done is known for as long as it is kept, and then the key is new', async () => {
+  test('a result is kept for its retention time, and then the key is new', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     await inGrowingSpans('the result was notified', async (keepMs) => {
@@ -68,7 +68,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
     })
   })
 
-  test('attempts are counted for as long as a failure is kept, said or not', async () => {
+  test('the attempt count is kept as long as a failure is kept', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const brief = { keepMs: shortMs }
@@ -81,7 +81,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
     assert.equal((await stage.run('unsaid')).attempt, 1)
   })
 
-  test('a claim that was renewed lives on, and a renewal never shortens it', async () => {
+  test('a renewal extends a claim and never shortens it', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const { token } = await stage.run('report', { leaseMs: 2_000 })
@@ -97,7 +97,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
     assert.equal(await stage.settle('report', token, 'done'), true)
   })
 
-  test('a claim that ran out cannot be renewed or ended, even if it was not claimed again', async () => {
+  test('an expired claim cannot be renewed or ended, even if it was not claimed again', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const { token } = await stage.run('report', { leaseMs: shortMs })
@@ -120,7 +120,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
       else assert.ok(after.status === 'run' && after.attempt === (end === 'failed' ? 2 : 1))
     })
 
-  test('at most once: who ran too long may renew, and runs again', async () => {
+  test('at most once: a late claimer may renew, and its claim runs again', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const { token } = await stage.run('transfer', { mode: 'at-most-once', leaseMs: shortMs })
@@ -129,7 +129,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
     assert.equal(await stage.status('transfer'), 'running')
   })
 
-  test('a key is forgotten whatever it is', async () => {
+  test('a key in any state can be forgotten', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     assert.equal(await stage.store.forget('once', 'nothing'), false)
@@ -145,7 +145,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
     }
   })
 
-  test('what is past its time was not there to forget', async () => {
+  test('an expired key cannot be forgotten: it is gone already', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const { token } = await stage.run('done', { keepMs: shortMs })
@@ -158,7 +158,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
     assert.equal(await stage.store.forget('once', 'kept'), true)
   })
 
-  test('several ends of one call are answered in their order, each by itself', async () => {
+  test('several ends of one call are answered in order, each on its own', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const [a, b, c] = [await stage.run('a'), await stage.run('b'), await stage.run('c')]

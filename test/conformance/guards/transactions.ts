@@ -12,7 +12,7 @@ import { digest, GuardStage, longMs, shortMs } from './stage.ts'
 export function transactionsContract({ open, sql }: GuardsCandidate): void {
   if (sql) inCallers(open, sql)
   else
-    test('an engine that cannot join a transaction refuses one', async () => {
+    test('an engine without transactions refuses a transaction', async () => {
       await using backend = await open()
       const stage = new GuardStage(backend)
       const { token } = await stage.run('a')
@@ -40,7 +40,7 @@ function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
     await caller.commit()
   }
 
-  test('claims, ends, renewals and windows of a transaction that was rolled back never were', async () => {
+  test('a rollback undoes claims, ends, renewals and windows of its transaction', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const { tx } = caller
@@ -61,7 +61,7 @@ function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
     assert.equal(await stage.settle('a', token, 'done'), true)
   })
 
-  test('claims, ends, renewals and windows of a transaction count once it commits', async () => {
+  test('claims, ends, renewals and windows of a transaction take effect at its commit', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const { tx } = caller
@@ -84,7 +84,7 @@ function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
     assert.deepEqual(await stage.claim('a'), { status: 'done', result: '1' })
   })
 
-  test('many keys are claimed in a transaction, and none of them when it is rolled back', async () => {
+  test('a transaction claims many keys, and a rollback releases all of them', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const stage = new GuardStage(backend)
@@ -101,7 +101,7 @@ function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
   })
 
   for (const end of ['commit', 'rollback'] as const)
-    test(`who claims a key that a transaction has claimed waits for its ${end}`, async () => {
+    test(`a caller that claims a key of an open transaction waits for its ${end}`, async () => {
       const namespace = aNamespace()
       await using backend = await open({ namespace })
       await using other = await open({ namespace })
@@ -118,7 +118,7 @@ function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
       assert.deepEqual(answers, end === 'commit' ? ['running', true] : ['run', false])
     })
 
-  test('time in a transaction is that of the call, not that of its beginning', async () => {
+  test("time in a transaction is the time of the call, not of the transaction's start", async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const stage = new GuardStage(backend)
@@ -134,7 +134,7 @@ function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
     await caller.commit()
   })
 
-  test.runIf(sql.rowLocks)('a transaction sees what others committed since it began', async () => {
+  test.runIf(sql.rowLocks)('a transaction sees keys that others committed after it began', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const stage = new GuardStage(backend)
@@ -157,7 +157,7 @@ function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
     assert.equal(await stage.status('b'), 'done')
   })
 
-  test('a key is claimed and done in the transaction of a job, with tx or tx.raw', async () => {
+  test("a job's transaction claims and settles a key, with tx or tx.raw", async () => {
     await using opened = await open()
     const backend = opened as Backend
     const stage = new GuardStage(backend)
@@ -178,7 +178,7 @@ function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
     }
   })
 
-  test('what is no transaction is refused as such', async () => {
+  test('a value that is no transaction is refused', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     for (const tx of [{}, 7, 'tx'])

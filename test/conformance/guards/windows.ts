@@ -7,7 +7,7 @@ import { digest, GuardStage, longMs, shortMs, until } from './stage.ts'
 
 /** Whether something was notified recently. */
 export function windowsContract({ open, isShared }: GuardsCandidate): void {
-  test('the first in a window was not notified, all others were', async () => {
+  test('the first call in a window is to notify, later calls are not', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     assert.equal(await stage.seen('venue 1 is free'), false)
@@ -15,7 +15,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     assert.equal(await stage.seen('venue 1 is taken'), false)
   })
 
-  test('a window ends by itself, and repeats do not prolong it', async () => {
+  test('a window ends on time, and repeats do not extend it', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     await inGrowingSpans('a repeat was notified', async (windowMs) => {
@@ -32,7 +32,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     })
   })
 
-  test('another value in the same window is notified, and takes its place', async () => {
+  test('another value in the same window is notified and replaces the first', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const say = (value: string) => stage.seen('venue 1', { value })
@@ -43,7 +43,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     assert.equal(await stage.seen('venue 1'), false, 'no value is another value')
   })
 
-  test('another value begins a new window with its own length', async () => {
+  test('another value starts a new window with its own length', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     assert.equal(await stage.seen('w', { value: 'A', windowMs: longMs }), false)
@@ -52,7 +52,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     assert.equal(await stage.seen('w', { value: 'B' }), false)
   })
 
-  test('many are asked in one call, in their order, and the second of two alike was notified', async () => {
+  test('one call asks for many windows; the second of two equal ones is a repeat', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const asks = ['a', 'b', 'a', 'c', 'b'].map((text) => ({
@@ -71,7 +71,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     assert.deepEqual(await stage.store.seen([]), [])
   })
 
-  test('of 20 who ask at once, through two backends, one is to notify', async () => {
+  test('of 20 callers that ask at once through two backends, one is to notify', async () => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using two = isShared ? await open({ namespace }) : undefined
@@ -84,7 +84,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     }
   })
 
-  test('a window that ended is notified by one of 20 who come at once', async () => {
+  test('of 20 callers that come after a window ended, one is to notify', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     await stage.seen('w', { windowMs: shortMs })
@@ -93,7 +93,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     assert.equal(answers.filter((seen) => !seen).length, 1)
   })
 
-  test('a window is no guard, and is in no list', async () => {
+  test('a window is not listed as a guard', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     await stage.seen('w')

@@ -16,7 +16,7 @@ import {
 
 /** What is added is there as it was given; a unique key belongs to one live job of its queue. */
 export function addingContract({ open, sql }: Candidate): void {
-  test('a job is found as it was added', async () => {
+  test('a job is found with all fields as it was added', async () => {
     await using backend = await open()
     const before = await storeNow(backend)
     const job = aJob({
@@ -51,12 +51,12 @@ export function addingContract({ open, sql }: Candidate): void {
     assert.ok(Number.isSafeInteger(runAt) && runAt >= before && runAt <= (await storeNow(backend)))
   })
 
-  test('adding nothing answers nothing', async () => {
+  test('adding an empty list returns an empty list', async () => {
     await using backend = await open()
     assert.deepEqual(await backend.jobs.add([]), [])
   })
 
-  test('many jobs are answered in the order in which they were given', async () => {
+  test('the answers for many jobs come in the order of the jobs', async () => {
     await using backend = await open()
     const jobs = Array.from({ length: 500 }, (_, i) => aJob({ uniqueKey: i % 5 === 0 ? `${i}` : null }))
     // Not in the order of their ids, so that an answer in the order of a key would show.
@@ -68,7 +68,7 @@ export function addingContract({ open, sql }: Candidate): void {
     assert.equal((await backend.jobs.list({ limit: 1_000 })).length, 500)
   })
 
-  test('a job with an instant runs at that instant, one with a delay that much later', async () => {
+  test('a job with a run time runs at that time, one with a delay after that delay', async () => {
     await using backend = await open()
     const past = await addOne(backend, { due: { runAt: 1_000 } })
     const future = await addOne(backend, { due: { runAt: 4_102_444_800_000 } })
@@ -95,7 +95,7 @@ export function addingContract({ open, sql }: Candidate): void {
     '256 KiB': JSON.stringify('é'.repeat(131_071)),
   }
   for (const [what, payload] of Object.entries(texts)) {
-    test(`a payload with ${what} is kept byte for byte`, async () => {
+    test(`a payload with ${what} is stored byte for byte`, async () => {
       await using backend = await open()
       const id = await addOne(backend, { payload, backoff: payload.length < 200 ? payload : null })
       assert.equal((await find(backend, id)).payload, payload)
@@ -109,7 +109,7 @@ export function addingContract({ open, sql }: Candidate): void {
     })
   }
 
-  test('names of 191 characters of four bytes each are kept, and told apart by their last', async () => {
+  test('names of 191 four-byte characters are stored, and stay separate if only the last differs', async () => {
     await using backend = await open()
     const name = (last: string) => '🚂'.repeat(190) + last
     const job = { queue: name('🚃'), kind: name('🚄'), uniqueKey: name('🚅') }
@@ -129,7 +129,7 @@ export function addingContract({ open, sql }: Candidate): void {
   })
 
   describe('unique keys', () => {
-    test('the second job with a live key is not written, and the answer is the first', async () => {
+    test('a job whose unique key is live is not written, and the answer is the existing job', async () => {
       await using backend = await open()
       const first = await addOne(backend, { uniqueKey: 'a', payload: '1' })
       assert.deepEqual(await backend.jobs.add([aJob({ uniqueKey: 'a', payload: '2' })]), [
@@ -184,13 +184,13 @@ export function addingContract({ open, sql }: Candidate): void {
       }
     })
 
-    test('the same key in another queue is another key', async () => {
+    test('the same key in another queue is a different key', async () => {
       await using backend = await open()
       await addOne(backend, { queue: 'a', uniqueKey: 'k' })
       await addOne(backend, { queue: 'b', uniqueKey: 'k' })
     })
 
-    test('a key given twice within one call is written once', async () => {
+    test('a key that is twice in one call is written once', async () => {
       await using backend = await open()
       const [a, again, b, plain, bAgain] = [
         aJob({ uniqueKey: 'a' }),
@@ -209,7 +209,7 @@ export function addingContract({ open, sql }: Candidate): void {
       assert.deepEqual(ids(await backend.jobs.list({ limit: 10 })).sort(), [a.id, b.id, plain.id].sort())
     })
 
-    test('of twenty adds at once with one key, one is written and all are told its id', async () => {
+    test('of twenty adds at once with one key, one is written and all get its id', async () => {
       await using backend = await open()
       for (let round = 0; round < 3; round++) {
         const adds = Array.from({ length: 20 }, () =>
@@ -223,7 +223,7 @@ export function addingContract({ open, sql }: Candidate): void {
       assert.equal((await backend.jobs.list({ limit: 100 })).length, 63)
     })
 
-    test('twenty adds at once with the same keys in different orders all get through', async () => {
+    test('twenty adds at once with the same keys in different orders all complete', async () => {
       await using backend = await open()
       const keys = Array.from({ length: 8 }, (_, i) => `k${i}`)
       const adds = Array.from({ length: 20 }, (_, turn) =>
@@ -250,14 +250,14 @@ export function addingContract({ open, sql }: Candidate): void {
       await addOne(backend, { uniqueKey: 'a' })
     })
 
-    test('a key is free again once its last attempt was taken back', async () => {
+    test("a key is free again once its job's last attempt was reclaimed", async () => {
       await using backend = await open()
       await lapsedJob(backend, { uniqueKey: 'a', maxAttempts: 1 })
       assert.deepEqual(await backend.jobs.reclaim(10), { ready: 0, dead: 1, cancelled: 0 })
       await addOne(backend, { uniqueKey: 'a' })
     })
 
-    test('a key stays taken while its job is scheduled, runs, waits for a retry or was taken back', async () => {
+    test('a key is taken while its job is scheduled, runs, waits for a retry or was reclaimed', async () => {
       await using backend = await open()
       const id = await addOne(backend, { uniqueKey: 'scheduled', due: { delayMs: 3_600_000 } })
       const taken = async (uniqueKey: string) => (await backend.jobs.add([aJob({ uniqueKey })]))[0]
@@ -275,8 +275,8 @@ export function addingContract({ open, sql }: Candidate): void {
     })
   })
 
-  describe.runIf(sql)('in a transaction of the caller', () => {
-    test('jobs of a transaction that is rolled back were never there', async () => {
+  describe.runIf(sql)("in a caller's transaction", () => {
+    test('a rollback removes the jobs that its transaction added', async () => {
       await using backend = await open()
       await using caller = await sql!.connect()
       await caller.begin()
@@ -289,7 +289,7 @@ export function addingContract({ open, sql }: Candidate): void {
       await addOne(backend, { uniqueKey: 'a' })
     })
 
-    test('jobs of a transaction are seen by others once it is committed, and not before', async () => {
+    test('other callers see jobs of a transaction after its commit, not before', async () => {
       await using backend = await open()
       await using caller = await sql!.connect()
       await caller.begin()
@@ -305,7 +305,7 @@ export function addingContract({ open, sql }: Candidate): void {
       assert.deepEqual(ids(await claim(backend)), [jobs[0].id, jobs[2].id])
     })
 
-    test('a transaction learns of the live job that has its key', async () => {
+    test('an add in a transaction returns the live job that has its key', async () => {
       await using backend = await open()
       const id = await addOne(backend, { uniqueKey: 'a' })
       await using caller = await sql!.connect()
@@ -318,7 +318,7 @@ export function addingContract({ open, sql }: Candidate): void {
     })
   })
 
-  test.runIf(!sql)('an engine without transactions refuses to add in one', async () => {
+  test.runIf(!sql)('an engine without transactions refuses an add in a transaction', async () => {
     await using backend = await open()
     assert.equal(backend.traits.transactions, false)
     await assert.rejects(backend.jobs.add([aJob()], {}), { code: 'transaction_unsupported' })

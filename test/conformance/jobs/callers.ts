@@ -24,7 +24,7 @@ import {
 export function callersContract({ open, sql: side }: Candidate): void {
   const sql: SqlSide = side!
 
-  test('basic use: a business row and an ack with its result, in one transaction, are both there', async () => {
+  test('basic use: a business row and an ack with its result commit in one transaction', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     await using caller = await sql.connect()
@@ -45,7 +45,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('error handling: a nack in the transaction that commits settles once, even if the handler throws afterwards', async () => {
+  test('error handling: a committed nack settles the job once, even if the handler throws afterwards', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     await using caller = await sql.connect()
@@ -70,7 +70,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['settled'])
   })
 
-  test('a rolled back transaction leaves the job as it was, and it can be settled anew', async () => {
+  test('a rollback leaves the job as it was, and it can be settled again', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     await using caller = await sql.connect()
@@ -89,7 +89,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
   })
 
   for (const state of ['completed', 'dead', 'cancelled', 'scheduled', 'ready'] as const) {
-    test(`a job settled as ${state} in a transaction is what it would be without`, async () => {
+    test(`a job settled as ${state} in a transaction equals one that is settled outside`, async () => {
       await using backend = await open()
       await using caller = await sql.connect()
       const [inside, outside] = [
@@ -123,7 +123,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     })
   }
 
-  test('what became of the attempt is held before the commit and settled after it', async () => {
+  test('an attempt is held before the commit and settled after it', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const claimed = await runningJob(backend)
@@ -136,7 +136,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     assert.deepEqual(await outcomes(), ['settled'])
   })
 
-  test('a lease that is lost settles nothing', async () => {
+  test('a lost lease settles nothing', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const lapsed = await lapsedJob(backend, { queue: 'a' })
@@ -156,7 +156,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     assert.equal((await find(backend, done.id)).state, 'completed')
   })
 
-  test('the same verdict twice in one transaction is refused the second time', async () => {
+  test('the same verdict is refused the second time in one transaction', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const claimed = await runningJob(backend)
@@ -167,7 +167,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).state, 'running')
   })
 
-  test('the time goes on inside a transaction: a lease that runs out in it is lost', async () => {
+  test('a lease that expires during a transaction is lost', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const claimed = await runningJob(backend, {}, { leaseMs: 100 })
@@ -179,7 +179,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).state, 'ready')
   })
 
-  test.runIf(sql.rowLocks)('an old snapshot does not let a lost lease through', async () => {
+  test.runIf(sql.rowLocks)('a transaction with an old snapshot cannot settle a lost lease', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     await using caller = await sql.connect()
@@ -197,7 +197,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
   })
 
   test.runIf(sql.rowLocks)(
-    'a lease that runs out after the ack ends with one of the two, never both',
+    'when a lease expires after the ack, either the commit or the next claim wins',
     async () => {
       await using backend = await open()
       await using caller = await sql.connect()
@@ -268,7 +268,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     assert.equal((await backend.jobs.list({ limit: 10 })).length, 1)
   })
 
-  test('what is no transaction of this engine is refused', async () => {
+  test('a value that is no transaction of this engine is refused', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     for (const thing of [
@@ -305,7 +305,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
   )
 
   test.runIf(!sql.spansDatabases)(
-    'a transaction on another database is refused, with a store or without',
+    'a transaction on another database is refused, also when that database has a store',
     async () => {
       const namespace = aNamespace()
       await using backend = await open({ namespace })
@@ -333,7 +333,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
   )
 
   test.runIf(sql.spansDatabases)(
-    'a transaction on another database of the server commits with the store',
+    'a transaction on another database of the same server commits together with the store',
     async () => {
       const namespace = aNamespace()
       await using backend = await open({ namespace })
@@ -366,7 +366,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     },
   )
 
-  test('a job that was to be cancelled ends in a transaction as it does without', async () => {
+  test('a job with a cancellation request ends in a transaction as it does outside', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const [nacked, acked] = [
@@ -384,7 +384,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     assert.deepEqual([state, cancelIgnored], ['completed', true])
   })
 
-  test('an add and an ack in one transaction are one step', async () => {
+  test('one transaction adds the next job and acks this one, or does neither', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const claimed = await runningJob(backend)

@@ -21,7 +21,7 @@ import {
 
 /** A job that does not run is cancelled at once; one that runs is asked, and its attempt decides. */
 export function cancellingContract({ open }: Candidate): void {
-  test('a job that waits is cancelled at once', async () => {
+  test('a waiting job is cancelled at once', async () => {
     await using backend = await open()
     const ready = await addOne(backend)
     const scheduled = await addOne(backend, { due: { delayMs: longMs } })
@@ -46,7 +46,7 @@ export function cancellingContract({ open }: Candidate): void {
   })
 
   for (const state of ['completed', 'dead', 'cancelled'] as const) {
-    test(`a job that is ${state} stays as it is`, async () => {
+    test(`cancelling a ${state} job changes nothing`, async () => {
       await using backend = await open()
       const id = await endedJob(backend, state)
       const before = await find(backend, id)
@@ -55,7 +55,7 @@ export function cancellingContract({ open }: Candidate): void {
     })
   }
 
-  test('there is no cancelling a job that is not there', async () => {
+  test('cancelling, retrying or finding an unknown job returns undefined', async () => {
     await using backend = await open()
     for (const id of ['unknown', '', `' OR '1'='1`, '🚂', 'x'.repeat(400)]) {
       assert.equal(await backend.jobs.cancel(id), undefined)
@@ -64,7 +64,7 @@ export function cancellingContract({ open }: Candidate): void {
     }
   })
 
-  test('a job that runs is asked to end, and its worker can learn of it', async () => {
+  test('a running job gets a cancellation request that its worker can read', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend, { queue: 'a' })
     const other = await runningJob(backend, { queue: 'b' })
@@ -90,7 +90,7 @@ export function cancellingContract({ open }: Candidate): void {
   })
 
   for (const state of ['scheduled', 'ready'] as const) {
-    test(`an attempt that would come back as ${state} ends cancelled when that was asked for`, async () => {
+    test(`an attempt with a cancellation request ends as cancelled instead of ${state}`, async () => {
       await using backend = await open()
       const claimed = await runningJob(backend, { uniqueKey: 'a' })
       await backend.jobs.cancel(claimed.id)
@@ -116,7 +116,7 @@ export function cancellingContract({ open }: Candidate): void {
     assert.deepEqual([state, result, cancelRequested, cancelIgnored], ['completed', '1', false, true])
   })
 
-  test('an attempt that ends dead or cancelled by itself has ignored nothing', async () => {
+  test('an attempt that ends dead or cancelled shows no ignored request', async () => {
     await using backend = await open()
     for (const state of ['dead', 'cancelled'] as const) {
       const claimed = await runningJob(backend, { queue: state })
@@ -127,7 +127,7 @@ export function cancellingContract({ open }: Candidate): void {
     }
   })
 
-  test('a verdict without a live lease does not end a job that was asked to', async () => {
+  test('a verdict without a live lease does not end a job with a cancellation request', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     await backend.jobs.cancel(claimed.id)
@@ -136,7 +136,7 @@ export function cancellingContract({ open }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).state, 'running')
   })
 
-  test('an attempt that was asked to end and ran out is taken back as cancelled', async () => {
+  test('a lapsed job with a cancellation request is reclaimed as cancelled', async () => {
     await using backend = await open()
     const claimed = await askedAndLapsed(backend, { maxAttempts: 1, uniqueKey: 'a' })
     assert.deepEqual(await backend.jobs.reclaim(10), { ready: 0, dead: 0, cancelled: 1 })
@@ -146,7 +146,7 @@ export function cancellingContract({ open }: Candidate): void {
     await addOne(backend, { uniqueKey: 'a' })
   })
 
-  test('a claim does not take up what ran out after it was asked to end', async () => {
+  test('a claim skips a lapsed job with a cancellation request', async () => {
     await using backend = await open()
     const claimed = await askedAndLapsed(backend)
     assert.deepEqual(await claim(backend), [])
@@ -154,7 +154,7 @@ export function cancellingContract({ open }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).state, 'cancelled')
   })
 
-  test('a job whose lease ran out does not run, so it is cancelled at once', async () => {
+  test('a job whose lease expired does not run, so it is cancelled at once', async () => {
     await using backend = await open()
     const claimed = await lapsedJob(backend)
     assert.deepEqual(await backend.jobs.cancel(claimed.id), { state: 'cancelled', cancelRequested: false })
@@ -162,14 +162,14 @@ export function cancellingContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('a job whose last lease ran out is dead, and cancelling leaves it so', async () => {
+  test('a job whose last lease expired is dead, and cancelling leaves it dead', async () => {
     await using backend = await open()
     const claimed = await lapsedJob(backend, { maxAttempts: 1 })
     assert.deepEqual(await backend.jobs.cancel(claimed.id), { state: 'dead', cancelRequested: false })
     assert.equal((await find(backend, claimed.id)).state, 'dead')
   })
 
-  test('a request does not outlive the attempt it was made to', async () => {
+  test('a cancellation request ends with its attempt', async () => {
     await using backend = await open()
     const first = await runningJob(backend)
     await backend.jobs.cancel(first.id)
@@ -185,7 +185,7 @@ export function cancellingContract({ open }: Candidate): void {
     assert.deepEqual([state, cancelIgnored], ['completed', false])
   })
 
-  test('that a request was ignored is forgotten when the job runs anew', async () => {
+  test('a retry clears the mark that a cancellation request was ignored', async () => {
     await using backend = await open()
     const first = await runningJob(backend)
     await backend.jobs.cancel(first.id)
@@ -196,7 +196,7 @@ export function cancellingContract({ open }: Candidate): void {
     assert.equal((await find(backend, first.id)).cancelIgnored, false)
   })
 
-  test('a worker that lost its job is not told of a request to its successor', async () => {
+  test('a worker that lost its job does not see a cancellation request to the next worker', async () => {
     await using backend = await open()
     const first = await runningJob(backend, {}, { leaseMs: shortMs })
     await lapse(backend, first)

@@ -22,7 +22,7 @@ import {
 
 /** Due jobs go out in order, each to one claimer, and only those that were asked for. */
 export function claimingContract({ open, sql }: Candidate): void {
-  test('a claimed job is running, in the hands of its claimer, under a lease', async () => {
+  test('a claimed job is running, belongs to its claimer and has a lease', async () => {
     await using backend = await open()
     const id = await addOne(backend, { maxAttempts: 3 })
     const claimed = await claimOne(backend, { workerId: 'worker 7', leaseMs: 60_000 })
@@ -38,7 +38,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.deepEqual(await find(backend, id), record)
   })
 
-  test('nothing to claim is an empty answer', async () => {
+  test('a claim without a ready job returns an empty list', async () => {
     await using backend = await open()
     assert.deepEqual(await claim(backend), [])
     await addOne(backend)
@@ -47,7 +47,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.deepEqual(await claim(backend, { kinds: [] }), [])
   })
 
-  test('no more are claimed than asked for, and a claimed job is not claimed again', async () => {
+  test('a claim returns at most as many jobs as asked for, and no job twice', async () => {
     await using backend = await open()
     const jobs = Array.from({ length: 5 }, () => aJob({ due: { runAt: 1_000 } }))
     await backend.jobs.add(jobs)
@@ -67,14 +67,14 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.deepEqual(ids(claimed), ids(inOrder))
   })
 
-  test('jobs added at once that are due at once go out in the order of their ids', async () => {
+  test('jobs of one call that are due at once are claimed in the order of their ids', async () => {
     await using backend = await open()
     const jobs = Array.from({ length: 30 }, () => aJob({ due: { runAt: 5 } }))
     await backend.jobs.add([...jobs].reverse())
     assert.deepEqual(ids(await claim(backend, { limit: 100 })), ids(jobs))
   })
 
-  test('the order holds over all the queues together, whichever is named first', async () => {
+  test('the order holds across all queues of a claim, in whatever order the claim names them', async () => {
     await using backend = await open()
     const at = (queue: string, priority: number, runAt: number) => aJob({ queue, priority, due: { runAt } })
     const inOrder = [
@@ -94,7 +94,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.deepEqual(ids(await claim(backend, { queues: ['c', 'b', 'a', 'a'] })), ids(inOrder.slice(3)))
   })
 
-  test('the least and the greatest priorities keep their place', async () => {
+  test('the lowest and the highest priority are kept in order', async () => {
     await using backend = await open()
     const priorities = [2_147_483_647, 2_147_483_646, 1, 0, -1, -2_147_483_647, -2_147_483_648]
     const jobs = priorities.map((priority) => aJob({ priority, due: { runAt: 1 } }))
@@ -106,7 +106,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     )
   })
 
-  test('a job is not handed out before it is due', async () => {
+  test('a job is not claimed before it is due', async () => {
     await using backend = await open()
     const id = await addOne(backend, { due: { delayMs: 80 } })
     let claimed: readonly ClaimedRecord[] = []
@@ -136,7 +136,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     })
   })
 
-  test('only the kinds asked for are handed out, however many others stand before them', async () => {
+  test('a claim returns only the kinds it asks for, however many other jobs come first', async () => {
     await using backend = await open()
     await backend.jobs.add(Array.from({ length: 300 }, () => aJob({ kind: 'unknown', priority: 9 })))
     const a = await addOne(backend, { kind: 'a' })
@@ -146,7 +146,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.equal((await backend.jobs.list({ kind: 'unknown', state: 'ready', limit: 400 })).length, 300)
   })
 
-  test('a paused queue hands out nothing until it is resumed, and holds up no other', async () => {
+  test('a paused queue gives no jobs until it is resumed, and blocks no other queue', async () => {
     await using backend = await open()
     const held = await addOne(backend, { queue: 'paused', priority: 9 })
     const other = await addOne(backend, { queue: 'open' })
@@ -167,7 +167,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('what runs when its queue is paused can be renewed and settled', async () => {
+  test('jobs that run when their queue is paused can be renewed and settled', async () => {
     await using backend = await open()
     await addOne(backend)
     const claimed = await claimOne(backend)
@@ -195,7 +195,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     for (const { attempt } of await backend.jobs.list({ limit: 200 })) assert.equal(attempt, 1)
   })
 
-  test.runIf(sql)('two openers of one namespace share its jobs, each job to one of them', async () => {
+  test.runIf(sql)('two backends of one namespace share its jobs, each job to one of them', async () => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using other = await open({ namespace })
@@ -209,7 +209,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.deepEqual(taken.toSorted(), ids(jobs))
   })
 
-  test.runIf(sql)('what another opener adds goes in its place in line within a second', async () => {
+  test.runIf(sql)('a job that another backend adds is claimed in order within a second', async () => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using other = await open({ namespace })
@@ -236,7 +236,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     }
   })
 
-  test('what another claimer let run out is claimed again, under a new lease', async () => {
+  test('a job that another worker let lapse is claimed again, under a new lease', async () => {
     await using backend = await open()
     const first = await lapsedJob(backend)
     const second = await claimOne(backend, { workerId: 'w2' })
@@ -247,7 +247,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.ok(leaseNo(second.token) > leaseNo(first.token))
   })
 
-  test('a job whose lease ran out keeps its place in line', async () => {
+  test('a job whose lease expired keeps its position in the queue', async () => {
     await using backend = await open()
     const first = await lapsedJob(backend, { priority: 5, due: { runAt: 2_000 } })
     const after = await addOne(backend, { priority: 5, due: { runAt: 2_001 } })
@@ -255,7 +255,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [before, first.id, after])
   })
 
-  test('a job that was let run out as often as it may is never handed out again', async () => {
+  test('a job whose last attempt lapsed is never claimed again', async () => {
     await using backend = await open()
     await addOne(backend, { maxAttempts: 2 })
     let grants = 0
@@ -269,7 +269,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.equal(grants, 2)
   })
 
-  test('a lapsed job of a paused queue or of another kind is left alone by a claim', async () => {
+  test('a claim skips lapsed jobs of paused queues and of other kinds', async () => {
     await using backend = await open()
     const paused = await lapsedJob(backend, { queue: 'paused' })
     const unknown = await lapsedJob(backend, { kind: 'unknown' })
@@ -279,7 +279,7 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.equal((await find(backend, unknown.id)).state, 'ready')
   })
 
-  test('a job may be born claimed, and is then like any other', async (context) => {
+  test('a job that is added as claimed behaves like any other claimed job', async (context) => {
     await using backend = await open()
     if (backend.jobs.addClaimed === undefined) return context.skip('adds and claims apart')
     const job = aJob()

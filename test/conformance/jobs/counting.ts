@@ -26,7 +26,7 @@ export function countingContract({ open, name, sql }: Candidate): void {
     await caller.exec('ANALYZE TABLE job_queue')
   }
 
-  test('the counts of many queues are exact where each is below the limit', async () => {
+  test('the counts of queues below the limit are exact', async () => {
     await using backend = await open()
     const sizes = new Map([...'bdfhjln'].map((queue, nth) => [queue, 1 + 43 * nth]))
     for (const [queue, size] of sizes) await addMany(backend, size, { queue })
@@ -55,7 +55,7 @@ export function countingContract({ open, name, sql }: Candidate): void {
     assert.ok(lines.every(({ approximate }) => !approximate))
   })
 
-  test('a count at the limit is an estimate, and those beside it are exact', async () => {
+  test('a count at the limit is an estimate, and the other counts are exact', async () => {
     await using backend = await open()
     await addMany(backend, many, { due: { runAt: 7_000 } })
     await addMany(backend, exact - 1, { queue: 'almost' })
@@ -72,7 +72,7 @@ export function countingContract({ open, name, sql }: Candidate): void {
     assert.equal(mail!.oldestReadyAt, 5_000, 'a job of a low priority waits longest')
   })
 
-  test('two long queues are estimated, and small ones before, between and behind them are exact', async () => {
+  test('two long queues are estimated, and small queues before, between and behind them are exact', async () => {
     await using backend = await open()
     for (const queue of ['b', 'd']) await addMany(backend, many / 2, { queue, priority: 1 })
     for (const queue of ['a', 'c', 'e']) await addMany(backend, 5, { queue })

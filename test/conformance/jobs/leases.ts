@@ -20,7 +20,7 @@ import {
 
 /** A lease is a job and a token, good until it ends; nothing else counts, and nothing brings it back. */
 export function leasesContract({ open }: Candidate): void {
-  test('renewing a lease moves its end, and says where to', async () => {
+  test('renewing a lease extends it and returns the new end', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend, {}, { leaseMs: 60_000 })
     const [renewal, ...more] = await backend.jobs.renew([leaseOf(claimed)], 120_000)
@@ -55,7 +55,7 @@ export function leasesContract({ open }: Candidate): void {
     })
   })
 
-  test('renewing many at once answers for those that took, and leaves out the others', async () => {
+  test('a renewal of many leases returns the renewed ones and leaves out the others', async () => {
     await using backend = await open()
     const lapsed = await lapsedJob(backend)
     const done = await runningJob(backend, { queue: 'a' })
@@ -68,7 +68,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.deepEqual(await backend.jobs.renew([], longMs), [])
   })
 
-  test('a lease that ran out is not revived, even when no other worker has claimed it', async () => {
+  test('an expired lease cannot be renewed, even when no other worker has claimed the job', async () => {
     await using backend = await open()
     const claimed = await lapsedJob(backend)
     assert.deepEqual(await backend.jobs.renew([leaseOf(claimed)], longMs), [])
@@ -76,7 +76,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.equal((await claimOne(backend)).id, claimed.id)
   })
 
-  test('a lease that was taken back is not revived', async () => {
+  test('a reclaimed lease cannot be renewed', async () => {
     await using backend = await open()
     const claimed = await lapsedJob(backend)
     await backend.jobs.reclaim(10)
@@ -84,7 +84,7 @@ export function leasesContract({ open }: Candidate): void {
   })
 
   for (const state of ['completed', 'dead', 'cancelled', 'scheduled', 'ready'] as const) {
-    test(`no lease is left of an attempt that ended ${state}`, async () => {
+    test(`an attempt that ended ${state} has no lease`, async () => {
       await using backend = await open()
       const claimed = await runningJob(backend)
       assert.equal(await settleOne(backend, claimed, { state, delayMs: 1_000_000 }), true)
@@ -94,7 +94,7 @@ export function leasesContract({ open }: Candidate): void {
     })
   }
 
-  test('a lease that ran out can neither ack nor nack', async () => {
+  test('an expired lease can neither ack nor nack', async () => {
     await using backend = await open()
     const claimed = await lapsedJob(backend)
     const before = await find(backend, claimed.id)
@@ -104,7 +104,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.deepEqual(await find(backend, claimed.id), before)
   })
 
-  test('a lease that ran out shows its job as ready, or dead when no attempts are left', async () => {
+  test('a job whose lease expired shows as ready, or dead when no attempts are left', async () => {
     await using backend = await open()
     const more = await lapsedJob(backend, { maxAttempts: 2 })
     const last = await lapsedJob(backend, { queue: 'other', maxAttempts: 1 })
@@ -112,7 +112,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.equal((await find(backend, last.id)).state, 'dead')
   })
 
-  test('a successor has a greater token, and what the one before does changes nothing', async () => {
+  test('the next claimer has a greater token, and the earlier claimer can change nothing', async () => {
     await using backend = await open()
     const first = await lapsedJob(backend)
     const second = await claimOne(backend, { workerId: 'w2' })
@@ -126,7 +126,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.equal(await settleOne(backend, second), true)
   })
 
-  test('a lost and a live attempt of one job are told apart within one call, in either order', async () => {
+  test('one call tells a lost and a live attempt of the same job apart, in either order', async () => {
     await using backend = await open()
     const lost = await lapsedJob(backend)
     const live = await claimOne(backend)
@@ -153,7 +153,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(live), leaseOf(lost)]), ['settled', 'lost'])
   })
 
-  test('the same worker name is no lease: a namesake cannot end what it did not claim', async () => {
+  test('a worker of the same name cannot end a job that it did not claim', async () => {
     await using backend = await open()
     const first = await lapsedJob(backend)
     const second = await claimOne(backend, { workerId: first.workerId! })
@@ -161,7 +161,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.equal(await settleOne(backend, second), true)
   })
 
-  test('a token that was made up, or is none at all, holds nothing', async () => {
+  test('an invented token, or none, gives no rights', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const number = leaseNo(claimed.token)
@@ -196,7 +196,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.equal(await settleOne(backend, claimed), true)
   })
 
-  test('the token of one job is worth nothing for another', async () => {
+  test('the token of one job has no effect on another', async () => {
     await using backend = await open()
     const one = await runningJob(backend, { queue: 'a' })
     const other = await runningJob(backend, { queue: 'b' })
@@ -204,7 +204,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.deepEqual(await backend.jobs.renew([{ jobId: one.id, token: other.token }], longMs), [])
   })
 
-  test('tokens go on rising when a job that ended is retried', async () => {
+  test('tokens continue to rise after an ended job is retried', async () => {
     await using backend = await open()
     const first = await runningJob(backend)
     await settleOne(backend, first, { state: 'dead' })
@@ -216,7 +216,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.equal(await settleOne(backend, second), true)
   })
 
-  test('what became of an attempt is known: held, settled or lost', async () => {
+  test('the store knows whether an attempt is held, settled or lost', async () => {
     await using backend = await open()
     const outcome = async (...leases: Parameters<typeof leaseOf>) =>
       (await backend.jobs.outcomes(leases.map(leaseOf)))[0]
@@ -270,7 +270,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(second)]), ['settled'])
   })
 
-  test('an attempt that was lost stays lost when its successor settles', async () => {
+  test('a lost attempt stays lost when a later attempt settles', async () => {
     await using backend = await open()
     const first = await lapsedJob(backend)
     const second = await claimOne(backend)

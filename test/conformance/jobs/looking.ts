@@ -39,7 +39,7 @@ export function lookingContract({ open }: Candidate): void {
     }
   })
 
-  test('a job is in sight at every moment, once, while it ends and is retried over and over', async () => {
+  test('a job is listed once at every moment while it ends and is retried repeatedly', async () => {
     await using backend = await open()
     const id = await addOne(backend, { maxAttempts: 1 })
     let moves = 0
@@ -63,7 +63,7 @@ export function lookingContract({ open }: Candidate): void {
     ])
   })
 
-  test('a list is read page by page, live and ended jobs alike', async () => {
+  test('a list is read page by page, live and ended jobs together', async () => {
     await using backend = await open()
     const all: string[] = []
     for (let i = 0; i < 11; i++) {
@@ -80,7 +80,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual(ids(await backend.jobs.list({ limit: 2, before: all[5]! })), [all[4], all[3]])
   })
 
-  test('a list goes no further down than asked, and the end of a page can be asked for', async () => {
+  test('a list can stop at a given job, and the end of a page can be asked for', async () => {
     await using backend = await open()
     const { jobs } = backend
     const all: string[] = []
@@ -108,7 +108,7 @@ export function lookingContract({ open }: Candidate): void {
     if (second !== null) assert.ok(second >= ended[1]!, 'no more than two ended jobs lie from it on')
   })
 
-  test('jobs of Signalbox’s own queues are listed by queue and state as all others are', async () => {
+  test('jobs of Signalbox’s internal queues are listed by queue and state like any other', async () => {
     await using backend = await open()
     const queue = 'signalbox.dispatch'
     await addOne(backend)
@@ -128,7 +128,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual(await listed({ queue: 'signalbox.bulk' }), [older])
   })
 
-  test('a list is narrowed by queue, by kind and by state, and by all of them', async () => {
+  test('a list can be filtered by queue, by kind and by state, alone or combined', async () => {
     await using backend = await open()
     const make = (queue: string, kind: string) => addOne(backend, { queue, kind })
     const [ax, ay, bx] = [await make('a', 'x'), await make('a', 'y'), await make('b', 'x')]
@@ -142,7 +142,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual(ids(await backend.jobs.list({ kind: 'x', limit: 1, before: done })), [bx])
   })
 
-  test('each job is listed under the state it is in at that moment, and under no other', async () => {
+  test('each job is listed under its present state only', async () => {
     await using backend = await open()
     const lapsed = await lapsedJob(backend, { queue: 'lapsed' })
     const expired = await lapsedJob(backend, { queue: 'expired', maxAttempts: 1 })
@@ -163,7 +163,7 @@ export function lookingContract({ open }: Candidate): void {
     }
   })
 
-  test('a scheduled job is ready as soon as it is due, without anybody sweeping', async () => {
+  test('a scheduled job is ready as soon as it is due, without a sweep', async () => {
     await using backend = await open()
     await inGrowingSpans('it was scheduled before', async (delayMs) => {
       const id = await addOne(backend, { due: { delayMs } })
@@ -178,7 +178,7 @@ export function lookingContract({ open }: Candidate): void {
     })
   })
 
-  test('the queues are counted by state', async () => {
+  test('jobs are counted by queue and state', async () => {
     await using backend = await open()
     assert.deepEqual(await backend.jobs.stats(), [])
     await oneOfEach(backend)
@@ -198,7 +198,7 @@ export function lookingContract({ open }: Candidate): void {
     ])
   })
 
-  test('a queue says since when its longest waiting job has been ready', async () => {
+  test('a queue shows since when its oldest ready job has been ready', async () => {
     await using backend = await open()
     const first = await addOne(backend, { priority: -1 })
     await addOne(backend, { due: { delayMs: 60_000 } })
@@ -208,7 +208,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.equal(stats?.oldestReadyAt, runAt)
   })
 
-  test('a job that fell due, or whose lease ran out, has been ready since it was due', async () => {
+  test('a job counts as ready since its run time or the end of its lease', async () => {
     await using backend = await open()
     const oldest = async () => (await backend.jobs.stats())[0]?.oldestReadyAt
     await addOne(backend, { due: { delayMs: longMs } })
@@ -231,7 +231,7 @@ export function lookingContract({ open }: Candidate): void {
     })
   })
 
-  test('the counts judge leases at the moment of the call', async () => {
+  test('the counts judge leases at the time of the call', async () => {
     await using backend = await open()
     await lapsedJob(backend)
     await lapsedJob(backend, { queue: 'mail', priority: 1, maxAttempts: 1 })
@@ -239,7 +239,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual([stats?.ready, stats?.running, stats?.dead], [1, 0, 1])
   })
 
-  test('jobs that ended long enough ago are pruned, and no others', async () => {
+  test('pruning deletes only jobs that ended long enough ago', async () => {
     await using backend = await open()
     const { scheduled, ready, running, ...ended } = await oneOfEach(backend)
     assert.equal(await backend.jobs.prune({ olderThanMs: longMs, limit: 100 }), 0)
@@ -255,7 +255,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.equal(await backend.jobs.prune({ olderThanMs: 0, limit: 100 }), 0)
   })
 
-  test('no more are pruned at a time than asked for', async () => {
+  test('a pruning call deletes at most as many jobs as asked for', async () => {
     await using backend = await open()
     for (let i = 0; i < 5; i++) await endedJob(backend, 'completed')
     let pruned = 0
@@ -271,7 +271,7 @@ export function lookingContract({ open }: Candidate): void {
     })
   })
 
-  test('what was pruned is gone for every call', async () => {
+  test('a pruned job is gone for every call', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     await settleOne(backend, claimed, { state: 'dead' })

@@ -19,7 +19,7 @@ const meta = '{ "tags": ["b", "a", "ä", "🚂"], "\\u0061": 1.0, "a": 1e2, "a":
 
 /** Words about a job stay with it as they were given, through all of its life. */
 export function metaContract({ open }: Candidate): void {
-  test('words about a job are found, listed and claimed with it, byte for byte', async () => {
+  test('the meta of a job is found, listed and claimed byte for byte', async () => {
     await using backend = await open()
     const id = await addOne(backend, { meta })
     assert.equal((await find(backend, id)).meta, meta)
@@ -31,7 +31,7 @@ export function metaContract({ open }: Candidate): void {
     assert.equal((await find(backend, id)).meta, meta)
   })
 
-  test('a job without such words has none, also beside one that has', async () => {
+  test('a job without meta has none, also in one call with a job that has some', async () => {
     await using backend = await open()
     const jobs = [aJob(), aJob({ meta }), aJob()]
     await backend.jobs.add(jobs)
@@ -43,7 +43,7 @@ export function metaContract({ open }: Candidate): void {
     assert.equal((await claimOne(backend)).meta, null)
   })
 
-  test('words about a job are kept when it ends, whichever way, and when it is retried', async () => {
+  test('a job keeps its meta when it ends in any state and when it is retried', async () => {
     await using backend = await open()
     for (const state of ['completed', 'dead', 'cancelled'] as const) {
       const id = await endedJob(backend, state, { meta })
@@ -59,7 +59,7 @@ export function metaContract({ open }: Candidate): void {
     assert.equal((await find(backend, waiting)).meta, meta)
   }, 30_000)
 
-  test('words about a job are kept when it is brought back, and when its lease runs out', async () => {
+  test('a job keeps its meta when it is handed back and when its lease expires', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend, { meta })
     await settleOne(backend, claimed, { state: 'ready' })
@@ -72,7 +72,7 @@ export function metaContract({ open }: Candidate): void {
     assert.deepEqual([state, kept], ['dead', meta])
   })
 
-  test('a job that is handed over as it is added has its words', async () => {
+  test('a job that is added as claimed has its meta', async () => {
     await using backend = await open()
     // Not every engine can.
     if (!backend.jobs.addClaimed) return
@@ -82,7 +82,7 @@ export function metaContract({ open }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).meta, meta)
   })
 
-  test('long words are kept whole', async () => {
+  test('long meta is stored whole', async () => {
     await using backend = await open()
     const long = JSON.stringify({
       tags: Array.from({ length: 20 }, () => '🚂'.repeat(64)),

@@ -5,7 +5,7 @@ import { aJob, longMs, until, verdictOf } from './making.ts'
 
 /** Who serves all namespaces can ask in which of them jobs of a queue are to be worked on. */
 export function queuedContract({ open }: Pick<Candidate, 'open'>): void {
-  test('namespaces in which a job of the queue has a key are known until it is over, whatever its state', async () => {
+  test('a namespace is listed while a live job of the queue has a key there', async () => {
     await using backend = await open({ namespace: aNamespace() })
     const [ready, later, running, unkeyed] = [aNamespace(), aNamespace(), aNamespace(), aNamespace()]
     const elsewhere = aNamespace()
@@ -36,7 +36,7 @@ export function queuedContract({ open }: Pick<Candidate, 'open'>): void {
     assert.deepEqual(await known(), [ready, later])
   })
 
-  test('after close, namespaces with jobs are not reported', async () => {
+  test('a closed backend refuses to list namespaces with jobs', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()
     await assert.rejects(backend.queuedNamespaces('own.queue', 1), { code: 'closed' })

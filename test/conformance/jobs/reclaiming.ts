@@ -20,7 +20,7 @@ import {
 export function reclaimingContract({ open }: Candidate): void {
   const nothing = { ready: 0, dead: 0, cancelled: 0 }
 
-  test('a job whose lease ran out is taken back to ready, at the place and attempt it had', async () => {
+  test('a job whose lease expired is reclaimed as ready, with the same position and attempt', async () => {
     await using backend = await open()
     const claimed = await lapsedJob(backend, { due: { runAt: 4_000 }, maxAttempts: 3 })
     assert.deepEqual(await backend.jobs.reclaim(10), { ...nothing, ready: 1 })
@@ -33,7 +33,7 @@ export function reclaimingContract({ open }: Candidate): void {
     assert.equal((await claimOne(backend)).attempt, 2)
   })
 
-  test('a job that kills its worker is dead after exactly as many grants as it may have', async () => {
+  test('a job that kills its workers is dead after exactly its allowed attempts', async () => {
     await using backend = await open()
     const id = await addOne(backend, { maxAttempts: 3 })
     for (let grant = 1; grant <= 3; grant++) {
@@ -55,7 +55,7 @@ export function reclaimingContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('a claim buries by itself what has no attempts left', async () => {
+  test('a claim itself marks jobs without attempts left as dead', async () => {
     await using backend = await open()
     const claimed = await lapsedJob(backend, { maxAttempts: 1 })
     assert.deepEqual(await claim(backend), [])
@@ -65,7 +65,7 @@ export function reclaimingContract({ open }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).error, expiredError)
   })
 
-  test('a lease that is live is not taken back', async () => {
+  test('a live lease is not reclaimed', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     await runningJob(backend, { queue: 'other' })
@@ -74,7 +74,7 @@ export function reclaimingContract({ open }: Candidate): void {
     assert.equal(await settleOne(backend, claimed), true)
   })
 
-  test('no more are taken back at a time than asked for', async () => {
+  test('a reclaim takes back at most as many jobs as asked for', async () => {
     await using backend = await open()
     await backend.jobs.add(Array.from({ length: 7 }, (_, i) => aJob({ maxAttempts: i < 3 ? 1 : 2 })))
     const claimed = await claim(backend, { leaseMs: shortMs })
@@ -89,7 +89,7 @@ export function reclaimingContract({ open }: Candidate): void {
     assert.deepEqual({ ready, dead }, { ready: 4, dead: 3 })
   })
 
-  test('of several who take back at once, one takes back each job', async () => {
+  test('of several concurrent reclaims, one takes back each job', async () => {
     await using backend = await open()
     await backend.jobs.add(Array.from({ length: 20 }, () => aJob()))
     const claimed = await claim(backend, { limit: 20, leaseMs: shortMs })

@@ -12,7 +12,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
   const sql: SqlSide = side!
 
   for (const verb of ['ack', 'nack'] as const) {
-    test(`a caller who swallows a refused ${verb} and commits keeps nothing: its rows are there once`, async () => {
+    test(`a caller that swallows a refused ${verb} and commits keeps none of its rows`, async () => {
       await using backend = await open()
       await using stage = await openStage(backend, sql)
       // The first worker stood still past its lease, and another one does the job.
@@ -33,7 +33,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     })
   }
 
-  test('a refused ack ends a transaction also from within a savepoint', async () => {
+  test('a refused ack inside a savepoint ends the whole transaction', async () => {
     await using backend = await open()
     await using stage = await openStage(backend, sql)
     const job = held(await lapsedJob(backend))
@@ -50,7 +50,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await stage.worksAgain()
   })
 
-  test('a malformed token and a closed store end the transaction as well', async () => {
+  test('a malformed token or a closed store also ends the transaction', async () => {
     await using backend = await open({})
     await using stage = await openStage(backend, sql)
     const job = held(await runningJob(backend))
@@ -64,7 +64,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     assert.deepEqual(await stage.ledger.logs(), ['works again'])
   })
 
-  test('adds that fail after some were written leave nothing, also when the caller commits', async () => {
+  test('an add that fails half-way writes nothing, even when the caller commits', async () => {
     await using backend = await open()
     const added: string[] = []
     const halfway: JobStore = failing(backend.jobs, async (jobs, tx) => {
@@ -88,7 +88,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
 
   // Postgres never does: a transaction that failed stays until it is ended.
   test.skipIf(name === 'postgres')(
-    'after an error by which the database rolled back itself, nothing commits alone',
+    'after an error for which the database rolled back, later statements do not commit alone',
     async () => {
       await using backend = await open()
       await using stage = await openStage(
@@ -110,7 +110,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     },
   )
 
-  test('a refused call on a connection that is in no transaction begins none', async () => {
+  test('a refused call outside a transaction starts none', async () => {
     await using backend = await open()
     await using stage = await openStage(backend, sql)
     const { caller, jobs, note } = stage
@@ -123,7 +123,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     assert.deepEqual(await stage.ledger.logs(), ['by itself'])
   })
 
-  test('claims of several keys that fail at one of them leave none claimed', async () => {
+  test('a claim of several keys that fails at one of them leaves none claimed', async () => {
     await using backend = await open()
     await using stage = await openStage(backend, sql)
     const once = createOnce({ store: backend.guards })
@@ -136,7 +136,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await once[Symbol.asyncDispose]()
   })
 
-  test('a claim that was lost cannot be ended, failed or renewed, and the transaction goes with it', async () => {
+  test('ending, failing or renewing a lost claim is refused and ends the transaction', async () => {
     await using backend = await open()
     await using stage = await openStage(backend, sql)
     const once = createOnce({ store: backend.guards })
@@ -160,7 +160,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await once[Symbol.asyncDispose]()
   })
 
-  test('wrong arguments and answers that are no errors leave the transaction open', async () => {
+  test('invalid arguments and answers that are not errors leave the transaction open', async () => {
     await using backend = await open()
     await using stage = await openStage(backend, sql)
     const once = createOnce({ store: backend.guards })
@@ -185,7 +185,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await once[Symbol.asyncDispose]()
   })
 
-  test('a handler that ended its job elsewhere cannot commit rows behind a second ack', async () => {
+  test('a handler whose job was ended elsewhere cannot commit rows after a refused ack', async () => {
     await using backend = await open()
     await using stage = await openStage(backend, sql)
     const { caller, jobs, note } = stage
@@ -204,7 +204,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
   })
 
   for (const group of [1, 5])
-    test(`job.transaction${group > 1 ? ' of a group' : ''} is rolled back when a call in it failed and the error was swallowed`, async () => {
+    test(`job.transaction${group > 1 ? ' of a group' : ''} rolls back when its work swallowed an error`, async () => {
       await using backend = await open()
       await using stage = await openStage(backend, sql)
       const { jobs, ledger } = stage

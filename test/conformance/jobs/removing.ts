@@ -19,7 +19,7 @@ import {
 
 /** What is removed is gone for every call; what runs stays. */
 export function removingContract({ open, lend }: Candidate): void {
-  test('jobs that wait or have ended are removed, and the one that runs stays', async () => {
+  test('waiting and ended jobs are removed, running jobs stay', async () => {
     await using backend = await open()
     const ended = [
       await endedJob(backend, 'completed'),
@@ -41,7 +41,7 @@ export function removingContract({ open, lend }: Candidate): void {
     assert.deepEqual(await backend.jobs.remove([running.id]), [running.id])
   })
 
-  test('what was removed is gone for every call', async () => {
+  test('a removed job is gone for every call', async () => {
     await using backend = await open()
     const id = await addOne(backend, { priority: 1 })
     const dead = await endedJob(backend, 'dead', { queue: 'mail', priority: 2 })
@@ -57,7 +57,7 @@ export function removingContract({ open, lend }: Candidate): void {
     assert.ok(counts.every(({ ready, dead: lost }) => ready + lost === 0))
   })
 
-  test('a job whose lease ran out runs no more: it is removed, and its worker can end it no more', async () => {
+  test('a job whose lease expired is removed, and its worker can no longer settle it', async () => {
     await using backend = await open()
     const lapsed = await lapsedJob(backend)
     const asked = await runningJob(backend, { queue: 'asked' }, { leaseMs: shortMs })
@@ -71,7 +71,7 @@ export function removingContract({ open, lend }: Candidate): void {
     assert.deepEqual(await backend.jobs.reclaim(10), { ready: 0, dead: 0, cancelled: 0 })
   })
 
-  test('the unique key of a removed job is free', async () => {
+  test('removing a job frees its unique key', async () => {
     await using backend = await open()
     const id = await addOne(backend, { uniqueKey: 'order 7' })
     await backend.jobs.remove([id])
@@ -79,7 +79,7 @@ export function removingContract({ open, lend }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [next])
   })
 
-  test('of those who claim a job and those who remove it, one gets it', async () => {
+  test('when one caller claims a job while another removes it, one of them succeeds', async () => {
     const namespace = aNamespace()
     await using backend = await lend(namespace)
     const jobs = Array.from({ length: 40 }, () => aJob())
@@ -95,7 +95,7 @@ export function removingContract({ open, lend }: Candidate): void {
     for (const { id } of claimed) assert.equal((await find(backend, id)).state, 'running')
   })
 
-  test('many are removed at once, and none of another namespace', async () => {
+  test('one call removes many jobs, and none of another namespace', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace())
     const jobs = Array.from({ length: 1_000 }, () => aJob())
@@ -106,7 +106,7 @@ export function removingContract({ open, lend }: Candidate): void {
     assert.equal((await other.jobs.list({ limit: 10 })).length, 3)
   })
 
-  test('what a removed job said goes with it', async () => {
+  test('removing a job removes its log lines and progress', async () => {
     await using backend = await open()
     const gone = await addOne(backend)
     const { id: stays } = await runningJob(backend, { queue: 'other' })

@@ -18,7 +18,7 @@ import {
 /** An operator can run anything again that does not run: the same job, from its first attempt. */
 export function retryingContract({ open }: Candidate): void {
   for (const state of ['dead', 'cancelled', 'completed'] as const) {
-    test(`a ${state} job that is retried is ready, with its id and from its first attempt`, async () => {
+    test(`a retried ${state} job is ready, with the same id and at its first attempt`, async () => {
       await using backend = await open()
       const first = await runningJob(backend, {
         priority: 3,
@@ -49,7 +49,7 @@ export function retryingContract({ open }: Candidate): void {
     })
   }
 
-  test('a job that waits is due now when it is retried', async () => {
+  test('retrying a waiting job makes it due now', async () => {
     await using backend = await open()
     const id = await addOne(backend, { due: { delayMs: longMs } })
     assert.deepEqual(await backend.jobs.retry(id), { outcome: 'ready' })
@@ -62,7 +62,7 @@ export function retryingContract({ open }: Candidate): void {
     assert.equal((await claimOne(backend)).attempt, 1)
   })
 
-  test('a job that runs is left alone', async () => {
+  test('retrying a running job changes nothing', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const before = await find(backend, claimed.id)
@@ -71,7 +71,7 @@ export function retryingContract({ open }: Candidate): void {
     assert.equal(await settleOne(backend, claimed), true)
   })
 
-  test('a job whose lease ran out does not run, so it can be retried', async () => {
+  test('a job whose lease expired does not run, so it can be retried', async () => {
     await using backend = await open()
     const more = await lapsedJob(backend, { maxAttempts: 3 })
     const last = await lapsedJob(backend, { queue: 'other', maxAttempts: 1 })
@@ -85,7 +85,7 @@ export function retryingContract({ open }: Candidate): void {
     }
   })
 
-  test('a job whose unique key another live job has by now is not retried', async () => {
+  test('a job is not retried while another live job has its unique key', async () => {
     await using backend = await open()
     const first = await endedJob(backend, 'dead', { uniqueKey: 'a' })
     const second = await addOne(backend, { uniqueKey: 'a', due: { delayMs: longMs } })
@@ -104,7 +104,7 @@ export function retryingContract({ open }: Candidate): void {
     assert.deepEqual(await backend.jobs.add([aJob({ uniqueKey: 'a' })]), [{ id, duplicate: true }])
   })
 
-  test('all dead jobs are retried, and no others', async () => {
+  test('retrying the dead jobs retries all of them and no others', async () => {
     await using backend = await open()
     const dead = [await endedJob(backend, 'dead'), await endedJob(backend, 'dead', { queue: 'other' })]
     const completed = await endedJob(backend, 'completed')
@@ -130,7 +130,7 @@ export function retryingContract({ open }: Candidate): void {
     assert.equal(await backend.jobs.retryDead({ limit: 0 }), 0)
   })
 
-  test('dead jobs of one queue, or of one kind, are retried by themselves', async () => {
+  test('the retry of dead jobs can be limited to one queue or one kind', async () => {
     await using backend = await open()
     const a = await endedJob(backend, 'dead', { queue: 'a', kind: 'x' })
     const b = await endedJob(backend, 'dead', { queue: 'b', kind: 'x' })
@@ -144,7 +144,7 @@ export function retryingContract({ open }: Candidate): void {
     assert.equal((await find(backend, c)).state, 'ready')
   })
 
-  test('dead jobs whose key is taken are left, and the others are still retried', async () => {
+  test('a retry of dead jobs skips those whose unique key is taken and retries the others', async () => {
     await using backend = await open()
     const older = await endedJob(backend, 'dead', { uniqueKey: 'a' })
     const newer = await endedJob(backend, 'dead', { uniqueKey: 'a' })
@@ -157,7 +157,7 @@ export function retryingContract({ open }: Candidate): void {
     assert.deepEqual(await states(older, newer, blocked, plain), ['ready', 'dead', 'dead', 'ready'])
   })
 
-  test('of many who retry one job at once, it is there once', async () => {
+  test('of many concurrent retries of one job, the job is ready once', async () => {
     await using backend = await open()
     const id = await endedJob(backend, 'dead', { uniqueKey: 'a' })
     const answers = await Promise.all(Array.from({ length: 6 }, () => backend.jobs.retry(id)))
@@ -169,7 +169,7 @@ export function retryingContract({ open }: Candidate): void {
     assert.deepEqual(ids(await backend.jobs.list({ limit: 10 })), [id])
   })
 
-  test('a key whose job died with its lease is free for a retry, before anybody took that job back', async () => {
+  test('the unique key of a job whose last lease expired is free before any reclaim', async () => {
     await using backend = await open()
     const id = await endedJob(backend, 'dead', { uniqueKey: 'key', maxAttempts: 1 })
     const holder = await lapsedJob(backend, { uniqueKey: 'key', maxAttempts: 1 })

@@ -17,7 +17,7 @@ import {
 /** A verdict is written whole if its lease is live, and leaves no trace if it is not. */
 export function settlingContract({ open }: Candidate): void {
   for (const state of ['completed', 'dead', 'cancelled'] as const) {
-    test(`a job that is settled as ${state} has ended, with its result, its error and its times`, async () => {
+    test(`a job that is settled as ${state} has ended, with its result, error and times`, async () => {
       await using backend = await open()
       const claimed = await runningJob(backend, { maxAttempts: 3 })
       const result = state === 'completed' ? '{"sent":true}' : null
@@ -32,7 +32,7 @@ export function settlingContract({ open }: Candidate): void {
     })
   }
 
-  test('a job that is settled as scheduled waits for that long, with its error', async () => {
+  test('a job that is settled as scheduled waits for its delay, and keeps its error', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const error = '{"message":"try later"}'
@@ -57,7 +57,7 @@ export function settlingContract({ open }: Candidate): void {
     assert.ok(again.runAt >= claimed.startedAt!)
   })
 
-  test('a job that is handed back is ready at its old place, and burns no attempt', async () => {
+  test('a job that is handed back is ready at its old position and loses no attempt', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend, { due: { runAt: 5_000 } })
     assert.equal(
@@ -73,7 +73,7 @@ export function settlingContract({ open }: Candidate): void {
     assert.deepEqual([again.attempt, again.handBackCount, again.snoozeCount], [1, 1, 0])
   })
 
-  test('the verdict says how many attempts count, whatever the store counted', async () => {
+  test('the verdict sets the attempt count, whatever the store counted', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     await settleOne(backend, claimed, { attempt: 4, handBackCount: 9, snoozeCount: 20 })
@@ -81,7 +81,7 @@ export function settlingContract({ open }: Candidate): void {
     assert.deepEqual([attempt, handBackCount, snoozeCount], [4, 9, 20])
   })
 
-  test('a job that ended has started when its handler did', async () => {
+  test('a settled job has the start time that its handler reported', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     await settleOne(backend, claimed, { ranMs: 1_234 })
@@ -89,14 +89,14 @@ export function settlingContract({ open }: Candidate): void {
     assert.equal(finishedAt! - startedAt!, 1_234)
   })
 
-  test('without a handler it started when it was claimed', async () => {
+  test('a job without a handler start time has started when it was claimed', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     await settleOne(backend, claimed, { ranMs: null })
     assert.equal((await find(backend, claimed.id)).startedAt, claimed.startedAt)
   })
 
-  test('many verdicts are answered in order, and those whose lease is lost change nothing', async () => {
+  test('many verdicts are answered in order, and verdicts of lost leases change nothing', async () => {
     await using backend = await open()
     const lapsed = await lapsedJob(backend, { queue: 'lapsed' })
     const done = await runningJob(backend, { queue: 'done' })
@@ -138,12 +138,12 @@ export function settlingContract({ open }: Candidate): void {
     assert.deepEqual(await shown(lapsed.id), ['ready', null, null])
   })
 
-  test('settling nothing answers nothing', async () => {
+  test('settling an empty list returns an empty list', async () => {
     await using backend = await open()
     assert.deepEqual(await backend.jobs.settle([]), [])
   })
 
-  test('the same verdict a second time does not take', async () => {
+  test('the same verdict is refused the second time', async () => {
     await using backend = await open()
     for (const state of ['completed', 'scheduled', 'ready', 'dead', 'cancelled'] as const) {
       const claimed = await runningJob(backend, { queue: state })
@@ -154,7 +154,7 @@ export function settlingContract({ open }: Candidate): void {
     }
   })
 
-  test('the same verdict twice in one call takes once', async () => {
+  test('a verdict that is twice in one call takes effect once', async () => {
     await using backend = await open()
     for (const state of ['completed', 'scheduled', 'ready', 'dead'] as const) {
       const claimed = await runningJob(backend, { queue: state })
@@ -164,7 +164,7 @@ export function settlingContract({ open }: Candidate): void {
     }
   })
 
-  test('of many who settle one attempt at once, one takes', async () => {
+  test('of many concurrent verdicts on one attempt, one takes effect', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const states = ['completed', 'dead', 'scheduled', 'ready', 'completed', 'dead'] as const
@@ -175,7 +175,7 @@ export function settlingContract({ open }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).state, states[took.indexOf(true)])
   })
 
-  test('a job that completes leaves no error of an earlier attempt behind', async () => {
+  test('a completed job shows no error of an earlier attempt', async () => {
     await using backend = await open()
     const first = await runningJob(backend)
     await settleOne(backend, first, { state: 'ready', error: '{"message":"first"}' })
@@ -184,7 +184,7 @@ export function settlingContract({ open }: Candidate): void {
     assert.deepEqual([error, result], [null, '1'])
   })
 
-  test('five hundred jobs are settled in one call', async () => {
+  test('one call settles five hundred jobs', async () => {
     await using backend = await open()
     const claimed = []
     for (let i = 0; i < 5; i++) {

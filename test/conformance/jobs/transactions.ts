@@ -10,7 +10,7 @@ const soon = { timeoutMs: 5_000 }
 
 /** The store's own transactions: what `work` writes and how its job ends are kept together, or not at all. */
 export function transactionsContract({ open, sql }: Candidate): void {
-  test('a transaction ends its job with the verdict of its work', async () => {
+  test('a transaction settles its job with the verdict that its work returns', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     await backend.jobs.transact(async () => verdictOf(claimed, { result: '{"ok":true}', ranMs: 5 }), soon)
@@ -19,33 +19,30 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['settled'])
   })
 
-  test.skipIf(!sql)(
-    'the next job can be added in the transaction that ends this one, by tx or by tx.raw',
-    async () => {
-      await using backend = await open()
-      for (const way of ['tx', 'raw'] as const) {
-        const claimed = await runningJob(backend)
-        const next = aJob({ queue: 'next' })
-        const thrown = new Error('rolled back')
-        const work = async (tx: StoreTransaction, end: () => Verdict) => {
-          await backend.jobs.add([next], way === 'tx' ? tx : tx.raw)
-          return end()
-        }
-        const fail = () => {
-          throw thrown
-        }
-        await assert.rejects(
-          backend.jobs.transact((tx) => work(tx, fail), soon),
-          (error) => error === thrown,
-        )
-        assert.equal(await backend.jobs.find(next.id), undefined)
-        await backend.jobs.transact((tx) => work(tx, () => verdictOf(claimed)), soon)
-        assert.equal((await find(backend, next.id)).state, 'ready')
+  test.skipIf(!sql)('the work of a transaction can add the next job, by tx or by tx.raw', async () => {
+    await using backend = await open()
+    for (const way of ['tx', 'raw'] as const) {
+      const claimed = await runningJob(backend)
+      const next = aJob({ queue: 'next' })
+      const thrown = new Error('rolled back')
+      const work = async (tx: StoreTransaction, end: () => Verdict) => {
+        await backend.jobs.add([next], way === 'tx' ? tx : tx.raw)
+        return end()
       }
-    },
-  )
+      const fail = () => {
+        throw thrown
+      }
+      await assert.rejects(
+        backend.jobs.transact((tx) => work(tx, fail), soon),
+        (error) => error === thrown,
+      )
+      assert.equal(await backend.jobs.find(next.id), undefined)
+      await backend.jobs.transact((tx) => work(tx, () => verdictOf(claimed)), soon)
+      assert.equal((await find(backend, next.id)).state, 'ready')
+    }
+  })
 
-  test('without a time-out a transaction takes the time it needs', async () => {
+  test('a transaction without a time-out has unlimited time', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     await backend.jobs.transact(
@@ -58,7 +55,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).state, 'completed')
   })
 
-  test('when its work throws, that error is thrown on and the job is still held', async () => {
+  test('when the work throws, the transaction throws that error and the job is still held', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const error = new Error('the card was declined')
@@ -80,7 +77,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.deepEqual([answers[0]?.error === refused, answers[1]], [true, undefined])
   })
 
-  test('what work throws need not be an error', async () => {
+  test('the work may throw a value that is not an error', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const work = () => Promise.reject(undefined)
@@ -92,7 +89,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     ])
   })
 
-  test('a transaction whose lease ran out meanwhile is lost', async () => {
+  test('a transaction whose lease expires meanwhile fails with a lost lease', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend, {}, { leaseMs: shortMs })
     const work = async () => {
@@ -103,7 +100,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).state, 'ready')
   })
 
-  test('a transaction that takes too long is given up, and its job is still held', async () => {
+  test('a transaction that exceeds its time-out is rolled back, and its job is still held', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const work = async () => {
@@ -115,7 +112,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.equal(await settleOne(backend, claimed), true)
   })
 
-  test('a transaction that is aborted throws the reason, and its job is still held', async () => {
+  test('an aborted transaction throws the reason, and its job is still held', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const controller = new AbortController()
@@ -139,7 +136,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.equal(await settleOne(backend, claimed), true)
   })
 
-  test('a transaction that is aborted or takes too long does not wait for work that never ends', async () => {
+  test('an aborted or timed-out transaction does not wait for work that never ends', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
     const never = () => Promise.withResolvers<never>().promise
@@ -156,7 +153,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.equal(await settleOne(backend, claimed), true)
   })
 
-  test('a transaction ends a job that was to be cancelled as settling does', async () => {
+  test('a transaction ends a job with a cancellation request as settling does', async () => {
     await using backend = await open()
     const [nacked, acked] = [
       await runningJob(backend, { queue: 'a' }),
@@ -170,7 +167,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.equal((await find(backend, acked.id)).cancelIgnored, true)
   })
 
-  test('several transactions under one commit are answered in order, each by itself', async () => {
+  test('several transactions under one commit are answered in order, each on its own', async () => {
     await using backend = await open()
     const lost = await lapsedJob(backend, { queue: 'lost' })
     const [a, b, c] = [
@@ -206,7 +203,7 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.deepEqual(await backend.jobs.transactAll([], soon), [])
   })
 
-  test('when several transactions together take too long, nothing of any is kept', async () => {
+  test('when several transactions together exceed their time-out, none of their work is kept', async () => {
     await using backend = await open()
     const [a, b] = [await runningJob(backend, { queue: 'a' }), await runningJob(backend, { queue: 'b' })]
     const works = [
@@ -220,17 +217,20 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.deepEqual(await backend.jobs.outcomes([a, b].map(leaseOf)), ['held', 'held'])
   })
 
-  test.runIf(!sql)('an engine without SQL refuses to query, and still ends the job', async () => {
-    await using backend = await open()
-    const claimed = await runningJob(backend)
-    await backend.jobs.transact(async (tx) => {
-      await assert.rejects(tx.query('SELECT 1'), { code: 'transaction_unsupported' })
-      await assert.rejects(tx.sql`SELECT ${1}`, { code: 'transaction_unsupported' })
-      return verdictOf(claimed)
-    }, soon)
-    assert.equal((await find(backend, claimed.id)).state, 'completed')
-    await assert.rejects(backend.jobs.settleIn({}, verdictOf(claimed)), { code: 'transaction_unsupported' })
-  })
+  test.runIf(!sql)(
+    'an engine without SQL refuses queries in a transaction and still ends the job',
+    async () => {
+      await using backend = await open()
+      const claimed = await runningJob(backend)
+      await backend.jobs.transact(async (tx) => {
+        await assert.rejects(tx.query('SELECT 1'), { code: 'transaction_unsupported' })
+        await assert.rejects(tx.sql`SELECT ${1}`, { code: 'transaction_unsupported' })
+        return verdictOf(claimed)
+      }, soon)
+      assert.equal((await find(backend, claimed.id)).state, 'completed')
+      await assert.rejects(backend.jobs.settleIn({}, verdictOf(claimed)), { code: 'transaction_unsupported' })
+    },
+  )
 }
 
 function codeOf(answer: undefined | { readonly error: unknown }): unknown {

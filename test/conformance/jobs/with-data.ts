@@ -18,7 +18,7 @@ async function write(tx: StoreTransaction, table: string, note: string): Promise
 export function withDataContract({ open, sql: side }: Candidate): void {
   const sql: SqlSide = side!
 
-  test('rows and the end of the job are committed together', async () => {
+  test('the rows of the work and the end of the job are committed together', async () => {
     await using backend = await open()
     assert.equal(backend.traits.transactions, true)
     await using ledger = await openLedger(sql)
@@ -37,7 +37,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
     assert.equal((await find(backend, claimed.id)).state, 'completed')
   })
 
-  test('nothing is kept of work that throws, that is lost, that takes too long or is aborted', async () => {
+  test('nothing is committed when the work throws, loses its lease, times out or is aborted', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     const { jobs } = backend
@@ -69,7 +69,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
     assert.deepEqual(await ledger.logs(), ['never'])
   })
 
-  test('work that goes on after its transaction was given up cannot write any more', async () => {
+  test('work that continues after its transaction was rolled back cannot write', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     const claimed = await runningJob(backend)
@@ -86,7 +86,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['held'])
   })
 
-  test('a transaction that has ended takes no more statements', async () => {
+  test('a transaction that has ended refuses statements', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     const claimed = await runningJob(backend)
@@ -99,7 +99,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
     assert.deepEqual(await ledger.logs(), [])
   })
 
-  test('a statement that fails and is swallowed does not let half of the work through', async () => {
+  test('a failed statement whose error is swallowed rolls back the whole work', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     const claimed = await runningJob(backend)
@@ -116,7 +116,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), [isCommitted ? 'settled' : 'held'])
   })
 
-  test('of several under one commit, what each wrote is kept or not by itself', async () => {
+  test('under one commit, the rows of each work are kept or rolled back separately', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     const lost = await lapsedJob(backend, { queue: 'lost' })
@@ -171,39 +171,42 @@ export function withDataContract({ open, sql: side }: Candidate): void {
     assert.deepEqual(new Set(await backend.jobs.outcomes(claimed.map(leaseOf))), new Set(['settled']))
   })
 
-  test.runIf(sql.rowLocks)('a deadlock ends one of the two with transaction_conflict, whole', async () => {
-    await using backend = await open()
-    await using ledger = await openLedger(sql)
-    const [a, b] = [await runningJob(backend, { queue: 'a' }), await runningJob(backend, { queue: 'b' })]
-    const first = await runningJob(backend, { queue: 'setup' })
-    await backend.jobs.transact(async (tx) => {
-      await write(tx, ledger.table, 'x')
-      await write(tx, ledger.table, 'y')
-      return verdictOf(first)
-    }, soon)
-    let inside = 0
-    const crossing = (job: typeof a, ...logs: [string, string]) =>
-      backend.jobs.transact(async (tx) => {
-        const change = (note: string) =>
-          tx.sql(
-            Object.assign([`UPDATE ${ledger.table} SET note = `, ' WHERE note = ', ''], { raw: [] }),
-            `${note}!`,
-            note,
-          )
-        await change(logs[0])
-        inside++
-        await until('both are inside', async () => inside === 2)
-        await change(logs[1])
-        return verdictOf(job)
+  test.runIf(sql.rowLocks)(
+    'a deadlock rolls back one of two transactions whole, with transaction_conflict',
+    async () => {
+      await using backend = await open()
+      await using ledger = await openLedger(sql)
+      const [a, b] = [await runningJob(backend, { queue: 'a' }), await runningJob(backend, { queue: 'b' })]
+      const first = await runningJob(backend, { queue: 'setup' })
+      await backend.jobs.transact(async (tx) => {
+        await write(tx, ledger.table, 'x')
+        await write(tx, ledger.table, 'y')
+        return verdictOf(first)
       }, soon)
-    const outcomes = await Promise.allSettled([crossing(a, 'x', 'y'), crossing(b, 'y', 'x')])
-    const failed = outcomes.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[]
-    assert.deepEqual(
-      failed.map(({ reason }) => reason.code),
-      ['transaction_conflict'],
-    )
-    assert.deepEqual(await ledger.logs(), ['x!', 'y!'])
-    const expected = outcomes.map(({ status }) => (status === 'fulfilled' ? 'settled' : 'held'))
-    assert.deepEqual(await backend.jobs.outcomes([leaseOf(a), leaseOf(b)]), expected)
-  })
+      let inside = 0
+      const crossing = (job: typeof a, ...logs: [string, string]) =>
+        backend.jobs.transact(async (tx) => {
+          const change = (note: string) =>
+            tx.sql(
+              Object.assign([`UPDATE ${ledger.table} SET note = `, ' WHERE note = ', ''], { raw: [] }),
+              `${note}!`,
+              note,
+            )
+          await change(logs[0])
+          inside++
+          await until('both are inside', async () => inside === 2)
+          await change(logs[1])
+          return verdictOf(job)
+        }, soon)
+      const outcomes = await Promise.allSettled([crossing(a, 'x', 'y'), crossing(b, 'y', 'x')])
+      const failed = outcomes.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[]
+      assert.deepEqual(
+        failed.map(({ reason }) => reason.code),
+        ['transaction_conflict'],
+      )
+      assert.deepEqual(await ledger.logs(), ['x!', 'y!'])
+      const expected = outcomes.map(({ status }) => (status === 'fulfilled' ? 'settled' : 'held'))
+      assert.deepEqual(await backend.jobs.outcomes([leaseOf(a), leaseOf(b)]), expected)
+    },
+  )
 }

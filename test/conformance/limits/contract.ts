@@ -9,10 +9,10 @@ import { settingContract } from './setting.ts'
 
 /** Everything that an engine promises of the limits of queues. */
 export function limitsContract(candidate: Candidate): void {
-  describe('counting', () => countingContract(candidate))
-  describe('keys', () => keysContract(candidate))
+  describe('counting running jobs', () => countingContract(candidate))
+  describe('limits by key', () => keysContract(candidate))
   describe('rates', () => ratesContract(candidate))
-  describe('setting', () => settingContract(candidate))
-  describe('among others', () => mixedContract(candidate))
-  describe('crowds', () => crowdsContract(candidate))
+  describe('setting limits', () => settingContract(candidate))
+  describe('limited queues among others', () => mixedContract(candidate))
+  describe('many claimers', () => crowdsContract(candidate))
 }

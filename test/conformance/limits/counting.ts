@@ -20,7 +20,7 @@ import { addMany, fullQueue, limitsOf, settleEach } from './making.ts'
 
 /** No more of a queue runs at once than its limit says, and whatever ends an attempt makes room. */
 export function countingContract({ open }: Candidate): void {
-  test('no more run at once than the limit says, and each end makes room for the next', async () => {
+  test('at most as many jobs run as the limit says, and each end frees a slot', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 3 }))
     const all = await addMany(backend, 8)
@@ -36,7 +36,7 @@ export function countingContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('what is claimed from a queue with limits says so, and is a job like any other', async () => {
+  test('a job from a limited queue is marked as limited, and is otherwise like any job', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 5 }))
     const plain = await runningJob(backend, { queue: 'other' })
@@ -53,7 +53,7 @@ export function countingContract({ open }: Candidate): void {
   })
 
   for (const state of ['completed', 'dead', 'cancelled', 'scheduled', 'ready'] as const) {
-    test(`an attempt that ends as ${state} makes room`, async () => {
+    test(`an attempt that ends as ${state} frees its slot`, async () => {
       await using backend = await open()
       const { running, waiting } = await fullQueue(backend)
       assert.deepEqual(await claim(backend), [])
@@ -63,7 +63,7 @@ export function countingContract({ open }: Candidate): void {
     })
   }
 
-  test('a lease that ran out makes room, and its job comes again', async () => {
+  test('an expired lease frees its slot, and its job is claimed again', async () => {
     await using backend = await open()
     const { running } = await fullQueue(backend, { leaseMs: shortMs })
     let next: readonly { readonly id: string; readonly attempt: number }[] = []
@@ -79,7 +79,7 @@ export function countingContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('a lease that is kept alive keeps its place, and so does one whose end is asked for', async () => {
+  test('a renewed job keeps its slot, also after a cancellation request', async () => {
     await using backend = await open()
     const { running } = await fullQueue(backend, { leaseMs: 2_000 })
     await backend.jobs.renew([leaseOf(running)], longMs)
@@ -89,7 +89,7 @@ export function countingContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('an attempt that ends with a transaction of the store makes room', async () => {
+  test('an attempt that a transaction of the store settles frees its slot', async () => {
     await using backend = await open()
     const { running, waiting } = await fullQueue(backend)
     if (!backend.traits.transactions && backend.name !== 'memory') return
@@ -97,7 +97,7 @@ export function countingContract({ open }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [waiting])
   })
 
-  test('limits that are set while jobs run count those', async () => {
+  test('a limit that is set while jobs run counts those jobs', async () => {
     await using backend = await open()
     const all = await addMany(backend, 6)
     const running = await claim(backend, { limit: 3 })
@@ -107,7 +107,7 @@ export function countingContract({ open }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), all.slice(4, 6))
   })
 
-  test('limits can be lowered below what runs, raised and lifted', async () => {
+  test('a limit can be lowered below the number of running jobs, raised and removed', async () => {
     await using backend = await open()
     const all = await addMany(backend, 12)
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 4 }))
@@ -127,7 +127,7 @@ export function countingContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('within the limit, jobs go by priority and then age, and only those of the kinds asked for', async () => {
+  test('within the limit, a claim takes jobs by priority and then age, of its kinds only', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 3 }))
     const old = await addOne(backend, { due: { runAt: 1_000 } })
@@ -140,7 +140,7 @@ export function countingContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('a job that falls due, or is promised for later, is as ever', async () => {
+  test('scheduled jobs of a limited queue become due as in any queue', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 1 }))
     await addOne(backend, { due: { delayMs: longMs }, priority: 5 })
@@ -149,7 +149,7 @@ export function countingContract({ open }: Candidate): void {
     await until('it is claimed', async () => (await claim(backend)).some(({ id }) => id === soon))
   })
 
-  test('no job is handed to an idle worker past the limits', async () => {
+  test('adding a job as claimed respects the limits', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 1 }))
     const request = { queues: ['mail'], kinds: null, workerId: 'w1', limit: 1, leaseMs: longMs }

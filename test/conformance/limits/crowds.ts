@@ -6,7 +6,7 @@ import { aJobOf } from './making.ts'
 
 /** Many claim at once, and the limits hold at every moment. */
 export function crowdsContract({ lend, isShared }: Candidate): void {
-  test('eight who claim at once never have more between them than the limits say', async () => {
+  test('eight concurrent claimers together never exceed the limits', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one
@@ -48,7 +48,7 @@ export function crowdsContract({ lend, isShared }: Candidate): void {
     assert.deepEqual(await one.jobs.list({ state: 'ready', limit: 1 }), [])
   })
 
-  test('a rate holds over all who claim at once', async () => {
+  test('concurrent claimers together never exceed a rate', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one

@@ -8,7 +8,7 @@ import { addInOrder, addMany, aJobOf, limitsOf, perKey, settleEach } from './mak
 
 /** Each key has its own limits, and none delays another. */
 export function keysContract({ open }: Candidate): void {
-  test('each key has its concurrency limit, and jobs without a key count only for the queue', async () => {
+  test('each key has its own concurrency limit; jobs without a key count only for the queue', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', { ...perKey(1), concurrency: 5 })
     const all = await addInOrder(backend, [
@@ -26,7 +26,7 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [all[5]])
   })
 
-  test('a key without room holds up no other, however many of its jobs stand in front', async () => {
+  test('a key without a free slot blocks no other key, however many of its jobs wait in front', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', perKey(2))
     const greedy = await addInOrder(
@@ -42,7 +42,7 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(ids(await claim(backend, { limit: 5 })), [greedy[2]])
   })
 
-  test('jobs of one key go in order, and keys by the order of their jobs', async () => {
+  test('jobs of one key are claimed in order, and keys in the order of their first jobs', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', perKey(1))
     const [a1, b1, a2, b2, c1] = await addInOrder(backend, [
@@ -56,7 +56,7 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(ids(await claim(backend, { limit: 1 })), [a1])
   })
 
-  test('a limit of the queue holds over all its keys together', async () => {
+  test('the limit of the queue holds over all its keys together', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', { ...perKey(2), concurrency: 3 })
     const all = await addInOrder(backend, [aJobOf('a'), aJobOf('a'), aJobOf('a'), aJobOf('b'), aJobOf('b')])
@@ -64,7 +64,7 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('claim after claim takes from the line what the limits leave room for, whatever has ended between', async () => {
+  test('each claim in a row takes what the limits allow, whatever has ended in between', async () => {
     for (const [seed, limits] of [
       perKey(1),
       { ...perKey(3), concurrency: 9 },
@@ -120,7 +120,7 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('words about a job that are no key are none', async () => {
+  test('meta that is not the limit key has no effect on the limits', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', perKey(1))
     const metas = ['{"limitKey":""}', '{"limitKey":5}', '{"limitKey":null}', '{"tags":["limitKey"]}', '[]']
@@ -131,7 +131,7 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(ids(await claim(backend, { limit: 100 })), all)
   })
 
-  test('a lease that ran out makes room for its key', async () => {
+  test('an expired lease frees the slot of its key', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', perKey(1))
     const [first, second] = await addInOrder(backend, [aJobOf('a', { maxAttempts: 1 }), aJobOf('a')])
@@ -141,7 +141,7 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [second])
   })
 
-  test('limits by key that are set while jobs run count those by their key', async () => {
+  test('a limit by key that is set while jobs run counts those jobs by key', async () => {
     await using backend = await open()
     const all = await addInOrder(backend, [aJobOf('a'), aJobOf('b'), aJobOf('a'), aJobOf('b'), aJob()])
     const running = await claim(backend, { limit: 1 })
@@ -162,21 +162,21 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('in a queue without limits keys mean nothing', async () => {
+  test('keys have no effect in a queue without limits', async () => {
     await using backend = await open()
     const all = await addInOrder(backend, [aJobOf('a'), aJob(), aJobOf('a'), aJobOf('b'), aJob()])
     assert.deepEqual(ids(await claim(backend, { kinds: ['welcome'], limit: 2 })), all.slice(0, 2))
     assert.deepEqual(ids(await claim(backend)), all.slice(2))
   })
 
-  test('with limits of the queue alone, keys mean nothing', async () => {
+  test('keys have no effect when only the queue has a limit', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 3 }))
     const all = await addInOrder(backend, [aJobOf('a'), aJob(), aJobOf('a'), aJobOf('a')])
     assert.deepEqual(ids(await claim(backend)), all.slice(0, 3))
   })
 
-  test('however many keys have jobs, each comes to its turn', async () => {
+  test('every key gets its turn, however many keys have jobs', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', perKey(1))
     const keys = Array.from({ length: 1_100 }, (_, at) => `key ${String(at).padStart(4, '0')}`)
@@ -205,7 +205,7 @@ export function keysContract({ open }: Candidate): void {
     assert.deepEqual(found.sort(), ids(late).sort())
   })
 
-  test('kinds that a claim does not ask for do not block others', async () => {
+  test('jobs of kinds that a claim does not ask for block no other job', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', perKey(1))
     await addInOrder(backend, [

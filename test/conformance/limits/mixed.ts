@@ -8,7 +8,7 @@ const both = { queues: ['open', 'bound'] }
 
 /** One claim may ask of queues with limits and of others. */
 export function mixedContract({ open }: Candidate): void {
-  test('a claim takes from queues with limits and from others, up to what it asks for', async () => {
+  test('a claim takes from limited and unlimited queues, up to the number it asks for', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('bound', limitsOf({ concurrency: 2 }))
     await backend.jobs.setLimits('keyed', perKey(1))
@@ -27,7 +27,7 @@ export function mixedContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend, { queues }), [])
   })
 
-  test('neither queues with limits nor others starve, however small the claims are', async () => {
+  test('neither limited nor unlimited queues starve, however small the claims are', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('bound', limitsOf({ concurrency: 100 }))
     await backend.jobs.setLimits('keyed', perKey(100))
@@ -46,7 +46,7 @@ export function mixedContract({ open }: Candidate): void {
     for (const queue of queues) assert.ok((counts.get(queue) ?? 0) >= 4, JSON.stringify([...counts]))
   })
 
-  test('a full queue holds up no other in the same claim', async () => {
+  test('a full queue blocks no other queue of the same claim', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('bound', limitsOf({ concurrency: 1 }))
     await addMany(backend, 20, { queue: 'bound', priority: 5 })
@@ -56,7 +56,7 @@ export function mixedContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend, both), [])
   })
 
-  test('a paused queue gives nothing, whatever limits it and the others have', async () => {
+  test('a paused queue gives no jobs, whatever the limits are', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('bound', limitsOf({ concurrency: 1 }))
     await addMany(backend, 2, { queue: 'bound' })

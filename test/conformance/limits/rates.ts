@@ -7,7 +7,7 @@ import { addInOrder, addMany, aJobOf, limitsOf, settleEach } from './making.ts'
 
 /** No more start in a time than the rate says. */
 export function ratesContract({ open }: Candidate): void {
-  test('no more start in a time than the rate says, whether or not the others have ended', async () => {
+  test('at most as many jobs start per period as the rate says, whether or not earlier ones have ended', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', limitsOf({ rate: { count: 3, perMs: 3_600_000 } }))
     const all = await addMany(backend, 6)
@@ -22,7 +22,7 @@ export function ratesContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('when the time is over, there is room again, and not before', async () => {
+  test('jobs may start again when the period is over, and not before', async () => {
     await using backend = await open()
     const perMs = 150
     await backend.jobs.setLimits('mail', limitsOf({ rate: { count: 2, perMs } }))
@@ -36,7 +36,7 @@ export function ratesContract({ open }: Candidate): void {
     for (const at of [0, 1, 2]) assert.ok(instants[at + 2]! - instants[at]! >= perMs, `${instants}`)
   })
 
-  test('each key has a rate, beside the queue’s', async () => {
+  test('each key has a rate, in addition to the rate of the queue', async () => {
     await using backend = await open()
     const perMs = 3_600_000
     const perKey = { concurrency: null, rate: { count: 2, perMs } }
@@ -51,7 +51,7 @@ export function ratesContract({ open }: Candidate): void {
     assert.deepEqual(await claim(backend), [])
   })
 
-  test('limits that are lifted and set again begin anew', async () => {
+  test('a limit that is removed and set again starts counting from zero', async () => {
     await using backend = await open()
     const limits = limitsOf({ rate: { count: 1, perMs: 3_600_000 } })
     await backend.jobs.setLimits('mail', limits)
@@ -64,7 +64,7 @@ export function ratesContract({ open }: Candidate): void {
     assert.equal((await claim(backend)).length, 0)
   })
 
-  test('a rate and a number at once hold together', async () => {
+  test('a rate and a concurrency limit hold together', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 2, rate: { count: 3, perMs: 3_600_000 } }))
     const all = await addMany(backend, 5)

@@ -13,7 +13,7 @@ const whole = {
 
 /** Limits belong to a queue, are seen by all, and live beside its being paused. */
 export function settingContract({ open, lend, isShared }: Candidate): void {
-  test('the limits of a queue are told with its counts, also when it has no jobs', async () => {
+  test('the counts of a queue show its limits, also when it has no jobs', async () => {
     await using backend = await open()
     await addOne(backend, { queue: 'plain' })
     await backend.jobs.setLimits('mail', whole)
@@ -33,7 +33,7 @@ export function settingContract({ open, lend, isShared }: Candidate): void {
     await backend.jobs.setLimits('never', null)
   })
 
-  test('pausing and limiting a queue leave each other alone', async () => {
+  test('pausing a queue keeps its limits, and setting limits keeps it paused', async () => {
     await using backend = await open()
     const { jobs } = backend
     const all = await addMany(backend, 3)
@@ -53,7 +53,7 @@ export function settingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), all.slice(1))
   })
 
-  test('limits are those of one queue of one namespace', async () => {
+  test('limits apply to one queue of one namespace', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace()) as Backend
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 1 }))
@@ -69,7 +69,7 @@ export function settingContract({ open, lend, isShared }: Candidate): void {
     )
   })
 
-  test.runIf(isShared)('limits count for every process at once', async () => {
+  test.runIf(isShared)('limits apply to all processes at once', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = await lend(namespace)

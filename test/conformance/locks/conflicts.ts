@@ -16,7 +16,7 @@ const times = { ...longTimes, conflicts }
 
 /** Operations that exclude each other on a resource have one order of arrival between them. */
 export function conflictsContract({ open, isShared }: LocksCandidate): void {
-  test('operations that exclude each other are not held at once, and the hand-over is one step', async () => {
+  test('excluding operations are not held at once, and the hand-over is one step', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     const pull = await stage.granted('pull', 'A')
@@ -40,7 +40,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.granted('update', 'V')
   })
 
-  test('a newcomer does not pass an earlier waiter of an excluding operation', async () => {
+  test('a new waiter does not pass an earlier waiter of an excluding operation', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await stage.granted('update', 'U')
@@ -67,7 +67,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.granted('update', 'late')
   })
 
-  test('a success is told to those who wait for the same operation, and to no others', async () => {
+  test('a success is notified to waiters for the same operation only', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await stage.granted('pull', 'A')
@@ -82,7 +82,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.granted('delete', 'D')
   })
 
-  test('a waiter that left, was evicted or was failed does not block others any more', async () => {
+  test('a waiter that left, was evicted or was failed no longer blocks other waiters', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await stage.granted('update', 'U')
@@ -115,7 +115,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.granted('delete', 'E')
   })
 
-  test('a lease that runs out, and one who waits no longer, are found by sweeping', async () => {
+  test('a sweep finds expired leases and waiters that stopped waiting', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await stage.granted('pull', 'A')
@@ -144,7 +144,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await stage.queue('delete'), [])
   })
 
-  test('a grant that is not taken up goes to the next in order of arrival, and any step sees it', async () => {
+  test('an unused grant goes to the next waiter in order of arrival, and any step detects it', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await inGrowingSpans('the first waiter was seen to have it', async (takeUpMs) => {
@@ -163,7 +163,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     })
   })
 
-  test('a delay after a lost lease keeps also those away whom it excludes', async () => {
+  test('the delay after a lost lease also holds back excluding operations', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     const delayed = { ...times, lockDelayMs: 1_500 }
@@ -176,7 +176,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     assert.equal((await stage.ask('update', 'U', ask)).status, 'queued')
   })
 
-  test('one who comes back within the time has its old position, also before those of another operation', async () => {
+  test('a waiter that returns in time has its old position, also before other operations', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await stage.granted('pull', 'A')
@@ -192,7 +192,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await stage.queued('delete', 'E', 1)
   })
 
-  test('other resources, other operations and other namespaces are left alone', async () => {
+  test('other resources, operations and namespaces are unaffected', async () => {
     await using backend = await open()
     const stage = new Play(backend)
     await stage.granted('pull', 'A')
@@ -217,7 +217,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     )
   })
 
-  test('a request that holds what excludes its own wish is a deadlock by itself', async () => {
+  test('a request that holds a lock which excludes its own wish is a deadlock', async () => {
     await using backend = await open()
     await using locks = createLocks(partsOf(backend), { conflicts })
     await using held = await locks.hold('pull', 'app', { node: 'A' })
@@ -226,7 +226,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     assert.ok(other.token > held.token)
   })
 
-  test('under a crowd what excludes each other never overlaps, and all have their turn', async () => {
+  test('excluding operations never overlap under load, and every waiter gets its turn', async () => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using two = isShared ? await open({ namespace }) : undefined

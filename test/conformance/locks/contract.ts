@@ -12,13 +12,13 @@ import { waitingContract } from './wait-queues.ts'
 
 /** Everything that an engine promises of locks. */
 export function locksContract(candidate: LocksCandidate): void {
-  describe('waiting', () => waitingContract(candidate))
-  describe('owning', () => owningContract(candidate))
-  describe('names', () => namesContract(candidate))
-  describe('looking', () => lookingContract(candidate))
-  describe('sweeping', () => sweepingContract(candidate))
-  describe('sharing', () => sharingContract(candidate))
+  describe('waiting in a wait queue', () => waitingContract(candidate))
+  describe('holding a lock', () => owningContract(candidate))
+  describe('names of locks', () => namesContract(candidate))
+  describe('listing wait queues', () => lookingContract(candidate))
+  describe('sweeping wait queues', () => sweepingContract(candidate))
+  describe('several backends on one store', () => sharingContract(candidate))
   describe('deadlocks', () => deadlocksContract(candidate))
-  describe('conflicts', () => conflictsContract(candidate))
-  describe('crowds', () => crowdsContract(candidate))
+  describe('operations that exclude each other', () => conflictsContract(candidate))
+  describe('many waiters at once', () => crowdsContract(candidate))
 }

@@ -11,7 +11,7 @@ const crowd = Number(process.env.LOCKS_CROWD ?? 300)
 const crowdMs = 60_000 + 60 * crowd
 
 export function crowdsContract({ open, isShared }: LocksCandidate): void {
-  test('of 200 who come at once one is granted, and 199 stand in one order', {
+  test('of 200 callers that come at once one is granted, and 199 wait in one order', {
     timeout: crowdMs,
   }, async () => {
     const namespace = aNamespace()
@@ -64,7 +64,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual((await stage.end('pull', holder, token, 'success')).released, { next: null })
   })
 
-  test('a success dissolves a wait queue of 2,000 in one step, and each of them is told once', {
+  test('a success clears a wait queue of 2,000 in one step and notifies each waiter once', {
     timeout: crowdMs,
   }, async () => {
     await using backend = await open()
@@ -92,7 +92,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     ])
   })
 
-  test('a wait queue never exceeds its limit, however many join at once', async () => {
+  test('a wait queue never exceeds its limit, however many callers join at once', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const times = { maxWaiters: 5 }
@@ -110,7 +110,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     assert.equal((await stage.ask('pull', 'never', { times, wait: false })).status, 'refused')
   })
 
-  test('one request that is sent many times at once is one request', async () => {
+  test('one request that is sent many times at once counts once', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const asks = (node: string) => Promise.all(Array.from({ length: 20 }, () => stage.ask('pull', node)))
@@ -126,7 +126,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     assert.equal((await stage.granted('pull', 'B')).attempt, 2)
   })
 
-  test('queues of one resource or of many are granted side by side', async () => {
+  test('wait queues of one resource and of many are granted side by side', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const keys = Array.from({ length: 100 }, (_, n) => ({

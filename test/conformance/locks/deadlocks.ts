@@ -7,7 +7,7 @@ import { keyOf, longTimes, named, Stage } from './stage.ts'
 
 /** Requests that hold and wait in a circle are found, and the youngest wait is ended. */
 export function deadlocksContract({ open, isShared }: LocksCandidate): void {
-  test('where holders wait is found from what they hold, and nothing of others', async () => {
+  test('the wait graph contains the waits of holders only', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('a', 'A')
@@ -38,7 +38,7 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await backend.within(aNamespace()).locks.findWaitingHolders([keyOf('a')]), [])
   })
 
-  test('one who was told a result waits no more, and a lease that ran out holds nothing', async () => {
+  test('a notified waiter no longer waits, and an expired lease holds nothing', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('a', 'A')
@@ -53,7 +53,7 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await stage.store.findWaitingHolders([keyOf('c')]), [])
   })
 
-  test('a wait is ended as failed only at its position, and is told so once', async () => {
+  test('a wait is failed only at the given position, and its waiter is notified once', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     await stage.granted('a', 'A')
@@ -90,13 +90,13 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     await stage.queued('b', 'C', 2)
   })
 
-  test('of two who take two locks in different order one gives way and the other goes on', async () => {
+  test('of two requests that take two locks in opposite order, one gives way to the other', async () => {
     await using backend = await open()
     await using locks = createLocks(partsOf(backend))
     await crossing(locks, locks)
   })
 
-  test.runIf(isShared)('a circle over two boxes on one store is broken as well', async () => {
+  test.runIf(isShared)('a deadlock between two boxes on one store is broken as well', async () => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using two = await open({ namespace })
@@ -105,7 +105,7 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     await crossing(here, there)
   })
 
-  test('bare asks that share node and request are in the circle too, and three may form one', async () => {
+  test('requests without a box take part in deadlocks, and three of them may form one', async () => {
     await using backend = await open()
     await using locks = createLocks(partsOf(backend))
     const stage = new Stage(backend)

@@ -6,13 +6,13 @@ import { clockMs, keyOf, longMs, longTimes, named, Stage } from './stage.ts'
 
 /** Wait queues as people see them: the state of one, and lists in pages. */
 export function lookingContract({ open }: LocksCandidate): void {
-  test('a wait queue that was never used is not known', async () => {
+  test('an unused wait queue is not found', async () => {
     await using backend = await open()
     assert.equal(await backend.locks.inspect(keyOf('pull'), 10), undefined)
     assert.deepEqual(await backend.locks.list({ limit: 10 }), [])
   })
 
-  test('a wait queue shows who holds and who waits, with their positions and no tokens', async () => {
+  test('a wait queue shows its holder and its waiters with their positions, and no tokens', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const began = Date.now()
@@ -51,7 +51,7 @@ export function lookingContract({ open }: LocksCandidate): void {
     assert.equal((await stage.store.inspect(keyOf('pull'), 0))!.waiterCount, 2)
   })
 
-  test('a lease that ran out shows no holder, also before a sweep', async () => {
+  test('an expired lease shows no holder, also before a sweep', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const { token } = await stage.granted('pull', 'A')
@@ -65,7 +65,7 @@ export function lookingContract({ open }: LocksCandidate): void {
     assert.equal((await stage.look('pull')).revision, revision, 'looking changes nothing')
   })
 
-  test('how it last ended is shown', async () => {
+  test('a wait queue shows how its last turn ended', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const before = Date.now()
@@ -87,7 +87,7 @@ export function lookingContract({ open }: LocksCandidate): void {
     assert.deepEqual([done.outcome, done.node, done.attempt, done.value], ['success', 'B', 1, '{"image":1}'])
   })
 
-  test('the revision rises with every change, and stays with every other step', async () => {
+  test('the revision rises with every change, and only then', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const key = keyOf('pull')
@@ -128,7 +128,7 @@ export function lookingContract({ open }: LocksCandidate): void {
     }
   })
 
-  test('a list has the wait queues that are held or waited for, by operation and then resource', async () => {
+  test('a list contains the wait queues with a holder or a waiter, by operation and then resource', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const keys = ['b/1', 'a/2', 'B/1', 'a/10', 'a/Z', 'a-/1'].map(keyNamed)
@@ -146,7 +146,7 @@ export function lookingContract({ open }: LocksCandidate): void {
     assert.deepEqual(await names(stage.store, { operation: 'A' }), [])
   })
 
-  test('pages follow each other without a gap or a double, whatever the names', async () => {
+  test('pages have no gaps and no duplicates, whatever the names', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const parts = ['a', 'A', 'a ', 'ä', 'Z', '%', '_', '\\', '"', '😀', '\uffee', '{', '~']
@@ -172,7 +172,7 @@ export function lookingContract({ open }: LocksCandidate): void {
     assert.deepEqual(own.toSorted(), parts.map((resource) => `ä/${resource}`).toSorted())
   })
 
-  test('a search finds the resources that contain the text, which is never a pattern', async () => {
+  test('a search finds the resources that contain the text literally', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const resources = ['100%', '100 x', 'a_b', 'aXb', 'a\\b', 'ab', 'AB', 'a*b', 'a[b]', '😀 ä', "it's"]

@@ -6,7 +6,7 @@ import { keyOf, longTimes, named, Stage } from './stage.ts'
 
 /** Names are whatever text people choose; two that differ in anything are two, and none reaches into another. */
 export function namesContract({ open, isShared }: LocksCandidate): void {
-  test('queues whose names look alike are wait queues of their own', async () => {
+  test('wait queues whose names look alike are different wait queues', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     for (const [index, key] of keys.entries()) await stage.granted(key, `holder${index}`)
@@ -29,7 +29,7 @@ export function namesContract({ open, isShared }: LocksCandidate): void {
     }
   })
 
-  test('nodes and requests whose names look alike are different ones', async () => {
+  test('nodes and requests whose names look alike are different', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const [first, ...others] = requesters
@@ -47,7 +47,7 @@ export function namesContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await stage.queue('pull'), [])
   })
 
-  test('the longest names are taken, and differ by their last character', async () => {
+  test('names of the greatest length are accepted, also when only their last characters differ', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     for (const character of ['r', 'ß', '😀']) {
@@ -69,7 +69,7 @@ export function namesContract({ open, isShared }: LocksCandidate): void {
     }
   })
 
-  test('namespaces do not cross: neither wait queues, nor lists, nor sweeps, nor notifiers', async () => {
+  test('wait queues, lists, sweeps and wake-ups stay inside their namespace', async () => {
     await using backend = await open()
     const first = aNamespace()
     const names = [first, `${first}:a`, `${first}:A`]
@@ -104,7 +104,7 @@ export function namesContract({ open, isShared }: LocksCandidate): void {
     assert.equal(await backend.locks.inspect(keyOf('deploy'), 1), undefined)
   })
 
-  test.runIf(isShared)('a namespace is the same whichever backend and view of it is used', async () => {
+  test.runIf(isShared)('all backends and views of one namespace see the same wait queues', async () => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using two = await open()

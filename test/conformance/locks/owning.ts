@@ -45,7 +45,7 @@ export function owningContract({ open }: LocksCandidate): void {
     assert.deepEqual((await stage.end('pull', 'A', token, 'failure')).released, { next: named('B') })
   })
 
-  test('a turn is released once: the second time nothing happens, also to a later holder', async () => {
+  test('a turn is released once; a second release changes nothing, also for a later holder', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const { token } = await stage.granted('pull', 'A')
@@ -59,7 +59,7 @@ export function owningContract({ open }: LocksCandidate): void {
     assert.equal((await stage.granted('pull', 'A')).token, next.token)
   })
 
-  test('an unused lock has no holder or waiter to release, renew, keep, leave or evict', async () => {
+  test('an unused lock refuses release, renew, keep, leave and evict', async () => {
     await using backend = await open()
     const { store } = new Stage(backend)
     const [key, who] = [keyOf('unknown'), { ...named('A'), token: 1 }]
@@ -113,7 +113,7 @@ export function owningContract({ open }: LocksCandidate): void {
     assert.equal(renewal.expiresAt, undefined)
   })
 
-  test('renewing without a time keeps the grant for its own time', async () => {
+  test('a renewal without a time extends the lease by the time of the grant', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const key = keyOf('pull')
@@ -138,7 +138,7 @@ export function owningContract({ open }: LocksCandidate): void {
     }
   })
 
-  test('a grant is taken up by asking or renewing, and then its window is nothing to it', async () => {
+  test('asking or renewing takes up a grant, which then no longer lapses as unused', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const asks = async (queue: string) => (await stage.ask(queue, 'B')).status === 'granted'
@@ -155,7 +155,7 @@ export function owningContract({ open }: LocksCandidate): void {
     }
   })
 
-  test('being kept takes nothing up: who only looks loses a grant when its window is over', async () => {
+  test('keeping a position does not take up a grant, so the grant lapses', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const { queue, windowMs } = await takenUp(stage, async () => true)
@@ -165,7 +165,7 @@ export function owningContract({ open }: LocksCandidate): void {
     await stage.granted(queue, 'C')
   })
 
-  test('what the holder tells of its progress is seen, replaced, and kept when it says nothing', async () => {
+  test('the progress that the holder reports is shown, replaced, and kept when it reports none', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const { token } = await stage.granted('pull', 'A')
@@ -184,7 +184,7 @@ export function owningContract({ open }: LocksCandidate): void {
     assert.equal((await stage.look('pull')).holder!.progress, null, 'a new turn has told nothing yet')
   })
 
-  test('results, errors and progress come through byte for byte', async () => {
+  test('results, errors and progress are returned byte for byte', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     for (const [index, value] of texts.entries()) {
@@ -215,7 +215,7 @@ export function owningContract({ open }: LocksCandidate): void {
     }
   })
 
-  test('an end without a word is an end without a word', async () => {
+  test('a release without a result or error is stored without one', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const { token } = await stage.granted('pull', 'A')

@@ -116,7 +116,7 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual((await stage.end('pull', 'A', token, 'failure')).released, { next: named('B') })
   })
 
-  test('a closed backend does nothing more', async () => {
+  test('a closed backend refuses every call on locks', async () => {
     const backend = await open({ namespace: aNamespace() })
     const stage = new Stage(backend)
     await stage.granted('pull', 'A')

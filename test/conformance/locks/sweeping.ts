@@ -10,7 +10,7 @@ const spanMs = 2_000
 
 /** Due changes happen even without requests: any process may sweep, any number of times. */
 export function sweepingContract({ open, isShared }: LocksCandidate): void {
-  test('sweeping ends what ran out, calls the next and tells whom it concerns', async () => {
+  test('a sweep ends expired leases, grants the next waiter and notifies those affected', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -31,7 +31,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     await stage.queued('pull', 'D', 1)
   })
 
-  test('sweeping takes back a grant that was not taken up, and calls the next waiter when a delay is over', async () => {
+  test('a sweep takes back unused grants, and grants the next waiter after a delay', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const times = { ...longTimes, takeUpMs: shortMs, lockDelayMs: shortMs }
@@ -54,7 +54,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(notified, ['A', 'C'])
   })
 
-  test('a turn whose lease ran out differs from one that was not taken up or that an operator ended', async () => {
+  test('a turn with an expired lease differs from an unused one and from one that an operator ended', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const lapses = async (operation: string) =>
@@ -83,7 +83,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     assert.equal(evicted.notified.lapsed, undefined)
   })
 
-  test('sweeping forgets what is over, and nothing else', async () => {
+  test('a sweep forgets old wait queues, and nothing else', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const keeping = { ...longTimes, keepMs: shortMs }
@@ -112,7 +112,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     await stage.granted(over, 'B')
   })
 
-  test('tokens and revisions rise also when everything about a key was forgotten', async () => {
+  test('tokens and revisions still rise after a sweep has forgotten the wait queue', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const soon = { ...longTimes, keepMs: 5 }
@@ -132,7 +132,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     }
   })
 
-  test('a sweep stops at its limit of wait queues; the next goes on', async () => {
+  test('a sweep stops at its limit of wait queues, and the next sweep continues', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const keys = Array.from({ length: 7 }, (_, n) => ({ operation: 'pull', resource: `${n}` }))
@@ -148,7 +148,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(notified.toSorted(), keys.map(({ resource }) => resource).toSorted())
   })
 
-  test.runIf(isShared)('several backends sweep at once, and everybody is told once', async () => {
+  test.runIf(isShared)('when several backends sweep at once, each waiter is notified once', async () => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using two = await open({ namespace })

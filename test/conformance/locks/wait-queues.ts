@@ -64,7 +64,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.equal((await stage.granted('pull', 'D')).attempt, 2)
   })
 
-  test('a node that asks again has the same answer, and holding is not extended by asking', async () => {
+  test('a node that asks again gets the same answer, and its lease is not extended', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const first = await stage.granted('pull', 'A')
@@ -77,7 +77,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.deepEqual(await stage.queue('pull'), ['B', 'C'])
   })
 
-  test('another request of the same node waits in the queue like anybody', async () => {
+  test('another request of the same node waits in the queue like any other', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -88,7 +88,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     await stage.queued('pull', 'A', 1)
   })
 
-  test('who does not wait is refused, told who holds, and not queued', async () => {
+  test('a caller that does not want to wait is refused, and learns the holder', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const { expiresAt } = await stage.granted('pull', 'A')
@@ -103,7 +103,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     await stage.queued('pull', 'C', 1, { wait: false })
   })
 
-  test('a lease that ran out hands to the head; the late holder can do nothing more', async () => {
+  test('an expired lease passes to the head of the queue; the late holder can change nothing', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const { a, pull } = await inGrowingSpans('both came while A held', async (ttlMs) => {
@@ -130,7 +130,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.deepEqual(await stage.queue(pull), ['C'])
   })
 
-  test('a grant that is not taken up goes to the next, and costs no attempt', async () => {
+  test('an unused grant passes to the next waiter and costs no attempt', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     for (const isStreamed of [true, false])
@@ -152,7 +152,7 @@ export function waitingContract({ open }: LocksCandidate): void {
       })
   })
 
-  test('who was granted and came too late has its old position when it asks again', async () => {
+  test('a waiter that missed its grant has its old position when it asks again', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -165,7 +165,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.deepEqual(await stage.queue('pull'), ['late', 'C'])
   })
 
-  test('a waiter that neither asks nor listens is passed over', async () => {
+  test('a waiter that neither asks nor listens is skipped', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -177,7 +177,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.deepEqual(nodes(notified), ['B', 'silent'])
   })
 
-  test('a waiter keeps its position by asking, or by being kept, and being late costs nothing meanwhile', async () => {
+  test('a waiter keeps its position by asking or by being kept; being late meanwhile costs nothing', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -194,7 +194,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     })
   })
 
-  test('a terminal failure is told to everybody, also to those who want a turn', async () => {
+  test('a terminal failure is notified to every waiter, also to waiters that want a turn', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -207,7 +207,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.equal((await stage.granted('pull', 'B')).attempt, 1, 'a new flight')
   })
 
-  test('after a success the first who wants a turn is granted, and other turns keep their positions', async () => {
+  test('after a success the first waiter that wants a turn is granted; other turns keep their positions', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('deploy', 'A')
@@ -222,7 +222,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.equal((await stage.ask('deploy', 'B')).status, 'ended')
   })
 
-  test('who was told the end and asks again within the time keeps its old position', async () => {
+  test('a notified waiter that asks again in time keeps its old position', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -235,7 +235,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.deepEqual(await stage.queue('pull'), ['B', 'Y'])
   })
 
-  test('who asks again after that time is told nothing old, and stands at the end', async () => {
+  test('a waiter that asks again too late learns no old result and joins at the end', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -249,7 +249,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     await stage.queued('pull', 'B', 2)
   })
 
-  test('a deadline ends the wait, and a position can be left', async () => {
+  test('a waiter leaves the queue at its deadline or when it asks to leave', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     await stage.granted('pull', 'A')
@@ -264,7 +264,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.deepEqual(await stage.queue('pull'), [])
   })
 
-  test('a grant that was not taken up can be declined: the next has it, and no attempt was made', async () => {
+  test('an unused grant can be declined: the next waiter gets it, and no attempt counts', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
@@ -277,7 +277,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.equal((await stage.granted('pull', 'C')).attempt, 2)
   })
 
-  test('who is evicted is told so, and a holder’s turn ends as a failure', async () => {
+  test('an evicted waiter is notified, and an evicted holder’s turn ends as a failure', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const evict = async (node: string) =>
@@ -296,7 +296,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.deepEqual([lastOutcome?.outcome, lastOutcome?.node], ['failure', 'A'])
   })
 
-  test('after a lost lease there is no grant before the delay is over, also for newcomers', async () => {
+  test('after a lost lease the next grant waits for the delay, also for new waiters', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const long = { times: { lockDelayMs: longMs } }
@@ -319,7 +319,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.ok(since >= a.expiresAt + delayMs - clockMs, `granted ${since - a.expiresAt} ms after the lease`)
   })
 
-  test('no delay follows a release, or a grant that was not taken up', async () => {
+  test('a release or an unused grant causes no delay', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const times = { ...longTimes, lockDelayMs: longMs, takeUpMs: shortMs }
@@ -330,7 +330,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     await stage.becomes('pull', 'B', { times })
   })
 
-  test('dead waiters at the head cost their windows and no more', async () => {
+  test('each dead waiter at the head costs one grant window and no more', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const [asleep, gone] = [4, 60]

@@ -8,5 +8,5 @@ import { progressContract } from './progress.ts'
 export function logsContract(candidate: Candidate): void {
   describe('progress', () => progressContract(candidate))
   describe('log lines', () => linesContract(candidate))
-  describe('forgetting', () => forgettingContract(candidate))
+  describe('deleting log lines and progress', () => forgettingContract(candidate))
 }

@@ -8,7 +8,7 @@ import { anUpdate, infos } from './making.ts'
 
 /** JobLogs are forgotten by job, once nothing was added for long enough. */
 export function forgettingContract({ open }: Candidate): void {
-  test('what was last added to long enough ago is forgotten, all attempts together', async () => {
+  test('log lines and progress of a job are deleted together, long after the last addition', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace())
     const jobIds = [createId(), createId()]
@@ -29,7 +29,7 @@ export function forgettingContract({ open }: Candidate): void {
     assert.equal((await backend.logs.logs(jobIds[0]!, { limit: 10 }))[0]?.number, 1)
   })
 
-  test('a job that still speaks keeps what its earlier attempts said', async () => {
+  test('a job that still logs keeps the log lines of its earlier attempts', async () => {
     await using backend = await open()
     const readClock = async () => (await backend.schedules.nextDue()).now
     const tryOnce = async (): Promise<boolean> => {
@@ -51,7 +51,7 @@ export function forgettingContract({ open }: Candidate): void {
     await until('the machine is quick enough once', tryOnce, 30_000)
   }, 35_000)
 
-  test('no more jobs are forgotten at a time than asked for, the longest silent first', async () => {
+  test('pruning deletes the logs of at most as many jobs as asked for, the longest silent first', async () => {
     await using backend = await open()
     const jobIds = [createId(), createId(), createId()]
     for (const jobId of jobIds.toReversed()) {

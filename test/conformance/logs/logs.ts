@@ -11,7 +11,7 @@ const { maxLines, maxLineBytes } = logLimits
 
 /** Lines stand in the order in which they came, numbered by attempt; what is too much is counted. */
 export function linesContract({ lend, open, isShared }: Candidate): void {
-  test('log lines are numbered by attempt in the order they came, with level, words and time', async () => {
+  test('log lines are numbered by attempt in order of arrival, with level, text and time', async () => {
     await using backend = await open()
     const jobId = createId()
     const odd = [`it's "odd" \\ $1 ? :x %s -- ;`, '', ' spaces ', '火车 🚂\n\tке́й \u2028']
@@ -97,7 +97,7 @@ export function linesContract({ lend, open, isShared }: Candidate): void {
     )
   })
 
-  test('a job that is begun anew has space for its log lines, whatever its attempts said before', async () => {
+  test('a retried job has space for new log lines, whatever its earlier attempts logged', async () => {
     await using backend = await open()
     const many = infos(...Array.from({ length: maxLines + 1 }, (_, i) => `line ${i}`))
     const large = infos('x'.repeat(maxLineBytes / 2 + 1))
@@ -128,7 +128,7 @@ export function linesContract({ lend, open, isShared }: Candidate): void {
     }
   })
 
-  test('many who add to one attempt at once lose no line and give no number twice', async () => {
+  test('callers that add to one attempt at once lose no log line and use no number twice', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using other = isShared ? await lend(namespace) : one

@@ -7,7 +7,7 @@ import { anUpdate, infos } from './making.ts'
 
 /** What was said last of how far a job is. */
 export function progressContract({ open }: Candidate): void {
-  test('the latest progress of an attempt replaces the one before, with the store’s time of it', async () => {
+  test('new progress of an attempt replaces the earlier one, with a time from the store', async () => {
     await using backend = await open()
     const jobId = createId()
     await backend.logs.add([anUpdate(jobId, { progress: '{"done":1}' })])
@@ -22,7 +22,7 @@ export function progressContract({ open }: Candidate): void {
     })
   })
 
-  test('log lines are no progress: they leave what was said, and when', async () => {
+  test('log lines do not change the progress or its time', async () => {
     await using backend = await open()
     const jobId = createId()
     await backend.logs.add([anUpdate(jobId, { logs: infos('begun') })])
@@ -33,7 +33,7 @@ export function progressContract({ open }: Candidate): void {
     assert.deepEqual(await backend.logs.progress([jobId]), said)
   })
 
-  test('the last progress is shown, whichever attempt reported it', async () => {
+  test('the job shows its latest progress, whichever attempt reported it', async () => {
     await using backend = await open()
     const jobId = createId()
     await backend.logs.add([
@@ -55,7 +55,7 @@ export function progressContract({ open }: Candidate): void {
     assert.equal((await backend.logs.progress([jobId]))[0]?.attempt, 1)
   })
 
-  test('many jobs are asked at once; those that said nothing are left out', async () => {
+  test('one call reads the progress of many jobs and leaves out those without any', async () => {
     await using backend = await open()
     const jobIds = Array.from({ length: 300 }, () => createId())
     await backend.logs.add(
@@ -70,7 +70,7 @@ export function progressContract({ open }: Candidate): void {
     await backend.logs.add([])
   })
 
-  test('of several words in one call the last counts, and each namespace has its own', async () => {
+  test('of several progress reports in one call the last counts, each namespace on its own', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace())
     const jobId = createId()
@@ -80,7 +80,7 @@ export function progressContract({ open }: Candidate): void {
     assert.equal((await other.logs.progress([jobId]))[0]?.progress, '"🚂"')
   })
 
-  test('a long word is kept whole', async () => {
+  test('a long progress text is stored whole', async () => {
     await using backend = await open()
     const jobId = createId()
     const progress = JSON.stringify('ä🚂'.repeat(20_000))

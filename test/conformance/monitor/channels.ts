@@ -5,7 +5,7 @@ import type { Candidate } from '../candidates.ts'
 import { anEnd, aStep, due, hash, longMs, notification, notify, shortMs, take, until } from './making.ts'
 
 export function channelsContract({ open }: Candidate): void {
-  test('a channel is taken by one; the other is refused and leaves word', async () => {
+  test('one sender takes a channel; another is refused and leaves a mark', async () => {
     await using backend = await open()
     const ref = await take(backend)
     const other = { channel: ref.channel, token: 'other' }
@@ -17,7 +17,7 @@ export function channelsContract({ open }: Candidate): void {
     await take(backend, { token: 'other' })
   })
 
-  test('taking clears the word that was left, and one’s own token takes it again', async () => {
+  test('taking a channel clears the mark, and the same token can take it again', async () => {
     await using backend = await open()
     const ref = await take(backend)
     await backend.monitor.take({ channel: ref.channel, token: 'other', leaseMs: longMs })
@@ -26,7 +26,7 @@ export function channelsContract({ open }: Candidate): void {
     assert.equal(await backend.monitor.letGo(ref), 'lost')
   })
 
-  test('a channel whose sender died is free when its lease is over, and the sender has lost it', async () => {
+  test('a channel whose sender died is free when its lease expires, and that sender has lost it', async () => {
     await using backend = await open()
     const { monitor } = backend
     const [id] = await notify(backend, {})
@@ -43,7 +43,7 @@ export function channelsContract({ open }: Candidate): void {
     assert.deepEqual(await due(backend, { channel: ref.channel, token: 'next' }), [id])
   })
 
-  test('another’s token writes nothing, keeps nothing and lets nothing go', async () => {
+  test('a sender without the channel’s token can neither write, renew nor release', async () => {
     await using backend = await open()
     const { monitor } = backend
     const [id] = await notify(backend, {})
@@ -64,7 +64,7 @@ export function channelsContract({ open }: Candidate): void {
     assert.equal(await monitor.letGo(free), 'lost')
   })
 
-  test('each step keeps the lease and the channel’s state, which the next sender is given', async () => {
+  test('each step renews the lease and stores the channel’s state for the next sender', async () => {
     await using backend = await open()
     const { monitor } = backend
     const ref = await take(backend, { leaseMs: 1_000 })
@@ -83,7 +83,7 @@ export function channelsContract({ open }: Candidate): void {
     assert.equal(again.taken && again.state, null)
   })
 
-  test('one channel taken leaves the others free', async () => {
+  test('taking one channel leaves the other channels free', async () => {
     await using backend = await open()
     await take(backend, { channel: 'robot' })
     await take(backend, { channel: 'another' })

@@ -11,12 +11,12 @@ import { writingContract } from './writing.ts'
 
 /** Everything that an engine promises of the monitor. */
 export function monitorContract(candidate: Candidate): void {
-  describe('writing', () => writingContract(candidate))
+  describe('writing reports', () => writingContract(candidate))
   describe('rules', () => rulesContract(candidate))
-  describe('channels', () => channelsContract(candidate))
+  describe('senders of channels', () => channelsContract(candidate))
   describe('sending', () => sendingContract(candidate))
   describe('windows', () => windowsContract(candidate))
-  describe('looking', () => lookingContract(candidate))
-  describe('crowds', () => crowdsContract(candidate))
+  describe('reading the monitor', () => lookingContract(candidate))
+  describe('many callers at once', () => crowdsContract(candidate))
   describe('scenarios', () => scenariosContract(candidate))
 }

@@ -17,7 +17,7 @@ import {
 const crowd = Array.from({ length: 8 }, (_, index) => index)
 
 export function crowdsContract({ open }: Candidate): void {
-  test('of eight writers of one subject exactly one writes each version', async () => {
+  test('of eight writers of one subject, exactly one writes each version', async () => {
     await using backend = await open()
     const { monitor, jobs } = backend
     for (let version = 0; version < 5; version++) {
@@ -41,7 +41,7 @@ export function crowdsContract({ open }: Candidate): void {
     assert.equal((await jobs.list({ queue: 'signalbox.notify', limit: 100 })).length, 5)
   })
 
-  test('batches that share subjects in any order are written or overtaken, never stuck or half there', async () => {
+  test('batches that share subjects in any order are written or outdated, never stuck or half written', async () => {
     await using backend = await open()
     const courts = crowd.map((one) => aSubject(`court-${one}`))
     const batches = crowd.map((one) => {
@@ -54,7 +54,7 @@ export function crowdsContract({ open }: Candidate): void {
     for (const court of courts) assert.equal((await known(backend, court))?.state, `"${winner}"`)
   })
 
-  test('of eight that claim one event exactly one is written', async () => {
+  test('of eight batches that claim one event, exactly one is written', async () => {
     await using backend = await open()
     const events = [{ key: hash('event'), keepMs: longMs }]
     const answers = await Promise.all(
@@ -67,7 +67,7 @@ export function crowdsContract({ open }: Candidate): void {
     assert.equal((await backend.monitor.subjects({ limit: 10 })).length, 1)
   })
 
-  test('of eight that notify a throttled subscription as many are written as it takes', async () => {
+  test('of eight batches that notify a throttled subscription, only as many as it allows are written', async () => {
     await using backend = await open()
     const { monitor } = backend
     const subscription = aSubscription()

@@ -22,7 +22,7 @@ import {
 } from './making.ts'
 
 export function lookingContract({ open }: Candidate): void {
-  test('decisions come newest first, by subject and by reason, in pages', async () => {
+  test('decisions are listed newest first, by subject and by reason, in pages', async () => {
     await using backend = await open()
     const { monitor } = backend
     const decisions = [
@@ -42,7 +42,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual([one?.fromHash, one?.fromText], [null, null])
   })
 
-  test('dead notifications are counted by subscription, with when the oldest of them died', async () => {
+  test('dead notifications are counted by subscription, with the time of the oldest death', async () => {
     await using backend = await open()
     const { monitor } = backend
     assert.deepEqual(await monitor.countDead(), [])
@@ -70,7 +70,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.equal(counts[0]!.since, died)
   })
 
-  test('notifications come newest first, by subject, subscription, status and id, in pages', async () => {
+  test('notifications are listed newest first, by subject, subscription, status and id, in pages', async () => {
     await using backend = await open()
     const { monitor } = backend
     const other = aSubject('court-2')
@@ -94,7 +94,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.equal((await monitor.notification(third!))?.from, null)
   })
 
-  test('subjects come by source, time slot and venue, by code points, in pages', async () => {
+  test('subjects are listed by source, time slot and venue, by code points, in pages', async () => {
     await using backend = await open()
     const { monitor } = backend
     const names = [
@@ -123,7 +123,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.ok(changedAt > 0)
   })
 
-  test('pruning forgets what is settled and old, and nothing that matters still', async () => {
+  test('pruning deletes settled and old entries only', async () => {
     await using backend = await open()
     const { monitor } = backend
     await present(backend)
@@ -154,7 +154,7 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual(windows.map(({ stateHash }) => stateHash).sort(), states.slice(1).sort())
   })
 
-  test('namespaces know nothing of each other', async () => {
+  test('a namespace sees nothing of another namespace’s monitor', async () => {
     await using backend = await open()
     await using other = await open()
     const apart = [backend.within(`${Date.now()}-apart`), other]

@@ -38,7 +38,7 @@ export function rulesContract({ open }: Candidate): void {
     assert.deepEqual(await monitor.rules(), { revision: 4, subscriptions: [], silences: [] })
   })
 
-  test('subscriptions are kept byte for byte, oldest first', async () => {
+  test('subscriptions are stored byte for byte and listed oldest first', async () => {
     await using backend = await open()
     const first = aSubscription({ name: '前台 🎾', channel: '{"secret": "s3cret",  "url":"x"}' })
     const second = aSubscription({ options: '{"windowMs":1}' })
@@ -53,7 +53,7 @@ export function rulesContract({ open }: Candidate): void {
     for (const { createdAt } of subscriptions) assert.ok(Math.abs(at - createdAt) < 10_000)
   })
 
-  test('a channel is rewritten only if it is what was read, and that changes no rule', async () => {
+  test('a channel is rewritten only by a caller that read its latest version; no rule changes', async () => {
     await using backend = await open()
     const { monitor } = backend
     const one = aSubscription({ channel: '{"secret":"Ä"}' })
@@ -75,7 +75,7 @@ export function rulesContract({ open }: Candidate): void {
     )
   })
 
-  test('a silence begins when it says, or now, and is not among the rules once it ended', async () => {
+  test('a silence starts at its time, or now, and is not among the rules after its end', async () => {
     await inGrowingSpans('the first was seen before its end', async (forMs) => {
       await using backend = await open()
       const { monitor } = backend
@@ -113,7 +113,7 @@ export function rulesContract({ open }: Candidate): void {
     })
   })
 
-  test('unsubscribing cancels what was pending and frees its windows; what is being sent goes on', async () => {
+  test('unsubscribing cancels pending notifications and frees their windows; sending ones continue', async () => {
     await using backend = await open()
     const { monitor } = backend
     await present(backend)
@@ -139,7 +139,7 @@ export function rulesContract({ open }: Candidate): void {
     assert.deepEqual(windows.map(({ notificationId }) => notificationId).sort(), [sending, other].sort())
   })
 
-  test('of a throttled subscription it is known how many notifications were made lately', async () => {
+  test('the store knows how many notifications a throttled subscription got recently', async () => {
     await using backend = await open()
     await notify(backend, { subscriptionId: 'a' }, { subscriptionId: 'a', stateHash: 'c'.repeat(64) })
     const at = await now(backend)

@@ -85,7 +85,7 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     assert.deepEqual([windows[0]?.status, decisions.length], ['notified', 2])
   })
 
-  test('scenario 2, to the end: the window begins with the ack, repeats do not prolong it, and then it is notified again', async () => {
+  test('scenario 2, to the end: the window starts with the ack, repeats do not extend it', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend, { eventDedupTtlMs: 1 })
     const windowMs = 1_000
@@ -108,7 +108,7 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     assert.ok((await now(backend)) >= notifiedAt + windowMs, 'not before its end')
   })
 
-  test('scenario 3: a result that comes late neither overwrites nor is notified, and every change is notified once', async () => {
+  test('scenario 3: a late result is neither written nor notified, and every change is notified once', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend)
     await watch(monitor)
@@ -156,7 +156,7 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     if (isShared) for (const node of nodes) await node.close()
   })
 
-  test('a message that died is owed: the next report notifies it although nothing changed', async () => {
+  test('a dead notification is owed: the next report notifies it although nothing changed', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend)
     await watch(monitor)
@@ -176,7 +176,7 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     )
   })
 
-  test('a reconcile notifies the truth when the window is over and something else was notified last', async () => {
+  test('a reconcile notifies the present state when the window is over and another state was notified last', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend)
     await watch(monitor, { windowMs: 500, reconcile: true })

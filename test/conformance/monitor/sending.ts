@@ -25,7 +25,7 @@ import {
 const [b, c, d] = [hash('B'), hash('C'), hash('D')]
 
 export function sendingContract({ open }: Candidate): void {
-  test('of one subject only the oldest that is unsettled may be sent; of several, each one’s oldest', async () => {
+  test('only the oldest unsettled notification of each subject may be sent', async () => {
     await using backend = await open()
     const other = aSubject('court-2')
     const [first, second, third] = await notify(
@@ -48,7 +48,7 @@ export function sendingContract({ open }: Candidate): void {
     assert.deepEqual(await due(backend, ref), [third])
   })
 
-  test('one that waits to be tried again keeps those of its subject waiting, and no others', async () => {
+  test('a notification that waits for a retry holds back its subject, and no other subject', async () => {
     await using backend = await open()
     const [first] = await notify(backend, { stateHash: b }, { stateHash: c })
     const ref = await take(backend)
@@ -68,7 +68,7 @@ export function sendingContract({ open }: Candidate): void {
     assert.ok(dueAt > answer.now + longMs - 10_000)
   })
 
-  test('the same subject in another channel is not kept waiting', async () => {
+  test('a waiting notification does not hold back the same subject in another channel', async () => {
     await using backend = await open()
     const [, elsewhere] = await notify(
       backend,
@@ -78,7 +78,7 @@ export function sendingContract({ open }: Candidate): void {
     assert.deepEqual(await due(backend, await take(backend, { channel: 'another' })), [elsewhere])
   })
 
-  test('one that is delayed is due when its time has come, and not before', async () => {
+  test('a delayed notification is due at its time, and not before', async () => {
     await using backend = await open()
     const [id] = await notify(backend, { delayMs: 300 })
     const ref = await take(backend)
@@ -91,7 +91,7 @@ export function sendingContract({ open }: Candidate): void {
     assert.deepEqual([answer.items.map((one) => one.id), answer.nextAt], [[id], null])
   })
 
-  test('what a dead sender was sending is due again, marked as a possible repeat when it is begun so', async () => {
+  test('a notification that a dead sender was sending is due again, and marked as a possible repeat', async () => {
     await using backend = await open()
     const [id] = await notify(backend, {})
     const dead = await take(backend, { leaseMs: 1_000 })
@@ -110,7 +110,7 @@ export function sendingContract({ open }: Candidate): void {
     assert.equal((await notification(backend, id!)).possibleRepeat, true, 'once marked, it stays so')
   })
 
-  test('each end is written with its time, its error and the message it shared; a free retry gives the attempt back', async () => {
+  test('each end is written with its time, error and shared message; a free retry counts no attempt', async () => {
     await using backend = await open()
     const courts = ['1', '2', '3', '4', '5'].map((name) => aSubject(name))
     const [sent, dead, held, cancelled, free] = await notify(backend, ...courts)
@@ -138,7 +138,7 @@ export function sendingContract({ open }: Candidate): void {
     assert.deepEqual(await due(backend, ref), [free])
   })
 
-  test('what is settled stays as it is, and another channel’s is not touched', async () => {
+  test('a step changes neither settled notifications nor those of another channel', async () => {
     await using backend = await open()
     const [settled, foreign] = await notify(backend, {}, { channel: hash('another'), stateHash: d })
     const ref = await take(backend)
@@ -151,7 +151,7 @@ export function sendingContract({ open }: Candidate): void {
     assert.equal((await notification(backend, foreign!)).status, 'pending')
   })
 
-  test('a step ends and begins the same notification in that order', async () => {
+  test('a step ends a notification before it begins the same one again', async () => {
     await using backend = await open()
     const [id] = await notify(backend, {})
     const ref = await take(backend)
@@ -162,7 +162,7 @@ export function sendingContract({ open }: Candidate): void {
     assert.deepEqual({ status, attempt }, { status: 'sending', attempt: 2 })
   })
 
-  test('a death gives the event id free; a message that went out keeps it', async () => {
+  test('a dead notification frees its event id; a sent one keeps it', async () => {
     await using backend = await open()
     const [lost, notified] = [hash('event 1'), hash('event 2')]
     const events = [lost, notified].map((key) => ({ key, keepMs: longMs }))

@@ -26,7 +26,7 @@ import {
 const [b, c] = [hash('B'), hash('C')]
 
 export function windowsContract({ open }: Candidate): void {
-  test('a window is reserved by the decision and begins with the provider’s answer', async () => {
+  test('a decision reserves a window, which starts with the provider’s answer', async () => {
     await using backend = await open()
     await present(backend)
     const [id] = await notify(backend, { windowMs: 5_000 })
@@ -41,7 +41,7 @@ export function windowsContract({ open }: Candidate): void {
     assert.deepEqual(await windowOf(backend, b), notified)
   })
 
-  test('a message held for an operator opens the window as if it were sent', async () => {
+  test('a notification held for an operator starts the window as if it were sent', async () => {
     await using backend = await open()
     await present(backend)
     const [id] = await notify(backend, {})
@@ -49,7 +49,7 @@ export function windowsContract({ open }: Candidate): void {
     assert.equal((await windowOf(backend, b))?.status, 'notified')
   })
 
-  test('a message that died is owed; one that was cancelled leaves nothing', async () => {
+  test('a dead notification is owed; a cancelled one leaves no window', async () => {
     await using backend = await open()
     await present(backend)
     const [died, cancelled] = await notify(backend, { stateHash: b }, { stateHash: c })
@@ -62,7 +62,7 @@ export function windowsContract({ open }: Candidate): void {
     ])
   })
 
-  test('a window reserved again remembers when it was notified, and death does not forget that', async () => {
+  test('a window that is reserved again keeps its last notified time, also after a death', async () => {
     await using backend = await open()
     await present(backend)
     const [first] = await notify(backend, { windowMs: 1 })
@@ -76,7 +76,7 @@ export function windowsContract({ open }: Candidate): void {
     assert.deepEqual(await windowOf(backend, b), { ...again, status: 'owed' })
   })
 
-  test('the end of a notification leaves a window alone that another has reserved since', async () => {
+  test('the end of a notification leaves a window that another notification has reserved since', async () => {
     await using backend = await open()
     await present(backend)
     for (const outcome of ['dead', 'cancelled'] as const) {
@@ -90,7 +90,7 @@ export function windowsContract({ open }: Candidate): void {
     }
   })
 
-  test('notifying forgets, of the same subscription, what is over and what was owed; open windows stay', async () => {
+  test('a notification clears ended and owed windows of its subscription; open windows stay', async () => {
     await using backend = await open()
     await present(backend)
     const ref = await take(backend)
@@ -117,7 +117,7 @@ export function windowsContract({ open }: Candidate): void {
     )
   })
 
-  test('notifying something else does not forget that the present state is owed', async () => {
+  test('a notification of another state keeps the present state as owed', async () => {
     await using backend = await open()
     await present(backend)
     const { stateHash } = (await known(backend, aSubject()))!
@@ -132,7 +132,7 @@ export function windowsContract({ open }: Candidate): void {
     )
   })
 
-  test('through a channel that stays dead one past state is owed at the most', async () => {
+  test('while a channel stays dead, at most one past state is owed', async () => {
     await using backend = await open()
     await present(backend)
     const ref = await take(backend)
@@ -147,7 +147,7 @@ export function windowsContract({ open }: Candidate): void {
     )
   })
 
-  test('a dead notification is sent again on request, its window reserved, its job added with it', async () => {
+  test('a replay sends a dead notification again: it reserves the window and adds the job', async () => {
     await using backend = await open()
     await present(backend)
     const [id] = await notify(backend, {})
@@ -165,7 +165,7 @@ export function windowsContract({ open }: Candidate): void {
     assert.deepEqual(await due(backend, ref), [id])
   })
 
-  test('one that was held is a possible repeat when it is sent again; no other state can be', async () => {
+  test('a replayed held notification is a possible repeat; other states cannot be replayed', async () => {
     await using backend = await open()
     await present(backend)
     const [held] = await notify(backend, {})

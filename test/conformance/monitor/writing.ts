@@ -21,7 +21,7 @@ import {
 } from './making.ts'
 
 export function writingContract({ open }: Candidate): void {
-  test('an unreported subject is not known; a reported one is known as it was written', async () => {
+  test('an unreported subject is unknown; a reported one is stored as it was written', async () => {
     await using backend = await open()
     const other = aSubject('court-2')
     const state = '{"free": 1,  "note":"\\u0000 ä 🎾"}'
@@ -48,7 +48,7 @@ export function writingContract({ open }: Candidate): void {
     assert.equal(answer.revision, 0)
   })
 
-  test('a state left out stays as it was, and so does changedAt unless it changed', async () => {
+  test('a state that a batch leaves out stays as it was; changedAt moves only with a change', async () => {
     await using backend = await open()
     const { monitor } = backend
     const first = aWrite()
@@ -80,7 +80,7 @@ export function writingContract({ open }: Candidate): void {
     assert.ok(changed.changedAt > before.changedAt)
   })
 
-  test('a batch decided on an older version of one subject writes nothing of any', async () => {
+  test('a batch decided on an outdated version of one subject writes nothing', async () => {
     await using backend = await open()
     await present(backend)
     for (const version of [0, 2]) {
@@ -94,7 +94,7 @@ export function writingContract({ open }: Candidate): void {
     assert.equal((await known(backend, aSubject()))?.version, 1)
   })
 
-  test('a batch decided by older rules writes nothing', async () => {
+  test('a batch decided by outdated rules writes nothing', async () => {
     await using backend = await open()
     await backend.monitor.subscribe(aSubscription())
     const batch = full({ subjects: [aWrite(aSubject('court-2'))] })
@@ -105,7 +105,7 @@ export function writingContract({ open }: Candidate): void {
     assert.deepEqual(await backend.monitor.write({ ...batch, revision: 1 }), { status: 'written' })
   })
 
-  test('an event id that is taken is named, and nothing is written, no other event id either', async () => {
+  test('a batch with a taken event id is refused and writes nothing; the answer names the id', async () => {
     await using backend = await open()
     const [taken, free] = [hash('event 1'), hash('event 2')]
     const claimed = aBatch({ events: [{ key: taken, keepMs: longMs }] })
@@ -127,7 +127,7 @@ export function writingContract({ open }: Candidate): void {
     )
   })
 
-  test('an event id is taken for as long as it is kept, and no longer', async () => {
+  test('an event id is taken for its retention time and no longer', async () => {
     await using backend = await open()
     const batch = aBatch({ events: [{ key: hash('event'), keepMs: shortMs }] })
     assert.equal((await backend.monitor.write(batch)).status, 'written')
@@ -136,7 +136,7 @@ export function writingContract({ open }: Candidate): void {
     assert.equal((await backend.monitor.write(batch)).status, 'written')
   })
 
-  test('a batch that is written is written whole, its jobs included', async () => {
+  test('a batch is written whole, its jobs included', async () => {
     await using backend = await open()
     const batch = full({ subjects: [aWrite(), aWrite(aSubject('court-2'))] })
 

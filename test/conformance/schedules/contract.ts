@@ -6,7 +6,7 @@ import { writingContract } from './writing.ts'
 
 /** Everything that an engine promises of schedules. */
 export function schedulesContract(candidate: Candidate): void {
-  describe('writing', () => writingContract(candidate))
-  describe('falling due', () => dueContract(candidate))
-  describe('firing', () => firingContract(candidate))
+  describe('writing schedules', () => writingContract(candidate))
+  describe('due schedules', () => dueContract(candidate))
+  describe('firing schedules', () => firingContract(candidate))
 }

@@ -6,7 +6,7 @@ import { aSchedule, made, names, readClock } from './making.ts'
 
 /** What is due is a matter of the store's clock. */
 export function dueContract({ open }: Candidate): void {
-  test('those that are due come, the longest due first, then by name', async () => {
+  test('due schedules are listed longest due first, then by name', async () => {
     await using backend = await open()
     const now = await readClock(backend)
     await made(backend, 'b', { nextAt: now - 1_000 })
@@ -22,7 +22,7 @@ export function dueContract({ open }: Candidate): void {
     assert.ok(due.now >= now && Math.abs(due.now - Date.now()) < 60_000)
   })
 
-  test('one falls due when the store’s clock has come to it, and not before', async () => {
+  test('a schedule becomes due by the store’s clock', async () => {
     await using backend = await open()
     const nextAt = (await readClock(backend)) + 100
     await made(backend, 'soon', { nextAt })
@@ -33,7 +33,7 @@ export function dueContract({ open }: Candidate): void {
     })
   })
 
-  test('when the next one is due is told, paused ones aside', async () => {
+  test('the store returns the next due time, without paused schedules', async () => {
     await using backend = await open()
     const { schedules } = backend
     const next = async () => (await schedules.nextDue()).nextAt

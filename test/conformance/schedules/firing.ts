@@ -6,7 +6,7 @@ import { aRun, aSchedule, findSchedule, made, readClock } from './making.ts'
 
 /** A run moves its schedule on and adds its jobs: both or neither, and once. */
 export function firingContract({ open, lend, isShared, name: engine }: Candidate): void {
-  test('a run moves the schedule on and adds its jobs, which are jobs like all others', async () => {
+  test('a run advances the schedule and adds its jobs, which behave like all others', async () => {
     await using backend = await open()
     const version = await made(backend, 'hourly', { nextAt: 1_000 })
     const before = await findSchedule(backend, 'hourly')
@@ -30,7 +30,7 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
     assert.equal((await find(backend, jobs[1]!.id)).state, 'scheduled')
   })
 
-  test('a run that comes too late writes nothing', async () => {
+  test('a late run writes nothing', async () => {
     await using backend = await open()
     const first = await made(backend, 'a')
     const fired = await backend.schedules.fire(aRun('a', first))
@@ -42,7 +42,7 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
     assert.equal((await backend.jobs.list({ limit: 10 })).length, 1)
   })
 
-  test('a paused schedule runs only when it is forced to, and stays paused', async () => {
+  test('a paused schedule runs only when an operator forces it, and stays paused', async () => {
     await using backend = await open()
     const version = await made(backend, 'a', { isPaused: true })
     assert.equal(await backend.schedules.fire(aRun('a', version)), null)
@@ -54,7 +54,7 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
     assert.equal((await backend.jobs.list({ limit: 10 })).length, 1)
   })
 
-  test('a run out of turn leaves the slot that ran last as it was', async () => {
+  test('a forced run does not change the last slot that ran', async () => {
     await using backend = await open()
     const version = await made(backend, 'a')
     const first = await backend.schedules.fire(aRun('a', version, { slotAt: null }))
@@ -65,14 +65,14 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
     assert.deepEqual([lastSlotAt, nextAt, last], [3_000, null, third!.version])
   })
 
-  test('a run without jobs, for slots that are left out, moves the schedule on', async () => {
+  test('a run without jobs, for skipped slots, advances the schedule', async () => {
     await using backend = await open()
     const fired = await backend.schedules.fire(aRun('a', await made(backend, 'a'), { jobs: [] }))
     assert.deepEqual(fired?.added, [])
     assert.equal((await findSchedule(backend, 'a')).nextAt, 2_000)
   })
 
-  test('a unique key that is taken is no reason not to move on', async () => {
+  test('a taken unique key does not stop a schedule from advancing', async () => {
     await using backend = await open()
     const { id: holder } = await runningJob(backend, { uniqueKey: 'nightly' })
     const jobs = [aJob({ uniqueKey: 'nightly' }), aJob({ uniqueKey: 'free' }), aJob({ uniqueKey: 'free' })]
@@ -87,7 +87,7 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
 
   // Memory takes whatever it is given.
   test.skipIf(engine === 'memory')(
-    'a run whose job cannot be added moves nothing and adds nothing',
+    'a run whose job cannot be added neither advances the schedule nor adds any job',
     async () => {
       await using backend = await open()
       const version = await made(backend, 'a')
@@ -100,7 +100,7 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
     },
   )
 
-  test('of eight who fire one slot at once, one does, and its jobs are there once', async () => {
+  test('of eight processes that fire one slot at once, one succeeds and adds the jobs', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using other = isShared ? await lend(namespace) : one
@@ -122,7 +122,7 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
     assert.equal((await findSchedule(other, 'a')).version, seen)
   })
 
-  test('of those who fire a slot and those who write or remove the schedule, one is first', async () => {
+  test('when a run and a write or removal of the schedule collide, one of them comes first', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using other = isShared ? await lend(namespace) : one
@@ -140,7 +140,7 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
     }
   })
 
-  test('firing leaves jobs that were there alone', async () => {
+  test('firing does not change existing jobs', async () => {
     await using backend = await open()
     const id = await addOne(backend, { due: { delayMs: longMs } })
     const before = await find(backend, id)

@@ -5,7 +5,7 @@ import { made } from './making.ts'
 
 /** Who serves all namespaces can ask in which of them something is to be run some day. */
 export function scheduledContract({ open }: Pick<Candidate, 'open'>): void {
-  test('namespaces with a schedule that will run are known until it is paused, over or gone', async () => {
+  test('a namespace is listed while it has a schedule that will run', async () => {
     await using backend = await open({ namespace: aNamespace() })
     const [due, later, paused, over] = [aNamespace(), aNamespace(), aNamespace(), aNamespace()]
     // The engine's database is shared with other tests, and so are its namespaces.
@@ -29,7 +29,7 @@ export function scheduledContract({ open }: Pick<Candidate, 'open'>): void {
     assert.deepEqual(await known(), [])
   })
 
-  test('of many namespaces with schedules, those are told of first in which one is due first', async () => {
+  test('of many namespaces with schedules, the one that is due first is listed first', async () => {
     await using backend = await open({ namespace: aNamespace() })
     // Not in the order of their names.
     const [last, middle, first] = [aNamespace(), aNamespace(), aNamespace()].toSorted()
@@ -45,7 +45,7 @@ export function scheduledContract({ open }: Pick<Candidate, 'open'>): void {
     )
   })
 
-  test('after close, namespaces with schedules are not reported', async () => {
+  test('a closed backend refuses to list namespaces with schedules', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()
     await assert.rejects(backend.scheduledNamespaces(1), { code: 'closed' })

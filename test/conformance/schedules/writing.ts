@@ -5,7 +5,7 @@ import { aRun, aSchedule, findSchedule, made, names, nextMoment, readClock } fro
 
 /** A schedule is written over what was seen of it, and over nothing else. */
 export function writingContract({ open, lend, isShared }: Candidate): void {
-  test('a schedule is found as it was written, with a version and when it was made', async () => {
+  test('a schedule is found as it was written, with a version and its creation time', async () => {
     await using backend = await open()
     const before = await readClock(backend)
     const doc = '{ "cron": "0 9 * * *", "zone": "Europe/Berlin", "n": 1.0, "text": "\\u0061 🚂" }'
@@ -21,7 +21,7 @@ export function writingContract({ open, lend, isShared }: Candidate): void {
     assert.equal(await backend.schedules.find('unknown'), undefined)
   })
 
-  test('it is written over the version that was seen, and over no other', async () => {
+  test('a schedule is overwritten only by a caller that has seen its latest version', async () => {
     await using backend = await open()
     const { schedules } = backend
     assert.equal(await schedules.put(aSchedule('a'), 7), null)
@@ -36,7 +36,7 @@ export function writingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual([isPaused, nextAt, doc, version, still], [true, null, '[]', second, createdAt])
   })
 
-  test('what it ran last is kept when it is written again', async () => {
+  test('overwriting a schedule keeps its last run', async () => {
     await using backend = await open()
     const fired = await backend.schedules.fire(aRun('a', await made(backend, 'a'), { slotAt: 500 }))
     const before = await findSchedule(backend, 'a')
@@ -46,7 +46,7 @@ export function writingContract({ open, lend, isShared }: Candidate): void {
     assert.equal(before.lastSlotAt, 500)
   })
 
-  test('one that is removed is gone, and what is made in its name has no version of its', async () => {
+  test('a removed schedule is gone, and a new one of its name gets a new version', async () => {
     await using backend = await open()
     const { schedules } = backend
     const first = await made(backend, 'a')
@@ -65,7 +65,7 @@ export function writingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(names(await schedules.list({ limit: 10 })), ['A', 'a'])
   })
 
-  test('names are told apart byte by byte, and listed in the order of their bytes, page by page', async () => {
+  test('schedule names are compared and listed byte by byte, page by page', async () => {
     await using backend = await open()
     const given = ['a', 'A', 'ä', 'a\u0308', 'a ', ' a', 'b', "it's %_\\", '\uffee', '🚂', '🚂'.repeat(191)]
     for (const name of given) await made(backend, name, { doc: JSON.stringify(name) })
@@ -93,14 +93,14 @@ export function writingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual((await other.schedules.due(10)).schedules, [])
   })
 
-  test('a large document is kept whole', async () => {
+  test('a large schedule document is stored whole', async () => {
     await using backend = await open()
     const doc = JSON.stringify({ payload: 'ä🚂 '.repeat(60_000) })
     await made(backend, 'a', { doc })
     assert.equal((await findSchedule(backend, 'a')).doc, doc)
   })
 
-  test('of many who write at once over the same version, one does', async () => {
+  test('of many concurrent writes over the same version, one succeeds', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using other = isShared ? await lend(namespace) : one

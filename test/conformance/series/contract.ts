@@ -25,7 +25,7 @@ export function seriesContract({ open }: Candidate): void {
     return stepAt((await store.now()) - 2 * 24 * hourMs, hourMs)
   }
 
-  test('rows are there as they were written, and a source replaces its own', async () => {
+  test('rows are stored as written, and a source replaces only its own rows', async () => {
     await using backend = await open()
     const { series } = backend
     const at = stepAt(await series.now(), minuteMs)
@@ -51,7 +51,7 @@ export function seriesContract({ open }: Candidate): void {
     assert.equal(total?.added, 14)
   })
 
-  test('a minute that is closed is not written, and the answer says so', async () => {
+  test('a write into a closed minute is refused, and the answer says so', async () => {
     await using backend = await open()
     const { series } = backend
     const at = stepAt(await series.now(), minuteMs)
@@ -63,7 +63,7 @@ export function seriesContract({ open }: Candidate): void {
     assert.deepEqual((await series.write('one', [aRow(closed, { added: 1 })])).written, [])
   })
 
-  test('what several processes counted adds up in longer and longer steps, and to the totals', async () => {
+  test('counts of several processes add up in longer and longer steps, and in the totals', async () => {
     await using backend = await open()
     const { series } = backend
     const at = await past(series)
@@ -126,7 +126,7 @@ export function seriesContract({ open }: Candidate): void {
     )
   })
 
-  test('steps that are not complete yet are read from shorter ones', async () => {
+  test('incomplete steps are read from shorter steps', async () => {
     await using backend = await open()
     const { series } = backend
     const now = await series.now()
@@ -148,7 +148,7 @@ export function seriesContract({ open }: Candidate): void {
     assert.equal(added(await series.totals()), minutes.length)
   })
 
-  test('two days by the hour are read from a row for each hour, however many minutes there were', async () => {
+  test('two days by the hour are read from one row per hour, however many minutes there were', async () => {
     await using backend = await open()
     const { series } = backend
     bounds.openMs = 30 * 24 * hourMs
@@ -165,7 +165,7 @@ export function seriesContract({ open }: Candidate): void {
     assert.deepEqual([rows.length, added(rows)], [kinds.length * 48, kinds.length * minutes.length])
   })
 
-  test('processes that put rows together at once count each only once', async () => {
+  test('processes that merge rows at once count each row once', async () => {
     await using backend = await open()
     const { series } = backend
     const at = await past(series)
@@ -191,7 +191,7 @@ export function seriesContract({ open }: Candidate): void {
     assert.equal(added(await series.totals()), 48)
   })
 
-  test('old steps are deleted, and the totals do not fall', async () => {
+  test('pruning deletes old steps and does not lower the totals', async () => {
     await using backend = await open()
     const { series } = backend
     const at = await past(series)
@@ -211,7 +211,7 @@ export function seriesContract({ open }: Candidate): void {
     )
   })
 
-  test('beyond the bound, the smallest kinds share one row, and nothing is lost', async () => {
+  test('beyond the row limit, the smallest kinds share one row, and no count is lost', async () => {
     await using backend = await open()
     const { series } = backend
     const at = await past(series)
@@ -234,7 +234,7 @@ export function seriesContract({ open }: Candidate): void {
     assert.equal(added(await series.totals()), 145)
   })
 
-  test('another namespace sees nothing of it', async () => {
+  test('another namespace sees no rows', async () => {
     await using backend = await open()
     const other = backend.within('series-elsewhere').series
     const at = await past(backend.series)

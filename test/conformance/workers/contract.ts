@@ -7,7 +7,7 @@ import { aJob, claim, longMs, until } from '../jobs/making.ts'
 
 /** A worker's row is there while its lease holds, belongs to one worker, and carries what operators want. */
 export function workersContract({ open, isShared }: Candidate): void {
-  test('a worker is listed as it said, with instants of the store', async () => {
+  test("a worker is listed as it registered, with times from the store's clock", async () => {
     await using backend = await open()
     const worker = aWorker({
       ageMs: 60_000,
@@ -32,7 +32,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.ok(now >= found!.seenAt && Math.abs(now - (await backend.time())) < 60_000)
   })
 
-  test('one worker is found with its schemas, and no other is', async () => {
+  test('a single worker is found with its schemas, and no other worker is', async () => {
     await using backend = await open()
     const worker = aWorker({ schemas: { mail: { type: 'object', title: '火车 🚂' } } })
     await backend.workers.join([worker], longMs)
@@ -40,7 +40,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.equal(await backend.workers.find('none'), undefined)
   })
 
-  test('names of any characters are kept, and tell workers apart', async () => {
+  test('worker names keep every character, and similar names stay separate', async () => {
     await using backend = await open()
     const odd = [
       `Ada's "laptop" \\ $1 ? :x %s -- ;`,
@@ -66,7 +66,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     }
   })
 
-  test('what is not known stays unknown', async () => {
+  test('an unknown worker is not found', async () => {
     await using backend = await open()
     const unknown = { host: null, pid: null, kinds: null, concurrency: null, runningCount: null } as const
     const worker = aWorker({ ...unknown, release: null, version: null, via: 'http' })
@@ -76,7 +76,7 @@ export function workersContract({ open, isShared }: Candidate): void {
       assert.equal(found[key], null, key)
   })
 
-  test('a live worker keeps its name, and another one learns that it is taken', async () => {
+  test('a live worker keeps its name, and another worker learns that the name is taken', async () => {
     await using backend = await open()
     const first = aWorker()
     const second = aWorker({ id: first.id })
@@ -91,7 +91,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await backend.workers.join([first], longMs), [true])
   })
 
-  test('a name is free again when its lease has ended, and when its worker left', async () => {
+  test('a worker name is free again after its lease expired or its worker left', async () => {
     await using backend = await open()
     const { workers } = backend
     const [gone, next] = [aWorker(), aWorker()]
@@ -107,7 +107,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await workers.join([aWorker({ id: next.id })], longMs), [true])
   })
 
-  test('a row that is known by claims alone gives way to the worker, and not the other way round', async () => {
+  test('a registered worker replaces a row made by claims, and claims never replace the worker', async () => {
     await using backend = await open()
     const derived = aWorker({ via: 'http' })
     const worker = aWorker({ id: derived.id, via: 'remote' })
@@ -117,7 +117,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.equal((await backend.workers.find(worker.id))?.worker.via, 'remote')
   })
 
-  test('a program that claims from several servers is one row, and stays as quiet as an operator wants it', async () => {
+  test('a program that claims from several servers is one row, and stays quiet as the operator asked', async () => {
     await using backend = await open()
     const { workers } = backend
     const one = aWorker({ via: 'http', session: 'http', ageMs: 60_000 })
@@ -133,7 +133,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.equal((await workers.find(one.id))?.worker.wanted, 'run')
   })
 
-  test('a process that started again in the same place takes its name over at once', async () => {
+  test('a process that restarts in the same place takes over its worker name at once', async () => {
     await using backend = await open()
     const before = aWorker({ host: 'mail-0', pid: 1, boot: 'one' })
     await backend.workers.join([before], longMs)
@@ -150,7 +150,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     ])
   })
 
-  test('a renewal writes what the worker does, and moves its lease', async () => {
+  test("a renewal stores the worker's activity and extends its lease", async () => {
     await using backend = await open()
     const worker = aWorker()
     await backend.workers.join([worker], 1)
@@ -167,7 +167,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.ok(found.leaseEndsAt > now)
   })
 
-  test('a worker without a row learns that', async () => {
+  test('a worker without a row learns so from its renewal', async () => {
     await using backend = await open()
     const [known, unknown] = [aWorker(), aWorker()]
     await backend.workers.join([known], longMs)
@@ -181,7 +181,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     await backend.workers.leave([])
   })
 
-  test('what an operator wants reaches the worker by its row', async () => {
+  test("an operator's request reaches the worker through its row", async () => {
     await using backend = await open()
     const { workers } = backend
     const [one, two] = [aWorker(), aWorker()]
@@ -201,7 +201,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     await until('the lease has ended', async () => !(await workers.want(gone.id, 'quiet', null)))
   })
 
-  test('workers come by id, page by page, each once', async () => {
+  test('workers are listed by id, page by page, each once', async () => {
     await using backend = await open()
     const workers = Array.from({ length: 7 }, () => aWorker())
     await backend.workers.join(workers, longMs)
@@ -214,7 +214,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await page(3, ids[6]), [])
   })
 
-  test('workers that are gone for long are deleted, no more at once than asked', async () => {
+  test('pruning deletes workers that are gone for long, at most as many as asked', async () => {
     await using backend = await open()
     const { workers } = backend
     const live = aWorker()
@@ -236,7 +236,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     )
   })
 
-  test('the kinds of ready jobs of a queue are told, with how many and since when', async () => {
+  test("the store returns the kinds of a queue's ready jobs, with their count and oldest time", async () => {
     await using backend = await open()
     const { workers, jobs } = backend
     assert.deepEqual((await workers.readyKinds('mail', 10)).kinds, [])
@@ -257,7 +257,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     for (const { oldestAt } of kinds) assert.ok(oldestAt <= now && now - oldestAt < 60_000)
   })
 
-  test('namespaces do not see each other’s workers', async () => {
+  test('a namespace does not see another namespace’s workers', async () => {
     await using backend = await open()
     const [mine, yours] = [backend.within(aNamespace()), backend.within(aNamespace())]
     const worker = aWorker()
@@ -269,7 +269,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.equal((await mine.workers.list({ limit: 10 })).workers.length, 1)
   })
 
-  test('after close, everything is refused', async () => {
+  test('a closed backend refuses every call on workers', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend.close()
     await assert.rejects(backend.workers.join([aWorker()], longMs), { code: 'closed' })
