@@ -31,7 +31,7 @@ async function onMariadb(url: string, sql: string): Promise<RowDataPacket[]> {
   }
 }
 
-test.runIf(hasService('postgres'))('Postgres answers, and is one that Signalbox supports', async () => {
+test.runIf(hasService('postgres'))('Postgres answers with a version that Signalbox supports', async () => {
   const [row] = await onPostgres<{ version: string }>(
     serviceFacts('postgres').url,
     `SELECT current_setting('server_version') AS version`,
@@ -40,7 +40,7 @@ test.runIf(hasService('postgres'))('Postgres answers, and is one that Signalbox 
 })
 
 test.runIf(hasService('mariadb'))(
-  'MariaDB answers, is not MySQL, and is one that Signalbox supports',
+  'MariaDB answers with a version that Signalbox supports, and is not MySQL',
   async () => {
     const [row] = await onMariadb(serviceFacts('mariadb').url, 'SELECT version() AS version')
     assert.match(row?.version, /mariadb/i)
@@ -48,7 +48,7 @@ test.runIf(hasService('mariadb'))(
   },
 )
 
-test.runIf(hasService('redis'))('Redis answers, and is one that Signalbox supports', async () => {
+test.runIf(hasService('redis'))('Redis answers with a version that Signalbox supports', async () => {
   const client = await createClient({ url: serviceFacts('redis').url }).connect()
   try {
     assert.equal(await client.ping(), 'PONG')
@@ -60,7 +60,7 @@ test.runIf(hasService('redis'))('Redis answers, and is one that Signalbox suppor
 })
 
 test.runIf(hasService('postgres'))(
-  'two test files on Postgres do not see each other, and leave nothing',
+  'two test files on Postgres do not see each other, and remove their databases',
   async () => {
     let url: string
     {
@@ -75,7 +75,7 @@ test.runIf(hasService('postgres'))(
 )
 
 test.runIf(hasService('mariadb'))(
-  'two test files on MariaDB do not see each other, and leave nothing',
+  'two test files on MariaDB do not see each other, and remove their databases',
   async () => {
     let url: string
     {
@@ -89,7 +89,7 @@ test.runIf(hasService('mariadb'))(
   },
 )
 
-test.runIf(hasService('redis'))('a test file on Redis deletes its own keys and no others', async () => {
+test.runIf(hasService('redis'))('a test file on Redis deletes its own keys only', async () => {
   await using yours = await ownRedis()
   const client = await createClient({ url: yours.url }).connect()
   try {

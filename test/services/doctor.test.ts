@@ -24,15 +24,15 @@ for (const [name, own] of [
   ['postgres', ownPostgres],
   ['mariadb', ownMariadb],
 ] as const) {
-  describe.skipIf(!hasService(name))(`on ${name}`, () => {
-    test('an empty database is well when serve may migrate, and a problem when it may not', async () => {
+  describe.skipIf(!hasService(name))(`doctor on ${name}`, () => {
+    test('finds an empty database healthy when serve may migrate, and reports a problem when it may not', async () => {
       await using place = await own()
       const { code, findings } = await doctor('--database', place.url)
       assert.equal(code, 0, JSON.stringify(findings))
       assert.equal((await doctor('--database', place.url, '--no-migrate')).code, 1)
     })
 
-    test('its clock is compared with ours, its settings are judged, and its jobs are looked at', async () => {
+    test('compares the clock, judges the settings, and inspects the jobs', async () => {
       await using place = await own()
       await using box = await open(place.url, { migrate: true })
       await box.jobs.add('mail', {}, { queue: 'shut' })
@@ -53,8 +53,8 @@ for (const [name, own] of [
   })
 }
 
-describe.skipIf(!hasService('redis'))('on Redis', () => {
-  test('its clock is compared with ours, and its settings are judged without writing to it', async () => {
+describe.skipIf(!hasService('redis'))('doctor on Redis', () => {
+  test('compares the clock and judges the settings without writing to Redis', async () => {
     await using keys = await ownRedis()
     const { findings } = await doctor('--database', 'memory:', '--redis', keys.url)
     assert.ok(findings.some(({ check, level }) => check === 'clocks' && level === 'ok'))

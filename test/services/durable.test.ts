@@ -10,7 +10,7 @@ import type { ServiceName } from '../support/services/service.ts'
 // Only a server that we start can be told how to keep its data.
 const isOurs = (name: ServiceName) => hasService(name) && serviceFacts(name).from !== 'environment'
 
-test.runIf(isOurs('postgres'))('a durable Postgres has a commit on disk before it answers', async () => {
+test.runIf(isOurs('postgres'))('a durable Postgres writes a commit to disk before it answers', async () => {
   await using server = await startPostgres({ durable: true })
   const client = new Client(server.url)
   await client.connect()
@@ -25,7 +25,7 @@ test.runIf(isOurs('postgres'))('a durable Postgres has a commit on disk before i
   )
 })
 
-test.runIf(isOurs('mariadb'))('a durable MariaDB has a commit on disk before it answers', async () => {
+test.runIf(isOurs('mariadb'))('a durable MariaDB writes a commit to disk before it answers', async () => {
   await using server = await startMariadb({ durable: true })
   const connection = await createConnection(server.url)
   const [rows] = await connection.query<RowDataPacket[]>(
@@ -35,7 +35,7 @@ test.runIf(isOurs('mariadb'))('a durable MariaDB has a commit on disk before it 
   assert.deepEqual({ ...rows[0] }, { flushed: 1, method: 'fsync' })
 })
 
-test.runIf(isOurs('redis'))('a durable Redis has a write on disk before it answers', async () => {
+test.runIf(isOurs('redis'))('a durable Redis writes to disk before it answers', async () => {
   await using server = await startRedis({ durable: true })
   const client = await createClient({ url: server.url }).connect()
   const settings = await client.configGet(['appendonly', 'appendfsync'])

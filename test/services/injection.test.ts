@@ -6,7 +6,7 @@ import { assertOnlyText } from '../http/server/security/injections.ts'
 const served = candidates().filter(({ name }) => name === 'postgres' || name === 'mariadb')
 
 for (const { name, open } of served) {
-  test(`SQL in any text that a route takes is only text (${name})`, { timeout: 60_000 }, async () => {
+  test(`SQL in any text that a route accepts is stored as text (${name})`, { timeout: 60_000 }, async () => {
     await using backend = await open({ namespace: 'default' })
     await assertOnlyText({ backend })
   })

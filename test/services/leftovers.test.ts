@@ -67,18 +67,21 @@ function isHome(folder: string): boolean {
   })
 }
 
-test.runIf(started.length > 0)('servers and their folders go when the run is killed with -9', async () => {
-  const { child, ended, left } = await startLeaver('waits', started)
-  assert.equal(left.length, started.length)
-  for (const { pid, folder } of left) assert.ok(isRunning(pid) && existsSync(folder))
-  child.kill('SIGKILL')
-  await ended
-  await untilGone(left)
-})
+test.runIf(started.length > 0)(
+  'servers and their folders are removed when the run is killed with -9',
+  async () => {
+    const { child, ended, left } = await startLeaver('waits', started)
+    assert.equal(left.length, started.length)
+    for (const { pid, folder } of left) assert.ok(isRunning(pid) && existsSync(folder))
+    child.kill('SIGKILL')
+    await ended
+    await untilGone(left)
+  },
+)
 
 for (const manner of ['throws', 'exits']) {
   test.runIf(one.length > 0)(
-    `servers and their folders go when the run ${manner} without ending them`,
+    `servers and their folders are removed when the run ${manner} without ending them`,
     async () => {
       const { ended, left } = await startLeaver(manner, one)
       const [code] = await ended

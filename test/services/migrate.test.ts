@@ -53,41 +53,38 @@ for (const { name, own, runSql } of [
   { name: 'postgres', own: ownPostgres, runSql: runPostgres },
   { name: 'mariadb', own: ownMariadb, runSql: runMariadb },
 ] as const) {
-  test.runIf(hasService(name))(
-    `migrate brings ${name} from nothing to a schema that jobs run on`,
-    async () => {
-      await using database = await own()
-      const { password, host, pathname } = new URL(database.url)
+  test.runIf(hasService(name))(`migrate turns an empty ${name} into a schema that jobs run on`, async () => {
+    await using database = await own()
+    const { password, host, pathname } = new URL(database.url)
 
-      const before = await migrate('status', '--database', database.url)
-      assert.equal(before.code, 1, before.err)
-      const pending = steps.map(({ number, name }) => `pending ${number} ${name}\n`).join('')
-      assert.ok(before.out.endsWith(` has no schema yet\n${pending}`), before.out)
-      await assert.rejects(open(database.url), { code: 'schema_missing' })
+    const before = await migrate('status', '--database', database.url)
+    assert.equal(before.code, 1, before.err)
+    const pending = steps.map(({ number, name }) => `pending ${number} ${name}\n`).join('')
+    assert.ok(before.out.endsWith(` has no schema yet\n${pending}`), before.out)
+    await assert.rejects(open(database.url), { code: 'schema_missing' })
 
-      // Several that start at once, as servers of one deploy do.
-      const runs = await Promise.all([1, 2, 3].map(() => migrate('up', '--json', '--database', database.url)))
-      assert.deepEqual(
-        runs.map(({ code, err }) => [code, err]),
-        runs.map(() => [0, '']),
-      )
-      assert.deepEqual(
-        runs.flatMap(({ out }) => JSON.parse(out).applied),
-        steps,
-      )
+    // Several that start at once, as servers of one deploy do.
+    const runs = await Promise.all([1, 2, 3].map(() => migrate('up', '--json', '--database', database.url)))
+    assert.deepEqual(
+      runs.map(({ code, err }) => [code, err]),
+      runs.map(() => [0, '']),
+    )
+    assert.deepEqual(
+      runs.flatMap(({ out }) => JSON.parse(out).applied),
+      steps,
+    )
 
-      const after = await migrate('status', '--database', database.url)
-      assert.equal(after.code, 0)
-      assert.ok(
-        after.out.includes(`${host}${pathname} is up to date: schema ${steps.at(-1)!.number}`),
-        after.out,
-      )
-      if (password !== '') assert.ok(!after.out.includes(password))
-      await using box = await open(database.url)
-      const { id } = await box.jobs.add('mail', { to: 'ada' })
-      assert.equal((await box.jobs.find(id))?.state, 'ready')
-    },
-  )
+    const after = await migrate('status', '--database', database.url)
+    assert.equal(after.code, 0)
+    assert.ok(
+      after.out.includes(`${host}${pathname} is up to date: schema ${steps.at(-1)!.number}`),
+      after.out,
+    )
+    if (password !== '') assert.ok(!after.out.includes(password))
+    await using box = await open(database.url)
+    const { id } = await box.jobs.add('mail', { to: 'ada' })
+    assert.equal((await box.jobs.find(id))?.state, 'ready')
+  })
 
   test.runIf(hasService(name))(`what migrate sql prints for ${name} can be run by hand`, async () => {
     await using database = await own()
@@ -116,7 +113,7 @@ for (const { name, own, connect, key } of [
   { name: 'mariadb', own: ownMariadb, connect: mariadbCaller, key: 'name' },
 ] as const) {
   test.runIf(name === 'sqlite' || hasService(name))(
-    `on ${name} a database from before the baseline is refused with what to do, and left as it is`,
+    `on ${name} a database older than the baseline is refused with instructions, and stays as it was`,
     async () => {
       await using database = await own()
       await using db = await connect(database.url)
@@ -142,7 +139,7 @@ for (const { name, own, connect, key } of [
   )
 
   test.runIf(name === 'sqlite' || hasService(name))(
-    `jobs of this schema live on in the next one on ${name}`,
+    `jobs of this schema survive the next migration on ${name}`,
     async () => {
       await using database = await own()
       const opened = () => openBackend(database.url, { namespace: 'n', migrate: true })
@@ -170,7 +167,7 @@ for (const { name, own, connect, key } of [
 
 const status = { isRunnable: false, isBeforeBaseline: false }
 
-test.runIf(hasService('postgres'))('migrate makes the schema that the address names', async () => {
+test.runIf(hasService('postgres'))('migrate creates the schema that the address names', async () => {
   await using database = await ownPostgres()
   const url = `${database.url}?schema=own_jobs`
   assert.equal((await migrate('up', '--database', url)).code, 0)

@@ -83,7 +83,7 @@ for (const engine of engines) {
   const isThere = engine === 'sqlite' || hasService(engine)
 
   test.runIf(isThere)(
-    `with a key no table of ${engine} holds a secret of a channel after it was sent to, failed and replayed`,
+    `with a key, no table of ${engine} shows a channel's secret after sending, failing and replaying`,
     async () => {
       await using database = await ownDatabase(engine)
       {
@@ -96,7 +96,7 @@ for (const engine of engines) {
   )
 
   test.runIf(isThere)(
-    `without a key the secrets in ${engine} are in plain, and reseal seals them all`,
+    `without a key the secrets in ${engine} are plain text, and reseal encrypts them all`,
     async () => {
       await using database = await ownDatabase(engine)
       {

@@ -44,7 +44,7 @@ const wholeTables: Readonly<Record<string, string>> = {
 
 const storesFolder = new URL('../../src/storage/sql/', import.meta.url)
 
-test('every store that is written once is in the list of stores', async () => {
+test('the list of stores has every store that is written once', async () => {
   const list = await readFile(new URL('stores.ts', storesFolder), 'utf8')
   const names = (await readdir(storesFolder, { recursive: true })).filter((name) => name.endsWith('.ts'))
   for (const name of names) {
@@ -54,7 +54,7 @@ test('every store that is written once is in the list of stores', async () => {
   }
 })
 
-describe.concurrent('no shared statement reads a growing table as a whole', () => {
+describe.concurrent('no shared statement scans a growing table', () => {
   test('on SQLite', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'signalbox-plans-'))
     const path = join(folder, 'plans.db')

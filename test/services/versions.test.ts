@@ -18,7 +18,7 @@ for (const { name, own } of [
   { name: 'mariadb', own: ownMariadb },
 ] as const) {
   test.runIf(name === 'sqlite' || hasService(name))(
-    `on ${name} the release before works on a schema that allows for it, and drains on one that does not`,
+    `on ${name} the previous release works on a compatible schema, and drains on an incompatible one`,
     async () => {
       await using place = await own()
       const opened = () => openBackend(place.url, { namespace: 'default', migrate: true, schemaLookMs: 20 })

@@ -19,7 +19,7 @@ async function doctor(...args: readonly string[]): Promise<readonly string[]> {
 }
 
 describe.skipIf(!hasService('redis'))('warnings', () => {
-  test('a box on SQLite and Redis, its server and doctor show what is weak about both', async () => {
+  test('a box on SQLite and Redis, its server and doctor warn about weak durability of both', async () => {
     await using redis = await startRedis()
     using place = createWorkplace()
     const database = `sqlite:${place.folder}/mine.db?synchronous=normal`
@@ -53,13 +53,16 @@ describe.skipIf(!hasService('redis'))('warnings', () => {
     ['postgres', ownPostgres],
     ['mariadb', ownMariadb],
   ] as const) {
-    test.skipIf(!hasService(name))(`a box on ${name} and Redis shows what is weak about both`, async () => {
-      await using redis = await startRedis()
-      await using place = await own()
-      await using alone = await open(place.url, { migrate: true })
-      await using box = await open(place.url, { redis: redis.url })
-      assert.deepEqual(box.warnings.slice(0, -1), alone.warnings)
-      assert.match(box.warnings.at(-1)!, ofRedis)
-    })
+    test.skipIf(!hasService(name))(
+      `a box on ${name} and Redis warns about weak durability of both`,
+      async () => {
+        await using redis = await startRedis()
+        await using place = await own()
+        await using alone = await open(place.url, { migrate: true })
+        await using box = await open(place.url, { redis: redis.url })
+        assert.deepEqual(box.warnings.slice(0, -1), alone.warnings)
+        assert.match(box.warnings.at(-1)!, ofRedis)
+      },
+    )
   }
 })

@@ -11,7 +11,7 @@ import { createClusterStore } from '../../../src/storage/sql/cluster-state.ts'
 import { hasService, ownMariadb } from '../../support/services/own.ts'
 
 describe.runIf(hasService('mariadb'))('the cluster state on a MariaDB with small packets', () => {
-  test('keeps large documents whole, and refuses one that fits into no packet', async () => {
+  test('stores large documents whole, and refuses a document larger than a packet', async () => {
     await using database = await ownMariadb()
     await using backend = await openMariadb(database.url, { namespace: 'own', migrate: true })
     const place = parsePlace(database.url)

@@ -15,8 +15,8 @@ import { dispatchedContract } from '../../conformance/cluster-state/namespaces.t
 import { within } from '../../support/deadline.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
 
-describe.runIf(hasService('redis'))('a board in Redis', () => {
-  test('that lost everything tells old readers to begin anew, and its versions rise on', async () => {
+describe.runIf(hasService('redis'))('the cluster state in Redis', () => {
+  test('makes old readers start again after it lost everything, and its versions continue to rise', async () => {
     await using stage = await openStage()
     const clusterStore = stage.inRun('one')
     const [version] = await clusterStore.write([aWrite('a')])
@@ -30,7 +30,7 @@ describe.runIf(hasService('redis'))('a board in Redis', () => {
     assert.equal((await clusterStore.read(again!, 10)).isReset, false)
   })
 
-  test('that lost its last moments tells those who had read them to begin anew', async () => {
+  test('makes readers start again that had read writes which Redis lost', async () => {
     await using stage = await openStage()
     const clusterStore = stage.inRun('one')
     const [first] = await clusterStore.write([aWrite('a')])
@@ -79,7 +79,7 @@ describe.runIf(hasService('redis'))('a board in Redis', () => {
     assert.equal(await clusterStore.find('node', 'c'), undefined)
   })
 
-  test('is the board of a box with Redis, and its writes are heard by every other', async () => {
+  test('serves every box that uses Redis, and its writes wake every other box', async () => {
     await using stage = await openStage()
     const { namespace, url } = stage
     await using one = await openBackend('memory:', { namespace, migrate: true, redis: url })

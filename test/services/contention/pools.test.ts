@@ -10,7 +10,7 @@ const owners = { postgres: ownPostgres, mariadb: ownMariadb }
 
 for (const [name, own] of Object.entries(owners)) {
   test.runIf(hasService(name as keyof typeof owners))(
-    `on ${name}, a wait for a connection is charged to its users, and all connections come back`,
+    `on ${name}, waits for a connection are charged to their callers, and all connections are returned`,
     async () => {
       await using database = await own()
       const url = new URL(database.url)
@@ -55,7 +55,7 @@ for (const [name, own] of Object.entries(owners)) {
   )
 }
 
-test.runIf(hasService('redis'))('calls of Redis are counted until they are answered', async () => {
+test.runIf(hasService('redis'))('a Redis call counts as active until it is answered', async () => {
   await using server = await startRedis()
   const contention = createContention()
   await using box = await open('memory:', { redis: server.url, contention })

@@ -6,7 +6,7 @@ import { open } from '../../../src/index.ts'
 import { engines, ownDatabase, ownSqlite } from './stage.ts'
 
 for (const engine of engines) {
-  test(`a copy detects active work in ${engine} and does not begin`, async () => {
+  test(`a copy detects active work in ${engine} and does not start`, async () => {
     await using from = await ownDatabase(engine)
     await using to = await ownSqlite()
     await using box = await open(from.url, { migrate: true, contention: false })

@@ -7,7 +7,7 @@ import { findUncopied } from '../../copy/coverage.ts'
 import { connect } from '../../crashes/ground.ts'
 import { ownMariadb, ownPostgres } from '../../support/services/own.ts'
 
-test('a copy carries every table and column that Postgres has, or says why not', async () => {
+test('a copy carries every table and column of Postgres, or names the reason why not', async () => {
   await using own = await ownPostgres()
   const tables = await tablesOf(
     own.url,
@@ -18,7 +18,7 @@ test('a copy carries every table and column that Postgres has, or says why not',
   assert.deepEqual(findUncopied(tables, postgresShapes), [])
 })
 
-test('a copy carries every table and column that MariaDB has, or says why not', async () => {
+test('a copy carries every table and column of MariaDB, or names the reason why not', async () => {
   await using own = await ownMariadb()
   const tables = await tablesOf(
     own.url,

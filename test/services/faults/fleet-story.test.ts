@@ -26,7 +26,7 @@ for (const { name, own, isThere } of [
   { name: 'mariadb', own: ownMariadb, isThere: hasService('mariadb') },
 ]) {
   test.skipIf(!isThere)(
-    `${name}: a server beside three library workers shows them, their dead jobs, and which one is quiet or killed`,
+    `${name}: a server shows three library workers, their dead jobs, and which worker is quiet or killed`,
     { timeout: 180_000, concurrent: true },
     async () => {
       await using database = await own()

@@ -23,7 +23,7 @@ function block(ms: number): void {
 for (const stage of stages()) {
   describe(stage.title, () => {
     stage.story(
-      'a job that takes too long is failed at once, and what it does later is ignored',
+      'a job that exceeds its time-out fails at once, and its later calls are ignored',
       async (scene) => {
         const box = await scene.open()
         const late = gate()
@@ -72,7 +72,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'a wish to cancel reaches a running handler within a second, from another box too',
+      'a cancellation request reaches a running handler within a second, also from another box',
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
@@ -99,7 +99,7 @@ for (const stage of stages()) {
     )
 
     stage.story(
-      'a job that is cancelled in its last attempt ends cancelled, and keeps what its handler threw',
+      'a job that is cancelled in its last attempt ends cancelled, with the error of its handler',
       async (scene) => {
         const box = await scene.open()
         await scene.work(box, {
@@ -119,7 +119,7 @@ for (const stage of stages()) {
     )
 
     stage.story(
-      'a handler that completes in spite of the wish to cancel is completed, and says so',
+      'a handler that completes despite a cancellation request is completed, and the job shows the request',
       async (scene) => {
         const box = await scene.open()
         await scene.work(box, {
@@ -139,7 +139,7 @@ for (const stage of stages()) {
     )
 
     stage.callerStory(
-      'a time-out, a wish to cancel or a stop rolls back the transaction that is open',
+      'a time-out, a cancellation request or a stop rolls back the open transaction',
       async (scene) => {
         const box = await scene.open()
         await scene.connect()
@@ -183,7 +183,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story('a job that waits is cancelled at once, and can be retried', async (scene) => {
+    stage.story('a waiting job is cancelled at once, and can be retried', async (scene) => {
       const box = await scene.open()
       const { id } = await box.jobs.add('mail', {}, { delayMs: '1h' })
       assert.equal((await box.jobs.cancel(id)).state, 'cancelled')
@@ -195,7 +195,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'a worker that stood still learns that its lease is lost, and the job runs again',
+      'a worker that froze learns that its lease is lost, and the job runs again',
       async (scene) => {
         const box = await scene.open()
         const pays = stage.hasTables && !stage.isRemote
@@ -236,34 +236,29 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story(
-      'an ack that comes right after the process stood still is refused by the store itself',
-      async (scene) => {
-        const box = await scene.open()
-        const codes: unknown[] = []
-        let runs = 0
-        await scene.work(box, {
-          leaseMs: 250,
-          handlers: {
-            charge: async (job) => {
-              if (++runs === 1) block(600)
-              await job
-                .ack({ result: job.attempt })
-                .catch((error: { code: unknown }) => codes.push(error.code))
-            },
+    stage.story('the store refuses an ack that comes right after the process froze', async (scene) => {
+      const box = await scene.open()
+      const codes: unknown[] = []
+      let runs = 0
+      await scene.work(box, {
+        leaseMs: 250,
+        handlers: {
+          charge: async (job) => {
+            if (++runs === 1) block(600)
+            await job.ack({ result: job.attempt }).catch((error: { code: unknown }) => codes.push(error.code))
           },
-        })
-        const { id } = await box.jobs.add('charge', {}, { maxAttempts: 100 })
-        const { attempt, result } = await jobIn(box, id, 'completed')
-        assert.ok(attempt >= 2 && result === attempt, `attempt ${attempt}, ${result}`)
-        // The last attempt may be done before the answers to those before it are here.
-        await until('the others were answered', () => codes.length === runs - 1)
-        assert.deepEqual(codes, Array(runs - 1).fill('lease_lost'))
-      },
-    )
+        },
+      })
+      const { id } = await box.jobs.add('charge', {}, { maxAttempts: 100 })
+      const { attempt, result } = await jobIn(box, id, 'completed')
+      assert.ok(attempt >= 2 && result === attempt, `attempt ${attempt}, ${result}`)
+      // The last attempt may be done before the answers to those before it are here.
+      await until('the others were answered', () => codes.length === runs - 1)
+      assert.deepEqual(codes, Array(runs - 1).fill('lease_lost'))
+    })
 
     stage.story(
-      'a long handler keeps its lease',
+      'the worker renews the lease of a long handler',
       (scene) =>
         inGrowingLeases(600, async (leaseMs, stills) => {
           const box = await scene.open()
@@ -294,23 +289,26 @@ for (const stage of stages()) {
       60_000,
     )
 
-    stage.story('QL1: the jobs of a dead worker are taken up soon after their lease', async (scene) => {
-      const box = await scene.open()
-      const other = await scene.openAnother(box)
-      const { id } = await box.jobs.add('mail')
-      const leaseMs = 300
-      // A client claims it and disappears.
-      const claimedAt = performance.now()
-      const [job] = await box.jobs.claim({ leaseMs, workerId: 'dead' })
-      assert.equal(job?.id, id)
-      await scene.work(other, { pollMs: 1_000, handlers: { mail: () => 'sent' } })
-      const { attempt, workerId } = await jobIn(box, id, 'completed', 12_000)
-      const tookMs = performance.now() - claimedAt
-      // A poll later at most; here ten times the second that is promised besides.
-      assert.ok(tookMs >= leaseMs - 5 && tookMs < leaseMs + 1_000 + 10_000, `${tookMs} ms`)
-      assert.deepEqual([attempt, workerId === 'dead'], [2, false])
-      await assert.rejects(box.jobs.ack(job!), { code: 'lease_lost' })
-    })
+    stage.story(
+      'QL1: the jobs of a dead worker are claimed soon after their lease expires',
+      async (scene) => {
+        const box = await scene.open()
+        const other = await scene.openAnother(box)
+        const { id } = await box.jobs.add('mail')
+        const leaseMs = 300
+        // A client claims it and disappears.
+        const claimedAt = performance.now()
+        const [job] = await box.jobs.claim({ leaseMs, workerId: 'dead' })
+        assert.equal(job?.id, id)
+        await scene.work(other, { pollMs: 1_000, handlers: { mail: () => 'sent' } })
+        const { attempt, workerId } = await jobIn(box, id, 'completed', 12_000)
+        const tookMs = performance.now() - claimedAt
+        // A poll later at most; here ten times the second that is promised besides.
+        assert.ok(tookMs >= leaseMs - 5 && tookMs < leaseMs + 1_000 + 10_000, `${tookMs} ms`)
+        assert.deepEqual([attempt, workerId === 'dead'], [2, false])
+        await assert.rejects(box.jobs.ack(job!), { code: 'lease_lost' })
+      },
+    )
 
     stage.story('a job that kills its worker every time is dead after exactly maxAttempts', async (scene) => {
       const box = await scene.open()
@@ -325,7 +323,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'QL6: two thousand jobs of an unknown kind do not delay others and stay for workers that know them',
+      'QL6: two thousand jobs of an unknown kind delay no others, and wait for workers that know it',
       async (scene) => {
         const box = await scene.open()
         // A server takes a thousand at once.
@@ -353,7 +351,7 @@ for (const stage of stages()) {
     )
 
     stage.tableStory(
-      'a row that cannot be read ends dead with a reason, and its neighbours run',
+      'a job with an unreadable row ends dead with a reason, and its neighbours run',
       async (scene) => {
         const box = await scene.open()
         const session = await scene.connect()
@@ -377,7 +375,7 @@ for (const stage of stages()) {
     )
 
     stage.tableStory(
-      'a row whose back-off cannot be read takes the usual one, and spoils no other verdict',
+      'a job with an unreadable back-off takes the default one, and other verdicts are unaffected',
       async (scene) => {
         const box = await scene.open()
         const session = await scene.connect()

@@ -25,8 +25,8 @@ const other = { operation: 'pull', resource: 'app:2.0' }
 
 const isOurs = hasService('redis') && serviceFacts('redis').from !== 'environment'
 
-describe.runIf(isOurs)('a Redis that starts again', () => {
-  test('has what was written, and grants nothing new for one longest lease', async () => {
+describe.runIf(isOurs)('a Redis that restarts', () => {
+  test('keeps its writes, and grants nothing new for the longest lease', async () => {
     await using server = await startOwn(['--appendonly', 'yes', '--appendfsync', 'always'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
     const token = await granted(redis.locks, 'A')
@@ -57,7 +57,7 @@ describe.runIf(isOurs)('a Redis that starts again', () => {
     await granted(redis.locks, 'D', { operation: 'pull', resource: 'app:3.0' })
   })
 
-  test('and has lost a grant: its holder renews and keeps it, and there is no other grant meanwhile', async () => {
+  test('keeps the grant that it lost for its holder, who renews it, and grants it to no other', async () => {
     await using server = await startOwn(['--appendonly', 'no'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
     const before = await granted(redis.locks, 'A')
@@ -99,7 +99,7 @@ describe.runIf(isOurs)('a Redis that starts again', () => {
     assert.ok((await granted(stranger.locks, 'C', other)) > own)
   })
 
-  test('and has lost everything: a client of the earlier run still keeps the grace', async () => {
+  test('keeps the recovery grace after losing everything, because a client knows the earlier run', async () => {
     await using server = await startOwn(['--appendonly', 'no'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
     const token = await granted(redis.locks, 'A')
@@ -119,7 +119,7 @@ describe.runIf(isOurs)('a Redis that starts again', () => {
     assert.ok((await granted(redis.locks, 'B')) > token)
   })
 
-  test('and has lost a grant that excludes what it still knows: the newer of the two goes on alone', async () => {
+  test('lets the newer of two excluding grants continue after it lost that grant', async () => {
     await using server = await startOwn(['--appendonly', 'no'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
     const rules = { ...times, conflicts: [['pull', 'delete']] as const }
@@ -154,7 +154,7 @@ describe.runIf(isOurs)('a Redis that starts again', () => {
     assert.equal((await redis.locks.inspect(deleting, 1))?.holder?.node, 'D')
   })
 
-  test('gives no grace to a connection that only broke', async () => {
+  test('starts no recovery grace after a broken connection', async () => {
     await using server = await startOwn(['--appendonly', 'no'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
     await granted(redis.locks, 'A')
@@ -193,7 +193,7 @@ describe.runIf(isOurs)('a Redis Cluster', () => {
     assert.equal((await redis.locks.findWaitingHolders(keys.slice(0, 10))).length, 10 * 40)
   })
 
-  test('of several nodes is refused in words', async () => {
+  test('of several nodes is refused with an explanation', async () => {
     await using one = await startOwn(['--appendonly', 'no', '--cluster-enabled', 'yes'])
     await using two = await startOwn(['--appendonly', 'no', '--cluster-enabled', 'yes'])
     await one.command(['CLUSTER', 'ADDSLOTSRANGE', '0', '8191'])

@@ -15,7 +15,7 @@ const starts = { postgres: startPostgres, mariadb: startMariadb } as const
 
 for (const name of ['postgres', 'mariadb'] as const) {
   test.runIf(isOurs(name))(
-    `a server whose database is killed says so, answers typed, and is well again by itself (${name})`,
+    `a server whose database is killed reports it, answers with error codes, and recovers (${name})`,
     { timeout: 120_000 },
     async () => {
       await using database = await starts[name]({ durable: true })

@@ -25,7 +25,7 @@ const engines = [
 for (const { name, own, isThere } of engines) {
   const isLeftOut = !isThere || (wanted !== undefined && !wanted.includes(name))
   test.skipIf(isLeftOut)(
-    `${name}: a server that did none of the work tells what three library workers did`,
+    `${name}: a server without workers shows the series of three library workers`,
     { timeout: 180_000, concurrent: true },
     async () => {
       await using database = await own()

@@ -10,7 +10,7 @@ for (const candidate of candidates().filter(({ name }) => engines.includes(name)
   describe(candidate.title, () => {
     const sql = candidate.sql!
 
-    test('attempts that do not fail end without the table of attempts', async () => {
+    test('attempts that do not fail never touch the table of attempts', async () => {
       await using own = await sql.ownDatabase()
       await using backend = await candidate.open({ url: own.url })
       const claim = (queue: string) => runningJob(backend, { queue })

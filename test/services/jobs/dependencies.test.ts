@@ -10,7 +10,7 @@ const shown = stages().filter(({ isRemote, name }) => !isRemote || name === 'mem
 
 for (const stage of shown) {
   describe(stage.title, () => {
-    stage.story('a fan of jobs runs before the one that waits for all of them', async (scene) => {
+    stage.story('a job runs after all jobs of the fan that it depends on', async (scene) => {
       const box = await scene.open()
       const done: string[] = []
       await scene.work(box, {
@@ -36,41 +36,38 @@ for (const stage of shown) {
     })
 
     if (stage.hasTables && !stage.isRemote)
-      stage.story(
-        'a job waits for what is there or comes in its transaction, and for nothing else',
-        async (scene) => {
-          const box = await scene.open()
-          const user = await scene.connect()
-          const there = await box.jobs.add('there')
-          await user.begin()
-          // A snapshot from before the next job, where the engine keeps one.
-          const [own] = await box.jobs.addMany([{ kind: 'own', after: there.id }], { tx: user.tx })
-          // SQLite has one writer, and the transaction has it.
-          const later = stage.name === 'sqlite' ? there : await box.jobs.add('later')
-          await box.jobs.add('next', null, { after: [own!.id, there.id, later.id], tx: user.tx })
-          const misspelt = [
-            { kind: 'a', ref: 'first' },
-            { kind: 'b', after: 'frist' },
-          ]
-          await assert.rejects(box.jobs.addMany(misspelt, { tx: user.tx }), {
-            code: 'invalid_argument',
-            message: /^addMany\[1\]\.after names "frist", and there is no such job/,
-            details: { option: 'addMany[1].after', jobId: 'frist' },
-          })
-          await assert.rejects(box.jobs.add('c', null, { after: 'none', tx: user.tx }), {
-            details: { option: 'add.after', jobId: 'none' },
-          })
-          await user.commit()
-          const { items } = await box.jobs.list()
-          assert.equal(
-            items.some(({ kind }) => kind === 'a' || kind === 'b' || kind === 'c'),
-            false,
-          )
-          assert.equal(items.filter(({ state }) => state === 'waiting').length, 2)
-        },
-      )
+      stage.story('a job can depend only on existing jobs and on jobs of its transaction', async (scene) => {
+        const box = await scene.open()
+        const user = await scene.connect()
+        const there = await box.jobs.add('there')
+        await user.begin()
+        // A snapshot from before the next job, where the engine keeps one.
+        const [own] = await box.jobs.addMany([{ kind: 'own', after: there.id }], { tx: user.tx })
+        // SQLite has one writer, and the transaction has it.
+        const later = stage.name === 'sqlite' ? there : await box.jobs.add('later')
+        await box.jobs.add('next', null, { after: [own!.id, there.id, later.id], tx: user.tx })
+        const misspelt = [
+          { kind: 'a', ref: 'first' },
+          { kind: 'b', after: 'frist' },
+        ]
+        await assert.rejects(box.jobs.addMany(misspelt, { tx: user.tx }), {
+          code: 'invalid_argument',
+          message: /^addMany\[1\]\.after names "frist", and there is no such job/,
+          details: { option: 'addMany[1].after', jobId: 'frist' },
+        })
+        await assert.rejects(box.jobs.add('c', null, { after: 'none', tx: user.tx }), {
+          details: { option: 'add.after', jobId: 'none' },
+        })
+        await user.commit()
+        const { items } = await box.jobs.list()
+        assert.equal(
+          items.some(({ kind }) => kind === 'a' || kind === 'b' || kind === 'c'),
+          false,
+        )
+        assert.equal(items.filter(({ state }) => state === 'waiting').length, 2)
+      })
 
-    stage.story('when a job dies, those that wait for it do as they were told', async (scene) => {
+    stage.story('when a job dies, its dependents fail or continue as their options say', async (scene) => {
       const box = await scene.open()
       const ran: string[] = []
       await scene.work(box, {
@@ -140,7 +137,7 @@ for (const stage of shown) {
     )
 
     stage.story(
-      'whatever sends a job with a lock back, its next run is soon and has a higher fence',
+      'a job with a lock runs again soon and with a higher fence, however it was returned',
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
@@ -168,77 +165,77 @@ for (const stage of shown) {
       },
     )
 
+    stage.story('a job whose lock another holder has waits without occupying a worker', async (scene) => {
+      const box = await scene.open()
+      await scene.work(box, {
+        concurrency: 1,
+        handlers: { pull: (job) => job.fence, other: () => undefined },
+      })
+      const line = { operation: 'pull', resource: 'redis:8' }
+      const key = { ...line, node: 'holder' }
+      const held = await box.locks.acquire(key)
+      assert.equal(held.status, 'granted')
+      const { id } = await box.jobs.add('pull', null, { lock: line })
+      await until('it stands in line', async () => (await box.locks.inspect(line)).waiterCount === 1)
+      const other = await box.jobs.add('other')
+      await jobIn(box, other.id, 'completed')
+      assert.equal((await box.jobs.find(id))?.state, 'waiting')
+      assert.ok(held.status === 'granted')
+      await box.locks.release({ ...key, token: held.token, outcome: 'success' })
+      const job = await jobIn(box, id, 'completed')
+      assert.ok((job.result as number) > held.token)
+      await until('the lock is given back', async () => (await box.locks.inspect(line)).holder === null)
+    })
+
     stage.story(
-      'a job waits for a lock with another holder, and occupies no worker meanwhile',
+      'at most as many jobs of a key run as its queue allows, and no key blocks another',
       async (scene) => {
         const box = await scene.open()
+        const running = new Map<string, number>()
+        const most = new Map<string, number>()
+        const order: number[] = []
+        await box.jobs.setLimits('mail', { perKey: { concurrency: 2 } })
+        const jobs = Array.from({ length: 30 }, (_, at) => ({
+          ...{ kind: 'send', queue: 'mail', payload: at, limitKey: at < 20 ? 'loud' : `quiet-${at % 2}` },
+        }))
+        const added = await box.jobs.addMany(jobs)
         await scene.work(box, {
-          concurrency: 1,
-          handlers: { pull: (job) => job.fence, other: () => undefined },
+          queues: ['mail'],
+          concurrency: 20,
+          handlers: {
+            async send(job) {
+              const key = job.limitKey!
+              running.set(key, (running.get(key) ?? 0) + 1)
+              most.set(key, Math.max(most.get(key) ?? 0, running.get(key)!))
+              order.push(job.payload)
+              await new Promise((resolve) => setTimeout(resolve, 5))
+              running.set(key, running.get(key)! - 1)
+            },
+          },
         })
-        const line = { operation: 'pull', resource: 'redis:8' }
-        const key = { ...line, node: 'holder' }
-        const held = await box.locks.acquire(key)
-        assert.equal(held.status, 'granted')
-        const { id } = await box.jobs.add('pull', null, { lock: line })
-        await until('it stands in line', async () => (await box.locks.inspect(line)).waiterCount === 1)
-        const other = await box.jobs.add('other')
-        await jobIn(box, other.id, 'completed')
-        assert.equal((await box.jobs.find(id))?.state, 'waiting')
-        assert.ok(held.status === 'granted')
-        await box.locks.release({ ...key, token: held.token, outcome: 'success' })
-        const job = await jobIn(box, id, 'completed')
-        assert.ok((job.result as number) > held.token)
-        await until('the lock is given back', async () => (await box.locks.inspect(line)).holder === null)
+        for (const { id } of added) await jobIn(box, id, 'completed')
+        assert.deepEqual(
+          [...most].sort(([a], [b]) => (a < b ? -1 : 1)),
+          [
+            ['loud', 2],
+            ['quiet-0', 2],
+            ['quiet-1', 2],
+          ],
+        )
+        // Among the first claimed are those of the quiet keys, although twenty loud ones stand before them.
+        assert.ok(order.slice(0, 6).some((at) => at >= 20))
+        const loud = order.filter((at) => at < 20)
+        assert.equal(loud.length, 20)
+        const [line] = (await box.jobs.stats()).filter(({ queue }) => queue === 'mail')
+        assert.deepEqual(line?.limits, {
+          concurrency: null,
+          rate: null,
+          perKey: { concurrency: 2, rate: null },
+        })
       },
     )
 
-    stage.story('no more of a key run than its queue allows, and no key holds up another', async (scene) => {
-      const box = await scene.open()
-      const running = new Map<string, number>()
-      const most = new Map<string, number>()
-      const order: number[] = []
-      await box.jobs.setLimits('mail', { perKey: { concurrency: 2 } })
-      const jobs = Array.from({ length: 30 }, (_, at) => ({
-        ...{ kind: 'send', queue: 'mail', payload: at, limitKey: at < 20 ? 'loud' : `quiet-${at % 2}` },
-      }))
-      const added = await box.jobs.addMany(jobs)
-      await scene.work(box, {
-        queues: ['mail'],
-        concurrency: 20,
-        handlers: {
-          async send(job) {
-            const key = job.limitKey!
-            running.set(key, (running.get(key) ?? 0) + 1)
-            most.set(key, Math.max(most.get(key) ?? 0, running.get(key)!))
-            order.push(job.payload)
-            await new Promise((resolve) => setTimeout(resolve, 5))
-            running.set(key, running.get(key)! - 1)
-          },
-        },
-      })
-      for (const { id } of added) await jobIn(box, id, 'completed')
-      assert.deepEqual(
-        [...most].sort(([a], [b]) => (a < b ? -1 : 1)),
-        [
-          ['loud', 2],
-          ['quiet-0', 2],
-          ['quiet-1', 2],
-        ],
-      )
-      // Among the first claimed are those of the quiet keys, although twenty loud ones stand before them.
-      assert.ok(order.slice(0, 6).some((at) => at >= 20))
-      const loud = order.filter((at) => at < 20)
-      assert.equal(loud.length, 20)
-      const [line] = (await box.jobs.stats()).filter(({ queue }) => queue === 'mail')
-      assert.deepEqual(line?.limits, {
-        concurrency: null,
-        rate: null,
-        perKey: { concurrency: 2, rate: null },
-      })
-    })
-
-    stage.story('starts come no faster than the rate', async (scene) => {
+    stage.story('jobs start no faster than the rate', async (scene) => {
       const box = await scene.open()
       await box.jobs.setLimits('slow', { rate: { count: 3, perMs: 400 } })
       const added = await box.jobs.addMany(Array.from({ length: 8 }, () => ({ kind: 'send', queue: 'slow' })))

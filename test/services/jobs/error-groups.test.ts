@@ -17,7 +17,7 @@ const causes: readonly ((n: number) => Error)[] = [
 for (const stage of stages()) {
   describe(stage.title, { concurrent: true }, () => {
     stage.story(
-      '300 failures of 4 causes are 4 groups, of which 5 jobs are retried first and then the rest',
+      '300 failures of 4 causes are 4 groups; an operator retries 5 jobs first, then the rest',
       async (scene) => {
         const box = await scene.open()
         const { jobs } = box
@@ -61,7 +61,7 @@ for (const stage of stages()) {
       60_000,
     )
 
-    stage.story('a job shows each attempt that failed, with the group of its error', async (scene) => {
+    stage.story('a job shows each failed attempt with the group of its error', async (scene) => {
       const box = await scene.open()
       await scene.work(box, {
         workerId: 'w1',
@@ -90,7 +90,7 @@ for (const stage of stages()) {
     })
 
     stage.localStory(
-      'attempts of a sealed job show no more of its payload than its error does',
+      'attempts of a sealed job reveal no more of the payload than the error does',
       async (scene) => {
         const sealer = createAesSealer({ keys: { k1: new Uint8Array(32).fill(7) }, current: 'k1' })
         const box = await scene.open({ jobs: { sealer, release: '2026-11-18' } })
@@ -122,7 +122,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story('a job shows how long it waited for others', async (scene) => {
+    stage.story('a job shows how long it was blocked by dependencies', async (scene) => {
       const box = await scene.open()
       const first = await box.jobs.add('first')
       const { id } = await box.jobs.add('second', null, { after: first.id })

@@ -57,7 +57,7 @@ async function complete({ jobs }: Box, count: number): Promise<readonly string[]
 
 for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
   describe(stage.title, { timeout: 90_000 }, () => {
-    test('a reader of a job gets its states, progress and log lines once, over a cut and a new server', async () => {
+    test('a reader of a job gets each event once, across a broken connection and a new server', async () => {
       await using place = await aPlace(stage, 'job-events')
       const { box } = place
       const { id } = await box.jobs.add('import', null, { queue: 'slow' })
@@ -90,7 +90,7 @@ for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
       assert.deepEqual(await third.toEnd(20_000), [])
     })
 
-    test('a retry begins the log anew, and no line is missed or repeated', async () => {
+    test('a retry starts a new log, and the reader misses and repeats no log line', async () => {
       await using place = await aPlace(stage, 'retried-events')
       const { box } = place
       const { id } = await box.jobs.add('import', null, { queue: 'slow', maxAttempts: 2 })
@@ -116,7 +116,7 @@ for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
       assert.equal((dataOf(after.events.at(-1)!) as { state: string }).state, 'completed')
     })
 
-    test('a reader of a queue that was away misses no end, also on a new server', async () => {
+    test('a reader of a queue misses no end while it is disconnected, also on a new server', async () => {
       await using place = await aPlace(stage, 'queue-events')
       const { box } = place
       await complete(box, 3)
@@ -145,7 +145,7 @@ for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
       while (!known.has(late[0]!)) known.add((dataOf(await second.next(20_000)) as { id: string }).id)
     })
 
-    test('a stream that cannot be is refused', async () => {
+    test('an impossible stream is refused', async () => {
       await using place = await aPlace(stage, 'refused-events')
       const { id } = await place.box.jobs.add('mail')
       await using nowhere = await place.read('/v1/jobs/nowhere/events')
@@ -163,9 +163,9 @@ for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
 }
 
 for (const stage of stages()) {
-  describe(`${stage.title}, late`, () => {
+  describe(`${stage.title}, with late commits`, () => {
     stage.rowLockStory(
-      'an end that commits behind others is not missed',
+      'a stream misses no end that commits late',
       async (scene) => {
         await using place = await aPlace(stage, scene.namespace)
         const { box } = place

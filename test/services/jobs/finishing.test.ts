@@ -18,7 +18,7 @@ function payer({ namespace }: Scene) {
 
 for (const stage of stages()) {
   describe(stage.title, () => {
-    stage.story('a handler that returns completes its job, with what it returned', async (scene) => {
+    stage.story('a handler that returns completes its job with the returned value', async (scene) => {
       const box = await scene.open()
       const seen: HandlerJob[] = []
       const worker = await scene.work(box, {
@@ -51,7 +51,7 @@ for (const stage of stages()) {
       await until('it is counted', () => worker.counts.completed === 1)
     })
 
-    stage.story('a handler that throws fails its job, which is tried again and then dead', async (scene) => {
+    stage.story('a handler that throws fails its job, which is retried and finally dead', async (scene) => {
       const box = await scene.open()
       const attempts: number[] = []
       const worker = await scene.work(box, {
@@ -72,7 +72,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'what a handler does besides: rejects, throws undefined, throws what cannot be looked at',
+      'a handler that rejects, throws undefined or throws an unreadable value fails its job',
       async (scene) => {
         const box = await scene.open()
         const hostile = new Proxy(
@@ -113,14 +113,17 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story('a result that is no JSON is dropped with a warning, for the work is done', async (scene) => {
-      const box = await scene.open()
-      const worker = await scene.work(box, { handlers: { odd: () => ({ at: new Date() }) } })
-      const warned = worker.once('warning')
-      const { id } = await box.jobs.add('odd')
-      assert.match((await warned).message, new RegExp(id))
-      assert.equal((await jobIn(box, id, 'completed')).result, null)
-    })
+    stage.story(
+      'a result that is not JSON is dropped with a warning, and the job completes',
+      async (scene) => {
+        const box = await scene.open()
+        const worker = await scene.work(box, { handlers: { odd: () => ({ at: new Date() }) } })
+        const warned = worker.once('warning')
+        const { id } = await box.jobs.add('odd')
+        assert.match((await warned).message, new RegExp(id))
+        assert.equal((await jobIn(box, id, 'completed')).result, null)
+      },
+    )
 
     stage.story(
       'job.ack and job.nack without a transaction end the job at once, and only once',
@@ -147,15 +150,18 @@ for (const stage of stages()) {
       },
     )
 
-    stage.localStory('job.transaction completes the job with what its work returned', async (scene) => {
-      const box = await scene.open()
-      const worker = await scene.work(box, {
-        handlers: { charge: (job) => job.transaction(() => ({ ok: job.payload })) },
-      })
-      const { id } = await box.jobs.add('charge', 7)
-      assert.deepEqual((await jobIn(box, id, 'completed')).result, { ok: 7 })
-      await until('it is counted', () => worker.counts.completed === 1)
-    })
+    stage.localStory(
+      'job.transaction completes the job with the value that its work returned',
+      async (scene) => {
+        const box = await scene.open()
+        const worker = await scene.work(box, {
+          handlers: { charge: (job) => job.transaction(() => ({ ok: job.payload })) },
+        })
+        const { id } = await box.jobs.add('charge', 7)
+        assert.deepEqual((await jobIn(box, id, 'completed')).result, { ok: 7 })
+        await until('it is counted', () => worker.counts.completed === 1)
+      },
+    )
 
     stage.callerStory('job.transaction commits the rows and the ack together', async (scene) => {
       const box = await scene.open()
@@ -201,7 +207,7 @@ for (const stage of stages()) {
     )
 
     stage.callerStory(
-      'a broken statement fails the attempt and leaves nothing of its transaction',
+      'a failed statement fails the attempt and rolls back its whole transaction',
       async (scene) => {
         const box = await scene.open()
         await scene.connect()
@@ -223,7 +229,7 @@ for (const stage of stages()) {
     )
 
     stage.callerStory(
-      'a handler that forgets to await its transaction is not acked from under it',
+      'a handler that forgets to await its transaction is not acked before that ends',
       async (scene) => {
         const box = await scene.open()
         await scene.connect()
@@ -246,7 +252,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.callerStory('a job is added in the transaction that ends another', async (scene) => {
+    stage.callerStory('a handler adds a job in the transaction that settles its own', async (scene) => {
       const box = await scene.open()
       await scene.work(box, {
         handlers: {
@@ -358,7 +364,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.callerStory('after a committed ack, what the handler throws changes nothing', async (scene) => {
+    stage.callerStory('after a committed ack, an error of the handler changes nothing', async (scene) => {
       const box = await scene.open()
       const session = await scene.connect()
       const worker = await scene.work(box, {
@@ -386,7 +392,7 @@ for (const stage of stages()) {
       assert.equal(worker.counts.completed, 2)
     })
 
-    stage.callerStory('an ack that was rolled back is on its retry path within a second', async (scene) => {
+    stage.callerStory('a job whose ack was rolled back is retried within a second', async (scene) => {
       const box = await scene.open()
       const session = await scene.connect()
       let rolledBackAt = 0
@@ -461,7 +467,7 @@ for (const stage of stages()) {
     )
 
     stage.localStory(
-      'a job that is acked, nacked or begun again inside job.transaction says what to do instead',
+      'a second ack, nack or transaction inside job.transaction is refused with advice',
       async (scene) => {
         const box = await scene.open()
         const worker = await scene.work(box, {
@@ -496,7 +502,7 @@ for (const stage of stages()) {
     )
 
     stage.callerStory(
-      'a transaction that is none, or of another kind, is refused and nothing is written',
+      'an invalid or foreign transaction is refused and nothing is written',
       async (scene) => {
         const box = await scene.open()
         const session = await scene.connect()
@@ -524,7 +530,7 @@ for (const stage of stages()) {
     )
 
     stage.callerStory(
-      'the outbox: jobs added in a transaction exist when it commits, and only then',
+      'the outbox: jobs added in a transaction exist after its commit, and not before',
       async (scene) => {
         const box = await scene.open()
         const session = await scene.connect()
@@ -559,7 +565,7 @@ for (const stage of stages()) {
     )
 
     stage.callerStory(
-      'grouped transactions share a commit, and one that fails does so alone',
+      'grouped transactions share a commit, and a failed one rolls back alone',
       async (scene) => {
         const box = await scene.open()
         await scene.connect()
@@ -596,7 +602,7 @@ for (const stage of stages()) {
     )
 
     stage.rowLockStory(
-      'an ack long before the commit costs the neighbours nothing',
+      'an ack long before the commit does not delay other jobs',
       (scene) =>
         inGrowingLeases(400, async (leaseMs, stills) => {
           const box = await scene.open()

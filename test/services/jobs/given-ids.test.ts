@@ -33,7 +33,7 @@ const added = (...ids: readonly string[]): Answer => ({
 })
 
 describe.each(stages().filter(({ isRemote }) => isRemote))('$title', (stage) => {
-  stage.story('ids that are known and ids that are new may come in one request', async (scene) => {
+  stage.story('one request may contain known and new ids', async (scene) => {
     const box = await scene.open()
     const states = async () =>
       new Map((await box.jobs.list()).items.toReversed().map(({ id, state }) => [id, state]))
@@ -60,7 +60,7 @@ describe.each(stages().filter(({ isRemote }) => isRemote))('$title', (stage) => 
     assert.equal(line?.ready, 2)
   })
 
-  stage.story('requests that bring one id at once make one job', async (scene) => {
+  stage.story('concurrent requests with the same id create one job', async (scene) => {
     const box = await scene.open()
     const [id, other] = [createId(), createId()]
     const answers = await Promise.all(

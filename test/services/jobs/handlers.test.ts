@@ -5,7 +5,7 @@ import { jobIn, stages, until } from './stage.ts'
 
 for (const stage of stages()) {
   describe(stage.title, { concurrent: true }, () => {
-    stage.story('words of attempts, snoozes and batches are kept by the store', async (scene) => {
+    stage.story('the store keeps log lines, snoozes and batch results of handlers', async (scene) => {
       const box = await scene.open()
       const sizes: number[] = []
       const worker = await scene.work(box, {

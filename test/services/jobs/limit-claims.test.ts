@@ -33,7 +33,7 @@ async function holdRow(url: string) {
 }
 
 describe.skipIf(!hasService('postgres'))('claims from queues with limits', () => {
-  test('go by the limits of now, whatever they were before', async () => {
+  test('follow the present limits, whatever the limits were before', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', perKey(2))
@@ -56,7 +56,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     assert.deepEqual(await take(5), all.slice(7))
   })
 
-  test('let go first what fell due, and what a dead worker left', async () => {
+  test('take newly due jobs and jobs of dead workers first', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', perKey(2))
@@ -74,7 +74,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     assert.deepEqual(ids(await claim(backend, { limit: 2 })), [all[2], all[3]])
   })
 
-  test('find what stands behind more that must wait than they look at', async () => {
+  test('find jobs behind more blocked jobs than one look reads', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', perKey(1))
@@ -89,7 +89,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     assert.deepEqual(await take(3), [all[2], ...all.slice(-2)], 'past those of a key that was full')
   })
 
-  test('find what stands behind more than they look at, of a key that has room for one', async () => {
+  test('find jobs behind more jobs of a key with one free slot than one look reads', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', perKey(1))
@@ -102,7 +102,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     assert.deepEqual(ids(await claim(backend, { limit: 3 })), [all[1], all[2], all.at(-1)])
   })
 
-  test('pass over a job that another transaction holds, and take what comes behind it', async () => {
+  test('skip a job that another transaction holds, and take the next one', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', perKey(2))
@@ -119,7 +119,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     }
   })
 
-  test('that follow each other before the first is answered count what it took', async () => {
+  test('that overlap count what the earlier ones took', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', { ...perKey(1), concurrency: 5 })
@@ -141,7 +141,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     }
   })
 
-  test('do without the queue’s row when another transaction keeps it, and take nothing', async () => {
+  test('take nothing while another transaction holds the row of the queue', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', perKey(1))
@@ -160,7 +160,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     }
   })
 
-  test('do not wait for the row on one connection after the other', async () => {
+  test('wait for the row of the queue on at most one connection', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', perKey(1))
@@ -179,7 +179,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     assert.ok(used.size <= 1, `${used.size} connections`)
   })
 
-  test('that fail on a new connection leave the next what it needs', async () => {
+  test('that fail on a new connection do not break the next claim', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', perKey(1))
@@ -196,7 +196,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     assert.deepEqual(ids(await claim(backend, { limit: 1 })), [all[1]])
   })
 
-  test('with a key have the rows of several queues, and wait for no turn', async () => {
+  test('with a request key lock the rows of several queues, and do not wait their turn', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     const queues = ['mail', 'post']

@@ -29,7 +29,7 @@ const ended = (id: string, queue: string, state: string, count: number) =>
     SELECT ${values(id, queue, state)}, 1, 0, 0, 1000, 1 FROM seq_1_to_${count}`
 
 test.runIf(hasService('mariadb'))(
-  'MariaDB finds what is rare among very many jobs without reading the others',
+  'MariaDB finds rare jobs among very many without reading the others',
   async () => {
     await using database = await ownMariadb()
     await (await open(database.url, { migrate: true })).close()

@@ -37,7 +37,7 @@ async function createStage() {
 const write = 'INSERT INTO effect VALUES (?)'
 
 describe.skipIf(!hasService('mariadb'))('on MariaDB', () => {
-  test('a transaction with one statement is two round trips, but for the first of its connection', async () => {
+  test('a transaction with one statement takes two round trips after the first on its connection', async () => {
     await using stage = await createStage()
     const asked: number[] = []
     for (let times = 0; times < 3; times++) {
@@ -49,7 +49,7 @@ describe.skipIf(!hasService('mariadb'))('on MariaDB', () => {
     assert.deepEqual([asked[1]! - asked[0]!, asked[2]! - asked[1]!], [2, 2])
   })
 
-  test('whatever became of the one before, a transaction is all or nothing, and its end is noticed', async () => {
+  test('a transaction is all or nothing, whatever happened to the one before', async () => {
     await using stage = await createStage()
     await stage.transact((tx) => tx.query(write, [1]))
     const undone = stage.transact(async (tx) => {
@@ -68,7 +68,7 @@ describe.skipIf(!hasService('mariadb'))('on MariaDB', () => {
     assert.deepEqual(await stage.effects(), [1, 3, 4, 6])
   })
 
-  test('a job that goes back into the line while it is looked for is found, by who retries, cancels and removes', async () => {
+  test('retry, cancel and remove find a job that returns to the queue while they look for it', async () => {
     await using stage = await createStage()
     const { backend, client, locker } = stage
     const asks = [

@@ -9,7 +9,7 @@ import { gate, jobIn, stages, until } from './stage.ts'
 
 for (const stage of stages()) {
   describe(stage.title, { concurrent: true }, () => {
-    stage.story('a worker is seen from elsewhere with what it said of itself', async (scene) => {
+    stage.story('other boxes see a worker with the details that it registered', async (scene) => {
       const box = await scene.open({ jobs: { release: '2026-11-18' } })
       const other = await scene.openAnother(box)
       const mail = defineJob('mail', { schema: z.object({ to: z.string() }) })
@@ -38,56 +38,57 @@ for (const stage of stages()) {
       assert.equal(await other.jobs.findWorker('eve'), undefined)
     })
 
+    stage.story('workers are found by queue, kind, state, host and release, page by page', async (scene) => {
+      const box = await scene.open()
+      const ids = ['w1', 'w2', 'w3', 'w4', 'w5']
+      for (const [nr, workerId] of ids.entries())
+        await scene.work(box, {
+          workerId,
+          queues: [nr % 2 === 0 ? 'even' : 'odd'],
+          handlers: { [`k${nr}`]: () => 1 },
+          release: `r${nr % 3}`,
+        })
+      await until('all are listed', async () => (await box.jobs.workers()).items.length === 5)
+      const find = async (options: Parameters<Box['jobs']['workers']>[0]) =>
+        (await box.jobs.workers(options)).items.map(({ id }) => id)
+      assert.deepEqual(await find({ queue: 'odd' }), ['w2', 'w4'])
+      assert.deepEqual(await find({ kind: 'k4' }), ['w5'])
+      assert.deepEqual(await find({ release: 'r0', queue: 'even' }), ['w1'])
+      assert.deepEqual(await find({ state: 'gone' }), [])
+      assert.deepEqual(await find({ host: 'nowhere' }), [])
+      const first = await box.jobs.workers({ limit: 2 })
+      const second = await box.jobs.workers({ limit: 2, cursor: first.cursor })
+      const third = await box.jobs.workers({ limit: 2, cursor: second.cursor })
+      assert.deepEqual(
+        [first, second, third].map(({ items }) => items.map(({ id }) => id)),
+        [['w1', 'w2'], ['w3', 'w4'], ['w5']],
+      )
+      assert.equal(third.cursor, null)
+      const even = await box.jobs.workers({ queue: 'even', limit: 2 })
+      assert.deepEqual(await find({ queue: 'even', limit: 2, cursor: even.cursor }), ['w5'])
+      await assert.rejects(box.jobs.workers({ cursor: '!' }), { code: 'invalid_argument' })
+      await assert.rejects(box.jobs.workers({ state: 'odd' as never }), { code: 'invalid_argument' })
+    })
+
     stage.story(
-      'workers are found by queue, kind, state, host and release, and come page by page',
+      'two workers of one name are two members, and the second name gets a suffix',
       async (scene) => {
         const box = await scene.open()
-        const ids = ['w1', 'w2', 'w3', 'w4', 'w5']
-        for (const [nr, workerId] of ids.entries())
-          await scene.work(box, {
-            workerId,
-            queues: [nr % 2 === 0 ? 'even' : 'odd'],
-            handlers: { [`k${nr}`]: () => 1 },
-            release: `r${nr % 3}`,
-          })
-        await until('all are listed', async () => (await box.jobs.workers()).items.length === 5)
-        const find = async (options: Parameters<Box['jobs']['workers']>[0]) =>
-          (await box.jobs.workers(options)).items.map(({ id }) => id)
-        assert.deepEqual(await find({ queue: 'odd' }), ['w2', 'w4'])
-        assert.deepEqual(await find({ kind: 'k4' }), ['w5'])
-        assert.deepEqual(await find({ release: 'r0', queue: 'even' }), ['w1'])
-        assert.deepEqual(await find({ state: 'gone' }), [])
-        assert.deepEqual(await find({ host: 'nowhere' }), [])
-        const first = await box.jobs.workers({ limit: 2 })
-        const second = await box.jobs.workers({ limit: 2, cursor: first.cursor })
-        const third = await box.jobs.workers({ limit: 2, cursor: second.cursor })
+        const other = await scene.openAnother(box)
+        for (const one of [box, other])
+          await scene.work(one, { workerId: 'mail', handlers: { mail: () => 1 } })
+        await until('both are listed', async () => (await box.jobs.workers()).items.length === 2)
+        const { items } = await box.jobs.workers()
         assert.deepEqual(
-          [first, second, third].map(({ items }) => items.map(({ id }) => id)),
-          [['w1', 'w2'], ['w3', 'w4'], ['w5']],
+          items.map(({ workerId }) => workerId),
+          ['mail', 'mail'],
         )
-        assert.equal(third.cursor, null)
-        const even = await box.jobs.workers({ queue: 'even', limit: 2 })
-        assert.deepEqual(await find({ queue: 'even', limit: 2, cursor: even.cursor }), ['w5'])
-        await assert.rejects(box.jobs.workers({ cursor: '!' }), { code: 'invalid_argument' })
-        await assert.rejects(box.jobs.workers({ state: 'odd' as never }), { code: 'invalid_argument' })
+        assert.equal(items[0]!.id, 'mail')
+        assert.match(items[1]!.id, /^mail#[0-9a-f]{6}$/)
       },
     )
 
-    stage.story('two workers of one name are two members, and the second one has a suffix', async (scene) => {
-      const box = await scene.open()
-      const other = await scene.openAnother(box)
-      for (const one of [box, other]) await scene.work(one, { workerId: 'mail', handlers: { mail: () => 1 } })
-      await until('both are listed', async () => (await box.jobs.workers()).items.length === 2)
-      const { items } = await box.jobs.workers()
-      assert.deepEqual(
-        items.map(({ workerId }) => workerId),
-        ['mail', 'mail'],
-      )
-      assert.equal(items[0]!.id, 'mail')
-      assert.match(items[1]!.id, /^mail#[0-9a-f]{6}$/)
-    })
-
-    stage.story('a worker that stopped in good order leaves the list', async (scene) => {
+    stage.story('a worker that stopped cleanly leaves the list', async (scene) => {
       const box = await scene.open()
       const worker = await scene.work(box, { workerId: 'ada', handlers: { mail: () => 1 } })
       await until('it is listed', async () => (await box.jobs.workers()).items.length === 1)
@@ -102,7 +103,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'a quiet worker finishes what it runs and claims nothing, until it is resumed',
+      'a quiet worker finishes its running jobs and claims none until it is resumed',
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
@@ -136,7 +137,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story('what a worker that falls quiet hands back is run by another one', async (scene) => {
+    stage.story('another worker runs the jobs that a quiet worker hands back', async (scene) => {
       const box = await scene.open()
       const other = await scene.openAnother(box)
       const begun = gate()
@@ -158,7 +159,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'an operator stops a worker: what it runs may end, then it leaves the list',
+      'a worker that an operator stops finishes its running jobs and leaves the list',
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
@@ -187,7 +188,7 @@ for (const stage of stages()) {
     )
 
     stage.story(
-      'the list says what each worker runs, longest first',
+      'the list shows the running jobs of each worker, longest first',
       async (scene) => {
         const box = await scene.open()
         const end = gate()
@@ -220,7 +221,7 @@ for (const stage of stages()) {
       30_000,
     )
 
-    stage.story('without membership, workers work and are not listed', async (scene) => {
+    stage.story('workers without membership work and are not listed', async (scene) => {
       const box = await scene.open({ jobs: { membership: false } })
       await scene.work(box, { handlers: { mail: () => 'sent' } })
       const { id } = await box.jobs.add('mail')

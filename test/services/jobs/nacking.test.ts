@@ -7,7 +7,7 @@ import { jobIn, stages } from './stage.ts'
 
 for (const stage of stages()) {
   describe(stage.title, { concurrent: true }, () => {
-    stage.story('a nack keeps the error that it is given, whatever its shape', async (scene) => {
+    stage.story('a nack stores the given error, whatever its shape', async (scene) => {
       const box = await scene.open()
       for (const [error, kept] of [
         [{ error: 'boom' }, { message: 'boom', details: { error: 'boom' } }],
@@ -34,7 +34,7 @@ for (const stage of stages()) {
       }
     })
 
-    stage.story('a handler that throws or nacks an object keeps it whole', async (scene) => {
+    stage.story('an object that a handler throws or nacks is stored whole', async (scene) => {
       const box = await scene.open()
       await scene.work(box, {
         handlers: {
@@ -69,24 +69,31 @@ for (const stage of stages()) {
       isAbout(waitOf(await fails({ error: 'no' })), 7_200_000)
     })
 
-    stage.story('a wait and a back-off in one nack are refused, and nothing is written', async (scene) => {
-      const box = await scene.open()
-      const { id } = await box.jobs.add('mail')
-      const [job] = await box.jobs.claim()
-      for (const wrong of [
-        { retryInMs: '1m', backoff: { baseMs: 5 } },
-        { handBack: true, backoff: { baseMs: 5 } },
-        { snoozeMs: 5, backoff: { baseMs: 5 } },
-        { backoff: { baseMs: -1 } },
-        { backoff: { baseMs: 5, jitter: 2 } },
-        { backoff: { base: 5 } },
-        { backoff: 5 },
-      ] as unknown as readonly NackOptions[]) {
-        await assert.rejects(box.jobs.nack(job!, wrong), { code: 'invalid_argument' }, JSON.stringify(wrong))
-      }
-      assert.equal((await box.jobs.find(id))?.state, 'running')
-      await box.jobs.ack(job!)
-    })
+    stage.story(
+      'a nack with both a wait and a back-off is refused, and nothing is written',
+      async (scene) => {
+        const box = await scene.open()
+        const { id } = await box.jobs.add('mail')
+        const [job] = await box.jobs.claim()
+        for (const wrong of [
+          { retryInMs: '1m', backoff: { baseMs: 5 } },
+          { handBack: true, backoff: { baseMs: 5 } },
+          { snoozeMs: 5, backoff: { baseMs: 5 } },
+          { backoff: { baseMs: -1 } },
+          { backoff: { baseMs: 5, jitter: 2 } },
+          { backoff: { base: 5 } },
+          { backoff: 5 },
+        ] as unknown as readonly NackOptions[]) {
+          await assert.rejects(
+            box.jobs.nack(job!, wrong),
+            { code: 'invalid_argument' },
+            JSON.stringify(wrong),
+          )
+        }
+        assert.equal((await box.jobs.find(id))?.state, 'running')
+        await box.jobs.ack(job!)
+      },
+    )
   })
 }
 

@@ -4,7 +4,7 @@ import { type OpenOptions, open } from 'signalbox'
 import { describe, test } from 'vitest'
 import { jobIn, stages } from './stage.ts'
 
-test('a URL or option that means nothing is refused, without showing what may be a secret', async () => {
+test('an unusable URL or option is refused without showing what may be a secret', async () => {
   for (const url of [
     '',
     'signalbox.db',
@@ -73,21 +73,18 @@ for (const stage of stages()) {
       await box.ping()
     })
 
-    stage.story(
-      'after its close a box refuses what it is asked, and closing it again is nothing',
-      async (scene) => {
-        const box = await scene.open()
-        await box.close()
-        await box.close()
-        for (const ask of [
-          () => box.ping(),
-          () => box.jobs.add('mail'),
-          () => box.jobs.claim(),
-          () => box.jobs.find('a'),
-          () => box.jobs.stats(),
-        ])
-          await assert.rejects(ask, { code: 'closed' })
-      },
-    )
+    stage.story('a closed box refuses calls, and closing it again does nothing', async (scene) => {
+      const box = await scene.open()
+      await box.close()
+      await box.close()
+      for (const ask of [
+        () => box.ping(),
+        () => box.jobs.add('mail'),
+        () => box.jobs.claim(),
+        () => box.jobs.find('a'),
+        () => box.jobs.stats(),
+      ])
+        await assert.rejects(ask, { code: 'closed' })
+    })
   })
 }

@@ -12,7 +12,7 @@ import { aJob, claim, runningJob, until, verdictOf } from '../../conformance/job
 import { hasService, ownPostgres } from '../../support/services/own.ts'
 
 describe.skipIf(!hasService('postgres'))('on Postgres', () => {
-  test('a member of a group that swallowed a failed statement fails alone, and its rows with it', async () => {
+  test('a transaction of a group that swallowed a failed statement fails alone, with its rows', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     const client = new Client(place.url)
@@ -44,7 +44,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     }
   })
 
-  test('while a backlog is worked off, what others add in front or falls due is claimed next', async () => {
+  test('jobs that are added in front or become due during a backlog are claimed next', async () => {
     await using place = await ownPostgres()
     await using box = await open(place.url, { migrate: true })
     await using other = await open(place.url)
@@ -62,7 +62,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     assert.deepEqual([rest.length, rest.includes('urgent')], [204, true])
   })
 
-  test('a claim is one statement, and so is an add with its wake-up, while nothing goes first', async () => {
+  test('a claim is one statement, and so is an add with its wake-up', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     const query = vi.spyOn(Client.prototype, 'query')
@@ -101,7 +101,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     assert.deepEqual(sent(), ['sb_claim'], 'the limits of another queue do not matter')
   })
 
-  test('to see that nothing fell due, no claim reads what is due later, whatever the planner prefers', async () => {
+  test('a claim never reads jobs that are due later, whatever the planner prefers', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.add(Array.from({ length: 2_000 }, () => aJob({ due: { delayMs: 3_600_000 } })))
@@ -125,7 +125,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     }
   })
 
-  test('what fell due and is gone, and a snapshot keeps, does not blur the order of what is ready', async () => {
+  test('deleted jobs that an old snapshot keeps do not disturb the order of ready jobs', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await using other = await openPostgres(place.url, { namespace: 'default', migrate: false })
@@ -158,7 +158,7 @@ SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 1, nr, 0, 0 FROM
     }
   })
 
-  test('behind however many leases that ran out and cannot be taken back, others are', async () => {
+  test('a reclaim finds expired leases behind any number that it cannot take back', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     const holder = new Client(place.url)
@@ -179,7 +179,7 @@ SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 1, nr, 0, 0 FROM
     }
   })
 
-  test('a job is added where the database takes no wake-up', async () => {
+  test('a job is added even when the database refuses its wake-up', async () => {
     await using place = await ownPostgres()
     const client = new Client(place.url)
     await client.connect()
@@ -202,7 +202,7 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
     )
   })
 
-  test('a caller whose snapshot is older than the end of the job cannot end it again', async () => {
+  test('a caller whose snapshot is older than the end of the job cannot settle it again', async () => {
     await using place = await ownPostgres()
     await using box = await open(place.url, { migrate: true })
     const client = new Client(place.url)
@@ -221,7 +221,7 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
     }
   })
 
-  test('with notify, workers here and elsewhere are told at the commit of the caller, long before their poll', async () => {
+  test("with notify, workers in all processes wake at the caller's commit, long before their poll", async () => {
     await using place = await ownPostgres()
     await using box = await open(place.url, { migrate: true })
     await using elsewhere = await open(place.url)
@@ -256,7 +256,7 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
     }
   })
 
-  test('a new listener is called when the database listens: it has not heard earlier wake-ups', async () => {
+  test('a new listener is called once the database listens, because it missed earlier wake-ups', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     // The first opens the line; the other's channel is added to one that is open.
@@ -267,7 +267,7 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
     }
   })
 
-  test('claims that look for the same share statements, of which two are under way', async () => {
+  test('concurrent claims for the same queues share statements, at most two at a time', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     const client = new Client(place.url)

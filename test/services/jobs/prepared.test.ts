@@ -40,7 +40,7 @@ const preparedNow = async (tx: StoreTransaction, text: string): Promise<number> 
   ).length
 
 describe.skipIf(!hasService('postgres'))('on Postgres', () => {
-  test('a statement that comes often is prepared once, one that comes a few times is not', async () => {
+  test('a frequent statement is prepared once, a rare one is not', async () => {
     await using stage = await createStage()
     for (let nr = 0; nr < often; nr++) await stage.transact((tx) => tx.query(write, [nr, 'a']))
     await stage.transact((tx) => tx.query(read, [1]))
@@ -65,7 +65,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     assert.equal((await stage.client.query('SELECT FROM effect')).rowCount, 4)
   })
 
-  test('after its table was altered the job is tried again and burns no attempt', async () => {
+  test('after its table was altered the job is tried again and loses no attempt', async () => {
     await using stage = await createStage()
     await using box = await open(stage.url)
     const seen: unknown[] = []
@@ -93,7 +93,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     assert.equal((await box.jobs.find(id))?.state, 'completed')
   })
 
-  test('types that parameters had before the table was altered are not kept', async () => {
+  test('parameter types from before the table was altered are not reused', async () => {
     await using stage = await createStage()
     for (let nr = 0; nr < often; nr++) await stage.transact((tx) => tx.query(write, [nr, 'a']))
     await stage.client.query('DELETE FROM effect; ALTER TABLE effect ALTER word TYPE int USING 1')
@@ -110,7 +110,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     )
   })
 
-  test('a pooler that forgets what was prepared costs one more try', async () => {
+  test('a pooler that forgets prepared statements costs one more try', async () => {
     await using stage = await createStage()
     for (let nr = 0; nr < often; nr++) await stage.transact((tx) => tx.query(write, [nr, 'a']))
     await assert.rejects(
@@ -121,7 +121,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     await stage.transact(async (tx) => assert.equal(await preparedNow(tx, write), 0))
   })
 
-  test('a value that cannot be sent leaves the transaction as it was', async () => {
+  test('a value that cannot be sent leaves the transaction intact', async () => {
     await using stage = await createStage()
     const unsendable = {
       toPostgres() {

@@ -11,55 +11,55 @@ import { jobIn, stages, until } from './stage.ts'
 
 for (const stage of stages().filter(({ isRemote }) => isRemote)) {
   describe(stage.title, () => {
-    stage.story(
-      'every transaction is refused over the wire, and nothing is written for it',
-      async (scene) => {
-        const box = await scene.open()
-        const refused = { code: 'transaction_unsupported', message: /over HTTP/ }
-        await assert.rejects(box.jobs.add('x', {}, { tx: {} }), refused)
-        await assert.rejects(box.jobs.addMany([{ kind: 'x' }], { tx: {} }), refused)
-        const { id } = await box.jobs.add('held')
-        const [job] = await box.jobs.claim()
-        await assert.rejects(box.jobs.ack(job!, { tx: {} }), refused)
-        await assert.rejects(box.jobs.nack(job!, { tx: {} }), refused)
-        assert.throws(
-          () => box.jobs.worker({ handlers: { charge: { finish: 'transaction', run: () => 1 } } }),
-          refused,
-        )
-        assert.equal((await box.jobs.find(id))?.state, 'running')
-        await box.jobs.ack(job!)
-        assert.deepEqual(
-          (await box.jobs.list()).items.map(({ state }) => state),
-          ['completed'],
-        )
-      },
-    )
-
-    stage.story('a handler that asks for a transaction fails with the refusal', async (scene) => {
+    stage.story('a remote box refuses every transaction, and writes nothing for it', async (scene) => {
       const box = await scene.open()
-      let isWorked = false
-      await scene.work(box, {
-        handlers: {
-          ours: (job) =>
-            job.transaction(() => {
-              isWorked = true
-            }),
-          theirs: (job) => job.ack({ tx: {} }),
-          swallows: (job) => job.ack({ tx: {} }).catch(() => 'done'),
-        },
-      })
-      const added = await box.jobs.addMany(
-        ['ours', 'theirs', 'swallows'].map((kind) => ({ kind, maxAttempts: 1 })),
+      const refused = { code: 'transaction_unsupported', message: /over HTTP/ }
+      await assert.rejects(box.jobs.add('x', {}, { tx: {} }), refused)
+      await assert.rejects(box.jobs.addMany([{ kind: 'x' }], { tx: {} }), refused)
+      const { id } = await box.jobs.add('held')
+      const [job] = await box.jobs.claim()
+      await assert.rejects(box.jobs.ack(job!, { tx: {} }), refused)
+      await assert.rejects(box.jobs.nack(job!, { tx: {} }), refused)
+      assert.throws(
+        () => box.jobs.worker({ handlers: { charge: { finish: 'transaction', run: () => 1 } } }),
+        refused,
       )
-      const codes: unknown[] = []
-      for (const { id } of added) codes.push((await jobIn(box, id, 'dead')).error?.code)
-      // A handler that uses `tx` has to ack in it: a return is then no ack.
-      assert.deepEqual(codes, ['transaction_unsupported', 'transaction_unsupported', 'ack_missing'])
-      assert.equal(isWorked, false)
+      assert.equal((await box.jobs.find(id))?.state, 'running')
+      await box.jobs.ack(job!)
+      assert.deepEqual(
+        (await box.jobs.list()).items.map(({ state }) => state),
+        ['completed'],
+      )
     })
 
     stage.story(
-      'more than a server takes at once is refused whole, or sent in parts',
+      'a handler on a remote box that asks for a transaction fails with the refusal',
+      async (scene) => {
+        const box = await scene.open()
+        let isWorked = false
+        await scene.work(box, {
+          handlers: {
+            ours: (job) =>
+              job.transaction(() => {
+                isWorked = true
+              }),
+            theirs: (job) => job.ack({ tx: {} }),
+            swallows: (job) => job.ack({ tx: {} }).catch(() => 'done'),
+          },
+        })
+        const added = await box.jobs.addMany(
+          ['ours', 'theirs', 'swallows'].map((kind) => ({ kind, maxAttempts: 1 })),
+        )
+        const codes: unknown[] = []
+        for (const { id } of added) codes.push((await jobIn(box, id, 'dead')).error?.code)
+        // A handler that uses `tx` has to ack in it: a return is then no ack.
+        assert.deepEqual(codes, ['transaction_unsupported', 'transaction_unsupported', 'ack_missing'])
+        assert.equal(isWorked, false)
+      },
+    )
+
+    stage.story(
+      'a call larger than the server accepts is refused whole, or sent in parts',
       async (scene) => {
         const box = await scene.open()
         const many = Array.from({ length: 1_001 }, () => ({ kind: 'mail' }))
@@ -77,7 +77,7 @@ for (const stage of stages().filter(({ isRemote }) => isRemote)) {
       40_000,
     )
 
-    stage.story('what is wrong with one add is not held against those made beside it', async (scene) => {
+    stage.story('an invalid add does not affect other adds that share its request', async (scene) => {
       const box = await scene.open()
       const poisoned = { constructor: { prototype: { admin: true } } }
       const outcomes = await Promise.allSettled(
@@ -91,7 +91,7 @@ for (const stage of stages().filter(({ isRemote }) => isRemote)) {
     })
 
     stage.story(
-      'answers that are lost are asked for again, and nothing is done twice',
+      'a call whose answer is lost is repeated, and takes effect once',
       async (scene) => {
         await using proxy = await lossyProxy(await stage.url())
         const box = await open(proxy.url, { namespace: scene.namespace })
@@ -121,7 +121,7 @@ for (const stage of stages().filter(({ isRemote }) => isRemote)) {
       40_000,
     )
 
-    stage.tableStory('wake reaches the workers of other boxes, through the server', async (scene) => {
+    stage.tableStory('wake reaches the workers of other boxes through the server', async (scene) => {
       const [workers, other] = [await scene.open(), await scene.open()]
       await scene.work(workers, { pollMs: 3_600_000, handlers: { mail: () => 'sent' } })
       const session = await scene.connect()
@@ -135,7 +135,7 @@ for (const stage of stages().filter(({ isRemote }) => isRemote)) {
   })
 }
 
-test('a worker goes on when its server was away, also with what it could not be told of', async () => {
+test('a worker continues after its server was away, and reports what it finished meanwhile', async () => {
   await using store = await open('memory:')
   let server: Server = createServer({ box: store, port: 0 })
   const { url } = await server.listen()
@@ -167,7 +167,7 @@ test('a worker goes on when its server was away, also with what it could not be 
   }
 })
 
-test('a box is opened by its token, acts in its namespace, and ends when it is revoked', async () => {
+test("a box that a token opens acts in the token's namespace, and ends when the token is revoked", async () => {
   await using store = await open('memory:')
   const bootstrap = 'bootstrap-secret-of-forty-characters-0123'
   await using server = createServer({ box: store, port: 0, bootstrap: [bootstrap] })
@@ -201,7 +201,7 @@ test('a box is opened by its token, acts in its namespace, and ends when it is r
   }
 })
 
-test('ping says what a server lacks that takes no work', async () => {
+test('ping explains why a server takes no work', async () => {
   await using store = await open('memory:')
   const box = {
     ...store,

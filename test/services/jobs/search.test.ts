@@ -5,7 +5,7 @@ import { stages, until } from './stage.ts'
 
 for (const stage of stages()) {
   describe(stage.title, () => {
-    stage.story('jobs are found by what they are and by what is in them, page by page', async (scene) => {
+    stage.story('a search finds jobs by their fields and by text in them, page by page', async (scene) => {
       const { jobs } = await scene.open()
       const added = await jobs.addMany(
         Array.from({ length: 130 }, (_, n) => ({
@@ -37,28 +37,24 @@ for (const stage of stages()) {
       assert.deepEqual(pages, expected.toReversed())
     })
 
-    stage.story(
-      'all that are found are retried, cancelled or deleted, and it is told how far',
-      async (scene) => {
-        const { jobs } = await scene.open()
-        await jobs.addMany(Array.from({ length: 70 }, (_, n) => ({ kind: 'mail', payload: n })))
-        for (const job of await jobs.claim({ limit: 60 }))
-          await jobs.nack(job, { dead: true, error: 'relay' })
-        const run = async (action: 'retry' | 'cancel' | 'delete', search: string) => {
-          const { id } = await jobs.bulk({ action, search })
-          const ended = async () => (await jobs.bulkOperation(id))?.state !== 'running'
-          await until('the operation has ended', ended, 60_000)
-          const { state, matched, done, skipped } = (await jobs.bulkOperation(id))!
-          return { state, matched, done, skipped }
-        }
-        assert.equal((await jobs.bulk({ action: 'retry', search: 'error:RELAY', dryRun: true })).matched, 60)
-        const all = { state: 'completed', skipped: 0 }
-        assert.deepEqual(await run('retry', 'error:relay state:dead'), { ...all, matched: 60, done: 60 })
-        assert.deepEqual(await run('cancel', 'payload:6*'), { ...all, matched: 11, done: 11 })
-        assert.deepEqual(await run('delete', '-state:cancelled'), { ...all, matched: 59, done: 59 })
-        const left = (await jobs.list({ limit: 500 })).items
-        assert.deepEqual([left.length, new Set(left.map(({ state }) => state))], [11, new Set(['cancelled'])])
-      },
-    )
+    stage.story('a bulk retry, cancel or delete of found jobs reports how far it is', async (scene) => {
+      const { jobs } = await scene.open()
+      await jobs.addMany(Array.from({ length: 70 }, (_, n) => ({ kind: 'mail', payload: n })))
+      for (const job of await jobs.claim({ limit: 60 })) await jobs.nack(job, { dead: true, error: 'relay' })
+      const run = async (action: 'retry' | 'cancel' | 'delete', search: string) => {
+        const { id } = await jobs.bulk({ action, search })
+        const ended = async () => (await jobs.bulkOperation(id))?.state !== 'running'
+        await until('the operation has ended', ended, 60_000)
+        const { state, matched, done, skipped } = (await jobs.bulkOperation(id))!
+        return { state, matched, done, skipped }
+      }
+      assert.equal((await jobs.bulk({ action: 'retry', search: 'error:RELAY', dryRun: true })).matched, 60)
+      const all = { state: 'completed', skipped: 0 }
+      assert.deepEqual(await run('retry', 'error:relay state:dead'), { ...all, matched: 60, done: 60 })
+      assert.deepEqual(await run('cancel', 'payload:6*'), { ...all, matched: 11, done: 11 })
+      assert.deepEqual(await run('delete', '-state:cancelled'), { ...all, matched: 59, done: 59 })
+      const left = (await jobs.list({ limit: 500 })).items
+      assert.deepEqual([left.length, new Set(left.map(({ state }) => state))], [11, new Set(['cancelled'])])
+    })
   })
 }

@@ -13,7 +13,7 @@ const everyStage = stages()
 
 for (const stage of everyStage) {
   describe(stage.title, () => {
-    stage.story('a wait brings the ended job with its result or its error', async (scene) => {
+    stage.story('a wait returns the ended job with its result or its error', async (scene) => {
       const box = await scene.open()
       const [good, bad, unwanted] = await box.jobs.addMany([
         { kind: 'good' },
@@ -38,7 +38,7 @@ for (const stage of everyStage) {
       assert.equal((await box.jobs.wait(good!.id)).status, 'ended')
     })
 
-    stage.story('an end in another process is found', async (scene) => {
+    stage.story('a wait learns of an end in another process', async (scene) => {
       const box = await scene.open()
       const other = await scene.openAnother(box)
       const { id } = await box.jobs.add('mail', { to: 'Ada' })
@@ -47,7 +47,7 @@ for (const stage of everyStage) {
       assert.equal((await wait).job.result, 'Ada')
     })
 
-    stage.story('a wait whose time is over says how the job stands', async (scene) => {
+    stage.story('a wait that times out returns the present state of the job', async (scene) => {
       const box = await scene.open()
       const { id } = await box.jobs.add('mail')
       for (const timeoutMs of [0, '50ms'] as const) {
@@ -56,7 +56,7 @@ for (const stage of everyStage) {
       }
     })
 
-    stage.story('a wait for a job that is not there, or goes away, is refused', async (scene) => {
+    stage.story('a wait for a missing or removed job is refused', async (scene) => {
       const box = await scene.open()
       await assert.rejects(box.jobs.wait('01k9z3v8qe0m4t9wq3rb5c7xkd'), { code: 'not_found' })
       const { id } = await box.jobs.add('mail')
@@ -106,7 +106,7 @@ for (const stage of everyStage) {
 
 for (const stage of everyStage.filter(({ isRemote }) => !isRemote)) {
   describe(`${stage.title} behind a server`, () => {
-    test('a thousand waits outlive a restart of the server, and the client waits as a box does', async () => {
+    test('a thousand waits survive a restart of the server, and the client waits as a box does', async () => {
       const store = await open(await stage.storeUrl(), { namespace: 'restarts', migrate: true })
       let server = createServer({ box: store, port: 0 })
       const { url } = await server.listen()

@@ -16,7 +16,7 @@ for (const stage of stages()) {
 
   describe(stage.title, { concurrent: true }, () => {
     stage.story(
-      'a new worker always hears of a job that is added right after its start',
+      'a new worker always learns of a job that is added right after its start',
       async (scene) => {
         const box = await scene.open()
         for (let round = 0; round < 10; round++) {
@@ -33,7 +33,7 @@ for (const stage of stages()) {
       60_000,
     )
 
-    stage.story('jobs that a stopping worker gives back wake waiting workers', async (scene) => {
+    stage.story('jobs that a stopping worker hands back wake waiting workers', async (scene) => {
       const box = await scene.open()
       const other = await openElsewhere(scene, box)
       const isHeld = gate()
@@ -53,7 +53,7 @@ for (const stage of stages()) {
       await jobIn(box, id, 'completed')
     })
 
-    stage.story('a job given back by a call wakes waiting workers', async (scene) => {
+    stage.story('a job that a call hands back wakes waiting workers', async (scene) => {
       const box = await scene.open()
       const other = await openElsewhere(scene, box)
       for (const how of [{ handBack: true }, { retryInMs: 0 }]) await giveBack(scene, box, other, how)

@@ -38,7 +38,7 @@ for (const stage of stages()) {
       assert.equal((await box.jobs.list({ state: 'completed', limit: 500 })).items.length, 500)
     })
 
-    stage.story('one slot runs jobs by priority, then due time, then the order they came', async (scene) => {
+    stage.story('one slot runs jobs by priority, then due time, then order of arrival', async (scene) => {
       const box = await scene.open()
       const order: unknown[] = []
       await box.jobs.pause('default')
@@ -58,7 +58,7 @@ for (const stage of stages()) {
       assert.deepEqual(order, ['a1', 'a2', 'b1', 'c1', 'c2', 'd1', 'd2'])
     })
 
-    stage.story('nothing of a paused queue is run, and other queues go on', async (scene) => {
+    stage.story('jobs of a paused queue do not run, and other queues continue', async (scene) => {
       const box = await scene.open()
       await box.jobs.pause('slow')
       await scene.work(box, { queues: ['slow', 'quick'], handlers: { mail: () => 'sent' } })
@@ -71,7 +71,7 @@ for (const stage of stages()) {
       await jobIn(box, paused.id, 'completed')
     })
 
-    stage.story('a job is not run before it is due, and soon after', async (scene) => {
+    stage.story('a job runs soon after it is due, and not before', async (scene) => {
       const box = await scene.open()
       await scene.work(box, { handlers: { mail: () => 'sent' } })
       const { id } = await box.jobs.add('mail', {}, { delayMs: 400 })
@@ -82,7 +82,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'QL2: a job added by another box is begun soon, without waiting for the poll',
+      'QL2: a job that another box adds starts soon, without waiting for the poll',
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
@@ -102,7 +102,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story('single adds made in one go all arrive, in order', async (scene) => {
+    stage.story('single adds made in one tick all arrive, in order', async (scene) => {
       const box = await scene.open()
       const added = await Promise.all(Array.from({ length: 300 }, (_, n) => box.jobs.add('mail', n)))
       const ids = added.map(({ id }) => id)
@@ -116,7 +116,7 @@ for (const stage of stages()) {
       assert.deepEqual([rest.items.length, rest.cursor], [100, null])
     })
 
-    stage.story('adds that race for a unique key all get the winner’s id', async (scene) => {
+    stage.story('adds that race for a unique key all get the id of the one job', async (scene) => {
       const box = await scene.open()
       const other = await scene.openAnother(box)
       const adds = Array.from({ length: 20 }, (_, n) =>
@@ -133,7 +133,7 @@ for (const stage of stages()) {
       assert.equal((await box.jobs.add('mail', 'again', { uniqueKey: 'Ada' })).duplicate, false)
     })
 
-    stage.story('a worker that stops lets running handlers finish within its grace', async (scene) => {
+    stage.story('a stopping worker lets running handlers finish within its grace time', async (scene) => {
       const box = await scene.open()
       const done = gate()
       const worker = await scene.work(box, { handlers: { long: () => done.promise } })
@@ -154,7 +154,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'QL4: what a stopping worker cannot finish is handed back, burns no attempt and is ready at once',
+      'QL4: jobs that a stopping worker cannot finish are handed back, lose no attempt and are ready at once',
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
@@ -188,7 +188,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story('closing the box stops its workers, and it makes no new ones', async (scene) => {
+    stage.story('closing the box stops its workers, and it creates no new ones', async (scene) => {
       const box = await scene.open()
       const watcher = stage.name === 'memory' ? undefined : await scene.open()
       const worker = box.jobs.worker({ handlers: { mail: () => 'sent' } })
@@ -203,7 +203,7 @@ for (const stage of stages()) {
       if (watcher) await jobWhen(watcher, id, ({ state }) => state === 'completed')
     })
 
-    stage.story('a process that closed its box has nothing left to do, and ends', async (scene) => {
+    stage.story('a process that closed its box can exit', async (scene) => {
       const script = fileURLToPath(new URL('closer.ts', import.meta.url))
       const { stdout } = await run(process.execPath, ['--conditions=source', script], {
         env: { ...process.env, URL_OF_STORE: await stage.url(), NAMESPACE_OF_STORE: scene.namespace },
@@ -212,16 +212,13 @@ for (const stage of stages()) {
       assert.match(stdout, /^closed \{"sent":true\}$/m)
     })
 
-    stage.localStory(
-      'with a retention, jobs that ended are forgotten, and live ones are not',
-      async (scene) => {
-        const box = await scene.open({ retentionMs: 50 })
-        await scene.work(box, { handlers: { mail: () => 'sent' } })
-        const kept = await box.jobs.add('mail', {}, { delayMs: '1h' })
-        const { id } = await box.jobs.add('mail')
-        await until('it is forgotten', async () => (await box.jobs.find(id)) === undefined)
-        assert.equal((await box.jobs.find(kept.id))?.state, 'scheduled')
-      },
-    )
+    stage.localStory('with a retention, ended jobs are deleted and live jobs are kept', async (scene) => {
+      const box = await scene.open({ retentionMs: 50 })
+      await scene.work(box, { handlers: { mail: () => 'sent' } })
+      const kept = await box.jobs.add('mail', {}, { delayMs: '1h' })
+      const { id } = await box.jobs.add('mail')
+      await until('it is forgotten', async () => (await box.jobs.find(id)) === undefined)
+      assert.equal((await box.jobs.find(kept.id))?.state, 'scheduled')
+    })
   })
 }

@@ -43,7 +43,7 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
     numbers: () => Number as never,
   }
   test.each(Object.entries(parsers))(
-    'a client that reads everything as %s tells a lease that was lost',
+    'a client that reads everything as %s recognises a lost lease',
     async (name, getTypeParser) => {
       const { held, lost } = await claimTwo(`types-${name}`)
       const client = new Client({ connectionString: own.url, types: { getTypeParser } })
@@ -66,7 +66,7 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
     },
   )
 
-  test('a client goes back to its pool after a refused ack, and none is left behind', async () => {
+  test('a client returns to its pool after a refused ack, and no connection leaks', async () => {
     const pool = new Pool({ connectionString: own.url, max: 1 })
     const { lost } = await claimTwo('pooled')
     for (const end of ['COMMIT', 'ROLLBACK']) {
@@ -100,7 +100,7 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
     assert.deepEqual((await box.jobs.list({ kind: 'before the savepoint' })).items, [])
   })
 
-  test('a transaction that has failed is refused, whichever library it is of', async () => {
+  test('a failed transaction is refused, for every library', async () => {
     const failed = { code: 'transaction_required', message: /failed already/ }
     const add = (tx: CallerTransaction) => assert.rejects(box.jobs.add('stray', 1, { tx }), failed)
     const sql = postgres(own.url)
@@ -125,7 +125,7 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
     await db.destroy()
   })
 
-  test('what takes statements and answers in its own way is refused before anything is written', async () => {
+  test('a client with a statement interface of its own is refused before anything is written', async () => {
     const client = new Client({ connectionString: own.url })
     await client.connect()
     await client.query('BEGIN')
@@ -152,7 +152,7 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
 })
 
 describe.skipIf(!hasService('mariadb'))('mariadb', () => {
-  test('a connection goes back to its pool after a refused ack, and nothing in between commits alone', async () => {
+  test('a connection returns to its pool after a refused ack, and no statement in between commits alone', async () => {
     await using own = await ownMariadb()
     await using box = await open(own.url, { migrate: true })
     const pool = createPool({ uri: own.url.replace(/^mariadb:/, 'mysql:'), connectionLimit: 1 })
@@ -175,7 +175,7 @@ describe.skipIf(!hasService('mariadb'))('mariadb', () => {
     await pool.end()
   })
 
-  test('a connection that was ended is refused as in no transaction', async () => {
+  test('a closed connection is refused as outside a transaction', async () => {
     await using own = await ownMariadb()
     await using box = await open(own.url, { migrate: true })
     const connection = await createConnection(own.url.replace(/^mariadb:/, 'mysql:'))

@@ -81,7 +81,7 @@ export function libraryStories(
     const paid = async (note: string): Promise<number> =>
       (await caller.exec('SELECT note FROM paid WHERE note = ?', note)).length
 
-    test('a job and a row are both there after its commit, and a unique key is known', async () => {
+    test('a commit keeps the job and the row, and the unique key is known', async () => {
       const [first, second] = (await library.transaction(async (tx, pay) => {
         await pay('committed')
         const options = { tx, uniqueKey: 'order "1"', tags: ['a', 'b'], notify: true }
@@ -96,7 +96,7 @@ export function libraryStories(
       assert.equal(await paid('committed'), 1)
     })
 
-    test('jobs that wait for each other, for a lock or under a limit are written in it like any other', async () => {
+    test('jobs with dependencies, a lock or a limit are added in a transaction like any other', async () => {
       const queue = 'gated'
       const add = (tx: CallerTransaction) =>
         box.jobs.addMany(
@@ -124,7 +124,7 @@ export function libraryStories(
       assert.deepEqual(dependencies, [{ id: first!.id, state: 'ready', isMet: false }])
     })
 
-    test('neither is there after its rollback', async () => {
+    test('a rollback keeps neither the job nor the row', async () => {
       let ids: readonly string[] = []
       const work = library.transaction(async (tx, pay) => {
         await pay('rolled back')
@@ -138,7 +138,7 @@ export function libraryStories(
       assert.equal(await paid('rolled back'), 0)
     })
 
-    test('an ack counts when it commits: rolled back once, the job runs again and its row is there once', async () => {
+    test('after a rolled back ack the job runs again, and its row is there once', async () => {
       const worker = box.jobs.worker({
         queues: ['charges'],
         pollMs: 20,
@@ -164,7 +164,7 @@ export function libraryStories(
       }
     })
 
-    test('what is added in a nested transaction goes with that one alone', async (context) => {
+    test('a job that is added in a nested transaction is rolled back with that one alone', async (context) => {
       if (!library.nested) return context.skip('it has none, or is joined without it')
       const ids: string[] = []
       const add = async (tx: CallerTransaction) => ids.push((await box.jobs.add('nested', {}, { tx })).id)
@@ -181,7 +181,7 @@ export function libraryStories(
       assert.deepEqual(found, ['ready', 'ready', undefined])
     })
 
-    test('a guard claimed in it is free again after its rollback', async () => {
+    test('a guard claimed in a transaction is free again after the rollback', async () => {
       const claim = (tx?: CallerTransaction) => box.once.claim('order 7', tx === undefined ? {} : { tx })
       const work = library.transaction(async (tx) => {
         assert.equal((await claim(tx)).status, 'run')
@@ -201,7 +201,7 @@ export function libraryStories(
     }
 
     for (const verb of ['ack', 'nack'] as const) {
-      test(`a refused ${verb} cannot be committed past, and the library goes on working`, async () => {
+      test(`a refused ${verb} prevents the commit, and the library continues to work`, async () => {
         const [job] = await claimOne()
         const note = `refused ${verb}`
         // The lease ran out, and another worker did the job.
@@ -232,7 +232,7 @@ export function libraryStories(
       })
     }
 
-    test('an ack that is refused in a nested transaction ends the whole of it', async (context) => {
+    test('an ack that is refused in a nested transaction ends the outer one as well', async (context) => {
       if (!library.nested) return context.skip('it has none, or is joined without it')
       const [job] = await claimOne()
       await box.jobs.ack(job!)
@@ -246,7 +246,7 @@ export function libraryStories(
       await goOnWorking('after a refused nested ack')
     })
 
-    test('what is in no transaction, or in one that has ended, is refused and nothing is written', async () => {
+    test('a call outside a transaction, or in an ended one, is refused and writes nothing', async () => {
       let ended: CallerTransaction | undefined
       await library.transaction(async (tx) => {
         ended = tx
@@ -267,7 +267,7 @@ export function libraryStories(
 
     // One transaction of MariaDB may write to every database of its server; there the other one is as good.
     const outcome = engine === 'mariadb' ? 'takes part as well' : 'is refused'
-    test(`its transaction in another database ${outcome}`, async () => {
+    test(`a transaction in another database ${outcome}`, async () => {
       await using elsewhere = await connect(away.url)
       const [job] = await claimOne()
       const add = () => elsewhere.transaction((tx) => box.jobs.add('elsewhere', {}, { tx }))

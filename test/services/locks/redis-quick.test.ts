@@ -19,8 +19,8 @@ const times: LockTimes = resolveLocksOptions({ maxWaiters: 3 })
 const success = { outcome: 'success', value: null, terminal: false } as const
 const resources = ['a', 'b', '{c}%', ':queue:']
 
-describe.runIf(hasService('redis'))('on Redis, the short way', () => {
-  test('gives tokens and revisions that rise, also when the clock goes back, a little or a lot', async () => {
+describe.runIf(hasService('redis'))('the short path of locks on Redis', () => {
+  test('gives rising tokens and revisions, also when the clock of Redis is set back', async () => {
     await using stage = await openStage()
     const last = new Map<string, { token: number; revision: number }>()
     const steps = [
@@ -47,7 +47,7 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
     assert.ok(stage.shortWays > 4, `${stage.shortWays} calls began with a step that was short`)
   })
 
-  test('notes how high tokens are, so that they rise also when the wait queue was cleared away and the clock goes back', async () => {
+  test('stores the highest token, so that tokens rise after a cleared wait queue and a clock set back', async () => {
     await using stage = await openStage()
     await stage.use(['a'])
     let last = 0
@@ -67,7 +67,7 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
     assert.ok(token > last, `${token} after ${last}`)
   })
 
-  test('tells each step of a call whose answer was lost what it was told the first time', async () => {
+  test('repeats the first answer to each step of a call whose answer was lost', async () => {
     await using stage = await openStage()
     await stage.use(resources)
     stage.isLossy = true
@@ -90,7 +90,7 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
     assert.equal(stage.shortWays, before + 2)
   })
 
-  test('and the long one see what the steps before them in the same call did', async () => {
+  test('sees the steps that came before in the same call, and so does the long path', async () => {
     await using stage = await openStage()
     await stage.use(resources)
     const { token } = await stage.take('a')
@@ -117,7 +117,7 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
     }
   })
 
-  test('was not gone where nothing can be written, and each step says so by itself', async () => {
+  test('is not taken where Redis cannot write, and each step fails with its own error', async () => {
     await using server = await startRedis()
     await using stage = await openStage(server.url)
     await stage.use(resources)
@@ -145,7 +145,7 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
     await Promise.all(resources.map((resource) => stage.take(resource)))
   })
 
-  test('is closed while the recovery grace lasts', async () => {
+  test('is closed during the recovery grace', async () => {
     await using stage = await openStage()
     await stage.use(resources)
     const shards = Array.from({ length: shardCount }, (_, shard) => shardKey(shard))

@@ -40,7 +40,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     [true, true],
   ] as const) {
     const how = `${isCalm ? ', through wait queues in which hardly anybody waits' : ''}${isLossy ? ', and answers that were lost are given again' : ''}`
-    test(`Redis does what the memory model does, wherever a random walk goes${how}`, async () => {
+    test(`Redis does what the memory model does in a random walk${how}`, async () => {
       const first = WALK_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(WALK_SEED)
       const began = Date.now()
       let walks = 0
@@ -73,7 +73,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     }, 60_000)
   }
 
-  test('tokens of a key rise also when the clock of Redis goes back, a little or a lot', async () => {
+  test('tokens of a key rise also when the clock of Redis is set back, a little or a lot', async () => {
     const recovery = new Recovery()
     const connection = new Connection(serviceFacts('redis').url, recovery)
     await connection.open()

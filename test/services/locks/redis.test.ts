@@ -18,7 +18,7 @@ const times: LockTimes = resolveLocksOptions({ maxWaiters: 100 })
 const key = { operation: 'pull', resource: 'app:1.2' }
 
 describe.runIf(hasService('redis'))('on Redis', () => {
-  test('scripts that the server has forgotten are sent again unseen', async () => {
+  test('scripts that the server has forgotten are sent again unnoticed', async () => {
     await using redis = await open()
     const token = await granted(redis.locks, 'A')
     await command(['SCRIPT', 'FLUSH'])
@@ -34,7 +34,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.deepEqual(await ask(redis.locks, 'B'), { status: 'ended', kind: 'completed', value: null })
   })
 
-  test('names that look like patterns, keys, commands or Lua are names', async () => {
+  test('names that look like patterns, keys, commands or Lua are plain names', async () => {
     await using redis = await open()
     const names = [
       '{}',
@@ -57,7 +57,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.equal((await redis.locks.list({ limit: 100 })).length, names.length + 1)
   })
 
-  test('a wait queue is gone from Redis once its time is over, and its token still rises', async () => {
+  test('an ended wait queue disappears from Redis after its time, and its token still rises', async () => {
     await using redis = await open()
     const short = { ...times, keepMs: 50 }
     const first = await granted(redis.locks, 'A')
@@ -66,7 +66,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.ok((await granted(redis.locks, 'B')) > first)
   })
 
-  test('claims of one turn share a call, each on its own terms, and one that fails is no other’s trouble', async () => {
+  test('claims that share a call keep their own options, and a failed claim does not affect the others', async () => {
     const namespace = `guards-${randomBytes(6).toString('hex')}`
     await using redis = await openRedis(serviceFacts('redis').url, { namespace })
     await command(['LPUSH', new GuardKeys(namespace).guard('once', 'broken'), 'not ours'])
@@ -99,7 +99,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.ok(first?.status === 'running' && first.leaseEndsInMs > 4_000 && first.leaseEndsInMs <= 5_000)
   })
 
-  test('two backends on one Redis hand over to each other by the notifier, long before anybody polls', async () => {
+  test('two backends on one Redis hand over to each other by the notifier, long before a poll', async () => {
     const namespace = aNamespace()
     await using one = await open(namespace)
     await using two = await open(namespace)
@@ -124,7 +124,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     )
   })
 
-  test('a notifier whose connection broke is heard again, and what was woken meanwhile is made good', async () => {
+  test('a notifier reconnects after its connection broke, and repeats missed wake-ups', async () => {
     const namespace = aNamespace()
     await using queue = await openProxy()
     await using one = await open(namespace)
@@ -151,7 +151,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.equal(wakeUps, 0)
   })
 
-  test('a call whose answer is lost with its connection is answered as it was', async () => {
+  test('a call whose answer is lost with the connection gets the same answer on repetition', async () => {
     await using queue = await openProxy()
     await using redis = await openRedis(queue.url, { namespace: aNamespace() })
     const token = await granted(redis.locks, 'A')
@@ -181,7 +181,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
   })
 
   // These two wait for the same five seconds.
-  test.concurrent('a Redis that falls silent ends every call in a typed error by its deadline, and is used again when it is back', async () => {
+  test.concurrent('a silent Redis ends every call with an error code by its deadline, and is used again later', async () => {
     await using queue = await openProxy()
     await using redis = await openRedis(queue.url, { namespace: aNamespace() })
     const token = await granted(redis.locks, 'A')
@@ -207,7 +207,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.ok(status === 'granted' || status === 'refused', status)
   })
 
-  test.concurrent('a Redis that refuses connections ends calls in an error that says why, without its address', async () => {
+  test.concurrent('a Redis that refuses connections ends calls with the reason, without its address', async () => {
     await using queue = await openProxy()
     await using redis = await openRedis(queue.url, { namespace: aNamespace() })
     await queue.stop()
@@ -220,7 +220,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.ok(!error.message.includes(new URL(queue.url).port))
   })
 
-  test('a closed backend refuses, and lets go of who listens', async () => {
+  test('a closed backend refuses calls and releases its listeners', async () => {
     const redis = await open()
     redis.notifier.listen(['topic'], () => assert.fail('heard after closing'))
     await redis.close()
@@ -230,7 +230,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     redis.notifier.wake('topic')
   })
 
-  test('an address that is none is refused without being shown', async () => {
+  test('an invalid address is refused without being shown', async () => {
     for (const url of [
       'redis:',
       'http://user:hunter2@host',
@@ -251,7 +251,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
 describe.runIf(hasService('redis') && serviceFacts('redis').from !== 'environment')(
   'on a Redis of our own',
   () => {
-    test('one that removes keys when its memory is full is refused, and weak durability is told', async () => {
+    test('a Redis that evicts keys is refused, and weak durability gives a warning', async () => {
       await using server = await startRedis()
       const opened = await openRedis(server.url, { namespace: 'default' })
       assert.match(opened.warnings.join(), /append-only/)
@@ -267,7 +267,7 @@ describe.runIf(hasService('redis') && serviceFacts('redis').from !== 'environmen
       assert.deepEqual(redis.warnings, [])
     })
 
-    test('one that is out of memory refuses with a typed error, and nothing is half done', async () => {
+    test('a Redis without free memory refuses with an error code, and no step is half done', async () => {
       await using server = await startRedis()
       await using redis = await openRedis(server.url, { namespace: 'default' })
       const token = await granted(redis.locks, 'A')
@@ -280,7 +280,7 @@ describe.runIf(hasService('redis') && serviceFacts('redis').from !== 'environmen
       assert.equal((await end(redis.locks, 'A', token)).released?.next?.node, 'B')
     })
 
-    test('a password is needed where one is set, and it is said when it is wrong', async () => {
+    test('a wrong or missing password is refused, and the error says so', async () => {
       await using server = await startRedis()
       await command(['CONFIG', 'SET', 'requirepass', 'hunter2'], server.url)
       await assert.rejects(openRedis(server.url, { namespace: 'default' }), { code: 'store_unavailable' })

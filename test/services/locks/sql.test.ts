@@ -56,7 +56,7 @@ async function openBoth({ open, sql }: Candidate, fate: Fate) {
 for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
   // The servers side by side, for most of these wait; what one of them is asked comes one after the other.
   describe(candidate.title, { concurrent: true }, () => {
-    test('taking a free lock takes three trips to the server, and giving it back two', {
+    test('acquiring a free lock takes three round trips, releasing it two', {
       concurrent: false,
     }, async () => {
       let packets = 0
@@ -75,7 +75,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal(packets, 2)
     })
 
-    test('a step whose commit lost its answer is unknown, and asking again finds it', {
+    test('a step whose commit answer was lost is unknown, and a repetition finds it', {
       concurrent: false,
     }, async () => {
       let cuts = 0
@@ -98,7 +98,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal(released, undefined, 'it had been released')
     })
 
-    test('a step whose connection broke before the commit was not taken', { concurrent: false }, async () => {
+    test('a step whose connection broke before the commit had no effect', { concurrent: false }, async () => {
       let cuts = 0
       await using both = await openBoth(candidate, ({ isCommit }) => {
         if (isCommit || cuts === 0) return undefined
@@ -112,7 +112,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal((await ask(both.straight, 'B')).status, 'granted')
     })
 
-    test('a process that stands still in the middle of a step keeps others waiting for seconds only', {
+    test('a process that freezes in the middle of a step delays others for seconds only', {
       concurrent: false,
     }, async () => {
       let isArmed = false
@@ -133,7 +133,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal((await both.straight.locks.inspect(pull, 1))?.holder?.node, 'B')
     })
 
-    test('steps wait for a locked wait queue and sweeps skip it; other wait queues go on', {
+    test('steps wait for a locked wait queue and sweeps skip it; other wait queues continue', {
       concurrent: false,
     }, async () => {
       await using backend = await candidate.open()
@@ -161,7 +161,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal((await asked).standing.status, 'granted')
     })
 
-    test('a text that ends a wait queue is kept once, however many it is told to', {
+    test('the result of a wait queue is stored once, however many waiters it is notified to', {
       concurrent: false,
     }, async () => {
       await using backend = await candidate.open()

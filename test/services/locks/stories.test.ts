@@ -44,27 +44,30 @@ async function nextOf(events: AsyncIterator<LockEvent>, type: string): Promise<L
 
 for (const stage of stages()) {
   describe(stage.title, { concurrent: true }, () => {
-    stage.story('scenario 1: of one operation, each failure hands the lock to the next', async (pair) => {
-      const { one, other } = pair
-      const a = await granted(one, 'A')
-      await queued(other, 'B', 1)
-      await queued(one, 'C', 2)
-      assert.deepEqual(await waiting(other), ['B', 'C'])
-      assert.deepEqual(await one.release({ ...pull, node: 'A', token: a.token, outcome: 'failure' }), {
-        next: 'B',
-      })
-      assert.deepEqual(await waiting(one), ['C'])
-      const b = await granted(other, 'B')
-      assert.deepEqual([b.attempt, b.token > a.token], [2, true])
-      assert.deepEqual(await other.release({ ...pull, node: 'B', token: b.token, outcome: 'failure' }), {
-        next: 'C',
-      })
-      assert.deepEqual(await waiting(one), [])
-      assert.equal((await granted(one, 'C')).attempt, 3)
-    })
+    stage.story(
+      'scenario 1: within one operation, each failure hands the lock to the next waiter',
+      async (pair) => {
+        const { one, other } = pair
+        const a = await granted(one, 'A')
+        await queued(other, 'B', 1)
+        await queued(one, 'C', 2)
+        assert.deepEqual(await waiting(other), ['B', 'C'])
+        assert.deepEqual(await one.release({ ...pull, node: 'A', token: a.token, outcome: 'failure' }), {
+          next: 'B',
+        })
+        assert.deepEqual(await waiting(one), ['C'])
+        const b = await granted(other, 'B')
+        assert.deepEqual([b.attempt, b.token > a.token], [2, true])
+        assert.deepEqual(await other.release({ ...pull, node: 'B', token: b.token, outcome: 'failure' }), {
+          next: 'C',
+        })
+        assert.deepEqual(await waiting(one), [])
+        assert.equal((await granted(one, 'C')).attempt, 3)
+      },
+    )
 
     stage.story(
-      'scenario 2: operations go side by side, and a failure moves its own wait queue only',
+      'scenario 2: operations run side by side, and a failure moves only its own wait queue',
       async (pair) => {
         const { one, other } = pair
         const a = await granted(one, 'A')
@@ -83,7 +86,7 @@ for (const stage of stages()) {
     )
 
     stage.story(
-      'scenario 3: a success is told to the wait queue, which looks again and asks no more',
+      'scenario 3: a success is notified to all waiters, which check again and stop asking',
       async (pair) => {
         const { one, other } = pair
         const a = await granted(one, 'A')
@@ -102,7 +105,7 @@ for (const stage of stages()) {
     )
 
     stage.story(
-      'the same node that asks again gets the same answer, wherever it asks',
+      'a node that asks again gets the same answer, whichever server it asks',
       async ({ one, other }) => {
         const a = await granted(one, 'A')
         assert.equal((await granted(other, 'A')).token, a.token)
@@ -112,7 +115,7 @@ for (const stage of stages()) {
     )
 
     stage.story(
-      'with multi-node mode off a busy lock refuses, and nothing is queued',
+      'with multi-node mode off a busy lock is refused, and no waiter queues',
       async ({ one, other }) => {
         await granted(one, 'A')
         const refused = await other.acquire({ ...pull, node: 'B', wait: false })
@@ -122,7 +125,7 @@ for (const stage of stages()) {
     )
 
     stage.story(
-      'ten nodes want one image: it is fetched once, and nine find it there',
+      'ten nodes want one image: one node fetches it, and nine find it there',
       async ({ one, other }) => {
         let image: string | undefined
         let fetches = 0
@@ -143,7 +146,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story('who holds excludes all others, in order and with rising tokens', async ({ one, other }) => {
+    stage.story('a holder excludes all others, in order and with rising tokens', async ({ one, other }) => {
       let inside = 0
       const tokens: number[] = []
       await Promise.all(
@@ -162,19 +165,22 @@ for (const stage of stages()) {
       )
     })
 
-    stage.story('a waiter here is granted within 2.5 seconds of a release there', async ({ one, other }) => {
-      const first = await one.hold('deploy', 'eu-1', { node: 'a' })
-      const waits = other.hold('deploy', 'eu-1', { node: 'b' })
-      await waitFor(one, { operation: 'deploy', resource: 'eu-1' }, 1)
-      const begunAt = performance.now()
-      await first.release({ outcome: 'failure' })
-      await using second = await waits
-      assert.ok(second.token > first.token)
-      assert.ok(performance.now() - begunAt < 2_500, `${performance.now() - begunAt} ms`)
-    })
+    stage.story(
+      'a waiter of one box is granted within 2.5 seconds after a release in another box',
+      async ({ one, other }) => {
+        const first = await one.hold('deploy', 'eu-1', { node: 'a' })
+        const waits = other.hold('deploy', 'eu-1', { node: 'b' })
+        await waitFor(one, { operation: 'deploy', resource: 'eu-1' }, 1)
+        const begunAt = performance.now()
+        await first.release({ outcome: 'failure' })
+        await using second = await waits
+        assert.ok(second.token > first.token)
+        assert.ok(performance.now() - begunAt < 2_500, `${performance.now() - begunAt} ms`)
+      },
+    )
 
     stage.story(
-      'a waiter that has only just joined the wait queue is called no later, time and again',
+      'a waiter that has just joined the wait queue is granted without delay, every time',
       async (pair) => {
         const { one, other } = pair
         for (let round = 0; round < 8; round++) {
@@ -192,29 +198,26 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story(
-      'a box that is closed leaves its wait queues, so no other waiter is delayed',
-      async (pair) => {
-        const { one, other } = pair
-        const held = await one.hold(pull.operation, pull.resource, { node: 'a' })
-        const left = assert.rejects(other.hold(pull.operation, pull.resource, { node: 'b' }), {
-          code: 'closed',
-        })
-        await waitFor(one, pull, 1)
-        const next = one === other ? undefined : one.hold(pull.operation, pull.resource, { node: 'c' })
-        if (next) await waitFor(one, pull, 2)
-        await other[Symbol.asyncDispose]()
-        await left
-        assert.deepEqual(await waiting(one), next ? ['c'] : [])
-        const begunAt = performance.now()
-        await held.release({ outcome: 'failure' })
-        await using _turn = await next
-        assert.ok(performance.now() - begunAt < 2_500, `${performance.now() - begunAt} ms`)
-      },
-    )
+    stage.story('a closed box leaves its wait queues, so no other waiter is delayed', async (pair) => {
+      const { one, other } = pair
+      const held = await one.hold(pull.operation, pull.resource, { node: 'a' })
+      const left = assert.rejects(other.hold(pull.operation, pull.resource, { node: 'b' }), {
+        code: 'closed',
+      })
+      await waitFor(one, pull, 1)
+      const next = one === other ? undefined : one.hold(pull.operation, pull.resource, { node: 'c' })
+      if (next) await waitFor(one, pull, 2)
+      await other[Symbol.asyncDispose]()
+      await left
+      assert.deepEqual(await waiting(one), next ? ['c'] : [])
+      const begunAt = performance.now()
+      await held.release({ outcome: 'failure' })
+      await using _turn = await next
+      assert.ok(performance.now() - begunAt < 2_500, `${performance.now() - begunAt} ms`)
+    })
 
     stage.story(
-      'an operator who evicts the holder aborts its work and lets the next one in',
+      'an operator who evicts the holder aborts its work and lets the next waiter in',
       ({ one, other }) =>
         inGrowingLeases(600, async (ttlMs, stills) => {
           const held = await one.hold('deploy', 'eu-1', { node: 'a', requestId: 'r', ttlMs })
@@ -230,7 +233,7 @@ for (const stage of stages()) {
         }),
     )
 
-    stage.story('a waiter hears of progress, and leaves when its caller aborts', async ({ one, other }) => {
+    stage.story('a waiter sees progress, and leaves when its caller aborts', async ({ one, other }) => {
       await using held = await one.hold('deploy', 'eu-1', { node: 'a' })
       const key = { operation: 'deploy', resource: 'eu-1' }
       await other.acquire({ ...key, node: 'b' })
@@ -257,7 +260,7 @@ for (const stage of stages()) {
     })
 
     stage.story(
-      'a stream that is opened again goes on after the last event it has seen',
+      'a reopened stream continues after the last event that its reader saw',
       async ({ one, other }) => {
         const a = await granted(one, 'A')
         await queued(other, 'B', 1)

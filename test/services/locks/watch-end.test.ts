@@ -5,7 +5,7 @@ import type { LockEvent } from '../../../src/locks/index.ts'
 
 const queue = { operation: 'pull', resource: 'app:1.2' }
 
-test('all who watch are done when the box is closed, whether they wait in the wait queue or look on', async () => {
+test('closing the box ends all watches, of waiters and of observers', async () => {
   const box = await open('memory:')
   await box.locks.acquire({ ...queue, node: 'a' })
   await box.locks.acquire({ ...queue, node: 'b' })
@@ -16,7 +16,7 @@ test('all who watch are done when the box is closed, whether they wait in the wa
   await Promise.all([waits.over, looksOn.over])
 })
 
-test('one who watches is done when its signal says so, and others go on', async () => {
+test('a watch ends with its signal, and other watches continue', async () => {
   await using box = await open('memory:')
   const { token } = (await box.locks.acquire({ ...queue, node: 'a' })) as { token: number }
   await box.locks.acquire({ ...queue, node: 'b' })

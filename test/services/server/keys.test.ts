@@ -24,7 +24,7 @@ async function tell({ ask }: Stage): Promise<void> {
 }
 
 describe.runIf(hasService('redis'))('with a Redis', () => {
-  test('a key is kept in the database, and its effect in Redis is had once', async () => {
+  test('the database stores the request key, and the effect in Redis happens once', async () => {
     await using keys = await ownRedis()
     const options: OpenOptions = { redis: keys.url }
     await using stage = await serving({}, (folder) => `sqlite:${folder}/box.db`, options)
@@ -34,8 +34,8 @@ describe.runIf(hasService('redis'))('with a Redis', () => {
 
 const places = { postgres: ownPostgres, mariadb: ownMariadb }
 for (const [name, own] of Object.entries(places)) {
-  describe.runIf(hasService(name as keyof typeof places))(`on ${name}`, () => {
-    test('a key is kept beside its effect', async () => {
+  describe.runIf(hasService(name as keyof typeof places))(`request keys on ${name}`, () => {
+    test('a request key is stored together with its effect', async () => {
       await using place = await own()
       await using stage = await serving({}, place.url, { migrate: true })
       await tell(stage)

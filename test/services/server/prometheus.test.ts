@@ -16,7 +16,7 @@ import { runPromtool } from '../../support/services/promtool.ts'
 const namedElsewhere =
   /^signalbox_(lock_(acquired|rejected)_count|(duplicate|unique)_events|notification_dedup) /
 
-test('promtool finds nothing wrong in what a server answers', async () => {
+test('promtool accepts the metrics of a server', async () => {
   await using stage = await serving()
   const text = await scrape(stage.url)
   const { output } = await runPromtool(['check', 'metrics'], text)
@@ -119,7 +119,7 @@ function job(source: string, instance: string, name = 'welcome'): string {
   return `source="${source}",instance="${instance}",namespace="default",queue="mail",name="${name}"`
 }
 
-test('each documented alert fires for its case, on series that a server has', async () => {
+test('each documented alert fires in its case, on series that a server has', async () => {
   const rules = await documentedRules()
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name!)
   assert.deepEqual(Object.keys(cases).sort(), alerts.toSorted(), 'each alert has a case')

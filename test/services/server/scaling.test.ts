@@ -8,7 +8,7 @@ import { within } from '../../support/deadline.ts'
 
 for (const candidate of candidates().filter(({ isShared }) => isShared)) {
   describe(candidate.title, { timeout: 120_000 }, () => {
-    test('two servers answer alike for a service whose nodes are at one and whose tasks wait at both', async () => {
+    test('two servers give the same scaling answer for nodes and tasks that are spread over both', async () => {
       const namespace = aNamespace()
       await using cleanUp = new AsyncDisposableStack()
       const settings = { dispatch: { pollMs: 50, serverLeaseMs: 1_000 } }

@@ -217,7 +217,7 @@ async function beginAll(stage: Stage): Promise<ReadonlyMap<string, Promise<Endin
 
 for (const candidate of candidates()) {
   describe(candidate.title, () => {
-    test('the routes that may wait are known', () => {
+    test('the list of routes that may wait is complete', () => {
       const ids = [
         'claimJobs',
         'getJob',
@@ -238,14 +238,14 @@ for (const candidate of candidates()) {
         )
     })
 
-    test('every wait ends within a second of the revocation, also on another server', async () => {
+    test('every wait ends within a second after its token is revoked, also on another server', async () => {
       await using stage = await servers(candidate)
       const token = await stage.makeToken()
       const waits = await beginAll(stage.stageOf(token))
       await assertEnds(stage.backend, waits, () => stage.ask(bootstrap, 'DELETE', `/v1/tokens/${token.id}`))
     })
 
-    test('every wait ends within a second of the end of its token', async () => {
+    test('every wait ends within a second after its token expires', async () => {
       await using stage = await servers(candidate)
       const token = await stage.makeToken(6_000)
       const waits = await beginAll(stage.stageOf(token))
@@ -271,7 +271,7 @@ for (const candidate of candidates()) {
 
     for (const key of [undefined, 'a-key']) {
       const keyed = key === undefined ? '' : ', also with a key'
-      test(`jobs that the store gave while the token was revoked are handed back${keyed}`, async () => {
+      test(`jobs that were claimed while their token was revoked are handed back${keyed}`, async () => {
         // The store has claimed, and its answer is slow.
         const slow = (jobs: Backend['jobs']): JobCalls => ({
           claim: async (request) => {
