@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'vitest'
 import { copyTables, leftBehind } from '../../src/storage/copy-tables.ts'
 import { sqliteShapes } from '../../src/storage/sqlite/copy.ts'
-import { migrations } from '../../src/storage/sqlite/migrations/index.ts'
+import { migrations } from '../../src/storage/sqlite/schema.ts'
 import { findUncopied } from './coverage.ts'
 
 test('a copy carries every table and column that SQLite has, or says why not', () => {

@@ -3,13 +3,13 @@
  * an argument, so tests of upgrades need no released step beyond the baseline.
  */
 import type { Migrator } from '../../src/storage/backend.ts'
-import { migrations as mariadbMigrations } from '../../src/storage/mariadb/migrations/index.ts'
 import { openMariadbMigrator } from '../../src/storage/mariadb/migrator.ts'
+import { migrations as mariadbMigrations } from '../../src/storage/mariadb/schema.ts'
 import type { Migration } from '../../src/storage/migration-plan.ts'
-import { migrationsFor } from '../../src/storage/postgres/migrations/index.ts'
 import { openPostgresMigrator } from '../../src/storage/postgres/migrator.ts'
-import { migrations as sqliteMigrations } from '../../src/storage/sqlite/migrations/index.ts'
+import { migrationsFor } from '../../src/storage/postgres/schema.ts'
 import { openSqliteMigrator } from '../../src/storage/sqlite/open-migrator.ts'
+import { migrations as sqliteMigrations } from '../../src/storage/sqlite/schema.ts'
 
 /** How the synthetic steps treat programs that know this version's steps alone. */
 export type NextSteps = 'allowing' | 'allowing, then refusing'

@@ -8,7 +8,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
-import { migrationsFor } from '../../../src/storage/postgres/migrations/index.ts'
+import { migrationsFor } from '../../../src/storage/postgres/schema.ts'
 
 const batchSize = 100
 const concurrency = 10

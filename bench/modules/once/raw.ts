@@ -6,8 +6,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { Redis } from 'ioredis'
 import { Pool } from 'pg'
-import { migrationsFor } from '../../../src/storage/postgres/migrations/index.ts'
-import { migrations } from '../../../src/storage/sqlite/migrations/index.ts'
+import { migrationsFor } from '../../../src/storage/postgres/schema.ts'
+import { migrations } from '../../../src/storage/sqlite/schema.ts'
 import type { ClaimLane } from './lane.ts'
 
 const leaseMs = 30_000

@@ -16,7 +16,7 @@ import { nowMs } from './connection/clock.ts'
 import { ownSession, parsePlace } from './connection/connection.ts'
 import { errnoOf, toStoreError } from './connection/failures.ts'
 import { type Link, Pool } from './connection/pool.ts'
-import { migrations } from './migrations/index.ts'
+import { migrations } from './schema.ts'
 import { qualifyTables, type Tables } from './tables.ts'
 
 /**

@@ -16,7 +16,7 @@ import {
 import { sqlState, toStoreError } from './connection/failures.ts'
 import type { Sender } from './connection/sender.ts'
 import { parseTarget, type Target } from './connection/target.ts'
-import { migrationsFor } from './migrations/index.ts'
+import { migrationsFor } from './schema.ts'
 
 export interface PostgresMigrator extends Migrator {
   /** Like `status`, through an open connection: for callers that ask often. */

@@ -13,7 +13,7 @@ import {
 } from '../migration-plan.ts'
 import type { Connection } from './connection/connection.ts'
 import type { Reader } from './connection/reader.ts'
-import { migrations } from './migrations/index.ts'
+import { migrations } from './schema.ts'
 import type { Writer } from './writing/writer.ts'
 
 /**

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
-import { migrationsFor } from '../../../../src/storage/postgres/migrations/index.ts'
+import { migrationsFor } from '../../../../src/storage/postgres/schema.ts'
 import type { Lane, LaneWorker } from '../lane.ts'
 
 const batch = 500

@@ -2,7 +2,7 @@ import { type EstimateJobs, oldestPriorities } from '../../sql/job-counts.ts'
 import type { JobLayout, JobWalk, Words } from '../../sql/job-layout.ts'
 import type { Sender } from '../connection/sender.ts'
 import { nowMs, perSchema, type Statement } from '../connection/statement.ts'
-import { hashOfId, isInSample, sampleShare } from '../migrations/counts.ts'
+import { hashOfId, isInSample, sampleShare } from '../schema.ts'
 
 /** How many entries of the sample an estimate reads. Its error is about one by the root of them: 5 %. */
 const sampleRows = 400

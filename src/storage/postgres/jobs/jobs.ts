@@ -30,7 +30,7 @@ import type { Scope, Space } from './space.ts'
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
 /**
- * The JobStore of Postgres: each verb is a file. migrations/baseline-jobs.ts says how the tables work. `sender` runs what is not in a
+ * The JobStore of Postgres: each verb is a file. sql/schema/jobs.ts says how the tables work. `sender` runs what is not in a
  * transaction of a handler's or a caller's.
  *
  * Verdicts and renewals that come one by one share statements, as claims do (claim.ts). One that comes alone waits for no other.

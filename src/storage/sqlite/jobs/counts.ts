@@ -2,7 +2,7 @@ import { type EstimateJobs, oldestPriorities } from '../../sql/job-counts.ts'
 import type { JobLayout, Words } from '../../sql/job-layout.ts'
 import { readNow } from '../connection/connection.ts'
 import type { Reader } from '../connection/reader.ts'
-import { isInSample, sampleShare } from '../migrations/counts.ts'
+import { isInSample, sampleShare } from '../schema.ts'
 
 const byPlace = 'q.kind, q.priority DESC, q.run_at'
 

@@ -1,0 +1,40 @@
+import type { Migration } from '../../migration-plan.ts'
+import { fleet } from './fleet.ts'
+import { jobDetails, jobs } from './jobs.ts'
+import { locks } from './locks.ts'
+import { monitor, server } from './services.ts'
+import { createIndexes, createTables, type SchemaWords } from './table.ts'
+
+/**
+ * Every step of an engine's schema, in order. The first makes all tables; a released step is never edited. `counts` has the
+ * indexes by which the engine counts jobs.
+ */
+export function createMigrations(
+  d: SchemaWords,
+  counts: Readonly<Record<string, string>> = {},
+): readonly Migration[] {
+  return [
+    {
+      number: 1,
+      name: 'baseline',
+      statements: createTables(d, [...server, ...jobs, ...jobDetails, ...locks, ...monitor]),
+    },
+    {
+      number: 2,
+      name: 'fleet',
+      oldest: 1,
+      // Ended jobs by their end, for streams that resume. The end comes first, so entries are appended at the right edge. (A BRIN
+      // index would be smaller, but only bitmap scans read it, and the connections to Postgres plan without those.)
+      statements: [
+        ...createTables(d, fleet),
+        ...createIndexes(d, 'job_history', 'job_history_ended (finished_at)'),
+      ],
+    },
+    {
+      number: 3,
+      name: 'counts',
+      oldest: 1,
+      statements: Object.entries(counts).flatMap(([table, indexes]) => createIndexes(d, table, indexes)),
+    },
+  ]
+}
