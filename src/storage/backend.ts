@@ -126,6 +126,11 @@ export interface BackendNotifier {
   wakeAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
   /** Calls `heard` at every wake-up of these topics, until the returned function is called. `heard` must not throw. */
   listen(topics: readonly string[], heard: () => void): () => void
+  /**
+   * Whether wake-ups of other processes arrive now, as far as is known; a listener is woken when they begin to arrive
+   * again. An engine on which nothing is saved by knowing leaves it out.
+   */
+  hearsOthers?(): boolean
 }
 
 /** The schema's versions, and the way from one to the next. */

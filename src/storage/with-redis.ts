@@ -71,6 +71,7 @@ function splitNotifier(own: BackendNotifier, redis: BackendNotifier): BackendNot
     wake: (topic) => (isInRedis(topic) ? redis : own).wake(topic),
     // Of a transaction in SQL: what is in Redis is in none.
     ...(own.wakeAtCommit && { wakeAtCommit: own.wakeAtCommit }),
+    ...(own.hearsOthers && { hearsOthers: own.hearsOthers }),
     listen(topics, heard) {
       const inRedis = topics.filter(isInRedis)
       const others = topics.filter((topic) => !isInRedis(topic))

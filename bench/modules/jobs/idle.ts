@@ -16,7 +16,7 @@ async function idle(url: string, { quick }: Conditions, counter: () => Promise<n
   await sleep(1_000)
   const before = await counter()
   const startedAt = performance.now()
-  await sleep(quick ? 3_000 : 15_000)
+  await sleep(quick ? 15_000 : 30_000)
   const statements = (await counter()) - before
   const seconds = (performance.now() - startedAt) / 1_000
   await worker.stop()

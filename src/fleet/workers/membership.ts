@@ -14,6 +14,9 @@ import type { NewWorker, WorkerRenewal, WorkerStanding, WorkerStore } from './wo
  *     10 s over, or news ────────▶ renew   writes what each runs, reads what is wanted
  *     1.5 s over, or a wake-up ──▶ wanted  reads what is wanted
  *
+ * While wake-ups of other processes arrive, only a wake-up or a renewal reads what is wanted: a wake-up that was lost
+ * is found by the next renewal.
+ *
  * Nothing here holds up a worker: while the store does not answer, workers go on as they are.
  */
 export interface Membership {
@@ -47,7 +50,10 @@ export type MemberFacts = Pick<
 
 export interface MembershipParts {
   readonly store: WorkerStore
-  readonly notifier: { listen(topics: readonly string[], heard: () => void): () => void }
+  readonly notifier: {
+    listen(topics: readonly string[], heard: () => void): () => void
+    hearsOthers?(): boolean
+  }
 }
 
 /** The most workers in one call. */
@@ -65,6 +71,7 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
   const own = createNotifier()
   const alarm = createAlarm(() => own.wake())
   let lookedAt = Number.NEGATIVE_INFINITY
+  let isWoken = false
   // Processes that start together do it one after the other.
   let pruneAt = performance.now() + Math.random() * pruneMs
   let underWay: Promise<unknown> = Promise.resolve()
@@ -80,6 +87,7 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
     }
     const now = performance.now()
     const isDue = live.some((one) => one.isDue(now))
+    if (!isDue && !isWoken && notifier.hearsOthers?.()) return 'idle'
     // A wake-up that comes right behind a look waits.
     if (!isDue && lookedAt + restMs > now) {
       if (live.length > 0) alarm.set(lookedAt + restMs - now)
@@ -88,6 +96,7 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
     // Where one is to be written, those that soon will be go along.
     const writing = isDue ? live.filter((one) => one.maySoonBeDue(now)) : []
     lookedAt = now
+    isWoken = false
     await inBatches(writing, (some) =>
       store.renew(
         some.map((one) => one.renewal()),
@@ -116,7 +125,11 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
   }
 
   function startLoop(): () => void {
-    const unlisten = notifier.listen([workersTopic], () => own.wake())
+    const look = () => {
+      isWoken = true
+      own.wake()
+    }
+    const unlisten = notifier.listen([workersTopic], look)
     const loop: Loop = createLoop({
       name: 'jobs.membership',
       step() {
@@ -130,6 +143,7 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
       clock: patientClock,
     })
     loop.events.on('failed', ({ error, failureCount }) => {
+      isWoken = true
       if (failureCount === 1) for (const { member } of listed) member.failed(error)
     })
     return () => {

@@ -218,6 +218,8 @@ export interface JobsNotifier {
   /** Where the engine can: wakes when the caller's transaction commits. */
   wakeAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
   listen(topics: readonly string[], heard: () => void): () => void
+  /** Whether wake-ups of other processes arrive now. */
+  hearsOthers?(): boolean
 }
 
 /** The topic that wakes the workers of a queue. */

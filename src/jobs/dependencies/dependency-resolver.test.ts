@@ -20,7 +20,7 @@ function keepOne(ask: JobLocks['ask']) {
   }
   const dependencies = {
     tend: async () => (stage.lock ? [stage.lock] : []),
-    hasCalled: async () => stage.lock !== undefined,
+    hasBlocked: async () => stage.lock !== undefined,
     unmet: async () => [],
     grant: async () => {
       stage.lock = { ...waiting, state: 'ready', fence: 7 }
@@ -97,7 +97,7 @@ test('what becomes of a job is worth knowing also where another resolver tends i
       return []
     },
     unmet: async () => [],
-    hasCalled: async () => true,
+    hasBlocked: async () => true,
   } as Partial<DependencyStore> as DependencyStore
   const notifier = { wake: () => undefined, listen: () => () => undefined }
   await using _ = createDependencyResolver({

@@ -75,8 +75,9 @@ const listenMs = 5 * tendMs
 
 /**
  * Unblocks jobs that wait for other jobs or for a lock. Any number of resolvers may run, in any number of processes. A
- * resolver acts at once on local wake-ups (a job ended here, a wait queue moved). It also polls all dependencies, once a
- * second while any job is blocked, else every 5 s: so a missed wake-up delays a job, and never loses it.
+ * resolver acts at once on local wake-ups (a job ended here, a wait queue moved). It also polls all dependencies once a
+ * second while any job is blocked, and else asks every 5 s whether one is: so a missed wake-up delays a job, and never
+ * loses it.
  */
 export function createDependencyResolver(parts: DependencyResolverParts): Loop {
   const { dependencies, locks, notifier } = parts
@@ -120,6 +121,8 @@ export function createDependencyResolver(parts: DependencyResolverParts): Loop {
       for (const [jobId, at] of later) if (at <= now && later.delete(jobId)) touched.add(jobId)
       const woken = [...touched]
       touched.clear()
+      // One statement while no job is blocked.
+      if (!isBusy && woken.length === 0 && !(await dependencies.hasBlocked())) return 'idle'
       for (const [jobId, { since }] of listened) if (now - since > listenMs) listenNoMore(jobId)
       let seen = 0
       for (let at = 0; at < woken.length && !signal.aborted; at += tendPage) {
@@ -130,7 +133,7 @@ export function createDependencyResolver(parts: DependencyResolverParts): Loop {
       seen += await tend(undefined, signal, progress)
       await walk.step()
       // A job tended a moment ago, or by another resolver, was not seen, but is still blocked.
-      isBusy = seen > 0 || listened.size > 0 || walk.hasFound || (await dependencies.hasCalled())
+      isBusy = seen > 0 || listened.size > 0 || walk.hasFound || (await dependencies.hasBlocked())
       if (touched.size > 0 || walk.isUnderWay) return 'more'
       if (isBusy) pollSoon()
       return 'idle'

@@ -53,8 +53,8 @@ export interface DependencyStore {
    * first. They count as tended for `tendMs`. With `of`: those of these jobs, tended or not.
    */
   tend(request: TendRequest): Promise<readonly LockDependency[]>
-  /** Whether any job requests or holds its lock, tended or not. */
-  hasCalled(): Promise<boolean>
+  /** Whether there is an unmet dependency, or any job requests or holds its lock, tended or not. */
+  hasBlocked(): Promise<boolean>
   /**
    * Request `askNo` was granted with this fence. If the job still waits with that request, the fence is kept and the job
    * is `ready`, or `scheduled` before its `runAt`. Returns the job's queue, or undefined when it was too late.

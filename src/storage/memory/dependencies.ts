@@ -65,11 +65,8 @@ export class MemoryDependencies implements DependencyStore {
 
   /** Whether a job waits for another job or for its lock, or holds its lock. */
   get isBlocked(): boolean {
-    return this.#isAnyCalled || [...this.#dependencies.values()].some(hasUnmet)
-  }
-
-  get #isAnyCalled(): boolean {
-    return [...this.#locks.values()].some(({ isCalled }) => isCalled)
+    const isAnyCalled = [...this.#locks.values()].some(({ isCalled }) => isCalled)
+    return isAnyCalled || [...this.#dependencies.values()].some(hasUnmet)
   }
 
   /** Writes down what a new job waits for. */
@@ -190,8 +187,8 @@ export class MemoryDependencies implements DependencyStore {
     })
   }
 
-  async hasCalled(): Promise<boolean> {
-    return this.#isAnyCalled
+  async hasBlocked(): Promise<boolean> {
+    return this.isBlocked
   }
 
   async grant({

@@ -40,7 +40,7 @@ export async function openPostgres(
   requireSchema(await migrator.status())
 
   const connections = new Connections(target, optionsTaken, meter)
-  const notifiers = new PostgresNotifiers(connections, schema, warnings)
+  const notifiers = new PostgresNotifiers(connections, schema, optionsTaken, warnings)
   let closing: Promise<void> | undefined
   try {
     const watch = new SchemaWatch(() => migrator.statusBy(connections), schemaLookMs)

@@ -29,6 +29,11 @@ export class ListeningConnection {
     this.#events = events
   }
 
+  /** Whether it hears: a connection that went silent is found within 25 s. */
+  get isOpen(): boolean {
+    return this.#client !== undefined
+  }
+
   /** A channel's name goes into the statement as it is: it must be an identifier. */
   want(channel: string): void {
     if (this.#closed || this.#wanted.has(channel)) return

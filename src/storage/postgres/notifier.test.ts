@@ -10,6 +10,7 @@ function createStage() {
   const notifiers = new PostgresNotifiers(
     { run, target: { config: {} } } as unknown as Connections,
     'public',
+    true,
     [],
   )
   onTestFinished(() => notifiers.close())

@@ -18,6 +18,8 @@ export class PostgresNotifiers {
   readonly #connections: Connections
   readonly #schema: string
   readonly #listening: ListeningConnection
+  /** Whether a connection that listens hears: behind a pooler it may not. */
+  readonly #hears: boolean
   /** By channel and topic. */
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #channels = new Map<string, Channel>()
@@ -29,8 +31,9 @@ export class PostgresNotifiers {
   /** Its own wake-ups come back by LISTEN; they were told already. */
   readonly #self = randomBytes(6).toString('hex')
 
-  constructor(connections: Connections, schema: string, warnings: string[]) {
+  constructor(connections: Connections, schema: string, hears: boolean, warnings: string[]) {
     this.#connections = connections
+    this.#hears = hears
     this.#schema = schema
     this.#listening = new ListeningConnection(connections.target.config, {
       heard: (channel, payload) => {
@@ -58,6 +61,7 @@ export class PostgresNotifiers {
       wake: (topic) => this.#wake(channel, topic),
       wakeAtCommit: (tx, topics) => this.#wakeAtCommit(channel, tx, topics),
       listen: (topics, heard) => this.#listen(channel, topics, heard),
+      hearsOthers: () => this.#hears && this.#listening.isOpen,
     }
   }
 

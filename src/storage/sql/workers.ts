@@ -21,7 +21,11 @@ import { statement } from './statement.ts'
 export function createWorkerStore(database: Database, namespace: string): WorkerStore {
   return {
     join: (workers, leaseMs) => database.run(joinWorkers, [namespace, workers, leaseMs]),
-    renew: (renewals, leaseMs) => database.run(renewWorkers, [namespace, renewals, leaseMs]),
+    async renew(renewals, leaseMs) {
+      // Two operations of one statement each: together they would be a transaction of four.
+      await database.run(renewWorkers, [namespace, renewals, leaseMs])
+      return await database.run(readWanted, [namespace, renewals.map(({ id, session }) => ({ id, session }))])
+    },
     wanted: (workers) => database.run(readWanted, [namespace, workers]),
     leave: (workers) => database.run(deleteWorkers, [namespace, workers]),
     list: ({ limit, after }) => database.run(listWorkers, [namespace, { limit, after }]),
@@ -143,15 +147,12 @@ SELECT w.id, w.session, w.wanted, w.wanted_grace_ms ${d.byKeys({
 const renewWorkers = operation({
   name: 'renew the rows of workers',
   *procedure(namespace: string, renewals: readonly WorkerRenewal[], leaseMs: number) {
-    if (renewals.length === 0) return []
+    if (renewals.length === 0) return
     const rows = renewals.map((renewal) => ({
       ...{ id: renewal.id, session: renewal.session },
       ...encodeState(renewal),
     }))
-    const [, found] = yield* last(
-      run(update({ namespace, leaseMs, rows }), selectWanted({ namespace, ids: idsOf(renewals) })),
-    )
-    return standingsOf(renewals, found!.rows as readonly StandingRow[])
+    yield* last(run(update({ namespace, leaseMs, rows })))
   },
 })
 

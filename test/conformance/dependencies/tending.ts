@@ -11,9 +11,9 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     const { dependencies } = backend
     const jobId = await addLocked(backend)
     const lock = { jobId, ...aLock, askNo: 1, fence: null, isTaken: false, state: 'waiting', dueInMs: 0 }
-    assert.equal(await dependencies.hasCalled(), true)
+    assert.equal(await dependencies.hasBlocked(), true)
     assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: longMs }), [lock])
-    assert.equal(await dependencies.hasCalled(), true, 'tended, but there')
+    assert.equal(await dependencies.hasBlocked(), true, 'tended, but there')
     assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: longMs }), [])
     assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: shortMs, of: [jobId, 'unknown', jobId] }), [
       lock,
@@ -35,7 +35,6 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     const { dependencies } = backend
     const jobId = await addNeeding(backend, ['a'], {}, aLock)
     await addOne(backend)
-    assert.equal(await dependencies.hasCalled(), false)
     assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: 0 }), [])
     assert.deepEqual(await dependencies.tend({ limit: 10, tendMs: 0, of: [jobId] }), [])
     await dependencies.meet([{ jobId, dependencyId: 'a' }])
@@ -43,6 +42,19 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
       (await dependencies.tend({ limit: 10, tendMs: 0 })).map((lock) => lock.jobId),
       [jobId],
     )
+  })
+
+  test('jobs are blocked while one waits for another or for its lock, or holds it', async () => {
+    await using backend = await open()
+    const { dependencies } = backend
+    await addOne(backend)
+    assert.equal(await dependencies.hasBlocked(), false)
+    const jobId = await addNeeding(backend, ['a'])
+    assert.equal(await dependencies.hasBlocked(), true)
+    await dependencies.meet([{ jobId, dependencyId: 'a' }])
+    assert.equal(await dependencies.hasBlocked(), false)
+    await addLocked(backend)
+    assert.equal(await dependencies.hasBlocked(), true)
   })
 
   test('the jobs that were tended longest ago come first, at most as many as asked', async () => {

@@ -7,18 +7,10 @@ import type {
   Unblocked,
 } from '../../../jobs/index.ts'
 import type { Database } from '../database.ts'
-import { last, many, type Operation, operation, type Procedure, run } from '../procedure.ts'
+import { last, many, type Operation, one, operation, type Procedure, run } from '../procedure.ts'
 import { type Bound, statement } from '../statement.ts'
 import { endBlocks, listBlocks } from './blocks.ts'
-import {
-  blockAgain,
-  grantLock,
-  hasCalled,
-  readFences,
-  restLocks,
-  takeFences,
-  tendLocks,
-} from './job-locks.ts'
+import { blockAgain, grantLock, readFences, restLocks, takeFences, tendLocks } from './job-locks.ts'
 import { lockWaiting, readStates, selectStates, setState } from './job-states.ts'
 
 export interface DependencyStoreOptions {
@@ -66,7 +58,7 @@ export function createDependencyStore({
       const locks = await database.run(tendLocks, [namespace, request])
       return locks.map(({ state, ...lock }) => ({ ...lock, state: state ?? undefined }))
     },
-    hasCalled: () => database.run(hasCalled, [namespace]),
+    hasBlocked: () => database.run(hasBlocked, [namespace]),
     async grant(request) {
       const queue = await database.run(grantLock, [namespace, request])
       if (queue !== null) onReady()
@@ -147,6 +139,24 @@ const listUnmet = operation({
         : selectUnmetOf({ namespace, ids: of, limit }),
     )
     return rows.map((row): Dependency => ({ jobId: row.job_id, dependencyId: row.dependency_id }))
+  },
+})
+
+const selectAnyBlocked = statement(
+  'dependency_any_blocked',
+  { namespace: 'text' },
+  (d) => `
+SELECT
+  (SELECT 1 FROM @job_dependency ${d.byIndex('job_dependency_unmet')} WHERE namespace = :namespace AND is_met = FALSE LIMIT 1) AS unmet,
+  (SELECT 1 FROM @job_lock ${d.byIndex('job_lock_tended')} WHERE namespace = :namespace AND is_called = TRUE LIMIT 1) AS called`,
+)
+
+const hasBlocked = operation({
+  name: 'look for blocked jobs',
+  isRead: true,
+  *procedure(namespace: string) {
+    const row = yield* one<{ unmet: unknown; called: unknown }>(selectAnyBlocked({ namespace }))
+    return (row!.unmet ?? row!.called) !== null
   },
 })
 

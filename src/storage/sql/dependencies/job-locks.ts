@@ -7,7 +7,7 @@ import type {
   TakenFence,
   TendRequest,
 } from '../../../jobs/index.ts'
-import { count, last, many, type Operation, one, operation, run } from '../procedure.ts'
+import { count, last, many, type Operation, operation, run } from '../procedure.ts'
 import { statement } from '../statement.ts'
 import { endLockBlock } from './blocks.ts'
 import { lockIdle, lockWaiting, readStates, setState } from './job-states.ts'
@@ -58,13 +58,6 @@ const setTended = statement(
 UPDATE @job_lock SET tended_until = ${d.now} + :tendMs WHERE namespace = :namespace AND job_id IN (:ids)`,
 )
 
-const selectAnyCalled = statement(
-  'job_locks_any_called',
-  { namespace: 'text' },
-  (d) => `
-SELECT 1 AS called FROM @job_lock ${d.byIndex('job_lock_tended')} WHERE namespace = :namespace AND is_called = TRUE LIMIT 1`,
-)
-
 type TendedLock = Omit<LockDependency, 'state'> & { readonly state: JobState | null }
 
 export const tendLocks: Operation<readonly [namespace: string, request: TendRequest], readonly TendedLock[]> =
@@ -98,14 +91,6 @@ export const tendLocks: Operation<readonly [namespace: string, request: TendRequ
       otherwise: [],
     },
   })
-
-export const hasCalled: Operation<readonly [namespace: string], boolean> = operation({
-  name: 'look for jobs with locks',
-  isRead: true,
-  *procedure(namespace: string) {
-    return (yield* one(selectAnyCalled({ namespace }))) !== undefined
-  },
-})
 
 const lockOne = statement(
   'job_locks_lock',
