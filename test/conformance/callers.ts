@@ -1,6 +1,6 @@
 /**
- * A user's own connection, one shape for the three drivers: what a program does with its tables, and the object it
- * would hand to Signalbox as `tx`. Statements take `?` everywhere; each driver gets its own placeholders.
+ * A user's own connection, in one shape for the three drivers: it runs the program's statements and has the object that
+ * the program would pass to Signalbox as `tx`. Statements take `?` everywhere; each driver gets its own placeholders.
  */
 
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
@@ -9,7 +9,7 @@ import { Client, Pool } from 'pg'
 import type { CallerTransaction } from 'signalbox/jobs'
 
 export interface Caller extends AsyncDisposable {
-  /** What the program's library holds: the driver's own connection. */
+  /** The driver's own connection, as the program's library holds it. */
   readonly tx: CallerTransaction
   begin(): Promise<void>
   commit(): Promise<void>

@@ -1,9 +1,10 @@
 /**
- * The engines that every contract is run on. `open()` gives a fresh, migrated, empty backend in a new namespace. Each test
- * file makes its database once and removes it at its end. An engine's code is imported when it is first opened, so that
- * one that does not load fails its own tests and no others.
+ * The engines that every contract runs on. `open()` returns a fresh, migrated, empty backend in a new namespace. Each
+ * test
+ * file creates its database once and removes it at its end. An engine's code is imported when it is first opened, so an
+ * engine that does not load fails only its own tests.
  *
- *   BACKENDS=sqlite,postgres npx vitest run test/conformance      only those
+ * BACKENDS=sqlite,postgres npx vitest run test/conformance      only those
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -37,7 +38,7 @@ export type EngineName = (typeof engineNames)[number]
 /** An engine under test. */
 export interface Candidate {
   readonly name: EngineName
-  /** What its tests stand under: the engine, and the way in which it is opened where that matters. */
+  /** The title above its tests: the engine, and how it is opened where that matters. */
   readonly title: string
   /** Whether a second opening of the same namespace reaches the same data. */
   readonly isShared: boolean
@@ -48,11 +49,11 @@ export interface Candidate {
    * lent at the same time are two openings.
    */
   lend(namespace?: string): Promise<Backend>
-  /** What only an engine with SQL has: a caller's own transactions, other openers, other databases. */
+  /** Present only for engines with SQL: a caller's own transactions, other openers, other databases. */
   readonly sql: SqlSide | undefined
 }
 
-/** An engine under test for what it keeps of locks: any of the above, or Redis, which keeps no jobs. */
+/** An engine under test for its locks: any of the above, or Redis, which keeps no jobs. */
 export interface LocksCandidate {
   readonly title: string
   readonly isShared: boolean
@@ -67,7 +68,7 @@ export interface SqlSide {
   readonly spansDatabases: boolean
   /** Whether the engine makes its tables without being asked to. */
   readonly migratesItself: boolean
-  /** Connects as a user's program does, to the candidate's database unless told another. */
+  /** Connects as a user's program does, by default to the candidate's database. */
   connect(url?: string): Promise<Caller>
   /** A pool where the driver has one: never a transaction. */
   readonly pool: (() => Promise<{ readonly pool: unknown } & AsyncDisposable>) | undefined
@@ -121,7 +122,7 @@ const engines: readonly Engine[] = [
   },
 ]
 
-/** The engines of this run. Called at a test file's top level: what they need is removed after its last test. */
+/** The engines of this run. Call it at a test file's top level: its databases are removed after the last test. */
 export function candidates(): readonly Candidate[] {
   return engineNames.filter(isWanted).map((name) => {
     if (name === 'memory') return memoryCandidate
@@ -233,7 +234,7 @@ function sqlCandidate(engine: Engine): Candidate {
   }
 }
 
-/** What the namespaces of this file begin with. */
+/** The prefix of this file's namespaces. */
 const ours = `test-${randomBytes(6).toString('hex')}`
 let namespaces = 0
 

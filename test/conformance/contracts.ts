@@ -71,8 +71,9 @@ export function everyContract(engine: EngineName): void {
 }
 
 /**
- * SQLite with its writes in a thread of their own does the same writes by the same code; what may go wrong is the way
- * there and back. So only those contracts are told again in which every kind of call, answer and error crosses.
+ * SQLite with a writer thread runs the same writes by the same code. Only the way to the thread and back can fail. So
+ * this
+ * list repeats only the contracts that send every kind of call, answer and error across.
  */
 export function writingContractsInThread(): void {
   describeEach(threadedCandidates(), (candidate) => {
@@ -121,8 +122,9 @@ function describeEach<Chosen extends { readonly title: string }>(
 }
 
 /**
- * The same engine for contracts that are about what a store does, not about how it is opened and closed: who asks for
- * nothing in particular borrows a backend, and who names a namespace opens one.
+ * The same engine for contracts about a store's behaviour, not about opening and closing. A test without options
+ * borrows an
+ * open backend; a test that names a namespace opens its own.
  */
 function borrowing(candidate: Candidate): Candidate {
   return { ...candidate, open: (options) => (options ? candidate.open(options) : candidate.lend()) }

@@ -8,7 +8,7 @@ export interface DependencyWalkParts {
   readonly random: Random
   readonly model: Backend
   readonly farMs: number
-  /** A job that is or was there; seldom one that never was. */
+  /** A job that exists or existed; seldom one that never existed. */
   anId(): string
   note(what: string): void
   /** The same call on both, whose answers must be the same once each is put in common terms. */
@@ -28,7 +28,7 @@ export class DependencyWalk {
     this.#parts = parts
   }
 
-  /** What a new job waits for; mostly nothing. */
+  /** The dependencies of a new job; mostly none. */
   dependsOn(id: string, together: readonly string[]): NewDependencies | null {
     const { random, anId } = this.#parts
     if (random.chance(0.7)) return null

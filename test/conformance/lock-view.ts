@@ -3,10 +3,10 @@
 import type { WaitQueueSummary, WaitQueueView } from '../../src/locks/index.ts'
 import type { HolderView, Notified, Standing } from '../../src/locks/rules/index.ts'
 
-/** Much longer than a walk takes, much shorter than what is far. */
+/** Much longer than a walk takes, much shorter than a distant time. */
 const nearMs = 100_000_000
 
-/** Who is notified, in a fixed order: the order of notifications is not promised. */
+/** The notified requests in a fixed order, because their order is not promised. */
 export function notifiedView({ requesters, everyone, changed, lapsed }: Notified): {
   readonly requesters: readonly string[]
   readonly everyone: boolean

@@ -3,12 +3,12 @@ import { candidates, redisCandidates, threadedCandidates } from './candidates.ts
 import { type LocksWalkCounts, runLocksWalk } from './locks-walk.ts'
 
 /**
- * `WALK_SEED` walks one walk again; `WALK_STEPS` says how long each is. Without a seed, new ones are drawn for `WALK_MS`
- * on each engine.
+ * `WALK_SEED` repeats one walk; `WALK_STEPS` sets its length. Without a seed, new walks run for `WALK_MS` on each
+ * engine.
  */
 const { WALK_SEED, WALK_STEPS, WALK_MS } = process.env
 const steps = Number(WALK_STEPS ?? 40)
-/** What memory and the thread do is done by code that the model and the other engines walk through as well. */
+/** The model and the other engines also run the code of memory and of the thread. */
 const fewSteps = Number(WALK_STEPS ?? 30)
 const budgetMs = Number(WALK_MS ?? 500)
 

@@ -1,11 +1,14 @@
 /**
- * A seeded random walk over wait queues: the same steps on the memory model and on an engine, whose answers and whose visible
- * state must agree after every one.
+ * A seeded random walk over wait queues: it takes the same steps on the memory model and on an engine. Their answers
+ * and
+ * their visible state must agree after every step.
  *
- * The two have clocks of their own, so nothing here depends on an exact instant: a span is far from its end, or so short
- * that the walk waits for it to be surely over before the next step. How long outcomes are kept is one or the other for
- * a whole walk, because when a wait queue that is over is forgotten within that time is the engine's own affair. In every
- * other walk operations of a resource exclude each other.
+ * The two have separate clocks, so nothing depends on an exact instant. A span is far from its end, or so short that
+ * the
+ * walk waits until it is surely over before the next step. Outcomes are kept long or not at all for a whole walk,
+ * because
+ * each engine decides when it forgets an ended wait queue within that time. In every other walk the operations of a
+ * resource exclude each other.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -32,7 +35,7 @@ export interface LocksWalkRequest {
   readonly steps: number
 }
 
-/** How often each step was taken. */
+/** The count of each kind of step. */
 export type LocksWalkCounts = Readonly<Record<string, number>>
 
 /** Walks; throws with the seed, the step and what led there when model and engine differ. */
@@ -132,7 +135,7 @@ class LocksWalk {
     this.#now += ms
   }
 
-  /** Adds to the trace, in which what is far and what is nothing goes without saying. */
+  /** Adds to the trace, without distant and empty values. */
   #note(what: unknown): void {
     const isWorthIt = (_: string, value: unknown) =>
       value === farMs || value === null || value === false ? undefined : value
@@ -178,7 +181,7 @@ class LocksWalk {
     return { model, engine }
   }
 
-  /** A step on one queue: also who is told, and whether the engine's revision rose, must be as in the model. */
+  /** A step on one wait queue. The notified requests and the change of the revision must also be as in the model. */
   async #rule<Answer extends Ruled<object>>(
     key: LockKey,
     call: (store: LockStore, side: Side) => Promise<Answer>,
@@ -380,7 +383,7 @@ class LocksWalk {
         return [...byQueue]
           .map(([queue, queues]) => ({
             queue,
-            // A wait queue may be told of in one answer or in several.
+            // The notifications of a wait queue may come in one answer or in several.
             notified: queues.flatMap(({ notified }) => notifiedView(notified).requesters).toSorted(),
             lapses: queues.filter(({ notified }) => notified.lapsed).length,
           }))

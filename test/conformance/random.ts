@@ -21,7 +21,7 @@ export class Random {
     return items[this.below(items.length)]!
   }
 
-  /** One of them, each as often as its weight says. */
+  /** One of the options, each as often as its weight says. */
   weighted<Item extends readonly [weight: number, ...rest: unknown[]]>(items: readonly Item[]): Item {
     let at = this.below(items.reduce((sum, [weight]) => sum + weight, 0))
     return items.find(([weight]) => {

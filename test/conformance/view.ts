@@ -2,8 +2,8 @@ import type { JobRecord, QueueStats } from '../../src/jobs/index.ts'
 
 /**
  * A record as the walk compares it: everything that the contract decides, and instants only as far as two clocks can
- * agree on them. Left out is what it does not decide: the worker, start and error of a job that waits or was cancelled
- * by an operator, and, where leases ran out without anybody having taken them back, how their end will look.
+ * agree on them. Left out are fields that the contract leaves open: the worker, start and error of a job that waits or
+ * that an operator cancelled, and the later end of a job whose lease expired without a reclaim.
  */
 export function viewOf(record: JobRecord, { start, lapsed }: { start: number; lapsed: boolean }): unknown {
   const {
@@ -48,7 +48,7 @@ export function viewOf(record: JobRecord, { start, lapsed }: { start: number; la
   }
 }
 
-/** Instants that a test gave are compared as they are; those that a store's clock gave, as near or far. */
+/** Instants from a test are compared exactly, instants from a store's clock as near or far. */
 export function instant(at: number, start: number): number | 'near' | 'far' {
   if (at < start - 1_000) return at
   return at > start + 100_000_000 ? 'far' : 'near'

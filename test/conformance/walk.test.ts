@@ -3,8 +3,8 @@ import { candidates } from './candidates.ts'
 import { runWalk, type WalkCounts } from './walk.ts'
 
 /**
- * `WALK_SEED` walks one walk again; `WALK_STEPS` says how long each is. Without a seed, new ones are drawn for `WALK_MS`
- * on each engine.
+ * `WALK_SEED` repeats one walk; `WALK_STEPS` sets its length. Without a seed, new walks run for `WALK_MS` on each
+ * engine.
  */
 const { WALK_SEED, WALK_STEPS, WALK_MS } = process.env
 const steps = Number(WALK_STEPS ?? 150)

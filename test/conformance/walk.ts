@@ -1,10 +1,11 @@
 /**
- * A seeded random walk: the same operations on the memory model and on an engine, whose answers and whose whole
+ * A seeded random walk: it does the same operations on the memory model and on an engine. Their answers and their whole
  * visible state must agree.
  *
- * The two have clocks of their own, so nothing here depends on an exact instant: a lease is far from its end or surely
- * past it, a delay is nothing or far off, and operations that write the present moment are milliseconds apart. What the
- * contract leaves open (see `Walk.#settleLapsed`, view.ts) is not compared.
+ * The two have separate clocks, so nothing depends on an exact instant: a lease is far from its end or surely past it,
+ * a
+ * delay is zero or long, and operations that write the present moment are milliseconds apart. The walk does not compare
+ * what the contract leaves open (see `Walk.#settleLapsed`, view.ts).
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,7 +32,7 @@ export interface WalkRequest {
   readonly steps: number
 }
 
-/** How often each operation was done. */
+/** The count of each operation. */
 export type WalkCounts = Readonly<Record<string, number>>
 
 /** Walks; throws with the seed, the step and what led there when model and engine differ. */
@@ -66,7 +67,7 @@ class Walk {
   readonly #start = this.#now
   readonly #ids: string[] = []
   readonly #attempts: Attempt[] = []
-  /** Attempts of before a retry: what is still known of them is not promised. */
+  /** The contract does not say how long attempts from before a retry are known. */
   readonly #bygone = new Set<Attempt>()
   /** Leases may have run out without having been taken back. */
   #lapsed = false
@@ -116,7 +117,7 @@ class Walk {
     [1, 'fail', () => this.#dependencies.fail()],
     [2, 'tend', () => this.#dependencies.tend()],
     [5, 'grant', () => this.#dependencies.grant()],
-    // What becomes of a job whose lease ran out before anybody took it back is left open here as well.
+    // The contract leaves open the end of a job whose lease expired before a reclaim.
     [2, 'blockAgain', () => this.#settleLapsed().then(() => this.#dependencies.blockAgain())],
     [2, 'take', () => this.#dependencies.take()],
     [1, 'rest', () => this.#settleLapsed().then(() => this.#dependencies.rest())],
@@ -168,7 +169,7 @@ class Walk {
         { runAt: this.#start - 60_000 - 1_000 * random.below(3) },
         { runAt: this.#start + farMs },
         { delayMs: farMs },
-        // The present moment is written for one job only, so that no two differ by what the clock did in between.
+        // The present moment is written for one job only, so that no two jobs differ by the clock.
         i === 0 ? { delayMs: 0 } : { runAt: this.#start - 60_000 },
       ])
       return {
@@ -244,9 +245,10 @@ class Walk {
   }
 
   /**
-   * Takes back what ran out, on both. Whether a job that lapsed to its death still has its unique key, is retried by
-   * `retryDead` or pruned before anybody took it back is left open, so this comes before those. How many there are to
-   * take back is only known when no other call came in between.
+   * Reclaims expired leases on both. The contract leaves open whether a job that lapsed to its death still has its
+   * unique
+   * key, is retried by `retryDead` or is pruned before a reclaim, so this step comes before those calls. The number of
+   * expired leases is known only when no other call came in between.
    */
   async #settleLapsed(): Promise<void> {
     if (this.#swept) {
@@ -273,7 +275,7 @@ class Walk {
       snoozeCount: state === 'scheduled' ? model.snoozeCount + 1 : model.snoozeCount,
       delayMs: first && random.chance(0.5) ? 0 : farMs,
       ranMs: random.chance(0.5) ? 5 : null,
-      // Only an end has a result: what a store does with one of an attempt that failed is left open.
+      // Only an ended job has a result. The contract leaves open the result of a failed attempt.
       result: state === 'completed' && random.chance(0.7) ? `{"r":${random.below(100)}}` : null,
       error: random.chance(0.5) ? `{"message":"e${random.below(100)}"}` : null,
     }
@@ -476,7 +478,7 @@ function leaseOf({ id, token }: ClaimedRecord) {
   return { jobId: id, token }
 }
 
-/** An attempt as the trace tells of it: its job and the number of its lease. */
+/** An attempt as the trace shows it: its job and the number of its lease. */
 function nameOf({ model }: Attempt): string {
   return `${model.id}#${model.token.split('.')[0]}`
 }

@@ -22,7 +22,7 @@ export interface PreparedCall {
   run(jobs: JobStore): Promise<unknown>
   /** Something that happens after the first time. */
   meanwhile(): Promise<unknown>
-  /** What the first time must answer, where a test can know. */
+  /** The answer to the first call, where a test can know it. */
   readonly answers?: unknown
 }
 
@@ -170,7 +170,7 @@ export const keyedCalls: Readonly<Record<string, (backend: Backend) => Promise<P
 
   async prune(backend) {
     for (let i = 0; i < 3; i++) await endedJob(backend, 'completed')
-    // What ended in this very millisecond is not older than nothing.
+    // An end in the same millisecond would not be older than 0 ms.
     await sleep(5)
     return {
       run: (jobs) => jobs.prune({ olderThanMs: 0, limit: 2 }),

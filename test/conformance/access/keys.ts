@@ -121,7 +121,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     await using backend = await open()
     const key = aKey()
     const { jobs } = backend.keyed(key)
-    // No service lets such a job through; here it stands for whatever a database may refuse.
+    // No service lets such a job through. Here it stands for any job that a database may refuse.
     await assert.rejects(jobs.add([aJob(), aJob({ id: null as never })]))
     assert.deepEqual(await backend.jobs.list({ limit: 10 }), [])
     // The view still has its key, for it was not used.
@@ -264,7 +264,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
   })
 }
 
-/** The backend as a request with this key sees it; made anew, as for every request. */
+/** The backend as a request with this key sees it, created for each call as a server does. */
 function keyed(backend: Backend, key: RequestKey): Backend {
   return { ...backend, jobs: backend.keyed(key).jobs }
 }

@@ -56,7 +56,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     const made: [Stores, string][] = []
     for (const name of names) {
       const view = jobsOf(backend.within(name))
-      // With the same key in every one, and a queue that fills up what the name lacks.
+      // Each job has the same key. Its queue completes the part that the namespace lacks.
       const [added] = await view.keyed(aKey({ key: 'k' })).jobs.add([aJob({ queue: ':a', uniqueKey: 'u' })])
       assert.equal(added?.duplicate, false, name)
       made.push([view, added.id])
@@ -99,7 +99,7 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     long.notifier.wake('b')
     await came
     assert.deepEqual(heard, [])
-    // And it was not a deaf one: the same listener hears what is meant for it.
+    // The listener works: it receives the wake-ups of its own topic.
     const cameToo = nextWakeUp(short.notifier, 'a:b')
     short.notifier.wake('a:b')
     await cameToo

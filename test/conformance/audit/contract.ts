@@ -5,7 +5,7 @@ import { createId } from '../../../src/core/ids.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { ids, until } from '../jobs/making.ts'
 
-/** What operators did is there as it was written, newest first, in its namespace, until it is old. */
+/** The store keeps what operators did as it was written, newest first, by namespace, until it is old. */
 export function auditContract({ open, isShared }: Candidate): void {
   test("an entry is stored as written, with a time from the store's clock", async () => {
     await using backend = await open()

@@ -52,7 +52,7 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
       }
     }
 
-    /** Counters that all contend for: each must count every one that was told it had counted. */
+    /** All writers compete for the counters. Each successful write must be counted. */
     async function count(writer: number): Promise<void> {
       const stage = stages[writer % 2]!
       for (let done = 0; done < 8; ) {

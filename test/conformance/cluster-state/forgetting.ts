@@ -4,9 +4,9 @@ import { aNamespace } from '../candidates.ts'
 import type { ClusterStateCandidate } from './opening.ts'
 import { aWrite, ClusterStage, Follower, isThere, keysOf, plenty, until } from './stage.ts'
 
-/** Removed rows are forgotten after a while, and a reader that was away for longer has to begin anew. */
+/** The store forgets removed rows after a while. A reader that was away for longer starts again. */
 export function forgettingContract({ open, isShared }: ClusterStateCandidate): void {
-  /** A board with `kept` rows, then `gone` rows that were removed, then one more, and the versions of all that. */
+  /** A cluster state with `kept` rows, then `gone` removed rows, then one more row. Returns all their versions. */
   async function boardWith(stage: ClusterStage, kept: number, gone: number) {
     await stage.all(Array.from({ length: kept }, (_, n) => aWrite(`kept ${n}`)))
     const goneKeys = Array.from({ length: gone }, (_, n) => `gone ${n}`)
@@ -72,7 +72,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
       await follower.catchUp()
       assert.deepEqual(follower.live(), expected, `pages of ${limit}`)
       assert.equal(follower.resetCount, 0)
-      // One that was away begins anew, and once is enough.
+      // A reader that was away starts again, exactly once.
       const away = new Follower(stage.store, limit)
       away.since = expected[2]!.version
       await away.catchUp()
@@ -102,7 +102,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
       const stage = new ClusterStage(backend)
       const { removed, last: newest } = await boardWith(stage, 3, 1)
       const last = await stage.made('newest', { seen: newest, doc: null })
-      // A reader that has read to the end is above all forgotten versions, and goes on from there.
+      // A reader that has read to the end is past all forgotten versions and continues there.
       assert.equal(await stage.forgetRemoved(), 1)
       assert.deepEqual(keysOf(await stage.board()), ['kept 0', 'kept 1', 'kept 2', 'newest'])
       for (const limit of [1, 2, plenty]) {
@@ -139,7 +139,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
     assert.equal(await stage.forgetRemoved(), 1)
     assert.equal((await stage.find('gone 1'))?.version, again)
     assert.deepEqual(keysOf((await stage.board()).filter(isThere)), ['kept 0', 'newest', 'gone 1'])
-    // Nor is one that was removed again while its time is not over.
+    // Nor is a row forgotten that was removed again recently.
     await stage.all([aWrite('gone 1', { seen: again, doc: null }), aWrite('other')])
     await stage.tick()
     assert.equal(await stage.store.prune(plenty, 600_000), 0)

@@ -71,7 +71,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
       (await stage.board()).map((row) => row.doc),
       documents,
     )
-    // The same over what was there.
+    // The same documents, written over the earlier ones.
     for (const [n, seen] of versions.entries())
       await stage.made(`${n}`, { seen, doc: documents[(n + 1) % documents.length]! })
     for (const n of documents.keys())

@@ -4,7 +4,7 @@ import type { ClusterKind } from '../../../src/dispatch/cluster/cluster-store.ts
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { ClusterStage } from './stage.ts'
 
-/** Who serves all namespaces can ask in which of them there is anything to place. */
+/** A process that serves all namespaces can list those with nodes or with tasks for nodes. */
 export function dispatchedContract({ open }: Pick<Candidate, 'open'>): void {
   test('a namespace is listed while it has nodes or tasks for nodes', async () => {
     await using backend = await open({ namespace: aNamespace() })

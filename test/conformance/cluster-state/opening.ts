@@ -2,7 +2,7 @@ import type { Stores } from '../../../src/storage/backend.ts'
 import { serviceFacts } from '../../support/services/own.ts'
 import { aNamespace, redisCandidates } from '../candidates.ts'
 
-/** What the cluster state asks of a backend: a whole one has it, and so has Redis, which keeps no jobs. */
+/** The cluster state needs this part of a backend. Redis has it too, although it keeps no jobs. */
 export interface ClusterBackend extends ClusterStores, AsyncDisposable {
   within(namespace: string): ClusterStores
 }

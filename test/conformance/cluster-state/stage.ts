@@ -1,4 +1,4 @@
-/** One board, and those who write on it and follow it. */
+/** One cluster state, with its writers and its readers. */
 import assert from 'node:assert/strict'
 import type {
   ClusterKind,
@@ -51,7 +51,7 @@ export class ClusterStage {
     return this.store.find(kind, key)
   }
 
-  /** Everything that is on the board, removed rows too. */
+  /** All rows of the cluster state, removed rows too. */
   async board(): Promise<readonly ClusterRecord[]> {
     const { rows, isReset } = await this.store.read(0, plenty)
     assert.equal(isReset, false)
@@ -62,7 +62,7 @@ export class ClusterStage {
     return (await this.store.read(0, 1)).now
   }
 
-  /** Waits until the store's own clock has moved on, so that what was done before is in the past. */
+  /** Waits until the store's clock moves, so that everything before it is in the past. */
   async tick(): Promise<void> {
     const before = await this.now()
     await until("the store's clock moves", async () => (await this.now()) > before)
@@ -75,7 +75,7 @@ export class ClusterStage {
   }
 }
 
-/** Follows a board as a server does, and holds every page against what is promised of all of them. */
+/** Reads the cluster state as a server does, and checks each page against the promises of all pages. */
 export class Follower {
   readonly rows: Map<string, ClusterRecord> = new Map()
   readonly seen: ClusterRecord[] = []

@@ -29,7 +29,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.deepEqual(await stage.find('a'), {
       ...{ kind: 'node', key: 'a', version: second, doc: '2', expiresAt: null },
     })
-    // The version of another row says nothing of this one.
+    // The version of another row has no meaning for this row.
     const other = await stage.made('b')
     assert.equal(await stage.put('a', { seen: other, doc: '3' }), null)
     assert.equal((await stage.find('a'))?.doc, '2')

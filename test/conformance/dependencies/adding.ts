@@ -36,7 +36,7 @@ export function addingContract({ open }: Candidate): void {
     const id = await addNeeding(backend, [two, one], {}, lock)
     const dependencies = [one, two].sort().map((dependencyId) => ({ jobId: id, dependencyId }))
     assert.deepEqual(await backend.dependencies.unmet({ limit: 10 }), dependencies)
-    // It stands in no line yet.
+    // The job has not requested its lock yet.
     assert.equal(await lockOf(backend, id), undefined)
     assert.deepEqual(await backend.dependencies.fences([id]), [{ askNo: 1, fence: null }])
     await backend.dependencies.meet(dependencies)

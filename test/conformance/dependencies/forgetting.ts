@@ -6,7 +6,7 @@ import { aNamespace, type Candidate } from '../candidates.ts'
 import { addOne, claim, claimOne, find, settleOne } from '../jobs/making.ts'
 import { addGranted, addLocked, addNeeding, aLock } from './making.ts'
 
-/** What a job waited for goes with it, and what is left behind is forgotten in time. */
+/** Removing a job deletes its dependencies; `prune` deletes the rest later. */
 export function forgettingContract({ open }: Candidate): void {
   test('removing a job deletes its own dependencies; its dependents still depend on it', async () => {
     await using backend = await open()
@@ -34,7 +34,7 @@ export function forgettingContract({ open }: Candidate): void {
       await settleOne(backend, await claimOne(backend))
       pruned.push(jobId)
     }
-    // What ended in this very millisecond is not older than nothing.
+    // An end in the same millisecond would not be older than 0 ms.
     await sleep(5)
     assert.equal(await dependencies.prune(100), 0)
     assert.equal(await jobs.prune({ olderThanMs: 0, limit: 10 }), 2)

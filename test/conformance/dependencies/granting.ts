@@ -88,7 +88,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     const { dependencies } = backend
     const jobId = await addLocked(backend)
     assert.equal(await dependencies.grant({ jobId, askNo: 1, fence: 7 }), 'mail')
-    // A caller that read before the grant saw no fence, and one that read long ago saw another.
+    // A caller that read before the grant saw no fence, and a caller that read long ago saw another fence.
     for (const fence of [null, 6])
       assert.equal(await dependencies.blockAgain({ jobId, askNo: 1, fence }), false)
     assert.deepEqual(await dependencies.fences([jobId]), [{ askNo: 1, fence: 7 }])

@@ -9,7 +9,7 @@ export const aLock: { readonly operation: string; readonly resource: string } = 
   resource: 'printer 1',
 }
 
-/** What a new job depends on. */
+/** The dependencies of a new job. */
 export function dependenciesOf(dependsOn: Partial<NewDependencies>): NewDependencies {
   return { jobs: [], lock: null, ...dependsOn }
 }

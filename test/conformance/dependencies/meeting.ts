@@ -200,7 +200,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await jobs.cancel(ended), { state: 'cancelled', cancelRequested: false })
     assert.deepEqual(ids(await claim(backend)), [free])
     assert.equal((await find(backend, ended)).state, 'cancelled')
-    // What they needed is cleared by the next who looks, and changes nothing.
+    // The next `meet` clears their dependencies and changes nothing else.
     const unmet = await dependencies.unmet({ limit: 10 })
     assert.deepEqual(unmet.map(({ jobId }) => jobId).sort(), [free, ended].sort())
     assert.deepEqual(await dependencies.meet(unmet), [])

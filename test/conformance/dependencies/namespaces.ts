@@ -5,7 +5,7 @@ import { aNamespace, type Candidate } from '../candidates.ts'
 import { addOne } from '../jobs/making.ts'
 import { addLocked, addNeeding } from './making.ts'
 
-/** Who serves all namespaces can ask in which of them a job waits for something. */
+/** A process that serves all namespaces can list those in which a job waits for something. */
 export function blockedNamespacesContract({ open }: Pick<Candidate, 'open'>): void {
   test('a namespace is listed while a job in it waits for another job or for a lock', async () => {
     await using backend = await open({ namespace: aNamespace() })

@@ -4,7 +4,7 @@ import { aNamespace, type Candidate } from '../candidates.ts'
 import { addOne, claimOne, longMs, settleOne, shortMs, until } from '../jobs/making.ts'
 import { addGranted, addLocked, addNeeding, aLock } from './making.ts'
 
-/** Jobs that stand in a line, or hold their lock, are looked after by one keeper at a time. */
+/** One resolver at a time tends a job that requests or holds its lock. */
 export function tendingContract({ open, lend, isShared }: Candidate): void {
   test('one resolver at a time tends a job that requests its lock', async () => {
     await using backend = await open()

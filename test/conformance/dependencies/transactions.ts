@@ -5,7 +5,7 @@ import { openLedger } from '../jobs/ledger.ts'
 import { aJob, claim, find } from '../jobs/making.ts'
 import { aLock, dependenciesOf, lockOf } from './making.ts'
 
-/** Jobs that wait are added in a transaction of the caller's, with what they wait for. */
+/** A caller's transaction adds jobs together with their dependencies. */
 export function dependenciesInTransactions({ open, sql: side }: Candidate): void {
   const sql: SqlSide = side!
 

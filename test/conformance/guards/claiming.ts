@@ -4,7 +4,7 @@ import { inGrowingSpans } from '../../support/spans.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { GuardStage, longMs, numberOf, shortMs, until } from './stage.ts'
 
-/** Who runs a key, and what other callers get as an answer. */
+/** The claim of a key: one caller runs it, and other callers learn its state. */
 export function claimingContract({ open }: GuardsCandidate): void {
   test('the first caller runs a key; the next learns that it runs and for how long', async () => {
     await using backend = await open()

@@ -4,7 +4,7 @@ import { aNamespace } from '../candidates.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { GuardStage, longMs, shortMs } from './stage.ts'
 
-/** What operators see, and what is forgotten. */
+/** The list of keys for operators, and pruning. */
 export function listingContract({ open, isShared }: GuardsCandidate): void {
   test('a list shows the state of each key, its start and its end', async () => {
     await using backend = await open()

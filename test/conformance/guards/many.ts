@@ -4,7 +4,7 @@ import { aNamespace } from '../candidates.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { ask, digest, GuardStage, longMs, shortMs } from './stage.ts'
 
-/** Many keys in one call: each judged by itself, answered in its place. */
+/** Many keys in one call: each is judged on its own and answered in order. */
 export function manyContract({ open, isShared }: GuardsCandidate): void {
   test('keys of one call are answered in order, each by its own state', async () => {
     await using backend = await open()

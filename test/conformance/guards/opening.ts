@@ -2,14 +2,14 @@ import type { Stores } from '../../../src/storage/backend.ts'
 import { serviceFacts } from '../../support/services/own.ts'
 import { aNamespace, redisCandidates, type SqlSide } from '../candidates.ts'
 
-/** What the room of guards asks of a backend: a whole one has it, and so has Redis, which keeps no jobs. */
+/** The guards need this part of a backend. Redis has it too, although it keeps no jobs. */
 export interface GuardsBackend extends GuardsStores, AsyncDisposable {
   within(namespace: string): GuardsStores
 }
 
 export type GuardsStores = Pick<Stores, 'guards'>
 
-/** An engine under test for what it keeps of guards. */
+/** An engine under test for its guards. */
 export interface GuardsCandidate {
   readonly title: string
   readonly isShared: boolean

@@ -7,7 +7,7 @@ import { GuardStage, longMs, shortMs, until } from './stage.ts'
 
 const ends = ['done', 'failed', 'released'] as const
 
-/** How a claim ends, is kept, and how long its end is known. */
+/** The end of a claim, its renewal, and how long its result is known. */
 export function settlingContract({ open }: GuardsCandidate): void {
   for (const end of ends)
     test(`a claim ends once: after ${end}, its token has no effect`, async () => {

@@ -15,7 +15,7 @@ export { until }
 
 /** Longer than any test. */
 export const longMs = 600_000
-/** A span that runs out while a test waits; used only where running out is what the test is about. */
+/** A span that expires during a test; used only in tests of expiry. */
 export const shortMs = 60
 
 type Running = Extract<GuardStanding, { readonly status: 'run' }>

@@ -139,7 +139,7 @@ function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
     await using caller = await sql.connect()
     const stage = new GuardStage(backend)
     await caller.begin()
-    // In a transaction that keeps to what it saw first, a plain read would not find any of this.
+    // A plain read in a repeatable-read transaction would find none of this.
     await caller.exec('SELECT COUNT(*) AS n FROM once_guard')
     await caller.exec('SELECT COUNT(*) AS n FROM once_window')
     const { token } = await stage.run('a')

@@ -14,7 +14,7 @@ import {
   settleOne,
 } from './making.ts'
 
-/** What is added is there as it was given; a unique key belongs to one live job of its queue. */
+/** A job is stored as it was added. A unique key belongs to one live job of its queue. */
 export function addingContract({ open, sql }: Candidate): void {
   test('a job is found with all fields as it was added', async () => {
     await using backend = await open()
@@ -330,7 +330,7 @@ function pick({ state, runAt }: { state: string; runAt: number }) {
   return { state, runAt }
 }
 
-/** The store's clock, as it shows in what it writes. */
+/** The store's clock, as its writes show it. */
 async function storeNow(backend: Parameters<typeof find>[0]): Promise<number> {
   const id = await addOne(backend, { queue: 'clock' })
   const { createdAt } = await find(backend, id)

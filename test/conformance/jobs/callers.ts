@@ -61,7 +61,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
       throw new Error('the card was declined')
     }
     await assert.rejects(handler(), /declined/)
-    // What a worker does with the error it caught: the attempt has ended, so nothing of this takes.
+    // A worker settles with the error that it caught. The attempt has ended, so the store refuses.
     assert.equal(await settleOne(backend, claimed, { state: 'dead', error: '{"message":"again"}' }), false)
 
     const job = await find(backend, claimed.id)

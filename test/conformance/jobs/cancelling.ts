@@ -19,7 +19,7 @@ import {
   shortMs,
 } from './making.ts'
 
-/** A job that does not run is cancelled at once; one that runs is asked, and its attempt decides. */
+/** A waiting job is cancelled at once. A running job gets a request, and its attempt decides. */
 export function cancellingContract({ open }: Candidate): void {
   test('a waiting job is cancelled at once', async () => {
     await using backend = await open()

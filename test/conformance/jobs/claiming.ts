@@ -20,7 +20,7 @@ import {
   verdictOf,
 } from './making.ts'
 
-/** Due jobs go out in order, each to one claimer, and only those that were asked for. */
+/** Due jobs are claimed in order, each by one claimer, and only the requested kinds. */
 export function claimingContract({ open, sql }: Candidate): void {
   test('a claimed job is running, belongs to its claimer and has a lease', async () => {
     await using backend = await open()
@@ -186,7 +186,7 @@ export function claimingContract({ open, sql }: Candidate): void {
       for (;;) {
         const claimed = await claim(backend, { workerId, limit: 5 })
         taken.push(...ids(claimed))
-        // Another claimer's open claim may hide jobs for a moment; all are taken only when the count says so.
+        // Another open claim may hide jobs for a moment. The loop ends only when the count is complete.
         if (claimed.length === 0 && taken.length >= jobs.length) return
       }
     }

@@ -1,4 +1,4 @@
-/** A table of the user's, in the same database as the store: what a handler writes besides ending its job. */
+/** A table of the user's in the store's database, for the rows that a handler writes. */
 import { randomBytes } from 'node:crypto'
 import type { SqlSide } from '../candidates.ts'
 

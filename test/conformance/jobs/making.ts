@@ -1,4 +1,4 @@
-/** Jobs, claims and verdicts for the contracts, each with what the test says and something sensible for the rest. */
+/** Jobs, claims and verdicts for the contracts: fields that the test gives, and sensible defaults. */
 import assert from 'node:assert/strict'
 import { createId } from '../../../src/core/ids.ts'
 import type {
@@ -14,7 +14,7 @@ import { createPause } from '../../support/pause.ts'
 
 /** Longer than any test. */
 export const longMs = 600_000
-/** A lease that runs out while a test waits; used only where running out is what the test is about. */
+/** A lease that expires during a test; used only in tests of expiry. */
 export const shortMs = 50
 
 export function aJob(job: Partial<NewJob> = {}): NewJob {
@@ -75,7 +75,7 @@ export function leaseOf({ id, token }: ClaimedRecord): LeaseRef {
   return { jobId: id, token }
 }
 
-/** A verdict; completed unless told otherwise. */
+/** A verdict; completed by default. */
 export function verdictOf(claimed: ClaimedRecord, verdict: Partial<Verdict> = {}): Verdict {
   return {
     ...leaseOf(claimed),

@@ -14,7 +14,7 @@ import {
   verdictOf,
 } from './making.ts'
 
-/** JSON whose text a store must not put in order, shorten or write anew. */
+/** JSON text that a store must not reorder, shorten or rewrite. */
 const meta = '{ "tags": ["b", "a", "ä", "🚂"], "\\u0061": 1.0, "a": 1e2, "a": "\\u0000" }'
 
 /** Words about a job stay with it as they were given, through all of its life. */

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { aJob, longMs, until, verdictOf } from './making.ts'
 
-/** Who serves all namespaces can ask in which of them jobs of a queue are to be worked on. */
+/** A process that serves all namespaces can list those with live jobs of a queue. */
 export function queuedContract({ open }: Pick<Candidate, 'open'>): void {
   test('a namespace is listed while a live job of the queue has a key there', async () => {
     await using backend = await open({ namespace: aNamespace() })

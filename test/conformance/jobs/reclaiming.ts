@@ -16,7 +16,7 @@ import {
   shortMs,
 } from './making.ts'
 
-/** What ran out is taken back: to its place in line, or to its end when it has used its attempts. */
+/** A reclaimed job returns to its position in the queue, or is dead when it has no attempts left. */
 export function reclaimingContract({ open }: Candidate): void {
   const nothing = { ready: 0, dead: 0, cancelled: 0 }
 
@@ -96,7 +96,7 @@ export function reclaimingContract({ open }: Candidate): void {
     await lapse(backend, ...claimed)
     const taken = await Promise.all(Array.from({ length: 5 }, () => backend.jobs.reclaim(100)))
     const ready = taken.reduce((sum, counts) => sum + counts.ready, 0)
-    // One who skips what another is just taking may leave some for the next sweep.
+    // A reclaim that skips locked jobs may leave some for the next sweep.
     const rest = await backend.jobs.reclaim(100)
     assert.equal(ready + rest.ready, 20)
     assert.deepEqual(ids(await claim(backend, { limit: 100 })).sort(), ids(claimed).sort())

@@ -21,7 +21,7 @@ export interface Stage extends AsyncDisposable {
   note(text: string): Promise<unknown>
   /** Commits what `work` did. */
   inTransaction(work: (stage: Stage) => Promise<unknown>): Promise<void>
-  /** Writes rows around a call that is refused, swallows every error and commits; answers what the call threw. */
+  /** Writes rows around a refused call, swallows every error and commits. Returns the error of the call. */
   swallowing(call: (stage: Stage) => Promise<unknown>): Promise<SignalboxError>
   /** The same connection is good for the next transaction, and for a statement alone. */
   worksAgain(): Promise<void>
@@ -90,7 +90,7 @@ export function failing(store: JobStore, add: JobStore['add']): JobStore {
   })
 }
 
-/** Has a worker run one job; answers what its handler returned. */
+/** Lets a worker run one job. Returns the value of its handler. */
 export async function runOne(
   jobs: Jobs,
   run: (job: HandlerJob) => Promise<unknown>,

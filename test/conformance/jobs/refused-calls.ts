@@ -15,7 +15,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     test(`a caller that swallows a refused ${verb} and commits keeps none of its rows`, async () => {
       await using backend = await open()
       await using stage = await openStage(backend, sql)
-      // The first worker stood still past its lease, and another one does the job.
+      // The first worker froze past its lease, and another worker runs the job.
       const first = held(await lapsedJob(backend))
       const second = held(await claimOne(backend, { workerId: 'w2' }))
       await stage.inTransaction(async ({ caller, jobs, note }) => {

@@ -17,7 +17,7 @@ import {
   shortMs,
 } from './making.ts'
 
-/** What is removed is gone for every call; what runs stays. */
+/** A removed job is gone for every call. A running job stays. */
 export function removingContract({ open, lend }: Candidate): void {
   test('waiting and ended jobs are removed, running jobs stay', async () => {
     await using backend = await open()

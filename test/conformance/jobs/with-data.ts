@@ -14,7 +14,7 @@ async function write(tx: StoreTransaction, table: string, note: string): Promise
   await tx.sql(strings, note)
 }
 
-/** What a handler writes in a transaction of the store's is kept if, and only if, its job ends with it. */
+/** The store keeps the rows of a handler's transaction if, and only if, it settles the job with them. */
 export function withDataContract({ open, sql: side }: Candidate): void {
   const sql: SqlSide = side!
 

@@ -18,7 +18,7 @@ import {
 } from '../jobs/making.ts'
 import { addMany, fullQueue, limitsOf, settleEach } from './making.ts'
 
-/** No more of a queue runs at once than its limit says, and whatever ends an attempt makes room. */
+/** At most as many jobs of a queue run as its limit says, and every end of an attempt frees a slot. */
 export function countingContract({ open }: Candidate): void {
   test('at most as many jobs run as the limit says, and each end frees a slot', async () => {
     await using backend = await open()
@@ -58,7 +58,7 @@ export function countingContract({ open }: Candidate): void {
       const { running, waiting } = await fullQueue(backend)
       assert.deepEqual(await claim(backend), [])
       await settleOne(backend, running, { state, delayMs: longMs })
-      // What was handed back goes before those that came after it.
+      // The job that was handed back comes before later jobs.
       assert.deepEqual(ids(await claim(backend)), [state === 'ready' ? running.id : waiting])
     })
   }
@@ -121,7 +121,7 @@ export function countingContract({ open }: Candidate): void {
     const rest = await claim(backend)
     assert.deepEqual(ids(rest), all.slice(5))
     assert.ok(rest.every((job) => !('limited' in job)))
-    // What was claimed without limits counts once there are some again.
+    // A job that was claimed without limits counts once the queue has limits again.
     await addOne(backend)
     await backend.jobs.setLimits('mail', limitsOf({ concurrency: 10 }))
     assert.deepEqual(await claim(backend), [])

@@ -21,7 +21,7 @@ export function keysContract({ open }: Candidate): void {
       [0, 2, 3, 4, 6].map((at) => all[at]),
     )
     assert.deepEqual(await claim(backend), [])
-    // Bob's end makes room in the queue and for Bob.
+    // The end of Bob's job frees a slot of the queue and of Bob.
     await settleOne(backend, claimed[2]!)
     assert.deepEqual(ids(await claim(backend)), [all[5]])
   })
@@ -197,7 +197,7 @@ export function keysContract({ open }: Candidate): void {
     }
     assert.deepEqual([...claimed].sort(), first.toSorted())
 
-    // All of those keys are full now. One that has room is found behind them, wherever its name stands.
+    // All those keys are full now. The claim finds a key with a free slot behind them, whatever its name.
     const late = [aJobOf('a key'), aJobOf('key 0500 and more'), aJobOf('zebra')]
     await backend.jobs.add(late)
     const found: string[] = []
@@ -221,7 +221,7 @@ export function keysContract({ open }: Candidate): void {
   })
 }
 
-/** Two that were added in one call are due at one moment or a little apart: as the store says. */
+/** Two jobs of one call become due at the same moment or a little apart, as the store decides. */
 function byAge(claimed: readonly { readonly id: string; readonly runAt: number }[]) {
   const runAt = (id: string) => claimed.find((job) => job.id === id)?.runAt ?? 0
   return (a: string, b: string) => runAt(a) - runAt(b) || (a < b ? -1 : 1)

@@ -38,7 +38,7 @@ export async function addMany(
   )
 }
 
-/** A queue that may run one at a time, one of its jobs that runs, and one that waits for it. */
+/** A queue with one slot, one running job and one waiting job. */
 export async function fullQueue(
   backend: Backend,
   request: { readonly leaseMs?: number } = {},

@@ -5,7 +5,7 @@ import type { Candidate } from '../candidates.ts'
 import { claim, ids, settleOne, until } from '../jobs/making.ts'
 import { addInOrder, addMany, aJobOf, limitsOf, settleEach } from './making.ts'
 
-/** No more start in a time than the rate says. */
+/** At most as many jobs start per period as the rate says. */
 export function ratesContract({ open }: Candidate): void {
   test('at most as many jobs start per period as the rate says, whether or not earlier ones have ended', async () => {
     await using backend = await open()

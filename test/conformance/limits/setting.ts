@@ -11,7 +11,7 @@ const whole = {
   perKey: { concurrency: 2, rate: { count: 5, perMs: 1_000 } },
 }
 
-/** Limits belong to a queue, are seen by all, and live beside its being paused. */
+/** Limits belong to a queue, apply to all processes, and are independent of a pause. */
 export function settingContract({ open, lend, isShared }: Candidate): void {
   test('the counts of a queue show its limits, also when it has no jobs', async () => {
     await using backend = await open()

@@ -105,7 +105,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
       assert.deepEqual(elsewhere?.[0]?.notified.requesters, [named(name)], name)
       await stage.granted('pull', name)
       await stage.finish('pull', name, 'success')
-      // What it was told; after that it may ask anew.
+      // The requester reads its result; after that it may ask again.
       if (name !== 'leave') assert.equal((await stage.ask('delete', 'D')).status, 'ended')
     }
     const evicted = await stage

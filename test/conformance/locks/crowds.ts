@@ -4,8 +4,9 @@ import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import { inHands, keyOf, longTimes, named, Stage } from './stage.ts'
 
 /**
- * Many at once. `LOCKS_CROWD=2000 npx vitest run test/conformance -t "come at once"` makes the drained wait queue as long as
- * it is promised to be.
+ * Many at once. `LOCKS_CROWD=2000 npx vitest run test/conformance -t "come at once"` makes the drained wait queue as
+ * long
+ * as the product promises.
  */
 const crowd = Number(process.env.LOCKS_CROWD ?? 300)
 const crowdMs = 60_000 + 60 * crowd

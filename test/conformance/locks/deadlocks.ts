@@ -85,7 +85,7 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     assert.equal((await fail('A', seq)).failed, false)
     assert.deepEqual(await stage.queue('b'), ['C'])
     assert.deepEqual(await stage.ask('b', 'A'), { status: 'ended', kind: 'failed', value: error })
-    // Told, it is a new request, from its old position.
+    // After the notification it is a new request, with its old position.
     await stage.queued('b', 'A', 1)
     await stage.queued('b', 'C', 2)
   })
@@ -114,7 +114,7 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     assert.equal((await ask('a', 'b')).status, 'queued')
     assert.equal((await ask('b', 'c')).status, 'queued')
     const events = locks.watch({ ...keyOf('a'), node: 'c' })
-    // Which wait is the youngest can be told once the clock has moved.
+    // The youngest wait is known only once the clock has moved.
     await stage.pass(5)
     assert.equal((await ask('c', 'a')).status, 'queued')
     const began = performance.now()

@@ -1,7 +1,7 @@
 import type { Stores, Traits } from '../../../src/storage/backend.ts'
 import { openBackend } from '../../../src/storage/open.ts'
 
-/** What the room of locks asks of a backend: a whole one has it, and so has Redis, which keeps no jobs. */
+/** The locks need this part of a backend. Redis has it too, although it keeps no jobs. */
 export interface LocksBackend extends LocksStores, AsyncDisposable {
   readonly traits: Pick<Traits, 'remoteWakeUps'>
   within(namespace: string): LocksStores

@@ -128,7 +128,7 @@ export function owningContract({ open }: LocksCandidate): void {
       }
       const gainedMs = await renew(undefined)
       assert.ok(gainedMs > ttlMs - 1_000 - clockMs && gainedMs < 1.5 * ttlMs, `${gainedMs} ms`)
-      // What it was renewed for last is its own time from then on.
+      // From now on the lease of the last renewal is its own lease time.
       await renew(2 * ttlMs)
       await stage.store.shorten(key, who, 1_000, longTimes)
       const laterMs = await renew(undefined)

@@ -6,7 +6,7 @@ import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import type { LocksBackend } from './opening.ts'
 import { keyOf, longTimes, named, Stage, until } from './stage.ts'
 
-/** Several backends on one store behave as one, and a store that is opened again goes on where it was. */
+/** Several backends on one store behave as one, and a reopened store continues where it was. */
 export function sharingContract({ open, isShared }: LocksCandidate): void {
   const shared = test.runIf(isShared)
 

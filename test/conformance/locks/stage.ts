@@ -1,4 +1,4 @@
-/** One engine, and wait queues on it to tell stories of: in real time, with spans that are over soon or never. */
+/** One engine with wait queues for the tests, in real time, with spans that end soon or never. */
 import assert from 'node:assert/strict'
 import type { LockKey, LockStore, WaitQueueView } from '../../../src/locks/index.ts'
 import type { AcquireAsk, LockTimes, Requester, Standing } from '../../../src/locks/rules/index.ts'
@@ -7,7 +7,7 @@ import type { LocksStores } from './opening.ts'
 
 /** Longer than any test. */
 export const longMs = 600_000
-/** A span that runs out while a test waits; used only where running out is what the test is about. */
+/** A span that expires during a test; used only in tests of expiry. */
 export const shortMs = 60
 /** By how much two readings of a clock may differ that should be the same: the wall clock and the lease clock are two. */
 export const clockMs = 15
@@ -21,12 +21,12 @@ export const longTimes: LockTimes = {
   maxWaiters: 10_000,
 }
 
-/** What a story may say of an ask; all else is long, and waits. */
+/** The options of an ask that a test may set; the defaults are long, and wait. */
 export type AskOptions = Partial<AcquireAsk> & { readonly times?: Partial<LockTimes> }
 
 type Granted = Extract<Standing, { readonly status: 'granted' }>
 
-/** The wait queue that a name stands for; two names are two operations on one resource. */
+/** The wait queue of a name; two names are two operations on one resource. */
 export type WaitQueueName = string | LockKey
 
 export class Stage {
@@ -37,7 +37,7 @@ export class Stage {
     this.store = locks
   }
 
-  /** Asks, with a request of the node's own name unless told. */
+  /** Asks, by default with a request of the node's name. */
   async ask(queue: WaitQueueName, node: string, options: AskOptions = {}): Promise<Standing> {
     const { times, ...ask } = options
     const whole: AcquireAsk = {
@@ -61,7 +61,7 @@ export class Stage {
     return standing as Granted
   }
 
-  /** Asks, and is told the position in the wait queue. */
+  /** Asks, and checks the position in the wait queue. */
   async queued(queue: WaitQueueName, node: string, position: number, options?: AskOptions): Promise<void> {
     assert.deepEqual(await this.ask(queue, node, options), { status: 'queued', position }, `${node} waits`)
   }
@@ -76,7 +76,7 @@ export class Stage {
     return standing as Granted
   }
 
-  /** Ends a turn; what it says is JSON of the outcome's name unless told. */
+  /** Ends a turn; by default its value is the JSON of the outcome's name. */
   async end(
     queue: WaitQueueName,
     node: string,
@@ -99,7 +99,7 @@ export class Stage {
     return view
   }
 
-  /** Who waits, in order. */
+  /** The waiters, in order. */
   async queue(queue: WaitQueueName): Promise<readonly string[]> {
     return (await this.look(queue)).waiters.map(({ node }) => node)
   }

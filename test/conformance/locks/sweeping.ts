@@ -180,7 +180,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
   })
 }
 
-/** Sweeps once; answers who is to be told of this wait queue, in the order of telling. */
+/** Sweeps once. Returns the notified requests of this wait queue, in order. */
 async function swept(
   store: LockStore,
   { operation }: LockKey,

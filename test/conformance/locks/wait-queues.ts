@@ -5,7 +5,7 @@ import { inGrowingSpans } from '../../support/spans.ts'
 import type { LocksCandidate } from '../candidates.ts'
 import { clockMs, keyOf, longMs, longTimes, named, Stage, shortMs, until } from './stage.ts'
 
-/** The rules of a queue: who is granted, who waits, and what those who waited are told. */
+/** The rules of a wait queue: grants, waits, and notifications of waiters. */
 export function waitingContract({ open }: LocksCandidate): void {
   test('scenario 1: nodes of one operation wait in order, and each failure hands to the next', async () => {
     await using backend = await open()
@@ -346,7 +346,7 @@ export function waitingContract({ open }: LocksCandidate): void {
       const end = { outcome: 'failure', value: null, terminal: false } as const
       await stage.store.release(keyOf(pull), { ...named('A'), token: a.token }, end, times)
       const { holder } = await stage.look(pull)
-      // Those whose wait was over are passed over at once.
+      // The engine skips waiters whose wait was over.
       if (holder?.node !== 'asleep0') return undefined
       await until(
         'B is granted',

@@ -24,7 +24,7 @@ export function forgettingContract({ open }: Candidate): void {
     for (const jobId of jobIds) assert.deepEqual(await backend.logs.logs(jobId, { limit: 10 }), [])
     assert.deepEqual(await backend.logs.progress(jobIds), [])
     assert.equal((await other.logs.progress(jobIds)).length, 1)
-    // What comes afterwards begins anew.
+    // Log lines after the pruning start from number 1.
     await backend.logs.add([anUpdate(jobIds[0]!, { logs: infos('again') })])
     assert.equal((await backend.logs.logs(jobIds[0]!, { limit: 10 }))[0]?.number, 1)
   })
@@ -39,7 +39,7 @@ export function forgettingContract({ open }: Candidate): void {
       await until('time passes', async () => (await readClock()) > early!.at + 200)
       await backend.logs.add([anUpdate(speaking, { attempt: 2, progress: '1' })])
       const [late] = await backend.logs.progress([speaking])
-      // What was said early is just old enough now, and what was said late is not for some time.
+      // Early log lines are just old enough now; later ones are not for some time.
       const olderThanMs = (await readClock()) - early!.at - 1
       const pruned = await backend.logs.prune({ olderThanMs, limit: 10 })
       if ((await readClock()) - olderThanMs > late!.at) return false
@@ -65,7 +65,7 @@ export function forgettingContract({ open }: Candidate): void {
   })
 }
 
-/** Forgets what was said before now, in calls of up to `limit`, until `count` are. */
+/** Prunes log lines from before now, in calls of up to `limit`, until `count` are gone. */
 async function pruneAll({ logs }: Stores, count: number, limit = 10): Promise<number> {
   let pruned = 0
   await until('they are forgotten', async () => {

@@ -9,7 +9,7 @@ import { anUpdate, infos } from './making.ts'
 const all = { limit: 10_000 }
 const { maxLines, maxLineBytes } = logLimits
 
-/** Lines stand in the order in which they came, numbered by attempt; what is too much is counted. */
+/** Log lines keep their order of arrival, numbered by attempt. Dropped log lines are counted. */
 export function linesContract({ lend, open, isShared }: Candidate): void {
   test('log lines are numbered by attempt in order of arrival, with level, text and time', async () => {
     await using backend = await open()

@@ -1,6 +1,6 @@
 import type { LogUpdate, NewLogLine } from '../../../src/jobs/index.ts'
 
-/** A note of a first attempt that says nothing but what the test says. */
+/** An update of a first attempt with only the fields that the test gives. */
 export function anUpdate(jobId: string, note: Partial<LogUpdate> = {}): LogUpdate {
   return { jobId, attempt: 1, progress: null, logs: [], ...note }
 }

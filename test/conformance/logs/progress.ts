@@ -5,7 +5,7 @@ import { aNamespace, type Candidate } from '../candidates.ts'
 import { until } from '../jobs/making.ts'
 import { anUpdate, infos } from './making.ts'
 
-/** What was said last of how far a job is. */
+/** The latest progress of a job. */
 export function progressContract({ open }: Candidate): void {
   test('new progress of an attempt replaces the earlier one, with a time from the store', async () => {
     await using backend = await open()
@@ -44,7 +44,7 @@ export function progressContract({ open }: Candidate): void {
     const [at, ...none] = await backend.logs.progress([jobId])
     // At one moment the higher attempt is the later one.
     assert.deepEqual([at?.attempt, at?.progress, none], [10, '"ten"', []])
-    // One that was begun anew counts from one again.
+    // A retried job counts its attempts from one again.
     await until('the store’s clock moves on', async () => {
       await backend.logs.add([anUpdate(jobId, { attempt: 1, progress: '"anew"' })])
       const [latest, ...more] = await backend.logs.progress([jobId])

@@ -1,4 +1,4 @@
-/** Subjects, batches and senders for the contracts, each with what the test says and something sensible for the rest. */
+/** Subjects, batches and senders for the contracts: fields that the test gives, and sensible defaults. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { createId } from '../../../src/core/ids.ts'
@@ -19,7 +19,7 @@ import type { Backend, Stores } from '../../../src/storage/backend.ts'
 import { aJob, longMs, until } from '../jobs/making.ts'
 
 export { aJob, longMs, until }
-/** A lease or a window that is over while a test waits; used only where that is what the test is about. */
+/** A lease or a window that ends during a test; used only in tests of expiry. */
 export const shortMs = 60
 
 export function hash(text: string): string {

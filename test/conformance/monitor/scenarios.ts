@@ -1,4 +1,4 @@
-/** The stories the monitor is made for, on every engine; what a sender does is done here by hand. */
+/** The scenarios of the monitor on every engine. The test itself does the sender's steps. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createMonitor, type Monitor, type ReportAnswer } from '../../../src/monitor/index.ts'
@@ -233,7 +233,7 @@ function skipped(status: ReportAnswer['status']): ReportAnswer {
   return { status, changes: [], notified: 0, suppressed: [], failed: [] }
 }
 
-/** Sends everything that is to be sent, as a sender would whom the provider answers at once. */
+/** Sends everything that is due, like a sender whose provider answers at once. */
 async function acknowledge({ monitor }: Backend, outcome: 'sent' | 'dead' = 'sent'): Promise<void> {
   const [one] = await monitor.notifications({ status: 'pending', limit: 1 })
   if (!one) return

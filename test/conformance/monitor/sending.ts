@@ -1,4 +1,4 @@
-/** What may be sent now, in which order, and what becomes of it. */
+/** Which notifications may be sent now, in which order, and how they end. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'

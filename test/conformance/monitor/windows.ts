@@ -1,4 +1,4 @@
-/** What a subscription was notified of a state: reserved, notified for a while, owed, or nothing. And notifying again. */
+/** The window of a subscription for one state: reserved, notified, owed or none. And the replay of notifications. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'

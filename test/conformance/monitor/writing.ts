@@ -1,4 +1,4 @@
-/** What is known of subjects, and that a batch is written whole or not at all. */
+/** Known subjects; a batch is written whole or not at all. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { ReportBatch } from '../../../src/monitor/monitor-store.ts'

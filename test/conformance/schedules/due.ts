@@ -4,7 +4,7 @@ import type { Candidate } from '../candidates.ts'
 import { longMs, until } from '../jobs/making.ts'
 import { aSchedule, made, names, readClock } from './making.ts'
 
-/** What is due is a matter of the store's clock. */
+/** The store's clock decides which schedules are due. */
 export function dueContract({ open }: Candidate): void {
   test('due schedules are listed longest due first, then by name', async () => {
     await using backend = await open()

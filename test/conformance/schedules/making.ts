@@ -1,4 +1,4 @@
-/** Schedules and their runs for the contracts, each with what the test says and something sensible for the rest. */
+/** Schedules and their runs for the contracts: fields that the test gives, and sensible defaults. */
 import assert from 'node:assert/strict'
 import type { Fired, NewSchedule, ScheduleRecord } from '../../../src/jobs/index.ts'
 import type { Stores } from '../../../src/storage/backend.ts'

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { made } from './making.ts'
 
-/** Who serves all namespaces can ask in which of them something is to be run some day. */
+/** A process that serves all namespaces can list those with a schedule that will run. */
 export function scheduledContract({ open }: Pick<Candidate, 'open'>): void {
   test('a namespace is listed while it has a schedule that will run', async () => {
     await using backend = await open({ namespace: aNamespace() })

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { aRun, aSchedule, findSchedule, made, names, nextMoment, readClock } from './making.ts'
 
-/** A schedule is written over what was seen of it, and over nothing else. */
+/** A caller overwrites a schedule only if it has seen its latest version. */
 export function writingContract({ open, lend, isShared }: Candidate): void {
   test('a schedule is found as it was written, with a version and its creation time', async () => {
     await using backend = await open()

@@ -128,7 +128,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     assert.deepEqual(await workers.join([other], longMs), [true])
     const { worker } = (await workers.find(one.id))!
     assert.deepEqual([worker.wanted, worker.startedAt, worker.queues], ['quiet', startedAt, ['mail', 'post']])
-    // The worker itself begins anew.
+    // The worker itself starts again.
     await workers.join([aWorker({ id: one.id })], longMs)
     assert.equal((await workers.find(one.id))?.worker.wanted, 'run')
   })
@@ -293,7 +293,7 @@ export function workersContract({ open, isShared }: Candidate): void {
   })
 }
 
-/** A worker that says what the test says, and something sensible for the rest. */
+/** A worker with the fields that the test gives, and sensible defaults. */
 export function aWorker(worker: Partial<NewWorker> = {}): NewWorker {
   const id = worker.id ?? randomBytes(9).toString('hex')
   return {
