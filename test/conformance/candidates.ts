@@ -1,10 +1,9 @@
 /**
  * The engines that every contract runs on. `open()` returns a fresh, migrated, empty backend in a new namespace. Each
- * test
- * file creates its database once and removes it at its end. An engine's code is imported when it is first opened, so an
- * engine that does not load fails only its own tests.
+ * test file creates its database once and removes it at its end. An engine's code is imported when it is first opened,
+ * so an engine that does not load fails only its own tests.
  *
- * BACKENDS=sqlite,postgres npx vitest run test/conformance      only those
+ *   BACKENDS=sqlite,postgres npx vitest run test/conformance      only those
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -72,8 +72,7 @@ export function everyContract(engine: EngineName): void {
 
 /**
  * SQLite with a writer thread runs the same writes by the same code. Only the way to the thread and back can fail. So
- * this
- * list repeats only the contracts that send every kind of call, answer and error across.
+ * this list repeats only the contracts that send every kind of call, answer and error across.
  */
 export function writingContractsInThread(): void {
   describeEach(threadedCandidates(), (candidate) => {
@@ -123,8 +122,7 @@ function describeEach<Chosen extends { readonly title: string }>(
 
 /**
  * The same engine for contracts about a store's behaviour, not about opening and closing. A test without options
- * borrows an
- * open backend; a test that names a namespace opens its own.
+ * borrows an open backend; a test that names a namespace opens its own.
  */
 function borrowing(candidate: Candidate): Candidate {
   return { ...candidate, open: (options) => (options ? candidate.open(options) : candidate.lend()) }

@@ -79,8 +79,8 @@ export class DependencyWalk {
     const tendMs = random.chance(0.5) ? 0 : farMs
     await both(
       (dependencies) => dependencies.tend({ ...of, limit: 1_000, tendMs }),
-      (told) =>
-        told.map(({ dueInMs, ...dependsOn }) => JSON.stringify([dependsOn, dueInMs === 0])).toSorted(),
+      (tended) =>
+        tended.map(({ dueInMs, ...dependsOn }) => JSON.stringify([dependsOn, dueInMs === 0])).toSorted(),
     )
   }
 

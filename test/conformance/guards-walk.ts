@@ -1,11 +1,9 @@
 /**
  * A seeded random walk over guards and windows: it takes the same steps on the memory model and on an engine. Their
- * answers
- * and their visible state must agree after every step.
+ * answers and their visible state must agree after every step.
  *
  * The two have separate clocks, so nothing depends on an exact instant. A span is far from its end, or so short that
- * the
- * walk waits until it is surely over before the next step.
+ * the walk waits until it is surely over before the next step.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,14 +1,11 @@
 /**
  * A seeded random walk over wait queues: it takes the same steps on the memory model and on an engine. Their answers
- * and
- * their visible state must agree after every step.
+ * and their visible state must agree after every step.
  *
  * The two have separate clocks, so nothing depends on an exact instant. A span is far from its end, or so short that
- * the
- * walk waits until it is surely over before the next step. Outcomes are kept long or not at all for a whole walk,
- * because
- * each engine decides when it forgets an ended wait queue within that time. In every other walk the operations of a
- * resource exclude each other.
+ * the walk waits until it is surely over before the next step. Outcomes are kept long or not at all for a whole walk,
+ * because each engine decides when it forgets an ended wait queue within that time. In every other walk the operations
+ * of a resource exclude each other.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'

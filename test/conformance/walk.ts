@@ -3,9 +3,8 @@
  * visible state must agree.
  *
  * The two have separate clocks, so nothing depends on an exact instant: a lease is far from its end or surely past it,
- * a
- * delay is zero or long, and operations that write the present moment are milliseconds apart. The walk does not compare
- * what the contract leaves open (see `Walk.#settleLapsed`, view.ts).
+ * a delay is zero or long, and operations that write the present moment are milliseconds apart. The walk does not
+ * compare what the contract leaves open (see `Walk.#settleLapsed`, view.ts).
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -246,9 +245,8 @@ class Walk {
 
   /**
    * Reclaims expired leases on both. The contract leaves open whether a job that lapsed to its death still has its
-   * unique
-   * key, is retried by `retryDead` or is pruned before a reclaim, so this step comes before those calls. The number of
-   * expired leases is known only when no other call came in between.
+   * unique key, is retried by `retryDead` or is pruned before a reclaim, so this step comes before those calls. The
+   * number of expired leases is known only when no other call came in between.
    */
   async #settleLapsed(): Promise<void> {
     if (this.#swept) {

@@ -70,8 +70,8 @@ const url = 'http://x/' + "//"; queue.import('./d.ts')
   assert.deepEqual(scanImports(source), [])
 })
 
-/** What the check says of one import in one file, with a few files around it. */
-function complaints(path: string, line: string): readonly string[] {
+/** The verdict of the check on one import in one file, with a few files around it. */
+function problems(path: string, line: string): readonly string[] {
   const around = [
     'core/errors',
     'jobs/index',
@@ -115,7 +115,7 @@ test('an import against an arrow is found', () => {
     ['src/jobs/x.ts', 'const j = await import(kind)', /readable in the source/],
     ['src/attic/x.ts', "import { e } from '../core/errors.ts'", /no line in the table/],
   ] as const) {
-    const found = complaints(path, line)
+    const found = problems(path, line)
     assert.equal(found.length, 1, `${path}: ${line}`)
     assert.match(found[0]!, reason)
   }
@@ -133,7 +133,7 @@ test('an import along an arrow is not complained about', () => {
     ['src/http/server/x.ts', "import { r } from '../../locks/index.ts'"],
     ['src/index.ts', "export { open } from './storage/open.ts'"],
   ] as const) {
-    assert.deepEqual(complaints(path, line), [])
+    assert.deepEqual(problems(path, line), [])
   }
 })
 

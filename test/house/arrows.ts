@@ -4,8 +4,9 @@ import { type Import, scanImports } from './imports.ts'
 import type { Sources } from './sources.ts'
 
 /**
- * Which module may import which. What is not in the table is not allowed; a new module starts by writing its line here.
- * `.` is src/index.ts, the face of the whole package. A folder inside another is a separate module if it has a line.
+ * Which module may import which. An import that is not in the table is refused; a new module starts with its entry
+ * here. `.` is src/index.ts, the face of the whole package. A folder inside another is a separate module if it has an
+ * entry.
  */
 export const arrows: Readonly<Record<string, readonly string[]>> = {
   core: [],
@@ -19,7 +20,7 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   monitor: ['core', 'access', 'contention', 'once', 'jobs'],
   dispatch: ['core', 'contention', 'jobs', 'once'],
   'fleet/alerts': ['core', 'monitor'],
-  // Pure: how counts are put together, and what they call for.
+  // Pure: how counts add up, and what they call for.
   'fleet/rules': [],
   fleet: ['core', 'fleet/rules', 'fleet/workers', 'jobs'],
   access: ['core'],
@@ -91,7 +92,7 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Modules that know the services by their types alone: the records, and what they ask of a store. */
+/** Modules that know the services by their types alone: the records and the store interfaces. */
 const typeArrows: Readonly<Record<string, readonly string[]>> = {
   storage: ['access', 'audit', 'fleet', 'fleet/workers', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
   'http/contract': [
@@ -140,14 +141,14 @@ const withoutPackages = ['core', 'work-queue']
 
 /** Every import that goes against an arrow, as a sentence. */
 export function findTurnedArrows(sources: Sources): readonly string[] {
-  const complaints: string[] = []
+  const problems: string[] = []
   for (const [path, source] of sources) {
     for (const found of scanImports(source)) {
-      const complaint = judgeImport(path, found, sources)
-      if (complaint) complaints.push(`${path} imports ${found.specifier ?? 'a computed name'}: ${complaint}`)
+      const problem = judgeImport(path, found, sources)
+      if (problem) problems.push(`${path} imports ${found.specifier ?? 'a computed name'}: ${problem}`)
     }
   }
-  return complaints
+  return problems
 }
 
 function judgeImport(path: string, { specifier, typeOnly }: Import, sources: Sources): string | undefined {
@@ -189,7 +190,7 @@ function judgePackage(module: string, specifier: string): string | undefined {
   return undefined
 }
 
-/** The module a file is in: the deepest folder that has a line in the table, else the first folder. */
+/** The module of a file: the deepest folder that has an entry in the table, else the first folder. */
 export function moduleOf(path: string): string {
   const [, ...folders] = path.split('/').slice(0, -1)
   for (let depth = folders.length; depth > 0; depth--) {

@@ -7,7 +7,7 @@ test('resources of a function are disposed of after its returned promise has set
   assert.deepEqual(findUnawaited(await readTypeScript()), [])
 }, 120_000)
 
-/** What is found in a function with this in it, beside some that answer promises and one that does not. */
+/** The findings in a function with this body, beside functions that return promises and one that does not. */
 function findIn(body: string): readonly string[] {
   const around = `
     async function work() {}

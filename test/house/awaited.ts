@@ -1,25 +1,25 @@
 /**
- * Finds a promise that is returned without `await` from where something is put away when the function leaves: a `using`,
- * or a `finally`. It is put away at once then, and what the promise stands for goes on without it.
+ * Finds a promise that a function returns without `await` although it disposes of something when it leaves: a `using`,
+ * or a `finally`. The disposal happens at once, and the work behind the promise goes on without the resource.
  *
  *   await using box = await open(url)
  *   return work(box)                       // the box is closed while work has just begun
  *
- * Types are not known here. What is called by its own name is looked up in its file; else it gives a promise when something
- * of that name does anywhere in the sources: an `async` function, or one that says that it answers a Promise. An `await`
- * too many costs nothing.
+ * The check knows no types. A function that is called by its plain name is looked up in its file. Any other call counts
+ * as a promise when a function of that name anywhere in the sources is `async` or declares a Promise. An `await` too
+ * many costs nothing.
  */
 import { parseAst } from 'vite'
 import type { Sources } from './sources.ts'
 
-/** A piece of the syntax tree; what it holds beyond its type depends on that. */
+/** A piece of the syntax tree; its other fields depend on its type. */
 interface Syntax {
   readonly type: string
   readonly start: number
   readonly [part: string]: unknown
 }
 
-/** What is known of names: true where it answers a promise, false where it does not. */
+/** True for names that return a promise, false for names that do not. */
 type Names = ReadonlyMap<string, boolean>
 
 /** Each as `path:line: what`. */
@@ -79,7 +79,7 @@ function answersPromise(node: Syntax): boolean {
   const { returnType, typeAnnotation } = node as Readonly<Record<string, Syntax | null | undefined>>
   const said = (returnType ?? typeAnnotation)?.typeAnnotation as Syntax | undefined
   if (said?.type === 'TSFunctionType') return answersPromise(said)
-  // Of a variable it says what that is, and only of a function what it answers.
+  // For a variable this is the type of its value; only for a function the type of its result.
   return isCallable(node) && said?.type === 'TSTypeReference' && nameOf(said.typeName as Syntax) === 'Promise'
 }
 
@@ -87,7 +87,7 @@ function isCallable({ type }: Syntax): boolean {
   return /Function|Method/.test(type)
 }
 
-/** What is returned where something is put away afterwards. */
+/** Returned expressions in functions that dispose of something afterwards. */
 function returnsIn(node: Syntax, isGuarded = false): readonly Syntax[] {
   if (isFunction(node)) return childrenOf(node).flatMap((child) => returnsIn(child))
   switch (node.type) {
@@ -122,7 +122,7 @@ function isFunction({ type }: Syntax): boolean {
   return /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|StaticBlock)$/.test(type)
 }
 
-/** What a value may come to: both sides of a choice. */
+/** All possible values of an expression: both sides of a choice. */
 function valuesOf(node: Syntax): readonly Syntax[] {
   const parts = (...names: readonly string[]) => names.flatMap((name) => valuesOf(node[name] as Syntax))
   switch (node.type) {
@@ -159,7 +159,7 @@ function isPromise(node: Syntax, here: Names, anywhere: Names, kept: ReadonlySet
   return nameOf(callee.object as Syntax) === 'Promise' || anywhere.has(name) || promising.has(name)
 }
 
-/** Of an identifier, or of what is last in `a.b.c`. */
+/** The name of an identifier, or the last name in `a.b.c`. */
 function nameOf(node: Syntax | null | undefined): string | undefined {
   if (node?.type === 'MemberExpression') return nameOf(node.property as Syntax)
   return typeof node?.name === 'string' ? node.name : undefined

@@ -15,14 +15,14 @@ const styles = /\.css$/
 
 /** Every import that goes against an arrow, as a sentence. */
 export function findTurnedDashboardArrows(sources: Sources): readonly string[] {
-  const complaints: string[] = []
+  const problems: string[] = []
   for (const [path, source] of sources) {
     for (const { specifier, typeOnly } of scanImports(source)) {
-      const complaint = judge(path, specifier, typeOnly)
-      if (complaint) complaints.push(`${path} imports ${specifier ?? 'a computed name'}: ${complaint}`)
+      const problem = judge(path, specifier, typeOnly)
+      if (problem) problems.push(`${path} imports ${specifier ?? 'a computed name'}: ${problem}`)
     }
   }
-  return complaints
+  return problems
 }
 
 function judge(path: string, specifier: string | undefined, typeOnly: boolean): string | undefined {

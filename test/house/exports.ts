@@ -6,18 +6,17 @@ const subpaths: Readonly<Record<string, string>> = {
   'http/server': 'server',
   'http/client': 'client',
 }
-/** Engines that are subpaths of their own; each is a folder in src/storage. */
+/** Engines that are separate subpaths; each is a folder in src/storage. */
 const engines = ['sqlite', 'postgres', 'mariadb', 'redis']
 
 /**
- * Compares the package's `exports` with the folders that are there, and says what does not agree. `files` are the
- * paths of the source.
+ * Compares the package's `exports` with the folders, and returns the differences. `files` are the paths of the source.
  */
 export function findWrongExports(
   exports: Readonly<Record<string, unknown>>,
   files: readonly string[],
 ): readonly string[] {
-  const complaints: string[] = []
+  const problems: string[] = []
   const expected = new Map<string, string>([['.', 'index']])
   const folders = new Set(files.flatMap((path) => /^src\/([^/]+)\//.exec(path)?.[1] ?? []))
   const modules = [...folders].filter((folder) => !innerModules.includes(folder) && !(folder in subpaths))
@@ -33,18 +32,18 @@ export function findWrongExports(
 
   for (const [subpath, file] of expected) {
     if (!files.includes(`src/${file}.ts`))
-      complaints.push(`src/${file}.ts is missing: every module has a public face`)
+      problems.push(`src/${file}.ts is missing: every module has a public face`)
     const entry = exports[subpath]
     // Compared as text, because the order counts: the first condition that fits is taken.
     const wanted = { source: `./src/${file}.ts`, types: `./dist/${file}.d.ts`, default: `./dist/${file}.js` }
-    if (entry === undefined) complaints.push(`"${subpath}" is not exported, though src/${file}.ts is public`)
+    if (entry === undefined) problems.push(`"${subpath}" is not exported, though src/${file}.ts is public`)
     else if (JSON.stringify(entry) !== JSON.stringify(wanted)) {
-      complaints.push(`"${subpath}" must be exactly ${JSON.stringify(wanted)}`)
+      problems.push(`"${subpath}" must be exactly ${JSON.stringify(wanted)}`)
     }
   }
   for (const subpath of Object.keys(exports)) {
     if (!expected.has(subpath) && subpath !== './package.json')
-      complaints.push(`"${subpath}" is exported, but is no module`)
+      problems.push(`"${subpath}" is exported, but is no module`)
   }
-  return complaints
+  return problems
 }

@@ -1,14 +1,14 @@
 /** One import of a file, as it is written. */
 export interface Import {
-  /** What is imported; undefined when it is computed. */
+  /** The imported path; undefined when it is computed. */
   readonly specifier: string | undefined
   /** Whether the whole statement vanishes with the types. `import { type A }` does not: it still loads the file. */
   readonly typeOnly: boolean
 }
 
 /**
- * All imports of a source: `import … from`, `export … from`, `import '…'` and `import(…)`. TypeScript 7 has no
- * parser to call, so this reads text; it relies on the formatter, which begins every statement at the line's start.
+ * All imports of a source: `import … from`, `export … from`, `import '…'` and `import(…)`. TypeScript 7 has no parser
+ * to call, so this reads text. It relies on the formatter, which starts every statement at the start of a line.
  */
 export function scanImports(source: string): readonly Import[] {
   const code = withoutComments(source)
@@ -28,7 +28,7 @@ export function scanImports(source: string): readonly Import[] {
   return found
 }
 
-/** The source without comments; `//` counts only after a space or at the line's start, so that URLs survive. */
+/** The source without comments. `//` counts only after a space or at the start of a line, so URLs survive. */
 export function withoutComments(source: string): string {
   return source.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1')
 }

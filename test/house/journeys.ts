@@ -17,7 +17,7 @@ export interface Journey {
 
 export interface Step {
   readonly path: string
-  /** What happens there, in a few words. */
+  /** The step in a few words. */
   readonly about: string
 }
 
@@ -39,7 +39,7 @@ function pathsIn(text: string): string[] {
   return Array.from(text.matchAll(/`([^`]+\.ts)`/g), ([, path]) => `src/${path}`)
 }
 
-/** What is wrong with a journey: files that are missing, come twice, or that no earlier file and no join point imports. */
+/** The mistakes of a journey: files that are missing, come twice, or that no earlier file and no join point imports. */
 export function findBreaks({ title, joins, steps }: Journey, sources: Sources): readonly string[] {
   const missing = [...joins, ...steps.map(({ path }) => path)].filter((path) => !sources.has(path))
   if (missing.length > 0) return missing.map((path) => `${title}: there is no ${path}`)

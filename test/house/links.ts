@@ -5,7 +5,7 @@ import { dirname, join, normalize } from 'node:path'
  * elsewhere are not asked for: a test that needs them fails when they are away.
  */
 
-/** What does not lead anywhere. `pages` are texts by their paths, `files` all paths there are, folders too. */
+/** Links without a target. `pages` are texts by their paths, `files` all existing paths, folders too. */
 export function findBrokenLinks(
   pages: ReadonlyMap<string, string>,
   files: ReadonlySet<string>,

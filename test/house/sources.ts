@@ -12,7 +12,7 @@ export function readSource(path: string): Promise<string> {
   return readFile(root + path, 'utf8')
 }
 
-/** The product's own source: every `.ts` under src but the tests beside it. */
+/** The product's own source: every `.ts` under src except the tests next to it. */
 export async function readSources(): Promise<Sources> {
   const names = await readdir(`${root}src`, { recursive: true })
   const paths = names
@@ -22,7 +22,7 @@ export async function readSources(): Promise<Sources> {
   return new Map(await Promise.all(paths.map(async (path) => [path, await readSource(path)] as const)))
 }
 
-/** The dashboard's own source: every `.ts` and `.tsx` of what the browser gets. */
+/** The dashboard's own source: every `.ts` and `.tsx` that the browser gets. */
 export async function readDashboard(): Promise<Sources> {
   const names = await readdir(`${root}dashboard`, { recursive: true })
   const paths = names

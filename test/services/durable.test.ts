@@ -7,7 +7,7 @@ import { startMariadb, startPostgres, startRedis } from '../support/services/ind
 import { hasService, serviceFacts } from '../support/services/own.ts'
 import type { ServiceName } from '../support/services/service.ts'
 
-// Only a server that we start can be told how to keep its data.
+// Only a server that the test starts can be configured for durability.
 const isOurs = (name: ServiceName) => hasService(name) && serviceFacts(name).from !== 'environment'
 
 test.runIf(isOurs('postgres'))('a durable Postgres writes a commit to disk before it answers', async () => {

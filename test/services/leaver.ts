@@ -8,6 +8,6 @@ const [manner, ...names] = process.argv.slice(2)
 const { list } = await startServices(names as ServiceName[])
 console.log(JSON.stringify(list.map(({ pid, folder }) => ({ pid, folder }))))
 
-if (manner === 'throws') throw new Error('as it was told to')
+if (manner === 'throws') throw new Error('the test asked for it')
 if (manner === 'exits') process.exit(0)
 setInterval(() => undefined, 60_000)

@@ -19,7 +19,7 @@ interface Left {
   readonly folder: string
 }
 
-/** Runs leaver.ts until its services are up; the answer has its pid, and what it will leave. */
+/** Runs leaver.ts until its services are up. The answer has its pid and the folders that it will leave. */
 async function startLeaver(manner: string, names: readonly string[]) {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'leaver.ts'), manner, ...names], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -55,7 +55,7 @@ function isRunning(pid: number): boolean {
   return !existsSync(stat) || !/\) Z /.test(readFileSync(stat, 'utf8'))
 }
 
-/** Whether any process stands in the folder; servers do, and so do the processes they fork. */
+/** Whether any process has the folder as its working directory; servers do, and so do their forked processes. */
 function isHome(folder: string): boolean {
   if (process.platform !== 'linux') return false
   return readdirSync('/proc').some((entry) => {

@@ -14,7 +14,7 @@ import { aJob, runningJob, verdictOf } from '../conformance/jobs/making.ts'
 import { openNextMigrator } from '../support/next-release.ts'
 import { hasService, ownMariadb, ownPostgres } from '../support/services/own.ts'
 
-/** Runs `signalbox migrate …` in this process, with what it printed. */
+/** Runs `signalbox migrate …` in this process. Returns its output. */
 async function migrate(...args: readonly string[]) {
   const written = { out: '', err: '' }
   const stdout = { write: (text: string) => (written.out += text) }

@@ -67,7 +67,7 @@ describe.concurrent('no shared statement scans a growing table', () => {
       const details = plan.map(({ detail }) => detail)
       const scans = details
         .filter((detail) => /^SCAN (?!v\b|json_each|\(?subquery|CONSTANT|\(join)/i.test(detail))
-        // What a subquery gives is no table.
+        // The result of a subquery is no table.
         .filter((detail) => !details.includes(`CO-ROUTINE ${detail.slice('SCAN '.length)}`))
       refuseScans(
         compiled,
@@ -118,7 +118,7 @@ describe.concurrent('no shared statement scans a growing table', () => {
     const database = new URL(own.url).pathname.slice(1)
     const connection = await createConnection({ uri: own.url, charset: 'utf8mb4' })
     await connection.query('SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin')
-    // The tables are empty: the optimizer is told that they are not.
+    // The tables are empty, so the optimizer gets other statistics.
     await connection.query(
       `REPLACE INTO mysql.table_stats (db_name, table_name, cardinality)
         SELECT table_schema, table_name, 1000000 FROM information_schema.tables WHERE table_schema = ?`,

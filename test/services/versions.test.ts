@@ -1,6 +1,6 @@
 /**
- * Two releases on one store. The schema that the newer one made says who may go on working on it: the release before
- * starts and works as ever, and one that may not any more ends what it holds and begins nothing.
+ * Two releases on one store. The schema of the newer release says which releases may still use it: the previous release
+ * starts and works, and a release that may no longer work finishes its jobs and begins none.
  */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
@@ -43,7 +43,7 @@ for (const { name, own } of [
       await assert.rejects(opened(), { code: 'schema_newer' })
       assert.deepEqual(await before.jobs.settle([verdictOf(held)]), [true])
       assert.equal((await before.migrator.status()).isRunnable, false)
-      // Jobs that it may not claim it may still add for others, also beside its own idle worker.
+      // It may still add jobs that it may not claim, also when its own worker is idle.
       const added = await before.jobs.addClaimed?.(aJob({ queue: 'idle' }), { ...nothing, queues: ['idle'] })
       assert.equal(added, undefined)
       await before.jobs.add([aJob()])

@@ -1,4 +1,4 @@
-/** Weak settings of the database and of the Redis beside it are shown together, wherever warnings are shown. */
+/** All places that show warnings show weak settings of the database and of its Redis together. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import { createPrinter } from '../../src/cli/print.ts'

@@ -60,8 +60,8 @@ export function tokensContract({ open, isShared }: Candidate): void {
       kept.sort((a, b) => (a.id < b.id ? -1 : 1)),
     )
     assert.deepEqual(await backend.tokens.find([]), [])
-    const strangers = Array.from({ length: 1_000 }, () => createId())
-    assert.deepEqual(ids(await backend.tokens.find([...strangers, made[4]!.id])), [made[4]!.id])
+    const unknownIds = Array.from({ length: 1_000 }, () => createId())
+    assert.deepEqual(ids(await backend.tokens.find([...unknownIds, made[4]!.id])), [made[4]!.id])
   })
 
   test('an unknown or nearly equal id finds no token', async () => {

@@ -87,14 +87,14 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     await settleOne(backend, await claimOne(backend, { queues: ['e'] }))
     const cancelled = await addLocked(backend)
     await jobs.cancel(cancelled)
-    const told = await dependencies.tend({ limit: 10, tendMs: 0 })
+    const tended = await dependencies.tend({ limit: 10, tendMs: 0 })
     const of = (id: string) => {
-      const { state, dueInMs, fence } = told.find(({ jobId }) => jobId === id)!
+      const { state, dueInMs, fence } = tended.find(({ jobId }) => jobId === id)!
       return [state, dueInMs === 0, fence]
     }
-    assert.equal(told.length, 5)
+    assert.equal(tended.length, 5)
     assert.deepEqual(of(later), ['waiting', false, null])
-    const { dueInMs } = told.find(({ jobId }) => jobId === later)!
+    const { dueInMs } = tended.find(({ jobId }) => jobId === later)!
     assert.ok(Number.isInteger(dueInMs) && dueInMs > longMs / 2 && dueInMs <= longMs, `${dueInMs}`)
     assert.deepEqual(of(granted), ['ready', true, 7])
     assert.deepEqual(of(running), ['running', true, 7])

@@ -114,7 +114,7 @@ export function listingContract({ open, isShared }: GuardsCandidate): void {
     await using other = isShared ? await open() : undefined
     const stage = new GuardStage(backend)
     const brief = { leaseMs: shortMs, keepMs: shortMs }
-    const strangers = new GuardStage(other ?? backend.within(aNamespace()))
+    const elsewhere = new GuardStage(other ?? backend.within(aNamespace()))
     for (let n = 0; n < 4; n++) {
       await stage.run(`ran out ${n}`, brief)
       await stage.run(`kept ${n}`, { ...brief, keepMs: longMs })
@@ -124,7 +124,7 @@ export function listingContract({ open, isShared }: GuardsCandidate): void {
       await stage.seen(`short ${n}`, { windowMs: shortMs })
       await stage.seen(`long ${n}`)
     }
-    await strangers.run('theirs', brief)
+    await elsewhere.run('theirs', brief)
     await stage.pass(2 * shortMs)
     const pruned = await stage.pruneAll(5)
     assert.ok(
@@ -139,6 +139,6 @@ export function listingContract({ open, isShared }: GuardsCandidate): void {
       assert.equal(await stage.seen(`long ${n}`), true)
       assert.equal(await stage.seen(`short ${n}`), false)
     }
-    assert.ok((await strangers.pruneAll()) <= 1)
+    assert.ok((await elsewhere.pruneAll()) <= 1)
   })
 }

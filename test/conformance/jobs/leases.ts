@@ -126,7 +126,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.equal(await settleOne(backend, second), true)
   })
 
-  test('one call tells a lost and a live attempt of the same job apart, in either order', async () => {
+  test('one call distinguishes a lost and a live attempt of the same job, in either order', async () => {
     await using backend = await open()
     const lost = await lapsedJob(backend)
     const live = await claimOne(backend)

@@ -67,7 +67,7 @@ export function countingContract({ open }: Candidate): void {
     await using backend = await open()
     const { running } = await fullQueue(backend, { leaseMs: shortMs })
     let next: readonly { readonly id: string; readonly attempt: number }[] = []
-    await until('there is room', async () => {
+    await until('a slot is free', async () => {
       next = await claim(backend)
       return next.length > 0
     })

@@ -108,7 +108,7 @@ export function keysContract({ open }: Candidate): void {
     }
   })
 
-  test('keys are told apart byte by byte', async () => {
+  test('keys are compared byte by byte', async () => {
     await using backend = await open()
     await backend.jobs.setLimits('mail', perKey(1))
     const names = ['k', 'K', 'k ', 'é', 'e', 'e\u0301', '😀', 'ﾠ', '\ue000', 'ß', 'ss', 'k'.repeat(64)]

@@ -5,8 +5,7 @@ import { inHands, keyOf, longTimes, named, Stage } from './stage.ts'
 
 /**
  * Many at once. `LOCKS_CROWD=2000 npx vitest run test/conformance -t "come at once"` makes the drained wait queue as
- * long
- * as the product promises.
+ * long as the product promises.
  */
 const crowd = Number(process.env.LOCKS_CROWD ?? 300)
 const crowdMs = 60_000 + 60 * crowd
@@ -27,7 +26,7 @@ export function crowdsContract({ open, isShared }: LocksCandidate): void {
     for (const [n, standing] of standings.entries())
       if (standing.status === 'queued') byPosition.set(standing.position, nodes[n]!)
     const order = Array.from({ length: 199 }, (_, n) => byPosition.get(n + 1))
-    assert.deepEqual(await stages[0]!.queue('pull'), order, 'everybody has the position it was told')
+    assert.deepEqual(await stages[0]!.queue('pull'), order, 'every waiter has the position of its answer')
     assert.deepEqual(await stages[1]!.queue('pull'), order)
     const again = await Promise.all(nodes.map((node, n) => stages[(n + 1) % 2]!.ask('pull', node)))
     assert.deepEqual(again.map(placeOf), standings.map(placeOf), 'and keeps it when all ask again')

@@ -12,7 +12,7 @@ export function owningContract({ open }: LocksCandidate): void {
     const { token } = await stage.granted('pull', 'A')
     await stage.queued('pull', 'B', 1)
     const before = await stage.look('pull')
-    const strangers = [
+    const others = [
       { ...named('B'), token },
       { ...named('A'), token: token + 1 },
       { ...named('A'), token: token - 1 },
@@ -22,12 +22,12 @@ export function owningContract({ open }: LocksCandidate): void {
       { node: 'A', requestId: 'a', token },
       { node: 'A ', requestId: 'A', token },
     ]
-    for (const who of strangers) {
+    for (const other of others) {
       const answers = [
-        await stage.store.renew(key, who, { ttlMs: longMs, progress: '1' }, longTimes),
-        await stage.store.shorten(key, who, 0, longTimes),
-        await stage.store.release(key, who, { outcome: 'success', value: '1', terminal: false }, longTimes),
-        await stage.store.release(key, who, { outcome: 'failure', value: '1', terminal: true }, longTimes),
+        await stage.store.renew(key, other, { ttlMs: longMs, progress: '1' }, longTimes),
+        await stage.store.shorten(key, other, 0, longTimes),
+        await stage.store.release(key, other, { outcome: 'success', value: '1', terminal: false }, longTimes),
+        await stage.store.release(key, other, { outcome: 'failure', value: '1', terminal: true }, longTimes),
       ] as const
       const [renewed, shortened, success, failure] = answers
       assert.equal(renewed.expiresAt, undefined)
@@ -181,7 +181,7 @@ export function owningContract({ open }: LocksCandidate): void {
     await renew('3')
     await stage.end('pull', 'A', token, 'success')
     await stage.granted('pull', 'B')
-    assert.equal((await stage.look('pull')).holder!.progress, null, 'a new turn has told nothing yet')
+    assert.equal((await stage.look('pull')).holder!.progress, null, 'a new turn has no progress yet')
   })
 
   test('results, errors and progress are returned byte for byte', async () => {

@@ -10,7 +10,7 @@ import { keyOf, longTimes, named, Stage, until } from './stage.ts'
 export function sharingContract({ open, isShared }: LocksCandidate): void {
   const shared = test.runIf(isShared)
 
-  shared('two backends hand over to each other, and each is told whom', async () => {
+  shared('two backends hand over to each other, and each answer names the notified requests', async () => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using two = await open({ namespace })
@@ -29,7 +29,7 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await here.queue('pull'), await there.queue('pull'))
   })
 
-  shared('a wake-up reaches the other backend where wake-ups do', async ({ skip }) => {
+  shared('a wake-up reaches the other backend where the engine has wake-ups', async ({ skip }) => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using two = await open({ namespace })
@@ -71,7 +71,7 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     await held[Symbol.asyncDispose]()
   })
 
-  shared('tokens rise whichever backend grants, also over forgetting and opening again', async () => {
+  shared('tokens rise whichever backend grants, also after a sweep and a reopening', async () => {
     const namespace = aNamespace()
     const tokens: number[] = []
     for (let opening = 0; opening < 3; opening++) {
@@ -92,7 +92,7 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     assert.equal(new Set(tokens).size, tokens.length)
   })
 
-  shared('what was held, waited for and told is there when the store is opened again', async () => {
+  shared('a reopened store keeps holders, waiters and results', async () => {
     const namespace = aNamespace()
     let token = 0
     {

@@ -88,7 +88,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     const stage = new Stage(backend)
     const keeping = { ...longTimes, keepMs: shortMs }
     const end = { outcome: 'success', value: '1', terminal: false } as const
-    const [over, notified, held] = ['over', 'told', 'held'].map(keyOf) as [LockKey, LockKey, LockKey]
+    const [over, notified, held] = ['over', 'notified', 'held'].map(keyOf) as [LockKey, LockKey, LockKey]
     for (const [key, times] of [
       [over, keeping],
       [notified, longTimes],

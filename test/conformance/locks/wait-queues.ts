@@ -287,7 +287,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     assert.equal(await evict('B'), true)
     assert.deepEqual(await stage.queue('pull'), ['C'])
     assert.equal(await evict('A'), true)
-    assert.equal(await evict('stranger'), false)
+    assert.equal(await evict('unknown'), false)
     assert.equal((await stage.end('pull', 'A', a.token, 'success')).released, undefined)
     assert.equal((await stage.granted('pull', 'C')).attempt, 2)
     for (const node of ['A', 'B'])

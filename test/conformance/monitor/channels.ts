@@ -48,18 +48,18 @@ export function channelsContract({ open }: Candidate): void {
     const { monitor } = backend
     const [id] = await notify(backend, {})
     const ref = await take(backend)
-    const stranger = { channel: ref.channel, token: 'stranger' }
-    assert.equal(await monitor.due(stranger, 10), undefined)
+    const otherSender = { channel: ref.channel, token: 'other sender' }
+    assert.equal(await monitor.due(otherSender, 10), undefined)
     const step = aStep({ state: '"theirs"', ends: [anEnd(id!)], begin: [{ id: id!, repeat: true }] })
-    assert.equal(await monitor.proceed(stranger, step), false)
-    assert.equal(await monitor.letGo(stranger), 'lost')
+    assert.equal(await monitor.proceed(otherSender, step), false)
+    assert.equal(await monitor.letGo(otherSender), 'lost')
     const { status, attempt, possibleRepeat } = await notification(backend, id!)
     assert.deepEqual(
       { status, attempt, possibleRepeat },
       { status: 'pending', attempt: 0, possibleRepeat: false },
     )
     assert.deepEqual(await due(backend, ref), [id])
-    const free = { channel: hash('free'), token: 'stranger' }
+    const free = { channel: hash('free'), token: 'other sender' }
     assert.equal(await monitor.due(free, 1), undefined)
     assert.equal(await monitor.letGo(free), 'lost')
   })

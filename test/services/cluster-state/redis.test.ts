@@ -1,4 +1,4 @@
-/** What only Redis can get wrong of the cluster state: data that is lost, answers that are, and who hears of a write. */
+/** Faults of the cluster state that only Redis can have: lost data, lost answers, and missed wake-ups. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'vitest'
@@ -43,7 +43,7 @@ describe.runIf(hasService('redis'))('the cluster state in Redis', () => {
     assert.equal((await later.read(first!, 10)).isReset, false)
     assert.deepEqual(await later.write([aWrite('a', second!)]), [null])
 
-    // Also once its own versions are above those that were lost.
+    // Also once its new versions are above the lost ones.
     const [third] = await later.write([aWrite('c')])
     assert.ok(third! > lost!)
     for (const since of [first!, second!, lost!]) {
@@ -106,7 +106,7 @@ function aWrite(key: string, seen = 0, doc: string | null = '{}'): ClusterWrite 
   return { kind: 'node', key, seen, doc, forMs: null }
 }
 
-/** A board in a new namespace, and the effects of a server that loses data. */
+/** A cluster state in a new namespace, and the effects of a server that loses data. */
 async function openStage() {
   const namespace = `fleet-${randomBytes(6).toString('hex')}`
   const { url } = serviceFacts('redis')
@@ -122,10 +122,10 @@ async function openStage() {
   return {
     namespace,
     url,
-    /** The board as it is written to in a run of the server. */
+    /** The cluster state as a client writes it in one run of the server. */
     inRun: (runId: string): ClusterStore =>
       createRedisClusterState({ connection, recovery: { runId } }, namespace),
-    /** The board of a client that never gets the first answer. */
+    /** The cluster state of a client that never gets the first answer. */
     sendingTwice: (): ClusterStore =>
       createRedisClusterState(
         {
@@ -141,7 +141,7 @@ async function openStage() {
         namespace,
       ),
     forget,
-    /** All that the board is, as it is now. */
+    /** The present content of the cluster state. */
     async save(): Promise<ReadonlyMap<string, readonly string[]>> {
       const saved = new Map<string, readonly string[]>()
       for (const key of await keysOfBoard()) {

@@ -17,7 +17,7 @@ for (const [name, own] of Object.entries(owners)) {
       url.searchParams.set('pool', '1')
       const contention = createContention()
       await using box = await open(url.href, { migrate: true, contention })
-      // One connection for handlers, and two that want a transaction of their own.
+      // One connection for handlers, and two handlers that want a separate transaction each.
       const { promise: done, resolve } = Promise.withResolvers<void>()
       let ran = 0
       await using worker = box.jobs.worker({

@@ -1,6 +1,6 @@
 /**
- * A store in which every table that a copy carries has rows, made through the library alone; and all that the library
- * tells of a store, to be compared on both sides of a copy.
+ * A store with rows in every table that a copy carries, made through the library alone, and everything that the library
+ * shows of a store, to compare both sides of a copy.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hourMs, minuteMs, SeriesCell, seriesBounds, stepAt } from '../../../src/fleet/rules/index.ts'
@@ -8,7 +8,7 @@ import { type Box, open } from '../../../src/index.ts'
 
 export const namespaces: readonly string[] = ['default', 'Müller & 東京 🚦']
 
-/** What a table of keys has to keep apart, and what COPY, JSON and SQL each have to quote. */
+/** Texts that a table of keys must keep apart, and that COPY, JSON and SQL must quote. */
 const awkward = 'tab\there, back\\slash, "quotes", \'ticks\', line\nend\r\n, 東京 🚦 \u2028 \\N \\. {"a":1}'
 
 /** The same where a name is asked for. */
@@ -29,7 +29,7 @@ export async function fillRich(url: string): Promise<void> {
     await fillServers(box, namespace)
     await fillSeries(box)
   }
-  // The shortest lease there is: what was held runs out.
+  // The shortest possible lease, so that held jobs and locks expire.
   await sleep(1_100)
 }
 
@@ -50,7 +50,7 @@ async function fillJobs({ jobs, backend }: Box): Promise<void> {
   for (const limitKey of ['ada', 'bob', 'ada'])
     await jobs.add('sum', { limitKey }, { queue: 'tight', limitKey })
 
-  // One of each end, one that failed and waits, and one whose worker is gone.
+  // One job of each end, one that failed and waits, and one whose worker is gone.
   for (const end of ['done', 'dead', 'again', 'gone', 'last', 'cancelled'])
     await jobs.add('end', end, { queue: 'ends', maxAttempts: end === 'dead' || end === 'last' ? 1 : 5 })
   for (const job of await jobs.claim({ queues: ['ends'], limit: 10, leaseMs: 60_000, workerId: 'w1' })) {
@@ -128,7 +128,7 @@ async function fillLocks({ backend: { locks } }: Box): Promise<void> {
   await locks.acquire(key, { ...ask, node: 'n4', requestId: 'r4', want: 'result', isStreamed: true }, times)
   await locks.acquire(key, { ...ask, node: 'n5', requestId: 'r5', want: 'turn' }, times)
   if (got.standing.status !== 'granted') throw new Error('the line was not free')
-  // Who wanted the result has it, who wants a turn is called.
+  // The waiter for the result is notified; the waiter for a turn is granted.
   await locks.release(
     key,
     { node: 'n1', requestId: 'r1', token: got.standing.token },
@@ -186,7 +186,10 @@ async function assertThrows(done: Promise<unknown>): Promise<void> {
   if (!failed) throw new Error('it should have failed')
 }
 
-/** All that a box tells of a namespace. What is shown may depend on the time: only of far futures and pasts is it asked. */
+/**
+ * Everything that a box shows of a namespace. Some answers depend on the time, so this asks about the far future and
+ * past only.
+ */
 export async function tellAll(url: string, namespace: string): Promise<unknown> {
   await using box = await open(url, { namespace, contention: false })
   const { jobs, monitor, backend } = box

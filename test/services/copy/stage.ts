@@ -5,7 +5,7 @@ import { type OwnDatabase, ownMariadb, ownPostgres } from '../../support/service
 export const engines = ['sqlite', 'postgres', 'mariadb'] as const
 export type Engine = (typeof engines)[number]
 
-/** A file of one's own, which is not there yet. */
+/** A separate file that does not exist yet. */
 export async function ownSqlite(): Promise<OwnDatabase> {
   const folder = createFolder('copy')
   return {
@@ -14,7 +14,7 @@ export async function ownSqlite(): Promise<OwnDatabase> {
   }
 }
 
-/** A database of one's own, without a schema. */
+/** A separate database without a schema. */
 export function ownDatabase(engine: Engine): Promise<OwnDatabase> {
   return { sqlite: ownSqlite, postgres: ownPostgres, mariadb: ownMariadb }[engine]()
 }

@@ -1,4 +1,4 @@
-/** A store on an engine that runs beside the tests, opened once for each server; every story has a new namespace. */
+/** A store on an engine that runs for all tests, opened once for each server. Every story has a new namespace. */
 
 import { createId } from '../../../src/core/ids.ts'
 import { type Backend, openBackend } from '../../../src/storage/open.ts'

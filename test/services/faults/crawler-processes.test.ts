@@ -64,7 +64,7 @@ for (const { name, own, isThere } of engines) {
         answers.reduce((sum, { notified }) => sum + notified, 0),
       )
       for (const { venueId } of baseline) {
-        // Each message goes on where the one before ended: none is missing, none comes twice.
+        // Each message starts in the state in which the one before ended: none is missing, none comes twice.
         let last = 0
         for (const { from, to } of notified.filter((one) => one.venueId === venueId)) {
           assert.equal((from as State).round, last, venueId)

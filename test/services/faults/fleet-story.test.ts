@@ -71,7 +71,7 @@ for (const { name, own, isThere } of [
       cleanUp.adopt(begin(database.url, 'three'), end)
       await until('a worker of that name is back', async () => (await states()).three === 'running')
 
-      // A quiet worker claims nothing; a running one goes on.
+      // A quiet worker claims nothing; a running worker continues.
       const [quiet, running] = await Promise.all(
         ['two', 'one'].map((queue) => box.jobs.add('mail', null, { queue })),
       )

@@ -1,4 +1,4 @@
-/** What happens to jobs besides success and failure: time-outs, cancellation, lost leases, damaged rows and unknown kinds. */
+/** Ends of jobs besides success and failure: time-outs, cancellation, lost leases, damaged rows and unknown kinds. */
 import assert from 'node:assert/strict'
 import type { StoreTransaction, WorkerOptions } from 'signalbox/jobs'
 import { describe } from 'vitest'
@@ -15,7 +15,7 @@ const waitingTable = {
   mariadb: 'job_queue',
 } as const
 
-/** Stands still, and the whole process with it: nothing else has a turn, and the processor is left to others. */
+/** Blocks the whole process: no other code of it runs, and the processor is free for others. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
@@ -92,7 +92,7 @@ for (const stage of stages()) {
         assert.deepEqual(await other.jobs.cancel(id), { state: 'running', cancelRequested: true })
         const job = await jobIn(box, id, 'cancelled', 12_000)
         const tookMs = performance.now() - askedAt
-        // Ten times what is promised.
+        // Ten times the promised time.
         assert.ok(tookMs < 10_000, `it took ${tookMs} ms`)
         assert.deepEqual([job.attempt, job.cancelIgnored], [1, false])
       },
@@ -162,7 +162,7 @@ for (const stage of stages()) {
         const timed = await box.jobs.add('charge', {}, { timeoutMs: 300, maxAttempts: 1 })
         assert.equal((await jobIn(box, timed.id, 'dead')).error?.code, 'timeout')
 
-        // SQLite has one writer: there the wish itself is written only after the transaction has ended.
+        // SQLite has one writer, so the cancellation request is written only after the transaction has ended.
         const isHeard = stage.name !== 'sqlite'
         if (isHeard) {
           const cancelled = await box.jobs.add('charge')
@@ -177,7 +177,7 @@ for (const stage of stages()) {
         const job = await box.jobs.find(stopped.id)
         assert.deepEqual([job?.state, job?.attempt], ['ready', 0])
 
-        await until('each was told', () => reasons.length === (isHeard ? 3 : 2))
+        await until('each handler was aborted', () => reasons.length === (isHeard ? 3 : 2))
         assert.equal(reasons[0], 'timeout')
         assert.deepEqual(await scene.paid(), [])
       },
@@ -223,7 +223,7 @@ for (const stage of stages()) {
         })
         const { id } = await box.jobs.add('charge', {}, { maxAttempts: 100 })
         const { attempt, result } = await jobIn(box, id, 'completed')
-        // The second; a later one where the machine stood still as well.
+        // The second attempt; a later one if the machine froze as well.
         assert.ok(attempt >= 2 && result === attempt, `attempt ${attempt}, ${result}`)
         // The last attempt may be done before the answers to those before it are here.
         await until('the others were answered', () => codes.length === runs - 1 && worker.counts.lost > 0)
@@ -303,7 +303,7 @@ for (const stage of stages()) {
         await scene.work(other, { pollMs: 1_000, handlers: { mail: () => 'sent' } })
         const { attempt, workerId } = await jobIn(box, id, 'completed', 12_000)
         const tookMs = performance.now() - claimedAt
-        // A poll later at most; here ten times the second that is promised besides.
+        // At the latest one poll later; here ten times the promised second is allowed.
         assert.ok(tookMs >= leaseMs - 5 && tookMs < leaseMs + 1_000 + 10_000, `${tookMs} ms`)
         assert.deepEqual([attempt, workerId === 'dead'], [2, false])
         await assert.rejects(box.jobs.ack(job!), { code: 'lease_lost' })

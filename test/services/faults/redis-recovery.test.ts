@@ -1,6 +1,6 @@
 /**
- * A Redis that starts again may have lost its last writes. For one longest lease it then grants nothing new, so that
- * holders it no longer knows of can say so; and what it grants after that has tokens above all before.
+ * A Redis that restarts may have lost its last writes. For the longest lease it grants nothing new, so that holders it
+ * no longer knows can renew. Later grants have tokens above all earlier ones.
  */
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
@@ -34,12 +34,12 @@ describe.runIf(isOurs)('a Redis that restarts', () => {
     await server.crash()
     await server.restart()
     // The first client to connect does not know the earlier run.
-    await using stranger = await openRedis(server.url, { namespace: 'default' })
-    assert.deepEqual(await ask(stranger.locks, 'C', { wait: false }, other), {
+    await using newcomer = await openRedis(server.url, { namespace: 'default' })
+    assert.deepEqual(await ask(newcomer.locks, 'C', { wait: false }, other), {
       status: 'refused',
       holder: null,
     })
-    assert.deepEqual(await ask(stranger.locks, 'C', {}, other), { status: 'queued', position: 1 })
+    assert.deepEqual(await ask(newcomer.locks, 'C', {}, other), { status: 'queued', position: 1 })
     const began = performance.now()
 
     assert.equal((await renew(redis.locks, 'A', token)) !== undefined, true, 'the holder goes on')
@@ -49,7 +49,7 @@ describe.runIf(isOurs)('a Redis that restarts', () => {
     assert.equal((await ask(redis.locks, 'B', { want: 'turn' })).status, 'queued')
 
     await until('the sweep grants who waited', async () => {
-      await stranger.locks.sweep(100, times)
+      await newcomer.locks.sweep(100, times)
       return (await redis.locks.inspect(other, 1))?.holder?.node === 'C'
     })
     assert.ok(performance.now() - began > ttlMs - 300, 'and not before the grace is over')
@@ -63,24 +63,24 @@ describe.runIf(isOurs)('a Redis that restarts', () => {
     const before = await granted(redis.locks, 'A')
     await ask(redis.locks, 'B', { want: 'turn' })
     await server.command(['SAVE'])
-    // What follows is lost.
+    // Redis loses the writes that follow.
     await end(redis.locks, 'A', before)
     const token = await granted(redis.locks, 'B')
     const own = await granted(redis.locks, 'N', other)
     await server.crash()
     await server.restart()
-    await using stranger = await openRedis(server.url, { namespace: 'default' })
+    await using newcomer = await openRedis(server.url, { namespace: 'default' })
     assert.equal((await redis.locks.inspect(key, 1))?.holder?.node, 'A', 'the old holder is back')
-    assert.equal((await ask(stranger.locks, 'C', {}, other)).status, 'queued')
+    assert.equal((await ask(newcomer.locks, 'C', {}, other)).status, 'queued')
 
     assert.ok(await renew(redis.locks, 'B', token), 'the newer token wins')
     assert.ok(await renew(redis.locks, 'N', own, other))
-    const { holder, waiterCount } = (await stranger.locks.inspect(key, 1))!
+    const { holder, waiterCount } = (await newcomer.locks.inspect(key, 1))!
     assert.deepEqual([holder?.node, waiterCount], ['B', 0])
     assert.equal(await renew(redis.locks, 'A', before), undefined, 'the older one is over')
-    assert.equal((await stranger.locks.inspect(other, 1))?.holder?.node, 'N')
+    assert.equal((await newcomer.locks.inspect(other, 1))?.holder?.node, 'N')
     assert.equal(
-      await renew(stranger.locks, 'C', Number.MAX_SAFE_INTEGER, other),
+      await renew(newcomer.locks, 'C', Number.MAX_SAFE_INTEGER, other),
       undefined,
       'this lock has no holder',
     )
@@ -88,7 +88,7 @@ describe.runIf(isOurs)('a Redis that restarts', () => {
     await until('the grace is over', async () => {
       // Its lease is no longer than the grace and began hardly later: unless it is renewed, it may end first.
       assert.ok(await renew(redis.locks, 'N', own, other), 'the holder goes on')
-      return (await ask(stranger.locks, 'X', { wait: false }, third)).status === 'granted'
+      return (await ask(newcomer.locks, 'X', { wait: false }, third)).status === 'granted'
     })
     assert.equal(
       await renew(redis.locks, 'A', before + 1, key),
@@ -96,7 +96,7 @@ describe.runIf(isOurs)('a Redis that restarts', () => {
       'after the grace no holder can restore its grant',
     )
     assert.equal((await end(redis.locks, 'N', own, other, 'failure')).released?.next?.node, 'C')
-    assert.ok((await granted(stranger.locks, 'C', other)) > own)
+    assert.ok((await granted(newcomer.locks, 'C', other)) > own)
   })
 
   test('keeps the recovery grace after losing everything, because a client knows the earlier run', async () => {
@@ -136,7 +136,7 @@ describe.runIf(isOurs)('a Redis that restarts', () => {
     }
     const older = await take(key, 'A')
     await server.command(['SAVE'])
-    // What follows is lost: A ends, and D is granted what excludes it.
+    // Redis loses the writes that follow: A ends, and D is granted an operation that excludes it.
     const end = { outcome: 'failure', value: null, terminal: false } as const
     await redis.locks.release(key, { ...named('A'), token: older as number }, end, rules)
     const newer = await take(deleting, 'D')
@@ -220,7 +220,7 @@ interface OwnServer extends AsyncDisposable {
   restart(): Promise<void>
 }
 
-/** A Redis that can be killed, and comes back with what it had written. */
+/** A Redis that can be killed, and restarts with the data that it had written. */
 async function startOwn(settings: readonly string[]): Promise<OwnServer> {
   const folders = binaryFolders(process.env)
   const names = ['redis-server', 'valkey-server', 'redis-check-rdb']

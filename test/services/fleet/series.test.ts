@@ -1,6 +1,6 @@
 /**
- * Workers as a library in processes of their own, and a server beside them that did none of the work: the overview, the
- * series and `/metrics` tell what the workers did.
+ * Library workers in separate processes, and a server that runs no jobs: its overview, series and `/metrics` show the
+ * work of the workers.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -48,7 +48,7 @@ for (const { name, own, isThere } of engines) {
           history.samples.reduce((sum, { completed, dead }) => sum + completed + dead, 0) === 120,
       )
       const tookMs = performance.now() - began - endedMs
-      console.log(`${name}: the overview told all of it ${Math.round(tookMs)} ms after the last job`)
+      console.log(`${name}: the overview showed all of it ${Math.round(tookMs)} ms after the last job`)
       assert.equal(
         overview.history.samples.reduce((sum, { added }) => sum + added, 0),
         120,

@@ -1,6 +1,6 @@
 /**
- * A library worker in a process of its own. It adds jobs, works on them, and prints a line when all of them ended; then it
- * stays. `endless`: it adds a job whenever one was completed, until the process is killed.
+ * A library worker in a separate process. It adds jobs, runs them, and prints a line when all of them ended; then it
+ * stays. `endless`: it adds a job after each completed one, until the process is killed.
  */
 import { open } from '../../../src/index.ts'
 

@@ -1,11 +1,11 @@
-/** Jobs that wait: for others to complete, for a lock, for room in their queue. */
+/** Jobs that wait: for other jobs, for a lock, or for a free slot of their queue. */
 import assert from 'node:assert/strict'
 import type { Box } from 'signalbox'
 import type { ClaimedJob, ClaimOptions } from 'signalbox/jobs'
 import { describe } from 'vitest'
 import { jobIn, stages, until } from './stage.ts'
 
-// What waits is the server's to let on, whatever its engine: over the wire one of them is enough.
+// Servers unblock waiting jobs on any engine, so over the wire one engine is enough.
 const shown = stages().filter(({ isRemote, name }) => !isRemote || name === 'memory')
 
 for (const stage of shown) {
@@ -222,7 +222,7 @@ for (const stage of shown) {
             ['quiet-1', 2],
           ],
         )
-        // Among the first claimed are those of the quiet keys, although twenty loud ones stand before them.
+        // The first claims contain jobs of the quiet keys, although twenty jobs of the loud key are in front.
         assert.ok(order.slice(0, 6).some((at) => at >= 20))
         const loud = order.filter((at) => at < 20)
         assert.equal(loud.length, 20)
@@ -239,7 +239,7 @@ for (const stage of shown) {
       const box = await scene.open()
       await box.jobs.setLimits('slow', { rate: { count: 3, perMs: 400 } })
       const added = await box.jobs.addMany(Array.from({ length: 8 }, () => ({ kind: 'send', queue: 'slow' })))
-      // Not from the first end on: that may be told late.
+      // Not counted from the first end, whose event may come late.
       const begunAt = Date.now()
       await scene.work(box, { queues: ['slow'], concurrency: 8, handlers: { send: () => undefined } })
       const ends: number[] = []

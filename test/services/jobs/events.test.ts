@@ -1,4 +1,7 @@
-/** Streams of jobs and queues: a reader that was cut off goes on from the rows, on any server, and misses nothing. */
+/**
+ * Streams of jobs and queues: a reader whose connection broke continues from the rows, on any server, and misses
+ * nothing.
+ */
 import assert from 'node:assert/strict'
 import { type Box, open } from 'signalbox'
 import { createServer, type Server } from 'signalbox/server'

@@ -384,7 +384,7 @@ for (const stage of stages()) {
       const late: unknown[] = []
       worker.on('late', ({ error }) => late.push(error))
       const added = await box.jobs.addMany([{ kind: 'charge' }, { kind: 'own' }])
-      await until('both throws are told', () => late.length === 2)
+      await until('both throws are reported', () => late.length === 2)
       for (const { id } of added) {
         const job = await box.jobs.find(id)
         assert.deepEqual([job?.state, job?.result, job?.error, job?.attempt], ['completed', 'kept', null, 1])
@@ -427,7 +427,7 @@ for (const stage of stages()) {
         isSeen = gate()
         const { id } = await box.jobs.add(kind, {}, { backoff: { baseMs: 100, jitter: 0 } })
         const failed = await jobWhen(box, id, ({ error }) => error !== null)
-        // Ten times what is promised; its lease would take longer still.
+        // Ten times the promised time; the lease would take longer still.
         assert.ok(performance.now() - rolledBackAt < 10_000)
         assert.equal(failed.error?.code, code)
         assert.match(failed.error!.message, message)

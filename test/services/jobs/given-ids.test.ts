@@ -3,7 +3,7 @@ import { describe } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'
 import { type Scene, stages } from './stage.ts'
 
-/** What is sealed brings its id. Whichever engine keeps it, one id is one job, however often and with what it comes. */
+/** A sealed job brings its id. On every engine one id is one job, however often and with whichever payload it comes. */
 
 const sealed = (id: string) => ({ kind: 'mail', payload: { $sealed: `${id}:AAAA` } })
 
@@ -43,7 +43,7 @@ describe.each(stages().filter(({ isRemote }) => isRemote))('$title', (stage) => 
     assert.deepEqual(await add(scene, '1', [a]), added(a))
     assert.equal((await box.jobs.list()).items.length, 2)
 
-    // What is over does not begin again, and what waits is there once.
+    // An ended job does not start again, and a waiting job exists once.
     await box.jobs.cancel(a)
     assert.deepEqual(await add(scene, '3', [c, a]), added(c, a))
     assert.deepEqual(await add(scene, '3', [c, a]), added(c, a))

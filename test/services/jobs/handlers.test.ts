@@ -1,4 +1,4 @@
-/** What handlers can do besides finishing: say how far they are, put their job off, take many at once. */
+/** What handlers can do besides finishing: report progress, snooze their job, handle many jobs at once. */
 import assert from 'node:assert/strict'
 import { describe } from 'vitest'
 import { jobIn, stages, until } from './stage.ts'

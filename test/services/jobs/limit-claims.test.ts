@@ -1,4 +1,4 @@
-/** Claims from queues with limits on Postgres: what they wait for, what they pass over, and what they find behind it. */
+/** Claims from queues with limits on Postgres: which rows they wait for, skip, and find behind others. */
 import assert from 'node:assert/strict'
 import { Client } from 'pg'
 import { describe, onTestFinished, test, vi } from 'vitest'
@@ -16,7 +16,7 @@ async function warmUp(backend: Backend): Promise<void> {
   await settleOne(backend, job!)
 }
 
-/** Keeps the rows of all queues from claims; tells which backends wait for one. */
+/** Locks the rows of all queues against claims. Returns the backends that wait for one. */
 async function holdRow(url: string) {
   const holder = new Client(url)
   await holder.connect()
@@ -131,7 +131,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     for (let turn = 0; turn < 20; turn++) {
       const claims = await Promise.all([1, 2, 3, 4, 5].map((limit) => claim(backend, { limit })))
       const taken = claims.flat()
-      // One that waits half a second for its turn, as where the engine stood still, comes back without anything.
+      // A claim that waits half a second for its turn, as on a frozen engine, returns nothing.
       await until('all were taken', async () => {
         if (taken.length < 4) taken.push(...(await claim(backend, { limit: 5 })))
         return taken.length >= 4

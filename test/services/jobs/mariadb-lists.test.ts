@@ -34,7 +34,7 @@ test.runIf(hasService('mariadb'))(
     await using database = await ownMariadb()
     await (await open(database.url, { migrate: true })).close()
     const place = parsePlace(database.url)
-    // One connection, which counts what it reads.
+    // One connection, which counts the rows that it reads.
     const pool = new Pool({ ...place.options, multipleStatements: true }, ownSession, 1)
     try {
       const calls = new PooledCalls(pool)

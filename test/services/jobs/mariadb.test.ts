@@ -1,4 +1,4 @@
-/** What only MariaDB can get wrong: what is sent in one packet, and what happens between two statements of it. */
+/** Faults that only MariaDB can have: statements of one packet, and what happens between two of them. */
 import assert from 'node:assert/strict'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { describe, test } from 'vitest'

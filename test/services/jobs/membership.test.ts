@@ -1,4 +1,4 @@
-/** Workers as members: whoever asks sees all workers of a store, and what operators want reaches each. */
+/** Workers as members: every caller sees all workers of a store, and operators' requests reach each worker. */
 import assert from 'node:assert/strict'
 import type { Box } from 'signalbox'
 import { defineJob } from 'signalbox'

@@ -1,4 +1,4 @@
-/** What a nack says about a failure is kept whole, and says when the job is tried again, on every engine and over HTTP. */
+/** A nack stores the whole failure and sets the time of the retry, on every engine and over HTTP. */
 import assert from 'node:assert/strict'
 import type { Box } from 'signalbox'
 import type { FoundJob, NackOptions } from 'signalbox/jobs'
@@ -106,7 +106,7 @@ async function nacked(box: Box, options: NackOptions): Promise<FoundJob> {
   return (await box.jobs.find(id))!
 }
 
-/** How long from now the job waits. The test servers run on this machine, so its clock is theirs. */
+/** The time from now until the job runs. The test servers run on this machine, so its clock is theirs. */
 function waitOf(job: Pick<FoundJob, 'runAt'>): number {
   return job.runAt - Date.now()
 }

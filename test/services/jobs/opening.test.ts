@@ -1,4 +1,4 @@
-/** `open` by its URL and options, and what a box says of itself. */
+/** `open` with its URL and options, and the properties of a box. */
 import assert from 'node:assert/strict'
 import { type OpenOptions, open } from 'signalbox'
 import { describe, test } from 'vitest'
@@ -34,7 +34,7 @@ test('an unusable URL or option is refused without showing what may be a secret'
     null,
   ] as unknown[])
     await assert.rejects(open('memory:', options as OpenOptions), { code: 'invalid_argument' })
-  // What belongs to a store is not for a server's client to say, and the other way round.
+  // A server's client cannot set options of a store, nor the other way round.
   for (const [url, options] of [
     ['http://127.0.0.1:1', { migrate: true }],
     ['http://127.0.0.1:1', { retentionMs: 5 }],

@@ -1,4 +1,4 @@
-/** What only Postgres can get wrong: transactions that fail as a whole, and snapshots older than a lease's end. */
+/** Faults that only Postgres can have: transactions that fail as a whole, and snapshots older than a lease's end. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
@@ -67,7 +67,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     const query = vi.spyOn(Client.prototype, 'query')
     onTestFinished(() => query.mockRestore())
-    /** What was sent since this was last asked, by name. */
+    /** The statements since the last call, by name. */
     const sent = () => {
       const names = query.mock.calls.map(([statement]) => (statement as { readonly name?: string }).name)
       query.mockClear()
@@ -142,8 +142,8 @@ SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 1, nr, 0, 0 FROM
         const request = { queues: ['mail'], kinds: null, workerId: 'w', limit: 1, leaseMs: 60_000 }
         return (await backend.jobs.claim(request)).map(({ kind }) => kind)
       }
-      // A claim that was slow looks at the front again only a moment later: so it is where the machine stood still, and it
-      // would be so each time if it had to go through what is gone.
+      // After a slow claim the next look at the front comes a moment later. So it is where the machine froze; it would
+      // be so each time if a claim had to read deleted rows.
       const seconds: unknown[] = []
       for (let tries = 0; tries < 5 && !seconds.includes('urgent'); tries++) {
         await backend.jobs.add([aJob(), aJob()])
@@ -172,7 +172,7 @@ SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 1, nr, 0, 0 FROM
       await holder.query('UPDATE job_queue SET lease_ends_at = 2 WHERE worker_id = $1', ['gone'])
       await holder.query('BEGIN')
       await holder.query('SELECT FROM job_queue WHERE worker_id <> $1 FOR UPDATE', ['gone'])
-      // Where everything stood still for a moment, one claim may end before it has looked behind all of them.
+      // If everything froze for a moment, one claim may end before it has looked behind all of them.
       await until('it is taken', async () => (await claim(backend, { limit: 1 })).length === 1)
     } finally {
       await holder.end()
@@ -259,11 +259,11 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
   test('a new listener is called once the database listens, because it missed earlier wake-ups', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    // The first opens the line; the other's channel is added to one that is open.
+    // The first listener opens the connection; the other's channel is added to it.
     for (const { notifier } of [backend, backend.within('other')]) {
-      const told = createNotifier()
-      notifier.listen(['jobs:mail'], () => told.wake())
-      assert.equal(await told.wait({ timeoutMs: 10_000 }), 'woken')
+      const wakeUps = createNotifier()
+      notifier.listen(['jobs:mail'], () => wakeUps.wake())
+      assert.equal(await wakeUps.wait({ timeoutMs: 10_000 }), 'woken')
     }
   })
 

@@ -54,7 +54,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
   test('a statement that failed works again in the next transaction, prepared or not', async () => {
     await using stage = await createStage()
     await stage.client.query(`INSERT INTO effect VALUES (1, 'there')`)
-    // As the one that gets the name, too: it was parsed, and failed when it ran.
+    // Also the execution that gets the name: it was parsed, and failed when it ran.
     for (let times = 0; times < 2 * often; times++) {
       await assert.rejects(
         stage.transact((tx) => tx.query(write, [1, 'twice'])),
@@ -102,7 +102,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
       { code: 'transaction_conflict' },
     )
     await stage.transact((tx) => tx.query(write, [1, 5]))
-    // What is wrong for good is told as it is.
+    // A permanent error is thrown as it is.
     await stage.client.query('DROP TABLE effect')
     await assert.rejects(
       stage.transact((tx) => tx.query(write, [2, 5])),

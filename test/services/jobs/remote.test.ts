@@ -1,4 +1,4 @@
-/** What only a remote box can tell: what it refuses, and how it comes through what happens between it and its server. */
+/** What only a remote box can show: its refusals, and faults between the box and its server. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createHttpServer, request as forward } from 'node:http'
@@ -285,7 +285,7 @@ async function lossyProxy(
         answer.pipe(outgoing)
         return
       }
-      // The whole answer is there, so what was asked has been done.
+      // The whole answer has arrived, so the server has done the call.
       answer.resume().on('end', () => {
         answered.add(key)
         outgoing.destroy()

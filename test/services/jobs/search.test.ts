@@ -1,4 +1,4 @@
-/** Jobs that are looked for, and what is done to all that are found. */
+/** Searches for jobs, and bulk operations on all found jobs. */
 import assert from 'node:assert/strict'
 import { describe } from 'vitest'
 import { stages, until } from './stage.ts'

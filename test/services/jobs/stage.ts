@@ -1,7 +1,7 @@
 /**
- * The stage for stories of jobs: `open(url)` on each engine, in a new namespace, with a second box on the same store and
- * a separate user's connection beside it. It uses only the public surface. Each story runs twice: in process, and over
- * the wire, where a server has the engine and the boxes are remote.
+ * The stage for stories of jobs: `open(url)` on each engine, in a new namespace, with a second box on the same store
+ * and a user's separate connection. It uses only the public surface. Each story runs twice: in process, and over the
+ * wire, where a server has the engine and the boxes are remote.
  *
  *   BACKENDS=sqlite npx vitest run test/services/jobs                       only that one
  *   npx vitest run test/services/jobs -t 'over the wire'                    only that way
@@ -41,7 +41,10 @@ export function stages(): readonly Stage[] {
 
 type Tell = (scene: Scene) => Promise<void>
 
-/** One engine, reached in one way: what it needs is made when first needed and removed after the file's last test. */
+/**
+ * One engine, reached in one way. It creates its databases when first needed and removes them after the file's last
+ * test.
+ */
 export class Stage {
   readonly name: EngineName
   /** The boxes are a server's: no transactions, and no settings of the store. */
@@ -65,7 +68,7 @@ export class Stage {
     })
   }
 
-  /** What boxes are opened with: the store's address, or the server's. */
+  /** The address for boxes: the store's or the server's. */
   async url(): Promise<string> {
     if (!this.isRemote) return this.storeUrl()
     this.#served ??= this.storeUrl().then(serve)
@@ -73,9 +76,9 @@ export class Stage {
   }
 
   /**
-   * A test on this engine; the story is over after `limitMs`, whatever hangs. Where stories mostly wait, and none
-   * watches a lease or a clock closely, engines go side by side (`describe` with `concurrent`); those of one engine always
-   * come one after the other, because an open transaction may hold up all of its writers.
+   * A test on this engine; the story fails after `limitMs`, whatever hangs. Engines run side by side (`describe` with
+   * `concurrent`) where stories mostly wait and none watches a lease or a clock closely. The stories of one engine
+   * always run in order, because an open transaction may block all of its writers.
    */
   story(name: string, tell: Tell, limitMs = 15_000): void {
     test(name, { timeout: limitMs + 30_000, concurrent: false }, async () => {
@@ -97,7 +100,7 @@ export class Stage {
     else this.story(name, tell, limitMs)
   }
 
-  /** The same, where users have tables and transactions of their own. */
+  /** The same, where users have tables and their own transactions. */
   callerStory(name: string, tell: Tell, limitMs?: number): void {
     if (this.isRemote) this.localStory(name, tell, limitMs)
     else this.tableStory(name, tell, limitMs)
@@ -152,7 +155,7 @@ async function serve(storeUrl: string): Promise<Served> {
   }
 }
 
-/** What one story uses; all of it is closed when the story ends, workers first. */
+/** The boxes and workers of one story. The end of the story closes all of them, workers first. */
 export class Scene implements AsyncDisposable {
   readonly stage: Stage
   readonly namespace: string = `story-${randomBytes(6).toString('hex')}`
@@ -164,7 +167,7 @@ export class Scene implements AsyncDisposable {
     this.stage = stage
   }
 
-  /** A remote box is a box to stories; what it refuses they know by `stage.isRemote`. */
+  /** Stories treat a remote box as a box; `stage.isRemote` tells them what it refuses. */
   async open(options: OpenOptions = {}): Promise<Box> {
     const migrate = this.stage.isRemote ? {} : { migrate: true }
     const box = await open(await this.stage.url(), { namespace: this.namespace, ...migrate, ...options })
@@ -216,7 +219,7 @@ export class Scene implements AsyncDisposable {
   }
 }
 
-/** The job, once it is as it should be; fails with what it was when that takes too long. */
+/** The job, once it has the expected state. Fails with the last state after the time limit. */
 export async function jobWhen(
   box: Box,
   id: string,
@@ -259,7 +262,7 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
   })
 }
 
-/** A promise that the test settles, for handlers that must not end by themselves. */
+/** A promise that the test settles, for handlers that must not end on their own. */
 export function gate(): PromiseWithResolvers<void> {
   return Promise.withResolvers<void>()
 }

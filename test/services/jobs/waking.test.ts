@@ -61,14 +61,14 @@ for (const stage of stages()) {
 
     stage.story('a snoozed job wakes waiting workers when it is due', async (scene) => {
       const box = await scene.open()
-      // Nothing is written when a job falls due, so who shares no more than a file is not told of it.
+      // Nothing is written when a job becomes due, so a process that shares only a file gets no wake-up.
       const other = stage.name === 'sqlite' && !stage.isRemote ? box : await openElsewhere(scene, box)
       for (const how of [{ retryInMs: 300 }, { snoozeMs: 100 }]) await giveBack(scene, box, other, how)
     })
   })
 }
 
-/** A worker that has looked, found nothing, and hears what is woken. */
+/** A worker that has looked, found nothing, and listens for wake-ups. */
 async function workAndWait(scene: Scene, box: Box): Promise<Worker> {
   const worker = await scene.work(box, { ...rarely, handlers: { mail: () => 'sent' } })
   await new Promise((resolve) => setTimeout(resolve, 200))

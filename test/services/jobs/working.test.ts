@@ -97,7 +97,7 @@ for (const stage of stages()) {
           await until('it has begun', () => begun.length === nth + 1, 5_000)
           waits.push(begun[nth]! - addedAt)
         }
-        // Ten times what is promised, because this machine may be doing ten other things.
+        // Ten times the promised time, because this machine may run ten other things.
         assert.ok(Math.max(...waits) <= 2_500, `${waits.map(Math.round)} ms`)
       },
     )

@@ -25,7 +25,7 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
     await own?.[Symbol.asyncDispose]()
   })
 
-  /** Jobs of a queue of their own: one in hand, and one whose lease is lost. */
+  /** Jobs of a separate queue: one in flight, and one whose lease is lost. */
   async function claimTwo(queue: string) {
     await box.jobs.addMany([
       { kind: 'held', queue },
@@ -108,7 +108,7 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
       await tx.unsafe('SELECT 1 / 0').catch(() => undefined)
       await add(tx)
     })
-    // The library says so itself when it is to commit.
+    // The library itself reports this at the commit.
     await assert.rejects(begun, { code: '22012' })
     await sql.end()
     const db = new Kysely<object>({

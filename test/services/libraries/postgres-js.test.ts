@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import { libraryStories } from './stage.ts'
 
-// Settings that change what a program sees: names in camel case, and large numbers as bigint.
+// Settings that change the rows a program sees: names in camel case, and large numbers as bigint.
 const settings = { transform: postgres.camel, types: { bigint: postgres.BigInt } }
 
 for (const [title, options] of [

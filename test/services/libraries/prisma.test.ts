@@ -1,8 +1,8 @@
 /**
- * Prisma by its shape. Its client is 72 MB and is made by a generator, so it is not among the packages of this
- * repository: what stands here has the face of its interactive transactions (version 7 with a driver adapter) and
- * answers as they were seen to, with large integers as bigint, errors that carry the database's code inside, and none for
- * a column of the type void (prisma/prisma#3530).
+ * Prisma by its shape. Its client is 72 MB and a generator makes it, so it is not among the packages of this
+ * repository. This fake has the interface of its interactive transactions (version 7 with a driver adapter) and answers
+ * as Prisma was observed to: large integers as bigint, errors with the database's code inside, and none for a column of
+ * the type void (prisma/prisma#3530).
  */
 import assert from 'node:assert/strict'
 import { Client, Pool } from 'pg'

@@ -1,6 +1,6 @@
 /**
- * The stories that every library's own transaction must hold to: a job and a row of the user's are written together or
- * not at all, whichever library began the transaction. Each library's file says how it connects and how it begins one.
+ * The stories that every library's own transaction must satisfy: a job and a row of the user's are written together or
+ * not at all, whichever library began the transaction. Each library's file connects and begins one.
  */
 
 import assert from 'node:assert/strict'
@@ -16,11 +16,11 @@ import { jobIn } from '../jobs/stage.ts'
 export interface Library extends AsyncDisposable {
   /** Runs `work` in a transaction of the library's: it commits, or rolls back when `work` throws. */
   transaction(work: (tx: CallerTransaction, pay: Pay) => Promise<unknown>): Promise<unknown>
-  /** A transaction, and `nest` for one inside it: what is done in there is rolled back alone when it throws. */
+  /** A transaction, and `nest` for one inside it, which is rolled back alone when it throws. */
   nested?(work: (tx: CallerTransaction, nest: Nest) => Promise<unknown>): Promise<unknown>
   /** Writes a row of the user's outside any transaction. */
   readonly alone: Pay
-  /** What a program might hand in by mistake: the library outside any transaction. */
+  /** An object that a program might pass by mistake: the library outside any transaction. */
   readonly outside: readonly CallerTransaction[]
 }
 
@@ -191,7 +191,7 @@ export function libraryStories(
       assert.equal((await claim()).status, 'run')
     })
 
-    /** More often than the library has connections: one that was left in a transaction would be met. */
+    /** More often than the library has connections, so that a connection left in a transaction would be used. */
     const goOnWorking = async (note: string) => {
       for (let nr = 1; nr <= 3; nr++) {
         await library.alone(note)

@@ -110,7 +110,7 @@ describe.runIf(hasService('redis'))('the short path of locks on Redis', () => {
     assert.ok(refused.standing.status === 'refused' && refused.standing.holder?.node === 'second')
     assert.equal(other.standing.status, 'granted')
     assert.equal(ended.released, undefined)
-    // And it was written as it was told.
+    // The written row agrees with the answer.
     for (const [resource, { revision }] of [['a', second] as const, ['b', other] as const]) {
       const queue = await stage.inspect(resource)
       assert.deepEqual([queue?.holder?.node, queue?.revision], ['second', revision])
@@ -161,7 +161,9 @@ describe.runIf(hasService('redis'))('the short path of locks on Redis', () => {
   })
 })
 
-/** Wait queues in a database of their own, with a clock that is moved by hand: tokens far ahead of the time would be in its way. */
+/**
+ * Wait queues in a separate database, with a clock that the test moves: tokens far ahead of the time would disturb it.
+ */
 async function openStage(server: string = serviceFacts('redis').url) {
   const url = new URL(server)
   url.pathname = '/8'

@@ -1,7 +1,7 @@
 /**
- * Redis does what the memory model does, wherever a random walk goes: the same steps are taken on both, at the same
- * instant of a clock that is moved by hand, and every answer is compared, down to the revision. Now and then an answer
- * of Redis is lost and the step is sent again, which must come to the same.
+ * Redis does what the memory model does in a random walk: both take the same steps at the same instant of a clock that
+ * the walk moves, and every answer is compared, down to the revision. Now and then an answer of Redis is lost and the
+ * step is sent again, which must have the same result.
  */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -160,9 +160,9 @@ class Walk implements AsyncDisposable {
   /** The last token that each one was given for a key, as the model has it. */
   readonly #held = new Map<string, number>()
   readonly #highest = new Map<string, number>()
-  /** Whether the answer of the step in hand was lost once: what was told then is not told again. */
+  /** Whether the answer of the present step was lost once: notifications of a lost answer are not repeated. */
   #isLost = false
-  /** Hardly anybody waits, and wait queues are used again soon: what scripts/quick.ts is for. */
+  /** Few steps wait, and wait queues are used again soon: the case of scripts/quick.ts. */
   readonly #isCalm: boolean
   #stepCount = 0
   /** Steps that were taken so. */
@@ -206,7 +206,8 @@ class Walk implements AsyncDisposable {
     if (this.#isLost) this.#now += 1
     this.#now += this.#random.pick(this.#isCalm && this.#random.chance(0.97) ? shortSteps : longSteps)
     this.#isLost = false
-    // What was ever waited for, or ran out, is never taken the short way again; so calm walks go on to other wait queues.
+    // A wait queue with a waiter or an expired lease never takes the short path again, so calm walks move on to other
+    // wait queues.
     const resource = this.#isCalm ? `app:${this.#stepCount++ >> 6}` : this.#random.pick(resources)
     const key = { operation: this.#random.pick(operations), resource }
     const who = this.#random.pick(this.#isCalm ? whos.slice(0, 2) : whos)
@@ -223,7 +224,7 @@ class Walk implements AsyncDisposable {
     return this.#inspect(key)
   }
 
-  /** Lets everything run out; then only what Redis removes by itself may be left. */
+  /** Lets every lease expire. Afterwards only keys with an expiry time may be left. */
   async settle(): Promise<void> {
     for (let hour = 0; hour < 5; hour++) {
       this.#now += 3_600_000
@@ -360,7 +361,7 @@ class Walk implements AsyncDisposable {
     return 'inspected'
   }
 
-  /** What is past its time may have been forgotten or not. Revisions are compared where they are made. */
+  /** Expired data may be forgotten or not. Revisions are compared where they are made. */
   #seen(view: WaitQueueView | undefined): unknown {
     if (!view) return undefined
     const { revision: _, lastOutcome, ...rest } = view
@@ -401,7 +402,7 @@ class Walk implements AsyncDisposable {
     assert.deepEqual(actual, { ...expected, token: this.#tokens.get(expected.token) })
   }
 
-  /** What a step told; not for one whose answer was lost, as the second time there may be nothing new. */
+  /** The notifications of a step, except where its answer was lost: the repetition may have none. */
   #compareNotified(expected: Ruled<object>, actual: Ruled<object>): void {
     if (!this.#isLost) this.#compareNotifiedExactly(expected, actual)
   }
@@ -412,7 +413,7 @@ class Walk implements AsyncDisposable {
     if (this.#isLost) delete expectedNotified.lapsed
     assert.deepEqual(actual.notified, expectedNotified)
     if (!this.#isLost) assert.deepEqual(actual.elsewhere, expected.elsewhere)
-    // A wait queue that was forgotten begins anew, and the model forgets at its own time.
+    // A forgotten wait queue starts again, and the model forgets at its own time.
     if (expected.notified.changed) assert.equal(actual.revision, expected.revision)
   }
 }
@@ -421,7 +422,7 @@ function placeOf({ operation, resource }: LockKey, { node, requestId }: Requeste
   return [operation, resource, node, requestId].join(' ')
 }
 
-/** Who is notified of which wait queue, independent of their order. */
+/** The notified requests by wait queue, independent of their order. */
 function tellings(
   swept: readonly { readonly key: LockKey; readonly notified: Notified }[],
 ): readonly string[] {

@@ -1,4 +1,4 @@
-/** What only Redis can get wrong: scripts it has forgotten, connections that break, memory that is full, notifiers. */
+/** Faults that only Redis can have: forgotten scripts, broken connections, full memory, notifiers. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'

@@ -54,7 +54,7 @@ async function openBoth({ open, sql }: Candidate, fate: Fate) {
 }
 
 for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
-  // The servers side by side, for most of these wait; what one of them is asked comes one after the other.
+  // The servers run side by side, because most stories wait; the stories of one server run in order.
   describe(candidate.title, { concurrent: true }, () => {
     test('acquiring a free lock takes three round trips, releasing it two', {
       concurrent: false,

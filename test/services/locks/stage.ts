@@ -28,7 +28,7 @@ const engines: Readonly<Record<string, () => Promise<Opening>>> = {
   },
 }
 
-/** Two who use the same locks, and what they have in common. */
+/** Two boxes that use the same locks, and their common settings. */
 export interface Pair {
   readonly one: Locks
   readonly other: Locks

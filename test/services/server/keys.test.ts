@@ -1,4 +1,4 @@
-/** Idempotency-Keys that are kept beside their effect, where effect and key are in different stores. */
+/** Idempotency-Keys that are stored together with their effect, where effect and key are in different stores. */
 import assert from 'node:assert/strict'
 import type { OpenOptions } from 'signalbox'
 import { describe, test } from 'vitest'

@@ -1,6 +1,6 @@
 /**
- * Prometheus's own tool reads what a server answers, and runs the alert rules of docs/production.md: each fires for the
- * case that it is for, and not for another.
+ * Prometheus's own tool reads a server's metrics and runs the alert rules of docs/production.md. Each alert fires in
+ * its own case and in no other.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { readSource } from '../../house/sources.ts'
 import { serving } from '../../http/server/stage.ts'
 import { runPromtool } from '../../support/services/promtool.ts'
 
-/** Counters that have the names of `GET /v1/once/stats`, and not those that Prometheus advises. */
+/** Counters with the names of `GET /v1/once/stats` instead of those that Prometheus advises. */
 const namedElsewhere =
   /^signalbox_(lock_(acquired|rejected)_count|(duplicate|unique)_events|notification_dedup) /
 
@@ -20,17 +20,17 @@ test('promtool accepts the metrics of a server', async () => {
   await using stage = await serving()
   const text = await scrape(stage.url)
   const { output } = await runPromtool(['check', 'metrics'], text)
-  const complaints = output.split('\n').filter((line) => line !== '' && !namedElsewhere.test(line))
-  // Those of prom-client about the process itself.
+  const problems = output.split('\n').filter((line) => line !== '' && !namedElsewhere.test(line))
+  // Metrics of prom-client about the process itself.
   assert.deepEqual(
-    complaints.filter((line) => !/^(nodejs|process)_/.test(line)),
+    problems.filter((line) => !/^(nodejs|process)_/.test(line)),
     [],
   )
   const wrong = await runPromtool(['check', 'metrics'], 'signalbox_jobs_total{queue="a} 1\n')
   assert.notEqual(wrong.code, 0, 'promtool reads what it is given')
 })
 
-/** For each alert: the series in which it fires, what it is labelled with, and when. A series that must not matter beside it. */
+/** For each alert: the series in which it fires, its labels, its delay, and a series that must not matter. */
 const cases: Readonly<Record<string, Case>> = {
   SignalboxStoreDown: { series: { signalbox_store_up: '0x60' } },
   SignalboxStoreErrors: {
@@ -54,7 +54,7 @@ const cases: Readonly<Record<string, Case>> = {
     series: {
       [`signalbox_jobs_total{${job('fleet', 'a')},outcome="dead"}`]: '0x20 1x40',
       [`signalbox_jobs_total{${job('fleet', 'b')},outcome="dead"}`]: '0x20 1x40',
-      // A server that was started anew, and one through which nothing passed.
+      // A server that has just started, and one that served no request.
       [`signalbox_jobs_total{${job('process', 'b')},outcome="dead"}`]: '5x10 0x50',
       [`signalbox_jobs_total{${job('fleet', 'b', 'other')},outcome="failed"}`]: '0+9x60',
     },

@@ -1,4 +1,4 @@
-/** Whatever waits with a token ends with it, on every server of a store. The route table says what may wait. */
+/** Every wait ends with its token, on every server of a store. The route table lists the routes that may wait. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createServer } from 'signalbox/server'
@@ -13,7 +13,7 @@ import { within } from '../../support/deadline.ts'
 const bootstrap = 'bootstrap-secret-of-32-characters'
 const endsMs = 1_000
 
-/** What a route needs besides `waitMs` before it waits. A route that is not here waits without. */
+/** Parameters that a route needs besides `waitMs` before it waits. A route that is not here needs none. */
 const needs: Readonly<Record<string, (stage: Stage) => Promise<Need>>> = {
   claimJobs: async () => ({ body: { queues: ['empty'] } }),
   getJob: async (stage) => ({ params: { id: await addJob(stage) } }),
@@ -45,7 +45,7 @@ interface Stage {
   ask(method: string, path: string, body?: object): Promise<unknown>
 }
 
-/** How a wait ended. */
+/** The end of a wait. */
 type Ending = string
 
 const waiting = routes.filter((route) => mayWait(route) || route.replyType === 'events')
@@ -157,7 +157,7 @@ async function servers(candidate: Candidate, change: (jobs: Backend['jobs']) => 
   }
 }
 
-/** How much longer than asked for the store and the timers took at worst while something went on. */
+/** The greatest delay of the store and the timers during some work. */
 async function worstDelay(backend: Backend, during: Promise<unknown>): Promise<number> {
   let worst = 0
   let isOver = false
@@ -174,7 +174,7 @@ async function worstDelay(backend: Backend, during: Promise<unknown>): Promise<n
   return worst
 }
 
-/** Ends all waits within the time, or says which went on; a machine that stands still is allowed for. */
+/** Ends all waits within the time, or names those that are still open; allows for a frozen machine. */
 async function assertEnds(
   backend: Backend,
   waits: ReadonlyMap<string, Promise<Ending>>,
