@@ -1,12 +1,11 @@
 /**
  * Requests over HTTP with durable commits, at 50 connections, against a bare Fastify that parses the body of an add and
- * answers with a reply of the same length. `node-parser` is Signalbox without its fast path. `claim-ack` counts both requests
- * of a pair, each over the same connection. Its limit is that same server answering adds, because it knows no claims and acks.
- * `fastify-bullmq` is what users build themselves: a route in Fastify that adds to a queue of BullMQ, on a Redis that keeps
- * nothing on disk.
+ * answers with a reply of the same length. `claim-ack` counts both requests of a pair, each over the same connection. Its
+ * limit is that same server answering adds, because it knows no claims and acks. `fastify-bullmq` is what users build
+ * themselves: a route in Fastify that adds to a queue of BullMQ, on a Redis that keeps nothing on disk.
  */
 import type { Contestant, Trial } from '../../case.ts'
-import { atLeast, atLeastTimes, atMostTimes, type Goal } from '../../goal.ts'
+import { atLeast, atLeastTimes, type Goal } from '../../goal.ts'
 import { groundOf, groundUrl } from '../jobs/ground.ts'
 import { createPlace } from '../jobs/place.ts'
 import { drive, post } from './load.ts'
@@ -34,20 +33,16 @@ const bare: Contestant = async ({ quick }) => {
   await using server = await startServer({ kind: 'bare' })
   await driveAdds(server.port, 10_000)
   const count = quick ? 50_000 : 150_000
-  const before = await server.cpuMs()
-  const rate = await driveAdds(server.port, count)
-  return { rate, cpuUs: (((await server.cpuMs()) - before) * 1_000) / count }
+  return { rate: await driveAdds(server.port, count) }
 }
 
-function addOn(engine: 'sqlite' | 'postgres', fastPath = true): Contestant {
+function addOn(engine: 'sqlite' | 'postgres'): Contestant {
   return async (conditions) => {
     await using place = await createPlace(conditions, engine)
-    await using server = await startServer({ kind: 'signalbox', database: place.url, fastPath })
+    await using server = await startServer({ kind: 'signalbox', database: place.url })
     await driveAdds(server.port, 10_000)
     const count = conditions.quick ? 30_000 : 100_000
-    const before = await server.cpuMs()
-    const rate = await driveAdds(server.port, count)
-    return { rate, cpuUs: (((await server.cpuMs()) - before) * 1_000) / count }
+    return { rate: await driveAdds(server.port, count) }
   }
 }
 
@@ -55,9 +50,7 @@ const fastifyBullmq: Contestant = async (conditions) => {
   await using server = await startServer({ kind: 'bullmq', database: groundUrl(conditions, 'redis') })
   await driveAdds(server.port, 5_000)
   const count = conditions.quick ? 20_000 : 60_000
-  const before = await server.cpuMs()
-  const rate = await driveAdds(server.port, count)
-  return { rate, cpuUs: (((await server.cpuMs()) - before) * 1_000) / count }
+  return { rate: await driveAdds(server.port, count) }
 }
 
 const claimAckOn =
@@ -88,13 +81,11 @@ const claimAckOn =
 
 function addTrialOn(engine: 'sqlite' | 'postgres', goal: Goal): Trial {
   const name = engine === 'sqlite' ? 'http-add' : `http-add-${engine}`
-  const peers = ['node-parser']
   return {
     name,
     open: groundOf(engine, 'redis'),
     contestants: {
       signalbox: addOn(engine),
-      'node-parser': addOn(engine, false),
       'fastify-bullmq': fastifyBullmq,
       limit: bare,
     },
@@ -104,16 +95,8 @@ function addTrialOn(engine: 'sqlite' | 'postgres', goal: Goal): Trial {
         unit: 'requests/s',
         better: 'higher',
         figure: 'rate',
-        peers: [...peers, 'fastify-bullmq'],
+        peers: ['fastify-bullmq'],
         goal,
-      },
-      {
-        name: `${name}-cpu`,
-        unit: 'µs of server CPU a request',
-        better: 'lower',
-        figure: 'cpuUs',
-        peers,
-        goal: atMostTimes(0.87, 'node-parser', 'else the fast path goes'),
       },
     ],
   }

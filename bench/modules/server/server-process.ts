@@ -7,8 +7,6 @@ export interface ServerOrder {
   readonly kind: 'bare' | 'bullmq' | 'signalbox'
   /** Where Signalbox or BullMQ keeps its jobs. */
   readonly database?: string
-  /** False: Node's parser reads every request. @default true */
-  readonly fastPath?: boolean
   /** Caps high enough for ten thousand connections from one address. */
   readonly wide?: boolean
 }
@@ -52,7 +50,7 @@ async function signalbox(): Promise<number> {
   const caps = order.wide
     ? { maxConnections: 20_000, maxConnectionsPerAddress: 20_000, maxStreamsPerPrincipal: 20_000 }
     : {}
-  const server = createServer({ box, port: 0, fastPath: order.fastPath ?? true, ...caps })
+  const server = createServer({ box, port: 0, ...caps })
   const { url } = await server.listen()
   return Number(new URL(url).port)
 }

@@ -169,7 +169,7 @@ async function requireSchema(database: string): Promise<void> {
 
 /** The settings as options of the server. */
 function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
-  const { host, port, allowedHosts, trustedProxies, grace, retention, redact, fastPath } = values
+  const { host, port, allowedHosts, trustedProxies, grace, retention, redact } = values
   const { maxConnections, maxConnectionsPerAddress, maxRequestsPerPrincipal } = values
   const { maxStreamsPerPrincipal, maxFailuresPerAddress } = values
   return {
@@ -180,7 +180,6 @@ function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
     graceMs: grace,
     retentionMs: retention,
     redact,
-    fastPath,
     maxConnections,
     maxConnectionsPerAddress,
     maxRequestsPerPrincipal,

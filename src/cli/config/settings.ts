@@ -60,7 +60,6 @@ export interface Config {
   readonly secretKeyFile: string | undefined
   readonly migrate: boolean
   readonly thread: boolean
-  readonly fastPath: boolean
   /** In milliseconds, as all spans here; undefined is for ever. */
   readonly retention: number | undefined
   readonly alertsBehind: number
@@ -228,7 +227,6 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
   secretKeyFile: unset('path', path, 'file of such keys, one a line, which no other user can read'),
   migrate: toggle(true, 'bring the schema up to date at start'),
   thread: toggle(true, 'write to SQLite in a separate thread'),
-  fastPath: toggle(true, 'read plain requests without the HTTP parser of Node'),
   retention: unset(
     'span',
     span({ min: 1_000 }),

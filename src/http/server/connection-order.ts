@@ -24,8 +24,6 @@ interface Answering {
 
 /** Connections whose last request has come. */
 const ending = new WeakSet<Duplex>()
-/** Connections on which a request was sent before the one ahead of it was answered. */
-const pipelined = new WeakSet<Duplex>()
 /** Answers that wait behind others. Node forgets them when it hands their socket over. */
 const queued = new WeakMap<Duplex, Set<ServerResponse>>()
 
@@ -54,14 +52,9 @@ export function beginUpgrade(socket: Duplex): boolean {
   return false
 }
 
-/** Notes that the requests read from now on were sent before an earlier one was answered. */
-export function markPipelined(socket: Duplex): void {
-  pipelined.add(socket)
-}
-
-/** Whether an earlier request of the connection is unanswered, or was when this one came. */
+/** Whether an earlier request of the connection is unanswered. */
 export function isBehindAnother(socket: Duplex): boolean {
-  return pipelined.has(socket) || answerUnderWay(socket) !== undefined
+  return answerUnderWay(socket) !== undefined
 }
 
 /** Whether the connection has begun a request behind this one. Its answer comes later, on the same connection. */

@@ -1,7 +1,7 @@
 import { isIP, isIPv4 } from 'node:net'
 import { type Contention, noContention } from '../../contention/index.ts'
 import { invalidArgument, type SignalboxError } from '../../core/errors.ts'
-import { callable, flag, onlyKeys, refuse, show, text, whole, withDefaults } from '../../core/options.ts'
+import { callable, onlyKeys, refuse, show, text, whole, withDefaults } from '../../core/options.ts'
 import { resolveRedactPaths } from '../../core/redact-paths.ts'
 import type { DispatchOptions } from '../../dispatch/index.ts'
 import type { AlertOptions } from '../../fleet/alerts/index.ts'
@@ -91,8 +91,6 @@ export interface ServerOptions extends ServiceOptions {
   readonly keepAliveMs?: number | undefined
   /** The most bytes of headers. @default 16_384 */
   readonly maxHeaderBytes?: number | undefined
-  /** Reads plain requests without Node's HTTP parser, see fast-path/fast-path.ts. @default true */
-  readonly fastPath?: boolean | undefined
   /** Speaks HTTPS with this certificate. @default plain HTTP */
   readonly tls?: TlsOptions | undefined
 }
@@ -151,7 +149,6 @@ export const serverDefaults: Whole<ServerSettings> = {
   // Above the 60 s of the usual proxies: who closes first while the other sends loses the request.
   keepAliveMs: 72_000,
   maxHeaderBytes: 16_384,
-  fastPath: true,
 }
 
 /** A server's options, whole and checked. */
@@ -196,7 +193,6 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
     requestTimeoutMs: whole('requestTimeoutMs', given.requestTimeoutMs, time),
     timeoutCheckMs: whole('timeoutCheckMs', given.timeoutCheckMs, time),
     keepAliveMs: whole('keepAliveMs', given.keepAliveMs, time),
-    fastPath: flag('fastPath', given.fastPath),
     maxHeaderBytes: whole('maxHeaderBytes', given.maxHeaderBytes, { min: 1_024, max: 1_048_576 }),
   }
   if (resolved.headersTimeoutMs > resolved.requestTimeoutMs) {

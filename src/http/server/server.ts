@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { whole } from '../../core/options.ts'
-import { nodesPath, routes } from '../contract/index.ts'
+import { nodesPath } from '../contract/index.ts'
 import {
   beginRequest,
   beginUpgrade,
@@ -12,8 +12,6 @@ import {
   isAheadOfAnother,
   refuseInOrder,
 } from './connection-order.ts'
-import { createFastPath, type FastPath } from './fast-path/fast-path.ts'
-import type { FastPathRequest } from './fast-path/fast-path-request.ts'
 import { isLingering } from './lingering-close.ts'
 import { requestIdOf } from './log/log.ts'
 import type { RefusalReason } from './log/refusals.ts'
@@ -21,7 +19,6 @@ import { http, linesOf, NodeIncoming, writeText } from './node-http.ts'
 import { answerClientError, refusalOf } from './request/problem.ts'
 import { checkSite } from './request/site-guard.ts'
 import { InFlight, Unsent } from './request/unsent.ts'
-import { createRouter } from './router.ts'
 import { type ResolvedServerOptions, resolveServerOptions, type ServerOptions } from './server-options.ts'
 import { createService, type Service } from './service.ts'
 import { isWebSocketUpgrade, Upgrades } from './sockets/upgrade.ts'
@@ -30,7 +27,7 @@ import { checkTls, createTlsServer, mustLast, type TlsOptions, type TlsServer } 
 
 /**
  * The server: one port, guarded before it is useful. Every answer is data, every failure a problem document, whatever
- * the request looked like. Fastify keeps the port and the connections; which route a request has and what becomes of
+ * the request looked like. Node keeps the port and the connections; which route a request has and what becomes of
  * it is decided in api.ts, for this adapter as for the other (fetch-handler.ts).
  *
  * It closes in the order that loses nothing: first it says that it is not ready, then streams end with a word on when
@@ -66,8 +63,6 @@ export function createServer(options: ServerOptions): Server {
  */
 const backlog = 4_096
 
-const eventRoutes = createRouter(routes.filter(({ replyType }) => replyType === 'events'))
-
 /** How long a server that closes waits for the clients of its last answers to close, so that no reset takes an answer. */
 const lastLingerMs = 200
 
@@ -78,7 +73,6 @@ class HttpServer implements Server {
   readonly #upgrades: Upgrades
   readonly #inFlight = new InFlight()
   readonly #unsent: Unsent
-  readonly #fastPath: FastPath
   readonly #givenUp = new WeakSet<Socket>()
   /** All that are open, also those that Node has handed over and those whose TLS handshake has not ended. */
   readonly #connections = new Set<Socket>()
@@ -101,14 +95,6 @@ class HttpServer implements Server {
     const { refusals } = this.#service
     this.#unsent = new Unsent({
       onCut: (answer) => refusals.refused('cut_stream', { address: addressOf(answer) }),
-    })
-    this.#fastPath = createFastPath({
-      ...options,
-      isStream: (path) => eventRoutes.find('GET', path) !== undefined,
-      serve: (request) => void this.#serveWhole(request),
-      over: this.#leave,
-      unsent: (socket) => this.#unsent.keep(socket),
-      late: (socket) => refusals.refused('headers_timeout', { address: socket.remoteAddress }),
     })
     const { authenticator } = this.#service
     this.#upgrades = new Upgrades({
@@ -178,8 +164,6 @@ class HttpServer implements Server {
   /** Some requests never become any: Node answers them without a document, or drops them. */
   #answerWhatNodeWould(): void {
     const server = this.#server
-    // It reads from the bare connection, which over TLS Node alone can.
-    if (this.#options.fastPath && this.#tls === undefined) this.#fastPath.attach(server)
     this.#service.admission.attach(server, (socket, error) =>
       this.#refused('connection_limit', error, socket),
     )
@@ -264,7 +248,6 @@ class HttpServer implements Server {
     const ended = Promise.all([this.#service.drain(graceMs), nodesGone])
     await this.#inFlight.drained(graceMs)
     await this.#lingered(Math.min(graceMs, lastLingerMs))
-    this.#fastPath.close()
     const portClosed = this.#closePort()
     await ended
     for (const socket of this.#connections) socket.destroy()
@@ -300,9 +283,10 @@ class HttpServer implements Server {
     const { api, streams } = this.#service
     const outgoing = await api.answer(new NodeIncoming(request, response), requestId)
     const more = ['x-request-id', requestId]
-    // Keep-alive would bring the next request to a server that is going away. Requests that were read already are served,
-    // so the last of them ends the connection.
-    if (this.#service.isDraining && !isAheadOfAnother(response)) endConnection(request, response)
+    // Keep-alive would bring the next request to a server that is going away, or from a client that has ended its half.
+    // Requests that were read already are served, so the last of them ends the connection.
+    const isLast = this.#service.isDraining || request.socket.readableEnded
+    if (isLast && !isAheadOfAnother(response)) endConnection(request, response)
     if (!('feed' in outgoing)) {
       writeText(request, response, outgoing, more)
       this.#unsent.watch(response)
@@ -311,17 +295,6 @@ class HttpServer implements Server {
     const transport = httpTransport(response)
     if (!response.destroyed) response.writeHead(200, [...linesOf(outgoing.headers), ...more])
     streams.serve(outgoing, transport, outgoing.ended)
-  }
-
-  /** Never rejects. */
-  async #serveWhole(request: FastPathRequest): Promise<void> {
-    this.#inFlight.enter()
-    const requestId = requestIdOf(request.header('x-request-id'))
-    const { api, streams } = this.#service
-    const outgoing = await api.answer(request, requestId)
-    if ('feed' in outgoing) streams.serve(outgoing, request.stream(outgoing, requestId), outgoing.ended)
-    // Keep-alive would bring the next request to a server that is going away.
-    else request.reply(outgoing, requestId, this.#service.isDraining)
   }
 }
 

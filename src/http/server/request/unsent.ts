@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { createNotifier, type Notifier } from '../../../core/notifier.ts'
 
@@ -13,7 +12,7 @@ export interface UnsentOptions {
   readonly bytesPerSecond?: number
   readonly clock?: Clock
   /** An answer was cut, with its connection. @default does nothing */
-  readonly onCut?: (answer: ServerResponse | Socket) => void
+  readonly onCut?: (answer: ServerResponse) => void
 }
 
 export const unsentDefaults: Required<UnsentOptions> = {
@@ -33,7 +32,7 @@ export const unsentDefaults: Required<UnsentOptions> = {
 export class Unsent {
   readonly #options: Required<UnsentOptions>
   /** In the order they were written. */
-  readonly #answers = new Map<ServerResponse | Socket, number>()
+  readonly #answers = new Map<ServerResponse, number>()
   #bytes = 0
 
   constructor(options?: UnsentOptions) {
@@ -46,25 +45,20 @@ export class Unsent {
   }
 
   /** To be told of every answer, once all of it was written. */
-  watch(response: ServerResponse): void {
-    if (response.writableLength === 0 || response.destroyed) return
-    const done = this.keep(response)
-    response.once('finish', done).once('close', done)
-  }
-
-  /** The same of one whose end the caller knows; the returned function says that it has come. */
-  keep(answer: ServerResponse | Socket): () => void {
-    const { maxBytes, graceMs, bytesPerSecond, clock } = this.#options
+  watch(answer: ServerResponse): void {
     const bytes = answer.writableLength
+    if (bytes === 0 || answer.destroyed) return
+    const { maxBytes, graceMs, bytesPerSecond, clock } = this.#options
     const timer = clock.setTimeout(() => this.#cut(answer), graceMs + (bytes / bytesPerSecond) * 1_000)
     ;(timer as { unref?(): void }).unref?.()
     this.#answers.set(answer, bytes)
     this.#bytes += bytes
     if (this.#bytes > maxBytes) this.#cutOldest(maxBytes)
-    return () => {
+    const done = () => {
       clock.clearTimeout(timer)
       if (this.#answers.delete(answer)) this.#bytes -= bytes
     }
+    answer.once('finish', done).once('close', done)
   }
 
   #cutOldest(maxBytes: number): void {
@@ -77,7 +71,7 @@ export class Unsent {
     }
   }
 
-  #cut(answer: ServerResponse | Socket): void {
+  #cut(answer: ServerResponse): void {
     this.#options.onCut(answer)
     answer.destroy()
   }

@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-import { closeLingering, ignore } from '../lingering-close.ts'
+import { ignore } from '../lingering-close.ts'
 
-/** Where a stream of events is written to: a connection, a response of Node, or the body of a `Response`. */
+/** Where a stream of events is written to: a response of Node, or the body of a `Response`. */
 export interface Transport {
   /** Sets the owner, which hears of everything that follows. Called once, before anything else. */
   attach(owner: TransportOwner): void
@@ -57,44 +56,6 @@ class HttpTransport implements Transport {
 
   destroy(): void {
     this.#response.destroy()
-  }
-}
-
-/** Writes to a connection that carries a stream only, and whose head was written. The caller listens for its errors. */
-export function socketTransport(socket: Socket): Transport {
-  return new SocketTransport(socket)
-}
-
-class SocketTransport implements Transport {
-  readonly #socket: Socket
-
-  constructor(socket: Socket) {
-    this.#socket = socket
-  }
-
-  attach(owner: TransportOwner): void {
-    const socket = this.#socket
-    const closed = () => {
-      socket.off('close', closed)
-      owner.closed()
-    }
-    socket.on('drain', () => owner.drained())
-    // A client that keeps its half open after the end does not keep the stream.
-    socket.on('finish', closed).on('close', closed)
-    if (socket.destroyed) owner.closed()
-  }
-
-  write(chunk: Uint8Array): boolean {
-    // The client has left: drop the chunk; `close` follows.
-    return !this.#socket.writable || this.#socket.write(chunk)
-  }
-
-  end(): void {
-    closeLingering(this.#socket)
-  }
-
-  destroy(): void {
-    this.#socket.destroy()
   }
 }
 
