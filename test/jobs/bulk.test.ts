@@ -10,7 +10,7 @@ import { ended, engines, openGround } from './searching.ts'
 const counts = ({ state, matched, done, skipped }: BulkOperation) => ({ state, matched, done, skipped })
 
 for (const engine of engines) {
-  test(`${engine}: everything that is meant is retried, cancelled or deleted, and nothing else`, async () => {
+  test(`${engine}: a bulk operation retries, cancels or deletes all selected jobs and no others`, async () => {
     await using ground = await openGround(engine)
     const { jobs } = ground.box
     const added = await jobs.addMany(
@@ -67,7 +67,7 @@ for (const engine of engines) {
 }
 
 for (const engine of engines)
-  test(`${engine}: a bulk retry skips jobs that have not been tried, or are ready anyway`, async () => {
+  test(`${engine}: a bulk retry skips jobs that never ran or are ready already`, async () => {
     await using ground = await openGround(engine)
     const { jobs } = ground.box
     const [dead, failed] = await jobs.addMany([{ kind: 'dead' }, { kind: 'failed' }])
@@ -117,7 +117,7 @@ function partsOf({ backend: { jobs: store, logs, notifier } }: Box): Parameters<
   return { store, logs, notifier }
 }
 
-test('jobs that are added after it began are not meant', async () => {
+test('a bulk operation skips jobs that are added after it began', async () => {
   await using ground = await openGround('memory')
   const { jobs } = ground.box
   await jobs.add('mail')
@@ -127,7 +127,7 @@ test('jobs that are added after it began are not meant', async () => {
   assert.equal((await jobs.find(late.id))?.state, 'ready')
 })
 
-test('jobs of machines whose clocks are ahead or behind are meant, if they were there', async () => {
+test('a bulk operation includes existing jobs of machines whose clocks are ahead or behind', async () => {
   await using ground = await openGround('sqlite')
   const { backend, jobs } = ground.box
   const shape = {
@@ -176,7 +176,7 @@ test('jobs that start during a bulk cancellation are cancelled, too', async () =
   assert.equal((await jobs.find(claimed[0]!.id))?.cancelRequested, true)
 })
 
-test('a process that lost an operation does no more of it', async () => {
+test('a process that lost an operation stops working on it', async () => {
   await using ground = await openGround('memory')
   const { jobs } = ground.box
   await jobs.add('mail')
@@ -186,7 +186,7 @@ test('a process that lost an operation does no more of it', async () => {
   assert.equal((await jobs.list()).items.length, 1)
 })
 
-test('a process that loses an operation within a slice logs nothing more, and stops at once when it notices', async () => {
+test('a process that loses an operation within a slice logs nothing more, and stops once it notices', async () => {
   for (const hears of [false, true]) {
     await using ground = await openGround('memory')
     const { jobs } = ground.box
@@ -260,7 +260,7 @@ test('the process that takes over after a crash counts finished jobs, and does n
   assert.deepEqual([result, again], [{ matched: 60, done: 60, skipped: 0 }, 40])
 })
 
-test('an operation outlives the box that began it, and another box with a worker goes on with it', async () => {
+test('an operation outlasts the box that began it, and a box with a worker continues it', async () => {
   await using ground = await openGround('sqlite')
   const first = await ground.another()
   await first.jobs.addMany(Array.from({ length: 500 }, (_, n) => ({ kind: 'mail', payload: n })))
@@ -275,7 +275,7 @@ test('an operation outlives the box that began it, and another box with a worker
   assert.deepEqual((await jobs.list()).items, [])
 })
 
-test('an operation that is cancelled ends where it is, and what was done stays done', async () => {
+test('a cancelled operation ends where it is, and keeps the work done so far', async () => {
   await using ground = await openGround('sqlite')
   const { jobs } = ground.box
   const parts = partsOf(ground.box)
@@ -298,7 +298,7 @@ test('an operation that is cancelled ends where it is, and what was done stays d
   assert.deepEqual([end.state, end.done, left], ['cancelled', 50, 150])
 })
 
-test('a running operation hears that it is cancelled', async () => {
+test('a running operation learns that it is cancelled', async () => {
   await using ground = await openGround('memory')
   const { jobs } = ground.box
   await jobs.addMany(Array.from({ length: 10_000 }, () => ({ kind: 'mail' })))
@@ -309,7 +309,7 @@ test('a running operation hears that it is cancelled', async () => {
   assert.ok(done < 10_000)
 })
 
-test('what is no operation is refused', async () => {
+test('an invalid operation is refused', async () => {
   await using ground = await openGround('memory')
   const { jobs } = ground.box
   const { id } = await jobs.add('mail')
@@ -328,7 +328,7 @@ test('what is no operation is refused', async () => {
     await assert.rejects(jobs.bulk(options as never), { code: 'invalid_argument' }, JSON.stringify(options))
 })
 
-test('a count that stops at its bound continues at its cursor, and the parts add up', async () => {
+test('a count that stops at its limit continues at its cursor, and the parts add up', async () => {
   const total = 120_000
   const store = {
     find: async () => undefined,

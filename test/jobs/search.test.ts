@@ -8,7 +8,7 @@ import { scanJobs, searchPage } from '../../src/jobs/search/scan-jobs.ts'
 import { engines, openGround } from './searching.ts'
 
 for (const engine of engines) {
-  test(`${engine}: jobs are found by what they are and what is in them, newest first, page by page`, async () => {
+  test(`${engine}: a search finds jobs by their fields and by text in them, newest first, page by page`, async () => {
     await using ground = await openGround(engine)
     const { jobs } = ground.box
     const added = await jobs.addMany(
@@ -47,7 +47,7 @@ for (const engine of engines) {
   })
 }
 
-test('jobs of queues that are Signalbox’s own are found only where their queue is named', async () => {
+test('a search finds jobs of Signalbox’s internal queues only when it names their queue', async () => {
   await using ground = await openGround('memory')
   const { jobs } = ground.box
   const { id } = await jobs.bulk({ action: 'cancel', search: 'nothing-like-that' })
@@ -59,7 +59,7 @@ test('jobs of queues that are Signalbox’s own are found only where their queue
   )
 })
 
-test('a search that does not parse is refused at its place', async () => {
+test('a search that does not parse is refused with the position of the error', async () => {
   await using ground = await openGround('memory')
   await assert.rejects(ground.box.jobs.list({ search: 'kind:mail colour:red' }), (error: unknown) => {
     const { code, details } = error as { code: string; details: { column: number } }
@@ -67,7 +67,7 @@ test('a search that does not parse is refused at its place', async () => {
   })
 })
 
-test('a search that stops says after how many jobs and why, and goes on from there', async () => {
+test('a search that stops early gives the number of jobs and the reason, and can continue', async () => {
   await using ground = await openGround('sqlite')
   const { jobs, backend } = ground.box
   const added = await jobs.addMany(Array.from({ length: 1_000 }, (_, n) => ({ kind: 'mail', payload: n })))
@@ -107,7 +107,7 @@ test('a page is answered soon, even if the store is slow', async () => {
   assert.ok(listed <= 2_500, `${listed} rows`)
 })
 
-test('a job of a machine whose clock is ahead does not end a search before jobs that are meant', async () => {
+test('a job of a machine whose clock is ahead does not end a search early', async () => {
   await using ground = await openGround('memory')
   const { jobs, backend } = ground.box
   await jobs.add('mail')
@@ -132,7 +132,7 @@ test('a job of a machine whose clock is ahead does not end a search before jobs 
   assert.deepEqual([found, scanned, cursor], [[meant.id], 3, null])
 })
 
-test('a name that hardly any job has is looked for in windows, with turns for others between them', async () => {
+test('a search for a rare name reads in windows, and lets other work run between them', async () => {
   await using ground = await openGround('memory')
   const { jobs, backend } = ground.box
   const { id: oldest } = await jobs.add('sms')
@@ -175,7 +175,7 @@ test('a name that hardly any job has is looked for in windows, with turns for ot
   assert.ok(turns >= floors.length - 1, `${turns} turns`)
 })
 
-test('a list that looks for what is rare stops in time, says so, and goes on from there', async () => {
+test('a list of rare jobs stops in time, says so, and continues from there', async () => {
   await using ground = await openGround('memory')
   const { jobs, backend } = ground.box
   const { id: oldest } = await jobs.add('mail', null, { queue: 'rare' })
@@ -201,7 +201,7 @@ test('a list that looks for what is rare stops in time, says so, and goes on fro
   assert.deepEqual([whole.records.map(({ id }) => id), whole.cursor], [[oldest], null])
 })
 
-test('a bound on when jobs were added ends the search there, and begins it there', async () => {
+test('a bound on the time of adding limits the search at both ends', async () => {
   const hour = 3_600_000
   let now = Date.now() - 1_000 * hour
   await using ground = await openGround('memory')

@@ -15,7 +15,7 @@ const conflicts: Conflicts = [
 const operations = ['pull', 'update', 'drop', 'tag', 'read'] as const
 const nodes = ['a', 'b', 'c', 'd', 'e', 'f'] as const
 
-test('which operations are judged together follows from the pairs', () => {
+test('operations that exclude each other, directly or by others, are judged together', () => {
   assert.deepEqual(groupOf(conflicts, 'tag'), ['drop', 'pull', 'tag', 'update'])
   assert.equal(groupOf(conflicts, 'tag'), groupOf(conflicts, 'pull'), 'the same list for all of them')
   assert.equal(groupOf(conflicts, 'read'), undefined)
@@ -30,7 +30,7 @@ test('which operations are judged together follows from the pairs', () => {
 })
 
 for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
-  test(`no grants overlap, no waiter is passed and none waits without a reason, in walk ${seed}`, async () => {
+  test(`in walk ${seed} no grants overlap, no waiter is passed, and no waiter waits without a reason`, async () => {
     const random = new Random(seed)
     let now = Date.now()
     const store = createMemoryLocks(() => now)

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'vitest'
 import { sqlFence } from '../../src/locks/index.ts'
 
-test('on SQLite a write with an older token than the last changes nothing', () => {
+test('on SQLite a write with an older token than the last one changes nothing', () => {
   using db = new DatabaseSync(':memory:')
   db.exec(
     `CREATE TABLE images (id TEXT PRIMARY KEY, digest TEXT, fence INTEGER NOT NULL DEFAULT 0); INSERT INTO images (id) VALUES ('app:1.2')`,
@@ -24,7 +24,7 @@ test('on SQLite a write with an older token than the last changes nothing', () =
   )
 })
 
-test('each dialect has its own marks and quotes, and names cannot break out of them', () => {
+test('each dialect has its own placeholders and quotes, and names cannot break out of them', () => {
   const options = { table: 'my "images`', key: 'name', fence: 'token' }
   assert.equal(
     sqlFence({ dialect: 'postgres', ...options }).update(['digest', 'size']),

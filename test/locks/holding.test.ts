@@ -43,7 +43,7 @@ test('ten nodes want one image: one pulls, nine find it there', async () => {
   assert.equal(pulls, 1)
 })
 
-test('when the first fails the next takes over, and the others hear of its success', async () => {
+test('when the first node fails the next takes over, and the others learn of its success', async () => {
   await using locks = openLocks()
   let image: string | undefined
   const tried: string[] = []
@@ -69,7 +69,7 @@ test('when the first fails the next takes over, and the others hear of its succe
   )
 })
 
-test('an error that is terminal ends it for everybody', async () => {
+test('a terminal error ends the wait of every waiter', async () => {
   await using locks = openLocks()
   let runs = 0
   const outcomes = await Promise.allSettled(
@@ -111,7 +111,7 @@ test('a held lock is a fair mutex: in order, one at a time, with rising tokens',
   )
 })
 
-test('a held lock renews itself well past its time', async () => {
+test('a held lock is renewed well past its first lease', async () => {
   await inGrowingLeases(150, async (ttlMs) => {
     await using locks = openLocks()
     const held = await locks.hold('deploy', 'eu-1', { node: 'a', ttlMs })
@@ -133,7 +133,7 @@ test('a lock that is taken away aborts its signal', async () => {
   })
 }, 60_000)
 
-test('a wait can be given up, and the position in the wait queue is then free', async () => {
+test('a caller can abort its wait, which frees its position in the wait queue', async () => {
   await using locks = openLocks()
   await using _held = await locks.hold('deploy', 'eu-1', { node: 'a' })
   const giveUp = new AbortController()
@@ -145,7 +145,7 @@ test('a wait can be given up, and the position in the wait queue is then free', 
   assert.equal((await locks.inspect({ operation: 'deploy', resource: 'eu-1' })).waiterCount, 0)
 })
 
-test('a waiter that stood still while its grant ran out joins the wait queue again', async () => {
+test('a waiter that froze while its grant expired joins the wait queue again', async () => {
   const store = createMemoryLocks(() => Date.now())
   const awake = Promise.withResolvers<void>()
   let isAsleep = false
@@ -192,7 +192,7 @@ test('a deadline ends a wait with a time-out', async () => {
   await assert.rejects(locks.hold('deploy', 'eu-1', { node: 'b', deadlineMs: 50 }), { code: 'timeout' })
 })
 
-test('one who looks on sees the wait queue move, with ids that rise', async () => {
+test('an observer sees the wait queue move, with rising ids', async () => {
   await using locks = openLocks()
   const over = new AbortController()
   const seen: LockEvent[] = []
@@ -221,7 +221,7 @@ test('one who looks on sees the wait queue move, with ids that rise', async () =
   )
 })
 
-test('a refused option is named, and nothing is written', async () => {
+test('an invalid option is refused by name, and nothing is written', async () => {
   await using locks = openLocks()
   const ask = { operation: 'pull', resource: 'x', node: 'a' }
   await assert.rejects(locks.acquire({ ...ask, ttlMs: 1 }), { code: 'invalid_argument', message: /ttlMs/ })
@@ -234,7 +234,7 @@ test('a refused option is named, and nothing is written', async () => {
   assert.deepEqual((await locks.list()).items, [])
 })
 
-test('without several nodes an ask that finds the lock busy is refused and not queued', async () => {
+test('without multi-node mode a caller that finds the lock busy is refused and not queued', async () => {
   await using locks = openLocks({ multiNode: false })
   const key = { operation: 'pull', resource: 'x' }
   await locks.acquire({ ...key, node: 'a' })

@@ -16,7 +16,7 @@ function openLocks(): Locks {
   })
 }
 
-test('a lock within another belongs to the same request, and each is released by itself', async () => {
+test('a nested lock belongs to the same request, and each lock is released separately', async () => {
   await using locks = openLocks()
   const outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
   const inner = await outer.hold('deploy', 'eu-2')
@@ -29,7 +29,7 @@ test('a lock within another belongs to the same request, and each is released by
   await innermost.release()
 })
 
-test('a request does not take twice what it has in hand, and may after it was released', async () => {
+test('a request cannot acquire a lock that it holds, and can after releasing it', async () => {
   await using locks = openLocks()
   await using outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
   await assert.rejects(outer.hold('deploy', 'eu-1'), { code: 'conflict' })
@@ -42,7 +42,7 @@ test('a request does not take twice what it has in hand, and may after it was re
   assert.ok(again.token > first)
 })
 
-test('who is told not to wait within another is refused, and may ask again', async () => {
+test('a nested acquire that may not wait is refused, and may ask again', async () => {
   await using locks = openLocks()
   await using other = await locks.hold('deploy', 'eu-2', { node: 'B' })
   await using outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
@@ -70,7 +70,7 @@ test('a wait within a lock ends when that lock is lost', async () => {
   })
 }, 60_000)
 
-test('what is no option of a lock within another is refused by name', async () => {
+test('an invalid option of a nested lock is refused by name', async () => {
   await using locks = openLocks()
   await using outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
   await assert.rejects(outer.hold('deploy', 'eu-2', { node: 'B' } as never), /node/)

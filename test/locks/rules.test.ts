@@ -109,7 +109,7 @@ test('T1 to T5: the whole sequence of three operations and a failed pull', async
   assert.deepEqual([standing.status, (standing as { attempt: number }).attempt], ['granted', 2])
 })
 
-test('a node that asks again has the same answer, and holding is not extended by asking', async () => {
+test('a node that asks again gets the same answer, and its lease is not extended', async () => {
   const stage = new Stage()
   const first = await stage.ask('pull', 'A')
   stage.now += 5_000
@@ -119,13 +119,13 @@ test('a node that asks again has the same answer, and holding is not extended by
   assert.deepEqual(await stage.queue('pull'), ['B'])
 })
 
-test('another request of the same node waits in the queue like anybody', async () => {
+test('another request of the same node waits in the queue like any other', async () => {
   const stage = new Stage()
   await stage.granted('pull', 'A')
   assert.equal((await stage.ask('pull', 'A', { requestId: 'second' })).status, 'queued')
 })
 
-test('who does not wait is refused, told who holds, and not queued', async () => {
+test('a caller that does not want to wait is refused, and learns the holder', async () => {
   const stage = new Stage()
   await stage.granted('pull', 'A')
   const standing = await stage.ask('pull', 'B', { wait: false })
@@ -134,7 +134,7 @@ test('who does not wait is refused, told who holds, and not queued', async () =>
   assert.deepEqual(await stage.queue('pull'), [])
 })
 
-test('a lease that ran out hands to the head; the late holder can do nothing more', async () => {
+test('an expired lease passes to the head of the queue; the late holder can change nothing', async () => {
   const stage = new Stage()
   const a = await stage.granted('pull', 'A')
   await stage.ask('pull', 'B', { isStreamed: true })
@@ -153,7 +153,7 @@ test('a lease that ran out hands to the head; the late holder can do nothing mor
   assert.equal(expiresAt, undefined)
 })
 
-test('a grant that is not taken up goes to the next, and costs no attempt', async () => {
+test('an unused grant passes to the next waiter and costs no attempt', async () => {
   const stage = new Stage()
   const a = await stage.granted('pull', 'A')
   await stage.ask('pull', 'dead', { isStreamed: true })
@@ -166,7 +166,7 @@ test('a grant that is not taken up goes to the next, and costs no attempt', asyn
   assert.deepEqual([standing.status, (standing as { attempt: number }).attempt], ['granted', 2])
 })
 
-test('a waiter that neither asks nor listens is passed over', async () => {
+test('a waiter that neither asks nor listens is skipped', async () => {
   const stage = new Stage()
   const a = await stage.granted('pull', 'A')
   await stage.ask('pull', 'silent')
@@ -183,7 +183,7 @@ test('a waiter that neither asks nor listens is passed over', async () => {
   assert.equal(released?.next?.node, 'B')
 })
 
-test('a terminal failure is told to everybody, also to those who want a turn', async () => {
+test('a terminal failure is notified to every waiter, also to waiters that want a turn', async () => {
   const stage = new Stage()
   const a = await stage.granted('pull', 'A')
   await stage.ask('pull', 'B')
@@ -193,7 +193,7 @@ test('a terminal failure is told to everybody, also to those who want a turn', a
     assert.deepEqual(await stage.ask('pull', node), { status: 'ended', kind: 'failed', value: '"failure"' })
 })
 
-test('after a success the first who wants a turn is granted, and other turns keep their positions', async () => {
+test('after a success the first waiter that wants a turn is granted; other turns keep their positions', async () => {
   const stage = new Stage()
   const a = await stage.granted('deploy', 'A')
   await stage.ask('deploy', 'B')
@@ -205,7 +205,7 @@ test('after a success the first who wants a turn is granted, and other turns kee
   assert.equal((standing as { attempt: number }).attempt, 1, 'a new flight')
 })
 
-test('who was told the end and asks again within the time keeps its old position', async () => {
+test('a notified waiter that asks again in time keeps its old position', async () => {
   const stage = new Stage()
   const a = await stage.granted('pull', 'A')
   await stage.ask('pull', 'B')
@@ -217,7 +217,7 @@ test('who was told the end and asks again within the time keeps its old position
   assert.deepEqual(await stage.queue('pull'), ['B', 'Y'])
 })
 
-test('a deadline ends the wait, and a position can be left', async () => {
+test('a waiter leaves the queue at its deadline or when it asks to leave', async () => {
   const stage = new Stage()
   await stage.granted('pull', 'A')
   await stage.ask('pull', 'B', { deadlineMs: 1_000 })
@@ -239,7 +239,7 @@ test('a wait queue never exceeds its limit', async () => {
   assert.deepEqual(await stage.ask('pull', '6'), { status: 'full', waiters: 5 })
 })
 
-test('after a lost lease there is no grant before the delay is over, also for newcomers', async () => {
+test('after a lost lease the next grant waits for the delay, also for new waiters', async () => {
   const stage = new Stage({ lockDelayMs: 5_000 })
   await stage.granted('pull', 'A')
   stage.now += 30_000
@@ -251,7 +251,7 @@ test('after a lost lease there is no grant before the delay is over, also for ne
   assert.equal((await stage.ask('pull', 'C')).status, 'granted')
 })
 
-test('sweeping calls the next, tells whom it concerns, and forgets what is over', async () => {
+test('a sweep grants the next waiter, notifies those affected, and forgets ended wait queues', async () => {
   const stage = new Stage()
   await stage.granted('pull', 'A')
   await stage.ask('pull', 'B', { deadlineMs: 20_000 })
@@ -277,7 +277,7 @@ test('sweeping calls the next, tells whom it concerns, and forgets what is over'
   assert.equal(await stage.store.inspect(keyOf('pull'), 10), undefined)
 })
 
-test('tokens rise also when everything about a key was forgotten', async () => {
+test('tokens still rise after a sweep has forgotten the wait queue', async () => {
   const stage = new Stage()
   const first = await stage.granted('pull', 'A')
   await stage.end('pull', 'A', first, 'success')

@@ -31,7 +31,7 @@ async function granted(locks: Locks, node: string): Promise<number> {
   return answer.token
 }
 
-test('a position in the wait queue is kept by few writes: one in a third of its lease', async () => {
+test('a waiter keeps its position with few writes: one per third of its lease', async () => {
   const { locks, counts } = openLocks({ waiterLeaseMs: 3_000 })
   await using _locks = locks
   await granted(locks, 'a')
@@ -47,7 +47,7 @@ test('a position in the wait queue is kept by few writes: one in a third of its 
   assert.equal((await waits).value.type, 'evicted')
 })
 
-test('a hand-over takes one look, however many wait behind it', async () => {
+test('a hand-over reads the store once, however many waiters are behind it', async () => {
   const { locks, counts } = openLocks()
   await using _locks = locks
   const token = await granted(locks, 'a')
@@ -69,7 +69,7 @@ test('a hand-over takes one look, however many wait behind it', async () => {
   assert.ok((counts.keep ?? 0) - before <= 3, `${(counts.keep ?? 0) - before} looks`)
 })
 
-test('where no wake-up is heard, a grant and an end are still told within seconds', async () => {
+test('without wake-ups, a waiter still learns of a grant or an end within seconds', async () => {
   const { locks } = openLocks({}, true)
   await using _locks = locks
   const token = await granted(locks, 'a')

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { createMonitor } from '../../src/monitor/index.ts'
 import { minute, openStand, place } from './stand.ts'
 
-test('who is notified is who matches: exactly, one of several, or by a prefix', async () => {
+test('a subscription matches exactly, one of several values, or by a prefix', async () => {
   await using stand = await openStand()
   const names = async () => {
     const { items } = await stand.monitor.notifications({ status: 'pending' })
@@ -23,7 +23,7 @@ test('who is notified is who matches: exactly, one of several, or by a prefix', 
   assert.deepEqual(await names(), ['all', 'gym'])
 })
 
-test('a subscription made by another process is known to the next report; one that ended is notified nothing', async () => {
+test('the next report sees a subscription of another process, and notifies an ended one nothing', async () => {
   await using stand = await openStand()
   await stand.see({ a: 'A' })
   assert.deepEqual((await stand.see({ a: 'B' })).suppressed, [{ venueId: 'a', reason: 'no_subscriber' }])
@@ -41,7 +41,7 @@ test('a subscription made by another process is known to the next report; one th
   assert.deepEqual(await stand.send(), [], 'what waited for it was cancelled')
 })
 
-test('what is silenced is not notified; with reconcile it is when the silence ends', async () => {
+test('a silence suppresses notifications; with reconcile they come when the silence ends', async () => {
   await using stand = await openStand()
   await stand.subscribe({ name: 'plain', match: { venueId: 'a' } })
   await stand.subscribe({ name: 'reconciled', match: { venueId: 'b' }, reconcile: true })
@@ -66,7 +66,7 @@ test('what is silenced is not notified; with reconcile it is when the silence en
   assert.equal((await stand.see({ a: 'C' })).notified, 1)
 })
 
-test('with reconcile, a silence that is ended early is over for the next report', async () => {
+test('with reconcile, a silence that an operator ends early is over for the next report', async () => {
   await using stand = await openStand()
   await stand.subscribe({ name: 'desk', reconcile: true })
   await stand.see({ a: 'A' })
@@ -82,7 +82,7 @@ test('with reconcile, a silence that is ended early is over for the next report'
   assert.deepEqual(await stand.send(), [], 'it was notified, once')
 })
 
-test('a throttle counts over all batches of a report, and frees up with time', async () => {
+test('a throttle counts over all batches of a report, and allows more as time passes', async () => {
   await using stand = await openStand({ batchSize: 2 })
   await stand.subscribe({ throttle: { max: 3, perMs: '1m' } })
   const states = (state: string) =>
@@ -95,7 +95,7 @@ test('a throttle counts over all batches of a report, and frees up with time', a
   assert.equal((await stand.see(states('C'))).notified, 3)
 })
 
-test('reports that are decided at the same moment keep to a throttle together', async () => {
+test('concurrent reports together respect a throttle', async () => {
   await using stand = await openStand()
   await stand.subscribe({ throttle: { max: 5, perMs: minute } })
   const names = Array.from({ length: 20 }, (_, index) => `v${index}`)
@@ -109,7 +109,7 @@ test('reports that are decided at the same moment keep to a throttle together', 
   assert.deepEqual(reasons, Array(15).fill('throttled'))
 })
 
-test('flapping is notified once as such; then it is quiet until the venue is calm', async () => {
+test('a flapping subject is notified once as such; then it is quiet until it is calm', async () => {
   await using stand = await openStand({ eventDedupTtlMs: 1 })
   await stand.subscribe({ windowMs: 0, flap: { changes: 2, withinMs: '10m' } })
   const notified: string[] = []
@@ -124,7 +124,7 @@ test('flapping is notified once as such; then it is quiet until the venue is cal
   assert.deepEqual(await stand.send(), ['a B→C'])
 })
 
-test('explain says why: each decision with its reason, and what became of each notification', async () => {
+test('explain shows each decision with its reason, and the state of each notification', async () => {
   await using stand = await openStand()
   const { id } = await stand.subscribe()
   for (const state of ['A', 'B', 'A']) await stand.see({ a: state })
@@ -205,7 +205,7 @@ test('the states of decisions, windows and notifications are values, however lar
   )
 })
 
-test('changes within one millisecond, decided by different processes, are sent in their order', async () => {
+test('changes within one millisecond, decided by different processes, are sent in order', async () => {
   await using stand = await openStand()
   await stand.subscribe({ windowMs: 0 })
   const { monitor: store, guards, jobs, notifier } = stand.backend
@@ -219,7 +219,7 @@ test('changes within one millisecond, decided by different processes, are sent i
   assert.deepEqual(await stand.send(), expected)
 })
 
-test('one that died is sent once more on request, and only such a one', async () => {
+test('a dead notification is sent again only when an operator asks for it', async () => {
   await using stand = await openStand()
   await stand.subscribe()
   await stand.see({ a: 'A' })
@@ -234,7 +234,7 @@ test('one that died is sent once more on request, and only such a one', async ()
   await assert.rejects(stand.monitor.replay('unknown'), { code: 'not_found' })
 })
 
-test('a message that dies before a newer one of its venue leaves the truth to be notified', async () => {
+test('when a message dies before a newer one of its venue, the present state is still notified', async () => {
   await using stand = await openStand()
   await stand.subscribe()
   for (const state of ['A', 'B', 'A']) await stand.see({ a: state })
@@ -246,7 +246,7 @@ test('a message that dies before a newer one of its venue leaves the truth to be
   assert.equal((await stand.see({ a: 'B' })).notified, 0)
 })
 
-test('after decisions and windows are forgotten, the end of a silence still notifies what was not notified', async () => {
+test('after decisions and windows are pruned, the end of a silence still notifies the missed change', async () => {
   await using stand = await openStand()
   await stand.subscribe({ reconcile: true })
   await stand.see({ a: 'free' })

@@ -4,7 +4,7 @@ import { isSignalboxError, SignalboxError } from '../../src/core/errors.ts'
 import type { MonitorStore } from '../../src/monitor/index.ts'
 import { minute, openStand, place, type Stand } from './stand.ts'
 
-test('the first report is the baseline, the second notifies what changed and only that', async () => {
+test('the first report is the baseline; the second notifies exactly the changes', async () => {
   await using stand = await openStand()
   await stand.subscribe()
   const first = await stand.see({ a: 1, b: 2 })
@@ -24,7 +24,7 @@ test('the first report is the baseline, the second notifies what changed and onl
   assert.deepEqual(await stand.send(), ['b 2→3'])
 })
 
-test('the order of fields is no change, nor is what is ignored', async () => {
+test('the order of fields and ignored fields are no change', async () => {
   await using stand = await openStand({ ignore: ['seenAt', '/offer/id'] })
   await stand.subscribe()
   await stand.see(
@@ -37,7 +37,7 @@ test('the order of fields is no change, nor is what is ignored', async () => {
   assert.equal((await stand.see({ a: other }, { ignore: ['run'] })).notified, 1)
 })
 
-test('a venue twice with one state counts once; with two states it is failed, and the rest goes on', async () => {
+test('a venue listed twice with one state counts once; with two states it fails, and others proceed', async () => {
   await using stand = await openStand()
   const venues = [
     { venueId: 'a', state: { x: 1, y: 2 } },
@@ -57,7 +57,7 @@ test('a venue twice with one state counts once; with two states it is failed, an
   )
 })
 
-test('an invalid state or venue is in failed, and the rest of the task is done', async () => {
+test('an invalid state or venue is listed as failed, and the rest of the task is done', async () => {
   await using stand = await openStand()
   const trap = {
     get free(): number {
@@ -88,7 +88,7 @@ test('an invalid state or venue is in failed, and the rest of the task is done',
   assert.equal((await stand.see({}, report)).status, 'duplicate')
 })
 
-test('more than ten thousand venues, or a report that is none, is refused as a whole', async () => {
+test('a report of more than ten thousand venues, or an invalid one, is refused as a whole', async () => {
   await using stand = await openStand()
   const venues = Array.from({ length: 10_001 }, (_, index) => ({ venueId: `v${index}`, state: 0 }))
   await assert.rejects(stand.see({}, { venues }), (error) => isSignalboxError(error, 'too_large'))
@@ -103,7 +103,7 @@ test('more than ten thousand venues, or a report that is none, is refused as a w
   assert.equal((await stand.see({}, { venues: venues.slice(1) })).changes.length, 10_000)
 })
 
-test('a clock far ahead is not believed: what comes after it is not stale', async () => {
+test('a clock far ahead is not trusted: later reports are not stale', async () => {
   await using stand = await openStand()
   await stand.see({ a: 1 }, { observedAt: stand.now + 60 * minute })
   stand.pass(1)
@@ -112,7 +112,7 @@ test('a clock far ahead is not believed: what comes after it is not stale', asyn
   assert.deepEqual((await stand.see({ a: 4 })).suppressed, [{ venueId: 'a', reason: 'stale' }])
 })
 
-test('a task in hand is busy; one whose reporter died is free when its time is over', async () => {
+test('a task in progress is busy; a task whose reporter died is free after its lease', async () => {
   await using stand = await openStand()
   const ask = {
     space: 'monitor.task',
@@ -136,7 +136,7 @@ test('a task in hand is busy; one whose reporter died is free when its time is o
   assert.deepEqual([lock_acquired_count, lock_rejected_count], [2, 1])
 })
 
-test('a batch that cannot be written is in failed, the others stand, and the task may be reported again', async () => {
+test('a batch that cannot be written is listed as failed, others stay, and the task may be reported again', async () => {
   let isBroken = true
   const wrap = (store: MonitorStore) =>
     overlay(store, {
@@ -181,7 +181,7 @@ test('with its store down a report throws, and sends no notification', async () 
   assert.equal((await stand.see({ a: 1 }, { taskId: 'task' })).notified, 1, 'and the task is free at once')
 })
 
-test('who keeps being overtaken gives up, and says that the store was busy', async () => {
+test('a report that is overtaken repeatedly gives up with the error that the store was busy', async () => {
   let tries = 0
   const wrap = (store: MonitorStore) =>
     overlay(store, {
@@ -212,7 +212,7 @@ test('a change whose event id is taken is recorded and not notified', async () =
   assert.deepEqual([unique_events, duplicate_events], [5, 1])
 })
 
-test('a report of ten thousand venues is decided in batches and takes moments', async () => {
+test('a report of ten thousand venues is decided in batches, within seconds', async () => {
   await using stand = await openStand()
   await stand.subscribe()
   const saw = (changed: number) =>

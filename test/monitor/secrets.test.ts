@@ -35,7 +35,7 @@ async function report(monitor: Monitor, venueId: string, state: unknown): Promis
   await monitor.report({ taskId: `${venueId} ${String(state)}`, ...place, observedAt: Date.now(), venues })
 }
 
-test('with a key the store has no secret of a channel; what may be shown stays readable', async () => {
+test('with a key the store contains no secret of a channel, and the display stays readable', async () => {
   await using backend = await openMemory({ namespace: 'default', migrate: true })
   await using monitor = monitorOn(backend, newKey())
   const channel = {
@@ -56,7 +56,7 @@ test('with a key the store has no secret of a channel; what may be shown stays r
   )
 })
 
-test('of every type of channel the url and the secret are sealed, of a webhook its headers too', async () => {
+test('the url and the secret of every channel type are sealed, and the headers of a webhook', async () => {
   await using backend = await openMemory({ namespace: 'default', migrate: true })
   await using monitor = monitorOn(backend, newKey())
   const secret = 'Canary9Canary9'
@@ -99,7 +99,7 @@ test('every key opens and the first seals: after a reseal the old key can be rem
   assert.deepEqual(await states(older), ['unreadable', 'unreadable'])
 })
 
-test('reseal names what it cannot open and seals the rest; without a key it is refused', async () => {
+test('reseal names the channels it cannot open and seals the rest; without a key it is refused', async () => {
   await using backend = await openMemory({ namespace: 'default', migrate: true })
   await using other = monitorOn(backend, newKey())
   const lost = await other.subscribe({ name: 'lost', channel: slack })
@@ -115,7 +115,7 @@ test('reseal names what it cannot open and seals the rest; without a key it is r
   )
 })
 
-test('a sealed channel opens in its own subscription and namespace alone', async () => {
+test('a sealed channel opens only in its own subscription and namespace', async () => {
   await using backend = await openMemory({ namespace: 'default', migrate: true })
   const key = newKey()
   await using monitor = monitorOn(backend, key)
@@ -132,7 +132,7 @@ test('a sealed channel opens in its own subscription and namespace alone', async
   assert.equal((await elsewhere.problems()).unreadable.length, 2)
 })
 
-test('without the key the notifications of a sealed channel wait, others go on, and the key sends them', async () => {
+test('notifications of a sealed channel wait for the key, others proceed, and the key sends them', async () => {
   let ahead = 0
   await using backend = await openMemory({
     ...{ namespace: 'default', migrate: true },
@@ -183,7 +183,7 @@ test('without the key the notifications of a sealed channel wait, others go on, 
   await robot.waitFor(2)
 })
 
-test('a report of a process without the key puts notifications where a sender with the key finds them', async () => {
+test('a sender with the key finds notifications that a process without the key reported', async () => {
   await using backend = await openMemory({ namespace: 'default', migrate: true })
   await using robot = await startReceiver()
   const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
@@ -200,7 +200,7 @@ test('a report of a process without the key puts notifications where a sender wi
   assert.equal(record!.channel, other!.channel, 'both wait in one queue, under one limit')
 })
 
-test('a key is in no error, no printed box and no settings', async () => {
+test('no error, no printed box and no settings contain a key', async () => {
   const key = newKey()
   await using box = await open('memory:', { secretKey: key })
   for (const shown of [inspect(box, { depth: 20, showHidden: true }), JSON.stringify(box.settings)])
@@ -212,7 +212,7 @@ test('a key is in no error, no printed box and no settings', async () => {
   })
 })
 
-test('the page on security says where secrets are plain text, and how to seal them', async () => {
+test('the page on security names the places with plain secrets, and how to seal them', async () => {
   const page = await readSource('docs/security.md')
   const [, section] = /^## Channel secrets\n(.*?)^## /ms.exec(page) ?? []
   assert.match(section!, /Without a key they are plain text in the database/)

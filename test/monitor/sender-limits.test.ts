@@ -8,7 +8,7 @@ const venues = (count: number, from = 0) =>
 const mentions = (texts: readonly { readonly text: string }[], venue: string) =>
   texts.filter(({ text }) => new RegExp(`${venue}\\b`).test(text.replaceAll('\\', ''))).length
 
-test('eight senders together send twenty a minute through one robot, the rest in digests, and it never bans them', async () => {
+test('eight senders together send twenty a minute through one robot, the rest in digests, without a ban', async () => {
   await using world = await createWorld()
   await using robot = await startDingTalk({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'dingtalk', url: robot.url })
@@ -31,7 +31,7 @@ test('eight senders together send twenty a minute through one robot, the rest in
   for (const venue of venues(120)) assert.equal(mentions(robot.messages, venue), 1, venue)
 })
 
-test('the last place of a minute is for all that are left', async () => {
+test('the last message of a minute carries all remaining notifications', async () => {
   await using world = await createWorld()
   await using robot = await startDingTalk({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'dingtalk', url: robot.url })
@@ -45,7 +45,7 @@ test('the last place of a minute is for all that are left', async () => {
   assert.equal(sender.counts().dingtalk?.digested, 31)
 })
 
-test('a pool of robots takes as many as all of them together, and one that is banned is left alone', async () => {
+test('a pool of robots takes as many messages as all together, and skips a banned robot', async () => {
   await using world = await createWorld()
   const now = () => world.now()
   await using first = await startDingTalk({ now })
@@ -65,7 +65,7 @@ test('a pool of robots takes as many as all of them together, and one that is ba
   for (const { attempt } of records) assert.equal(attempt, 1, 'a ban costs no try')
 })
 
-test('a ban is waited for and costs no try', async () => {
+test('a sender waits for the end of a ban, which costs no attempt', async () => {
   await using world = await createWorld()
   await using robot = await startDingTalk({ now: () => world.now(), perMinute: 1, banMs: 600_000 })
   const desk = await world.subscribe({ type: 'dingtalk', url: robot.url })
@@ -95,7 +95,7 @@ test('a ban is waited for and costs no try', async () => {
   assert.ok(sender.counts().dingtalk!.penalties >= 1)
 })
 
-test('Retry-After is obeyed', async () => {
+test('a sender obeys Retry-After', async () => {
   await using world = await createWorld()
   await using robot = await startSlack({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'slack', url: robot.url })
@@ -150,7 +150,7 @@ test('a subscription with a window gets one message at the end of it', async () 
   )
 })
 
-test('a digest that is refused as a whole is tried one by one', async () => {
+test('a sender retries the notifications of a refused digest one by one', async () => {
   await using world = await createWorld()
   await using robot = await startDingTalk({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'dingtalk', url: robot.url })

@@ -10,7 +10,7 @@ const aJob = (channel: string) => notifyJob('send', { channel }, { delayMs: 0 })
 const venues = (count: number, name = 'court') =>
   Array.from({ length: count }, (_, index) => `${name} ${index + 1}`)
 
-test('what is due is sent, its window begins, and nothing is left to do', async () => {
+test('a sender sends all due notifications, starts their windows, and leaves nothing to do', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -30,7 +30,7 @@ test('what is due is sent, its window begins, and nothing is left to do', async 
   assert.equal(sender.counts().webhook?.sent, 3)
 })
 
-test('a digest that failed and goes out in two parts is two messages to a receiver that takes each id once', async () => {
+test('a failed digest that is resent in two parts is two messages for a receiver that drops known ids', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   const minute = 60_000
@@ -87,7 +87,7 @@ test('a clock that is set back while a sender looks leaves no notification behin
   assert.deepEqual([record?.status, record?.attempt], ['sent', 2])
 })
 
-test('one venue is notified in order while others go on', async () => {
+test('a sender notifies one venue in order while others proceed', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver({ delayMs: 5 })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -107,7 +107,7 @@ test('one venue is notified in order while others go on', async () => {
   for (const [venue, states] of seen) assert.deepEqual(states, [1, 2, 3, 4, 5, 6], venue)
 })
 
-test('a robot that fails is tried three more times, a wait apart, and then the notification is dead', async () => {
+test('a failing robot is tried three more times with waits, and then the notification is dead', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   robot.misbehave('500')
@@ -149,7 +149,7 @@ test('a robot that fails and recovers gets the message once', async () => {
   assert.equal(robot.messages.length, 1)
 })
 
-test('a refusal is dead at once, and no secret is in the reason', async () => {
+test('a refused notification is dead at once, and the reason contains no secret', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   const secret = 'quite-another-secret'
@@ -162,7 +162,7 @@ test('a refusal is dead at once, and no secret is in the reason', async () => {
   assert.ok(!record!.error!.includes(secret) && !record!.error!.includes('hooks/monitor'))
 })
 
-test('a subscription that ended gets nothing more, not even what a dead sender had begun', async () => {
+test('an ended subscription gets nothing more, even if a dead sender had begun to send', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -183,7 +183,7 @@ test('a subscription that ended gets nothing more, not even what a dead sender h
   assert.equal(robot.requests, 0)
 })
 
-test('a channel that cannot be used any more is dead with the reason, and holds up no other', async () => {
+test('the notifications of an unusable channel are dead with the reason, and block no other channel', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   const { monitor } = world.backend
@@ -222,7 +222,7 @@ test('one dead channel does not slow nine others', async () => {
   }
 })
 
-test('a turn that takes long ends, and another goes on', async () => {
+test('a turn that takes long ends, and another turn continues', async () => {
   await using world = await createWorld({ timeoutMs: 5_000 })
   await using robot = await startReceiver({ delayMs: 10 })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -234,7 +234,7 @@ test('a turn that takes long ends, and another goes on', async () => {
   assert.deepEqual(robot.repeats, [])
 })
 
-test('a store that takes its time slows sending and does not stop it', async () => {
+test('a slow store slows sending and does not stop it', async () => {
   await using world = await createWorld({ timeoutMs: 5_000 })
   await using robot = await startReceiver()
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -252,7 +252,7 @@ test('a store that takes its time slows sending and does not stop it', async () 
   assert.ok(records.every(({ status, attempt }) => status === 'sent' && attempt === 1))
 })
 
-test('a sender that stops writes how its messages ended, and the next one sends the rest', async () => {
+test('a stopping sender records how its messages ended, and the next one sends the rest', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver({ delayMs: 30 })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -268,7 +268,7 @@ test('a sender that stops writes how its messages ended, and the next one sends 
   assert.equal(robot.requests, 40)
 })
 
-test('the jobs of senders are not seen among the jobs of users', async () => {
+test('the jobs of senders are hidden from the jobs of users', async () => {
   await using world = await createWorld()
   const { jobs: store, notifier } = world.backend
   await using jobs = createJobs({ store, notifier })

@@ -42,8 +42,8 @@ async function end(stand: Stand, outcome: 'sent' | 'dead', heard: Heard[]): Prom
 
 for (const reconcile of [false, true]) {
   const name = reconcile
-    ? 'whatever happens: who reconciles has heard the truth last'
-    : 'whatever happens: the truth was heard last, or its window was open when it came back'
+    ? 'in a random story a subscriber that reconciles was last notified of the present state'
+    : 'in a random story the present state was notified last, or its window was open when it returned'
   test(name, { timeout: 60_000 }, async () => {
     const story = fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
       await using stand = await openStand({ eventDedupTtlMs: 1 })

@@ -54,7 +54,7 @@ test('records show a subject in the form in which it was reported', async () => 
   }
 })
 
-test('pages of subjects go on after a subject of either form', async () => {
+test('pages of subjects continue after a subject of either form', async () => {
   await using stand = await openStand()
   await see(stand, { a: 1, b: 2 })
   await stand.see({ a: 3 })
@@ -71,7 +71,7 @@ test('pages of subjects go on after a subject of either form', async () => {
   assert.deepEqual(names, ['a', 'b', 'a'])
 })
 
-test('a match by subject is for the general form, one by venue for venues, one by source for both', async () => {
+test('a match by subject is for the general form, by venue for venues, by source for both', async () => {
   await using stand = await openStand()
   const matches = {
     general: { subject: 'a' },

@@ -12,7 +12,7 @@ const robot = {
   secret,
 }
 
-test('a subscription is whole with its defaults, and shows no secret', async () => {
+test('a new subscription has all defaults, and shows no secret', async () => {
   await using stand = await openStand({ notificationIntervalMs: '2m' })
   const made = await stand.subscribe({ channel: robot, match: { source: ['gym', 'pool'] } })
   const { id, channel, ...rest } = made
@@ -46,7 +46,7 @@ test('a subscription is whole with its defaults, and shows no secret', async () 
   assert.deepEqual(await stand.monitor.subscriptions(), [])
 })
 
-test('what is wrong about a subscription is refused by name, with no secret in the message', async () => {
+test('an invalid subscription is refused by field name, without a secret in the message', async () => {
   await using stand = await openStand()
   const wrong: readonly object[] = [
     { name: '' },
@@ -78,7 +78,7 @@ test('what is wrong about a subscription is refused by name, with no secret in t
   assert.deepEqual(await stand.monitor.subscriptions(), [])
 })
 
-test('a private address is taken where it is allowed, and shown as refused where it no longer is', async () => {
+test('a private address is accepted where it is allowed, and shown as refused once it is not', async () => {
   await using stand = await openStand({ allowPrivate: ['127.0.0.0/8'] })
   const channel = { ...webhook, url: 'http://127.0.0.1:9/hook' }
   await stand.subscribe({ channel })
@@ -90,7 +90,7 @@ test('a private address is taken where it is allowed, and shown as refused where
   assert.deepEqual(shown?.channel, { type: 'webhook' as const, shown: 'refused', secrets: 'plain' })
 })
 
-test('options have the defaults that are promised, and say what is wrong with them', () => {
+test('options have the documented defaults, and errors name the wrong option', () => {
   assert.deepEqual(resolveMonitorOptions(), monitorDefaults)
   assert.deepEqual(resolveMonitorOptions({ lockTtlMs: '30s', notificationIntervalMs: '5m' }), monitorDefaults)
   const wrong: readonly [object, RegExp][] = [
@@ -103,7 +103,7 @@ test('options have the defaults that are promised, and say what is wrong with th
   for (const [options, message] of wrong) assert.throws(() => resolveMonitorOptions(options), message)
 })
 
-test('a box has a monitor, which counts together with its guards', async () => {
+test('a box has a monitor that shares its counters with its guards', async () => {
   await using box = await open('memory:', { monitor: { batchSize: 10 }, allowPrivate: ['10.0.0.0/8'] })
   await box.monitor.subscribe({ name: 'desk', channel: { ...webhook, url: 'http://10.1.2.3/' } })
   const report = { ...place, observedAt: Date.now() }

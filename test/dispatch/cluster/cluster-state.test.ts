@@ -25,7 +25,7 @@ const put = (kind: ClusterKind, key: string, seen = 0, doc: string | null = '{}'
   ...{ kind, key, seen, doc, forMs: null },
 })
 
-test('the cluster state knows whatever was written before it was asked, and tells each change once', async () => {
+test('the cluster state reads everything that was written before, and reports each change once', async () => {
   await using store = await openStore('memory')
   const { cluster, changes } = clusterOn(store)
   const { cluster: clusterStore } = store.backend
@@ -37,7 +37,7 @@ test('the cluster state knows whatever was written before it was asked, and tell
   assert.deepEqual([...cluster.rows('pool').keys()], ['c'])
 })
 
-test('a cluster state that was away for too long learns what is gone, and never shows half of what is there', async () => {
+test('a cluster state that was away too long drops removed rows, and never shows half of the rows', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore } = store.backend
   let isReset = false
@@ -68,7 +68,7 @@ test('a cluster state that was away for too long learns what is gone, and never 
   assert.ok(changes.includes('-node n3') && changes.includes('+node late'))
 })
 
-test('of many who change one row at once every change counts', async () => {
+test('of many concurrent changes of one row, every change counts', async () => {
   await using store = await openStore('memory')
   const clusters = Array.from({ length: 4 }, () => clusterOn(store).cluster)
   const add = (doc: unknown) => ({ doc: ((doc as number | undefined) ?? 0) + 1, forMs: null })
@@ -76,7 +76,7 @@ test('of many who change one row at once every change counts', async () => {
   assert.equal((await store.backend.cluster.find('demand', 'count'))?.doc, '4')
 })
 
-test('a row that is no document of ours is passed over, and told of', async () => {
+test('a row that is not a valid document is skipped and reported', async () => {
   await using store = await openStore('memory')
   const { cluster, troubles } = clusterOn(store)
   await store.backend.cluster.write([put('pool', 'broken', 0, 'no JSON'), put('pool', 'whole')])
@@ -84,7 +84,7 @@ test('a row that is no document of ours is passed over, and told of', async () =
   assert.deepEqual([[...cluster.rows('pool').keys()], troubles.length], [['whole'], 1])
 })
 
-test('tasks with more wishes than the cluster state has place for are claimed by any server, and find their node', async () => {
+test('tasks with more demands than the cluster state can hold are claimed by any server, and find their node', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore, jobs } = store.backend
   const doc = JSON.stringify({ service: 'other', uses: { other: 1 }, requires: [] })
@@ -101,7 +101,7 @@ test('tasks with more wishes than the cluster state has place for are claimed by
   assert.equal(node.tasks.length, 3)
 })
 
-test('a server that was taken for dead by mistake puts itself and its nodes back', async () => {
+test('a server that was declared dead by mistake restores itself and its nodes', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore } = store.backend
   await using server = await startServer(store, 'server', { serverLeaseMs: 600 })
@@ -124,7 +124,7 @@ test('a server that was taken for dead by mistake puts itself and its nodes back
   assert.equal(node.closedWith, null)
 })
 
-test('what a node offers anew is known to all servers', async () => {
+test('all servers learn the new offer of a node', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 3)
   const node = await connect(servers.first, { onTask: obliging })
@@ -141,7 +141,7 @@ test('what a node offers anew is known to all servers', async () => {
   await until('it is seen', () => servers.last.node('n1')?.services[0]?.name === 'tts')
 })
 
-test('a node that says goodbye is gone from all servers', async () => {
+test('a node that says goodbye disappears from all servers', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 3)
   const node = await connect(servers.first)

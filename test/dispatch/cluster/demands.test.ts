@@ -53,7 +53,7 @@ async function removeRow({ backend: { cluster: clusterStore } }: Store, key: str
   assert.equal(typeof took, 'number')
 }
 
-test('a wish whose row was taken away while its task waits is written again, and the task goes where a node is', async () => {
+test('a demand whose row was removed while its task waits is written again, and the task finds its node', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 2)
   const { taskId } = await servers.last.submit({ service: 'old' })
@@ -67,7 +67,7 @@ test('a wish whose row was taken away while its task waits is written again, and
   await ended(servers.last, taskId)
 })
 
-test('a submit after a row has gone writes it again', async () => {
+test('a submit writes a removed demand row again', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 2)
   await connect(servers.last, { services: { nmt: 4 }, onTask: obliging })
@@ -85,7 +85,7 @@ test('a submit after a row has gone writes it again', async () => {
   await ended(servers.first, after.taskId)
 })
 
-test('a cluster state that loses all it has gets back what tasks ask for and what operators decided', async () => {
+test('a cluster state that lost everything gets back the demands of tasks and the decisions of operators', async () => {
   await using store = await openStore('memory')
   const clusterStore = losing(store)
   await using servers = await startServers(withClusterState(store, clusterStore), 2)
@@ -110,7 +110,7 @@ test('a cluster state that loses all it has gets back what tasks ask for and wha
   await ended(servers.first, after.taskId)
 })
 
-test('a cluster state that was away for long puts back nothing: it may have been removed meanwhile', async () => {
+test('a cluster state that was away for long restores nothing, because rows may have been removed meanwhile', async () => {
   await using store = await openStore('memory')
   for (const awayMs of [60_000, hour]) {
     let nowMs = 0
@@ -132,7 +132,7 @@ test('a cluster state that was away for long puts back nothing: it may have been
   }
 })
 
-test('the row of a wish is renewed for as long as a task of it is held', async () => {
+test('the row of a demand is renewed as long as a server holds a task of it', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore, notifier } = store.backend
   let nowMs = 0
@@ -170,7 +170,7 @@ test('the row of a wish is renewed for as long as a task of it is held', async (
   )
 })
 
-test('a wish that just came is looked at alone', async () => {
+test('a new demand is looked at on its own', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore, notifier } = store.backend
   const monotonicMs = () => performance.now()
@@ -212,7 +212,7 @@ test('a wish that just came is looked at alone', async () => {
   assert.equal(looks, before + 1)
 })
 
-test('a task is not yielded while no other server could find its kind', async () => {
+test('a server does not yield a task before other servers could find its kind', async () => {
   const learned: string[] = []
   const balancing = new Balancing({
     kinds: { resting: [] },
@@ -231,7 +231,7 @@ test('a task is not yielded while no other server could find its kind', async ()
   assert.deepEqual(learned, ['k'])
 })
 
-test('a task whose wish has no place in the cluster state goes to where a node for it is', async () => {
+test('a task whose demand does not fit into the cluster state goes to the server of a matching node', async () => {
   await using store = await openStore('memory')
   const doc = JSON.stringify({ service: 'other', uses: { other: 1 }, requires: [] })
   await store.backend.cluster.write(

@@ -5,7 +5,7 @@ import type { ClusterStore } from '../../../src/dispatch/cluster/cluster-store.t
 import { OwnNodes } from '../../../src/dispatch/cluster/own-nodes.ts'
 import { openStore, until } from '../service/stage.ts'
 
-test('a node whose row the store lost before anybody had read it is put back', async () => {
+test('a node whose row the store lost before any read is written again', async () => {
   await using before = await openStore('memory')
   await using after = await openStore('memory')
   // Versions rise for ever, also those of a store that lost everything.
@@ -58,7 +58,7 @@ test('a node whose row the store lost before anybody had read it is put back', a
   assert.deepEqual(troubles, [])
 })
 
-test('a node whose row fell back to what it was before is put right, and is not taken for lost', async () => {
+test('a node whose row fell back to an older version is corrected, and not taken for lost', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore, notifier } = store.backend
   const shared = {
@@ -113,7 +113,7 @@ test('a node whose row fell back to what it was before is put right, and is not 
   assert.ok(ownNodes.has('n1'))
 })
 
-test('a process that slept puts nothing back that was removed meanwhile', async () => {
+test('a process that slept does not restore rows that were removed meanwhile', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore, notifier } = store.backend
   let aheadMs = 0
@@ -148,7 +148,7 @@ test('a process that slept puts nothing back that was removed meanwhile', async 
   assert.equal(cluster.rows('cordon').size, 0)
 })
 
-test('a store that counts from a lower version again takes no node away, and leaves none with a server that lost it', async () => {
+test('a store whose versions start lower again removes no node, and leaves none with a server that lost it', async () => {
   await using before = await openStore('memory')
   await using after = await openStore('memory')
   let { cluster: clusterStore } = before.backend

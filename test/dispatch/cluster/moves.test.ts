@@ -42,7 +42,7 @@ test('a node that another instance took over at another server costs its task an
   assert.match((await servers.last.task(taskId))?.error?.message ?? '', /taken over by another instance/)
 })
 
-test('a node that says goodbye and hello in one breath is in the cluster state', async () => {
+test('a node that says goodbye and hello at once is in the cluster state', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 2)
   const offer = { nodeId: 'n', instanceId: 'i', onTask: obliging }
@@ -73,7 +73,7 @@ function isTaken(dispatch: Dispatch): Promise<boolean> {
   )
 }
 
-test('who only submits is turned away while too many wait, and not for what waited some time ago', async () => {
+test('a submit-only process is refused while too many tasks wait now, and not for past waits', async () => {
   await using store = await openStore('memory')
   await using box = createDispatch({ ...store.backend, remoteWakeUps: false }, { policy: { maxWaiting: 2 } })
   await tell(store, 50, 60_000)
@@ -84,7 +84,7 @@ test('who only submits is turned away while too many wait, and not for what wait
   await until('there is capacity again', () => isTaken(box))
 })
 
-test('who only submits counts on no server whose lease is over', async () => {
+test('a submit-only process does not count servers whose lease is over', async () => {
   await using store = await openStore('memory')
   await using box = createDispatch({ ...store.backend, remoteWakeUps: false }, { policy: { maxWaiting: 2 } })
   await tell(store, 50, 300)
@@ -92,7 +92,7 @@ test('who only submits counts on no server whose lease is over', async () => {
   await until('its lease is over', () => isTaken(box))
 })
 
-test('a server whose name another live server has reports it and goes on under a new name', async () => {
+test('a server whose name another live server has reports it and continues under a new name', async () => {
   await using store = await openStore('memory')
   await using one = await startServer(store, 'same')
   await until(
@@ -115,7 +115,7 @@ test('a server whose name another live server has reports it and goes on under a
   )
 })
 
-test('a node with tasks that were not looked up yet is shown as closed, also to other servers', async () => {
+test('a node with tasks that were not looked up yet is shown as closed, also by other servers', async () => {
   await using store = await openStore('memory')
   const { jobs } = store.backend
   const slow = Promise.withResolvers<void>()

@@ -6,7 +6,7 @@ import { until } from '../service/stage.ts'
 import { connect, type Shared, startServers } from './stage.ts'
 
 export function tellProgress(engine: string, open: () => Promise<Shared & AsyncDisposable>): void {
-  test(`${engine}: how far a task is, is seen at every server within about a second, and never of an attempt before`, async () => {
+  test(`${engine}: every server sees a task's progress within about a second, and never that of an earlier attempt`, async () => {
     await using store = await open()
     await using servers = await startServers(store, 3, { policy: { retryInMs: 1 } })
     const node = await connect(servers.first)

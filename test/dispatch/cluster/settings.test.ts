@@ -6,7 +6,7 @@ import { connect, ended, startServer } from './stage.ts'
 
 for (const engine of engines) tellSettings(engine, () => openStore(engine))
 
-test('a cluster state that hangs holds up new nodes, and nothing else', async () => {
+test('a cluster state that hangs delays new nodes, and nothing else', async () => {
   await using store = await openStore('memory')
   const backend = await store.again()
   const hang = Promise.withResolvers<void>()

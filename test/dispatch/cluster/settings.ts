@@ -10,7 +10,7 @@ export function tellSettings(engine: string, open: () => Promise<Shared & AsyncD
   for (const count of serverCounts) {
     const where = `${engine}, ${count} server${count === 1 ? '' : 's'}`
 
-    test(`${where}: a drain given to any server reaches the node, and is lifted from any`, async () => {
+    test(`${where}: a drain requested at any server reaches the node, and any server can lift it`, async () => {
       await using store = await open()
       await using servers = await startServers(store, count)
       const node = await connect(servers.first, { services: { nmt: 2 } })
@@ -45,7 +45,7 @@ export function tellSettings(engine: string, open: () => Promise<Shared & AsyncD
       assert.equal(other.tasks.length, 1)
     })
 
-    test(`${where}: a cordon given to any server closes the node, or one service of it`, async () => {
+    test(`${where}: a cordon requested at any server closes the node, or one service of it`, async () => {
       await using store = await open()
       await using servers = await startServers(store, count)
       const node = await connect(servers.first, { services: { asr: 1, nmt: 1 }, onTask: obliging })
@@ -67,7 +67,7 @@ export function tellSettings(engine: string, open: () => Promise<Shared & AsyncD
       await assert.rejects(servers.last.drain('unknown'), { code: 'not_found' })
     })
 
-    test(`${where}: a pool that is defined at one server counts at all, and is gone from all when it is removed`, async () => {
+    test(`${where}: a pool defined at one server applies at all, and its removal removes it at all`, async () => {
       await using store = await open()
       await using servers = await startServers(store, count)
       await servers.last.definePool({ name: 'large', requires: [{ label: 'memoryGb', gte: 40 }] })
@@ -89,7 +89,7 @@ export function tellSettings(engine: string, open: () => Promise<Shared & AsyncD
     })
   }
 
-  test(`${engine}: pools, cordons and drains are there after a restart, before anything is placed`, async () => {
+  test(`${engine}: pools, cordons and drains are loaded after a restart before any task is placed`, async () => {
     await using store = await open()
     const before = await startServer(store, 'before')
     await before.dispatch.definePool({ name: 'eu', requires: [{ label: 'region', in: ['eu'] }] })
@@ -119,7 +119,7 @@ export function tellSettings(engine: string, open: () => Promise<Shared & AsyncD
     )
   })
 
-  test(`${engine}: a drain is over for a new instance of the node`, async () => {
+  test(`${engine}: a drain ends when a new instance of the node connects`, async () => {
     await using store = await open()
     await using servers = await startServers(store, 3)
     await connect(servers.first, { instanceId: 'one' })
@@ -130,7 +130,7 @@ export function tellSettings(engine: string, open: () => Promise<Shared & AsyncD
     assert.equal(fresh.tasks.length, 1)
   })
 
-  test(`${engine}: a process that places nothing drains, cordons and defines pools for those that do`, async () => {
+  test(`${engine}: a process without dispatch can drain, cordon and define pools for the dispatchers`, async () => {
     await using store = await open()
     await using server = await startServer(store, 'server')
     const node = await connect(server.dispatch, { onTask: obliging })

@@ -10,7 +10,7 @@ for (const engine of engines) {
   tellProgress(engine, () => openStore(engine))
 }
 
-test('a long wait queue at one server is shared with the nodes of another', async () => {
+test('a server shares its long wait queue with the nodes of another', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 3)
   const slow = await connect(servers.first, { nodeId: 'slow', services: { nmt: 2 } })

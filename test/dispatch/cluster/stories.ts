@@ -9,7 +9,7 @@ export function tellStories(engine: string, open: () => Promise<Shared & AsyncDi
   for (const count of serverCounts) {
     const where = `${engine}, ${count} server${count === 1 ? '' : 's'}`
 
-    test(`${where}: a task that arrives at one server is done by the node of another, once`, async () => {
+    test(`${where}: a task that arrives at one server runs once, on the node of another`, async () => {
       await using store = await open()
       await using servers = await startServers(store, count)
       const node = await connect(servers.first, { services: { nmt: 2 }, onTask: obliging })
@@ -41,7 +41,7 @@ export function tellStories(engine: string, open: () => Promise<Shared & AsyncDi
       assert.equal(node.tasks.length, 1)
     })
 
-    test(`${where}: a task that waits at one server is yielded when a node for it comes to another`, async () => {
+    test(`${where}: a server yields a waiting task when a matching node connects to another server`, async () => {
       await using store = await open()
       await using servers = await startServers(store, count)
       const busy = await connect(servers.last, { nodeId: 'busy' })
@@ -96,7 +96,7 @@ export function tellStories(engine: string, open: () => Promise<Shared & AsyncDi
       await ended(servers.last, taskId)
     })
 
-    test(`${where}: a server that is killed loses no task: others end what it held`, async () => {
+    test(`${where}: a killed server loses no task: other servers finish its tasks`, async () => {
       await using store = await open()
       const times = { leaseMs: 900, serverLeaseMs: 900 }
       await using servers = await startServers(store, count, times)
@@ -117,7 +117,7 @@ export function tellStories(engine: string, open: () => Promise<Shared & AsyncDi
     }, 30_000)
   }
 
-  test(`${engine}: a node that moves to another server with its task is never given more than it has free slots for`, async () => {
+  test(`${engine}: a node that moves to another server with its task never gets more tasks than free slots`, async () => {
     await using store = await open()
     await using servers = await startServers(store, 3)
     const old = await connect(servers.first, { instanceId: 'i' })

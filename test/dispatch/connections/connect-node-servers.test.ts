@@ -30,7 +30,7 @@ async function emptyUrl(): Promise<string> {
   return `ws://127.0.0.1:${port}`
 }
 
-test('a server that is not there is passed over', async () => {
+test('a node skips a server that does not answer', async () => {
   await using stage = await gatewayStage()
   const empty = await emptyUrl()
   for (let time = 0; time < 6; time++) {
@@ -40,7 +40,7 @@ test('a server that is not there is passed over', async () => {
   assert.equal(stage.connections.nodes.length, 6)
 })
 
-test('whatever a server closes with, the node turns to the other one, as the same instance and with its tasks', async () => {
+test('whatever close code a server uses, the node connects to the other one with its instance and tasks', async () => {
   await using first = await gatewayStage()
   await using second = await gatewayStage()
   const stages = [first, second]
@@ -78,7 +78,7 @@ test('whatever a server closes with, the node turns to the other one, as the sam
   }
 })
 
-test('a server that does not know the connection is told hello again, though there is another', async () => {
+test('the node says hello again to a server that does not know its connection, though another server exists', async () => {
   await using first = await gatewayStage()
   await using second = await gatewayStage()
   await using _node = await connectNode([first.url, second.url], nodeOptions())
@@ -90,7 +90,7 @@ test('a server that does not know the connection is told hello again, though the
   assert.equal(elsewhere.connections.nodes.length, 0)
 })
 
-test('an end that is for good is one for all servers', async () => {
+test('a final close by one server is final for all servers', async () => {
   await using first = await gatewayStage()
   await using second = await gatewayStage()
   const node = await connectNode([first.url, second.url], nodeOptions())
@@ -100,7 +100,7 @@ test('an end that is for good is one for all servers', async () => {
   assert.equal(first.connections.nodes.length + second.connections.nodes.length, 1)
 })
 
-test('lists that are none are refused, and secrets in them are not repeated', async () => {
+test('invalid address lists are refused, and their secrets are not repeated', async () => {
   for (const urls of [[], ['ws://host', 'ws://me:secret@host'], ['ws://host', 7], [['ws://secret']], {}]) {
     const attempt = connectNode(urls as string[], nodeOptions())
     await assert.rejects(attempt, (error) => {

@@ -68,7 +68,7 @@ test('a node is welcomed, accepts a task, answers it, and keeps the answer until
   assert.deepEqual(node.taskIds, [])
 })
 
-test('what a handler throws fails the attempt, with its code and whether another try is of use', async () => {
+test('an error that a handler throws fails the attempt, with its code and whether a retry helps', async () => {
   await using stage = await gatewayStage()
   const errors: Record<string, unknown> = {
     plain: new Error('no luck'),
@@ -104,7 +104,7 @@ test('what a handler throws fails the attempt, with its code and whether another
   assert.equal(fails.hostile!.retryable, true)
 })
 
-test('a result that cannot be sent fails its task for good, and the connection stays', async () => {
+test('a result that cannot be sent fails its task for good, and the connection stays open', async () => {
   await using stage = await gatewayStage()
   const outputs: Record<string, unknown> = {
     large: 'x'.repeat(262_144 - 10),
@@ -136,7 +136,7 @@ test('a result that cannot be sent fails its task for good, and the connection s
   assert.equal(node.status, 'connected')
 })
 
-test('a node takes no more tasks than it has slots, and none of a service it does not offer', async () => {
+test('a node takes at most as many tasks as it has slots, and only of its own services', async () => {
   await using stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   await using _node = await connectNode(stage.url, nodeOptions({ onTask: () => gate.promise }))
@@ -161,7 +161,7 @@ test('a node takes no more tasks than it has slots, and none of a service it doe
   await stage.connections.until('the third', () => framesOf(seen, 'task.result').length === 3)
 })
 
-test('cancel aborts the handler, whose end answers for it; stale aborts it and drops what it answers', async () => {
+test('cancel aborts the handler and sends its answer; stale aborts the handler and drops its answer', async () => {
   await using stage = await gatewayStage()
   const aborted: string[] = []
   const onTask = ({ taskId }: { taskId: string }, { signal }: NodeTaskContext) =>
@@ -189,7 +189,7 @@ test('cancel aborts the handler, whose end answers for it; stale aborts it and d
   assert.equal(framesOf(seen, 'task.fail').length, 1)
 })
 
-test('progress is told, thinned out, with the last word kept', async () => {
+test('progress is sent at a limited rate, and the last progress is always sent', async () => {
   await using stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   await using _node = await connectNode(
@@ -213,7 +213,7 @@ test('progress is told, thinned out, with the last word kept', async () => {
   ])
 })
 
-test('progress may be said as its message has it', async () => {
+test('a handler may report progress in the form of the message', async () => {
   await using stage = await gatewayStage()
   await using _node = await connectNode(
     stage.url,
@@ -226,7 +226,7 @@ test('progress may be said as its message has it', async () => {
   assert.deepEqual(told, [[40, 'loading']])
 })
 
-test('after a cut it comes back as the same instance, with its tasks running and its results sent again', async () => {
+test('after a broken connection the node returns as the same instance, with its tasks and unsent results', async () => {
   await using stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   await using node = await connectNode(
@@ -254,7 +254,7 @@ test('after a cut it comes back as the same instance, with its tasks running and
   assert.deepEqual(node.taskIds, ['slow'])
 })
 
-test('a task that ends while no server is there is answered when one is', async () => {
+test('a task that ends while no server answers is answered once a server does', async () => {
   const stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   await using node = await connectNode(stage.url, nodeOptions({ onTask: () => gate.promise.then(() => 42) }))
@@ -278,7 +278,7 @@ test('a task that ends while no server is there is answered when one is', async 
   })
 })
 
-test('a newer attempt of a task takes the place of the older one, whose result is not sent', async () => {
+test('a newer attempt of a task replaces the older one, whose result is not sent', async () => {
   await using stage = await gatewayStage()
   const gates = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
   await using _node = await connectNode(
@@ -299,7 +299,7 @@ test('a newer attempt of a task takes the place of the older one, whose result i
   )
 })
 
-test('heartbeats tell the load, what runs, and how many assigns had come when it was measured', async () => {
+test('a heartbeat has the load, the running tasks, and the assign count at its measurement', async () => {
   await using stage = await gatewayStage()
   stage.connections.heartbeatMs = 50
   let loads = 0
@@ -327,7 +327,7 @@ test('heartbeats tell the load, what runs, and how many assigns had come when it
   assert.deepEqual(framesOf(seen, 'heartbeat').at(-1)!.running, ['t1'])
 })
 
-test('a node that runs more than fits into a frame stays connected, and does not list it', async () => {
+test('a node that runs more tasks than fit into a frame stays connected, and does not list them', async () => {
   await using stage = await gatewayStage()
   stage.connections.heartbeatMs = 50
   await using node = await connectNode(
@@ -349,7 +349,7 @@ test('a node that runs more than fits into a frame stays connected, and does not
   assert.equal(node.taskIds.length, 1_700)
 })
 
-test('a load that never answers stops no heartbeat, and one that answers later is told', async () => {
+test('a load function that never answers stops no heartbeat, and a late answer is still sent', async () => {
   await using stage = await gatewayStage()
   stage.connections.heartbeatMs = 50
   let loads = 0
@@ -364,7 +364,7 @@ test('a load that never answers stops no heartbeat, and one that answers later i
   assert.deepEqual(framesOf(seen, 'heartbeat')[0]!.load, { cpu: null, gpu: null, memory: null })
 })
 
-test('a task that was taken away is listed while its handler runs, and a heartbeat tells at once when it has ended', async () => {
+test('a revoked task is listed while its handler runs, and its end sends a heartbeat at once', async () => {
   await using stage = await gatewayStage()
   // No other heartbeat comes while this is tested but the first.
   stage.connections.heartbeatMs = 600_000
@@ -409,7 +409,7 @@ test('a task that was taken away is listed while its handler runs, and a heartbe
   assert.equal(framesOf(seen, 'task.result').length, 0)
 })
 
-test('a server that has vanished without a word is noticed, and another connection is made', async () => {
+test('a node notices a server that vanished silently, and connects again', async () => {
   await using stage = await gatewayStage()
   stage.connections.heartbeatMs = 50
   const dead: Deaf[] = []
@@ -436,7 +436,7 @@ test('a server that has vanished without a word is noticed, and another connecti
   assert.equal(stage.connections.nodes.length, 2)
 })
 
-test('drain offers nothing, rejects what still comes, and resolves when all is settled', async () => {
+test('drain withdraws all offers, rejects later tasks, and resolves when all tasks are settled', async () => {
   await using stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   await using node = await connectNode(stage.url, nodeOptions({ onTask: () => gate.promise }))
@@ -459,7 +459,7 @@ test('drain offers nothing, rejects what still comes, and resolves when all is s
   assert.equal(node.status, 'connected')
 })
 
-test('close says bye, aborts what runs, and ends; so does its signal', async () => {
+test('close says bye, aborts running tasks, and ends; aborting the signal does the same', async () => {
   await using stage = await gatewayStage()
   const controller = new AbortController()
   const aborted = Promise.withResolvers<void>()
@@ -485,7 +485,7 @@ test('close says bye, aborts what runs, and ends; so does its signal', async () 
   await node.close()
 })
 
-test('close with a grace waits for what runs', async () => {
+test('close with a grace time waits for running tasks', async () => {
   await using stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   const node = await connectNode(stage.url, nodeOptions({ onTask: () => gate.promise }))
@@ -502,7 +502,7 @@ test('close with a grace waits for what runs', async () => {
   assert.deepEqual(typesOf(seen), ['task.accept', 'update', 'task.result', 'bye'])
 })
 
-test('it ends when another instance took over, when its token counts no more, or when it is not taken at all', async () => {
+test('a node ends when another instance took over, its token ended, or the server refuses it', async () => {
   for (const [code, error] of [
     [4409, 'conflict'],
     [4401, 'unauthorized'],
@@ -517,7 +517,7 @@ test('it ends when another instance took over, when its token counts no more, or
   }
 })
 
-test('a first connection that fails says why: no token, no server, or no welcome in time', async () => {
+test('a failed first connection gives the reason: no token, no server, or no welcome in time', async () => {
   await using stage = await gatewayStage()
   await assert.rejects(connectNode(stage.url, nodeOptions({ token: undefined })), (error) =>
     isSignalboxError(error, 'unauthorized'),
@@ -547,7 +547,7 @@ test('a first connection that fails says why: no token, no server, or no welcome
   await assert.rejects(left, /enough/)
 })
 
-test('options that no server would take are refused at once, and secrets are not repeated', async () => {
+test('options that no server would accept are refused at once, and secrets are not repeated', async () => {
   const bad: readonly (readonly [string, Partial<Record<keyof ConnectNodeOptions, unknown>>])[] = [
     ['ws://host', { nodeId: '' }],
     ['ws://host', { services: [{ name: 'a', slots: 0 }] }],
@@ -576,7 +576,7 @@ test('options that no server would take are refused at once, and secrets are not
   }
 })
 
-test('what no server would take is refused before anything is connected or changed', async () => {
+test('an invalid offer is refused before the node connects or changes anything', async () => {
   await using stage = await gatewayStage()
   const bad = { size: 1n } as never
   await assert.rejects(connectNode(stage.url, nodeOptions({ labels: bad })), { code: 'invalid_argument' })

@@ -10,7 +10,7 @@ import { gatewayStage, type Peer, service } from './gateway-stage.ts'
 
 const codeOf = (frame: ServerFrame) => (frame.type === 'error' ? frame.code : frame.type)
 
-test('a node says hello, is welcomed, and what it leaves out is made whole', async () => {
+test('a node says hello and is welcomed, and the server fills in missing fields', async () => {
   await using stage = await gatewayStage()
   const peer = await stage.open()
   peer.say({ type: 'hello', nodeId: 'n1', instanceId: 'i1', services: [{ name: 'asr', slots: 4 }], later: 1 })
@@ -55,7 +55,7 @@ test('a node says hello, is welcomed, and what it leaves out is made whole', asy
   ])
 })
 
-test('a first frame that is no good hello is told why, and closed', async () => {
+test('an invalid first frame is answered with the reason, and the socket is closed', async () => {
   await using stage = await gatewayStage()
   const hello = { type: 'hello', nodeId: 'n1', instanceId: 'i1', services: [service] }
   const cases: readonly (readonly [what: string, said: object | string, code: string])[] = [
@@ -104,7 +104,7 @@ test('a first frame that is no good hello is told why, and closed', async () => 
   assert.deepEqual(stage.errors, [])
 })
 
-test('a socket that says nothing, or nothing known, is closed after its time', async () => {
+test('a socket that sends no valid hello is closed after a time-out', async () => {
   await inGrowingLeases(150, async (helloMs) => {
     await using stage = await gatewayStage({ helloMs })
     const silent = await stage.open()
@@ -118,7 +118,7 @@ test('a socket that says nothing, or nothing known, is closed after its time', a
   })
 }, 60_000)
 
-test('frames that are not understood get an error, the socket stays open, and nothing of them reaches the node connections', async () => {
+test('unknown frames get an error and reach no handler, and the socket stays open', async () => {
   await using stage = await gatewayStage()
   const peer = await stage.open()
   peer.hello()
@@ -153,7 +153,7 @@ test('frames that are not understood get an error, the socket stays open, and no
   assert.equal(stage.connections.nodes.length, 1)
 })
 
-test('what is no JSON after hello ends the socket, and so does a binary message', async () => {
+test('a text that is not JSON, or a binary message, closes the socket after hello', async () => {
   await using stage = await gatewayStage()
   for (const [said, code] of [
     ['{"type":', 4400],
@@ -171,7 +171,7 @@ test('what is no JSON after hello ends the socket, and so does a binary message'
   await stage.connections.until('both to have left', () => stage.entered() === 0)
 })
 
-test('a result that no store could keep is the failure of its task, once and for all', async () => {
+test('a result that no store could keep fails its task, for good', async () => {
   await using stage = await gatewayStage()
   const peer = await stage.open()
   peer.hello()
@@ -196,7 +196,7 @@ test('a node that sends mostly malformed frames is closed', async () => {
   assert.ok(peer.heard.length < 80)
 })
 
-test('frames that come faster than they may are read more slowly, and none is lost', async () => {
+test('frames above the rate limit are read more slowly, and none is lost', async () => {
   await using stage = await gatewayStage({ framesPerSecond: 2_000, frameBurst: 100 })
   const [fast, other] = [await stage.open(), await stage.open()] as [Peer, Peer]
   fast.hello('fast')
@@ -239,7 +239,7 @@ test('a full connection gets no more frames until it is ready again', async () =
   await stage.connections.until('the rest', () => node.frames.length === 200)
 })
 
-test('a node that does not read what it is sent is closed, and others are not disturbed', async () => {
+test('a node that does not read its frames is closed, and others are not disturbed', async () => {
   await using stage = await gatewayStage({}, { maxBufferedBytes: 200_000 })
   const [slow, other] = [await stage.open(), await stage.open()] as [Peer, Peer]
   slow.hello('slow')
@@ -268,7 +268,7 @@ test('a node that does not read what it is sent is closed, and others are not di
   await stage.connections.until('its end', () => node.closedFor !== undefined)
 })
 
-test('a pong is a sign of life, and a node that answers no ping is cut off', async () => {
+test('a pong is a sign of life, and a node that answers no ping is disconnected', async () => {
   await inGrowingLeases(100, async (pingMs) => {
     await using stage = await gatewayStage({}, { pingMs })
     const [alive, dead] = [await stage.open(), await stage.open({ autoPong: false })] as [Peer, Peer]
@@ -281,7 +281,7 @@ test('a pong is a sign of life, and a node that answers no ping is cut off', asy
   })
 }, 60_000)
 
-test('namespaces are apart: a node is of the namespace of its token', async () => {
+test('a node belongs to the namespace of its token', async () => {
   await using stage = await gatewayStage()
   const [red, blue] = [await stage.open({ token: 'red-1' }), await stage.open({ token: 'blue-1' })]
   red.hello('same')
@@ -294,7 +294,7 @@ test('namespaces are apart: a node is of the namespace of its token', async () =
   assert.equal(stage.connections.nodes.length, 0)
 })
 
-test('a token that is bound to nodes connects as these, and is told why when it says another name', async () => {
+test('a token bound to nodes accepts only their names, and a wrong name gets the reason', async () => {
   await using stage = await gatewayStage()
   for (const nodeId of ['gpu-7', 'gpu-8']) {
     const peer = await stage.open({ token: 'default-1@gpu-7+gpu-8' })
@@ -317,7 +317,7 @@ test('a token that is bound to nodes connects as these, and is told why when it 
   )
 })
 
-test('frames of a node go to the session that its hello began, whatever ids they name', async () => {
+test('frames of a node go to the session of its hello, whatever ids they contain', async () => {
   await using stage = await gatewayStage()
   const [one, two] = [await stage.open(), await stage.open()] as [Peer, Peer]
   one.hello('one')
@@ -365,7 +365,7 @@ test('a frame handler that throws closes only the connection of its node', async
   assert.match(String(stage.errors[0]), /planted/)
 })
 
-test('500 nodes that connect at once are all welcomed, and leave nothing behind', async () => {
+test('500 nodes that connect at once are all welcomed, and leave no session behind', async () => {
   await using stage = await gatewayStage()
   const peers = await Promise.all(Array.from({ length: 500 }, () => stage.open()))
   for (const [index, peer] of peers.entries()) peer.hello(`n${index}`)
@@ -421,7 +421,7 @@ function frame(opcode: number, payload: string, isFinal = true): Buffer {
   return Buffer.concat([head, Buffer.alloc(4), data])
 }
 
-test('fragments without end, messages too large and messages never finished end their socket alone', async () => {
+test('endless fragments, oversized messages and unfinished messages close only their own socket', async () => {
   await inGrowingLeases(100, async (pingMs) => {
     await using stage = await gatewayStage({}, { pingMs })
     const other = await stage.open()
@@ -451,7 +451,7 @@ test('fragments without end, messages too large and messages never finished end 
   })
 }, 60_000)
 
-test('a token may come as a subprotocol, for those who can send no headers', async () => {
+test('a token may come as a subprotocol, for clients that cannot send headers', async () => {
   await using stage = await gatewayStage()
   const token = `signalbox.bearer.${Buffer.from('red-2').toString('base64url')}`
   const ws = new WebSocket(stage.url, ['signalbox.v1', token])

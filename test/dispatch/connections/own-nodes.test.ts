@@ -61,7 +61,7 @@ async function stageOn(store: Store, clusterStore: ClusterStore = store.backend.
   return stage
 }
 
-test('a hello that was not answered in time takes no node from the server that it went to afterwards', async () => {
+test('a node is not taken from its new server by an earlier hello that timed out', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore } = store.backend
   const gate = Promise.withResolvers<void>()
@@ -89,7 +89,7 @@ test('a hello that was not answered in time takes no node from the server that i
   assert.equal(await stage.ownerOf('n'), 'server-2')
 })
 
-test('a node that went to another server and came straight back is held, whatever the registry says late of before', async () => {
+test('a node that left for another server and returned at once stays, whatever the registry reports late', async () => {
   await using store = await openStore('memory')
   await using stage = await stageOn(store)
   const { ownNodes, cluster, lost } = stage
@@ -113,7 +113,7 @@ test('a node that went to another server and came straight back is held, whateve
   assert.equal(ownNodes.has('n'), false)
 })
 
-test('a node that said goodbye and came back on a new connection is held for that one', async () => {
+test('a node that said goodbye and returned on a new connection is held for that connection', async () => {
   await using store = await openStore('memory')
   await using stage = await stageOn(store)
   const { ownNodes, cluster } = stage
@@ -133,7 +133,7 @@ test('a node that said goodbye and came back on a new connection is held for tha
   assert.equal(ownNodes.has('n'), false)
 })
 
-test('a node whose other instance came to another server was taken over, not moved', async () => {
+test('a node whose other instance connected to another server counts as taken over, not as moved', async () => {
   await using store = await openStore('memory')
   await using stage = await stageOn(store)
   await stage.cluster.catchUp()
@@ -143,7 +143,7 @@ test('a node whose other instance came to another server was taken over, not mov
   assert.deepEqual(stage.lost, ['n superseded'])
 })
 
-test('a node that is here and not in the cluster state is put there again, unless it is another server’s by now', async () => {
+test('a connected node that is missing in the cluster state is written again, unless another server has it', async () => {
   await using store = await openStore('memory')
   await using stage = await stageOn(store)
   await stage.cluster.catchUp()
@@ -155,7 +155,7 @@ test('a node that is here and not in the cluster state is put there again, unles
   assert.equal(await stage.ownerOf('elsewhere'), 'server-2')
 })
 
-test('a node that changes what it offers all the time is written now and then, and at last as it is', async () => {
+test('a node that changes its offer constantly is written now and then, and finally as it is', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore } = store.backend
   let writeCount = 0

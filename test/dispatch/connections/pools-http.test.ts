@@ -8,7 +8,7 @@ import { serving } from '../../http/server/stage.ts'
 
 const large = { name: 'large', requires: [{ label: 'memoryGb', gte: 40 }] }
 
-test('a pool is defined and removed over HTTP, by an operator, and both are recorded', async () => {
+test('an operator defines and removes a pool over HTTP, and the audit records both', async () => {
   await using stage = await serving()
   const tokens = createTokens({ store: stage.box.backend.tokens })
   const signedIn = async (scope: 'read' | 'work' | 'admin') => {
@@ -37,14 +37,14 @@ test('a pool is defined and removed over HTTP, by an operator, and both are reco
   assert.deepEqual(await named(), [])
 })
 
-test('a pool that is new is 201, and one whose rule is changed 200', async () => {
+test('defining a new pool answers 201, changing the rule of a pool answers 200', async () => {
   await using stage = await serving()
   const define = async (requires: object[]) =>
     (await stage.ask('POST', '/v1/pools', { body: { name: 'large', requires } })).status
   assert.deepEqual([await define([]), await define(large.requires), await define([])], [201, 200, 200])
 })
 
-test('a box on a server removes a pool as one on the database does', async () => {
+test('a box on a server removes a pool as a box on the database does', async () => {
   await using stage = await serving()
   await using box = await open(stage.url)
   await box.dispatch.definePool(large)

@@ -36,7 +36,7 @@ const watch = async (client: ReturnType<typeof createClient>, taskId: string) =>
   return events
 }
 
-test('connected nodes are counted by status, and a look at the counts does not start dispatch', async () => {
+test('connected nodes are counted by status, and reading the counts does not start dispatch', async () => {
   await using stage = await serving()
   const counted = async () => {
     const { body } = await stage.ask('GET', '/metrics')
@@ -82,7 +82,7 @@ test('waiting tasks, their oldest wait and slots in use are counted by service',
   )
 })
 
-test('a task submitted over HTTP is done by a node over WebSocket, and its stream tells how', async () => {
+test("a node over WebSocket runs a task submitted over HTTP, and the task's stream shows each step", async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   await using _node = await connect(stage, {
@@ -119,7 +119,7 @@ test('a task submitted over HTTP is done by a node over WebSocket, and its strea
   )
 })
 
-test('tasks are listed by how they stand, page by page, and one is told with what it was submitted with', async () => {
+test('tasks are listed by status, page by page, and one task is shown with its submitted fields', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   const ended = Promise.withResolvers<void>()
@@ -176,7 +176,7 @@ test('tasks are listed by how they stand, page by page, and one is told with wha
   assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_argument'])
 })
 
-test('a repeated Idempotency-Key, or idempotencyKey, gives the task that it made first', async () => {
+test('a repeated Idempotency-Key, or idempotencyKey, returns the task that it created first', async () => {
   await using stage = await serving()
   const headers = { 'idempotency-key': 'once' }
   const body = { service: 'nmt', payload: 1 }
@@ -196,7 +196,7 @@ test('a repeated Idempotency-Key, or idempotencyKey, gives the task that it made
   assert.notEqual(a.body.taskId, first.body.taskId)
 })
 
-test('what is wrong with a task is said, and nothing is kept', async () => {
+test('an invalid task is refused with the reason, and nothing is stored', async () => {
   await using stage = await serving()
   for (const body of [
     {},
@@ -220,7 +220,7 @@ test('what is wrong with a task is said, and nothing is kept', async () => {
   assert.deepEqual((await stage.ask('GET', '/v1/tasks')).body.items, [])
 })
 
-test('a task that waits can be explained and cancelled', async () => {
+test('a waiting task can be explained and cancelled', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   await using _node = await connect(stage)
@@ -264,7 +264,7 @@ test('cancel reaches the node that runs the task', async () => {
   await eventually('the node to let go of it', () => node.taskIds.length === 0)
 })
 
-test('operators see, drain and cordon nodes and define pools, and the audit says so', async () => {
+test('operators list, drain and cordon nodes and define pools, and the audit records it', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   await using node = await connect(stage, { labels: { memoryGb: 48 } })
@@ -323,7 +323,7 @@ test('a second instance with the same id takes over, and the first ends for good
   assert.deepEqual([last.type, last.attempt], ['completed', 2])
 })
 
-test('tasks and nodes of one namespace are not seen, placed or cancelled from another', async () => {
+test('tasks and nodes of one namespace cannot be seen, placed or cancelled from another', async () => {
   await using stage = await serving()
   using red = createClient(stage.url, { namespace: 'red' })
   using blue = createClient(stage.url, { namespace: 'blue' })
@@ -337,7 +337,7 @@ test('tasks and nodes of one namespace are not seen, placed or cancelled from an
   assert.deepEqual((await red.dispatch.nodes()).items, [])
 })
 
-test('who may do what: work connects and submits, read looks, admin drains', async () => {
+test('scopes: work connects and submits, read lists, admin drains', async () => {
   const secret = 'a-bootstrap-secret-of-32-characters-or-more'
   await using stage = await serving({ bootstrap: [secret] })
   const admin = createClient(stage.url, { token: secret })
@@ -375,7 +375,7 @@ test('who may do what: work connects and submits, read looks, admin drains', asy
   admin.close()
 })
 
-test('a box on a server has the verbs of dispatch', async () => {
+test('a box on a server has all methods of dispatch', async () => {
   await using stage = await serving()
   await using box = await open(stage.url as `http://${string}`)
   await using _node = await connect(stage)
@@ -394,7 +394,7 @@ test('a box on a server has the verbs of dispatch', async () => {
   }, /nope/)
 })
 
-test('nodes that are killed lose no task: others do it, and each ends once', async () => {
+test('killed nodes lose no task: other nodes run them, and each task ends once', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   const done = new Map<string, number>()
@@ -427,7 +427,7 @@ test('nodes that are killed lose no task: others do it, and each ends once', asy
   await Promise.all(nodes.map((node) => node.close()))
 })
 
-test('500 nodes connect at once and each can be given a task', async () => {
+test('500 nodes connect at once, and each can get a task', async () => {
   await using stage = await serving()
   using client = createClient(stage.url, { timeoutMs: '60s' })
   const nodes = await Promise.all(
@@ -455,7 +455,7 @@ test('500 nodes connect at once and each can be given a task', async () => {
   await Promise.all(nodes.map((node) => node.close()))
 }, 120_000)
 
-test('a server that closes lets nodes end what they run, and sends them to come again', async () => {
+test('a closing server lets nodes finish their tasks, and tells them to reconnect', async () => {
   const stage = await serving()
   using client = createClient(stage.url)
   const begun = Promise.withResolvers<void>()
@@ -479,7 +479,7 @@ test('a server that closes lets nodes end what they run, and sends them to come 
   await node.close()
 })
 
-test('an ordinary request for the socket is told what is spoken there', async () => {
+test('an ordinary request to the socket route is answered with the protocol to use', async () => {
   await using stage = await serving()
   const reply = await stage.ask('GET', '/v1/nodes/connect')
   assert.deepEqual([reply.status, reply.body], [200, { protocol: 1, heartbeatMs: 15_000 }])

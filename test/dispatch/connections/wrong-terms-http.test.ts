@@ -3,7 +3,7 @@ import { open } from 'signalbox'
 import { test } from 'vitest'
 import { serving } from '../../http/server/stage.ts'
 
-test('a wrong term is explained alike by the library, over HTTP and in a remote box', async () => {
+test('an invalid term gets the same explanation from the library, over HTTP and in a remote box', async () => {
   await using stage = await serving()
   await using remote = await open(stage.url as 'http://x')
   const wrong = [

@@ -96,7 +96,7 @@ class Wanderer {
   }
 }
 
-test('nodes that wander between three servers with what they run are never given more than they have free slots for', async () => {
+test('nodes that move between three servers with their tasks never get more tasks than free slots', async () => {
   const random = createNumbers(7)
   await using store = await openStore('memory')
   await using servers = await startServers(store, 3, { closedGraceMs: 200, maxAttempts: 100 })

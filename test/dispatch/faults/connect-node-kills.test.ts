@@ -19,7 +19,7 @@ async function serve(port: number, database: string): Promise<{ process: ChildPr
   return { process: child, url: String(line).trim() }
 }
 
-test('a server that is killed repeatedly loses no task, and nodes connect to the next one by themselves', async () => {
+test('a server that is killed repeatedly loses no task, and nodes connect to the next one on their own', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-kills-'))
   const database = `sqlite:${join(folder, 'kills.db')}`
   let server = await serve(0, database)

@@ -12,7 +12,7 @@ const troubles = ({ all }: Servers) =>
     events.filter(({ name }) => name === 'command.failed' || name === 'store.trouble'),
   )
 
-test('nodes, services, tags, labels and pools may be called like what every object has', async () => {
+test('nodes, services, tags, labels and pools may have the names of built-in object properties', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 2)
   for (const name of hostileNames) {
@@ -50,7 +50,7 @@ test('nodes, services, tags, labels and pools may be called like what every obje
   assert.deepEqual(troubles(servers), [])
 })
 
-test('properties that every object inherits are no tags, and asking for them stops no other task', async () => {
+test('inherited object properties are not tags, and a task that requires one stops no other task', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 2)
   const node = await connect(servers.first, { services: { nmt: 4 }, onTask: obliging })
@@ -96,7 +96,7 @@ test('rows that cannot be decoded stop no server', async () => {
   await ended(servers.last, taskId)
 })
 
-test('one who cannot bear a row keeps neither the others from it nor the cluster state from the next', async () => {
+test('a reader that throws on a row hides neither that row from others nor the next rows', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore, notifier } = store.backend
   const told: string[] = []

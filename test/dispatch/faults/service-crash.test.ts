@@ -27,7 +27,7 @@ function mortal(jobs: JobStore) {
 }
 
 for (const engine of engines) {
-  test(`${engine}: a dispatcher that dies loses no task: the next one takes up all that had not ended`, async () => {
+  test(`${engine}: a dispatcher that dies loses no task: the next one takes up all unfinished tasks`, async () => {
     await inGrowingLeases(400, async (leaseMs) => {
       await using store = await openStore(engine)
       const { store: jobs, kill } = mortal(store.backend.jobs)
@@ -63,7 +63,7 @@ for (const engine of engines) {
     })
   }, 60_000)
 
-  test(`${engine}: a dispatcher that stops lets tasks end, and hands the others back without spending an attempt`, async () => {
+  test(`${engine}: a stopping dispatcher lets tasks end, and hands back the others without spending an attempt`, async () => {
     await inGrowingLeases(300, async (graceMs) => {
       await using store = await openStore(engine)
       const { dispatch } = startDispatch(store.backend)
@@ -94,7 +94,7 @@ for (const engine of engines) {
     })
   }, 60_000)
 
-  test(`${engine}: a task submitted by a process that places none is found and done by one that does`, async () => {
+  test(`${engine}: a dispatcher finds and runs a task that a submit-only process submitted`, async () => {
     await using store = await openStore(engine)
     const { createDispatch } = await import('../../../src/dispatch/create-dispatch.ts')
     const { jobs, logs, guards, notifier, cluster } = await store.again()

@@ -83,7 +83,7 @@ class StormyNode {
 }
 
 for (const engine of engines) {
-  test(`${engine}: however nodes break off, fail and repeat themselves, every task ends exactly once and no slot is lost`, async () => {
+  test(`${engine}: however nodes disconnect, fail and repeat themselves, every task ends once and no slot is lost`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend, {
       closedGraceMs: 300,

@@ -14,7 +14,7 @@ function explained(stage: Stage, taskId: string): Explanation {
   }
 }
 
-test('a waiting task is explained: how many nodes fail which requirement, the nearest misses, and what would wake it', () => {
+test('explain shows how many nodes fail which requirement, the nearest misses, and what would wake the task', () => {
   const stage = new Stage({ acceptMs: 0 })
   const asr = (slots: number, ...language: string[]) => [{ name: 'asr', slots, tags: { language } }]
   stage.node('full', asr(1, 'zh'), { memory: 64 })
@@ -42,7 +42,7 @@ test('a waiting task is explained: how many nodes fail which requirement, the ne
   assert.equal(only(stage.result('full', 'runs'), 'assign').taskId, 't')
 })
 
-test('every way of taking no work is named', () => {
+test('explain names every reason why a node takes no work', () => {
   const stage = new Stage({ acceptMs: 0, veto: { cpu: 2, gpu: 2, memory: 0.9 } })
   for (const nodeId of ['drained', 'cordoned', 'suspect', 'hot', 'closed']) stage.node(nodeId, { asr: 1 })
   stage.do({ kind: 'drain', nodeId: 'drained', on: true, deadlineAt: null })
@@ -63,7 +63,7 @@ test('every way of taking no work is named', () => {
   })
 })
 
-test('without any node it says what must connect, and it changes nothing', () => {
+test('without any node explain names the node that must connect, and changes nothing', () => {
   const stage = new Stage()
   stage.submit('t', { service: 'nmt', uses: { nmt: 1, tts: 1 } })
   const before = JSON.stringify(stage.registry.counts())
@@ -71,7 +71,7 @@ test('without any node it says what must connect, and it changes nothing', () =>
   assert.equal(JSON.stringify(stage.registry.counts()), before)
 })
 
-test('a long explanation stops on the way to let others run', () => {
+test('a long explanation pauses to let other work run', () => {
   const stage = new Stage()
   for (let i = 0; i < 1_000; i += 1) stage.node(`n${i}`, { tts: 1 })
   stage.submit('t')
@@ -83,7 +83,7 @@ test('a long explanation stops on the way to let others run', () => {
   assert.equal(stops, 3)
 })
 
-test('readers get pages that do not change under them, and only those that did are made anew', () => {
+test('readers get pages that do not change while they read, and only changed pages are rebuilt', () => {
   const stage = new Stage({ publishMs: 100 })
   const { registry } = stage
   for (let i = 0; i < 300; i += 1) stage.node(`n${i}`, { asr: 1 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { all, assigned, none, only, Stage } from './fixtures.ts'
 
-test('a second instance with the same id takes over: the first is told, its tasks go on elsewhere, its words are refused', () => {
+test("a second instance with the same id takes over: the first one's tasks move and its messages are refused", () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.submit('t')
@@ -26,7 +26,7 @@ test('a second instance with the same id takes over: the first is told, its task
   none(again, 'welcome')
 })
 
-test('the same instance resumes after a reconnect: its epoch and its tasks are its own, and what it forgot goes on elsewhere', () => {
+test('the same instance resumes after a reconnect with its epoch and tasks; tasks it forgot move', () => {
   const stage = new Stage()
   stage.node('n', { asr: 3 })
   stage.submit('kept')
@@ -39,7 +39,7 @@ test('the same instance resumes after a reconnect: its epoch and its tasks are i
   assert.equal(only(stage.result('n', 'kept'), 'settled').end, 'completed')
 })
 
-test('a suspect node gets no new work and keeps what it has; any word of it makes it well again', () => {
+test('a suspect node gets no new work and keeps its tasks; any message of it makes it healthy', () => {
   const stage = new Stage()
   stage.node('n', { asr: 2 })
   stage.submit('a')
@@ -50,7 +50,7 @@ test('a suspect node gets no new work and keeps what it has; any word of it make
   ])
 })
 
-test('a dead node loses its tasks to the next attempt, and its late heartbeat revives nothing', () => {
+test('a dead node loses its tasks to the next attempt, and its late heartbeat does not revive it', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.submit('t')
@@ -70,7 +70,7 @@ test('a dead node loses its tasks to the next attempt, and its late heartbeat re
   assert.equal(only(stage.result('n', 't', 2, 2), 'settled').attempt, 2)
 })
 
-test('the tasks of a dead node with many are ended piece by piece, all of them', () => {
+test('the registry ends the tasks of a dead node in slices, all of them', () => {
   const stage = new Stage({ sliceSteps: 16 })
   stage.node('n', { asr: 1_000 })
   for (let i = 0; i < 1_000; i += 1) stage.submit(`t${i}`)
@@ -85,7 +85,7 @@ test('the tasks of a dead node with many are ended piece by piece, all of them',
   assert.equal(count, 1_000)
 })
 
-test('a dead node is forgotten after a while, and nothing of it is kept', () => {
+test('the registry forgets a dead node completely after a while', () => {
   const stage = new Stage({ keepMs: 1_000 })
   stage.node('n', { asr: 1 })
   stage.do({ kind: 'nodeGone', nodeId: 'n', epoch: 1, reason: 'silent' })
@@ -93,7 +93,7 @@ test('a dead node is forgotten after a while, and nothing of it is kept', () => 
   assert.equal(stage.registry.counts().nodes, 0)
 })
 
-test('a heartbeat made before an assign takes nothing back that came after it', () => {
+test('a heartbeat measured before an assign does not take back that assign', () => {
   const stage = new Stage()
   stage.node('n', { asr: 2 })
   stage.submit('early')
@@ -106,7 +106,7 @@ test('a heartbeat made before an assign takes nothing back that came after it', 
   assert.equal(stage.used('n'), 1)
 })
 
-test('a drained node gets no new work, ends what it has, and is then told as drained', () => {
+test('a drained node gets no new work, finishes its tasks, and is then reported as drained', () => {
   const stage = new Stage()
   stage.node('n', { asr: 2 })
   stage.submit('a')
@@ -118,7 +118,7 @@ test('a drained node gets no new work, ends what it has, and is then told as dra
   assert.deepEqual(assigned(stage.do({ kind: 'drain', nodeId: 'n', on: false, deadlineAt: null })), ['b'])
 })
 
-test('at the deadline of a drain what still runs goes on elsewhere, unless it has no attempt left', () => {
+test('at the deadline of a drain running tasks move to other nodes, unless they have no attempt left', () => {
   const stage = new Stage()
   stage.node('n', { asr: 2 })
   stage.submit('again')
@@ -129,7 +129,7 @@ test('at the deadline of a drain what still runs goes on elsewhere, unless it ha
   assert.equal(stage.registry.task('last')!.status, 'assigned')
 })
 
-test('a cordon closes a node, or one service of it, and outlives the node', () => {
+test('a cordon closes a node, or one service of it, and outlasts the node', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1, tts: 1 })
   stage.do({ kind: 'cordon', nodeId: 'n', service: 'asr', on: true })
@@ -142,7 +142,7 @@ test('a cordon closes a node, or one service of it, and outlives the node', () =
   none(stage.submit('c', { service: 'tts' }), 'assign')
 })
 
-test('a node that reports too much load gets no work until it reports less', () => {
+test('a node that reports a high load gets no work until it reports less', () => {
   const stage = new Stage({ veto: { cpu: 0.9, gpu: 2, memory: 2 } })
   stage.node('n', { asr: 1 })
   stage.beat('n', { cpu: 0.95 })
@@ -150,7 +150,7 @@ test('a node that reports too much load gets no work until it reports less', () 
   assert.deepEqual(assigned(stage.beat('n', { cpu: 0.5 })), ['t'])
 })
 
-test('services and labels change without a reconnect, and tasks that waited for them are served', () => {
+test('services and labels change without a reconnect, and waiting tasks that match are served', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.submit('a')
@@ -171,7 +171,7 @@ test('services and labels change without a reconnect, and tasks that waited for 
   assert.equal(stage.used('n', 'asr'), 1, 'what it ran is still counted')
 })
 
-test('odd offers do no harm: no slots, one name twice, none at all', () => {
+test('unusual offers do no harm: no slots, one name twice, an empty offer', () => {
   const stage = new Stage()
   stage.node('empty', [])
   stage.node('zero', { asr: 0 })
@@ -184,7 +184,7 @@ test('odd offers do no harm: no slots, one name twice, none at all', () => {
   none(stage.submit('b'), 'assign')
 })
 
-test('a task whose node went to another server spends no attempt, but not for ever', () => {
+test('a task whose node moved to another server spends no attempt, up to a limit', () => {
   const bye = { kind: 'nodeBye', nodeId: 'n', epoch: 1, elsewhere: 'moved' } as const
   const stage = new Stage()
   stage.node('n', { asr: 2 })

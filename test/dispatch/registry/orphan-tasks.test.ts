@@ -15,7 +15,7 @@ function arrive(stage: Stage, slots: number, running: readonly string[]): readon
   return stage.hello('n', { asr: slots }, {}, { running })
 }
 
-test('a node that runs unknown tasks gets no work until they are looked up, and then only what fits its free slots', () => {
+test('a node with unknown tasks gets no work until their lookup, then only up to its free slots', () => {
   const stage = new Stage()
   const effects = arrive(stage, 3, ['strange', 'other'])
   assert.deepEqual(
@@ -32,7 +32,7 @@ test('a node that runs unknown tasks gets no work until they are looked up, and 
   assert.deepEqual(stage.registry.node('n')!.taskIds, ['strange', 'other', 'a'])
 })
 
-test('what has only its result to be settled takes no slot, however long it is listed', () => {
+test('a task with only its result to settle takes no slot, however long it is listed', () => {
   const stage = new Stage()
   arrive(stage, 1, ['done'])
   stage.submit('a')
@@ -57,7 +57,7 @@ test('an orphan task’s slots are free when the node no longer lists it', () =>
 })
 
 for (const kind of ['result', 'fail', 'reject'] as const) {
-  test(`an orphan task’s slots are free when the node says ${kind} of it, and the word is answered`, () => {
+  test(`a ${kind} message of an orphan task frees its slots and is answered`, () => {
     const stage = new Stage()
     arrive(stage, 1, ['strange'])
     found(stage, 'strange', { asr: 1 })
@@ -75,7 +75,7 @@ for (const kind of ['result', 'fail', 'reject'] as const) {
   })
 }
 
-test('an orphan task that does not stop holds its slots for as long as a cancelled task would, and no longer', () => {
+test('an orphan task that does not stop holds its slots as long as a cancelled task would', () => {
   const stage = new Stage({ cancelGraceMs: 1_000 })
   arrive(stage, 1, ['strange'])
   found(stage, 'strange', { asr: 1 })
@@ -88,7 +88,7 @@ test('an orphan task that does not stop holds its slots for as long as a cancell
   assert.equal(stage.used('n'), 1)
 })
 
-test('a node that comes back on a new connection gives its orphan tasks their time again', () => {
+test('a node that reconnects gives its orphan tasks their time again', () => {
   const stage = new Stage({ cancelGraceMs: 1_000 })
   arrive(stage, 1, ['strange'])
   found(stage, 'strange', { asr: 1 })
@@ -99,7 +99,7 @@ test('a node that comes back on a new connection gives its orphan tasks their ti
   assert.deepEqual(assigned(stage.after(100)), ['a'])
 })
 
-test('a lookup that never answers does not close a node for ever, and one that answers late still counts', () => {
+test('a lookup that never answers does not close a node for ever, and a late answer still counts', () => {
   const stage = new Stage({ cancelGraceMs: 1_000 })
   arrive(stage, 2, ['strange'])
   stage.submit('a')
@@ -113,7 +113,7 @@ test('a lookup that never answers does not close a node for ever, and one that a
   assert.equal(stage.used('n'), 2)
 })
 
-test('an answer that comes when the node has moved on changes nothing', () => {
+test('a lookup answer for an earlier state of the node changes nothing', () => {
   const stage = new Stage()
   arrive(stage, 1, ['strange'])
   stage.beat('n', { running: [], countedSeq: 0 })
@@ -124,7 +124,7 @@ test('an answer that comes when the node has moved on changes nothing', () => {
   assert.deepEqual(assigned(stage.submit('a')), [])
 })
 
-test('a task of this server that another node still works on takes that node’s slot without being looked up', () => {
+test('a task of this server that another node still runs takes that node’s slot without a lookup', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.submit('t')
@@ -139,7 +139,7 @@ test('a task of this server that another node still works on takes that node’s
   assert.deepEqual(assigned(stage.beat('n', { running: [], countedSeq: 0, epoch: 2 })), ['a'])
 })
 
-test('a task that comes to this server while it is looked up is an orphan task once, whatever the answer', () => {
+test('a task that arrives at this server during its lookup is an orphan task once, whatever the answer', () => {
   const stage = new Stage({ cancelGraceMs: 30_000 })
   arrive(stage, 2, ['x'])
   stage.submit('x', { attempt: 2, requires: [{ label: 'zone' }] })
@@ -167,7 +167,7 @@ test('a task that comes to this server while it is looked up is an orphan task o
   )
 })
 
-test('a result on its way does not close the node: it is known to have stopped', () => {
+test('a result in flight does not close the node: the task is known to have stopped', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.submit('t')
@@ -177,7 +177,7 @@ test('a result on its way does not close the node: it is known to have stopped',
   assert.deepEqual(assigned(stage.submit('a')), ['a'])
 })
 
-test('what a node had ended counts again when it comes back and lists it: another server may have given it anew', () => {
+test('a task that a node had ended counts again if the node lists it after a reconnect', () => {
   const stage = new Stage()
   arrive(stage, 1, ['strange'])
   stage.do({ kind: 'result', nodeId: 'n', epoch: 1, taskId: 'strange', attempt: 1, output: null })
@@ -198,7 +198,7 @@ test('what a node had ended counts again when it comes back and lists it: anothe
   assert.deepEqual(assigned(stage.do(again)), ['a'])
 })
 
-test('a draining node is drained when its orphan tasks are gone too', () => {
+test('a draining node is drained once its orphan tasks are gone too', () => {
   const stage = new Stage()
   arrive(stage, 2, ['strange', 'done'])
   none(stage.do({ kind: 'drain', nodeId: 'n', on: true, deadlineAt: null }), 'drained')
@@ -207,7 +207,7 @@ test('a draining node is drained when its orphan tasks are gone too', () => {
   only(stage.beat('n', { running: [], countedSeq: 0 }), 'drained')
 })
 
-test('no task is served on a node that is kept free for it while it is unknown what the node runs', () => {
+test('a node reserved for a task gets no task while its running tasks are unknown', () => {
   const stage = new Stage({ holdAfterMs: 100, acceptMs: 0 })
   stage.node('n', { asr: 2 })
   stage.submit('small')
@@ -223,7 +223,7 @@ test('no task is served on a node that is kept free for it while it is unknown w
   assert.deepEqual(assigned(stage.beat('n', { running: [], countedSeq: 2 })), ['big'])
 })
 
-test('of a long list some are looked up at once and the others as answers come; the node is closed until all are', () => {
+test('a long list of tasks is looked up in steps; the node is closed until all are known', () => {
   const stage = new Stage()
   const running = Array.from({ length: 100 }, (_, i) => `x${i}`)
   const asked = all(arrive(stage, 200, running), 'unknownTask').map(({ taskId }) => taskId)

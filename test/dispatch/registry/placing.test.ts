@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { all, assigned, none, only, Stage } from './fixtures.ts'
 
-test('tasks spread over equal nodes, because what was just sent is counted before it is reported', () => {
+test('tasks spread over equal nodes, because an assign counts before the node reports it', () => {
   const stage = new Stage()
   for (const nodeId of ['a', 'b', 'c', 'd']) stage.node(nodeId, { asr: 100 })
   for (let i = 0; i < 80; i += 1) stage.submit(`t${i}`)
@@ -11,7 +11,7 @@ test('tasks spread over equal nodes, because what was just sent is counted befor
   }
 })
 
-test('the less loaded node is taken', () => {
+test('a task goes to the less loaded node', () => {
   const stage = new Stage()
   stage.node('hot', { asr: 10 })
   stage.node('cool', { asr: 10 })
@@ -20,7 +20,7 @@ test('the less loaded node is taken', () => {
   for (let i = 0; i < 3; i += 1) assert.equal(only(stage.submit(`t${i}`), 'assign').nodeId, 'cool')
 })
 
-test('what a node has counted in its load is not counted twice', () => {
+test('a task that a node includes in its load is not counted twice', () => {
   const stage = new Stage({ weights: { used: 0, cpu: 1, gpu: 0, memory: 0 } })
   stage.node('n', { asr: 10 })
   stage.node('m', { asr: 10 })
@@ -34,7 +34,7 @@ test('what a node has counted in its load is not counted twice', () => {
   assert.equal(only(stage.submit('other'), 'assign').nodeId, 'm')
 })
 
-test('several services are reserved on one node together, or not at all', () => {
+test('several services are reserved together on one node, or not at all', () => {
   const stage = new Stage()
   const uses = { asr: 1, nmt: 1, tts: 1 }
   stage.node('no-tts', { asr: 5, nmt: 5 })
@@ -62,7 +62,7 @@ test('a task may take several slots of a service', () => {
   assert.equal(stage.used('n'), 3)
 })
 
-test('terms decide: tags, labels by value and by number, any of, and not', () => {
+test('terms select nodes by tags, by labels as text and as number, with any-of and not', () => {
   const stage = new Stage()
   const asr = (languages: readonly string[]) => [{ name: 'asr', slots: 9, tags: { language: languages } }]
   stage.node('zh-small', asr(['zh']), { zone: 'north', memory: 8 })
@@ -98,7 +98,7 @@ test('tasks of a session stay on one node, and leave it when it is much more loa
   assert.equal(only(stage.submit('t6', { session: 's' }), 'assign').nodeId, next)
 })
 
-test('a session is forgotten after a while', () => {
+test('the registry forgets a session after a while', () => {
   const stage = new Stage({ sessionMs: 1_000 })
   stage.node('a', { asr: 5 })
   stage.submit('t', { session: 's' })
@@ -107,7 +107,7 @@ test('a session is forgotten after a while', () => {
   assert.equal(stage.registry.counts().sessions, 1)
 })
 
-test('a preferred node is taken while it is not much more loaded', () => {
+test('a task goes to its preferred node while that is not much more loaded', () => {
   const stage = new Stage()
   stage.node('near', { asr: 10 }, { zone: 'north' })
   stage.node('far', { asr: 10 }, { zone: 'south' })

@@ -5,7 +5,7 @@ import { assigned, none, Stage } from './fixtures.ts'
 
 const automatic = (pools: readonly PoolView[]) => pools.filter(({ name }) => name === null)
 
-test('nodes with the same capabilities share a pool, whatever their slots and the labels that no task asks for', () => {
+test('nodes with the same capabilities share a pool, whatever their slots and unrequested labels', () => {
   const stage = new Stage()
   for (let i = 0; i < 50; i += 1) stage.node(`n${i}`, { asr: 1 + (i % 5) }, { host: `host-${i}` })
   stage.node('other', { asr: 1, tts: 1 })
@@ -17,7 +17,7 @@ test('nodes with the same capabilities share a pool, whatever their slots and th
   )
 })
 
-test('pools distinguish a label from its first request on; until then no task is placed wrongly', () => {
+test('pools distinguish a label from its first request on; no task is placed wrongly before', () => {
   const stage = new Stage()
   for (let i = 0; i < 200; i += 1) stage.node(`n${i}`, { asr: 1 }, { host: `host-${i}` })
   const requires = [{ not: { label: 'host', in: Array.from({ length: 199 }, (_, i) => `host-${i}`) } }]
@@ -30,7 +30,7 @@ test('pools distinguish a label from its first request on; until then no task is
   )
 })
 
-test('a new requirement is matched with many pools piece by piece, and its task is placed on the way', () => {
+test('a new requirement is matched with many pools in slices, and its task is placed during that', () => {
   const stage = new Stage({ sliceSteps: 4 })
   for (let i = 0; i < 40; i += 1) stage.node(`n${i}`, [{ name: 'asr', slots: 2, tags: { model: [`m${i}`] } }])
   stage.submit('any')
@@ -42,7 +42,7 @@ test('a new requirement is matched with many pools piece by piece, and its task 
   }
 })
 
-test('a pool by rule is asked for by its name, and changes for all at the same moment', () => {
+test('a task names a pool with a rule, and a change of the rule applies at once', () => {
   const stage = new Stage()
   stage.node('small', { asr: 9 }, { memory: 8 })
   stage.node('large', { asr: 9 }, { memory: 64 })
@@ -62,14 +62,14 @@ test('a pool by rule is asked for by its name, and changes for all at the same m
   none(stage.submit('last', { requires }), 'assign')
 })
 
-test('a rule that names itself, or another pool, finds nothing instead of going round', () => {
+test('a pool rule that names itself, or another pool, matches nothing instead of looping', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.do({ kind: 'definePool', name: 'a', requires: [{ label: 'pool', in: ['a'] }] })
   none(stage.submit('t', { requires: [{ label: 'pool', in: ['a'] }] }), 'assign')
 })
 
-test('a rebuild goes in slices while tasks are placed, nodes come, go and change, and ends with the same fleet', () => {
+test('a rebuild runs in slices while tasks are placed and nodes change, and ends with the same fleet', () => {
   const stage = new Stage({ sliceSteps: 16 })
   for (let i = 0; i < 500; i += 1) stage.node(`n${i}`, { asr: 2 }, { zone: `z${i % 3}` })
   stage.submit('before', { requires: [{ label: 'zone', in: ['z1'] }] })
@@ -108,7 +108,7 @@ test('a rebuild goes in slices while tasks are placed, nodes come, go and change
   assert.deepEqual([...placed].sort(), ['n450', 'n5'])
 })
 
-test('a rebuild of 10,000 nodes with 8 services never does more than its share in a turn', () => {
+test('a rebuild of 10,000 nodes with 8 services never exceeds its share of a turn', () => {
   const stage = new Stage({ sliceSteps: 64 })
   const services = Array.from({ length: 8 }, (_, i) => `service${i}`)
   for (let i = 0; i < 10_000; i += 1) {

@@ -45,7 +45,7 @@ function files(): ReadonlyMap<string, string> {
   return found
 }
 
-test('the registry imports only its own files, and none of them waits, reads a clock or uses other randomness', () => {
+test('the registry imports only its own files, and no file waits, reads a clock or uses other randomness', () => {
   const sources = files()
   assert.ok(
     sources.size > 18 && sources.has('registry/registry-state.ts') && sources.has('matching/generation.ts'),
@@ -62,7 +62,7 @@ test('the registry imports only its own files, and none of them waits, reads a c
   }
 })
 
-test('it runs in a world without clock, dice, timers, process and network', () => {
+test('the registry runs without a clock, randomness, timers, a process and a network', () => {
   const walk = new Walk(5, { acceptMs: 3_000, ageMs: 500 })
   const kept = outside.map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const)
   const { random } = Math

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { assigned, none, only, Stage } from './fixtures.ts'
 
-test('a task ends once: the first result counts, its repetition and every later word do not', () => {
+test('a task ends once: the first result counts, repetitions and later messages do not', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.submit('t')
@@ -30,7 +30,7 @@ test('the result of another node, or of another attempt, is answered stale', () 
   only(stage.result('a', 't'), 'settled')
 })
 
-test('a failure that may be tried again leads to the next attempt, on another node, until none is left: poison', () => {
+test('a retryable failure leads to an attempt on another node, until none is left: poison', () => {
   const stage = new Stage({ retryInMs: 100 })
   stage.node('a', { asr: 5 })
   stage.node('b', { asr: 5 })
@@ -65,7 +65,7 @@ test('a failure that may be tried again leads to the next attempt, on another no
   assert.deepEqual([end.end, end.error!.code], ['failed', 'poison'])
 })
 
-test('a failure that may not be tried again, and any loss of a task that may not, ends it', () => {
+test('a permanent failure, or the loss of a task that may not be retried, ends the task', () => {
   const stage = new Stage()
   stage.node('n', { asr: 3 })
   stage.submit('a')
@@ -106,7 +106,7 @@ test('a cancelled task ends at once; its slot is free when the node has stopped'
   none(stopped, 'settled')
 })
 
-test('a node that does not answer a cancel keeps the slot for the time of grace only', () => {
+test('a node that does not answer a cancel keeps the slot for the grace time only', () => {
   const stage = new Stage({ cancelGraceMs: 2_000, acceptMs: 0 })
   stage.node('n', { asr: 1 })
   stage.submit('a')
@@ -116,7 +116,7 @@ test('a node that does not answer a cancel keeps the slot for the time of grace 
   assert.deepEqual(assigned(stage.after(1)), ['b'])
 })
 
-test('a task that was not accepted in time, or shows no progress, goes to its next attempt', () => {
+test('a task that is not accepted in time, or shows no progress, goes to its next attempt', () => {
   const stage = new Stage({ acceptMs: 100 })
   stage.node('n', { asr: 2 })
   stage.submit('a')
@@ -146,7 +146,7 @@ test('the deadline runs from submit to end, whether the task waits or runs', () 
   assert.equal(only(stage.submit('late', { deadlineAt: stage.now }), 'settled').end, 'failed')
 })
 
-test('a node may say busy without spending an attempt: the service rests there, and others are taken meanwhile', () => {
+test('a node may answer busy without spending an attempt: its service pauses, and other nodes are used', () => {
   const stage = new Stage()
   stage.node('n', { asr: 2, tts: 1 })
   stage.submit('t')
@@ -160,7 +160,7 @@ test('a node may say busy without spending an attempt: the service rests there, 
   assert.deepEqual([again.taskId, again.attempt], ['t', 1])
 })
 
-test('a node that rejects the task itself spends an attempt of it, and gets other tasks as before', () => {
+test('a node that rejects a task spends an attempt of it, and gets other tasks as before', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.submit('t')
@@ -188,7 +188,7 @@ test('a higher attempt proves that the older claim is over: the node is told to 
   assert.equal(only(stage.result('n', 't', 2), 'settled').attempt, 2)
 })
 
-test('a task that is no longer this server’s is forgotten without an end', () => {
+test('the registry forgets a task that left this server, without an end', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   stage.submit('t')
@@ -198,7 +198,7 @@ test('a task that is no longer this server’s is forgotten without an end', () 
   assert.equal(stage.registry.counts().tasks, 0)
 })
 
-test('nothing is kept of what is over: tasks, timers, requirements, sessions and tenants stay within bounds', () => {
+test('the registry forgets ended tasks, timers, requirements, sessions and tenants', () => {
   const stage = new Stage({ maxDemands: 20, maxSessions: 50, sessionMs: 10_000, publishMs: 1_000_000 })
   stage.node('n', { asr: 4 })
   // Some wait for ever with requirements of their own, the oldest of all.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { assigned, none, only, Stage } from './fixtures.ts'
 
-test('exactly the task that became possible is woken', () => {
+test('a new capability wakes exactly the tasks that became possible', () => {
   const stage = new Stage()
   stage.submit('tts', { service: 'tts' })
   stage.submit('asr-zh', { requires: [{ service: 'asr', where: { language: 'zh' } }] })
@@ -15,7 +15,7 @@ test('exactly the task that became possible is woken', () => {
   assert.equal(stage.registry.counts().waiting, 2)
 })
 
-test('higher priorities are served first, and equals by age', () => {
+test('higher priorities are served first, and equal priorities by age', () => {
   const stage = new Stage()
   for (const [taskId, priority] of [
     ['low', 0],
@@ -28,14 +28,14 @@ test('higher priorities are served first, and equals by age', () => {
   assert.deepEqual(assigned(stage.hello('n', { asr: 4 })), ['high', 'mid', 'mid-later', 'low'])
 })
 
-test('the same holds for tasks that ask for different things of one node', () => {
+test('priority and age also order tasks that ask for different things of one node', () => {
   const stage = new Stage()
   stage.submit('low', { service: 'asr', priority: 1 })
   stage.submit('high', { service: 'asr', priority: 8, requires: [{ not: { label: 'old' } }] })
   assert.deepEqual(assigned(stage.hello('n', { asr: 2 })), ['high', 'low'])
 })
 
-test('an endless stream of urgent tasks does not starve one that is not urgent', () => {
+test('an endless stream of urgent tasks does not starve a task of low priority', () => {
   const stage = new Stage({ ageMs: 100, acceptMs: 0 })
   stage.node('n', { asr: 1 })
   stage.submit('urgent0', { priority: 9 })
@@ -50,7 +50,7 @@ test('an endless stream of urgent tasks does not starve one that is not urgent',
   assert.fail('it was never served')
 })
 
-test('tenants share equally: at no moment is one more than a task ahead', () => {
+test('tenants share equally: no tenant is ever more than one task ahead', () => {
   const stage = new Stage({ maxWaiting: 10_000 })
   for (let i = 0; i < 400; i += 1) stage.submit(`c${i}`, { tenant: 'c' })
   for (let i = 0; i < 400; i += 1) stage.submit(`a${i}`, { tenant: 'a' })
@@ -66,7 +66,7 @@ test('tenants share equally: at no moment is one more than a task ahead', () => 
   assert.deepEqual(served, { a: 200, b: 200, c: 200 })
 })
 
-test('tenants share a node fairly too when they ask for different things of it', () => {
+test('tenants share a node fairly also when they ask for different things of it', () => {
   const stage = new Stage()
   for (let i = 0; i < 40; i += 1) stage.submit(`a${i}`, { tenant: 'a' })
   for (let i = 0; i < 40; i += 1)
@@ -80,7 +80,7 @@ test('tenants share a node fairly too when they ask for different things of it',
   }
 })
 
-test('a tenant that was served, went away and comes back has saved nothing up', () => {
+test('a tenant that was served, went away and returns has no saved credit', () => {
   const stage = new Stage()
   for (let i = 0; i < 100; i += 1) stage.submit(`a${i}`, { tenant: 'a' })
   stage.submit('b-early', { tenant: 'b' })
@@ -95,7 +95,7 @@ test('a tenant that was served, went away and comes back has saved nothing up', 
   assert.equal(late, 10)
 })
 
-test('a tenant that comes late is served from then on, and gets no more for having been away', () => {
+test('a tenant that arrives late is served at once, and gets no extra share for its absence', () => {
   const stage = new Stage()
   for (let i = 0; i < 100; i += 1) stage.submit(`a${i}`, { tenant: 'a' })
   let [running] = assigned(stage.hello('n', { asr: 1 })) as [string]
@@ -109,7 +109,7 @@ test('a tenant that comes late is served from then on, and gets no more for havi
   assert.equal(late, 10)
 })
 
-test('a task that needs much is not starved by small ones: after a while a node is kept free for it', () => {
+test('small tasks do not starve a large one: after a while a node is reserved for it', () => {
   const stage = new Stage({ holdAfterMs: 1_000, ageMs: 100, acceptMs: 0 })
   stage.node('n', { asr: 4 })
   const running: string[] = []
@@ -131,7 +131,7 @@ test('a task that needs much is not starved by small ones: after a while a node 
   assert.fail('it was never served')
 })
 
-test('a node kept free is let go when its task ends', () => {
+test('a reserved node is released when its task ends', () => {
   const stage = new Stage({ holdAfterMs: 0, ageMs: 100, acceptMs: 0 })
   stage.node('n', { asr: 2 })
   stage.submit('a')
@@ -144,7 +144,7 @@ test('a node kept free is let go when its task ends', () => {
   assert.equal(stage.registry.node('n')!.heldFor, null)
 })
 
-test('a node kept free is let go when its pool is defined anew and it is no longer in it', () => {
+test('a reserved node is released when its pool is redefined without it', () => {
   const stage = new Stage({ holdAfterMs: 0, acceptMs: 0 })
   stage.do({ kind: 'definePool', name: 'p', requires: [{ label: 'memory', gte: 8 }] })
   stage.node('n', { asr: 2 }, { memory: 8 })
@@ -159,7 +159,7 @@ test('a node kept free is let go when its pool is defined anew and it is no long
   assert.deepEqual(assigned(stage.submit('c')), ['c'])
 })
 
-test('admission is refused with a time to try again when too many tasks wait, of all or of one tenant', () => {
+test('admission is refused with a retry time when too many tasks wait, in total or of one tenant', () => {
   const stage = new Stage({ maxWaiting: 2, maxWaitingPerTenant: 1 })
   assert.equal(stage.registry.admission('x'), null)
   stage.submit('a', { tenant: 'x' })

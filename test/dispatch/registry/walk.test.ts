@@ -39,7 +39,7 @@ function assertAtRest(walk: Walk): void {
 }
 
 for (const seed of [1, 2, 3, 4, 5, 6, 101]) {
-  test(`a fleet in turmoil is kept right in every step, and at rest nothing is left (seed ${seed})`, () => {
+  test(`a random fleet keeps its invariants in every step, and leaves nothing behind at rest (seed ${seed})`, () => {
     const walk = new Walk(seed, policy)
     walkOn(walk, 5_000)
     for (const kind of met)

@@ -54,7 +54,7 @@ function crowd(): Bench {
   return bench
 }
 
-test('no turn does more than its share, however different the nodes and the wishes are', () => {
+test('no turn exceeds its share, however different the nodes and the demands are', () => {
   const bench = crowd()
   assert.equal(bench.registry.counts().pools, nodeCount, 'every node is a separate pool')
   assert.ok(bench.steps > nodeCount * demandCount, 'every wish was held against every pool, and counted')
@@ -68,7 +68,7 @@ test('no turn does more than its share, however different the nodes and the wish
   assert.ok(bench.slices > (nodeCount * demandCount) / mostSteps)
 })
 
-test('a node unlike all others, and one that changes, is shown to many wishes piece by piece and gets its work', () => {
+test('a unique or changing node is matched with many demands in slices, and gets its work', () => {
   const bench = crowd()
   for (let i = 0; i < 5; i += 1) bench.ask(`odd${i}`, { service: 'asr', where: { own: `odd${i}` } })
   assert.deepEqual(assigned(bench.hello('odd', bench.own(nodeCount))), [])
@@ -77,7 +77,7 @@ test('a node unlike all others, and one that changes, is shown to many wishes pi
   assert.deepEqual(assigned(effects), ['odd3'])
 })
 
-test('demands that no task has any more are forgotten in slices', () => {
+test('the registry forgets demands without tasks in slices', () => {
   const bench = new Bench()
   for (let i = 0; i < nodeCount; i += 1) bench.node(`n${i}`, bench.own(i))
   for (let i = 0; i < 400; i += 1) {
@@ -88,7 +88,7 @@ test('demands that no task has any more are forgotten in slices', () => {
   assert.ok(bench.registry.counts().demands <= 300)
 })
 
-test('a node with free slots for thousands takes those who wait turn by turn, in their order', () => {
+test('a node with thousands of free slots takes waiting tasks turn by turn, in their order', () => {
   const bench = new Bench()
   for (let i = 0; i < 2_000; i += 1) bench.submit(`t${i}`)
   const effects = bench.hello('big', { asr: 1_500 })
@@ -98,7 +98,7 @@ test('a node with free slots for thousands takes those who wait turn by turn, in
   )
 })
 
-test('a wish that is forgotten while others look at a new node keeps none of them from it', () => {
+test('forgetting a demand while a new node is matched hides the node from no other demand', () => {
   const stage = new Stage({ sliceSteps: 8, maxDemands: 41 })
   const ask = (own: string): Command => {
     const requires = [{ service: 'asr', where: { own } }]

@@ -7,7 +7,7 @@ function handedBack(effects: readonly Effect[]): readonly string[] {
   return all(effects, 'handBack').map(({ taskId }) => taskId)
 }
 
-test('waiting tasks are handed back from the end of the wait queue, and no end is reported', () => {
+test('a server hands back waiting tasks from the end of its wait queue, and reports no end', () => {
   const stage = new Stage()
   for (const [taskId, priority] of [
     ['high', 9],
@@ -26,7 +26,7 @@ test('waiting tasks are handed back from the end of the wait queue, and no end i
   assert.deepEqual(assigned(stage.hello('n', { asr: 4 })), ['high', 'old'])
 })
 
-test('one that has waited long has risen, and is given up after those that have not', () => {
+test('a task that has waited long has risen, and is yielded after newer ones', () => {
   const stage = new Stage({ ageMs: 100 })
   stage.submit('patient', { priority: 0 })
   stage.now += 600
@@ -34,7 +34,7 @@ test('one that has waited long has risen, and is given up after those that have 
   assert.deepEqual(handedBack(stage.do({ kind: 'yield', demand: 'asr', count: 1 })), ['urgent'])
 })
 
-test('only tasks of that kind are given up, and only those that wait', () => {
+test('a server yields only waiting tasks of the requested kind', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
   const requires = [{ label: 'zone', in: ['north'] }]
@@ -70,7 +70,7 @@ test('only tasks of that kind are given up, and only those that wait', () => {
   assert.deepEqual(handedBack(stage.do({ kind: 'yield', demand: 'asr', count: 9 })), [])
 })
 
-test('a task that was given up may come back, and ends as any other', () => {
+test('a yielded task may return, and ends like any other', () => {
   const stage = new Stage()
   stage.submit('t')
   only(stage.do({ kind: 'yield', demand: 'asr', count: 1 }), 'handBack')
@@ -79,7 +79,7 @@ test('a task that was given up may come back, and ends as any other', () => {
   assert.equal(only(stage.result('n', 't', 2), 'settled').end, 'completed')
 })
 
-test('many are given up piece by piece, no more than were asked for', () => {
+test('many tasks are yielded in slices, at most as many as requested', () => {
   const stage = new Stage({ sliceSteps: 16 })
   for (let i = 0; i < 100; i += 1) stage.submit(`t${i}`)
   let effects = stage.registry.apply({ kind: 'yield', demand: 'asr', count: 70 }, stage.now)
@@ -96,7 +96,7 @@ test('many are given up piece by piece, no more than were asked for', () => {
   )
 })
 
-test('a task that gets a free slot here meanwhile is not handed back', () => {
+test('a task that gets a free slot meanwhile is not handed back', () => {
   const stage = new Stage({ sliceSteps: 16 })
   for (let i = 0; i < 30; i += 1) stage.submit(`t${i}`)
   stage.registry.apply({ kind: 'yield', demand: 'asr', count: 30 }, stage.now)
@@ -105,7 +105,7 @@ test('a task that gets a free slot here meanwhile is not handed back', () => {
   assert.equal(stage.registry.counts().waiting, 0)
 })
 
-test('waiting tasks are listed by kind, and capacity is assumed while it is unknown', () => {
+test('waiting tasks are listed by kind, and unknown capacity counts as available', () => {
   const stage = new Stage({ sliceSteps: 4 })
   for (let i = 0; i < 40; i += 1) stage.node(`n${i}`, [{ name: 'asr', slots: 1, tags: { own: [`w${i}`] } }])
   const requires = [{ service: 'asr', where: { own: 'w99' } }]

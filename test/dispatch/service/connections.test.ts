@@ -100,7 +100,7 @@ test('a silent node is suspect after two heartbeats and dead after three', () =>
   assert.deepEqual([count('nodeSuspect'), count('nodeGone')], [1, 1])
 })
 
-test('when this process itself stood still, no node counts as silent because of it', () => {
+test('after this process froze, no node counts as silent because of it', () => {
   const { sessions, events, pass, count, stall } = createStage(3)
   sessions[0]!.closed('reset')
   stall(60_000)
@@ -114,7 +114,7 @@ test('when this process itself stood still, no node counts as silent because of 
   assert.equal(count('nodeGone'), 1)
 })
 
-test('when very many seem to die at once, no more than a fifth is given up within five seconds', () => {
+test('when very many nodes seem to die at once, at most a fifth is declared dead within five seconds', () => {
   const { sessions, events, pass, count } = createStage(100)
   for (const session of sessions) session.closed('reset')
   assert.equal(count('nodeSuspect'), 100)
@@ -125,7 +125,7 @@ test('when very many seem to die at once, no more than a fifth is given up withi
   assert.equal(count('nodeGone'), 100)
 })
 
-test('a node that comes back within the grace is not given up', () => {
+test('a node that returns within the grace time is not declared dead', () => {
   const { connections, sessions, posted, pass, count } = createStage(1)
   sessions[0]!.closed('reset')
   pass(250)
@@ -147,7 +147,7 @@ test('a node that comes back within the grace is not given up', () => {
   assert.equal(count('nodeGone'), 0)
 })
 
-test('a node that was sent away at the door is no longer there', () => {
+test('a node that was refused at its hello is no longer connected', () => {
   const told: ((entered: null) => void)[] = []
   const waiting: (() => boolean)[] = []
   const { connections } = createStage(0, {
@@ -162,7 +162,7 @@ test('a node that was sent away at the door is no longer there', () => {
   assert.equal(waiting[0]!(), false)
 })
 
-test('a node that is here and not held is entered again as it is, and sent away when it is another server’s', () => {
+test('a connected node that the registry lacks is entered again, or closed if another server has it', () => {
   const asked: { readonly epoch: number; readonly isWelcomed?: boolean }[] = []
   let isHeld = true
   const { connections, posted } = createStage(1, { has: () => isHeld }, (caller, tell) => {
@@ -181,7 +181,7 @@ test('a node that is here and not held is entered again as it is, and sent away 
   assert.equal(connections.size, 0)
 })
 
-test('a node that says much before it is welcomed is not read until it is', async () => {
+test('the server does not read messages of a node before it is welcomed', async () => {
   const { connections, posted } = createStage(0)
   const session = connections.connect({ type: 'hello', ...helloOf('n') }, link)
   const word = { type: 'task.result', taskId: 't', attempt: 1, output: 'much' } as const
@@ -197,7 +197,7 @@ test('a node that says much before it is welcomed is not read until it is', asyn
   assert.equal(posted.filter(({ kind }) => kind === 'result').length, 16)
 })
 
-test('a drain that was decided, or lifted, while a hello waited for the registry counts', () => {
+test('a drain that starts or ends while a hello waits for the registry takes effect', () => {
   let drain: { readonly deadlineAt: number | null } | undefined
   const { connections, posted } = createStage(0, {}, undefined, () => drain)
   const drains = () =>

@@ -90,7 +90,7 @@ function submitMany(dispatch: Dispatch, count: number) {
 for (const count of serverCounts) {
   const where = count === 1 ? 'one server' : `${count} servers`
 
-  test(`scenario 1 (${where}): heartbeats do not hold up the dispatch of tasks`, async () => {
+  test(`scenario 1 (${where}): heartbeats do not delay the dispatch of tasks`, async () => {
     await using store = await openStore('memory')
     using meter = createMeter()
     const { observe, begin, check } = meter
@@ -109,7 +109,7 @@ for (const count of serverCounts) {
     assert.ok(kinds.includes('heartbeat') && kinds.includes('submit') && kinds.includes('result'))
   })
 
-  test(`scenario 2 (${where}): pools that are computed anew, and a store that is slow, do not hold up the dispatch of tasks`, async () => {
+  test(`scenario 2 (${where}): pool rebuilds and a slow store do not delay the dispatch of tasks`, async () => {
     await using store = await openStore('memory')
     using meter = createMeter()
     const { observe, begin, check } = meter
@@ -134,7 +134,7 @@ for (const count of serverCounts) {
     assert.ok(check().includes('definePool'))
   })
 
-  test(`scenario 3 (${where}): heartbeats, dispatches and timed rebuilds of a large fleet do not queue up behind each other`, async () => {
+  test(`scenario 3 (${where}): heartbeats, dispatches and timed rebuilds of a large fleet do not delay each other`, async () => {
     await using store = await openStore('memory')
     using meter = createMeter()
     const { observe, begin, check } = meter

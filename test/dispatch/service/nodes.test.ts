@@ -4,7 +4,7 @@ import { inGrowingLeases } from '../../support/spans.ts'
 import { engines, FakeNode, history, obliging, openStore, startDispatch, until } from './stage.ts'
 
 for (const engine of engines) {
-  test(`${engine}: a node that is drained ends what it runs and gets nothing new`, async () => {
+  test(`${engine}: a drained node finishes its tasks and gets no new ones`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)
     const { dispatch, events } = stage
@@ -25,7 +25,7 @@ for (const engine of engines) {
     await assert.rejects(dispatch.drain('unknown'), { code: 'not_found' })
   })
 
-  test(`${engine}: what a drained node has not ended by the deadline goes on elsewhere`, async () => {
+  test(`${engine}: tasks that a drained node has not finished by the deadline move to other nodes`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)
     const { dispatch } = stage
@@ -41,7 +41,7 @@ for (const engine of engines) {
     assert.equal(leaving.heard('task.cancel', taskId), 1)
   })
 
-  test(`${engine}: a cordoned service gets no new tasks while the node's others do`, async () => {
+  test(`${engine}: a cordoned service gets no new tasks while the node's other services do`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)
     const { dispatch } = stage
@@ -56,7 +56,7 @@ for (const engine of engines) {
     assert.equal((await history(dispatch, waits.taskId)).at(-1)?.status, 'completed')
   })
 
-  test(`${engine}: a second instance with the same id takes over, and the first one's task goes on there`, async () => {
+  test(`${engine}: a second instance with the same id takes over, and gets the task of the first`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)
     const { dispatch } = stage
@@ -77,7 +77,7 @@ for (const engine of engines) {
     assert.equal((await dispatch.task(taskId))?.output, 'young')
   })
 
-  test(`${engine}: explain says what fails on how many nodes, and what would wake the task`, async () => {
+  test(`${engine}: explain shows which requirement fails on how many nodes, and what would wake the task`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)
     const { dispatch } = stage
@@ -102,7 +102,7 @@ for (const engine of engines) {
   })
 }
 
-test('a task may ask for the nodes of a pool that was defined by name', async () => {
+test('a task may ask for the nodes of a named pool', async () => {
   await using store = await openStore('memory')
   await using stage = startDispatch(store.backend)
   const { dispatch } = stage
@@ -148,7 +148,7 @@ test('a watcher gets every step, and the progress in between', async () => {
   await assert.rejects(history(dispatch, 'nothing'), { code: 'not_found' })
 })
 
-test('a silent node is suspected, then given up, and one that only answers pings is not', async () => {
+test('a silent node is suspected, then declared dead; a node that only answers pings is not', async () => {
   await inGrowingLeases(200, async (heartbeatMs) => {
     await using store = await openStore('memory')
     await using stage = startDispatch(store.backend, { heartbeatMs })

@@ -13,7 +13,7 @@ async function addElsewhere({ backend }: Store, taskId: string, slots: number): 
 }
 
 for (const engine of engines) {
-  test(`${engine}: what a node still runs for another server takes its slots until it has stopped`, async () => {
+  test(`${engine}: a task that a node still runs for another server takes its slots until it has stopped`, async () => {
     await using store = await openStore(engine)
     await addElsewhere(store, 'elsewhere', 2)
     await using stage = startDispatch(store.backend)
@@ -30,7 +30,7 @@ for (const engine of engines) {
     await until('it has the other', () => node.tasks.length === 2)
   })
 
-  test(`${engine}: a result that is only to be settled takes no slot of a node that comes back`, async () => {
+  test(`${engine}: a result that waits to be settled takes no slot of a reconnected node`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)
     const { dispatch } = stage
@@ -45,7 +45,7 @@ for (const engine of engines) {
     assert.equal(after.heard('task.stale', 'never was'), 1)
   })
 
-  test(`${engine}: while the store does not say what a node runs, the node gets nothing and others do`, async () => {
+  test(`${engine}: while the store cannot identify a node's tasks, that node gets none and others do`, async () => {
     await using store = await openStore(engine)
     await addElsewhere(store, 'elsewhere', 1)
     let answer = () => {}
@@ -77,7 +77,7 @@ for (const engine of engines) {
   })
 }
 
-test('a late word about any attempt of a task does not reach the one that the node was given meanwhile', async () => {
+test('a late message about an old attempt does not reach the attempt that the node got meanwhile', async () => {
   await using store = await openStore('memory')
   const terms = {
     ...{ service: 'nmt', uses: { nmt: 1 }, requires: [], prefers: [], priority: 5, tenant: 'default' },

@@ -36,7 +36,7 @@ function withSlowAnswers(jobs: JobStore) {
   return { gate, jobs: slow }
 }
 
-test('a task that is claimed again before the answer of its settlement came is not lost', async () => {
+test('a task that is claimed again before its settlement was answered is not lost', async () => {
   await using store = await openStore('memory')
   const { gate, jobs } = withSlowAnswers(store.backend.jobs)
   const now = performance.now.bind(performance)
@@ -71,7 +71,7 @@ test('a task that is claimed again before the answer of its settlement came is n
   assert.equal(dispatch.counts().held, 0)
 })
 
-test('a task that is held and that the registry has forgotten is given out again', async () => {
+test('a held task that the registry has forgotten is placed again', async () => {
   await using store = await openStore('memory')
   const { jobs, notifier } = store.backend
   const engine = new Engine({ ...store.backend, jobs, notifier }, resolveDispatchOptions({ pollMs: 20 }))
@@ -122,7 +122,7 @@ test('a clock that is set forward or back changes no deadline and hides no node'
   await until('the node to be shown', () => dispatch.nodes().length === 1)
 })
 
-test('administrative calls that come while the dispatcher stops are answered, and after that end with draining', async () => {
+test('administrative calls during a stop are answered, and later calls end with draining', async () => {
   await using store = await openStore('memory')
   await using stage = startDispatch(store.backend)
   const { dispatch } = stage
@@ -157,7 +157,7 @@ test('administrative calls that come while the dispatcher stops are answered, an
   assert.deepEqual(late, ['draining', 'draining', 'draining'])
 })
 
-test('options of dispatch that are wrong are refused before anything is opened', async () => {
+test('invalid options of dispatch are refused before anything is opened', async () => {
   const file = join(tmpdir(), `dispatch-${createId()}.db`)
   const opening = open(`sqlite:${file}`, { migrate: true, dispatch: { heartbeatMs: -1 } })
   await assert.rejects(opening, { code: 'invalid_argument' })

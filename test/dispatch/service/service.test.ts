@@ -5,7 +5,7 @@ import { inGrowingLeases, Stills } from '../../support/spans.ts'
 import { engines, FakeNode, history, obliging, openStore, startDispatch, until } from './stage.ts'
 
 for (const engine of engines) {
-  test(`${engine}: a task that uses three services is placed on the one node that has them all, and completes once`, async () => {
+  test(`${engine}: a task that uses three services runs once, on the one node that has them all`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)
     const { dispatch } = stage
@@ -33,7 +33,7 @@ for (const engine of engines) {
     assert.ok(dispatch.node('whole')?.services.every(({ used }) => used === 0))
   })
 
-  test(`${engine}: a burst of ten tasks goes to nodes with free slots for them, and none waits for another`, async () => {
+  test(`${engine}: a burst of ten tasks goes to nodes with free slots, and no task waits for another`, async () => {
     await using store = await openStore(engine)
     const waits: number[] = []
     const observe = (kind: string, waitMs: number) => void (kind === 'submit' && waits.push(waitMs))
@@ -62,7 +62,7 @@ for (const engine of engines) {
     assert.ok(Math.min(...longest) < 200, `the longest waits were ${longest} ms`)
   })
 
-  test(`${engine}: a task whose node is killed goes on elsewhere with the next attempt, and the late result is refused`, async () => {
+  test(`${engine}: the task of a killed node runs elsewhere as the next attempt, and the late result is refused`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend, { closedGraceMs: 100 })
     const { dispatch } = stage
@@ -150,7 +150,7 @@ for (const engine of engines) {
     })
   }, 60_000)
 
-  test(`${engine}: failures are tried again until the attempts are spent, and then the task is poison`, async () => {
+  test(`${engine}: a failing task is retried until its attempts are spent, and then it is poison`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend, { maxAttempts: 3, policy: { retryInMs: 1 } })
     const { dispatch } = stage
@@ -170,7 +170,7 @@ for (const engine of engines) {
     assert.equal(node.tasks.length, 4)
   })
 
-  test(`${engine}: a failed task is tried on another node, and cancelled at once while it waits for its next attempt`, async () => {
+  test(`${engine}: a failed task is retried on another node, and a cancel ends it at once while it waits`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend, { policy: { retryInMs: 20 } })
     const { dispatch } = stage
@@ -191,7 +191,7 @@ for (const engine of engines) {
     assert.equal(dispatch.counts().tasks, 0)
   })
 
-  test(`${engine}: how long a task waited for its first node is told once, however often it is tried`, async () => {
+  test(`${engine}: the wait for the first node is measured once per task, however often it is retried`, async () => {
     await using store = await openStore(engine)
     const waits: number[] = []
     await using stage = startDispatch(
@@ -221,7 +221,7 @@ for (const engine of engines) {
     )
   })
 
-  test(`${engine}: the same idempotency key answers the first task, also when all ask at once`, async () => {
+  test(`${engine}: the same idempotency key returns the first task, also for concurrent submits`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)
     const { dispatch } = stage
@@ -237,7 +237,7 @@ for (const engine of engines) {
     assert.equal(node.tasks.length, 1)
   })
 
-  test(`${engine}: a submit whose server died before it could say so is not written twice`, async () => {
+  test(`${engine}: a submit whose server died before the answer is not written twice`, async () => {
     await using store = await openStore(engine)
     const { guards } = store.backend
     let dies = true
@@ -264,7 +264,7 @@ for (const engine of engines) {
     assert.equal((await dispatch.tasks()).items.length, 1)
   })
 
-  test(`${engine}: what waits beyond the bound is refused before anything is written`, async () => {
+  test(`${engine}: a submit beyond the limit of waiting tasks is refused before anything is written`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend, { policy: { maxWaiting: 3 } })
     const { dispatch } = stage
@@ -285,7 +285,7 @@ for (const engine of engines) {
   })
 }
 
-test('a submit that is not as it must be is refused by name, and nothing is written', async () => {
+test('an invalid submit is refused by the name of the field, and nothing is written', async () => {
   await using store = await openStore('memory')
   await using stage = startDispatch(store.backend)
   const { dispatch } = stage

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { FakeNode, openStore, startDispatch, until } from './stage.ts'
 
-test('a dispatcher stops in a few seconds also when nothing that it asks is answered any more', async () => {
+test('a dispatcher stops within a few seconds also when its store no longer answers', async () => {
   await using store = await openStore('memory')
   let isHung = false
   const hanging = <Target extends object>(target: Target): Target =>
@@ -32,7 +32,7 @@ test('a dispatcher stops in a few seconds also when nothing that it asks is answ
   assert.equal(node.closedWith, 1001)
 })
 
-test('while results that are not written take too much memory, no node is read', async () => {
+test('no node is read while unwritten results take too much memory', async () => {
   await using store = await openStore('memory')
   const gate = Promise.withResolvers<void>()
   const jobs = new Proxy(store.backend.jobs, {

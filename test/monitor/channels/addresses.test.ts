@@ -44,14 +44,14 @@ const closed = [
 ]
 const open = ['8.8.8.8', '100.128.0.1', '172.32.0.1', '2606:4700::1111', '::ffff:8.8.8.8', '64:ff9b::808:808']
 
-test('addresses that are not of the public internet are closed, in every notation', () => {
+test('addresses outside the public internet are refused, in every notation', () => {
   const rules = parseAddressRules([])
   for (const address of closed) assert.equal(rules.isAllowed(address), false, address)
   for (const address of open) assert.equal(rules.isAllowed(address), true, address)
   for (const address of [...closed, ...open]) assert.equal(rules.isNamed(address), false, address)
 })
 
-test('what the operator names is open, in every notation, and nothing beside it', () => {
+test('addresses that the operator names are allowed, in every notation, and no others', () => {
   const rules = parseAddressRules(['127.0.0.0/8', '10.1.2.3', 'fd00::/8'])
   for (const address of ['127.0.0.1', '::ffff:7f00:1', '64:ff9b::7f00:1', '10.1.2.3', 'fd12::1']) {
     assert.equal(rules.isAllowed(address), true, address)
@@ -63,7 +63,7 @@ test('what the operator names is open, in every notation, and nothing beside it'
   assert.equal(rules.isAllowed('10.1.2.4'), false)
 })
 
-test('a range that is none is refused by its place in the list', () => {
+test('an invalid range is refused with its place in the list', () => {
   const wrong: unknown[] = [
     '127.0.0.0/33',
     '::/129',

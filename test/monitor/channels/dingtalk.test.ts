@@ -8,7 +8,7 @@ import { aChannel, aMessage, aReply, local, notify } from './messages.ts'
 const secret = 'SEC0123456789abcdef'
 const robot = 'https://oapi.dingtalk.com/robot/send?access_token=token-1'
 
-test('a signed robot with a keyword takes every format', async () => {
+test('a signed robot with a keyword accepts every format', async () => {
   await using dingtalk = await startDingTalk({ secret, keyword: '监控' })
   await using outbound = createOutbound({ allowPrivate: local })
   const button = { title: 'Open', url: 'https://example.org/' }
@@ -26,13 +26,13 @@ test('a signed robot with a keyword takes every format', async () => {
   assert.equal(dingtalk.connections, 1)
 })
 
-test('the keyword is not said twice', () => {
+test('a message that contains the keyword does not get it twice', () => {
   const channel = aChannel({ type: 'dingtalk', url: robot, format: 'text', keyword: 'Court' })
   const [request] = channel.compose(aMessage(['Court 1']), channel.robots[0]!, 0)
   assert.equal(JSON.parse(request!.body).text.content, 'Venues changed\n- Court 1')
 })
 
-test('the signature is over time and secret, keyed by the secret, and encoded for a query', () => {
+test('the signature covers time and secret, is keyed by the secret, and is encoded for a query', () => {
   const channel = aChannel({ type: 'dingtalk', url: robot, secret })
   const [request] = channel.compose(aMessage(['x']), channel.robots[0]!, 1_700_000_000_123.7)
   const sign = createHmac('sha256', secret).update(`1700000000123\n${secret}`).digest('base64')
@@ -41,7 +41,7 @@ test('the signature is over time and secret, keyed by the secret, and encoded fo
   assert.equal(sign, 'V9VP5gL2WDsEZvZQHnbd9k4n+p56ibcLMh+WKMZRQas=')
 })
 
-test('a wrong secret, a wrong keyword and a clock an hour off are refusals that trying again does not help', async () => {
+test('a wrong secret, a wrong keyword and a clock an hour off are permanent refusals', async () => {
   await using dingtalk = await startDingTalk({ secret, keyword: 'alarm' })
   await using outbound = createOutbound({ allowPrivate: local })
   const right = { type: 'dingtalk', url: dingtalk.url, secret, keyword: 'alarm' }
@@ -59,7 +59,7 @@ test('a wrong secret, a wrong keyword and a clock an hour off are refusals that 
   assert.equal(dingtalk.refusals.length, 3)
 })
 
-test('after one message too many the robot is left alone for ten minutes', async () => {
+test('a robot that got one message too many gets none for ten minutes', async () => {
   let now = Date.now()
   await using dingtalk = await startDingTalk({ now: () => now })
   await using outbound = createOutbound({ allowPrivate: local })
@@ -76,7 +76,7 @@ test('after one message too many the robot is left alone for ten minutes', async
   assert.deepEqual(await notify(outbound, channel, aMessage(['in time'])), [{ kind: 'sent' }])
 })
 
-test('people are mentioned in the first part, in the text and beside it', async () => {
+test('people are mentioned in the first part, in the text and in the mention field', async () => {
   await using dingtalk = await startDingTalk()
   await using outbound = createOutbound({ allowPrivate: local })
   const at = { atMobiles: ['13800000000'], atUserIds: ['user_1'], isAtAll: true }
@@ -116,7 +116,7 @@ test('every code in an answer of status 200 has its meaning', () => {
   }
 })
 
-test('an answer that is not the provider’s, or none, leaves it open whether it was taken', async () => {
+test('a missing or foreign answer leaves the outcome unknown', async () => {
   await using dingtalk = await startDingTalk()
   await using outbound = createOutbound({ allowPrivate: local, timeoutMs: 300 })
   const channel = aChannel({ type: 'dingtalk', url: dingtalk.url })
@@ -141,7 +141,7 @@ test('an answer that is not the provider’s, or none, leaves it open whether it
   assert.equal((await notify(outbound, channel, aMessage(['gone'])))[0]?.kind, 'retry')
 })
 
-test('statuses have their meaning where no code is in the body', () => {
+test('a status without a code in the body has its meaning', () => {
   const { judge } = aChannel({ type: 'dingtalk', url: robot })
   const kinds: Record<number, string> = {
     200: 'unknown',

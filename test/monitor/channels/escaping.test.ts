@@ -19,7 +19,7 @@ function textOf(type: keyof typeof urls, name: string, more: object = {}): strin
   )
 }
 
-test('a name that looks like a link is text in Markdown, whether or not the reader knows escapes', () => {
+test('a name that looks like a link is plain text in Markdown, also for readers that ignore escapes', () => {
   for (const name of [
     '[x](http://evil)',
     '![x](http://evil)',
@@ -34,7 +34,7 @@ test('a name that looks like a link is text in Markdown, whether or not the read
   }
 })
 
-test('a name that looks like a tag or a mention is text everywhere', () => {
+test('a name that looks like a tag or a mention is plain text everywhere', () => {
   for (const name of [
     '<@all>',
     '<font color="red">x</font>',
@@ -53,7 +53,7 @@ test('a name that looks like a tag or a mention is text everywhere', () => {
   assert.equal(escapeMarkdown('&lt;@all&gt; R&D 1 & 2'), '&amp;lt;@all&amp;gt; R&amp;D 1 & 2')
 })
 
-test('in a post of Feishu a name is a text and never a tag', () => {
+test('in a Feishu post a name is text and never a tag', () => {
   const channel = aChannel({ type: 'feishu', url: urls.feishu })
   const [request] = channel.compose(aMessage(['<at user_id="all"></at>']), channel.robots[0]!, 0)
   assert.deepEqual(JSON.parse(request!.body).content.post.zh_cn.content, [
@@ -73,7 +73,7 @@ test('a Slack message turns off names, links and markup', () => {
   })
 })
 
-test('emphasis, code and what begins a line are escaped; plain names stay as they are', () => {
+test('emphasis, code and line starts are escaped; plain names stay as they are', () => {
   const escaped: Record<string, string> = {
     '**x**': '\\*\\*x\\*\\*',
     '`x`': '\\`x\\`',
@@ -91,7 +91,7 @@ test('emphasis, code and what begins a line are escaped; plain names stay as the
   for (const [name, expected] of Object.entries(escaped)) assert.equal(escapeMarkdown(name), expected)
 })
 
-test('a name cannot begin a new line, turn the direction of a line, or hold control characters', () => {
+test('a name cannot start a new line, change the text direction, or contain control characters', () => {
   for (const name of ['a\nb', 'a\r\n# b', 'a\u2028b', 'a\u202eb', 'a\u0000b', 'a\u0085b']) {
     for (const type of ['dingtalk', 'wecom', 'slack'] as const) {
       const text = textOf(type, name, type === 'slack' ? {} : { format: 'text' })

@@ -8,7 +8,7 @@ import { aChannel, aMessage, aReply, local, notify } from './messages.ts'
 const secret = 'feishu-secret-1'
 const bot = 'https://open.feishu.cn/open-apis/bot/v2/hook/token-1'
 
-test('a signed bot with a keyword takes posts and text, and mentions', async () => {
+test('a signed bot with a keyword accepts posts and text, and mentions', async () => {
   await using feishu = await startFeishu({ secret, keyword: 'alarm' })
   await using outbound = createOutbound({ allowPrivate: local })
   const config = { type: 'feishu', url: feishu.url, secret, keyword: 'alarm', mentioned: ['all', 'ou_1'] }
@@ -25,7 +25,7 @@ test('a signed bot with a keyword takes posts and text, and mentions', async () 
   )
 })
 
-test('a message of a title alone is taken', async () => {
+test('a message with only a title is accepted', async () => {
   await using feishu = await startFeishu()
   await using outbound = createOutbound({ allowPrivate: local })
   const message = aMessage([], { kind: 'test', title: 'A test' })
@@ -34,7 +34,7 @@ test('a message of a title alone is taken', async () => {
   ])
 })
 
-test('the signature is over nothing, keyed by seconds and secret, and in the body', () => {
+test('the signature covers an empty text, is keyed by seconds and secret, and is in the body', () => {
   const channel = aChannel({ type: 'feishu', url: bot, secret })
   const [request] = channel.compose(aMessage(['x']), channel.robots[0]!, 1_700_000_000_999)
   const { timestamp, sign } = JSON.parse(request!.body)
@@ -58,7 +58,7 @@ test('a wrong secret and a missing keyword are refusals', async () => {
   }
 })
 
-test('the sixth message within a second is to be tried again and costs no try', async () => {
+test('the sixth message within a second is retried and costs no attempt', async () => {
   const now = Date.now()
   await using feishu = await startFeishu({ now: () => now })
   await using outbound = createOutbound({ allowPrivate: local })
@@ -71,7 +71,7 @@ test('the sixth message within a second is to be tried again and costs no try', 
   assert.equal(feishu.messages.length, 5)
 })
 
-test('every code has its meaning, and 9499 the one that its words give it', () => {
+test('every code has its meaning, and 9499 the meaning of its message', () => {
   const { judge } = aChannel({ type: 'feishu', url: bot })
   const kinds: Record<number, string> = {
     0: 'sent',

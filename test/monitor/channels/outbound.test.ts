@@ -68,7 +68,7 @@ test('no notation of a local or private address is reached', async () => {
   assert.deepEqual(server.seen, [])
 })
 
-test('an address with a user name or a password, or of another scheme, is refused', async () => {
+test('an address with a user name, a password or another scheme is refused', async () => {
   await using server = await listen((_, response) => response.end('ok'))
   await using outbound = createOutbound({ allowPrivate: local })
   for (const url of [
@@ -82,7 +82,7 @@ test('an address with a user name or a password, or of another scheme, is refuse
   assert.deepEqual(server.seen, [])
 })
 
-test('a name is judged by all its addresses, and one that is closed condemns it', async () => {
+test('a name is judged by all its addresses, and one refused address refuses the name', async () => {
   await using server = await listen((_, response) => response.end('ok'))
   const answers: ResolvedAddress[][] = [
     [{ address: '127.0.0.1', family: 4 }],
@@ -99,7 +99,7 @@ test('a name is judged by all its addresses, and one that is closed condemns it'
   assert.deepEqual(server.seen, [])
 })
 
-test('a name is looked up once a connection, and the connection goes to what was judged', async () => {
+test('a name is resolved once per connection, and the connection goes to the checked address', async () => {
   await using server = await listen((_, response) => response.end('ok'))
   let lookups = 0
   // The second answer of a rebinding name would be an address that is not allowed.
@@ -142,7 +142,7 @@ test('a redirect is a reply and is not followed', async () => {
   assert.deepEqual(inner.seen, [])
 })
 
-test('the proxies of the environment are not used', async () => {
+test('the proxy settings of the environment are ignored', async () => {
   await using proxy = await listen((_, response) => response.end('proxy'))
   await using server = await listen((_, response) => response.end('direct'))
   const names = ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY']
@@ -162,7 +162,7 @@ test('the proxies of the environment are not used', async () => {
   }
 })
 
-test('a request arrives as it was given, and its connection is kept', async () => {
+test('a request arrives unchanged, and its connection is reused', async () => {
   const bodies: string[] = []
   const ports = new Set<number | undefined>()
   await using server = await listen(async (request, response) => {
@@ -183,7 +183,7 @@ test('a request arrives as it was given, and its connection is kept', async () =
   assert.equal(ports.size, 1)
 })
 
-test('a reply without an end is cut at its limit', async () => {
+test('an endless reply is cut at its limit', async () => {
   await using server = await listen((_, response) => {
     const pour = (): void => {
       while (response.write('x'.repeat(10_000)));
@@ -198,7 +198,7 @@ test('a reply without an end is cut at its limit', async () => {
   assert.match(reply.problem ?? '', /cut/)
 })
 
-test('the deadline holds for the whole exchange, also for a reply that trickles', async () => {
+test('the deadline holds for the whole exchange, also for a slow reply', async () => {
   await using silent = await listen(() => {})
   await using trickling = await listen((request, response) => {
     const timer = setInterval(() => response.write('.'), 20)
@@ -213,13 +213,13 @@ test('the deadline holds for the whole exchange, also for a reply that trickles'
   assert.match(cut.problem ?? '', /200 ms/)
 })
 
-test('a look-up that never ends is within the deadline, and nothing was sent', async () => {
+test('a name look-up that never ends is stopped by the deadline, and nothing was sent', async () => {
   await using outbound = createOutbound({ timeoutMs: 100, lookup: () => new Promise(() => {}) })
   const reply = await outbound.send(post('https://slow.example/'))
   assert.deepEqual([reply.status, reply.sure], [0, true])
 })
 
-test('it is sure that nothing was sent when there was no connection, and only then', async () => {
+test('only a failed connection proves that nothing was sent', async () => {
   await using closing = await listen((request) => request.socket.destroy())
   const refusing = createTcpServer()
   await new Promise<void>((done) => refusing.listen(0, '127.0.0.1', done))
@@ -243,7 +243,7 @@ test('it is sure that nothing was sent when there was no connection, and only th
   assert.match(unresolved.problem ?? '', /not resolved/)
 })
 
-test('a server with an untrusted certificate gets nothing', async () => {
+test('nothing is sent to a server with an untrusted certificate', async () => {
   const tls = makeCertificate()
   await using server = await listen((_, response) => response.end('ok'), tls)
   const lookup = async (): Promise<ResolvedAddress[]> => [{ address: '127.0.0.1', family: 4 }]
@@ -262,7 +262,7 @@ test('a server with an untrusted certificate gets nothing', async () => {
   assert.equal(server.seen.length, 1)
 })
 
-test('closing waits for what is under way and then takes nothing more', async () => {
+test('closing waits for running requests and then accepts no more', async () => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
   const { promise: allowed, resolve: allow } = Promise.withResolvers<void>()
   await using server = await listen(async (_, response) => {
@@ -282,7 +282,7 @@ test('closing waits for what is under way and then takes nothing more', async ()
   assert.equal(server.seen.length, 1)
 })
 
-test('characters that HTTP does not allow are a reply without a quotation', async () => {
+test('a reply with characters that HTTP forbids is reported without quoting it', async () => {
   await using outbound = createOutbound({ allowPrivate: local })
   const reply = await outbound.send({
     url: 'http://127.0.0.1:9/',

@@ -11,7 +11,7 @@ const slack = `https://hooks.slack.com/services/T0/B0/${canary}`
 const hook = `https://example.org/${canary}`
 const nowhere: readonly string[] = []
 
-test('what is wrong is refused by the name of its field, and no value is shown', () => {
+test('an invalid value is refused by the name of its field, and no value is shown', () => {
   const wrong: [unknown, string][] = [
     [dingtalk, 'channel'],
     [null, 'channel'],
@@ -96,7 +96,7 @@ test('what is wrong is refused by the name of its field, and no value is shown',
   }
 })
 
-test('a field that a channel has not is refused', () => {
+test('a field that a channel does not have is refused', () => {
   const configs = [
     { type: 'dingtalk', url: dingtalk, mentioned: ['x'] },
     { type: 'feishu', url: feishu, atMobiles: [] },
@@ -156,7 +156,7 @@ test('a pool is the same channel in any order, and other addresses or types are 
   assert.equal(new Set([key, ...others.map(keyOf)]).size, 5)
 })
 
-test('what is shown of a channel is its type, its hosts and six digits', () => {
+test('the display of a channel shows its type, its hosts and six digits', () => {
   const channels = {
     dingtalk: { url: dingtalk, secret: canary },
     feishu: { url: feishu, secret: canary },

@@ -41,7 +41,7 @@ const configs = (origin: string): readonly object[] => [
   { type: 'webhook', url: `${origin}/${path}`, secret: canary, headers: { authorization: canary } },
 ]
 
-test('no secret is in a verdict, even when the provider repeats all that it was sent', async () => {
+test('no verdict contains a secret, even when the provider repeats the whole request', async () => {
   for (const status of [200, 400, 500]) {
     await using echo = await startEcho(status)
     await using outbound = createOutbound({ allowPrivate: local })
@@ -59,7 +59,7 @@ test('no secret is in a verdict, even when the provider repeats all that it was 
   }
 })
 
-test('a secret that was never sent is hidden too', () => {
+test('a verdict also hides a secret that was never sent', () => {
   for (const type of ['dingtalk', 'feishu', 'webhook']) {
     const channel = aChannel({ type, url: 'https://example.org/hook?access_token=x', secret: canary })
     for (const body of [
@@ -71,7 +71,7 @@ test('a secret that was never sent is hidden too', () => {
   }
 })
 
-test('a secret may be as short as its provider made it, and is hidden too', () => {
+test('a verdict hides even the shortest secret that a provider issues', () => {
   for (const type of ['dingtalk', 'feishu', 'webhook']) {
     const channel = aChannel({ type, url: 'https://example.org/hook?access_token=x', secret: 'k7!' })
     assert.doesNotMatch(inspect(channel.judge(aReply(400, 'not signed by k7!, but by another'))), /k7!/)
@@ -81,7 +81,7 @@ test('a secret may be as short as its provider made it, and is hidden too', () =
   }
 })
 
-test('no secret is in what went wrong on the way', async () => {
+test('no network error contains a secret', async () => {
   // Nothing listens on the first; the others are blocked, unresolved and not reached in time.
   const origins = ['http://127.0.0.1:1', 'https://localhost:1', 'https://c4n4ry.invalid']
   await using closed = createOutbound({

@@ -4,7 +4,7 @@ import { createOutbound } from '../../../src/monitor/delivery/outbound.ts'
 import { startSlack } from '../../support/robots/index.ts'
 import { aChannel, aMessage, aReply, local, notify } from './messages.ts'
 
-test('a webhook takes a message, and refuses one too many with a time to try again', async () => {
+test('a webhook accepts a message, and refuses a message above its rate with a retry time', async () => {
   const now = Date.now()
   await using slack = await startSlack({ burst: 1, now: () => now })
   await using outbound = createOutbound({ allowPrivate: local })
@@ -15,7 +15,7 @@ test('a webhook takes a message, and refuses one too many with a time to try aga
   assert.deepEqual(verdict, { kind: 'retry', reason: 'HTTP 429: rate_limited', penaltyMs: 1_000 })
 })
 
-test('statuses and words have their meaning', () => {
+test('each status and each error text has its meaning', () => {
   const { judge } = aChannel({ type: 'slack', url: 'https://hooks.slack.com/services/T0/B0/token' })
   const refused: [number, string][] = [
     [400, 'invalid_payload'],
@@ -31,7 +31,7 @@ test('statuses and words have their meaning', () => {
   assert.equal(judge(aReply(500, 'rollup_error')).kind, 'retry')
 })
 
-test('Retry-After is read as seconds and as a date, and never for more than an hour', () => {
+test('Retry-After is read as seconds and as a date, and never exceeds an hour', () => {
   const { judge } = aChannel({ type: 'slack', url: 'https://hooks.slack.com/services/T0/B0/token' })
   const wait = (value: string): number | undefined => {
     const verdict = judge(aReply(429, '', { 'retry-after': value }))

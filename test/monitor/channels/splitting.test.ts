@@ -78,7 +78,7 @@ function someText(length: number, seed: number): string {
 for (const { name, start, config } of formats) {
   const type = name.split(' ')[0]
 
-  test(`${name}: a long digest is sent whole, in order, in parts that the provider takes`, async () => {
+  test(`${name}: a long digest is sent whole, in order, in parts that the provider accepts`, async () => {
     await using robot = await start()
     await using outbound = createOutbound({ allowPrivate: local })
     const channel = aChannel({ type, url: robot.url, ...config })
@@ -97,7 +97,7 @@ for (const { name, start, config } of formats) {
     }
   })
 
-  test(`${name}: no text is so strange that a part is refused, or broken within a character`, async () => {
+  test(`${name}: no unusual text makes a part invalid or splits a character`, async () => {
     await using robot = await start()
     await using outbound = createOutbound({ allowPrivate: local })
     const channel = aChannel({ type, url: robot.url, ...config })
@@ -117,7 +117,7 @@ for (const { name, start, config } of formats) {
     assert.deepEqual(robot.refusals, [])
   })
 
-  test(`${name}: a line of a megabyte is shortened with a note, and the others are not touched`, async () => {
+  test(`${name}: a line of a megabyte is shortened with a note, and other lines are unchanged`, async () => {
     await using robot = await start()
     await using outbound = createOutbound({ allowPrivate: local })
     const channel = aChannel({ type, url: robot.url, ...config })
@@ -131,7 +131,7 @@ for (const { name, start, config } of formats) {
   })
 }
 
-test('a title that says it all is not said again, and a possible repeat is said', () => {
+test('a message does not repeat a title that says everything, and marks a possible repeat', () => {
   const channel = aChannel({ type: 'slack', url: 'https://hooks.slack.com/services/T0/B0/token' })
   const textOf = (message: ReturnType<typeof aMessage>): string =>
     JSON.parse(channel.compose(message, channel.robots[0]!, 0)[0]!.body).text

@@ -15,7 +15,7 @@ function received(sentAt: number = now): Pick<WebhookCheck, 'body'> & { headers:
 
 const check = { secret, now: () => now }
 
-test('what was sent is believed, from Node’s headers and from Headers, as text and as bytes', async () => {
+test('a genuine message is accepted, with Node’s headers or Headers, as text or as bytes', async () => {
   const { headers, body } = received()
   const believed = { valid: true, id: 'message-1', sentAt: now }
   assert.deepEqual(await verifyWebhook({ ...check, headers, body }), believed)
@@ -27,7 +27,7 @@ test('what was sent is believed, from Node’s headers and from Headers, as text
   assert.deepEqual(await verifyWebhook({ ...check, headers: upper, body }), believed)
 })
 
-test('an altered body, id or time, another secret and a bare signature are not believed', async () => {
+test('an altered body, id or time, another secret and a bare signature are refused', async () => {
   const { headers, body } = received()
   const altered: Partial<WebhookCheck>[] = [
     { body: `${body} ` },
@@ -45,7 +45,7 @@ test('an altered body, id or time, another secret and a bare signature are not b
   }
 })
 
-test('what is ten minutes old is not believed, nor what is from the future', async () => {
+test('a message that is ten minutes old, or from the future, is refused', async () => {
   const problemOf = async (sentAt: number): Promise<unknown> => {
     const verdict = await verifyWebhook({ ...check, ...received(sentAt) })
     return verdict.valid ? undefined : verdict.problem
@@ -57,7 +57,7 @@ test('what is ten minutes old is not believed, nor what is from the future', asy
   assert.equal(await problemOf(now + 301_000), 'too_new')
 })
 
-test('the same id a second time is a replay, and ids are asked for only once they are proved', async () => {
+test('a repeated id is a replay, and ids are looked up only after the signature is verified', async () => {
   const ids: string[] = []
   const seen = async (id: string): Promise<boolean> => ids.includes(id) || ids.push(id) === 0
   const { headers, body } = received()
@@ -71,7 +71,7 @@ test('the same id a second time is a replay, and ids are asked for only once the
   })
 })
 
-test('headers that are missing, doubled or malformed are incomplete', async () => {
+test('missing, doubled or malformed headers are refused as incomplete', async () => {
   const { headers, body } = received()
   for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature']) {
     for (const value of [undefined, '', [headers[name]!, headers[name]!]]) {
@@ -83,7 +83,7 @@ test('headers that are missing, doubled or malformed are incomplete', async () =
   assert.deepEqual(verdict, { valid: false, problem: 'incomplete' })
 })
 
-test('while a secret is replaced, either is believed, and any of several signatures', async () => {
+test('while a secret is replaced, both secrets and any of several signatures are accepted', async () => {
   const { headers, body } = received()
   assert.equal(
     (await verifyWebhook({ ...check, secret: ['new-secret-1', secret], headers, body })).valid,
@@ -93,7 +93,7 @@ test('while a secret is replaced, either is believed, and any of several signatu
   assert.equal((await verifyWebhook({ ...check, headers: both, body })).valid, true)
 })
 
-test('the published example of Standard Webhooks is believed', async () => {
+test('the published example of Standard Webhooks is accepted', async () => {
   const whsec = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
   const body = '{"test": 2432232314}'
   const headers = {

@@ -7,7 +7,7 @@ import { aChange, aChannel, aMessage, aReply, local, notify } from './messages.t
 
 const secret = 'webhook-secret-1'
 
-test('a receiver takes a signed message with its states once, however often it is sent', async () => {
+test('a receiver accepts a signed message with its states once, however often it is sent', async () => {
   await using receiver = await startReceiver()
   await using outbound = createOutbound({ allowPrivate: local })
   const channel = aChannel({
@@ -38,7 +38,7 @@ test('a receiver takes a signed message with its states once, however often it i
   })
 })
 
-test('the signature is over id, seconds and body; a whsec_ secret is base64', () => {
+test('the signature covers id, seconds and body; a whsec_ secret is base64', () => {
   const url = 'https://example.org/hook'
   const whsec = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
   const keys = { [secret]: Buffer.from(secret), [whsec]: Buffer.from(whsec.slice(6), 'base64') }
@@ -53,7 +53,7 @@ test('the signature is over id, seconds and body; a whsec_ secret is base64', ()
   }
 })
 
-test('any 2xx is taken; others mean what they mean', () => {
+test('any 2xx status is a success; other statuses have their meanings', () => {
   const { judge } = aChannel({ type: 'webhook', url: 'https://example.org/hook', secret })
   for (const status of [200, 201, 202, 204]) assert.equal(judge(aReply(status)).kind, 'sent')
   for (const status of [301, 400, 401, 404, 410, 413]) assert.equal(judge(aReply(status)).kind, 'refused')
@@ -63,7 +63,7 @@ test('any 2xx is taken; others mean what they mean', () => {
   assert.equal(busy.kind === 'retry' && busy.afterMs, 9_000)
 })
 
-test('a message that exceeds a request becomes several with different ids; a state that alone exceeds it is left out', async () => {
+test('a message too large for one request becomes several with different ids; a state too large is left out', async () => {
   await using receiver = await startReceiver()
   await using outbound = createOutbound({ allowPrivate: local })
   const channel = aChannel({ type: 'webhook', url: receiver.url, secret: receiver.secret })

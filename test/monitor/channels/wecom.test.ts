@@ -4,7 +4,7 @@ import { createOutbound } from '../../../src/monitor/delivery/outbound.ts'
 import { startWeCom } from '../../support/robots/index.ts'
 import { aChannel, aMessage, aReply, local, notify } from './messages.ts'
 
-test('a robot takes Markdown and text, with mentions as each has them', async () => {
+test('a robot accepts Markdown and text, each with its kind of mentions', async () => {
   await using wecom = await startWeCom()
   await using outbound = createOutbound({ allowPrivate: local })
   const url = wecom.url
@@ -26,7 +26,7 @@ test('a robot takes Markdown and text, with mentions as each has them', async ()
   })
 })
 
-test('the 21st message within a minute is to be tried again after the minute', async () => {
+test('the 21st message within a minute is retried after the minute', async () => {
   const now = Date.now()
   await using wecom = await startWeCom({ now: () => now })
   await using outbound = createOutbound({ allowPrivate: local })

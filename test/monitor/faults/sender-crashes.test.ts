@@ -37,7 +37,7 @@ function dying({ monitor, jobs }: Backend, isFatal: () => boolean): ReplacedPart
   }
 }
 
-test('a crash between the ack and its commit is counted, and notified again as a possible repeat', async () => {
+test('a notification whose sender crashes before the commit is sent again as a possible repeat', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -61,7 +61,7 @@ test('a crash between the ack and its commit is counted, and notified again as a
   assert.deepEqual(robot.repeats, [id], 'the same id, so that the receiver knows it')
 })
 
-test('where that was chosen, it is held instead, and replayed by hand', async () => {
+test('a subscription may hold a possible repeat, which an operator then replays', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })
   robot.misbehave('takeAndClose', 1)
@@ -85,7 +85,7 @@ test('where that was chosen, it is held instead, and replayed by hand', async ()
 })
 
 test.for(['takeAndClose', 'close', 'hang', 'nonsense'] as const)(
-  'after %s the outcome is unknown, so it is sent again, marked as a possible repeat',
+  'after %s the outcome is unknown, so the sender sends again and marks a possible repeat',
   async (how) => {
     await using world = await createWorld({ timeoutMs: how === 'hang' ? 1_000 : 5_000 })
     await using robot = await startDingTalk()
@@ -102,7 +102,7 @@ test.for(['takeAndClose', 'close', 'hang', 'nonsense'] as const)(
   },
 )
 
-test('a robot that never answers is given up after the last try, and the error says why', async () => {
+test('a robot that never answers makes the notification dead after the last try, with the reason', async () => {
   await inGrowingSpans('each try reaches the robot', async (timeoutMs) => {
     await using world = await createWorld({ timeoutMs })
     await using robot = await startReceiver({ now: () => world.now() })
@@ -141,7 +141,7 @@ test('an outbound that throws or answers nonsense harms no other message', async
   assert.equal(record!.attempt, 3)
 })
 
-test('a store that fails now and then loses nothing and doubles nothing', async () => {
+test('a store that fails now and then loses and doubles no notification', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -170,7 +170,7 @@ test('a store that fails now and then loses nothing and doubles nothing', async 
   assert.ok(robot.repeats.length <= sum(senders, 'webhook', 'ambiguous'))
 })
 
-test('senders die at random, and still every change is notified, twice only where that was counted', async () => {
+test('senders that die at random notify every change, twice only where the repeat was counted', async () => {
   const random = createNumbers(3)
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })
@@ -204,7 +204,7 @@ test('senders die at random, and still every change is notified, twice only wher
   }
 }, 40_000)
 
-test('the job of a sender that died comes again until it has the channel', async () => {
+test('the job of a sender that died runs again until it has the channel', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
@@ -226,7 +226,7 @@ test('the job of a sender that died comes again until it has the channel', async
   assert.equal(record!.status, 'sent')
 })
 
-test('word left at any moment is heard: no notification is left behind', async () => {
+test('a sender sees a mark left at any moment: no notification is left behind', async () => {
   const random = createNumbers(9)
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })

@@ -52,7 +52,7 @@ async function stop(child: ChildProcess): Promise<Readonly<Record<string, Sendin
   return counts as Record<string, SendingCounts>
 }
 
-test('two processes together keep to what one robot takes', async () => {
+test('two processes together respect the rate limit of one robot', async () => {
   await using fleet = await createFleet()
   const { world } = fleet
   await using robot = await startFeishu()
@@ -79,7 +79,7 @@ test('two processes together keep to what one robot takes', async () => {
   assert.ok(robot.messages.length < 75, 'some shared a message')
 }, 40_000)
 
-test('a process that is killed loses nothing, and what was notified twice was counted', async () => {
+test('a process that is killed loses nothing, and every repeated notification was counted', async () => {
   await using fleet = await createFleet()
   const { world } = fleet
   await using robot = await startReceiver({ delayMs: 5 })
