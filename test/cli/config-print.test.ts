@@ -5,7 +5,7 @@ import { test } from 'vitest'
 import { settingNames } from '../../src/cli/config/settings.ts'
 import { createWorkplace } from './command.ts'
 
-test('config print shows every value and where it came from, and opens nothing', async () => {
+test('config print shows every value and its source, and opens nothing', async () => {
   using place = createWorkplace()
   writeFileSync(join(place.folder, 'signalbox.config.ts'), 'export default { retention: 86_400_000 * 30 }')
   const { code, out, err } = await place.run(
@@ -33,7 +33,7 @@ test('config print shows every value and where it came from, and opens nothing',
   assert.equal(existsSync(join(place.folder, 'signalbox.db')), false)
 })
 
-test('config print --json is one line for programs, and its values can be put into a file', async () => {
+test('config print --json prints one line for programs, and its values fit into a config file', async () => {
   using place = createWorkplace()
   const { out } = await place.run(['config', 'print', '--json', '--grace=90s', '--port=1'])
   const { file, settings } = JSON.parse(out)
@@ -49,7 +49,7 @@ test('config print --json is one line for programs, and its values can be put in
   assert.equal(again.settings.port.value, 1)
 })
 
-test('config print shows no secret: neither a token nor what stands in an address', async () => {
+test('config print shows no secret: no token and no password of an address', async () => {
   using place = createWorkplace()
   writeFileSync(join(place.folder, 'secrets'), `CANARY${'x'.repeat(40)}\n`, { mode: 0o600 })
   for (const json of [[], ['--json']]) {
@@ -64,7 +64,7 @@ test('config print shows no secret: neither a token nor what stands in an addres
   }
 })
 
-test('config print lists what is wrong like serve, with exit code 2', async () => {
+test('config print reports the same mistakes as serve, with exit code 2', async () => {
   using place = createWorkplace()
   const { code, out, err } = await place.run(['config', 'print', '--port=x', '--log-level=loud'])
   assert.deepEqual([code, out], [2, ''])

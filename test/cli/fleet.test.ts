@@ -65,7 +65,7 @@ for (const [name, flags] of [
       }
     }
 
-    test('locks evict removes the holder, and a waiter that is named', async () => {
+    test('locks evict removes the holder, or the named waiter', async () => {
       const key = { operation: 'pull', resource: `nginx of ${name}` }
       for (const machine of ['m1', 'm2', 'm3'])
         await box.locks.acquire({ ...key, node: machine, ttlMs: '1h' })

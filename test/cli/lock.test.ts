@@ -41,7 +41,7 @@ function endProcess(pid: number): void {
   }
 }
 
-test('a command runs under the lock with its token, and its exit code is the answer and the outcome', async () => {
+test('a command runs under the lock with its token, and its exit code sets the outcome', async () => {
   using place = createWorkplace()
   const good = await place.run([
     'lock',
@@ -63,7 +63,7 @@ test('a command runs under the lock with its token, and its exit code is the ans
   )
 })
 
-test('a busy lock refuses with 75, and a deadline that comes is 124; the command does not run', async () => {
+test('a busy lock refuses with exit code 75, a deadline ends with 124; the command does not run', async () => {
   using place = createWorkplace()
   await using box = await openStore(place)
   await using _held = await box.locks.hold('deploy', 'eu-1', { node: 'other' })
@@ -75,7 +75,7 @@ test('a busy lock refuses with 75, and a deadline that comes is 124; the command
   assert.match(late.err, /deploy of "eu-1" did not come within its deadline/)
 })
 
-test('a store that is named goes before a server in the environment, and naming both is a mistake', async () => {
+test('a named store wins over a server in the environment, and naming both is a mistake', async () => {
   using place = createWorkplace()
   await using box = await openStore(place)
   const nobodyThere = 'http://127.0.0.1:1'
@@ -93,7 +93,7 @@ test('a store that is named goes before a server in the environment, and naming 
   assert.match(nameless.err, /--namespace/)
 })
 
-test('when the lock is lost, what the command started is asked to end and made to, also after the command itself has ended', {
+test('a lost lock ends the processes that the command started, also after the command itself ended', {
   timeout: 60_000,
 }, async () => {
   using place = createWorkplace()
@@ -120,7 +120,7 @@ test('when the lock is lost, what the command started is asked to end and made t
   }
 })
 
-test('when the lock is lost the command is ended, and the exit code is 125', async () => {
+test('a lost lock ends the command, and the exit code is 125', async () => {
   using place = createWorkplace()
   await using box = await openStore(place)
   const running = place.run([
@@ -140,7 +140,7 @@ test('when the lock is lost the command is ended, and the exit code is 125', asy
   assert.match(err, /lost deploy of "eu-1"/)
 })
 
-test('a command that is not there is 127, and one that a signal ended is 128 and its number', async () => {
+test('a missing command gives exit code 127, and a signalled one 128 plus the signal number', async () => {
   using place = createWorkplace()
   const missing = await place.run(['lock', 'deploy', 'eu-1', '--', './not-there'])
   assert.equal(missing.code, 127)
@@ -148,7 +148,7 @@ test('a command that is not there is 127, and one that a signal ended is 128 and
   assert.equal(killed.code, 137)
 })
 
-test('the lock may be a server’s', async () => {
+test('the lock command also uses locks of a server', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--log-level=warn'])
   const { code, out } = await place.run([
@@ -165,7 +165,7 @@ test('the lock may be a server’s', async () => {
   assert.equal(state.lastOutcome.outcome, 'success')
 })
 
-test('a signal is passed on to the command, whose exit code is the answer', async () => {
+test('the lock command passes signals on to its command, and returns its exit code', async () => {
   using place = createWorkplace()
   const code =
     'process.on("SIGTERM", () => process.exit(9)); process.kill(process.ppid, "SIGTERM"); setInterval(() => {}, 1000)'

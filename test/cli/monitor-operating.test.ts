@@ -42,7 +42,7 @@ async function leaveDead(place: Workplace, options: { readonly secretKey?: strin
   await within(15_000, 'the failures', areDead())
 }
 
-test('dead notifications are listed with their subscription and reason, and replayed by id or all at once', async () => {
+test('dead notifications are listed with subscription and reason, and replayed by id or all at once', async () => {
   using place = createWorkplace()
   await leaveDead(place)
   const table = await ok(place, ['monitor', 'notifications', '--state', 'dead'])
@@ -83,7 +83,7 @@ test('dead notifications are listed with their subscription and reason, and repl
     assert.equal((await place.run(['monitor', 'replay', ...wrong])).code, 2, wrong.join(' '))
 })
 
-test('notifications, replay and explain act on a server too', async () => {
+test('notifications, replay and explain also act on a server', async () => {
   using place = createWorkplace()
   await leaveDead(place)
   await using server = await place.serve(['--log-level=error', '--allow-private=127.0.0.0/8'])
@@ -96,7 +96,7 @@ test('notifications, replay and explain act on a server too', async () => {
   assert.deepEqual(why.present.state, { free: 2 })
 })
 
-test('explain says in a few lines why subscribers were notified of a subject, with whole states', async () => {
+test('explain shows in a few lines why subscribers were notified of a subject, with whole states', async () => {
   using place = createWorkplace()
   await leaveDead(place)
   const text = await ok(place, ['monitor', 'explain', 'courts', '18:00', 'north'])
@@ -109,7 +109,7 @@ test('explain says in a few lines why subscribers were notified of a subject, wi
   )
 })
 
-test('reseal seals what was in plain; doctor says how secrets are kept; the key is printed nowhere', async () => {
+test('reseal seals plain channels, doctor shows how secrets are stored, and no output has the key', async () => {
   using place = createWorkplace()
   await leaveDead(place)
   const secretsOf = async (env: NodeJS.ProcessEnv) => {
@@ -159,7 +159,7 @@ test('reseal seals what was in plain; doctor says how secrets are kept; the key 
   assert.equal(remote.code, 2)
 })
 
-test('reseal seals in every namespace, or in the one that it is given', async () => {
+test('reseal seals in every namespace, or in the given one', async () => {
   using place = createWorkplace()
   const channel = { type: 'slack' as const, url: `https://hooks.slack.com/services/${secret}` }
   for (const namespace of ['default', 'branch']) {
@@ -175,7 +175,7 @@ test('reseal seals in every namespace, or in the one that it is given', async ()
   assert.deepEqual(await reseal(), [1, 1])
 })
 
-test('a server with a key says at its start that channel secrets are sealed, and seals what it is given', async () => {
+test('a server with a key reports at its start that it seals channel secrets, and does so', async () => {
   using place = createWorkplace()
   const key = randomBytes(32).toString('base64')
   await using server = await place.serve(['--log-level=error'], { SIGNALBOX_SECRET_KEY: key })

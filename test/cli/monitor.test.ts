@@ -22,7 +22,7 @@ const venue = (taskId: string, state: unknown) => ({
   venues: [{ venueId: 'north', state }],
 })
 
-test('the settings of the monitor and of guards can stand in the file under their known names', async () => {
+test('the config file may contain the settings of the monitor and of guards', async () => {
   using place = createWorkplace()
   const file = {
     monitor: {
@@ -55,7 +55,7 @@ test('the settings of the monitor and of guards can stand in the file under thei
   assert.deepEqual([made.status, made.body.windowMs], [201, 3_600_000])
 })
 
-test('addresses inside are refused by a server without settings, and taken with --allow-private', async () => {
+test('a server without settings refuses private addresses, and accepts them with --allow-private', async () => {
   using place = createWorkplace()
   await using receiver = await startReceiver()
   const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret }
@@ -69,7 +69,7 @@ test('addresses inside are refused by a server without settings, and taken with 
   assert.equal(taken.status, 201)
 })
 
-test('a server that is killed with messages left to send sends them when it is started again, in every namespace', async () => {
+test('a killed server sends its pending notifications after its restart, in every namespace', async () => {
   using place = createWorkplace()
   await using receiver = await startReceiver()
   const allow = { SIGNALBOX_ALLOW_PRIVATE: '127.0.0.0/8' }

@@ -15,7 +15,7 @@ function post(url: string, path: string, body: unknown, token?: string): Promise
   return fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
 }
 
-test('serve says where it listens, on what and who may come; it answers there, and ends well on either signal', async () => {
+test('serve prints its address, its store and its access rules, answers, and ends cleanly on either signal', async () => {
   using place = createWorkplace()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     await using server = await place.serve(['--log-level=error'])
@@ -54,7 +54,7 @@ test('serve --json prints one line for programs', async () => {
   assert.match(warnings[0], /synchronous=normal/)
 })
 
-test('a flag goes before its environment variable, that before the file, and that before the default', async () => {
+test('a flag wins over its environment variable, that over the file, and that over the default', async () => {
   using place = createWorkplace()
   writeFileSync(
     join(place.folder, 'signalbox.config.json'),
@@ -71,7 +71,7 @@ test('a flag goes before its environment variable, that before the file, and tha
   assert.match(server.url, /^http:\/\/127\.0\.0\.1:/)
 })
 
-test('everything that is wrong with the configuration is listed, and the store is not touched', async () => {
+test('serve lists every mistake of the configuration, and does not touch the store', async () => {
   using place = createWorkplace()
   const { code, out, err } = await place.run(['serve', '--port', '\u001b[31m1', '--retention', 'long'], {
     SIGNALBOX_HOST: '',
@@ -107,7 +107,7 @@ test('a second signal ends serve at once, whatever its clients do', async () => 
   socket.destroy()
 })
 
-test('a stop waits for what has begun, and not longer than the grace', async () => {
+test('a stop waits for running requests, and at most for the grace time', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--grace', '50ms', '--log-level=silent'])
   const { host, port } = new URL(server.url)
@@ -121,7 +121,7 @@ test('a stop waits for what has begun, and not longer than the grace', async () 
   socket.destroy()
 })
 
-test('a port in use is one clear line and a failure', async () => {
+test('a port in use gives one clear line and a failure', async () => {
   using place = createWorkplace()
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
@@ -138,7 +138,7 @@ test('a port in use is one clear line and a failure', async () => {
   )
 })
 
-test('a database that is not there is one clear line without its password, and a failure', async () => {
+test('an unreachable database gives one clear line without its password, and a failure', async () => {
   using place = createWorkplace()
   for (const scheme of ['postgres', 'mysql']) {
     const address = `${scheme}://u:CANARY@127.0.0.1:1/nowhere`
@@ -150,7 +150,7 @@ test('a database that is not there is one clear line without its password, and a
   }
 })
 
-test('a server that other machines can reach does not start without a token, and then requires it', async () => {
+test('a server that other machines can reach needs a token to start, and then requires one', async () => {
   using place = createWorkplace()
   const everywhere = ['--host=0.0.0.0', '--allowed-hosts=127.0.0.1,jobs.example.com']
   const refused = await place.run(['serve', '--port=0', ...everywhere])
@@ -173,7 +173,7 @@ test('a server that other machines can reach does not start without a token, and
   assert.doesNotMatch(out + err, /canary/)
 })
 
-test('a token made by hand is enough to be reached by others, and is asked for on the loopback too', async () => {
+test('a token made by hand is enough for a public server, and is required on the loopback too', async () => {
   using place = createWorkplace()
   const made = await place.run(['token', 'create', '--name', 'ci', '--scope', 'work'])
   assert.equal(made.code, 0, made.err)
@@ -217,7 +217,7 @@ test('other users cannot read the database file and its folder', async () => {
   )
 })
 
-test('jobs that ended longer ago than the retention are forgotten, in whichever namespace', async () => {
+test('serve deletes jobs that ended before the retention, in every namespace', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--retention=1s', '--log-level=warn'])
   const isForgotten = async (namespace: string) => {
@@ -234,7 +234,7 @@ test('jobs that ended longer ago than the retention are forgotten, in whichever 
   await Promise.all(['default', 'shop'].map(isForgotten))
 })
 
-test('--no-migrate leaves a database alone: one without a schema is a clear line, one that has it is served', async () => {
+test('--no-migrate changes no database: without a schema it fails with a clear line, with one it serves', async () => {
   using place = createWorkplace()
   const { code, err } = await place.run(['serve', '--no-migrate', '--port=0'])
   assert.equal(code, 1)
@@ -264,7 +264,7 @@ test('the timeouts of dispatch are settings: nodes get the heartbeat of a flag o
   assert.equal(await heartbeatOf(server.url), 4_000)
 })
 
-test('start, ready, draining and stop are lines of the log, in that order', async () => {
+test('the log has lines for start, ready, draining and stop, in that order', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--grace=1s'])
   server.kill('SIGTERM')

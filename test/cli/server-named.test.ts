@@ -23,7 +23,7 @@ afterAll(async () => {
   await box.close()
 })
 
-test('tokens are made, listed and revoked on the server that SIGNALBOX_URL names', async () => {
+test('tokens are created, listed and revoked on the server that SIGNALBOX_URL names', async () => {
   using place = createWorkplace()
   const made = await place.run(['token', 'create', '--name', 'ci', '--scope', 'work', '--json'], env)
   assert.deepEqual([made.code, made.err], [0, ''])
@@ -39,7 +39,7 @@ test('tokens are made, listed and revoked on the server that SIGNALBOX_URL names
   assert.deepEqual(readdirSync(place.folder), [])
 })
 
-test('the first token of an open server says that the server is closed now, and where the next is made', async () => {
+test('creating the first token says that the server is now closed, and where to continue', async () => {
   using place = createWorkplace()
   await using own = await open(`sqlite:${place.folder}/box.db`)
   await using opened = createServer({ box: own, port: 0 })
@@ -62,7 +62,7 @@ test('the first token of an open server says that the server is closed now, and 
   assert.equal((await place.run(['token', 'ls'], { ...there, SIGNALBOX_TOKEN: out.trim() })).code, 0)
 })
 
-test('migrate, bench and reseal work on a database, so they refuse while only a server is named', async () => {
+test('migrate, bench and reseal need a database, so they refuse when only a server is named', async () => {
   using place = createWorkplace()
   for (const args of [
     ['migrate', 'up'],
@@ -82,7 +82,7 @@ test('migrate, bench and reseal work on a database, so they refuse while only a 
   assert.ok(readdirSync(place.folder).includes('own.db'))
 })
 
-test('no command that reads, and none that acts on a server, makes a file here', async () => {
+test('no command that reads or acts on a server creates a file', async () => {
   using place = createWorkplace()
   const reads = [
     ...[
@@ -132,7 +132,7 @@ test('no command that reads, and none that acts on a server, makes a file here',
   await Promise.all([lane(), lane()])
 }, 120_000)
 
-test('an empty SIGNALBOX_URL is named as the mistake, and no file is made', async () => {
+test('an empty SIGNALBOX_URL is reported as the mistake, and no file is created', async () => {
   using place = createWorkplace()
   for (const args of [
     ['jobs', 'ls'],

@@ -27,7 +27,7 @@ function rowOf(name: SettingName): string {
   return `| \`${name}\` | ${shownFlag} | \`${variableOf(name)}\` | ${shownDefault} | ${description} |`
 }
 
-test('docs/configuration.md has the table of settings as the program has it', async () => {
+test('docs/configuration.md has the same table of settings as the program', async () => {
   const rows = settingNames.map(rowOf)
   const documented = (await readSource('docs/configuration.md'))
     .split('\n')
@@ -35,7 +35,7 @@ test('docs/configuration.md has the table of settings as the program has it', as
   assert.deepEqual(documented, rows, `it should have:\n${rows.join('\n')}`)
 })
 
-test("what serve's settings are by default is what the server's own options are", () => {
+test("the default settings of serve are the defaults of the server's own options", () => {
   const { host, port, grace } = settings
   assert.deepEqual(
     [host.default, port.default, grace.default],
@@ -54,7 +54,7 @@ test("what serve's settings are by default is what the server's own options are"
     if (name in settings) assert.equal(settings[name as SettingName].default, value, name)
 })
 
-test('each timeout of dispatch that is set reaches the dispatcher as its own option', () => {
+test('each configured timeout of dispatch reaches the dispatcher as its option', () => {
   const flags = {
     dispatchHeartbeat: '1s',
     dispatchSuspectAfter: '2s',

@@ -59,7 +59,7 @@ async function logged(server: Serving, event: string): Promise<string> {
   return found()!
 }
 
-test('serve with a certificate says https, and a command with its authority reaches it', async () => {
+test('serve with a certificate prints https, and a command with its authority reaches it', async () => {
   using place = createWorkplace()
   write(place, first)
   await using server = await place.serve(flags)
@@ -86,7 +86,7 @@ test('serve with a certificate says https, and a command with its authority reac
   assert.notEqual(stranger.code, 0)
 })
 
-test('SIGHUP takes new certificates, and those that do not fit are refused and logged', async () => {
+test('SIGHUP loads new certificates, and refuses and logs those that do not match', async () => {
   using place = createWorkplace()
   write(place, first)
   const env = {
@@ -118,7 +118,7 @@ test('SIGHUP takes new certificates, and those that do not fit are refused and l
   assert.equal((await server.ended).code, 0)
 })
 
-test('SIGHUP takes a new authority of clients', async () => {
+test('SIGHUP loads a new authority of clients', async () => {
   await using strangers = await createAuthority('Strangers')
   using place = createWorkplace()
   write(place, first)
@@ -131,7 +131,7 @@ test('SIGHUP takes a new authority of clients', async () => {
   await assert.rejects(peerOf(server.url, await authority.client()))
 })
 
-test('an expired certificate is refused on SIGHUP, and the log of a server that starts with one says so', async () => {
+test('SIGHUP refuses an expired certificate, and a server that starts with one logs a warning', async () => {
   using place = createWorkplace()
   const expired = await authority.expiredServer()
   write(place, first)
@@ -147,7 +147,7 @@ test('an expired certificate is refused on SIGHUP, and the log of a server that 
   await assert.rejects(peerOf(late.url), { code: 'CERT_HAS_EXPIRED' })
 })
 
-test('certificates that cannot be used are refused at the start, each by its file', async () => {
+test('unusable certificates are refused at the start, each by its file name', async () => {
   using place = createWorkplace()
   const other = await authority.server('other')
   write(place, { cert: first.cert, key: other.key })

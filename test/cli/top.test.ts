@@ -67,7 +67,7 @@ async function expectRestored(window: TerminalWindow, exitCode: RegExp): Promise
   assert.deepEqual([await window.ask('alternate_on'), await window.ask('cursor_flag')], ['0', '1'])
 }
 
-test('pages, the filter, help and a small window are shown, and the terminal is given back at the end', async () => {
+test('top shows pages, the filter, help and a small window, and restores the terminal at the end', async () => {
   const { window } = await openTop()
   await using _window = window
   const first = await window.shows(/^> mail +1 /m)
@@ -101,7 +101,7 @@ test('pages, the filter, help and a small window are shown, and the terminal is 
   await expectRestored(window, /ENDED 0/)
 }, 90_000)
 
-test('a capital letter asks, and does it after y alone', async () => {
+test('a capital letter asks a question, and acts only after y', async () => {
   const { window } = await openTop({ env: { NO_COLOR: '1' } })
   await using _window = window
   const isPaused = async () => (await box.jobs.stats()).find(({ queue }) => queue === 'mail')!.paused
@@ -129,7 +129,7 @@ test('a capital letter asks, and does it after y alone', async () => {
   await expectRestored(window, /ENDED 0/)
 }, 90_000)
 
-test('the terminal is given back when it is told to end, and when it falls over', async () => {
+test('top restores the terminal when a signal ends it, and when it crashes', async () => {
   const told = await openTop()
   await using _told = told.window
   const fallen = await openTop({ node: '--import ./crash.mjs' })
@@ -145,7 +145,7 @@ test('the terminal is given back when it is told to end, and when it falls over'
   assert.match(fallen.errors(), /it fell over/)
 }, 90_000)
 
-test('it costs next to nothing while nothing happens, and ends when its window is closed', async () => {
+test('an idle top uses almost no processor time, and ends when its window is closed', async () => {
   const { window, pid } = await openTop({ every: '1s' })
   await using _window = window
   await window.shows(/^> mail +1 /m)

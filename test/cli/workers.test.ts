@@ -75,7 +75,7 @@ async function until(look: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 test.concurrent.for(languages)(
-  '%s: a worker that is told to stop hands its job back, at no cost to the job',
+  '%s: a worker that is asked to stop hands its job back, which keeps its attempt',
   { timeout: testMs },
   async (language) => {
     using place = createWorkplace()
@@ -92,7 +92,7 @@ test.concurrent.for(languages)(
 )
 
 test.concurrent.for(languages)(
-  '%s: a job that fails says why, and is tried again later',
+  '%s: a failed job shows the reason, and is retried later',
   {
     timeout: testMs,
   },
@@ -127,7 +127,7 @@ test.concurrent.for(languages)(
 )
 
 test.concurrent.for(languages)(
-  '%s: a worker learns when it renews that its job is no longer wanted',
+  '%s: a worker learns from a renewal that its job is cancelled',
   { timeout: testMs },
   async (language) => {
     using place = createWorkplace()

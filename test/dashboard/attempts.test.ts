@@ -1,7 +1,7 @@
 import { test } from 'vitest'
 import { expectNoViolations, openDashboard } from './dashboard.ts'
 
-test('the page of a job has every failed attempt with its worker and error, and the times in which it was blocked', async () => {
+test('the page of a job shows each failed attempt with worker and error, and its blocked times', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   const before = await client.jobs.add('before', {}, { queue: 'first' })

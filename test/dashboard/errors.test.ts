@@ -16,7 +16,7 @@ async function failSome({ client }: Dashboard, count: number): Promise<void> {
   await client.jobs.nack(other!, { error: { name: 'RelayError', message: 'the relay is away' } })
 }
 
-test('errors are groups by their cause; a canary of a group is retried first, and then the rest', async () => {
+test('errors are grouped by cause; an operator retries a canary of a group first, then the rest', async () => {
   await using dashboard = await openDashboard({ expected: /404/ })
   const { page, client } = dashboard
   await dashboard.visit('/errors')
@@ -54,7 +54,7 @@ test('errors are groups by their cause; a canary of a group is retried first, an
   await page.getByText('No such error group').waitFor()
 })
 
-test('a phone in Chinese and in the dark shows groups of errors, and names full of markup are text', async () => {
+test('a phone in Chinese and in dark mode shows error groups, and names full of markup are text', async () => {
   await using dashboard = await openDashboard({
     context: { locale: 'zh-CN', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
   })

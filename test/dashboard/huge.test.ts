@@ -6,7 +6,7 @@ import { expectGoodLayout } from './layout.ts'
 
 const secret = 'a-bootstrap-secret-of-more-than-32-characters'
 
-test('every view of a huge server fits, in both languages, in the light and the dark, and shows the worst first', async () => {
+test('every view of a huge server fits the page, in both languages and themes, worst entries first', async () => {
   await using dashboard = await openDashboard({
     server: { bootstrap: [secret] },
     box: { allowPrivate: ['127.0.0.0/8'] },
@@ -38,7 +38,7 @@ test('every view of a huge server fits, in both languages, in the light and the 
   await expectNoViolations(page)
 }, 300_000)
 
-test('every view of an empty server fits, in both languages', async () => {
+test('every view of an empty server fits the page, in both languages', async () => {
   await using dashboard = await openDashboard()
   const { page, url } = dashboard
   const paths = listPaths.map((path) => `/${path}`)

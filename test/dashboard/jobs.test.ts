@@ -17,7 +17,7 @@ async function addDead({ client }: Dashboard, count: number): Promise<void> {
   await Promise.all(jobs.map((job) => client.jobs.nack(job, { error })))
 }
 
-test('filters are in the address, hold over a reload, and say what to do when nothing matches', async () => {
+test('filters are in the address, survive a reload, and give advice when nothing matches', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.add('mail', { to: 'ann' }, { queue: 'eu' })
@@ -39,7 +39,7 @@ test('filters are in the address, hold over a reload, and say what to do when no
   assert.equal(new URL(page.url()).search, '')
 })
 
-test('the search at the top leads here from anywhere, and one that does not parse is explained', async () => {
+test('the search field leads to the jobs from every view, and explains a search that does not parse', async () => {
   await using dashboard = await openDashboard({ expected: /400/ })
   const { page, client } = dashboard
   await client.jobs.add('mail', { order: { id: 42 } })
@@ -69,7 +69,7 @@ test('the search at the top leads here from anywhere, and one that does not pars
   assert.equal(await field.getAttribute('aria-invalid'), null)
 })
 
-test('a search whose answer is awaited says so', async () => {
+test('a running search shows that it is running', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.add('mail')
@@ -88,7 +88,7 @@ test('a search whose answer is awaited says so', async () => {
   await looking.waitFor({ state: 'detached' })
 })
 
-test('on a phone the list says why a job failed', async () => {
+test('on a phone the list shows why a job failed', async () => {
   await using dashboard = await openDashboard({ context: { viewport: { width: 390, height: 844 } } })
   const { page } = dashboard
   await addDead(dashboard, 1)
@@ -97,7 +97,7 @@ test('on a phone the list says why a job failed', async () => {
   await expectNoViolations(page)
 })
 
-test('rows are walked, selected and opened by keyboard', async () => {
+test('the keyboard moves between rows, selects them and opens them', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   for (const kind of ['one', 'two', 'three']) await client.jobs.add(kind)
@@ -111,7 +111,7 @@ test('rows are walked, selected and opened by keyboard', async () => {
   await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
 })
 
-test('selected jobs are retried after a question that names their number', async () => {
+test('selected jobs are retried after a question with their number', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await addDead(dashboard, 3)
@@ -126,7 +126,7 @@ test('selected jobs are retried after a question that names their number', async
   assert.deepEqual([stats!.dead, stats!.ready], [0, 3])
 })
 
-test('everything that matches is deleted after its number was typed, with its progress shown', async () => {
+test('all matching jobs are deleted after the user typed their number, with progress shown', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await addDead(dashboard, 120)
@@ -146,7 +146,7 @@ test('everything that matches is deleted after its number was typed, with its pr
   assert.ok(audited.items.length > 0)
 })
 
-test('pages are turned by a button, and the browser goes back', async () => {
+test("a button turns pages, and the browser's back button returns", async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.addMany(Array.from({ length: 60 }, () => ({ kind: 'mail' })))
@@ -158,7 +158,7 @@ test('pages are turned by a button, and the browser goes back', async () => {
   await page.getByText('50 jobs on this page').waitFor()
 })
 
-test('a list of what is rare looks further by itself, can be stopped, and goes on when it is asked to', async () => {
+test('a list of rare jobs continues to search, and the user can stop and resume it', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.add('rare', { to: 'ann' })
@@ -197,7 +197,7 @@ test('a list of what is rare looks further by itself, can be stopped, and goes o
   await page.getByRole('row', { name: /rare/ }).waitFor()
 })
 
-test('a retry of everything takes dead jobs only, shows the count by state, and warns before completed jobs run again', async () => {
+test('a bulk retry takes only dead jobs, shows counts by state, and warns before completed jobs run again', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await addDead(dashboard, 3)
@@ -237,7 +237,7 @@ test('a retry of everything takes dead jobs only, shows the count by state, and 
   assert.deepEqual([sum('dead'), sum('completed'), sum('waiting')], [0, 2, 1])
 })
 
-test('an act on more than 100 jobs asks for the number, and counting leaves no entry in the audit', async () => {
+test('an action on more than 100 jobs asks for the number, and counting leaves no audit entry', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await addDead(dashboard, 101)
@@ -252,7 +252,7 @@ test('an act on more than 100 jobs asks for the number, and counting leaves no e
   await page.getByText('101 done, 0 skipped').waitFor()
 })
 
-test('a count that comes in parts is added up before the question is asked', async () => {
+test('a count that comes in parts is added up before the question appears', async () => {
   await using dashboard = await openDashboard()
   const { page } = dashboard
   const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, completed: 0, dead: 0, cancelled: 0 }
@@ -279,7 +279,7 @@ test('a count that comes in parts is added up before the question is asked', asy
   await dialog.getByText(/ready\s+50,005/).waitFor()
 })
 
-test('of selected jobs, a retry takes the dead ones only', async () => {
+test('a retry of selected jobs takes only the dead ones', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await addDead(dashboard, 2)

@@ -7,7 +7,7 @@ import { names, seedMarkup } from './markup-seed.ts'
 
 const secret = 'a-bootstrap-secret-of-more-than-32-characters'
 
-test('no text that is stored anywhere runs, loads or becomes an element in any view', async () => {
+test('no stored text runs, loads or becomes an element in any view', async () => {
   await using dashboard = await openDashboard({
     server: { bootstrap: [secret] },
     box: { allowPrivate: ['127.0.0.0/8'] },

@@ -4,7 +4,7 @@ import { test } from 'vitest'
 import { startReceiver } from '../support/robots/index.ts'
 import { expectNoViolations, openDashboard } from './dashboard.ts'
 
-test('an empty overview says how to add the first job, and the first load is small', async () => {
+test('an empty overview shows how to add the first job, and the first load is small', async () => {
   await using dashboard = await openDashboard({ expected: /ERR_/ })
   const { page, url } = dashboard
   const scripts = new Set<string>()
@@ -30,7 +30,7 @@ test('an empty overview says how to add the first job, and the first load is sma
   await page.getByText('It does not retry while live updates are paused').waitFor()
 })
 
-test('problems come first, each with the way to it, then numbers, charts with words, and queues', async () => {
+test('the overview shows problems with links first, then numbers, charts with words, and queues', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.add('mail', {}, { queue: 'mail', maxAttempts: 1 })
@@ -56,7 +56,7 @@ test('problems come first, each with the way to it, then numbers, charts with wo
   await page.getByText('the relay is away').filter({ visible: true }).waitFor()
 })
 
-test('of many problems the first of each kind are shown, and a button shows more', async () => {
+test('of many problems the first of each kind is shown, and a button shows more', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   const jobs = Array.from({ length: 10 }, (_, nth) => ({ kind: 'mail', queue: `q${nth}` }))
@@ -81,7 +81,7 @@ test('of many problems the first of each kind are shown, and a button shows more
   await lines.nth(10).waitFor()
 })
 
-test('dead notifications are a problem by the name of their subscription, and lead to the list of them', async () => {
+test('dead notifications are a problem with the name of their subscription and a link to their list', async () => {
   await using receiver = await startReceiver()
   receiver.misbehave('500')
   await using dashboard = await openDashboard({ box: { allowPrivate: ['127.0.0.0/8'] } })
@@ -100,7 +100,7 @@ test('dead notifications are a problem by the name of their subscription, and le
   assert.equal(new URL(page.url()).search, '?part=notifications&status=dead')
 })
 
-test('while very many jobs are being counted it says so instead of that there are none', async () => {
+test('while the server counts very many jobs, the overview shows that instead of no jobs', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.add('mail', {}, { queue: 'mail' })
@@ -125,7 +125,7 @@ test('while very many jobs are being counted it says so instead of that there ar
   await page.getByText('Nothing needs attention').waitFor()
 })
 
-test('in the dark and in Chinese it holds as well', async () => {
+test('the overview works in dark mode and in Chinese', async () => {
   await using dashboard = await openDashboard({ context: { locale: 'zh-CN', colorScheme: 'dark' } })
   const { page, client } = dashboard
   await client.jobs.add('mail', {}, { queue: 'mail' })

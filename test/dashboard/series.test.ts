@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { expectNoViolations, openDashboard } from './dashboard.ts'
 
-test('charts show the time that the address names, of all queues and of one', async () => {
+test('charts show the period of the address, for all queues and for one', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.add('mail', {}, { queue: 'mail' })
@@ -32,7 +32,7 @@ test('charts show the time that the address names, of all queues and of one', as
   await expectNoViolations(page)
 })
 
-test('a queue that a library process worked off stays listed with its last activity', async () => {
+test('a queue that a library process emptied stays listed with its last activity', async () => {
   await using dashboard = await openDashboard()
   const { page, client, stage } = dashboard
   const worker = stage.box.jobs.worker({ queues: ['mail'], handlers: { mail: () => undefined } })
@@ -54,7 +54,7 @@ test('a queue that a library process worked off stays listed with its last activ
   assert.equal(await page.getByText('No jobs yet').count(), 0)
 })
 
-test('a queue that is behind names its cause and leads to its workers', async () => {
+test('a queue that is behind shows its cause and links to its workers', async () => {
   await using dashboard = await openDashboard()
   const { page, client, stage } = dashboard
   await client.jobs.add('mail', {}, { queue: 'mail' })

@@ -45,7 +45,7 @@ test('clients that accept HTML get the page at any of its addresses, others get 
   assert.equal((await bare(stage.url, '/jobs')).status, 404)
 })
 
-test('what the API has a route for, and all of /v1, is never answered with the page', async () => {
+test('a route of the API, and any path below /v1, never answers with the page', async () => {
   await using stage = await serving()
   for (const path of [
     '/livez',
@@ -63,7 +63,7 @@ test('what the API has a route for, and all of /v1, is never answered with the p
   assert.equal((await bare(stage.url, '/jobs', html, 'POST')).status, 404)
 })
 
-test('the page allows nothing inline, no other host and no frame, and is asked for anew each time', async () => {
+test('the page allows nothing inline, no other host and no frame, and is revalidated each time', async () => {
   await using stage = await serving()
   const { headers, body } = await bare(stage.url, '/', html)
   const policy = headers['content-security-policy'] as string
@@ -82,7 +82,7 @@ test('the page allows nothing inline, no other host and no frame, and is asked f
   assert.deepEqual([again.status, again.body.length], [304, 0])
 })
 
-test('scripts are compressed, kept for ever, and the same however they come', async () => {
+test('scripts are compressed, cached for ever, and the same for every request', async () => {
   await using stage = await serving()
   const path = await scriptOf(stage.url)
   const plain = await bare(stage.url, path)
@@ -97,7 +97,7 @@ test('scripts are compressed, kept for ever, and the same however they come', as
   assert.deepEqual([head.status, head.body.length], [200, 0])
 })
 
-test('no path leads out of the folder', async () => {
+test("no path leads out of the dashboard's folder", async () => {
   await using stage = await serving()
   for (const path of [
     '/assets/../build.json',
@@ -116,7 +116,7 @@ test('no path leads out of the folder', async () => {
   }
 })
 
-test('mounted below a path, the page finds its files there', async () => {
+test('a page that is mounted below a path finds its files there', async () => {
   await using stage = await mounted({ trust: true, basePath: '/admin/queue' })
   const page = await stage.ask('GET', '/admin/queue/jobs', { headers: html })
   assert.equal(page.status, 200)
@@ -125,7 +125,7 @@ test('mounted below a path, the page finds its files there', async () => {
   assert.equal((await stage.ask('GET', `/admin/queue/${script}`)).status, 200)
 })
 
-test('below a path that a proxy cuts off, the page finds its files at any address', async () => {
+test('a page behind a proxy that strips its path finds its files at any address', async () => {
   await using stage = await serving()
   for (const path of ['/', '/jobs', '/jobs/', '/no/such/place', '//elsewhere.example/x']) {
     const page = (await bare(stage.url, path, html)).body.toString()
@@ -139,7 +139,7 @@ test('below a path that a proxy cuts off, the page finds its files at any addres
   }
 })
 
-test('a page of another site may lead here, but not load what is here', async () => {
+test('a page of another site may link to the dashboard, but not load its data', async () => {
   await using stage = await serving()
   const visit = { ...html, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
   assert.equal((await bare(stage.url, '/jobs', visit)).status, 200)

@@ -5,7 +5,7 @@ import { expectNoViolations, openDashboard } from './dashboard.ts'
 
 const secret = 'a-bootstrap-secret-of-more-than-32-characters'
 
-test('where no token is needed the page goes straight in, asks no other host and complains of nothing', async () => {
+test('without tokens the page opens directly, asks no other host and logs no error', async () => {
   await using dashboard = await openDashboard()
   await dashboard.visit('/')
   assert.equal(await dashboard.page.title(), 'Overview · Signalbox')
@@ -13,7 +13,7 @@ test('where no token is needed the page goes straight in, asks no other host and
   await expectNoViolations(dashboard.page)
 })
 
-test('every view is reached by its link and by its key, and an address that leads nowhere leads home', async () => {
+test('each view opens by its link and by its key, and an unknown address leads home', async () => {
   await using dashboard = await openDashboard()
   const { page } = dashboard
   await dashboard.visit('/')
@@ -34,7 +34,7 @@ test('every view is reached by its link and by its key, and an address that lead
   assert.equal(page.url(), `${dashboard.url}/`)
 })
 
-test('a token is asked for, refused with a word why, taken, and forgotten when one signs out', async () => {
+test('the page asks for a token, explains a refused one, accepts a valid one, and forgets it at sign-out', async () => {
   await using dashboard = await openDashboard({
     server: { bootstrap: [secret] },
     token: secret,
@@ -59,7 +59,7 @@ test('a token is asked for, refused with a word why, taken, and forgotten when o
   await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
 })
 
-test('a token that is revoked leads back to the sign-in, which says so', async () => {
+test('a revoked token leads back to the sign-in, which explains it', async () => {
   await using dashboard = await openDashboard({
     server: { bootstrap: [secret] },
     token: secret,
@@ -75,7 +75,7 @@ test('a token that is revoked leads back to the sign-in, which says so', async (
   await page.getByText('has expired or was revoked').waitFor()
 })
 
-test('a token that may only read sees everything and can press nothing that changes it', async () => {
+test('a user with a read token sees everything, and every changing button is disabled', async () => {
   await using dashboard = await openDashboard({
     server: { bootstrap: [secret] },
     token: secret,
@@ -96,7 +96,7 @@ test('a token that may only read sees everything and can press nothing that chan
   assert.equal(await page.getByRole('dialog').count(), 0)
 })
 
-test('theme and language are chosen, shown at once, and kept', async () => {
+test('theme and language can be chosen, apply at once, and are kept', async () => {
   await using dashboard = await openDashboard({ context: { colorScheme: 'light' } })
   const { page } = dashboard
   await dashboard.visit('/')
@@ -116,14 +116,14 @@ test('theme and language are chosen, shown at once, and kept', async () => {
   assert.equal(await ground(), light)
 })
 
-test('a browser that speaks Chinese is spoken to in Chinese', async () => {
+test('a browser with Chinese as language gets the page in Chinese', async () => {
   await using dashboard = await openDashboard({ context: { locale: 'zh-CN', colorScheme: 'dark' } })
   await dashboard.visit('/jobs')
   await dashboard.page.getByRole('heading', { level: 1, name: '作业' }).waitFor()
   await expectNoViolations(dashboard.page)
 })
 
-test('the keyboard help opens, names the keys, and gives the focus back when it closes', async () => {
+test('the keyboard help opens, lists the keys, and returns the focus when it closes', async () => {
   await using dashboard = await openDashboard()
   const { page } = dashboard
   await dashboard.visit('/')
@@ -142,7 +142,7 @@ test('the keyboard help opens, names the keys, and gives the focus back when it 
   assert.match((await page.evaluate(() => document.activeElement?.textContent)) ?? '', /Locks/)
 })
 
-test('a server that goes away is said to be gone, and when it is back the page goes on', async () => {
+test('the page shows that its server is gone, and continues when the server is back', async () => {
   await using dashboard = await openDashboard({ expected: /ERR_|503|Failed to load/ })
   const { page } = dashboard
   await dashboard.visit('/jobs')
@@ -161,7 +161,7 @@ test('a server that goes away is said to be gone, and when it is back the page g
   await page.getByRole('cell', { name: 'after-the-storm' }).waitFor()
 })
 
-test('an act without an answer says that its outcome is unknown, with the same code as the banner', async () => {
+test('an action without an answer shows an unknown outcome, with the same code as the banner', async () => {
   await using dashboard = await openDashboard({ expected: /ERR_|Failed to load/ })
   const { page } = dashboard
   const { id } = await dashboard.client.jobs.add('mail')
@@ -174,7 +174,7 @@ test('an act without an answer says that its outcome is unknown, with the same c
   await dialog.getByText('Code: server_unreachable').waitFor()
 })
 
-test('a server whose database is away is not said to be gone itself', async () => {
+test('a server whose database is away is not shown as gone', async () => {
   await using dashboard = await openDashboard({ expected: /503/ })
   const { page } = dashboard
   await dashboard.visit('/jobs')
@@ -193,7 +193,7 @@ test('a server whose database is away is not said to be gone itself', async () =
   assert.equal(await page.getByRole('alert').count(), 1)
 })
 
-test('a token for work retries and cancels on the page of a job, and cannot delete it', async () => {
+test('a user with a work token retries and cancels on the page of a job, and cannot delete it', async () => {
   await using dashboard = await openDashboard({
     server: { bootstrap: [secret] },
     token: secret,
@@ -215,7 +215,7 @@ test('a token for work retries and cancels on the page of a job, and cannot dele
   assert.match((await remove.getAttribute('title'))!, /needs a token with the scope "admin"/)
 })
 
-test('a stream that is cut, as proxies do, is not a server that is gone', async () => {
+test('a stream that a proxy cuts does not show the server as gone', async () => {
   await using dashboard = await openDashboard({ expected: /ERR_/ })
   const { page } = dashboard
   let cuts = 0
@@ -229,7 +229,7 @@ test('a stream that is cut, as proxies do, is not a server that is gone', async 
   await page.getByRole('button', { name: 'Live' }).waitFor()
 })
 
-test('a view that could not be loaded while the server was gone is there when it is back', async () => {
+test('a view that failed to load while the server was gone appears when it is back', async () => {
   await using dashboard = await openDashboard({ expected: /ERR_|Failed to|Unable to preload/ })
   const { page } = dashboard
   await dashboard.visit('/')
@@ -243,7 +243,7 @@ test('a view that could not be loaded while the server was gone is there when it
   await page.getByRole('heading', { level: 1, name: 'Locks' }).waitFor()
 })
 
-test('a page that is older than the server is told so, and reloads', async () => {
+test('a page older than its server says so, and reloads', async () => {
   await using dashboard = await openDashboard()
   const { page } = dashboard
   await dashboard.visit('/')
@@ -262,7 +262,7 @@ test('a page that is older than the server is told so, and reloads', async () =>
   await banner.waitFor({ state: 'detached' })
 })
 
-test('what is added shows by itself, and not while the reader has paused', async () => {
+test('new jobs appear on their own, except while the user has paused', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   // The reader's clock may be wrong; what is shown goes by the server's.

@@ -8,7 +8,7 @@ function kindsIn(page: Page): Promise<readonly string[]> {
   return page.locator('tbody tr td:nth-child(3)').allTextContents()
 }
 
-test('rows stand still under the pointer and while some are selected, and a button lets new ones in', async () => {
+test('rows do not move under the pointer or while some are selected, and a button lets new ones in', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.add('first', {}, { queue: 'mail' })
@@ -43,7 +43,7 @@ test('rows stand still under the pointer and while some are selected, and a butt
   await page.getByRole('row', { name: /first/ }).waitFor({ state: 'detached' })
 })
 
-test('a queue and a lock that became empty stay, empty, and a selected queue stays whatever the filter', async () => {
+test('an emptied queue or lock stays listed, and a selected queue stays under any filter', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.add('mail', {}, { queue: 'mail' })
@@ -92,7 +92,7 @@ test('locks and nodes are listed worst first, whatever their names', async () =>
   assert.deepEqual(await shown(), ['z', 'A', 'a', 'b'])
 })
 
-test('a chart tells the instant and the values under the pointer, and four charts are a square', async () => {
+test('a chart shows the time and the values under the pointer, and four charts form a square', async () => {
   await using dashboard = await openDashboard({ context: { viewport: { width: 1440, height: 1400 } } })
   const { page, client } = dashboard
   await client.jobs.add('mail', {}, { queue: 'mail' })
@@ -132,7 +132,7 @@ test('a chart that was drawn for a wider page does not widen the page', async ()
   assert.deepEqual(excess, [4, 0])
 })
 
-test('long names are cut in tables, whole in the title, and never make the page wider', async () => {
+test('tables shorten long names, titles show them whole, and no name makes the page wider', async () => {
   const name = 'n'.repeat(191)
   for (const width of [1440, 1024, 390]) {
     await using dashboard = await openDashboard({ context: { viewport: { width, height: 900 } } })
@@ -153,7 +153,7 @@ test('long names are cut in tables, whole in the title, and never make the page 
   }
 })
 
-test('a name that runs from right to left leaves the sentence around it as it is', async () => {
+test('a right-to-left name does not change the sentence around it', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await client.jobs.add('mail', {}, { queue: 'بريد 7' })

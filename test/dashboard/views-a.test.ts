@@ -22,7 +22,7 @@ async function confirm({ page }: Dashboard, title: string | RegExp, act: string)
   await dialog.waitFor({ state: 'detached' })
 }
 
-test('each line is drawn with its holder and those who wait, and is found by operation and resource', async () => {
+test('each wait queue shows its holder and its waiters, and is found by operation and resource', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   const token = await standInLine(client, line, ['node-1', 'node-2', 'node-3'])
@@ -61,7 +61,7 @@ test('each line is drawn with its holder and those who wait, and is found by ope
   assert.equal(new URL(page.url()).search, '?operation=pull&resource=app%3A1.2')
 })
 
-test('a line that is open tells what happens in it, and its waiters and its holder can be evicted', async () => {
+test('an open wait queue shows its events, and an operator can evict its waiters and its holder', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   const token = await standInLine(client, line, ['node-1', 'node-2', 'node-3'])
@@ -158,7 +158,7 @@ test('guards are counted, filtered by status and key, and forgotten after a ques
   assert.deepEqual((await client.once.list({ space: 'processing' })).items, [])
 })
 
-test('a schedule is set by a form that says at each field what is wrong, and changed by it', async () => {
+test('a form creates and changes a schedule, and shows mistakes at their fields', async () => {
   await using dashboard = await openDashboard({ expected: /400/ })
   const { page, client } = dashboard
   await client.jobs.schedules.set('taken', { everyMs: '1h', job: { kind: 'x' } })
@@ -314,7 +314,7 @@ test('names full of markup show as text in each of the views, and none of it run
   await page.getByRole('dialog', { name: `Remove ${names[1]}?` }).waitFor()
 })
 
-test('the views speak Chinese, are dark, fit a phone, and say what to do when there is nothing', async () => {
+test('the views work in Chinese, in dark mode and on a phone, and give advice when they are empty', async () => {
   await using dashboard = await openDashboard({
     context: { locale: 'zh-CN', colorScheme: 'dark', viewport: { width: 390, height: 800 } },
   })

@@ -50,7 +50,7 @@ async function confirm(dialog: Locator, act: string): Promise<void> {
   await dialog.waitFor({ state: 'detached' })
 }
 
-test('without nodes the view shows how to connect one, and a node that connects shows with its slots, load and labels', async () => {
+test('without nodes the view shows how to connect one; a connected node shows slots, load and labels', async () => {
   await using dashboard = await openDashboard()
   const { page, client, url } = dashboard
   await dashboard.visit('/nodes')
@@ -90,7 +90,7 @@ test('without nodes the view shows how to connect one, and a node that connects 
   await page.getByText('No such node').waitFor()
 })
 
-test('a node is drained with a deadline and opened again, cordoned and uncordoned, and one service of it likewise', async () => {
+test('a user drains a node with a deadline, cordons it or one service, and reverses both', async () => {
   // The browser writes about the deadline that is none.
   await using dashboard = await openDashboard({ expected: /400/ })
   const { page, client } = dashboard
@@ -172,7 +172,7 @@ test('a pool is defined by conditions, changed as JSON, and removed after a ques
   await page.getByText('No pools yet').waitFor()
 })
 
-test('tasks are listed by how they stand, and what one came to is shown', async () => {
+test('tasks are listed by status, and an ended task shows its result', async () => {
   // The browser writes about what is not found.
   await using dashboard = await openDashboard({ expected: /404/ })
   const { page, client } = dashboard
@@ -225,7 +225,7 @@ test('tasks are listed by how they stand, and what one came to is shown', async 
   await page.getByText('No such task').waitFor()
 })
 
-test('why a task waits is drawn, a node that connects wakes it, and what happens is seen live until it is cancelled', async () => {
+test('a waiting task shows its reason and its live events, until a node wakes it or a user cancels it', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await using _ = await join(dashboard, 'gpu-1', { labels: { region: 'us' } })
@@ -270,7 +270,7 @@ test('why a task waits is drawn, a node that connects wakes it, and what happens
   await expectNoViolations(page)
 })
 
-test('who waits on whom is a table of numbers, with holders, kinds, lanes, slow turns and locks', async () => {
+test('the contention view shows who waits for whom in numbers, with holders, kinds, lanes and locks', async () => {
   await using dashboard = await openDashboard()
   const { page, client, stage } = dashboard
   const { contention } = stage.box
@@ -305,7 +305,7 @@ test('who waits on whom is a table of numbers, with holders, kinds, lanes, slow 
   await expectNoViolations(page)
 })
 
-test('a server without waits says so', async () => {
+test('the contention view of a server without waits says so', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   const { since, at, overflow } = await client.contention.snapshot()
@@ -320,7 +320,7 @@ test('a server without waits says so', async () => {
   await expectNoViolations(page)
 })
 
-test('in Chinese, in the dark and on a phone all three fit, and names full of markup are text and run nothing', async () => {
+test('all three views work in Chinese, in dark mode and on a phone, and markup in names is text', async () => {
   await using dashboard = await openDashboard({
     context: { locale: 'zh-CN', colorScheme: 'dark', viewport: { width: 390, height: 800 } },
   })

@@ -45,7 +45,7 @@ function listCut(elements: readonly Element[]): readonly string[] {
   return elements.filter(cut).map(({ textContent }) => textContent)
 }
 
-test('queues are found, paused and resumed together, after a question with their number', async () => {
+test('a user finds queues, and pauses and resumes them together after a question with their number', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await dashboard.visit('/queues')
@@ -76,7 +76,7 @@ test('queues are found, paused and resumed together, after a question with their
   ])
 })
 
-test('limits of a queue are set and lifted, and what died in it runs again', async () => {
+test('limits of a queue are set and removed, and its dead jobs are retried', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await dashboard.visit('/queue?name=nowhere')
@@ -118,7 +118,7 @@ test('limits of a queue are set and lifted, and what died in it runs again', asy
   assert.deepEqual([stats!.dead, stats!.ready, stats!.paused], [0, 1, true])
 })
 
-test('a job tells its story; it is retried, cancelled and deleted', async () => {
+test('the page of a job shows its history, and can retry, cancel and delete it', async () => {
   // The browser writes about what it does not find.
   await using dashboard = await openDashboard({ expected: /404/ })
   const { page, client } = dashboard
@@ -154,7 +154,7 @@ test('a job tells its story; it is retried, cancelled and deleted', async () => 
   assert.equal(await client.jobs.find(id), undefined)
 })
 
-test('the audit says who did what to which thing, and is filtered by the address', async () => {
+test('the audit shows each action with its actor and target, and the address filters it', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await dashboard.visit('/audit')
@@ -172,7 +172,7 @@ test('the audit says who did what to which thing, and is filtered by the address
   await expectNoViolations(page)
 })
 
-test('the secret of the first token stays until it is closed, and the page goes on with it', async () => {
+test('the secret of the first token stays visible until the user closes it, and the page continues with it', async () => {
   await using dashboard = await openDashboard({ expected: /401/ })
   const { page } = dashboard
   await dashboard.visit('/settings')
@@ -232,7 +232,7 @@ test('the secret of the first token stays until it is closed, and the page goes 
   client.close()
 })
 
-test('a token that only reads sees what there is, and why it can do nothing', async () => {
+test('a user with a read token sees all entries, and why the actions are disabled', async () => {
   await using dashboard = await openDashboard({
     server: { bootstrap: ['bootstrap-secret-0123456789abcdef'] },
     token: 'bootstrap-secret-0123456789abcdef',
@@ -252,7 +252,7 @@ test('a token that only reads sees what there is, and why it can do nothing', as
   await page.getByText('Listing tokens needs the scope "admin".').waitFor()
 })
 
-test('a channel is tried and subscribed to; what is notified and what is not is shown with its reason', async () => {
+test('a channel is tested and subscribed; the view shows each notification or its reason for silence', async () => {
   await using receiver = await startReceiver()
   await using dashboard = await openDashboard({ box: { allowPrivate: ['127.0.0.0/8'] } })
   const { page, client } = dashboard
@@ -337,7 +337,7 @@ test('a channel is tried and subscribed to; what is notified and what is not is 
   await expectNoViolations(page)
 })
 
-test('a dead notification is replayed, venues are silenced for a while, and a subscription ends', async () => {
+test('a user replays a dead notification, silences venues for a while, and ends a subscription', async () => {
   await using receiver = await startReceiver({ secret: 'the-secret-of-the-receiver' })
   await using dashboard = await openDashboard({
     box: { allowPrivate: ['127.0.0.0/8'] },
@@ -406,7 +406,7 @@ test('a dead notification is replayed, venues are silenced for a while, and a su
     assert.ok(actions.includes(action), action)
 })
 
-test('every one of these views is there in Chinese, in the dark and on a phone', async () => {
+test('each of these views works in Chinese, in dark mode and on a phone', async () => {
   await using dashboard = await openDashboard({
     context: { locale: 'zh-CN', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
   })

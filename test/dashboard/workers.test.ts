@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { expectNoViolations, openDashboard } from './dashboard.ts'
 
-test('workers are listed with their host and what each runs, and are quieted, resumed and stopped', async () => {
+test('workers are listed with their host and running jobs, and can be quieted, resumed and stopped', async () => {
   // The browser writes about what it does not find.
   await using dashboard = await openDashboard({ expected: /404/ })
   const { page, client, stage } = dashboard
@@ -54,7 +54,7 @@ test('workers are listed with their host and what each runs, and are quieted, re
   }
 })
 
-test('workers are filtered by the address, and a phone in Chinese and in the dark shows them', async () => {
+test('the address filters workers, and a phone in Chinese and in dark mode shows them', async () => {
   await using dashboard = await openDashboard({
     context: { locale: 'zh-CN', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
   })

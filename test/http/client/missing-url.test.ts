@@ -3,7 +3,7 @@ import { open } from 'signalbox'
 import { connectNode, createClient } from 'signalbox/client'
 import { test } from 'vitest'
 
-test('a URL that is missing is refused with a message that says so, wherever one is taken', async () => {
+test('every function that takes a URL refuses a missing one with a message that says so', async () => {
   for (const missing of [undefined, null, ''] as (string | undefined)[]) {
     const refused = (call: string) => ({
       code: 'invalid_argument',

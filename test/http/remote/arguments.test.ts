@@ -18,7 +18,7 @@ async function endOf(call: () => unknown): Promise<unknown> {
   }
 }
 
-test('options that are none are refused before anything is sent', async () => {
+test('invalid options are refused before anything is sent', async () => {
   await using stage = await serving()
   await using box = await open(stage.url as RemoteUrl)
   const { id } = await box.jobs.add('kept')
@@ -70,7 +70,7 @@ test('options that are none are refused before anything is sent', async () => {
   assert.equal((await box.jobs.list()).items.length, 1)
 })
 
-test('an option of another verb is refused and not taken for one of a list’s jobs', async () => {
+test('an option of another method is refused, also where a list of jobs is expected', async () => {
   await using stage = await serving()
   await using box = await open(stage.url as RemoteUrl)
   for (const options of [{ kind: 'other' }, { payload: 5 }, null])
@@ -78,7 +78,7 @@ test('an option of another verb is refused and not taken for one of a list’s j
   assert.deepEqual((await box.jobs.list()).items, [])
 })
 
-test('of adds made at once only the one that is wrong is refused', async () => {
+test('of concurrent adds only the invalid one is refused', async () => {
   await using stage = await serving()
   // What is sealed is longer: only the server finds it too long.
   const sealer = createAesSealer({ keys: { a: randomBytes(32) }, current: 'a' })
@@ -93,7 +93,7 @@ test('of adds made at once only the one that is wrong is refused', async () => {
   assert.equal((await box.jobs.list()).items.length, 5)
 })
 
-test('of adds made at once a sealer that has no key for one of them refuses only that one', async () => {
+test('a sealer without a key for one of several concurrent adds refuses only that one', async () => {
   await using stage = await serving()
   const aes = createAesSealer({ keys: { a: randomBytes(32) }, current: 'a' })
   const sealer: Sealer = {

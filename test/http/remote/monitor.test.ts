@@ -71,7 +71,7 @@ async function story({ monitor }: Rooms): Promise<readonly unknown[]> {
   return answers
 }
 
-test('a box on a server answers every verb as one on the store itself does', async () => {
+test('a monitor behind a server answers every method as one on the store itself does', async () => {
   await using box = await open('memory:')
   await using served = await serving()
   await using remote = await open(served.url as 'http://x')
@@ -79,7 +79,7 @@ test('a box on a server answers every verb as one on the store itself does', asy
   assert.deepEqual(there, here)
 })
 
-test('what is reported through a box on a server is sent by the server', async () => {
+test('a server sends the notifications of reports that a remote box makes', async () => {
   await using receiver = await startReceiver()
   await using served = await serving({}, 'memory:', { allowPrivate: ['127.0.0.0/8'] })
   await using remote = await open(served.url as 'http://x', { namespace: 'shop' })

@@ -79,14 +79,14 @@ function withoutTime(answer: { readonly result?: unknown }): unknown {
   return { ...answer, result: rest }
 }
 
-test('a box on a server answers every verb as one on the store itself does', async () => {
+test('guards behind a server answer every method as guards on the store itself do', async () => {
   await using box = await open('memory:')
   await using served = await stage()
   const [here, there] = [await story(box), await story(served.remote)]
   assert.deepEqual(there, here)
 })
 
-test('a run elsewhere that is longer than its lease keeps it by renewing', async () => {
+test('a remote run that is longer than its lease renews the lease', async () => {
   await inGrowingLeases(400, async (leaseMs) => {
     await using served = await stage()
     let second: unknown
@@ -105,7 +105,7 @@ test('a run elsewhere that is longer than its lease keeps it by renewing', async
   })
 }, 60_000)
 
-test('a remote run whose claim is lost learns that while it runs, and its result is not kept', async () => {
+test('a remote run whose claim is lost learns of it while it runs, and its result is not kept', async () => {
   await using served = await stage()
   const { once } = served.remote
   for (const run of ['run', 'processing'] as const) {
@@ -123,7 +123,7 @@ test('a remote run whose claim is lost learns that while it runs, and its result
   }
 })
 
-test('a transaction cannot be sent to a server, and a server that is gone is an error and no policy', async () => {
+test('a remote box refuses transactions, and a server that is gone is an error, not a policy', async () => {
   const served = await stage()
   const { once } = served.remote
   const tx = {}

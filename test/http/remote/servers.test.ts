@@ -11,7 +11,7 @@ import { serving } from '../server/stage.ts'
 const noQueues = { items: [], cursor: null }
 const nowhere = 'http://127.0.0.1:9'
 
-test('one of two servers is killed in the middle of 500 adds: there are exactly 500 jobs', async () => {
+test('500 adds create exactly 500 jobs although one of two servers is killed during them', async () => {
   using workplace = createWorkplace()
   await using one = await workplace.serve(['--database=sqlite:shared.db'])
   await using two = await workplace.serve(['--database=sqlite:shared.db'])
@@ -37,7 +37,7 @@ test('one of two servers is killed in the middle of 500 adds: there are exactly 
   assert.equal(stats.find(({ queue }) => queue === 'default')?.ready, 500)
 }, 90_000)
 
-test('an answer that is lost after the commit is asked for again, and the job is there once', async () => {
+test('an add whose answer is lost after the commit is repeated, and creates one job', async () => {
   await using stage = await serving()
   let lost = 0
   // Passes each request on, and cuts the connection instead of the first answer to each key.
@@ -75,7 +75,7 @@ test('an answer that is lost after the commit is asked for again, and the job is
   assert.ok(lost >= 4, `${lost} lost`)
 })
 
-test('a server that cannot be reached, drains or has lost its store is left for the next', async () => {
+test('the client moves to the next server when one is unreachable, drains or has lost its store', async () => {
   await using working = await fakeServer((_, response) => json(response, noQueues))
   await using draining = await fakeServer((_, response) =>
     problem(response, 503, 'draining', { headers: { 'retry-after': '30' } }),
@@ -114,7 +114,7 @@ test('clients of the same servers spread over them', async () => {
   assert.ok(one.seen.length > 4 && two.seen.length > 4, `${one.seen.length} and ${two.seen.length}`)
 })
 
-test('a stream goes on at the next server when its own is cut', async () => {
+test('a stream continues at the next server when its own is cut', async () => {
   await using one = await serving()
   await using two = await serving()
   await using remote = await open([one.url as RemoteUrl, two.url as RemoteUrl])
@@ -149,7 +149,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await sleep(20)
 }
 
-test('a list of servers holds servers only, and at least one', async () => {
+test('a list of servers has at least one server, and nothing else', async () => {
   const wrong: readonly (readonly [unknown, RegExp])[] = [
     [[], /empty list/],
     [['http://127.0.0.1:1', 'sqlite:x.db'], /item 2 is not a server.*A database is one URL/],

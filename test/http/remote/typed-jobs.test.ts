@@ -45,7 +45,7 @@ async function story({ jobs }: Pick<RemoteBox, 'jobs'>): Promise<readonly unknow
   return answers
 }
 
-test('a typed kind means the same in process and through a server', async () => {
+test('a typed kind behaves the same in process and through a server', async () => {
   await using apart = await open('memory:')
   await using served = await serving()
   await using remote = await open(served.url as 'http://x')
@@ -63,7 +63,7 @@ test('a typed kind means the same in process and through a server', async () => 
   ])
 })
 
-test('a definition’s handler that must end in a transaction is refused by a remote worker', async () => {
+test('a remote worker refuses a definition whose handler must end in a transaction', async () => {
   await using served = await serving()
   await using remote = await open(served.url as 'http://x')
   const handled = charge.handle({ finish: 'transaction', run: () => undefined })

@@ -57,7 +57,7 @@ const report = {
   venues: [{ venueId: 'v', state: { price: 1 } }],
 }
 
-test('every verb of a remote box outlasts a server that is away for six seconds', async () => {
+test('every method of a remote box survives a server that is away for six seconds', async () => {
   await using place = await createPlace()
   await using remote = await open(place.url)
   const [inHand] = await claimedJobs(remote, 4)
@@ -108,7 +108,7 @@ test('every verb of a remote box outlasts a server that is away for six seconds'
   assert.equal(mails.length, 3)
 }, 40_000)
 
-test('a worker of a remote box goes on after the server was away', async () => {
+test('a worker of a remote box continues after the server was away', async () => {
   await using place = await createPlace()
   await using remote = await open(place.url)
   const done = new Set<string>()
@@ -158,7 +158,7 @@ test('a call ends at its timeoutMs, and its error names the server, the tries an
   assert.ok(tookMs > 1_000 && tookMs < 3_000, `${tookMs} ms`)
 })
 
-test('hold gives up at its own deadline while the server is away, also when it waits in line already', async () => {
+test('hold gives up at its own deadline while the server is away, also when it already waits', async () => {
   await using place = await createPlace()
   await using remote = await open(place.url, { timeoutMs: 20_000 })
   await using _ = await remote.locks.hold('deploy', 'eu', { node: 'holder', ttlMs: 60_000 })
@@ -184,7 +184,7 @@ test('hold gives up at its own deadline while the server is away, also when it w
   await place.start()
 }, 30_000)
 
-test('hold tries for as long as its own deadline where that is longer than timeoutMs', async () => {
+test('hold retries until its own deadline where that is longer than timeoutMs', async () => {
   await using place = await createPlace()
   await using remote = await open(place.url, { timeoutMs: 500 })
   await place.stop()

@@ -42,7 +42,7 @@ async function kindsOf({ ask }: Stage): Promise<readonly string[]> {
 /** Long enough for a packet to be read by itself. */
 const apart = () => sleep(40)
 
-test('what follows a request that carries Upgrade is not run, whatever the packets look like', async () => {
+test('bytes behind a request with Upgrade are not executed, however they are split into packets', async () => {
   await using stage = await serving()
   const write = writerOf(stage)
   using connection = connectTo(stage)
@@ -72,7 +72,7 @@ const offers: Readonly<Record<string, string>> = {
 }
 
 for (const [what, headers] of Object.entries(offers))
-  test(`a request that carries Upgrade ends its connection: ${what}`, async () => {
+  test(`a request with Upgrade ends its connection: ${what}`, async () => {
     await using stage = await serving({ bootstrap: ['a-secret-of-thirty-two-characters!'] })
     const token = /Authorization/.test(headers)
       ? ''
@@ -108,7 +108,7 @@ for (const [what, headers] of Object.entries(offers))
     assert.deepEqual(kinds, Array(token === '' ? 0 : 6).fill('taken'))
   })
 
-test('a request that carries Upgrade keeps its place behind others', async () => {
+test('a request with Upgrade is answered in order behind other requests', async () => {
   await using stage = await serving()
   const write = writerOf(stage)
   for (const separate of [false, true]) {
@@ -127,7 +127,7 @@ test('a request that carries Upgrade keeps its place behind others', async () =>
   }
 })
 
-test('a WebSocket or a CONNECT behind an unanswered request is refused after its answer', async () => {
+test('a WebSocket or a CONNECT behind an unanswered request is refused after that answer', async () => {
   await using stage = await serving()
   const write = writerOf(stage)
   const refused = {
@@ -156,7 +156,7 @@ test('a WebSocket or a CONNECT behind an unanswered request is refused after its
   assert.deepEqual(await kindsOf(stage), [])
 })
 
-test('an early answer to an unfinished request does not overtake, or cut, the answers before it', async () => {
+test('an early answer to an unfinished request neither overtakes nor cuts earlier answers', async () => {
   await using stage = await serving()
   const write = writerOf(stage)
   const cases = [upgrade, 'Connection: close\r\n', ''].flatMap((headers) =>
@@ -195,7 +195,7 @@ test('a request that was answered early gets no second answer when the rest of i
   assert.deepEqual(await kindsOf(stage), [])
 })
 
-test('an answered connection may become a WebSocket', async () => {
+test('a connection that has answered requests may become a WebSocket', async () => {
   await using stage = await serving()
   const write = writerOf(stage)
   for (const before of [write.get('/livez'), write.claim(0)]) {
@@ -207,7 +207,7 @@ test('an answered connection may become a WebSocket', async () => {
   }
 })
 
-test('the server does not wait for requests whose client left while an upgrade stood behind them', async () => {
+test('the server does not wait for requests of a gone client although an upgrade is behind them', async () => {
   const stage = await serving({ graceMs: 30_000 })
   const write = writerOf(stage)
   {
@@ -221,7 +221,7 @@ test('the server does not wait for requests whose client left while an upgrade s
   assert.ok(performance.now() - begunAt < 10_000)
 })
 
-test('a large answer is whole although a CONNECT stands behind it', async () => {
+test('a large answer is complete although a CONNECT is behind it', async () => {
   await using stage = await serving()
   const write = writerOf(stage)
   const payload = 'x'.repeat(200_000)
@@ -240,7 +240,7 @@ test('a large answer is whole although a CONNECT stands behind it', async () => 
   assert.equal(JSON.parse(answers[0]!.body).items.length, 40)
 })
 
-test('a request that asks for the end of its connection is answered, also when the client goes on sending', async () => {
+test('a request with Connection: close is answered, also when the client continues to send', async () => {
   await using stage = await serving()
   const write = writerOf(stage)
   for (let count = 0; count < 20; count++) {
@@ -275,7 +275,7 @@ test('two Host headers are refused, also for a WebSocket', async () => {
   assert.deepEqual(await kindsOf(stage), [])
 })
 
-test('what is mounted in an app keeps to the same rules', async () => {
+test('a server mounted in an app obeys the same rules', async () => {
   await using stage = await listening()
   const write = writerOf(stage)
   const cases: readonly (readonly [packets: readonly string[], statuses: readonly number[]])[] = [
@@ -305,7 +305,7 @@ test('what is mounted in an app keeps to the same rules', async () => {
   assert.deepEqual(await kindsOf(stage), ['taken'])
 })
 
-test('what is mounted as a fetch function ends connections whose request carries Upgrade', async () => {
+test('a server mounted as a fetch function ends connections whose request has Upgrade', async () => {
   await using stage = await listening()
   // An app without WebSockets listens to no `upgrade`, so these are ordinary requests.
   const app = serve({ fetch: stage.handler, port: 0, hostname: '127.0.0.1' })

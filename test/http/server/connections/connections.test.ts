@@ -15,7 +15,7 @@ async function send({ url }: Stage, path: string, headers: string): Promise<stri
   return within(5_000, 'the answer', text(socket))
 }
 
-test('a stream tells the present state, and closing ends it with a word on when to come again', async () => {
+test('a stream starts with the present state, and a closing server ends it with a reconnect time', async () => {
   const stage = await serving({ graceMs: 60_000 })
   await stage.ask('POST', '/v1/jobs', { body: { kind: 'mail' } })
   const { body } = await fetch(`${stage.url}/v1/events`)
@@ -32,7 +32,7 @@ test('a stream tells the present state, and closing ends it with a word on when 
   await within(5_000, 'closing', closed!)
 })
 
-test('a client that hopes for HTTP/2 is served in HTTP/1.1', async () => {
+test('a client that offers HTTP/2 is served in HTTP/1.1', async () => {
   await using stage = await serving()
   const hopeful = 'Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n'
   assert.match(await send(stage, '/livez', hopeful), /^HTTP\/1\.1 200 [\s\S]*"status":"ok"/)

@@ -32,14 +32,14 @@ const engines = [
 ] as const
 
 for (const [engine, url] of engines) {
-  test(`${engine}: a request that comes with the end of its client’s half is answered`, async () => {
+  test(`${engine}: a request that arrives together with the client’s half-close is answered`, async () => {
     await using stage = await serving({}, url)
     const bytes = post(stage, 'one', { kind: 'mail' })
     assert.deepEqual(await sendAndEnd(stage, bytes), [[201, 'one']])
     assert.equal((await stage.box.jobs.list()).items.length, 1)
   })
 
-  test(`${engine}: pipelined requests before the end of the half are answered in order`, async () => {
+  test(`${engine}: pipelined requests before the half-close are answered in order`, async () => {
     await using stage = await serving({}, url)
     const bytes = ['one', 'two', 'three'].map((id) => post(stage, id, { kind: id }))
     assert.deepEqual(await sendAndEnd(stage, bytes.join('')), [
@@ -49,7 +49,7 @@ for (const [engine, url] of engines) {
     ])
   })
 
-  test(`${engine}: a claim for a client that has ended its half takes no job`, async () => {
+  test(`${engine}: a claim for a client that half-closed takes no job`, async () => {
     await using stage = await serving({}, url)
     const claim = (id: string, waitMs: number) =>
       post(stage, id, { queues: ['default'], limit: 1, waitMs }, '/v1/jobs/claim')
@@ -62,7 +62,7 @@ for (const [engine, url] of engines) {
   })
 }
 
-test('a client that ends its half while its request is being served gets the answer', async () => {
+test('a client that half-closes while its request runs gets the answer', async () => {
   await using stage = await serving()
   using connection = new RawConnection(Number(new URL(stage.url).port))
   const claim = post(stage, 'wait', { queues: ['default'], limit: 1, waitMs: 20_000 }, '/v1/jobs/claim')
@@ -75,7 +75,7 @@ test('a client that ends its half while its request is being served gets the ans
   assert.deepEqual(JSON.parse(answer!.body).items, [])
 })
 
-test('an incomplete request behind a whole one does not take the answer of that one', async () => {
+test('an incomplete request behind a complete one does not take its answer', async () => {
   await using stage = await serving({}, (folder) => `sqlite:${folder}/half-close.db`)
   const half = post(stage, 'two', { kind: 'two' }).slice(0, -3)
   const answers = await sendAndEnd(stage, post(stage, 'one', { kind: 'one' }) + half)
@@ -86,7 +86,7 @@ test('an incomplete request behind a whole one does not take the answer of that 
   )
 })
 
-test('a stream ends when its client ends its half', async () => {
+test('a stream ends when its client half-closes', async () => {
   await using stage = await serving()
   using connection = new RawConnection(Number(new URL(stage.url).port))
   const { host } = new URL(stage.url)

@@ -35,7 +35,7 @@ async function sendMore(connection: RawConnection, bytes: string): Promise<void>
   }
 }
 
-test('no answer that ends its connection is followed by a reset when packets were on their way', async () => {
+test('no answer that ends its connection is followed by a reset when packets were in flight', async () => {
   await using stage = await serving()
   const { add, webSocket, connect, unknown } = requestsTo(stage)
   const chunk = '5\r\nhello\r\n'
@@ -79,7 +79,7 @@ test('no answer that ends its connection is followed by a reset when packets wer
   }
 })
 
-test('a server that closes ends its last answers without a reset, and does not wait for clients that stay', async () => {
+test('a closing server ends its last answers without a reset, and does not wait for idle clients', async () => {
   const stage = await serving({ graceMs: 30_000 })
   const { claim, events, connect, add } = requestsTo(stage)
   // The last is refused, and its client stays.
@@ -105,7 +105,7 @@ test('a server that closes ends its last answers without a reset, and does not w
   for (const connection of connections) connection[Symbol.dispose]()
 })
 
-test('a server that closes cuts connections that wait for their next request', async () => {
+test('a closing server cuts connections that wait for their next request', async () => {
   const stage = await serving({ graceMs: 30_000 })
   const { add } = requestsTo(stage)
   const connections = [add(), add('Expect: x\r\n')].map((bytes) => {
@@ -122,7 +122,7 @@ test('a server that closes cuts connections that wait for their next request', a
   for (const connection of connections) connection[Symbol.dispose]()
 })
 
-test('a server that closes answers the requests that it has read behind a waiting claim', async () => {
+test('a closing server answers the requests that it has read behind a waiting claim', async () => {
   const stage = await serving({ graceMs: 30_000 })
   const { claim, add } = requestsTo(stage)
   const [inTime, late] = [connectTo(stage), connectTo(stage)]

@@ -11,7 +11,7 @@ import { listening, type Stage } from '../stage.ts'
 
 const secret = 'a-secret-of-thirty-two-characters!'
 
-test('in an app, what is not below the base path goes to the next middleware', async () => {
+test('in an app, requests outside the base path go to the next middleware', async () => {
   await using stage = await listening({ basePath: '/box', trust: true }, (request, response, { listener }) =>
     listener(request, response, () => response.end('the app')),
   )
@@ -20,7 +20,7 @@ test('in an app, what is not below the base path goes to the next middleware', a
   assert.equal((await stage.ask('GET', '/boxes/livez')).body, 'the app')
 })
 
-test('a router that cuts its prefix off the url does not matter', async () => {
+test('a router may strip its prefix off the url', async () => {
   await using stage = await listening(
     { basePath: '/box', trust: true },
     (request, response, { listener }) => {
@@ -33,7 +33,7 @@ test('a router that cuts its prefix off the url does not matter', async () => {
   assert.deepEqual((await stage.ask('GET', '/box/v1/jobs?limit=3')).body.items, [])
 })
 
-test('a body that a parser has read before is taken from what it left', async () => {
+test("a body that a parser has read before is taken from the parser's result", async () => {
   for (const keep of ['body', 'rawBody'] as const) {
     await using stage = await listening({ trust: true }, async (request, response, { listener }) => {
       if (request.method === 'POST') {
@@ -50,7 +50,7 @@ test('a body that a parser has read before is taken from what it left', async ()
   }
 })
 
-test('a body that was read and not kept is the app’s mistake, said where operators look', async () => {
+test('a body that was read and discarded is the app’s mistake, and is logged for operators', async () => {
   const errors: unknown[] = []
   await using stage = await listening(
     { trust: true, onError: (error) => errors.push(error) },
@@ -64,7 +64,7 @@ test('a body that was read and not kept is the app’s mistake, said where opera
   assert.match(String(errors[0]), /Mount Signalbox before body parsers/)
 })
 
-test('a client that is still sending when its last request is refused reads why', async () => {
+test('a client that is still sending when its last request is refused can read the reason', async () => {
   await using stage = await listening({ trust: true })
   const { hostname, port } = new URL(stage.url)
   const socket = connect(Number(port), hostname).pause()
@@ -78,7 +78,7 @@ test('a client that is still sending when its last request is refused reads why'
   assert.match(await text(socket), /^HTTP\/1\.1 413 /)
 })
 
-test('a body that does not come in time is not waited for', async () => {
+test('the server does not wait for a body that comes too late', async () => {
   await using stage = await listening({ trust: true, requestTimeoutMs: 50 })
   const { hostname, port } = new URL(stage.url)
   const socket = connect(Number(port), hostname)
@@ -90,7 +90,7 @@ test('a body that does not come in time is not waited for', async () => {
   socket.destroy()
 })
 
-test('a claim that waits is let go when its client hangs up', async () => {
+test('a waiting claim ends when its client disconnects', async () => {
   await using stage = await listening()
   const gone = new AbortController()
   const waiting = stage.ask('POST', '/v1/jobs/claim', { body: { waitMs: 30_000 }, signal: gone.signal })
@@ -107,7 +107,7 @@ async function metrics({ ask }: Stage): Promise<string> {
   return (await ask('GET', '/metrics')).body
 }
 
-test('a stream comes through piece by piece, and ends when the handler closes', async () => {
+test('a stream arrives piece by piece, and ends when the handler closes', async () => {
   await using stage = await listening()
   await stage.box.jobs.add('mail')
   const { body, headers } = await fetch(`${stage.url}/v1/events`)
@@ -122,7 +122,7 @@ test('a stream comes through piece by piece, and ends when the handler closes', 
   assert.equal((await stage.ask('GET', '/v1/jobs')).status, 503)
 })
 
-test('a stream whose reader hangs up is forgotten', async () => {
+test('a stream whose reader disconnects leaves nothing behind', async () => {
   await using stage = await listening()
   const gone = new AbortController()
   const open = async (count: number) => {
@@ -134,7 +134,7 @@ test('a stream whose reader hangs up is forgotten', async () => {
   await within(10_000, 'the stream to be forgotten', open(0))
 })
 
-test('what the app put around the response may throw: the app is told, and no stream is left behind', async () => {
+test("an error of the app's response wrapper is passed to the app, and no stream is left behind", async () => {
   const told: unknown[] = []
   await using stage = await listening({ trust: true }, (request, response, { listener }) => {
     if (request.url === '/metrics') return listener(request, response)
@@ -154,7 +154,7 @@ test('what the app put around the response may throw: the app is told, and no st
   await assert.rejects(fetch(`${stage.url}/livez`, { method: 'HEAD' }), 'without a next it is cut')
 })
 
-test('a stream whose response another middleware sent is dropped, and that response is left alone', async () => {
+test('a stream whose response another middleware sent is dropped, and that response is unchanged', async () => {
   await using stage = await listening({ trust: true }, (request, response, { listener }) => {
     listener(request, response)
     if (request.url === '/metrics') return
@@ -165,7 +165,7 @@ test('a stream whose response another middleware sent is dropped, and that respo
   assert.match(await metrics(stage), /^signalbox_streams_open 0$/m)
 })
 
-test('nodes come in through an app’s upgrades, below its base path', async () => {
+test('nodes connect through an app’s upgrades, below its base path', async () => {
   await using stage = await listening({ basePath: '/box', bootstrap: [secret] })
   await using node = await connectNode(`${stage.url.replace('http', 'ws')}/box`, {
     token: secret,
@@ -185,7 +185,7 @@ test('nodes come in through an app’s upgrades, below its base path', async () 
   assert.deepEqual((await task()).output, { greeted: 'Ada' })
 })
 
-test('an upgrade needs a token even where the app is trusted, and one elsewhere is the app’s', async () => {
+test('an upgrade needs a token even in a trusted app, and other upgrades belong to the app', async () => {
   await using stage = await listening({ basePath: '/box', trust: true })
   assert.equal((await stage.ask('GET', '/box/v1/jobs')).status, 200)
   const refusal = async (path: string) => {

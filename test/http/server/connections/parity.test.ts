@@ -91,7 +91,7 @@ test('a mounted server answers every request as one with a port does', async () 
   }
 })
 
-test('a mounted server needs a token unless the app is trusted to have judged who comes', async () => {
+test('a mounted server needs a token unless it trusts the app to authenticate', async () => {
   const secret = 'a-secret-of-thirty-two-characters!'
   await using stage = await mounted({ bootstrap: [secret] })
   assert.equal((await stage.ask('GET', '/livez')).status, 200)
@@ -136,7 +136,7 @@ async function waitsInLine({ ask }: Stage): Promise<void> {
   while (!/^signalbox_claims_waiting 1$/m.test((await ask('GET', '/metrics')).body));
 }
 
-test('a mounted stream tells the present state first and ends when the server closes', async () => {
+test('a mounted stream sends the present state first and ends when the server closes', async () => {
   await using box = await open('memory:')
   await box.jobs.add('mail')
   const handler = createHandler({ box, trust: true })

@@ -53,7 +53,7 @@ async function untilStatus(url: string, status: number): Promise<number> {
   return performance.now() - begun
 }
 
-test('while its store is away a server listens and says why, and is ready again by itself', async () => {
+test('a server whose store is away listens, gives the reason, and is ready again later', async () => {
   await using served = await stage()
   const { url, store } = served
   assert.equal((await ask(url)).status, 200)
@@ -77,7 +77,7 @@ test('while its store is away a server listens and says why, and is ready again 
   assert.match(await (await fetch(`${url}/metrics`)).text(), /^signalbox_store_up 1$/m)
 })
 
-test('a store that answers no more is noticed within seconds and not asked by everybody', async () => {
+test('a server notices a silent store within seconds, and not every request asks it', async () => {
   await using served = await stage()
   const { url, store } = served
   store.mode = 'hangs'

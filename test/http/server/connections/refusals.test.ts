@@ -52,7 +52,7 @@ async function counted(stage: Stage, reason: RefusalReason, count = 1): Promise<
   await within(10_000, `${count} of ${reason}`, wait())
 }
 
-test('every reason is shown from the start', async () => {
+test('the metrics show every refusal reason from the start', async () => {
   await using server = await watched()
   assert.deepEqual(
     await countsOf(server.stage),
@@ -189,7 +189,7 @@ test('the server counts and logs a stream that it cuts because the client does n
   assert.match(await unread.text(), /too_many/)
 })
 
-test('what is mounted in an app counts and logs a WebSocket that it refuses', async () => {
+test('a server mounted in an app counts and logs a WebSocket that it refuses', async () => {
   const { log, logged } = watchedLog()
   await using stage = await listening({ trust: true, log })
   const { host, port } = new URL(stage.url)
@@ -204,7 +204,7 @@ test('what is mounted in an app counts and logs a WebSocket that it refuses', as
   )
 })
 
-test('a flood of garbage is counted whole, and is a few lines in the log', async () => {
+test('a flood of garbage is counted completely, and makes a few log lines', async () => {
   await using server = await watched()
   const flood = Array.from({ length: 200 }, async () => {
     using connection = new RawConnection(server.port)

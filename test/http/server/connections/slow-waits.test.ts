@@ -5,7 +5,7 @@ import { test } from 'vitest'
 import { within } from '../../../support/deadline.ts'
 import { serving } from '../stage.ts'
 
-test('slow waits of a kind are one line of the server log for each interval', async () => {
+test('slow waits of a kind make one server log line per interval', async () => {
   const lines: { event: string; level: string; kind: string; count: number; message: string }[] = []
   const destination = {
     write(text: string, taken: () => void) {

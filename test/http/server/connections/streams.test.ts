@@ -22,7 +22,7 @@ interface Queues {
 const readyOf = (event: ParsedEvent) =>
   (dataOf(event) as Queues).items.map(({ queue, ready }) => [queue, ready])
 
-test('the operators stream shows the queues first, and again when a number changed', async () => {
+test("the operators' stream shows the queues first, and again when a number changes", async () => {
   await using stage = await serving()
   await stage.box.jobs.add('send', 1, { queue: 'mail' })
   await using reader = await readEvents(`${stage.url}/v1/events`)
@@ -41,7 +41,7 @@ test('the operators stream shows the queues first, and again when a number chang
   assert.ok(Number(second.id) > Number(first.id))
 })
 
-test('a reader that comes again misses nothing, or is told to begin anew', async () => {
+test('a reader that reconnects misses nothing, or learns that it must start again', async () => {
   await using stage = await serving()
   const url = `${stage.url}/v1/events`
   const ids: string[] = []
@@ -58,7 +58,7 @@ test('a reader that comes again misses nothing, or is told to begin anew', async
   assert.deepEqual([(await anew.next()).type, (await anew.next()).id], ['reset', ids[2]])
 })
 
-test('workers elsewhere hear of jobs and of wishes to cancel', async () => {
+test('workers on remote boxes learn of jobs and of cancellation requests', async () => {
   await using stage = await serving()
   const { jobs } = stage.box
   await using reader = await readEvents(`${stage.url}/v1/jobs/events?queues=mail,a%252Cb`)
@@ -74,7 +74,7 @@ test('workers elsewhere hear of jobs and of wishes to cancel', async () => {
   assert.equal((await reader.next()).type, 'cancel')
 })
 
-test('a list of queues that makes no sense is refused before the stream begins', async () => {
+test('an invalid list of queues is refused before the stream begins', async () => {
   await using stage = await serving()
   for (const queues of ['', ',', 'a,,b', '%25zz', 'a%0Ab', 'x'.repeat(192), Array(101).fill('q').join(',')]) {
     const { status, body } = await stage.ask('GET', `/v1/jobs/events?queues=${queues}`)
@@ -83,7 +83,7 @@ test('a list of queues that makes no sense is refused before the stream begins',
   }
 })
 
-test('a token that is revoked loses its open streams within 5 s, and others keep theirs', async () => {
+test('a revoked token loses its open streams within 5 s, and other tokens keep theirs', async () => {
   const bootstrap = 'a-bootstrap-secret-of-32-characters-or-more'
   await using stage = await serving({ bootstrap: [bootstrap] })
   const admin = { authorization: `Bearer ${bootstrap}` }
@@ -107,7 +107,7 @@ test('a token that is revoked loses its open streams within 5 s, and others keep
   assert.equal((await other.next()).type, 'ready')
 })
 
-test('a server that closes tells readers when to come again, and ends their streams', async () => {
+test('a closing server tells readers when to reconnect, and ends their streams', async () => {
   const stage = await serving({ graceMs: 60_000 })
   await using reader = await readEvents(`${stage.url}/v1/jobs/events`)
   await reader.next()
@@ -196,7 +196,7 @@ function eventsIn(text: string): readonly ParsedEvent[] {
   return events
 }
 
-test('a reader that stops reading is dropped and told why once it reads again; others get everything', async () => {
+test('a reader that stops reading is dropped and later learns why; other readers get everything', async () => {
   await using stage = await feeding({ lastWordsMs: 10_000 })
   await using good = await readEvents(stage.url)
   const slow = await askOnSocket(stage.url)
@@ -227,7 +227,7 @@ test('a reader that stops reading is dropped and told why once it reads again; o
   assert.equal(dataOf(await good.next()), 'still there')
 })
 
-test('a reader that never reads again is cut off', async () => {
+test('a reader that never reads again is disconnected', async () => {
   await using stage = await feeding({ lastWordsMs: 100 })
   const slow = await askOnSocket(stage.url)
   slow.socket.pause()
@@ -243,7 +243,7 @@ test('a reader that never reads again is cut off', async () => {
   assert.doesNotMatch(slow.text().slice(-1_000), /too_many/)
 })
 
-test('an idle stream shows signs of life', async () => {
+test('an idle stream sends signs of life', async () => {
   await using stage = await feeding({ keepAliveMs: 20 })
   const { socket, text } = await askOnSocket(stage.url)
   while (text().split('\n: \n').length < 4) await once(socket, 'data')
@@ -251,7 +251,7 @@ test('an idle stream shows signs of life', async () => {
   socket.destroy()
 })
 
-test('a client that goes, however it goes, leaves nothing behind', async () => {
+test('a client that leaves, in any way, leaves nothing behind', async () => {
   await using stage = await feeding()
   const ways: ((socket: Socket) => void)[] = [
     (socket) => socket.destroy(),
@@ -269,7 +269,7 @@ test('a client that goes, however it goes, leaves nothing behind', async () => {
   }
 })
 
-test('a client that goes while events are written does not affect others', async () => {
+test('a client that leaves while events are written does not affect others', async () => {
   await using stage = await feeding()
   await using good = await readEvents(stage.url)
   await good.next()
@@ -285,7 +285,7 @@ test('a client that goes while events are written does not affect others', async
   assert.equal(stage.streams.size, 1)
 })
 
-test('closing ends the streams of readers that read, and cuts those that do not', async () => {
+test('closing ends the streams of readers that read, and cuts the others', async () => {
   await using stage = await feeding({ lastWordsMs: 200 })
   await using good = await readEvents(stage.url)
   const slow = await askOnSocket(stage.url)

@@ -113,7 +113,7 @@ test('requests, streams and nodes work over TLS', async () => {
   assert.match(JSON.stringify(events.at(-1)), /你好/)
 })
 
-test('a body that comes in parts and a request behind another are answered in order over TLS', async () => {
+test('a body in parts and a request behind another are answered in order over TLS', async () => {
   await using stage = await serving(first)
   const raw = connectTls({ port: Number(new URL(stage.url).port), host: '127.0.0.1', ca: authority.cert })
   await once(raw, 'secureConnect')
@@ -128,7 +128,7 @@ test('a body that comes in parts and a request behind another are answered in or
   assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 201', 'HTTP/1.1 200'])
 })
 
-test('where client certificates are needed, a client without one of ours is refused', async () => {
+test('where client certificates are required, a client without a trusted one is refused', async () => {
   await using strangers = await createAuthority('Strangers')
   await using stage = await serving({ ...first, clientCa: authority.cert })
   using known = createAgent(await authority.client())
@@ -146,7 +146,7 @@ test('where client certificates are needed, a client without one of ours is refu
   assert.equal((await ask(stage.url, again)).status, 200)
 })
 
-test('the log says why a certificate of a client was refused', async () => {
+test('the log shows why a client certificate was refused', async () => {
   await using strangers = await createAuthority('Strangers')
   const { promise: logged, resolve } = Promise.withResolvers<string>()
   let text = ''
@@ -167,7 +167,7 @@ test('the log says why a certificate of a client was refused', async () => {
   )
 })
 
-test('a box and a node that show a certificate work where one is needed', async () => {
+test('a box and a node with a client certificate work where one is required', async () => {
   await using stage = await serving({ ...first, clientCa: authority.cert })
   const pair = await authority.client()
   using agent = createAgent(pair)
@@ -207,7 +207,7 @@ function fetchThrough(agent: Agent): FetchFunction {
   }
 }
 
-test('new certificates are for new connections, and open connections and streams are kept', async () => {
+test('new certificates apply to new connections, and open connections and streams continue', async () => {
   await using stage = await serving(first)
   using agent = createAgent()
   const one = await ask(stage.url, agent)
@@ -240,7 +240,7 @@ async function held(box: Awaited<ReturnType<typeof open>>) {
   return grant as typeof grant & { token: number }
 }
 
-test('certificates that do not fit never replace those that do', async () => {
+test('certificates that do not match never replace working ones', async () => {
   await using strangers = await createAuthority('Strangers')
   await using stage = await serving({ ...first, clientCa: authority.cert })
   const second = await authority.server('second')
@@ -265,7 +265,7 @@ test('certificates that do not fit never replace those that do', async () => {
   assert.equal((await ask(stage.url, stranger)).peer, 'second')
 })
 
-test('a certificate with the key of another is refused before a port is opened', async () => {
+test('a certificate with a foreign key is refused before a port is opened', async () => {
   const other = await authority.server('other')
   const box = await open('memory:')
   const encrypted = first.key.replaceAll('PRIVATE KEY', 'ENCRYPTED PRIVATE KEY')
@@ -294,7 +294,7 @@ test('a certificate with the key of another is refused before a port is opened',
   await box.close()
 })
 
-test('a handshake that was begun and not ended holds up nothing', async () => {
+test('a handshake that is never finished blocks nothing', async () => {
   const stage = await serving(first)
   const { port } = new URL(stage.url)
   const silent = connect(Number(port), '127.0.0.1')

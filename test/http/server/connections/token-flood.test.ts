@@ -66,7 +66,7 @@ async function guess(url: string, count: number, statuses: Map<string, number>):
   }
 }
 
-test('10,000 wrong tokens from one address keep out no valid one, and cost the store few calls', async () => {
+test('10,000 wrong tokens from one address lock out no valid token, and cost the store few calls', async () => {
   await using it = await stage()
   const statuses = new Map<string, number>()
   const makeToken = () => it.tokens.create({ name: 'n', scope: 'read', namespace: 'default' })
@@ -92,7 +92,7 @@ test('a repeated wrong token is looked up once in five seconds', async () => {
   assert.ok(it.calls.length <= 3, `${it.calls.length} calls of the store`)
 })
 
-test('what waits costs the store five statements in two seconds, and an idle server costs none', async () => {
+test('waiting requests cost the store five statements in two seconds, and an idle server none', async () => {
   await using it = await stage()
   const made = await Promise.all(
     Array.from({ length: 50 }, () => it.tokens.create({ name: 'n', scope: 'work', namespace: 'default' })),

@@ -26,7 +26,7 @@ async function knock({ url }: Stage, forwardedFor: string): Promise<number> {
   return response.statusCode
 }
 
-test('behind a trusted proxy wrong tokens are counted by client, and no client can pretend to be another', async () => {
+test('behind a trusted proxy wrong tokens are counted by client, and no client can impersonate another', async () => {
   await using stage = await serving({ ...caps, trustedProxies: ['127.0.0.0/8'] })
   assert.equal((await guess(stage, '203.0.113.7')).status, 401)
   assert.equal((await guess(stage, '203.0.113.7')).status, 429)
@@ -61,7 +61,7 @@ test('the log has the address of the client', async () => {
   )
 })
 
-test('a trusted proxy that is no address or range is refused at the start', async () => {
+test('an invalid address or range of a trusted proxy is refused at the start', async () => {
   await using stage = await serving()
   assert.throws(() => createServer({ box: stage.box, trustedProxies: ['10.0.0.0/33'] }), {
     code: 'invalid_argument',

@@ -196,7 +196,7 @@ async function closeCodeOf({ socket, bytes }: Raw): Promise<number> {
   return all.readUInt16BE(at + 2)
 }
 
-test('a caller with a token of the right scope gets a WebSocket, and its gateway learns who it is', async () => {
+test('a caller with a token of the right scope gets a WebSocket, and its gateway gets the identity', async () => {
   await using stage = await upgrading()
   const ws = await stage.open()
   ws.send('hello')
@@ -279,7 +279,7 @@ test('a refused upgrade gets a problem document, and no gateway sees it', async 
   assert.deepEqual(stage.errors, [])
 })
 
-test('a page of our own may come in, and so may a program, which names no page', async () => {
+test('a page of our own site may connect, and so may a program that sends no origin', async () => {
   await using stage = await upgrading()
   for (const origin of [[`Origin: http://127.0.0.1:${stage.port}`], []]) {
     const raw = await ask(stage.port, [...goodLines(stage.port), ...origin])
@@ -308,7 +308,7 @@ test('nodes have a gateway, and every other path is not found', async () => {
   plain.socket.destroy()
 })
 
-test('only a wish for a WebSocket is taken for one', () => {
+test('only a real WebSocket request is treated as one', () => {
   assert.equal(isWebSocketUpgrade({ headers: { upgrade: 'WebSocket' }, httpVersion: '1.1' }), true)
   assert.equal(isWebSocketUpgrade({ headers: { upgrade: 'h2c' }, httpVersion: '1.1' }), false)
   assert.equal(isWebSocketUpgrade({ headers: { upgrade: 'websocket' }, httpVersion: '1.0' }), false)
@@ -335,7 +335,7 @@ test('a caller above its cap is refused, and counts no more once its socket has 
   again.terminate()
 })
 
-test('a caller whose token cannot be looked up in time is told so', async () => {
+test('a caller whose token cannot be looked up in time gets an error that says so', async () => {
   const clock = createFakeClock()
   const authenticating = Promise.withResolvers<void>()
   await using stage = await upgrading({
@@ -354,7 +354,7 @@ test('a caller whose token cannot be looked up in time is told so', async () => 
   assert.match((await asked).bytes().toString(), /^HTTP\/1\.1 504 [\s\S]*"code":"timeout"/)
 })
 
-test('a caller that goes during its authentication does not affect others', async () => {
+test('a caller that leaves during its authentication does not affect others', async () => {
   const known = Promise.withResolvers<Principal>()
   const authenticating = Promise.withResolvers<void>()
   await using stage = await upgrading({
@@ -426,7 +426,7 @@ test('malformed and oversize messages are closed with the right code, and the ne
   assert.deepEqual(stage.errors, [])
 })
 
-test('a message that comes in a thousand crumbs is cut off', async () => {
+test('a message in a thousand tiny fragments is refused', async () => {
   await using stage = await upgrading()
   const raw = await askRaw(stage)
   raw.socket.setNoDelay()
@@ -441,7 +441,7 @@ test('a message that comes in a thousand crumbs is cut off', async () => {
   assert.equal(await closeCodeOf(raw), 1008)
 })
 
-test('a message that is begun and never finished is given up, though its sender answers pings', async () => {
+test('a message that is never finished is dropped, though its sender answers pings', async () => {
   await using stage = await upgrading({ pingMs: 300 })
   const raw = await askRaw(stage)
   raw.socket.write(frame(text, 'begun', { isFinal: false }))
@@ -453,7 +453,7 @@ test('a message that is begun and never finished is given up, though its sender 
   }
 })
 
-test('a peer that stops in the middle of a frame, or answers no ping, is cut off; one that answers is kept', async () => {
+test('a peer that stops within a frame, or answers no ping, is cut off; one that answers stays', async () => {
   await using stage = await upgrading({ pingMs: 300 })
   const silent = await askRaw(stage)
   silent.socket.write(frame(text, 'whole').subarray(0, 8))
@@ -468,7 +468,7 @@ test('a peer that stops in the middle of a frame, or answers no ping, is cut off
   good.terminate()
 })
 
-test('a peer that reads too slowly is closed with 1013, and what waits for it is bounded', async () => {
+test('a peer that reads too slowly is closed with 1013, and its waiting data is bounded', async () => {
   let sent = 0
   const flood: Gateway['accept'] = (socket) => {
     const more = () => {
@@ -511,7 +511,7 @@ test('a peer that sends pings and never reads the answers is closed', async () =
   raw.socket.destroy()
 })
 
-test('a token that counts no more closes its sockets with 4401', async () => {
+test('an ended token closes its sockets with 4401', async () => {
   await using stage = await upgrading()
   const ws = await stage.open()
   const closed = once(ws, 'close')
@@ -522,7 +522,7 @@ test('a token that counts no more closes its sockets with 4401', async () => {
   assert.match(String(reason), /^The token was revoked\. é+$/)
 })
 
-test('a gateway that throws loses that socket alone', async () => {
+test('a gateway that throws loses only that socket', async () => {
   const broken: Gateway['accept'] = () => {
     throw new Error('broken on accept')
   }
@@ -545,7 +545,7 @@ test('a gateway that throws loses that socket alone', async () => {
   good.terminate()
 })
 
-test('a node that connects while its namespace stops is told to go elsewhere, and no error is logged', async () => {
+test('a node that connects while its namespace stops is sent to another server, and no error is logged', async () => {
   const stopping: Gateway['accept'] = () => {
     throw new SignalboxError('draining', 'This dispatcher is stopping.')
   }

@@ -28,7 +28,7 @@ async function readyCount({ url }: Pick<Serving, 'url'>): Promise<number> {
   return items.reduce((sum, { ready }) => sum + ready, 0)
 }
 
-test('after kill -9 in the middle of requests the same keys give the first outcomes, and nothing is done twice', {
+test('after kill -9 during requests the same keys return the first outcomes, and nothing happens twice', {
   timeout: 60_000,
 }, async () => {
   using place = createWorkplace()
@@ -59,7 +59,7 @@ test('after kill -9 in the middle of requests the same keys give the first outco
   }
 })
 
-test('one key sent at once to two servers on one file is done once, and all are told the same', {
+test('one key sent at once to two servers on one file is executed once, and all get the same answer', {
   timeout: 60_000,
 }, async () => {
   using place = createWorkplace()

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { serving } from '../stage.ts'
 import { fuzzServer } from './campaign.ts'
 
-test('each of fifty thousand malformed requests is answered, and the server goes on', {
+test('each of fifty thousand malformed requests is answered, and the server keeps running', {
   timeout: 240_000,
 }, async () => {
   // Every connection comes from one address, and wrong tokens among the requests are no attack here.

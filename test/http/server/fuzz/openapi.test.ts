@@ -141,7 +141,7 @@ async function goAround<Item>(
   }
 }
 
-test('the description a server gives of itself is valid OpenAPI 3.1', async () => {
+test("the server's description of itself is valid OpenAPI 3.1", async () => {
   await using served = await stage()
   const { status, headers, body } = await served.ask('GET', '/openapi.json')
   assert.equal(status, 200)
@@ -263,7 +263,7 @@ function misfittingRequestsOf(operation: Operation, seen: SeenValues): fc.Arbitr
   return ways
 }
 
-test('a job is added, claimed, kept, done and found by a client that knows operations by their ids alone', async () => {
+test('a client that knows only operation ids adds, claims, renews, completes and finds a job', async () => {
   await using served = await stage()
   const { driver } = served
   const call = async (id: string, request: ApiRequest) =>

@@ -57,7 +57,7 @@ async function tryRoute(stage: Stage, route: Route, asked: Asked): Promise<Reply
 }
 
 for (const [name, url] of Object.entries(stores)) {
-  test(`the first token shuts the door, and the last one opens it for this machine again (${name})`, async () => {
+  test(`the first token closes open access, and the last one's end reopens it for this machine (${name})`, async () => {
     await using stage = await serving({}, url)
     assert.equal((await stage.ask('GET', '/v1/queues')).status, 200)
     const made = await stage.ask('POST', '/v1/tokens', { body: { name: 'ops', scope: 'admin' } })
@@ -76,7 +76,7 @@ for (const [name, url] of Object.entries(stores)) {
     assert.equal((await stage.ask('GET', '/v1/queues')).status, 200)
   })
 
-  test(`every route requires its scope, and refuses no, a wrong, a revoked and an expired token (${name})`, async () => {
+  test(`every route requires its scope, and refuses a missing, wrong, revoked or expired token (${name})`, async () => {
     // More wrong tokens than one address may show in a minute.
     await using stage = await serving({ maxFailuresPerAddress: 5_000 }, url)
     const held = new Map<Scope, string>()
@@ -109,7 +109,7 @@ for (const [name, url] of Object.entries(stores)) {
     }
   })
 
-  test(`what a token does happens in its own namespace, whatever the request says (${name})`, async () => {
+  test(`a token acts in its own namespace, whatever the request asks for (${name})`, async () => {
     await using stage = await serving({}, url)
     const shop = await makeToken(stage, 'admin', { namespace: 'shop' })
     const other = await makeToken(stage, 'admin', { namespace: 'other' })
@@ -175,7 +175,7 @@ test('a token revoked on one server ends requests and open streams of another', 
   assert.equal(await within(5_000, 'the end of requests', status()), 401)
 })
 
-test('an address that others can reach refuses to start before there is a token', async () => {
+test('a server on a public address refuses to start before a token exists', async () => {
   await using box = await open('memory:')
   const options = { box, port: 0, host: '0.0.0.0', allowedHosts: ['localhost'] }
   await assert.rejects(createServer(options).listen(), { code: 'invalid_argument', message: /token/ })
@@ -186,7 +186,7 @@ test('an address that others can reach refuses to start before there is a token'
   assert.equal((await fetch(`${local}/v1/queues`, as(bootstrap))).status, 200)
 })
 
-test('a token in the address, a cookie or another scheme is not read, and no answer repeats one', async () => {
+test('a token in the address, a cookie or another scheme is ignored, and no answer repeats one', async () => {
   await using stage = await serving({ bootstrap: [bootstrap] })
   for (const [path, headers] of [
     [`/v1/queues?token=${bootstrap}`, {}],
@@ -220,7 +220,7 @@ test('when the store cannot check tokens, every caller is refused', async () => 
   }
 })
 
-test('one stream, one request and one wrong token more than the caps are 429, and valid tokens are not', async () => {
+test('one stream, request or wrong token above its cap gets 429, and valid tokens do not', async () => {
   await using stage = await serving({
     bootstrap: [bootstrap],
     maxStreamsPerPrincipal: 1,

@@ -30,7 +30,7 @@ function told({ action, target, outcome, code }: AuditEntry) {
   return { action, target, outcome, code }
 }
 
-test('each act of an operator is recorded with its actor, target and outcome', async () => {
+test('each action of an operator is recorded with its actor, target and outcome', async () => {
   await using stage = await serving()
   const { token, ask, audit } = await signedIn(stage)
   const { jobs, locks, once, monitor } = stage.box
@@ -159,7 +159,7 @@ test('each act of an operator is recorded with its actor, target and outcome', a
   assert.deepEqual(await monitor.subscriptions(), [])
 })
 
-test('an act that is refused is recorded with its code', async () => {
+test('a refused action is recorded with its code', async () => {
   await using stage = await serving()
   const { ask, audit } = await signedIn(stage, 'admin', 'shop')
   const refused = async (act: ReturnType<typeof ask>, status: number) => {
@@ -192,7 +192,7 @@ test('an act that is refused is recorded with its code', async () => {
   )
 })
 
-test('work is not recorded, nor is what never reached its handler', async () => {
+test('the audit skips work, and requests that never reached their handler', async () => {
   await using stage = await serving()
   const { ask, audit } = await signedIn(stage)
   const worker = await signedIn(stage, 'work')
@@ -257,7 +257,7 @@ test('the audit is read page by page, by action and by actor, also with the clie
   assert.equal((await ada.ask('GET', '/v1/audit?limit=501')).status, 400)
 })
 
-test('a caller that needs no token is recorded as local, and a bootstrap secret as bootstrap', async () => {
+test('a caller without a token is recorded as local, and a bootstrap secret as bootstrap', async () => {
   await using stage = await serving()
   await stage.ask('POST', '/v1/queues/mail/pause')
   assert.deepEqual((await stage.ask('GET', '/v1/audit')).body.items[0].actor, { id: 'local', name: null })
@@ -269,7 +269,7 @@ test('a caller that needs no token is recorded as local, and a bootstrap secret 
   assert.deepEqual(body.items[0].actor, { id: 'bootstrap', name: null })
 })
 
-test('no secret is in the audit: not a new one, not one given in place of a name or an id', async () => {
+test('the audit contains no secret, also when a caller sends one as a name or an id', async () => {
   await using stage = await serving()
   const { token, ask, audit } = await signedIn(stage)
   const created = await ask('POST', '/v1/tokens', { name: 'ci', scope: 'work' })
@@ -346,7 +346,7 @@ for (const [how, broken] of [
   })
 }
 
-test('an act on which the store failed is recorded as unknown', async () => {
+test('an action on which the store failed is recorded as unknown', async () => {
   await using box = await open('memory:')
   const backend = new Proxy(box.backend, {
     get(target, name) {

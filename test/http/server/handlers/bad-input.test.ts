@@ -25,7 +25,7 @@ async function isUnharmed({ ask }: Stage): Promise<void> {
   assert.equal(({} as { x?: unknown }).x, undefined)
 }
 
-test('a wrong type is refused by the name of its field, with what is allowed and what came', async () => {
+test('a wrong type is refused with the field name, the allowed types and the received type', async () => {
   await using stage = await serving()
   const jobs: readonly (readonly [unknown, RegExp])[] = [
     [5, /^The body must be an object, or a list of at most 1000, not 5\.$/],
@@ -79,7 +79,7 @@ test('a wrong type is refused by the name of its field, with what is allowed and
   await isUnharmed(stage)
 })
 
-test('a thousand and one jobs are too large, like a body of too many bytes, and none is added', async () => {
+test('a thousand and one jobs, or a body of too many bytes, are refused, and no job is added', async () => {
   await using stage = await serving()
   const body = Array.from({ length: 1_001 }, () => ({ kind: 'a' }))
   const expected = [413, 'too_large', /^The body must be a list of at most 1000, not of 1001/] as const
@@ -87,7 +87,7 @@ test('a thousand and one jobs are too large, like a body of too many bytes, and 
   await isUnharmed(stage)
 })
 
-test('an unknown field is named, and those there are', async () => {
+test('an unknown field is named in the refusal, with the allowed fields', async () => {
   await using stage = await serving()
   await refuses(
     stage,
@@ -107,7 +107,7 @@ test('an unknown field is named, and those there are', async () => {
   await isUnharmed(stage)
 })
 
-test('a query has only what its route knows, once, and within its bounds', async () => {
+test('a query may contain only parameters of its route, once each, and within their bounds', async () => {
   await using stage = await serving()
   for (const [query, detail] of [
     ['limit=1000000000', /^limit must be a whole number from 1 to 500, not 1000000000/],
@@ -179,7 +179,7 @@ test('bodies made to be expensive are refused before they are parsed', async () 
   await isUnharmed(stage)
 })
 
-test('a list of jobs may have more than one job may', async () => {
+test('a list of jobs may be larger than one job may', async () => {
   await using stage = await serving()
   const job = { kind: 'a', payload: 'x'.repeat(200_000) }
   const { status, body } = await stage.ask('POST', '/v1/jobs', {
@@ -207,7 +207,7 @@ test('a body that reaches for a prototype is refused at any depth, however it is
   assert.equal((await stage.ask('POST', '/v1/jobs', { body: harmless })).status, 201)
 })
 
-test('a compressed body is refused, and one of another type', async () => {
+test('a compressed body, or one of another type, is refused', async () => {
   await using stage = await serving()
   const body = '{"kind":"a"}'
   for (const encoding of ['gzip', 'br', 'deflate', 'gzip, gzip'])
@@ -226,7 +226,7 @@ test('a compressed body is refused, and one of another type', async () => {
   await isUnharmed(stage)
 })
 
-test('a path that is there is not found with another method, and told which it takes', async () => {
+test('a known path with another method is refused, and the answer lists the allowed methods', async () => {
   await using stage = await serving()
   for (const [method, path, allow] of [
     ['DELETE', '/v1/jobs', 'POST, GET, HEAD'],
@@ -242,7 +242,7 @@ test('a path that is there is not found with another method, and told which it t
   }
 })
 
-test('a path that is not there is not found, whatever it looks like', async () => {
+test('an unknown path is not found, whatever it looks like', async () => {
   await using stage = await serving()
   for (const path of [
     '/v1',
@@ -279,7 +279,7 @@ test('HEAD answers like GET, without the body', async () => {
   assert.equal(stream.headers.get('content-type'), 'text/event-stream; charset=utf-8')
 })
 
-test('a client that sends a huge body is told so and may read why, whatever it goes on sending', async () => {
+test('a client that sends a huge body gets the reason, whatever it continues to send', async () => {
   await using stage = await serving()
   const { port, host } = new URL(stage.url)
   const socket = connect(Number(port), '127.0.0.1')
@@ -295,7 +295,7 @@ test('a client that sends a huge body is told so and may read why, whatever it g
   await isUnharmed(stage)
 })
 
-test('half a request and then nothing has no effect', async () => {
+test('half a request followed by silence has no effect', async () => {
   await using stage = await serving()
   const { port, host } = new URL(stage.url)
   for (const half of [

@@ -9,7 +9,7 @@ import { ended } from '../../../jobs/searching.ts'
 import { within } from '../../../support/deadline.ts'
 import { serving } from '../stage.ts'
 
-test('jobs are searched over HTTP, and a search that does not parse points at its place', async () => {
+test("jobs are searched over HTTP, and a search that does not parse is answered with the error's position", async () => {
   await using stage = await serving()
   const { jobs } = stage.box
   const [, ann] = await jobs.addMany(
@@ -29,7 +29,7 @@ test('jobs are searched over HTTP, and a search that does not parse points at it
   assert.deepEqual([wrong.body.details.option, wrong.body.details.column], ['list.search', 11])
 })
 
-test('what is refused over HTTP points at its place, for programs too', async () => {
+test('a refusal over HTTP has the position of the mistake in a field for programs', async () => {
   await using stage = await serving()
   const { jobs } = createClient(stage.url)
   const refused = (asking: Promise<unknown>) =>
@@ -60,7 +60,7 @@ test('what is refused over HTTP points at its place, for programs too', async ()
   assert.equal((await stage.ask('GET', '/v1/jobs/unknown')).body.details, undefined)
 })
 
-test('a bulk operation is begun, watched and audited over HTTP', async () => {
+test('a bulk operation is started, watched and audited over HTTP', async () => {
   await using stage = await serving()
   const { jobs } = stage.box
   await jobs.addMany(Array.from({ length: 30 }, (_, n) => ({ kind: 'mail', payload: n })))
@@ -99,7 +99,7 @@ test('a bulk operation is begun, watched and audited over HTTP', async () => {
   assert.deepEqual([absent.status, absent.body.code], [404, 'not_found'])
 })
 
-test('a box on a server has the same verbs', async () => {
+test('a box on a server has the same bulk methods', async () => {
   await using stage = await serving()
   await using box = await open(stage.url as 'http://')
   await box.jobs.addMany(Array.from({ length: 5 }, (_, n) => ({ kind: 'mail', payload: n })))
@@ -113,7 +113,7 @@ test('a box on a server has the same verbs', async () => {
   await assert.rejects(box.jobs.list({ search: 'kind:' }), { code: 'invalid_argument' })
 })
 
-test('an operation is worked on in a namespace without requests', async () => {
+test('a server works on a bulk operation in a namespace without requests', async () => {
   let url = ''
   await using stage = await serving({}, (folder) => {
     url = `sqlite:${join(folder, 'jobs.db')}`
@@ -150,7 +150,7 @@ function anOperation(order: object): NewJob {
   }
 }
 
-test('the key by which servers find an operation is its own', async () => {
+test('callers cannot use the internal key by which servers find an operation', async () => {
   await using stage = await serving()
   const { jobs, backend } = stage.box
   const begun = await Promise.all([1, 2].map(() => jobs.bulk({ action: 'cancel', search: 'kind:none' })))

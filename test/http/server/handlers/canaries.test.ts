@@ -105,7 +105,7 @@ function assertSilent(where: string, text: string): void {
     assert.ok(!text.includes(trace), `${where} says nothing of ${trace}: ${text.slice(0, 1_000)}`)
 }
 
-test('no secret that is sent in is told in an error, in the log or in the metrics', async () => {
+test('no secret in a request appears in an error, in the log or in the metrics', async () => {
   await using served = await stage()
   const secrets: string[] = []
   for (const isOn of [false, true]) {
@@ -129,7 +129,7 @@ test('no secret that is sent in is told in an error, in the log or in the metric
   assert.match(logged, /canaries\.test\.ts/, 'with its stack')
 })
 
-test('a secret in a path is kept out of the log, however it is spelt', async () => {
+test('a secret in a path is kept out of the log, however it is encoded', async () => {
   await using served = await stage()
   const spelt = [...token].map((unit) => `%${unit.charCodeAt(0).toString(16)}`).join('')
   for (const path of [`/v1/jobs/${token}`, `/v1/jobs/${spelt}`, `/${token}`, `/v1/${spelt}/x`]) {
@@ -141,7 +141,7 @@ test('a secret in a path is kept out of the log, however it is spelt', async () 
   assert.equal(logged.split('\n').length - 1, 4, 'each request is one line')
 })
 
-test('names that would forge a line or move a terminal are one inert line', async () => {
+test("names that would forge a log line or move a terminal's cursor are one inert line", async () => {
   await using served = await stage()
   const nasty = '\u001b[2J\u2028\u202e"}{"level":"error"'
   const path = `/v1/jobs/${encodeURIComponent(nasty)}`

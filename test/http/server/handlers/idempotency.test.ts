@@ -95,7 +95,7 @@ tellTwice('a request that was refused leaves its key free', async ({ ask }) => {
   assert.equal((await ask('POST', '/v1/jobs', { body: { kind: 'mail' }, headers })).status, 201)
 })
 
-test('callers have keys of their own, and so have namespaces', async () => {
+test('each caller and each namespace has its own keys', async () => {
   await using stage = await serving()
   const ask = (headers: Record<string, string>) =>
     stage.ask('POST', '/v1/jobs', { body: { kind: 'mail' }, headers: { ...withKey('a'), ...headers } })
@@ -108,7 +108,7 @@ test('callers have keys of their own, and so have namespaces', async () => {
   assert.notEqual(other.body.id, here.body.id)
 })
 
-test('a key is 1 to 255 visible characters, and a read does not care', async () => {
+test('a key is 1 to 255 visible characters, and reads ignore it', async () => {
   await using stage = await serving()
   for (const key of ['', 'a b', 'x'.repeat(256), 'a\tb', '\u00e9']) {
     const reply = await stage.ask('POST', '/v1/jobs', { body: { kind: 'mail' }, headers: withKey(key) })
@@ -122,7 +122,7 @@ test('a key is 1 to 255 visible characters, and a read does not care', async () 
   assert.equal(longest.status, 201)
 })
 
-test('a token is not made with a key: its secret is not kept', async () => {
+test('creating a token ignores the key, because its secret is not stored', async () => {
   await using stage = await serving()
   const reply = await stage.ask('POST', '/v1/tokens', {
     body: { name: 'ada', scope: 'read' },
@@ -132,7 +132,7 @@ test('a token is not made with a key: its secret is not kept', async () => {
   assert.deepEqual((await stage.ask('GET', '/v1/tokens')).body.items, [])
 })
 
-test('a request whose twin has not ended yet is told so', async () => {
+test('a repeated request whose first run has not ended gets an answer that says so', async () => {
   await using backend = await openMemory({ namespace: 'default', migrate: true })
   const busy = new SignalboxError('in_progress', 'A request with this key has begun.')
   const jobs = new Proxy({} as JobStore, { get: () => () => Promise.reject(busy) })
@@ -233,7 +233,7 @@ tellTwice(
   },
 )
 
-test('requests that come together with one key are done once in every module', async () => {
+test('concurrent requests with one key are executed once in every module', async () => {
   await using stage = await serving()
   const request = { body: { subject: ['a'], state: 1 }, headers: withKey('a') }
   const replies = await Promise.all(

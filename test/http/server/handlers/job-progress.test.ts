@@ -12,7 +12,7 @@ async function until(what: string, isSo: () => Promise<boolean>): Promise<void> 
   await within(10_000, what, look())
 }
 
-test('a worker reports the progress of its job, and puts it off, by plain requests', async () => {
+test('a worker reports progress of its job, and snoozes it, by plain requests', async () => {
   await using stage = await serving()
   const { body: added } = await stage.ask('POST', '/v1/jobs', { body: { kind: 'work' } })
   const { body: claimed } = await stage.ask('POST', '/v1/jobs/claim', { body: {} })
@@ -41,7 +41,7 @@ test('a worker reports the progress of its job, and puts it off, by plain reques
   assert.deepEqual([later.state, later.attempt, later.snoozeCount], ['scheduled', 0, 1])
 })
 
-test('a worker elsewhere says how far it is, snoozes and takes batches as one beside the store does', async () => {
+test('a remote worker reports progress, snoozes and takes batches like a local one', async () => {
   await using stage = await serving()
   await using remote = await open(stage.url as `http://${string}`)
   const sizes: number[] = []

@@ -73,7 +73,7 @@ test('many jobs are added at once, all or none, and answered in order', async ()
   assert.deepEqual([none.status, none.body], [200, { items: [] }])
 })
 
-test('a nack says what becomes of the job', async () => {
+test('a nack decides the next state of the job', async () => {
   await using stage = await serving()
   const nack = async (body: object, options: object = {}) => {
     await stage.ask('POST', '/v1/jobs', { body: { kind: 'mail', ...options } })
@@ -96,7 +96,7 @@ test('a nack says what becomes of the job', async () => {
   assert.equal(status, 400)
 })
 
-test('a running job is asked to stop and learns it from held and renew; nacked, it ends cancelled', async () => {
+test('a cancelled running job learns it from held and renew, and ends cancelled when nacked', async () => {
   await using stage = await serving()
   await stage.ask('POST', '/v1/jobs', { body: { kind: 'mail', maxAttempts: 1 } })
   const { id, token } = await claimOne(stage)
@@ -151,7 +151,7 @@ test('operators retry, pause, resume, wake and prune', async () => {
   assert.deepEqual((await ask('POST', '/v1/jobs/prune', { body: { olderThanMs: '1h' } })).body, { pruned: 0 })
 })
 
-test('a job shows the tags it was added with, and bad ones are refused', async () => {
+test('a job shows the tags it was added with, and invalid tags are refused', async () => {
   await using stage = await serving()
   const { ask } = stage
   const { body: added } = await ask('POST', '/v1/jobs', { body: { kind: 'mail', tags: ['ada', 'ä 🚂'] } })
@@ -167,7 +167,7 @@ test('a job shows the tags it was added with, and bad ones are refused', async (
   }
 })
 
-test('operators remove jobs that do not run, and are told which are gone', async () => {
+test('operators remove jobs that do not run, and learn which ones are gone', async () => {
   await using stage = await serving()
   const { ask } = stage
   const { body } = await ask('POST', '/v1/jobs', { body: [{ kind: 'a' }, { kind: 'a' }] })
@@ -200,7 +200,7 @@ test('a list is read page by page to its end', async () => {
   assert.equal(pages, 3)
 })
 
-test('a claim that waits gets a job as soon as there is one', async () => {
+test('a waiting claim gets a job as soon as there is one', async () => {
   await using stage = await serving()
   const waiting = stage.ask('POST', '/v1/jobs/claim', { body: { waitMs: 30_000 } })
   await claimsWaiting(stage, 1)
@@ -209,7 +209,7 @@ test('a claim that waits gets a job as soon as there is one', async () => {
   assert.equal(body.items[0].id, added.body.id)
 })
 
-test('a claim that waits in vain answers no job when its time is over', async () => {
+test('a waiting claim answers without a job when its time is over', async () => {
   await using stage = await serving()
   const { status, body } = await stage.ask('POST', '/v1/jobs/claim', { body: { waitMs: 50 } })
   assert.deepEqual([status, body], [200, { items: [], cursor: null }])
@@ -217,7 +217,7 @@ test('a claim that waits in vain answers no job when its time is over', async ()
   assert.deepEqual([tooLong.status, tooLong.body.code], [400, 'invalid_argument'])
 })
 
-test('a waiting client that goes away takes no job with it', async () => {
+test('a waiting client that leaves takes no job with it', async () => {
   await using stage = await serving()
   const gone = new AbortController()
   const waiting = stage.ask('POST', '/v1/jobs/claim', { body: { waitMs: 30_000 }, signal: gone.signal })
@@ -232,7 +232,7 @@ test('a waiting client that goes away takes no job with it', async () => {
   assert.equal(body.items[0].id, added.body.id)
 })
 
-test('closing lets waiting claims go at once', async () => {
+test('closing ends waiting claims at once', async () => {
   const stage = await serving({ graceMs: 60_000 })
   const waiting = stage.ask('POST', '/v1/jobs/claim', { body: { waitMs: 60_000 } })
   await claimsWaiting(stage, 1)
@@ -249,7 +249,7 @@ test('namespaces do not see each other', async () => {
   assert.equal(await stage.box.jobs.find(id), undefined)
 })
 
-test('on SQLite a job that was answered is there after the server has gone', async () => {
+test('on SQLite an added job survives the end of its server', async () => {
   await using stage = await serving({}, (folder) => `sqlite:${folder}/box.db`)
   const ids = await Promise.all(
     Array.from({ length: 50 }, async (_, n) => {

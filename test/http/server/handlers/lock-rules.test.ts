@@ -30,7 +30,7 @@ async function acquire(url: string, body: object): Promise<{ status: number; bod
 
 const pull = { operation: 'pull', resource: 'app:1.2' }
 
-test('with multi-node mode off a busy lock refuses, in every namespace and by every way of asking', async () => {
+test('with multi-node mode off a busy lock is refused, in every namespace and by every method', async () => {
   await using server = await serving({ multiNode: false })
   assert.equal((await acquire(server.url, { ...pull, node: 'a' })).status, 200)
   const second = await acquire(server.url, { ...pull, node: 'b' })
@@ -52,14 +52,14 @@ test('with multi-node mode off a busy lock refuses, in every namespace and by ev
   assert.deepEqual([waiting.status, waiting.body.status], [202, 'queued'], 'who says so waits')
 })
 
-test('a remote box takes the server’s default, and so does one that is told nothing', async () => {
+test('a remote box takes the server’s default, also without options', async () => {
   await using server = await serving({})
   await using remote: RemoteBox = await open(server.url as 'http://x')
   await remote.locks.acquire({ ...pull, node: 'a' })
   assert.equal((await remote.locks.acquire({ ...pull, node: 'b' })).status, 'queued')
 })
 
-test('operations that exclude each other do so over the wire, and a stream hears of the hand-over', async () => {
+test('excluding operations exclude each other over the wire, and a stream reports the hand-over', async () => {
   await using server = await serving({ conflicts: [['pull', 'delete']] })
   await using remote: RemoteBox = await open(server.url as 'http://x')
   const held = await remote.locks.hold('pull', 'app:1.2', { node: 'a' })
@@ -76,7 +76,7 @@ test('operations that exclude each other do so over the wire, and a stream hears
   assert.ok(performance.now() - began < 1_500, 'it was told, and did not find out by asking')
 })
 
-test('requests that cross over the wire are a deadlock: one gives way, and is told why', async () => {
+test('requests that wait for each other over the wire are a deadlock: one gives way with the reason', async () => {
   await using server = await serving({})
   await using one: RemoteBox = await open(server.url as 'http://x')
   await using other: RemoteBox = await open(server.url as 'http://x')
@@ -97,7 +97,7 @@ test('requests that cross over the wire are a deadlock: one gives way, and is to
       assert.deepEqual([outcome.reason.code, outcome.reason.details], ['conflict', { reason: 'deadlock' }])
 })
 
-test('options of locks that are not as they must be are refused before anything is opened', async () => {
+test('invalid options of locks are refused before anything is opened', async () => {
   const bad: readonly unknown[] = [
     { multiNode: 'no' },
     { conflicts: 'pull+delete' },

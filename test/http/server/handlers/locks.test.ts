@@ -29,7 +29,7 @@ test('a free lock is granted with a token, a busy one gives a position in the wa
   assert.deepEqual([third.status, third.body.position], [202, 2])
 })
 
-test('the same node that asks again gets the same answer', async () => {
+test('a node that asks again gets the same answer', async () => {
   await using stage = await serving()
   const first = await acquire(stage, 'a')
   const again = await acquire(stage, 'a')
@@ -38,7 +38,7 @@ test('the same node that asks again gets the same answer', async () => {
   assert.equal((await acquire(stage, 'b')).body.position, 1)
 })
 
-test('refused is an answer and not a problem: 409 as JSON, with the holder', async () => {
+test('a refused lock is an answer and not a problem: 409 as JSON, with the holder', async () => {
   await using stage = await serving()
   await acquire(stage, 'a')
   const { status, headers, body } = await acquire(stage, 'b', { wait: false })
@@ -50,7 +50,7 @@ test('refused is an answer and not a problem: 409 as JSON, with the holder', asy
   assert.equal(state.body.waiterCount, 0)
 })
 
-test('a failure hands the lock to the head of the wait queue, and a success tells everybody who waits', async () => {
+test('a failure hands the lock to the head of the wait queue, and a success is notified to all waiters', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   await acquire(stage, 'b')
@@ -66,7 +66,7 @@ test('a failure hands the lock to the head of the wait queue, and a success tell
   assert.deepEqual([told.status, told.body], [200, { status: 'completed', result: { digest: 'sha256:1' } }])
 })
 
-test('waits, holds and lost leases are among the metrics, by operation and how they ended', async () => {
+test('metrics count waits, holds and lost leases, by operation and outcome', async () => {
   await using stage = await serving()
   const counted = async (series: string) => {
     const { body } = await stage.ask('GET', '/metrics')
@@ -108,7 +108,7 @@ test('operations of one resource do not block each other', async () => {
   assert.equal(other.body.status, 'granted')
 })
 
-test('a lost, wrong or spent token is 409 lease_lost and changes nothing', async () => {
+test('a lost, wrong or used token gets 409 lease_lost and changes nothing', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   const wrong = await release(stage, 'a', a.token + 1, { outcome: 'success' })
@@ -124,7 +124,7 @@ test('a lost, wrong or spent token is 409 lease_lost and changes nothing', async
   assert.deepEqual([renewed.status, renewed.body.code], [409, 'lease_lost'])
 })
 
-test('a renewal keeps the lock and shows its progress; leaving takes the place out of the wait queue', async () => {
+test('a renewal keeps the lock and shows its progress; leaving gives up the position in the wait queue', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a', { ttlMs: '10s' })
   await acquire(stage, 'b')
@@ -144,7 +144,7 @@ test('a renewal keeps the lock and shows its progress; leaving takes the place o
   assert.deepEqual([holding.status, holding.body.code], [409, 'conflict'])
 })
 
-test('a renewal without ttlMs keeps the time the lock was asked for, over HTTP and in a remote box', async () => {
+test('a renewal without ttlMs keeps the time of the request, over HTTP and in a remote box', async () => {
   await using stage = await serving()
   await using remote = await open(stage.url as 'http://x')
   const { token } = (await acquire(stage, 'a', { ttlMs: '10m' })).body
@@ -162,7 +162,7 @@ test('a renewal without ttlMs keeps the time the lock was asked for, over HTTP a
   assert.ok(briefMs < 6_000, `${briefMs} ms`)
 })
 
-test('queues are listed page by page, whatever their names', async () => {
+test('wait queues are listed page by page, whatever their names', async () => {
   await using stage = await serving()
   const names = ['a/b', '100%', '镜像:1', '😀'.repeat(1_024)]
   for (const resource of names) await acquire(stage, 'n', { resource })
@@ -180,7 +180,7 @@ test('queues are listed page by page, whatever their names', async () => {
   assert.deepEqual([wrong.status, wrong.body.code], [400, 'invalid_argument'])
 })
 
-test('who waits sees its place, the progress, its grant and the end, with ids that rise', async () => {
+test('a waiter sees its position, the progress, its grant and the end, with rising ids', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   await acquire(stage, 'b')
@@ -217,7 +217,7 @@ test('who waits sees its place, the progress, its grant and the end, with ids th
   }
 })
 
-test('one who looks on sees the wait queue first, then what happens, and never a token', async () => {
+test('an observer sees the wait queue first, then its events, and never a token', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   await using watch = await readEvents(`${stage.url}/v1/locks/events?${query}`)
@@ -230,7 +230,7 @@ test('one who looks on sees the wait queue first, then what happens, and never a
   assert.ok(watch.events.every(({ data }) => !data.includes(String(a.token))))
 })
 
-test('a stream resumes where it was read up to: nothing new is nothing told, else reset and the present', async () => {
+test('a stream resumes after its last event, or gets a reset and the present state', async () => {
   await using stage = await serving()
   const url = `${stage.url}/v1/locks/events?${query}&node=b`
   const { body: a } = await acquire(stage, 'a')
@@ -252,7 +252,7 @@ test('a stream resumes where it was read up to: nothing new is nothing told, els
   assert.ok(Number(id) < Number(reset.id) && Number(reset.id) < Number(granted.id))
 })
 
-test('a Last-Event-ID that is no id is refused before the stream begins', async () => {
+test('an invalid Last-Event-ID is refused before the stream begins', async () => {
   await using stage = await serving()
   for (const lastEventId of ['x', '-1', '1.5', '99999999999999999']) {
     const { status, body } = await stage.ask('GET', `/v1/locks/events?${query}`, {
@@ -262,7 +262,7 @@ test('a Last-Event-ID that is no id is refused before the stream begins', async 
   }
 })
 
-test('a stream opened after the end still shows how it ended, and one of a stranger says lost', async () => {
+test('a stream opened after the end still shows the outcome, and one of another request shows lost', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   await acquire(stage, 'b')
@@ -274,7 +274,7 @@ test('a stream opened after the end still shows how it ended, and one of a stran
   assert.equal((await stranger.next()).type, 'lost')
 })
 
-test('a bound stream that drops shortens its holder’s lease, and others do not', async () => {
+test('a bound stream that drops shortens its holder’s lease, and other streams do not', async () => {
   await using stage = await serving()
   const state = async () => (await stage.ask('GET', `/v1/locks/state?${query}`)).body
   const { body: a } = await acquire(stage, 'a', { ttlMs: '1m' })
@@ -293,7 +293,7 @@ test('a bound stream that drops shortens its holder’s lease, and others do not
   assert.ok(holder === null || holder.expiresAt < a.expiresAt - 50_000)
 })
 
-test('reading is enough to look, work is needed to take part, and admin to evict', async () => {
+test('the read scope may look, work may take part, and admin may evict', async () => {
   const secret = 'a-bootstrap-secret-of-more-than-32-characters'
   await using stage = await serving({ bootstrap: [secret] })
   const admin = { authorization: `Bearer ${secret}` }
@@ -317,7 +317,7 @@ test('reading is enough to look, work is needed to take part, and admin to evict
   assert.equal((await watch.next()).type, 'reset')
 })
 
-test('namespaces have wait queues of their own', async () => {
+test('each namespace has its own wait queues', async () => {
   await using stage = await serving()
   const inShop = { 'signalbox-namespace': 'shop' }
   const ask = (headers: Record<string, string>) =>
@@ -327,7 +327,7 @@ test('namespaces have wait queues of their own', async () => {
   assert.equal((await stage.ask('GET', '/v1/locks', { headers: inShop })).body.items.length, 1)
 })
 
-test('the stream of one who waits ends after its last word', async () => {
+test('the stream of a waiter ends after its last event', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   await acquire(stage, 'b')
@@ -352,7 +352,7 @@ test('a server that shuts down ends bound streams and shortens no lease', async 
   assert.equal(holder?.expiresAt, answer.status === 'granted' && answer.expiresAt)
 })
 
-test('three hundred who wait are told of one end, and a hand-over wakes one of them', async () => {
+test('one end is notified to three hundred waiters, and a hand-over wakes one of them', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   const nodes = Array.from({ length: 300 }, (_, number) => `n${number}`)

@@ -62,7 +62,7 @@ async function problemsOnce(
   return within(20_000, 'the problems', look())
 }
 
-test('dead notifications are in the overview, the log and the metrics, by subscription, until they are replayed', async () => {
+test('the overview, the log and the metrics show dead notifications by subscription, until their replay', async () => {
   await using robot = await startReceiver()
   robot.misbehave('500')
   const { log, lines } = createLogText()

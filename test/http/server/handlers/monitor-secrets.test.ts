@@ -8,7 +8,7 @@ import { startReceiver } from '../../../support/robots/index.ts'
 /** Secrets of channels are planted in every field that may hold one, and then looked for in all that the server says. */
 const canary = 'Canary9Canary9Canary9Canary9'
 
-test('no secret of a channel is in any reply, log line, metric or error, whether it is taken, refused or fails', async () => {
+test("no reply, log line, metric or error contains a channel's secret, on success, refusal or failure", async () => {
   await using robot = await startReceiver({ secret: `whsecret-${canary}` })
   robot.misbehave('500')
   await using box = await open('memory:', { allowPrivate: ['127.0.0.0/8'] })

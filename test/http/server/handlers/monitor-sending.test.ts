@@ -47,7 +47,7 @@ interface Shown {
   readonly error: { readonly message: string } | null
 }
 
-test('a change that is reported reaches a signed webhook, once, and is counted', async () => {
+test('a reported change reaches a signed webhook, once, and is counted', async () => {
   await using receiver = await startReceiver()
   await using stage = await serving({}, 'memory:', { allowPrivate })
   const channel = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
@@ -74,7 +74,7 @@ test('a change that is reported reaches a signed webhook, once, and is counted',
   assert.equal(receiver.messages.length, 3)
 })
 
-test('a robot that answers 500, nonsense or nothing, or has another secret: a recorded failure, and a replay gets through', async () => {
+test('a robot that fails or has another secret leaves a recorded failure, and a replay succeeds', async () => {
   const cases: readonly (Misbehaviour | 'secret')[] = ['500', 'nonsense', 'close', 'secret']
   for (const how of cases) {
     await using robot = await startDingTalk({ secret: 'SEC-of-the-robot' })
@@ -133,7 +133,7 @@ test('a restarted server sends pending notifications, also in a namespace withou
   }
 })
 
-test('who unsubscribes is notified no more, and the next subscription is served again', async () => {
+test('an ended subscription gets nothing more, and the next subscription is served again', async () => {
   await using receiver = await startReceiver()
   await using stage = await serving({}, 'memory:', { allowPrivate })
   const channel = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }

@@ -29,7 +29,7 @@ function assertProblem({ status, headers, body }: Reply, expected: number, code:
   assert.equal(headers.get('content-type'), 'application/problem+json; charset=utf-8')
 }
 
-test('a report says what changed and who is notified; explain, decisions, notifications and subjects say the same', async () => {
+test('a report answers with changes and subscribers; explain, decisions, notifications and subjects agree', async () => {
   await using stage = await serving()
   const made = await subscribe(stage, {
     match: { venueId: { prefix: 'north' } },
@@ -79,7 +79,7 @@ test('a report says what changed and who is notified; explain, decisions, notifi
   assert.deepEqual([pages.items[0].venueId, next.items[0].venueId], ['north-1', 'south'])
 })
 
-test('a task that was reported is a duplicate, and nothing of it is done again', async () => {
+test('a task that was reported before is a duplicate, and has no effect', async () => {
   await using stage = await serving()
   await report(stage, { a: 1 }, { taskId: 'the-one' })
   const again = await report(stage, { a: 2 }, { taskId: 'the-one' })
@@ -90,7 +90,7 @@ test('a task that was reported is a duplicate, and nothing of it is done again',
   assert.equal(stats.lock_acquired_count, 1)
 })
 
-test('of eight who report the same task at once one is heard, and the others learn that it is in hand or done', async () => {
+test('of eight concurrent reports of one task one is processed, and the others get busy or duplicate', async () => {
   await using stage = await serving({}, (folder) => `sqlite:${folder}/signalbox.db`)
   await subscribe(stage, { notifyNew: true, digestMs: '1h' })
   const states = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`v${at}`, at]))
@@ -107,7 +107,7 @@ test('of eight who report the same task at once one is heard, and the others lea
   assert.equal(stats.unique_events, 300)
 })
 
-test('subscriptions and silences are made, listed and ended, and ended only once', async () => {
+test('subscriptions and silences are created, listed and ended, and ended only once', async () => {
   await using stage = await serving()
   const { body: made } = await subscribe(stage, { throttle: { max: 5, perMs: '1m' } })
   const { body: listed } = await stage.ask('GET', '/v1/monitor/subscriptions')
@@ -129,7 +129,7 @@ test('subscriptions and silences are made, listed and ended, and ended only once
   assert.deepEqual((await stage.ask('GET', '/v1/monitor/subscriptions')).body.items, [])
 })
 
-test('a notification that is not there, or not over, cannot be sent again', async () => {
+test('a notification that is unknown or not over cannot be sent again', async () => {
   await using stage = await serving()
   assertProblem(await stage.ask('POST', '/v1/monitor/notifications/none/replay'), 404, 'not_found')
   await subscribe(stage, { notifyNew: true, digestMs: '1h' })
@@ -139,7 +139,7 @@ test('a notification that is not there, or not over, cannot be sent again', asyn
   assertProblem(waiting, 409, 'conflict')
 })
 
-test('every venue of ten thousand is taken, and one more is 413', async () => {
+test('a report of ten thousand venues is accepted, and one more venue gets 413', async () => {
   await using stage = await serving()
   const many = (count: number, state: number) =>
     Object.fromEntries(
@@ -157,7 +157,7 @@ test('every venue of ten thousand is taken, and one more is 413', async () => {
   assert.match(tooMany.body.detail, /10001 venues; at most 10000/)
 }, 60_000)
 
-test('a venue whose state is a megabyte fails by itself, and so does one that is there twice; the rest goes through', async () => {
+test('a venue with a state of a megabyte, or listed twice, fails alone; the rest is processed', async () => {
   await using stage = await serving()
   const big = await report(stage, { good: 1, big: 'x'.repeat(1_048_576), fine: 2 })
   assert.equal(big.status, 200)
@@ -190,7 +190,7 @@ test('a venue whose state is a megabyte fails by itself, and so does one that is
   ])
 })
 
-test('a report beyond sixteen megabytes is 413 before it is parsed', async () => {
+test('a report above sixteen megabytes gets 413 before it is parsed', async () => {
   await using stage = await serving()
   const states = Object.fromEntries(Array.from({ length: 70 }, (_, at) => [`v${at}`, 'x'.repeat(250_000)]))
   assertProblem(await report(stage, states), 413, 'too_large')
@@ -198,7 +198,7 @@ test('a report beyond sixteen megabytes is 413 before it is parsed', async () =>
   assert.equal((await report(stage, half)).body.status, 'processed')
 })
 
-test('clocks that are an hour off: the newer truth stays, and a report from the future holds until time is there', async () => {
+test('with clocks an hour apart the newer state stays, and a report from the future counts until then', async () => {
   await using stage = await serving()
   const now = Date.now()
   await report(stage, { a: 'now' }, { observedAt: now })
@@ -210,7 +210,7 @@ test('clocks that are an hour off: the newer truth stays, and a report from the 
   assert.notEqual(body.items[0].state, 'an hour ago')
 })
 
-test('keys that reach into prototypes are refused, in a state as anywhere', async () => {
+test('keys that reach into prototypes are refused, also inside a state', async () => {
   await using stage = await serving()
   const body = `{"taskId":"t","source":"s","timeSlot":"x","observedAt":1,"venues":[{"venueId":"a","state":{"__proto__":{"isAdmin":true}}}]}`
   const reply = await stage.ask('POST', '/v1/monitor/report', { body })
@@ -228,7 +228,7 @@ test('keys that reach into prototypes are refused, in a state as anywhere', asyn
   assert.deepEqual([explained.present.state, explained.decisions.length], ['other', 2])
 })
 
-test('what a request must not be is refused, with what is wrong', async () => {
+test('an invalid request is refused with the mistake', async () => {
   await using stage = await serving()
   const good = { taskId: 't', ...slot, observedAt: 1, venues: [] }
   const sub = { name: 'n', channel }
@@ -267,7 +267,7 @@ test('what a request must not be is refused, with what is wrong', async () => {
   }
 })
 
-test('addresses inside are refused unless the operator named them, whatever their disguise', async () => {
+test('private addresses are refused in any notation, unless the operator named them', async () => {
   const inside = [
     'http://127.0.0.1:9/x',
     'https://127.0.0.1/x',

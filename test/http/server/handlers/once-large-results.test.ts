@@ -3,7 +3,7 @@ import { open } from 'signalbox'
 import { test } from 'vitest'
 import { serving } from '../stage.ts'
 
-test('results that were kept come back through a server however large they are together', async () => {
+test('stored results are returned through a server, however large they are together', async () => {
   await using stage = await serving()
   await using remote = await open(stage.url as 'http://x')
   const keys = Array.from({ length: 40 }, (_, number) => `report ${number}`)

@@ -13,7 +13,7 @@ async function tokenOf({ backend }: Box, scope: 'read' | 'work' | 'admin', names
   return (await createTokens({ store: backend.tokens }).create({ name: scope, scope, namespace })).secret
 }
 
-test('looking needs read, claiming needs work, and only an operator may forget', async () => {
+test('the read scope may list, work may claim, and only an operator may forget', async () => {
   await using stage = await serving()
   const [read, work, admin] = [
     await tokenOf(stage.box, 'read', 'default'),
@@ -35,7 +35,7 @@ test('looking needs read, claiming needs work, and only an operator may forget',
     )
 })
 
-test('namespaces have keys, lists and counters of their own, and a scrape shows what its caller may see', async () => {
+test("namespaces have their own keys, lists and counters, and a scrape shows only its caller's", async () => {
   await using stage = await serving()
   const [a, b] = [await tokenOf(stage.box, 'admin', 'a'), await tokenOf(stage.box, 'admin', 'b')]
   const everywhere = await tokenOf(stage.box, 'admin', '*')
@@ -111,7 +111,7 @@ async function fragile(whenDown: 'open' | 'closed'): Promise<Stage & { readonly 
   }
 }
 
-test('with its store down an open guard says run and a closed one says running, each flagged and counted', async () => {
+test('with its store down an open guard answers run, a closed one running, each flagged and counted', async () => {
   for (const policy of ['open', 'closed'] as const) {
     await using stage = await fragile(policy)
     const post = (verb: string, body: unknown) => stage.ask('POST', `/v1/once/${verb}`, { body })

@@ -11,7 +11,7 @@ function assertProblem({ status, headers, body }: Reply, expected: number, code:
   assert.equal(headers.get('content-type'), 'application/problem+json; charset=utf-8')
 }
 
-test('who claims first runs, others learn that it runs, and after done everybody gets the result', async () => {
+test('the first claimer runs, later ones learn that it runs, and after done all get the result', async () => {
   await using stage = await serving()
   const first = await post(stage, 'claim', { key: 'invoice-1', leaseMs: '30s' })
   assert.equal(first.status, 200)
@@ -30,7 +30,7 @@ test('who claims first runs, others learn that it runs, and after done everybody
   assert.deepEqual(third.body, { status: 'done', result: { sent: [1, null] } })
 })
 
-test('what failed may be claimed again at once, as the next attempt', async () => {
+test('a failed key may be claimed again at once, as the next attempt', async () => {
   await using stage = await serving()
   const { body: one } = await post(stage, 'claim', { key: 'k' })
   assert.deepEqual((await post(stage, 'fail', { key: 'k', token: one.token })).body, { failed: true })
@@ -54,7 +54,7 @@ test('many keys are claimed together and answered in their order', async () => {
   assert.equal((await post(stage, 'claim', { keys })).body.items.length, 1_000)
 })
 
-test('at most once: a claim that ran out is stuck until an operator forgets it', async () => {
+test('at most once: an expired claim is stuck until an operator forgets the key', async () => {
   await using stage = await serving()
   await post(stage, 'claim', { key: 'k', mode: 'at-most-once', leaseMs: 100 })
   let answer = await post(stage, 'claim', { key: 'k', mode: 'at-most-once' })
@@ -70,7 +70,7 @@ test('at most once: a claim that ran out is stuck until an operator forgets it',
   assert.equal((await post(stage, 'claim', { key: 'k', mode: 'at-most-once' })).body.status, 'run')
 })
 
-test('a task in hand is free again when it is done, and nothing is kept of it', async () => {
+test('a busy task is free again when it is done, and nothing of it is stored', async () => {
   await using stage = await serving()
   const task = { key: 'crawl-1', space: 'processing' }
   const { body: one } = await post(stage, 'claim', task)
@@ -86,7 +86,7 @@ test('a task in hand is free again when it is done, and nothing is kept of it', 
   )
 })
 
-test('a sighting is new once within its window, by state, by the last one or by the change', async () => {
+test('a sighting is new once within its window, by state, by the last state or by the change', async () => {
   await using stage = await serving()
   const seen = async (state: unknown, more: object = {}) =>
     (await post(stage, 'seen', { subject: ['courts', '18:00', 'north'], state, ...more })).body.seen
@@ -100,7 +100,7 @@ test('a sighting is new once within its window, by state, by the last one or by 
   assert.deepEqual([await seen({ free: 2 }, change), await seen({ free: 2 }, change)], [false, true])
 })
 
-test('a key that stands for something else is 422, and says which', async () => {
+test('a key that was used for something else gets 422, with the key', async () => {
   await using stage = await serving()
   await post(stage, 'claim', { key: 'k', fingerprint: 'one' })
   const reply = await post(stage, 'claim', { key: 'k', fingerprint: 'another' })
@@ -108,7 +108,7 @@ test('a key that stands for something else is 422, and says which', async () => 
   assert.match(reply.body.detail, /"k"/)
 })
 
-test('a token of another claim is 409 and changes nothing, with any body', async () => {
+test('a token of another claim gets 409 and changes nothing, with any body', async () => {
   await using stage = await serving()
   const { body } = await post(stage, 'claim', { key: 'k' })
   for (const token of ['nonsense', `${body.token}0`, '1.0000000000000000']) {
@@ -120,7 +120,7 @@ test('a token of another claim is 409 and changes nothing, with any body', async
   assertProblem(await post(stage, 'done', { key: 'k', token: body.token }), 409, 'lease_lost')
 })
 
-test('what a body must not be is refused before anything is claimed', async () => {
+test('an invalid body is refused before anything is claimed', async () => {
   await using stage = await serving()
   const wrong: readonly [verb: string, body: unknown, detail: RegExp][] = [
     ['claim', {}, /either key, or keys/],
@@ -156,7 +156,7 @@ test('what a body must not be is refused before anything is claimed', async () =
   assertProblem(wrongQuery, 400, 'invalid_argument')
 })
 
-test('what is too large is 413: a body, a result, a state, a thousand and one keys', async () => {
+test('a body, a result, a state or a list of keys that is too large gets 413', async () => {
   await using stage = await serving()
   const keys = Array.from({ length: 1_001 }, (_, at) => `${at}`)
   assertProblem(await post(stage, 'claim', { keys }), 413, 'too_large')

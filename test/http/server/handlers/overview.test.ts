@@ -7,7 +7,7 @@ import { serving } from '../stage.ts'
 
 const secret = 'a-bootstrap-secret-of-more-than-32-characters'
 
-test('a caller can ask for its scope, its namespace and the server it speaks to', async () => {
+test('a caller can ask for its scope, its namespace and its server', async () => {
   await using stage = await serving({ bootstrap: [secret] })
   using admin = createClient(stage.url, { token: secret })
   const token = await admin.tokens.create({ name: 'eyes', scope: 'read', namespace: 'eu' })
@@ -29,7 +29,7 @@ test('a caller can ask for its scope, its namespace and the server it speaks to'
   assert.equal((await stage.ask('GET', '/v1/me')).status, 401)
 })
 
-test('the overview tells of dead jobs, of paused queues that have work, and of nothing when all is well', async () => {
+test('the overview shows dead jobs and paused queues with work, and nothing when all is well', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   assert.deepEqual((await client.overview.get()).problems, [])
@@ -54,7 +54,7 @@ test('the overview tells of dead jobs, of paused queues that have work, and of n
   assert.ok(overview.queues.every(({ queue }) => !queue.startsWith('signalbox.')))
 })
 
-test('the overview tells of tasks that wait while no node is there', async () => {
+test('the overview shows tasks that wait while no node is connected', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   await client.dispatch.submit({ service: 'asr', payload: {} })
@@ -65,7 +65,7 @@ test('the overview tells of tasks that wait while no node is there', async () =>
   assert.deepEqual(kinds, ['no_nodes'])
 })
 
-test('the history and the series have what all processes did, in the namespace that asks', async () => {
+test("the history and the series have the work of all processes, in the caller's namespace", async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   using other = createClient(stage.url, { namespace: 'eu' })
@@ -125,7 +125,7 @@ async function until<Answer>(ask: () => Promise<Answer>, isSo: (answer: Answer) 
   }
 }
 
-test('who would not wait for a count learns that it is under way, and everybody else waits for it', async () => {
+test('a caller that does not wait for a count learns that it runs, and other callers wait', async () => {
   const { promise: counted, resolve: count } = Promise.withResolvers<void>()
   const { stats } = MemoryJobs.prototype
   using slow = vi.spyOn(MemoryJobs.prototype, 'stats').mockImplementation(async function (this: MemoryJobs) {

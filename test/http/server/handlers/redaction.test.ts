@@ -33,7 +33,7 @@ async function withJobs(stage: Stage): Promise<{ done: string; dead: string; wai
   return { done, dead, waits }
 }
 
-test('no route that shows jobs shows what is hidden, and a claim gets all of it', async () => {
+test('no route that shows jobs shows redacted values, and a claim gets all values', async () => {
   await using stage = await serving({ redact })
   const { done, dead, waits } = await withJobs(stage)
   const schedule = { name: 'nightly', everyMs: '1h', job: { kind: 'x', payload } }
@@ -68,7 +68,7 @@ test('no route that shows jobs shows what is hidden, and a claim gets all of it'
   assert.deepEqual(items[0].payload, payload)
 })
 
-test('a search does not find what is hidden, nor does a bulk operation count it', async () => {
+test('neither a search nor a bulk operation matches redacted values', async () => {
   await using stage = await serving({ redact })
   await withJobs(stage)
   const count = async (search: string) => {
@@ -116,7 +116,7 @@ test('sealed values pass unchanged, for clients with the key', async () => {
   assert.doesNotMatch(JSON.stringify((await stage.ask('GET', '/v1/jobs')).body), /sesame/)
 })
 
-test('what was shown hidden cannot be written back in the place of what it hides', async () => {
+test('a redacted value cannot be written back over the value that it hides', async () => {
   await using stage = await serving({ redact })
   const job = { kind: 'x', payload: hidden }
   const refused = await stage.ask('POST', '/v1/schedules', { body: { name: 'nightly', everyMs: '1h', job } })
@@ -125,7 +125,7 @@ test('what was shown hidden cannot be written back in the place of what it hides
   assert.equal((await stage.ask('GET', '/v1/schedules/nightly')).status, 404)
 })
 
-test('a list of tasks hides what is hidden of their errors, and who asks for one gets all of it', async () => {
+test('a list of tasks redacts their errors, and a read of one task shows all', async () => {
   await using stage = await serving({ redact })
   const submitted = await stage.ask('POST', '/v1/tasks', {
     body: { service: 'none', payload: {}, deadlineMs: 100 },

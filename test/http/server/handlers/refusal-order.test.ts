@@ -14,7 +14,7 @@ const awful: Asked = {
   headers: { 'content-encoding': 'gzip', 'idempotency-key': 'a b' },
 }
 
-test('who has no token learns that before anything about the request', async () => {
+test('a caller without a token learns that before anything about the request', async () => {
   await using stage = await serving({ bootstrap: [secret] })
   for (const { method, path, scope } of routes.filter((route) => route.method === 'POST')) {
     assert.notEqual(scope, 'none')
@@ -24,7 +24,7 @@ test('who has no token learns that before anything about the request', async () 
   }
 })
 
-test('whose scope is too small learns which is needed before anything about the request', async () => {
+test('a caller with a too small scope learns the needed scope before anything about the request', async () => {
   await using stage = await serving({ bootstrap: [secret] })
   const made = await stage.ask('POST', '/v1/tokens', {
     body: { name: 'reader', scope: 'read' },
@@ -41,7 +41,7 @@ test('whose scope is too small learns which is needed before anything about the 
   }
 })
 
-test('a token above the cap of requests is told when to come again', async () => {
+test('a token above its request cap learns when to come again', async () => {
   await using stage = await serving({ maxRequestsPerPrincipal: 1 })
   const waiting = new AbortController()
   const first = stage.ask('POST', '/v1/jobs/claim', { body: { waitMs: 30_000 }, signal: waiting.signal })
@@ -79,7 +79,7 @@ test('every route of the table has a handler', () => {
   for (const { id } of routes) assert.equal(typeof handlers[id], 'function', id)
 })
 
-test('every answer names its request, by the sender’s own name where that is harmless', async () => {
+test('every answer names its request, by the sender’s own id where that is harmless', async () => {
   await using stage = await serving()
   const own = await stage.ask('GET', '/livez', { headers: { 'x-request-id': 'abc-1' } })
   assert.equal(own.headers.get('x-request-id'), 'abc-1')

@@ -4,7 +4,7 @@ import { createSeriesRecorder } from '../../../../src/fleet/index.ts'
 import { createClient } from '../../../../src/http/client/index.ts'
 import { serving } from '../stage.ts'
 
-test('a queue says how many workers it calls for and why, here and in the metrics', async () => {
+test('the API and the metrics show how many workers a queue calls for, and why', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   const recorder = createSeriesRecorder({ store: stage.box.backend.series })
@@ -48,7 +48,7 @@ test('a queue says how many workers it calls for and why, here and in the metric
   assert.match(text, /^signalbox_scaling_wanted_workers\{namespace="default",queue="mail"\} 2$/m)
 })
 
-test('a service says how many nodes its tasks call for', async () => {
+test('a service shows how many nodes its tasks call for', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   assert.equal((await client.metrics.scaling({ service: 'asr' })).wanted, 0)
@@ -61,7 +61,7 @@ test('a service says how many nodes its tasks call for', async () => {
   assert.match(scaling.reason, /3 slots are 2 nodes of 2\.$/)
 })
 
-test('scaling is of a queue or of a service', async () => {
+test('a scaling request names a queue or a service', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
   for (const query of [{}, { queue: 'a', service: 'b' }, { queue: 'a', drain: '1ms' as const }])

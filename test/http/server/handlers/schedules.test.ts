@@ -22,7 +22,7 @@ async function serve(box: Box) {
   return { server, url: (await server.listen()).url as `http://${string}` }
 }
 
-test('schedules are set, looked at, paused, resumed, run and removed over HTTP', async () => {
+test('schedules are set, listed, paused, resumed, run and removed over HTTP', async () => {
   await using box = await open('memory:')
   const { server, url } = await serve(box)
   await using _ = server
@@ -56,7 +56,7 @@ test('schedules are set, looked at, paused, resumed, run and removed over HTTP',
     assert.ok(acts.includes(`schedule.${act}`), `schedule.${act} is in the audit`)
 })
 
-test('a scheduled job may have all that a job has which is added by hand', async () => {
+test('a scheduled job may have all options of a job that is added by hand', async () => {
   await using box = await open('memory:')
   const { server, url } = await serve(box)
   await using _ = server
@@ -73,7 +73,7 @@ test('a scheduled job may have all that a job has which is added by hand', async
   assert.deepEqual([job.limitKey, job.lock, job.timeoutMs, job.backoff.factor], ['tenant-1', lock, 5_000, 3])
 })
 
-test('what is wrong with a schedule is said at its place, by the server as well', async () => {
+test('a mistake in a schedule is reported at its field, also by the server', async () => {
   await using box = await open('memory:')
   const { server, url } = await serve(box)
   await using _ = server
@@ -98,7 +98,7 @@ test('what is wrong with a schedule is said at its place, by the server as well'
   assert.deepEqual((await box.jobs.schedules.list()).items, [])
 })
 
-test('a run asked for twice with one key adds one job', async () => {
+test('a run requested twice with one key adds one job', async () => {
   await using box = await open('memory:')
   const { server, url } = await serve(box)
   await using _ = server

@@ -105,7 +105,7 @@ describe.each([
   ['in a file', fileScene],
   ['through a server', remoteScene],
 ] as const)('%s', (_, makeScene) => {
-  test('the store never has the plain text, and a client with the key never sees anything else', async () => {
+  test('the store never has the plain text, and a client with the key sees only plain text', async () => {
     await using scene = await makeScene()
     const box = await scene.box(oldKey)
     const stranger = await scene.box()
@@ -138,7 +138,7 @@ describe.each([
       assert.deepEqual((await stranger.jobs.list({ search })).items, [], search)
   })
 
-  test('a worker without the key burns no attempt, says why, and leaves the job to one that has it', async () => {
+  test('a worker without the key spends no attempt, gives the reason, and leaves the job to others', async () => {
     await using scene = await makeScene()
     const [box, stranger] = [await scene.box(oldKey), await scene.box(youngKey)]
     const { id } = await box.jobs.add('mail', secret, { maxAttempts: 1 })
@@ -152,7 +152,7 @@ describe.each([
     await runUntil(await scene.box(bothKeys), 'completed', (payload) => assert.equal(payload, secret))
   })
 
-  test('what was changed or copied from another job kills its job, and holds up none of the others', async () => {
+  test('a sealed text that was changed or copied kills its job, and blocks no other', async () => {
     await using scene = await makeScene()
     const box = await scene.box(oldKey)
     const { id } = await box.jobs.add('mail', secret, { delayMs: '1h' })
@@ -176,7 +176,7 @@ describe.each([
     )
   })
 
-  test('keys are changed while jobs wait, and what was there before the first key stays readable', async () => {
+  test('keys change while jobs wait, and plain jobs from before the first key stay readable', async () => {
     await using scene = await makeScene()
     await (await scene.box()).jobs.add('mail', 'plain', { priority: 1 })
     await (await scene.box(oldKey)).jobs.add('mail', 'first')
@@ -192,7 +192,7 @@ describe.each([
     assert.deepEqual(items.map(({ result }) => result).toSorted(), ['first', 'plain', 'second'])
   })
 
-  test('a schema sees the plain payload, and a sealer that fails adds nothing and keeps no result in plain', async () => {
+  test('a schema sees the plain payload, and a failing sealer adds nothing and stores no plain result', async () => {
     await using scene = await makeScene()
     const definition = defineJob('mail', { schema: z.object({ to: z.string() }) })
     const box = await scene.box(oldKey)
@@ -210,7 +210,7 @@ describe.each([
   })
 })
 
-test('jobs are sealed in transactions too, on the way in and when they end', async () => {
+test('jobs are sealed in transactions too, when they are added and when they end', async () => {
   await using scene = await fileScene()
   const box = (await scene.box(oldKey)) as unknown as Box
   const { id } = await box.jobs.add('mail', secret)
@@ -231,7 +231,7 @@ test('jobs are sealed in transactions too, on the way in and when they end', asy
   assert.doesNotMatch(JSON.stringify(await scene.store.list({ limit: 10 })), /sesame/)
 })
 
-test('a job handed to an idle worker of the same process is sealed like any other', async () => {
+test('a job handed directly to an idle worker of the same process is sealed like any other', async () => {
   await using box = await open('memory:', { jobs: { sealer: oldKey } })
   const worker = box.jobs.worker({ handlers: { mail: ({ payload }) => payload } })
   const ended = worker.once('completed')
@@ -243,7 +243,7 @@ test('a job handed to an idle worker of the same process is sealed like any othe
   assert.deepEqual((await box.jobs.list({ search: `payload:${secret}` })).items.length, 1)
 })
 
-test('a sealer may answer later, and one that never answers costs no lease and no attempt', async () => {
+test('a sealer may answer late, and one that never answers costs no lease and no attempt', async () => {
   const later: Sealer = {
     seal: async (plain, context) => oldKey.seal(plain, context),
     open: async (sealed, context) => oldKey.open(sealed, context),
@@ -265,7 +265,7 @@ test('a sealer may answer later, and one that never answers costs no lease and n
   assert.deepEqual([state, attempt], ['scheduled', 0])
 })
 
-test('however many are claimed at once, a sealer that never answers costs none of them an attempt', async () => {
+test('a sealer that never answers costs no attempt, however many jobs are claimed at once', async () => {
   const never: Sealer = { seal: oldKey.seal, open: () => new Promise(() => undefined) }
   await using box = await open('memory:', { jobs: { sealer: never } })
   await box.jobs.addMany(Array.from({ length: 450 }, () => ({ kind: 'mail', maxAttempts: 1 })))
@@ -274,7 +274,7 @@ test('however many are claimed at once, a sealer that never answers costs none o
   assert.equal(kept.filter(({ state, attempt }) => state === 'scheduled' && attempt === 0).length, 450)
 })
 
-test('a payload or result that looks sealed itself is given to handlers as it was', async () => {
+test('a payload or result that looks sealed reaches handlers as it was', async () => {
   const lookalikes = [
     { $sealed: 'x' },
     { $sealed: '' },
@@ -295,7 +295,7 @@ test('a payload or result that looks sealed itself is given to handlers as it wa
   }
 })
 
-test('what a schema says of a sealed payload, and quotes, is told to the worker and kept nowhere', async () => {
+test('schema errors that quote a sealed payload reach the worker and are stored nowhere', async () => {
   await using box = await open('memory:', { jobs: { sealer: oldKey } })
   const strict = defineJob('mail', { schema: v.object({ to: v.picklist(['unknown']) }) })
   const throwing = defineJob('call', {
@@ -326,7 +326,7 @@ test('what a schema says of a sealed payload, and quotes, is told to the worker 
   assert.deepEqual(items.map(({ error }) => error?.code).toSorted(), ['invalid_payload', 'schema_failed'])
 })
 
-test('in a batch, and among plain jobs, only those that cannot be opened are left out', async () => {
+test('in a batch, and among plain jobs, only jobs that cannot be opened are left out', async () => {
   await using box = await open('memory:', { jobs: { sealer: youngKey } })
   await using other = await open('memory:', { jobs: { sealer: oldKey } })
   const { id } = await other.jobs.add('mail', secret)
@@ -353,7 +353,7 @@ test('in a batch, and among plain jobs, only those that cannot be opened are lef
   assert.deepEqual([state, attempt], ['scheduled', 0])
 })
 
-test('a server gives what is sealed the id it is bound to, once', async () => {
+test('a server gives a sealed job the id it is bound to, once', async () => {
   await using stage = await serving()
   await using box = await open(stage.url as RemoteUrl, { jobs: { sealer: oldKey } })
   const { id } = await box.jobs.add('mail', secret)
@@ -385,7 +385,7 @@ test('a server gives what is sealed the id it is bound to, once', async () => {
   assert.notEqual((await add({ kind: 'mail', payload: { $sealed: 'x' } })).id, undefined)
 })
 
-test('a sealer that answers with nothing adds nothing, and kills nothing', async () => {
+test('a sealer that returns nothing adds nothing, and kills no job', async () => {
   const empty = new Uint8Array()
   await using box = await open('memory:', { jobs: { sealer: { seal: () => empty, open: oldKey.open } } })
   await assert.rejects(box.jobs.add('mail', secret), { code: 'seal_failed' })
@@ -399,7 +399,7 @@ test('a sealer that answers with nothing adds nothing, and kills nothing', async
   assert.deepEqual([state, attempt], ['scheduled', 0])
 })
 
-test('a sealer that is none is refused when the box is opened', async () => {
+test('an invalid sealer is refused when the box is opened', async () => {
   for (const jobs of [
     { sealer: 5 },
     { sealer: {} },

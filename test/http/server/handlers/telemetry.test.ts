@@ -42,7 +42,7 @@ function recording(told: Told[]): TelemetryApi {
   }
 }
 
-test('a traceparent that is added with a job comes with its claim, and another text is refused', async () => {
+test('a claim returns the traceparent that was added with the job, and other text is refused', async () => {
   await using stage = await serving()
   const added = await stage.ask('POST', '/v1/jobs', { body: { kind: 'work', trace, tags: ['a'] } })
   assert.equal(added.status, 201)
@@ -57,7 +57,7 @@ test('a traceparent that is added with a job comes with its claim, and another t
   }
 })
 
-test('a worker on a box elsewhere goes on from the span that added the job there', async () => {
+test('a worker on a remote box continues the span that added the job', async () => {
   await using stage = await serving()
   const told: Told[] = []
   const telemetry = recording(told)

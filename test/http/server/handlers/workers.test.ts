@@ -45,7 +45,7 @@ test('a worker of the store is listed and found over HTTP, and by the client', a
   assert.equal(await jobs.findWorker('eve'), undefined)
 })
 
-test('operators quiet, resume and stop a worker, and the audit has it', async () => {
+test('operators quiet, resume and stop a worker, and the audit records it', async () => {
   await using stage = await serving()
   const worker = await startWorker(stage)
   assert.equal((await stage.ask('POST', '/v1/workers/ada/quiet')).body.wanted, 'quiet')
@@ -71,7 +71,7 @@ test('operators quiet, resume and stop a worker, and the audit has it', async ()
   )
 })
 
-test('reading needs the scope read, reporting needs work, and asking something of a worker needs admin', async () => {
+test('reading workers needs the scope read, reporting needs work, and requests to a worker need admin', async () => {
   await using stage = await serving()
   await startWorker(stage)
   const tokens = createTokens({ store: stage.box.backend.tokens })
@@ -89,7 +89,7 @@ test('reading needs the scope read, reporting needs work, and asking something o
   }
 })
 
-test('a worker in another language joins, renews, learns what is wanted, and leaves', async () => {
+test('a worker in another language joins, renews, learns requests to it, and leaves', async () => {
   await using stage = await serving()
   const report = async (body: unknown) => {
     const reply = await stage.ask('POST', '/v1/workers/report', { body })
@@ -114,7 +114,7 @@ test('a worker in another language joins, renews, learns what is wanted, and lea
   assert.deepEqual((await stage.ask('GET', '/v1/workers')).body.items, [])
 })
 
-test('a program that only claims is listed by its workerId, with what it runs, and gets nothing while it is quiet', async () => {
+test('a program that only claims is listed by its workerId, and gets no jobs while it is quiet', async () => {
   await using stage = await serving()
   const claim = async (more: object = {}) => {
     const body = { workerId: 'curl-1', queues: ['mail'], kinds: ['welcome'], ...more }
@@ -143,7 +143,7 @@ test('a program that only claims is listed by its workerId, with what it runs, a
   await until('it gets jobs again', async () => (await claim()).items.length === 1)
 })
 
-test('a worker that lists itself is one member, also where it claims over HTTP', async () => {
+test('a worker that registers itself is one member, also where it claims over HTTP', async () => {
   await using stage = await serving()
   await using box = await open(stage.url as 'http://x')
   // It stops before the server lists who claims.

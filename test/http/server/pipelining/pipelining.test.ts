@@ -36,7 +36,7 @@ test('a pause of the server does not cost a client its connection', async () => 
 })
 
 for (const buffersRequests of [true, false])
-  test(`the same holds behind nginx that ${buffersRequests ? 'buffers' : 'does not buffer'} requests`, {
+  test(`pipelining also works behind nginx that ${buffersRequests ? 'buffers' : 'does not buffer'} requests`, {
     // It may have to be installed first.
     timeout: 420_000,
   }, async () => {

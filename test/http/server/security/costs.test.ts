@@ -13,7 +13,7 @@ async function quickest(limitMs: number, act: () => Promise<unknown>): Promise<n
   return least
 }
 
-test('numbers that no list has are refused at once, however they are written', async () => {
+test('invalid numbers are refused at once, however they are written', async () => {
   await using stage = await serving()
   const numbers = ['1000000000', '-1', '0', 'NaN', 'Infinity', '1e9', '1e309', '0x10', '1.5', '', ' 5', '501']
   const huge = '9'.repeat(4_000)
@@ -31,7 +31,7 @@ test('numbers that no list has are refused at once, however they are written', a
     assert.equal((await stage.ask('GET', `/v1/jobs?${query}`)).status, 400, query)
 })
 
-test('no text of 50 KB holds a pattern up, wherever it stands', async () => {
+test('no text of 50 KB slows a pattern down, in any field', async () => {
   await using stage = await mounted()
   const long = 50_000
   const nasty = [
@@ -76,7 +76,7 @@ test('no text of 50 KB holds a pattern up, wherever it stands', async () => {
   }
 })
 
-test('a kind is only a name: one that reaches for a prototype or a file is kept and handed out like any other', async () => {
+test('a kind is only a name: one that reaches for a prototype or a file is stored like any other', async () => {
   await using stage = await serving()
   const kinds = [
     'constructor',

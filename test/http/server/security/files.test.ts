@@ -24,7 +24,7 @@ test('a server writes only its database, which other users cannot read', async (
   for (const file of readdirSync(data)) assert.equal(statSync(join(data, file)).mode & 0o777, 0o600, file)
 })
 
-test('a database file made to do harm cannot load code, and what fails for it tells nothing', async () => {
+test('a malicious database file cannot load code, and its failure reveals nothing', async () => {
   using place = createWorkplace()
   const file = join(place.folder, 'x.db')
   const flags = [`--database=sqlite:${file}`, '--log-level=silent']

@@ -15,7 +15,7 @@ function dial({ url }: Pick<Stage, 'url'>): Socket {
   return connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
 }
 
-test('one connection more than the cap is told when to come again', async () => {
+test('a connection above the cap learns when to come again', async () => {
   await using stage = await serving({ maxConnections: 2 })
   const first = [dial(stage), dial(stage)]
   await Promise.all(first.map((socket) => once(socket, 'connect')))
@@ -26,7 +26,7 @@ test('one connection more than the cap is told when to come again', async () => 
   for (const socket of first) socket.destroy()
 })
 
-test('what is refused on a bare socket has the headers of any other refusal', async () => {
+test('a refusal on a bare socket has the headers of any other refusal', async () => {
   const refusals = [
     [new SignalboxError('unauthorized', 'no'), /\r\nwww-authenticate: Bearer realm="signalbox"\r\n/],
     [new SignalboxError('too_many', 'no', { details: { retryAfterMs: 1_001 } }), /\r\nretry-after: 2\r\n/],
@@ -99,7 +99,7 @@ async function slowClaims() {
 }
 
 for (const waitMs of [0, 30_000]) {
-  test(`a client that goes while a job is claimed for it takes none with it (waitMs ${waitMs})`, async () => {
+  test(`a client that leaves while a job is claimed for it takes none with it (waitMs ${waitMs})`, async () => {
     await using stage = await slowClaims()
     const { id } = await stage.box.jobs.add('mail', {})
     const body = JSON.stringify({ waitMs, leaseMs: 60_000 })

@@ -9,7 +9,7 @@ import { within } from '../../../support/deadline.ts'
 import { serving } from '../stage.ts'
 import { dribble, percentile } from './dribblers.ts'
 
-test('hundreds of clients that dribble their requests are cut, and a good one does not notice', {
+test('hundreds of clients that send very slowly are cut, and a good client does not notice', {
   timeout: 120_000,
 }, async () => {
   await using stage = await serving({ headersTimeoutMs: 1_500, requestTimeoutMs: 2_000, timeoutCheckMs: 500 })

@@ -5,7 +5,7 @@ import { serving } from '../stage.ts'
 
 const bootstrap = 'bootstrap-secret-of-32-characters'
 
-test('a wrong token of any length up to 10,000 is 401, and so is one that is nearly right', {
+test('a wrong token of any length up to 10,000 gets 401, also a nearly correct one', {
   timeout: 60_000,
 }, async () => {
   await using stage = await serving({ bootstrap: [bootstrap], maxFailuresPerAddress: 100_000 })
@@ -42,7 +42,7 @@ test('a wrong token of any length up to 10,000 is 401, and so is one that is nea
   assert.equal(await statusOf(`Bearer ${secret}`), 200, 'the right one is still right')
 })
 
-test('a worker cannot end, keep or fail what another one holds', async () => {
+test('a worker cannot end, renew or fail a job that another worker holds', async () => {
   await using stage = await serving({ bootstrap: [bootstrap] })
   const tokenFor = async (name: string) => {
     const headers = { authorization: `Bearer ${bootstrap}` }
