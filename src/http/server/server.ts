@@ -310,7 +310,7 @@ function listenError(error: unknown, host: string, port: number): SignalboxError
     case 'EADDRINUSE':
       return new SignalboxError(
         'listen_failed',
-        `Port ${port} on ${host} is already in use. Stop what uses it, or choose another with --port (0 takes a free one).`,
+        `Port ${port} on ${host} is already in use. Stop what uses it, or take a free one with --port 0, which prints the address (npm start -- --port 0).`,
         options,
       )
     case 'EACCES':
