@@ -115,7 +115,10 @@ test('a port in use is named, with what to do', async () => {
   await using server = createServer({ port })
   await assert.rejects(server.listen(), (error: { code: string; message: string; details: object }) => {
     assert.equal(error.code, 'listen_failed')
-    assert.match(error.message, new RegExp(`^Port ${port} on 127\\.0\\.0\\.1 is already in use\\..*--port 0.*npm start -- --port 0`))
+    assert.match(
+      error.message,
+      new RegExp(`^Port ${port} on 127\\.0\\.0\\.1 is already in use\\..*--port 0.*npm start -- --port 0`),
+    )
     assert.deepEqual(error.details, { host: '127.0.0.1', port, reason: 'EADDRINUSE' })
     return true
   })
