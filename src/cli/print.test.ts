@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
-import { type Cell, createPrinter, createProgress, escapeText, lineOf, printTable, widthOf } from './print.ts'
+import {
+  type Cell,
+  createPrinter,
+  createProgress,
+  escapeText,
+  lineOf,
+  printFields,
+  printTable,
+  widthOf,
+} from './print.ts'
 
 function capture(isTTY: boolean, env: NodeJS.ProcessEnv = {}) {
   const written = { out: '', err: '' }
@@ -144,4 +153,11 @@ test('a pipe gets every cell whole, and nothing in a cell can steer a terminal',
   const text = 'the relay is away '.repeat(20).trim()
   assert.ok(print(['A', 'B'], [['x', text]])[1]!.endsWith(text))
   assert.equal(print(['A', 'B'], [['\u001b[2J', 'y']], 80)[1], '\\u001b[2J  y')
+})
+
+test('a field of several lines is shown under its name, and one without a value is left out', () => {
+  const { written, printer } = capture(false)
+  printFields(printer, { id: 'x', ended: null, added: new Date(0), error: 'first\nsecond' })
+  const lines = ['id            x', 'added         1970-01-01T00:00:00.000Z', 'error         first']
+  assert.equal(written.out, `${[...lines, '              second'].join('\n')}\n`)
 })

@@ -157,12 +157,40 @@ export function printTable(
   }
 }
 
+/** A page of a list as a table, or the words for none; and how to read on. */
+export function printList<Item>(
+  printer: Printer,
+  { items, cursor = null }: { readonly items: readonly Item[]; readonly cursor?: string | null },
+  none: string,
+  heads: readonly string[],
+  rowOf: (item: Item) => readonly Cell[],
+): void {
+  if (items.length === 0) printer.line(none)
+  else printTable(printer, heads, items.map(rowOf))
+  if (cursor !== null) printer.hint(`there may be more; continue with --cursor ${cursor}`)
+}
+
+export type Fields = Readonly<Record<string, string | Date | null>>
+
+/** Names and values, null left out. A value may have several lines. */
+export function printFields(printer: Printer, fields: Fields): void {
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === null) continue
+    const lines = typeof value === 'string' ? value.split('\n') : [value.toISOString()]
+    for (const [at, line] of lines.entries()) printer.line((at === 0 ? name : '').padEnd(14) + line)
+  }
+}
+
 /** An estimate, such as ~12000, is one too. */
 function isNumber(cell: Cell | undefined): boolean {
   return typeof cell === 'number' || (typeof cell === 'string' && /^~\d+$/.test(cell))
 }
 
 const gap = '  '
+
+export function instant(at: number | null): Date | null {
+  return at === null ? null : new Date(at)
+}
 
 /** How long ago or ahead, roughly: 12 s, 3 min, 5 h, 2 d. */
 export function showSpan(ms: number): string {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { Argument, Command } from 'commander'
+import { Argument, type Command } from 'commander'
 import { invalidArgument } from '../../core/errors.ts'
 import type { Box } from '../../index.ts'
 import type { Bench, BenchLine, Raw } from '../bench/measure.ts'
@@ -11,7 +11,7 @@ import { nameOfDatabase } from '../config/value-kinds.ts'
 import { createProgress, printTable } from '../print.ts'
 import type { Stage } from '../verbs.ts'
 import { Interrupted } from './locked-child.ts'
-import { requireDatabase } from './place.ts'
+import { requireDatabase, Verb } from './place.ts'
 
 const modules = ['jobs', 'locks', 'once'] as const
 type BenchModule = (typeof modules)[number]
@@ -26,17 +26,16 @@ const caseCounts: Readonly<Record<BenchModule, number>> = { jobs: 7, locks: 4, o
 
 /** `signalbox bench MODULE`: what this machine and this database can do, in a separate namespace. */
 export function benchCommand({ printer, endWith }: Stage): Command {
-  const command = new Command('bench')
+  const command = new Verb('bench')
     .addArgument(new Argument('<module>', 'what to measure').choices(modules))
     .option('--seconds <number>', 'the duration, roughly', '10')
     .option('--json', 'answer with one line of JSON')
-    .addHelpText(
-      'after',
-      '\nWithout --database it uses a SQLite file in this folder and removes it at the end. In your database it uses a separate\n' +
-        'namespace and table and removes both. It competes with other load on the database. RAW is the rate of bare commits,\n' +
-        'one row each: the limit of the database.\n' +
-        '\nExamples:\n  signalbox bench jobs\n  signalbox bench locks --database postgres://app@db/shop --seconds 30\n  signalbox bench once --json',
+    .note(
+      'Without --database it uses a SQLite file in this folder and removes it at the end. In your database it uses a separate',
+      'namespace and table and removes both. It competes with other load on the database. RAW is the rate of bare commits,',
+      'one row each: the limit of the database.',
     )
+    .examples('bench jobs', 'bench locks --database postgres://app@db/shop --seconds 30', 'bench once --json')
     .action(async (module: BenchModule, { seconds, json = false }: BenchFlags) => {
       if (!/^\d{1,4}$/.test(seconds) || Number(seconds) < 1 || Number(seconds) > 3_600)
         throw invalidArgument('--seconds must be a whole number from 1 to 3600.')

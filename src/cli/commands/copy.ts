@@ -1,10 +1,11 @@
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import type { CopyNews, CopyPlan, CopyReport } from '../../copy/index.ts'
 import { invalidArgument } from '../../core/errors.ts'
 import { whole } from '../../core/options.ts'
 import { numberOr, spanOf } from '../config/value-kinds.ts'
 import { createProgress, type Printer, type Progress } from '../print.ts'
 import type { Stage } from '../verbs.ts'
+import { Verb } from './place.ts'
 
 interface CopyFlags {
   readonly wait: string
@@ -16,7 +17,7 @@ interface CopyFlags {
 
 /** `signalbox copy FROM TO`: moves everything to a database of another engine, and proves that it is there. */
 export function copyCommand({ printer }: Stage): Command {
-  return new Command('copy')
+  return new Verb('copy')
     .argument('<from>', 'the database to read: sqlite:FILE, postgres://…, mysql://… or env:NAME')
     .argument('<to>', 'the database to fill')
     .option('--wait <span>', 'how long to wait for the leases of crashed workers', '60s')
@@ -24,11 +25,14 @@ export function copyCommand({ printer }: Stage): Command {
     .option('--dry-run', 'only print what would be copied')
     .option('--verify-only', 'only compare the two databases')
     .option('--json', 'print progress and the result as lines of JSON')
-    .addHelpText(
-      'after',
-      '\nStop the servers and workers of FROM first. After an interruption, run the same command again: it continues.\n' +
-        'TO cannot be opened before the copy is complete.\n' +
-        '\nExamples:\n  signalbox copy sqlite:signalbox.db postgres://app@db/shop --dry-run\n  signalbox copy sqlite:signalbox.db postgres://app@db/shop\n  signalbox copy sqlite:signalbox.db postgres://app@db/shop --verify-only --json',
+    .note(
+      'Stop the servers and workers of FROM first. After an interruption, run the same command again: it continues.',
+      'TO cannot be opened before the copy is complete.',
+    )
+    .examples(
+      'copy sqlite:signalbox.db postgres://app@db/shop --dry-run',
+      'copy sqlite:signalbox.db postgres://app@db/shop',
+      'copy sqlite:signalbox.db postgres://app@db/shop --verify-only --json',
     )
     .action(
       async (

@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { invalidArgument } from '../../core/errors.ts'
 import { spanOf } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { listenForStop } from '../signals.ts'
 import type { Stage } from '../verbs.ts'
+import { Verb } from './place.ts'
 
 interface DemoFlags {
   readonly port: string
@@ -20,15 +21,13 @@ const forceAfterMs = 20_000
 
 /** `signalbox demo`: a server with a small fleet that makes every view of its dashboard live. */
 export function demoCommand({ printer, prepareServe }: Stage): Command {
-  const command = new Command('demo')
+  const command = new Verb('demo')
     .option('--port <number>', 'the port to listen on; 0 takes any', '7420')
     .option('--database <url>', 'the database (default: a SQLite file that is removed at the end)')
     .option('--for <span>', 'stop after this time, such as 10m')
     .option('--json', 'print the address and the result as lines of JSON')
-    .addHelpText(
-      'after',
-      '\nOnly this machine can reach it. Ctrl+C ends it and removes its files.\n\nExamples:\n  signalbox demo\n  signalbox demo --port 8080 --for 10m',
-    )
+    .note('Only this machine can reach it. Ctrl+C ends it and removes its files.')
+    .examples('demo', 'demo --port 8080 --for 10m')
     .action(async (flags: DemoFlags) => {
       if (!/^\d{1,5}$/.test(flags.port) || Number(flags.port) > 65_535)
         throw invalidArgument('--port must be a number from 0 to 65535.')

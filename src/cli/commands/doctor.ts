@@ -1,4 +1,4 @@
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { isSignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
 import { type ConfigSources, type ResolvedConfig, resolveConfig } from '../config/config.ts'
@@ -7,7 +7,7 @@ import { problemLines } from '../config/problems.ts'
 import { type Finding, levels, ok, problem } from '../doctor/finding.ts'
 import type { Printer } from '../print.ts'
 import type { Stage } from '../verbs.ts'
-import { remoteOptions, serverOf } from './place.ts'
+import { remoteOptions, serverOf, Verb } from './place.ts'
 
 interface DoctorFlags {
   readonly url?: string
@@ -18,14 +18,15 @@ interface DoctorFlags {
 
 /** `signalbox doctor`: reports weak settings and problems, and changes nothing. */
 export function doctorCommand({ printer, endWith }: Stage): Command {
-  const command = new Command('doctor')
+  const command = new Verb('doctor')
     .option('--url <url>', 'the server to check; SIGNALBOX_TOKEN holds its token')
     .option('--namespace <name>', 'the namespace to check (default: default, or the token’s)')
     .option('--strict', 'exit with 1 for warnings too')
-    .addHelpText(
-      'after',
-      '\nExit codes: 0 no problem, 1 a problem (with --strict: or a warning).\n' +
-        '\nExamples:\n  signalbox doctor\n  signalbox doctor --database postgres://app@db/shop --redis redis://cache:6379 --strict\n  signalbox doctor --url https://jobs.example.com --json',
+    .note('Exit codes: 0 no problem, 1 a problem (with --strict: or a warning).')
+    .examples(
+      'doctor',
+      'doctor --database postgres://app@db/shop --redis redis://cache:6379 --strict',
+      'doctor --url https://jobs.example.com --json',
     )
     .action(async (flags: DoctorFlags) => {
       const findings = await examine(command, flags)

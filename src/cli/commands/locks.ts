@@ -1,13 +1,13 @@
 import { hostname } from 'node:os'
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import type { Held, Locks } from '../../locks/index.ts'
 import { addStoreFlags } from '../config/flags.ts'
 import { spanOf } from '../config/value-kinds.ts'
-import { type Printer, printTable, showSpan } from '../print.ts'
+import { type Printer, printList, showSpan } from '../print.ts'
 import type { Stage } from '../verbs.ts'
 import { heedSignals, Interrupted, runChild } from './locked-child.ts'
-import { addBoxFlags, openPlace, type PlaceFlags, readAll } from './place.ts'
+import { openPlace, type PlaceFlags, readAll, Verb } from './place.ts'
 
 interface ListFlags extends PlaceFlags {
   readonly operation?: string
@@ -16,36 +16,26 @@ interface ListFlags extends PlaceFlags {
 
 /** `signalbox locks ls|evict`: locks that are held or waited for, and what operators do with them. */
 export function locksCommand({ printer }: Stage): Command {
-  const list = new Command('ls')
-    .alias('list')
-    .description('list locks that are held or waited for, with their holders')
+  return new Verb('locks').group(listCommand(printer), evictCommand(printer))
+}
+
+function listCommand(printer: Printer): Verb {
+  return new Verb('ls', 'list locks that are held or waited for, with their holders')
     .option('--operation <name>', 'only this operation')
     .option('--search <text>', 'only resources that contain this text')
-    .addHelpText('after', '\nExamples:\n  signalbox locks ls\n  signalbox locks ls --operation pull --json')
-    .action(async ({ json, operation, search, ...place }: ListFlags) => {
-      await using box = await openPlace(list, place)
+    .examples('locks ls', 'locks ls --operation pull --json')
+    .onBox(async (box, { json, operation, search }: ListFlags) => {
       const items = await readAll((cursor) => box.locks.list({ operation, search, cursor, limit: 500 }))
       if (json) return printer.json({ items })
-      if (items.length === 0) return printer.line('No lock is held or waited for.')
       const now = Date.now()
-      printTable(
-        printer,
-        ['OPERATION', 'RESOURCE', 'HOLDER', 'FOR', 'LEASE LEFT', 'WAITING'],
-        items.map(({ operation: done, resource, holder, waiterCount }) => [
-          ...[done, resource, holder?.node ?? null],
-          holder && showSpan(now - holder.since),
-          holder && showSpan(holder.expiresAt - now),
-          waiterCount,
-        ]),
-      )
+      const heads = ['OPERATION', 'RESOURCE', 'HOLDER', 'FOR', 'LEASE LEFT', 'WAITING']
+      printList(printer, { items }, 'No lock is held or waited for.', heads, (lock) => [
+        ...[lock.operation, lock.resource, lock.holder?.node ?? null],
+        lock.holder && showSpan(now - lock.holder.since),
+        lock.holder && showSpan(lock.holder.expiresAt - now),
+        lock.waiterCount,
+      ])
     })
-  return new Command('locks')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox locks ls\n  signalbox locks ls --search nginx\n  signalbox locks evict pull nginx',
-    )
-    .addCommand(addBoxFlags(list))
-    .addCommand(evictCommand(printer))
 }
 
 interface EvictFlags extends PlaceFlags {
@@ -53,19 +43,18 @@ interface EvictFlags extends PlaceFlags {
   readonly requestId?: string
 }
 
-function evictCommand(printer: Printer): Command {
-  const command = new Command('evict')
+function evictCommand(printer: Printer): Verb {
+  const command = new Verb('evict')
     .description('end the turn of a lock’s holder as a failure, or remove a waiter from its wait queue')
     .argument('<operation>', 'the operation')
     .argument('<resource>', 'the resource')
     .option('--node <node>', 'the holder or waiter to remove (default: the holder)')
     .option('--request-id <id>', 'the id of its request (default: the node’s name)')
-    .addHelpText(
-      'after',
-      '\nThe first waiter gets the lock. The evicted program is not stopped: its renewal and release get lease_lost, and stores\n' +
-        'that check the fencing token can refuse its writes.\n' +
-        '\nExamples:\n  signalbox locks evict pull nginx\n  signalbox locks evict pull nginx --node machine-2 --json',
+    .note(
+      'The first waiter gets the lock. The evicted program is not stopped: its renewal and release get lease_lost, and stores',
+      'that check the fencing token can refuse its writes.',
     )
+    .examples('locks evict pull nginx', 'locks evict pull nginx --node machine-2 --json')
     .action(async (operation: string, resource: string, flags: EvictFlags) => {
       const { node, requestId, json, ...place } = flags
       if (node === undefined && requestId !== undefined)
@@ -92,7 +81,7 @@ function evictCommand(printer: Printer): Command {
             : `removed ${who.node} from the wait queue of ${operation} ${resource}`,
         )
     })
-  return addBoxFlags(command)
+  return command.boxFlags()
 }
 
 /**
@@ -124,7 +113,7 @@ interface LockEnd {
 }
 
 export function lockCommand({ printer, endWith }: Stage): Command {
-  const command = new Command('lock')
+  const command = new Verb('lock')
     .argument('<operation>', 'the operation')
     .argument('<resource>', 'the resource')
     .argument('<command...>', 'the command and its arguments, after --')
@@ -135,11 +124,14 @@ export function lockCommand({ printer, endWith }: Stage): Command {
     .option('--url <url>', 'the server to use; SIGNALBOX_TOKEN holds its token')
     .option('--namespace <name>', 'the namespace of the lock (default: default, or the token’s)')
     .option('--json', 'print the outcome as one line of JSON, after the output of the command')
-    .addHelpText(
-      'after',
-      `\nThe command sees the fencing token as SIGNALBOX_LOCK_TOKEN. Exit code 0 ends the turn as a success, any other as a failure.\n` +
-        `Exit codes: the command's own; ${lockExitCodes.refused} refused; ${lockExitCodes.deadline} the deadline passed; ${lockExitCodes.lost} the lock was lost.\n` +
-        '\nExamples:\n  signalbox lock deploy eu-1 -- ./deploy.sh\n  signalbox lock backup db --no-wait -- pg_dump -f db.sql shop\n  signalbox lock pull app:1.2 --url http://127.0.0.1:7420 --deadline 5m -- docker pull app:1.2',
+    .note(
+      'The command sees the fencing token as SIGNALBOX_LOCK_TOKEN. Exit code 0 ends the turn as a success, any other as a failure.',
+      `Exit codes: the command's own; ${lockExitCodes.refused} refused; ${lockExitCodes.deadline} the deadline passed; ${lockExitCodes.lost} the lock was lost.`,
+    )
+    .examples(
+      'lock deploy eu-1 -- ./deploy.sh',
+      'lock backup db --no-wait -- pg_dump -f db.sql shop',
+      'lock pull app:1.2 --url http://127.0.0.1:7420 --deadline 5m -- docker pull app:1.2',
     )
     .action(async (operation: string, resource: string, words: readonly string[], flags: LockFlags) => {
       await using box = await openPlace(command, flags, 'hold')

@@ -1,11 +1,10 @@
-import { Command } from 'commander'
 import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { oneOf } from '../../core/options.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import { type Explanation, notificationStatuses, type ShownNotification } from '../../monitor/index.ts'
 import { numberOr } from '../config/value-kinds.ts'
-import { type Printer, printTable, showSpan } from '../print.ts'
-import { addBoxFlags, openPlace, type PlaceFlags, readAll } from './place.ts'
+import { type Printer, printList, printTable, showSpan } from '../print.ts'
+import { openPlace, type PlaceFlags, readAll, Verb } from './place.ts'
 
 type AnyMonitor = Box['monitor'] | RemoteBox['monitor']
 
@@ -16,16 +15,12 @@ interface ListFlags extends PlaceFlags {
 }
 
 /** `signalbox monitor notifications`: what was sent or is to be, newest first. */
-export function notificationsCommand(printer: Printer): Command {
-  const command = new Command('notifications')
-    .description('list notifications, newest first: subscription, state, error')
+export function notificationsCommand(printer: Printer): Verb {
+  const command = new Verb('notifications', 'list notifications, newest first: subscription, state, error')
     .option('--state <state>', `only this state: ${notificationStatuses.join(', ')}`)
     .option('--subscription <name>', 'only this subscription, by its name or id')
     .option('--limit <number>', 'the most notifications', '50')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox monitor notifications --state dead\n  signalbox monitor notifications --subscription desk --json',
-    )
+    .examples('monitor notifications --state dead', 'monitor notifications --subscription desk --json')
     .action(async ({ json, state, subscription, limit, ...place }: ListFlags) => {
       const status = state === undefined ? undefined : oneOf('--state', state, notificationStatuses)
       await using box = await openPlace(command, place)
@@ -36,24 +31,16 @@ export function notificationsCommand(printer: Printer): Command {
         limit: numberOr(limit!) as number,
       })
       if (json) return printer.json(page)
-      if (page.items.length === 0) return printer.line('No notifications found.')
-      printNotifications(printer, page.items)
+      const now = Date.now()
+      const heads = ['=ID', 'STATE', 'SUBSCRIPTION', 'SUBJECT', 'TRIES', 'AGE', 'ERROR']
+      printList(printer, { items: page.items }, 'No notifications found.', heads, (one) => [
+        ...[one.id, one.status, one.subscription, nameOf(one)],
+        `${one.attempt}/${one.maxAttempts}`,
+        showSpan(now - one.createdAt),
+        one.error?.message ?? null,
+      ])
     })
-  return addBoxFlags(command)
-}
-
-function printNotifications(printer: Printer, items: readonly ShownNotification[]): void {
-  const now = Date.now()
-  printTable(
-    printer,
-    ['=ID', 'STATE', 'SUBSCRIPTION', 'SUBJECT', 'TRIES', 'AGE', 'ERROR'],
-    items.map((one) => [
-      ...[one.id, one.status, one.subscription, nameOf(one)],
-      `${one.attempt}/${one.maxAttempts}`,
-      showSpan(now - one.createdAt),
-      one.error?.message ?? null,
-    ]),
-  )
+  return command.boxFlags()
 }
 
 function nameOf({ source, subject, timeSlot, venueId }: ShownNotification): string {
@@ -66,17 +53,13 @@ interface ReplayFlags extends PlaceFlags {
 }
 
 /** `signalbox monitor replay`: sends dead or held notifications once more. */
-export function replayCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
-  const command = new Command('replay')
-    .description('send dead or held notifications again, by id or all dead ones')
+export function replayCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
+  const command = new Verb('replay', 'send dead or held notifications again, by id or all dead ones')
     .argument('[ids...]', 'the notifications')
     .option('--dead', 'all dead notifications')
     .option('--subscription <name>', 'with --dead: only this subscription, by its name or id')
-    .addHelpText(
-      'after',
-      '\nExit codes: 0 all are queued again, 1 some were refused.\n' +
-        '\nExamples:\n  signalbox monitor replay 01k9z3v8qe0m4t9wq3rb5c7xkd\n  signalbox monitor replay --dead --subscription desk',
-    )
+    .note('Exit codes: 0 all are queued again, 1 some were refused.')
+    .examples('monitor replay 01k9z3v8qe0m4t9wq3rb5c7xkd', 'monitor replay --dead --subscription desk')
     .action(async (ids: readonly string[], { json, dead = false, subscription, ...place }: ReplayFlags) => {
       if (dead === ids.length > 0 || (subscription !== undefined && !dead))
         throw invalidArgument(
@@ -92,7 +75,7 @@ export function replayCommand(printer: Printer, endWith: (exitCode: number) => v
       }
       if (refused.length > 0) endWith(1)
     })
-  return addBoxFlags(command)
+  return command.boxFlags()
 }
 
 interface Replays {
@@ -139,8 +122,8 @@ interface ExplainFlags extends PlaceFlags {
 }
 
 /** `signalbox monitor explain`: why subscribers were notified of a subject, or why not. */
-export function explainCommand(printer: Printer): Command {
-  const command = new Command('explain')
+export function explainCommand(printer: Printer): Verb {
+  return new Verb('explain')
     .description(
       'say why subscribers were notified of a subject, or why not: its state, its windows, the decisions',
     )
@@ -148,18 +131,19 @@ export function explainCommand(printer: Printer): Command {
     .argument('<subject>', 'the subject; or the time slot, if a venue follows')
     .argument('[venueId]', 'the venue')
     .option('--limit <number>', 'the most decisions, newest first', '20')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox monitor explain siteA court-1\n  signalbox monitor explain siteA 2025-06-01 court-1\n  signalbox monitor explain siteA 2025-06-01 court-1 --json',
+    .examples(
+      'monitor explain siteA court-1',
+      'monitor explain siteA 2025-06-01 court-1',
+      'monitor explain siteA 2025-06-01 court-1 --json',
     )
-    .action(
+    .onBox(
       async (
+        box,
         source: string,
         subject: string,
         venueId: string | undefined,
-        { json, limit, ...place }: ExplainFlags,
+        { json, limit }: ExplainFlags,
       ) => {
-        await using box = await openPlace(command, place)
         const explanation = await box.monitor.explain({
           ...(venueId === undefined ? { source, subject } : { source, timeSlot: subject, venueId }),
           limit: numberOr(limit!) as number,
@@ -168,7 +152,6 @@ export function explainCommand(printer: Printer): Command {
         else printExplanation(printer, explanation)
       },
     )
-  return addBoxFlags(command)
 }
 
 function printExplanation(printer: Printer, explanation: Explanation): void {

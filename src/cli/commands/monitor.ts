@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { invalidArgument } from '../../core/errors.ts'
 import { show, text } from '../../core/options.ts'
 import type { SubscriptionChannel } from '../../monitor/index.ts'
@@ -8,7 +8,7 @@ import { addSettingFlags, resolveDatabase, sourcesOf } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
 import type { Stage } from '../verbs.ts'
 import { explainCommand, notificationsCommand, replayCommand } from './monitor-notifications.ts'
-import { remoteOptions, requireDatabase, requireFile, serverInEnvironment } from './place.ts'
+import { remoteOptions, requireDatabase, requireFile, serverInEnvironment, Verb } from './place.ts'
 
 interface TestFlags {
   readonly url?: string
@@ -18,22 +18,18 @@ interface TestFlags {
 
 /** `signalbox monitor …`: notifications and the reasons for them, and the channels that they go through. */
 export function monitorCommand({ printer, endWith }: Stage): Command {
-  return new Command('monitor')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox monitor notifications --state dead\n  signalbox monitor replay --dead\n  signalbox monitor explain siteA 2025-06-01 court-1\n  signalbox monitor test channel.json\n  signalbox monitor reseal',
-    )
-    .addCommand(notificationsCommand(printer))
-    .addCommand(replayCommand(printer, endWith))
-    .addCommand(explainCommand(printer))
-    .addCommand(testCommand(printer, endWith))
-    .addCommand(resealCommand(printer, endWith))
+  return new Verb('monitor').group(
+    notificationsCommand(printer),
+    replayCommand(printer, endWith),
+    explainCommand(printer),
+    testCommand(printer, endWith),
+    resealCommand(printer, endWith),
+  )
 }
 
 /** `signalbox monitor test FILE`: sends a message through a channel now, and says how it went. */
-function testCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
-  const command = new Command('test')
-    .description('send a test message through a channel now, without queue and limits')
+function testCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
+  const command = new Verb('test', 'send a test message through a channel now, without queue and limits')
     .argument('<file>', 'a JSON file with the channel of a subscription; - reads standard input')
     .option(
       '--url <url>',
@@ -41,12 +37,16 @@ function testCommand(printer: Printer, endWith: (exitCode: number) => void): Com
     )
     .option('--namespace <name>', 'the namespace of the request (default: default, or the token’s)')
     .option('--json', 'answer with one line of JSON')
-    .addHelpText(
-      'after',
-      '\nA channel holds secrets, so it is read from a file and never from the command line:\n' +
-        '  {"type":"slack","url":"https://hooks.slack.com/services/…"}\n' +
-        '\nExit codes: 0 the channel accepted the message, 1 it did not.\n' +
-        '\nExamples:\n  signalbox monitor test channel.json\n  signalbox monitor test channel.json --url http://127.0.0.1:7420 --json\n  signalbox monitor test - < channel.json',
+    .note(
+      'A channel holds secrets, so it is read from a file and never from the command line:',
+      '  {"type":"slack","url":"https://hooks.slack.com/services/…"}',
+      '',
+      'Exit codes: 0 the channel accepted the message, 1 it did not.',
+    )
+    .examples(
+      'monitor test channel.json',
+      'monitor test channel.json --url http://127.0.0.1:7420 --json',
+      'monitor test - < channel.json',
     )
     .action(async (file: string, { url = serverInEnvironment(), namespace, json }: TestFlags) => {
       const channel = readChannel(file)
@@ -112,16 +112,19 @@ interface ResealFlags {
 const maxNamespaces = 10_000
 
 /** `signalbox monitor reseal`: seals the secrets of all channels with the first key. It works on the database itself. */
-export function resealCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
-  const command = new Command('reseal')
-    .description('encrypt the secrets of all channels in the database with the first key')
+export function resealCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
+  const command = new Verb('reseal', 'encrypt the secrets of all channels in the database with the first key')
     .option('--namespace <name>', 'only this namespace (default: all)')
     .option('--json', 'answer with one line of JSON')
-    .addHelpText(
-      'after',
-      '\nSIGNALBOX_SECRET_KEY holds the keys, separated by commas; or --secret-key-file names a file with one key a line. The first\nkey encrypts, every key decrypts. Give the first key to all servers of the database before you run this.\n' +
-        '\nExit codes: 0 all are encrypted with the first key, 1 some could not be decrypted.\n' +
-        '\nExamples:\n  signalbox monitor reseal\n  signalbox monitor reseal --database postgres://app@db/shop --secret-key-file /run/secrets/signalbox-keys',
+    .note(
+      'SIGNALBOX_SECRET_KEY holds the keys, separated by commas; or --secret-key-file names a file with one key a line. The first',
+      'key encrypts, every key decrypts. Give the first key to all servers of the database before you run this.',
+      '',
+      'Exit codes: 0 all are encrypted with the first key, 1 some could not be decrypted.',
+    )
+    .examples(
+      'monitor reseal',
+      'monitor reseal --database postgres://app@db/shop --secret-key-file /run/secrets/signalbox-keys',
     )
     .action(async ({ namespace, json }: ResealFlags) => {
       const answer = await reseal(command, namespace)

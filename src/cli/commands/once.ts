@@ -1,9 +1,9 @@
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { isSignalboxError } from '../../core/errors.ts'
 import { spanOf } from '../config/value-kinds.ts'
 import type { Stage } from '../verbs.ts'
 import { runChild } from './locked-child.ts'
-import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
+import { openPlace, type PlaceFlags, Verb } from './place.ts'
 
 /** Exit codes of `signalbox once` beyond the command's own. */
 export const onceExitCodes: Readonly<Record<'running' | 'stuck' | 'lost', number>> = {
@@ -23,17 +23,19 @@ interface OnceFlags extends PlaceFlags {
 
 /** `signalbox once KEY -- command…`: runs the command unless that was done before, anywhere. */
 export function onceCommand({ printer, endWith }: Stage): Command {
-  const command = new Command('once')
+  const command = new Verb('once')
     .argument('<key>', 'the key of the work')
     .argument('<command...>', 'the command and its arguments, after --')
     .option('--keep <span>', 'how long the key stays done', '24h')
     .option('--lease <span>', 'the lease of the claim; it is renewed while the command runs', '30s')
     .option('--at-most-once', 'do not run it again after a crash')
-    .addHelpText(
-      'after',
-      `\nExit code 0 of the command marks the key as done; any other frees it. If the key is done already, the command does not run and the exit code is 0.\n` +
-        `Exit codes: the command's own; ${onceExitCodes.running} another process runs it now; ${onceExitCodes.stuck} it is stuck; ${onceExitCodes.lost} the claim was lost.\n` +
-        '\nExamples:\n  signalbox once report-2026-11-15 -- ./report.sh\n  signalbox once import:42 --keep 7d --url http://127.0.0.1:7420 -- ./import 42',
+    .note(
+      'Exit code 0 of the command marks the key as done; any other frees it. If the key is done already, the command does not run and the exit code is 0.',
+      `Exit codes: the command's own; ${onceExitCodes.running} another process runs it now; ${onceExitCodes.stuck} it is stuck; ${onceExitCodes.lost} the claim was lost.`,
+    )
+    .examples(
+      'once report-2026-11-15 -- ./report.sh',
+      'once import:42 --keep 7d --url http://127.0.0.1:7420 -- ./import 42',
     )
     .action(async (key: string, [program, ...args]: readonly string[], flags: OnceFlags) => {
       await using box = await openPlace(command, flags, 'make')
@@ -60,7 +62,7 @@ export function onceCommand({ printer, endWith }: Stage): Command {
         endWith(onceExitCodes.lost)
       }
     })
-  return addBoxFlags(command)
+  return command.boxFlags()
 }
 
 /** The command failed: the key is free again. */

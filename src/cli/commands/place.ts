@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import type { Command } from 'commander'
+import { Command } from 'commander'
 import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { show, text } from '../../core/options.ts'
 import type { Box, RemoteBox } from '../../index.ts'
@@ -22,16 +22,66 @@ export interface PlaceFlags {
   readonly json?: boolean
 }
 
-export function addBoxFlags(command: Command): Command {
-  return addStoreFlags(addAskFlags(command))
+/** A command with examples in its help. Most work on a box. */
+export class Verb extends Command {
+  #example: string | undefined
+
+  constructor(name: string, about = '') {
+    super(name)
+    this.description(about)
+    if (name === 'ls') this.alias('list')
+  }
+
+  /** Lines of help under the flags. */
+  note(...lines: readonly string[]): this {
+    return this.addHelpText('after', `\n${lines.join('\n')}`)
+  }
+
+  examples(...lines: readonly string[]): this {
+    this.#example = lines[0]
+    return this.note('Examples:', ...lines.map((line) => `  signalbox ${line}`))
+  }
+
+  /** Verbs below this one. The first example of each is an example of this one. */
+  group(...verbs: readonly Verb[]): this {
+    for (const verb of verbs) this.addCommand(verb)
+    return this.examples(...verbs.flatMap((verb) => verb.#example ?? []))
+  }
+
+  /** Adds the flags that name a box. Called last, so that the command's own flags come first in the help. */
+  boxFlags(): this {
+    return addStoreFlags(addAskFlags(this))
+  }
+
+  /** The same for commands about jobs, which are never in a Redis. */
+  jobsFlags(): this {
+    return addDatabaseFlags(addAskFlags(this))
+  }
+
+  /** Adds these flags, too, and opens the box for `act`. */
+  onBox<Given extends readonly unknown[]>(
+    act: (box: Box | RemoteBox, ...given: Given) => Promise<void>,
+    mode?: PlaceMode,
+  ): this {
+    return this.boxFlags().action(async (...given) => {
+      await using box = await openPlace(this, given.at(-2) as PlaceFlags, mode)
+      // Commander adds the command itself.
+      await act(box, ...(given.slice(0, -1) as unknown as Given))
+    })
+  }
+
+  onJobs<Given extends readonly unknown[]>(
+    act: (jobs: PlacedJobs, ...given: Given) => Promise<void>,
+    mode?: PlaceMode,
+  ): this {
+    return this.jobsFlags().action(async (...given) => {
+      await using box = await openPlace(this, given.at(-2) as PlaceFlags, mode)
+      await act(box.jobs, ...(given.slice(0, -1) as unknown as Given))
+    })
+  }
 }
 
-/** For commands about jobs, which are never in a Redis. */
-export function addJobsFlags(command: Command): Command {
-  return addDatabaseFlags(addAskFlags(command))
-}
-
-function addAskFlags(command: Command): Command {
+function addAskFlags<Asking extends Command>(command: Asking): Asking {
   return command
     .option('--url <url>', 'the server to use; SIGNALBOX_TOKEN holds its token')
     .option('--namespace <name>', 'the namespace (default: default, or the token’s)')
@@ -85,16 +135,6 @@ export async function readAll<Item>(
 
 /** The verbs of jobs that a server has too. */
 export type PlacedJobs = Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'>
-
-/** The jobs of that box. Closing them closes the box. */
-export async function openJobs(
-  command: Command,
-  flags: PlaceFlags,
-  mode: PlaceMode = 'look',
-): Promise<PlacedJobs> {
-  const box = await openPlace(command, flags, mode)
-  return { ...box.jobs, [Symbol.asyncDispose]: () => box.close() }
-}
 
 /**
  * The address of the server that a command asks: `--url`, else SIGNALBOX_URL, unless a flag names a store. Undefined: it

@@ -1,4 +1,4 @@
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
 import type { Log, Server, ServerOptions } from '../../http/server/index.ts'
@@ -12,6 +12,7 @@ import { type Kind, nameOfDatabase } from '../config/value-kinds.ts'
 import { type Printer, printTable } from '../print.ts'
 import { listenForStop } from '../signals.ts'
 import type { Stage } from '../verbs.ts'
+import { Verb } from './place.ts'
 
 /** Closing has a grace; this long after it, the process ends by force. */
 const forceAfterMs = 5_000
@@ -20,7 +21,7 @@ const collectAfterMs = 2_000
 
 /** `signalbox serve`: runs the server until a signal stops it. `prepare` runs once the configuration is good. */
 export function serveCommand({ printer, prepareServe }: Stage): Command {
-  const command = new Command('serve')
+  const command = new Verb('serve')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox serve --port 8080\n  signalbox serve --database postgres://app@db/shop --retention 30d\n  SIGNALBOX_PORT=8080 signalbox serve --json\n  signalbox config print',
@@ -223,7 +224,7 @@ async function announce(
 
 /** `signalbox config print`: what `serve` would run with, and where each value came from. Opens no store. */
 export function configCommand({ printer }: Stage): Command {
-  const print = addSettingFlags(new Command('print'))
+  const print = addSettingFlags(new Verb('print'))
     .description('print the settings of serve, and where each value comes from')
     .addHelpText(
       'after',
@@ -233,12 +234,7 @@ export function configCommand({ printer }: Stage): Command {
       const config = resolveConfig(configSources(print))
       printConfig(config, printer)
     })
-  return new Command('config')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox config print\n  signalbox config print --port 8080 --json',
-    )
-    .addCommand(print)
+  return new Verb('config').examples('config print', 'config print --port 8080 --json').addCommand(print)
 }
 
 function printConfig(config: ResolvedConfig, printer: Printer): void {

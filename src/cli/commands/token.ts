@@ -1,11 +1,11 @@
-import { Command, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import type { ListedToken, Scope, Token, Tokens } from '../../access/index.ts'
 import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
-import { type Printer, printTable } from '../print.ts'
+import { type Cell, type Printer, printList } from '../print.ts'
 import type { Stage } from '../verbs.ts'
-import { readAll, remoteOptions, serverOf } from './place.ts'
+import { readAll, remoteOptions, serverOf, Verb } from './place.ts'
 
 /**
  * `signalbox token create|list|revoke`: the tokens of a server, or of a database without a server. On a server it needs a
@@ -13,14 +13,7 @@ import { readAll, remoteOptions, serverOf } from './place.ts'
  * already; this is the way in when the last token is lost.
  */
 export function tokenCommand({ printer }: Stage): Command {
-  return new Command('token')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox token create --name ci --scope work\n  signalbox token ls\n  signalbox token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd',
-    )
-    .addCommand(createCommand(printer))
-    .addCommand(listCommand(printer))
-    .addCommand(revokeCommand(printer))
+  return new Verb('token').group(createCommand(printer), listCommand(printer), revokeCommand(printer))
 }
 
 /** Repeated here, so that the help does not load the module of access. */
@@ -36,9 +29,8 @@ interface CreateFlags {
   readonly json?: boolean
 }
 
-function createCommand(printer: Printer): Command {
-  const command = new Command('create')
-    .description('create a token and print its secret, which is not stored')
+function createCommand(printer: Printer): Verb {
+  const command = new Verb('create', 'create a token and print its secret, which is not stored')
     .requiredOption('--name <text>', 'a name for people')
     .addOption(
       new Option('--scope <scope>', 'its rights; each scope includes those before it').choices(scopes),
@@ -76,31 +68,24 @@ interface ListFlags {
   readonly json?: boolean
 }
 
-function listCommand(printer: Printer): Command {
-  const command = new Command('ls')
-    .alias('list')
-    .description('list tokens, including expired and revoked ones')
+function listCommand(printer: Printer): Verb {
+  const command = new Verb('ls', 'list tokens, including expired and revoked ones')
     .option('--namespace <name>', 'only this namespace')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox token ls\n  signalbox token ls --namespace shop --json\n  signalbox token ls --url https://jobs.example.com',
-    )
+    .examples('token ls', 'token ls --namespace shop --json', 'token ls --url https://jobs.example.com')
     .action(async ({ json, namespace, url }: ListFlags) => {
       await withTokens(command, url, 'look', async (tokens) => {
         const items = await listAll(tokens, namespace)
         if (json) printer.json({ items })
-        else if (items.length === 0) printer.line('There are no tokens.')
-        else printTokens(printer, items)
+        else printList(printer, { items }, 'There are no tokens.', heads, rowOf)
       })
     })
   return finish(command)
 }
 
-function revokeCommand(printer: Printer): Command {
-  const command = new Command('revoke')
-    .description('revoke a token; servers obey within 5 seconds, also for open streams')
+function revokeCommand(printer: Printer): Verb {
+  const command = new Verb('revoke', 'revoke a token; servers obey within 5 seconds, also for open streams')
     .argument('<id>', 'the id of the token, as list shows it')
-    .addHelpText('after', '\nExamples:\n  signalbox token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd')
+    .examples('token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd')
     .action(async (id: string, { json, url }: { readonly json?: boolean; readonly url?: string }) => {
       const { isSecret } = await import('../../access/index.ts')
       if (isSecret(id))
@@ -116,7 +101,7 @@ function revokeCommand(printer: Printer): Command {
   return finish(command)
 }
 
-function finish(command: Command): Command {
+function finish(command: Verb): Verb {
   return addDatabaseFlags(
     command
       .option('--url <url>', 'the server to use; SIGNALBOX_TOKEN holds an admin token')
@@ -193,17 +178,12 @@ async function listAll(tokens: PlacedTokens, namespace: string | undefined): Pro
   return items.map((token) => ({ ...token, live: token.live ?? isLive(token) }))
 }
 
-function printTokens(printer: Printer, tokens: readonly ListedToken[]): void {
-  const rows = tokens.map((token) => [
-    token.id,
-    token.scope,
-    token.namespace,
-    stateOf(token),
-    token.expiresAt === null ? 'never' : new Date(token.expiresAt).toISOString(),
-    token.nodes === null ? '-' : token.nodes.join(','),
-    token.name,
-  ])
-  printTable(printer, ['=ID', 'SCOPE', 'NAMESPACE', 'STATE', 'EXPIRES', 'NODES', 'NAME'], rows)
+const heads = ['=ID', 'SCOPE', 'NAMESPACE', 'STATE', 'EXPIRES', 'NODES', 'NAME']
+
+function rowOf(token: ListedToken): readonly Cell[] {
+  const { id, scope, namespace, expiresAt, nodes, name } = token
+  const expires = expiresAt === null ? 'never' : new Date(expiresAt).toISOString()
+  return [id, scope, namespace, stateOf(token), expires, nodes === null ? '-' : nodes.join(','), name]
 }
 
 /** By this machine's clock. */

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { invalidArgument } from '../../core/errors.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import { resolveDatabase } from '../config/flags.ts'
@@ -6,7 +6,7 @@ import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
 import { escapeText, type Printer } from '../print.ts'
 import type { PaneName } from '../top/pane.ts'
 import type { Stage } from '../verbs.ts'
-import { addBoxFlags, openPlace, type PlaceFlags, serverOf } from './place.ts'
+import { openPlace, type PlaceFlags, serverOf, Verb } from './place.ts'
 
 interface TopFlags extends PlaceFlags {
   readonly pane: PaneName
@@ -25,18 +25,17 @@ const choices = [
 
 /** `signalbox top`: a live view of queues, locks, nodes, contention, workers and tasks. */
 export function topCommand({ printer }: Stage): Command {
-  const command = new Command('top')
+  const command = new Verb('top')
     .addOption(new Option('--pane <name>', 'the first pane').choices(choices).default('queues'))
     .option('--every <span>', 'the refresh interval', '1s')
     .option('--once', 'print one frame and exit')
-    .addHelpText(
-      'after',
-      '\nKeys: 1 queues, 2 locks, 3 nodes, 4 contention, 5 workers, 6 tasks, j/k move, / filter, p pause,\n' +
-        '? help, q or Esc quit.\n' +
-        'Capital letters change something, and ask first: P pause or resume a queue, R retry its dead jobs,\n' +
-        'E evict a holder, D drain a node, S stop a worker (P lets it be quiet), X cancel a task.\n' +
-        '\nExamples:\n  signalbox top --url http://127.0.0.1:7420\n  signalbox top --pane locks --every 5s\n  signalbox top --once --pane nodes',
+    .note(
+      'Keys: 1 queues, 2 locks, 3 nodes, 4 contention, 5 workers, 6 tasks, j/k move, / filter, p pause,',
+      '? help, q or Esc quit.',
+      'Capital letters change something, and ask first: P pause or resume a queue, R retry its dead jobs,',
+      'E evict a holder, D drain a node, S stop a worker (P lets it be quiet), X cancel a task.',
     )
+    .examples('top --url http://127.0.0.1:7420', 'top --pane locks --every 5s', 'top --once --pane nodes')
     .action(async ({ pane, every, once = false, json = false, ...place }: TopFlags) => {
       const everyMs = spanOf('--every', every, { min: 100, max: 3_600_000 })
       const isLive = !once && !json
@@ -50,7 +49,7 @@ export function topCommand({ printer }: Stage): Command {
       const { showTop } = await import('../top/session.ts')
       await showTop({ box, pane, everyMs, style: createStyle(!process.env.NO_COLOR), place: where })
     })
-  return addBoxFlags(command)
+  return command.boxFlags()
 }
 
 /** For people, without user and password. */

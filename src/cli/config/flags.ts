@@ -9,7 +9,10 @@ import type { Kind } from './value-kinds.ts'
  * Gives a command the flags of these settings, all of them unless said otherwise, and that of the configuration file. They
  * are not checked here: that is done for all sources together.
  */
-export function addSettingFlags(command: Command, names: readonly SettingName[] = settingNames): Command {
+export function addSettingFlags<Setting extends Command>(
+  command: Setting,
+  names: readonly SettingName[] = settingNames,
+): Setting {
   for (const name of names) {
     const flag = flagOf(name)
     const { takes } = settings[name]
@@ -22,12 +25,12 @@ export function addSettingFlags(command: Command, names: readonly SettingName[] 
 }
 
 /** Gives a command that works on a database, without a server, the flags to name it by. */
-export function addDatabaseFlags(command: Command): Command {
+export function addDatabaseFlags<Setting extends Command>(command: Setting): Setting {
   return addSettingFlags(command, ['database'])
 }
 
 /** The same for one that works on locks, which a Redis may hold. */
-export function addStoreFlags(command: Command): Command {
+export function addStoreFlags<Setting extends Command>(command: Setting): Setting {
   return addSettingFlags(command, ['database', 'redis'])
 }
 
@@ -56,7 +59,12 @@ export function sourcesOf(command: Command): ConfigSources {
 }
 
 /** Commander shows its variable and what it is by default; the value is looked up with all its sources. */
-function addOption(command: Command, option: Option, variable: string, fallback: string): Command {
+function addOption<Setting extends Command>(
+  command: Setting,
+  option: Option,
+  variable: string,
+  fallback: string,
+): Setting {
   option.defaultValueDescription = fallback
   command.addOption(option)
   // Named only now, for else commander would read it.

@@ -1,4 +1,4 @@
-import { Argument, Command, Option } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
 import { jobStates } from '../../../core/job-states.ts'
 import { whole } from '../../../core/options.ts'
@@ -16,24 +16,31 @@ import type {
   JobState,
 } from '../../../jobs/index.ts'
 import { numberOr, parsePayload, spanOf } from '../../config/value-kinds.ts'
-import { type Cell, createProgress, type Printer, printTable, showSpan } from '../../print.ts'
+import {
+  type Cell,
+  createProgress,
+  type Fields,
+  instant,
+  type Printer,
+  printFields,
+  printList,
+  printTable,
+  showSpan,
+} from '../../print.ts'
 import type { Stage } from '../../verbs.ts'
-import { addBoxFlags, addJobsFlags, openJobs, openPlace, type PlacedJobs, type PlaceFlags } from '../place.ts'
+import { openPlace, type PlacedJobs, type PlaceFlags, Verb } from '../place.ts'
 
 /** `signalbox jobs ls|show|wait|retry|cancel|bulk|errors`: look at jobs, and do something to one or to all that are found. */
 export function jobsCommand({ printer, endWith }: Stage): Command {
-  return new Command('jobs')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox jobs list --search "state:dead kind:mail*"\n  signalbox jobs bulk retry --search "state:dead error:relay" --dry-run',
-    )
-    .addCommand(listCommand(printer))
-    .addCommand(showCommand(printer))
-    .addCommand(waitCommand(printer, endWith))
-    .addCommand(actCommand(printer, 'retry'))
-    .addCommand(actCommand(printer, 'cancel'))
-    .addCommand(bulkCommand(printer, endWith))
-    .addCommand(errorsCommand(printer))
+  return new Verb('jobs').group(
+    listCommand(printer),
+    showCommand(printer),
+    waitCommand(printer, endWith),
+    actCommand(printer, 'retry'),
+    actCommand(printer, 'cancel'),
+    bulkCommand(printer, endWith),
+    errorsCommand(printer),
+  )
 }
 
 interface ListFlags extends PlaceFlags {
@@ -45,36 +52,31 @@ interface ListFlags extends PlaceFlags {
   readonly cursor?: string
 }
 
-function listCommand(printer: Printer): Command {
-  const command = new Command('ls')
-    .alias('list')
-    .description('list jobs, newest first')
+function listCommand(printer: Printer): Verb {
+  return new Verb('ls', 'list jobs, newest first')
     .addOption(new Option('--state <state>', 'only this state').choices(jobStates))
     .option('--queue <name>', 'only this queue')
     .option('--kind <kind>', 'only this kind')
     .option('--search <terms>', 'words and fields that must all hold', '')
     .option('--limit <count>', 'the most jobs, up to 500', '50')
     .option('--cursor <id>', 'the cursor of the previous page')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox jobs ls --state dead --queue mail\n  signalbox jobs ls --search "state:dead created>-1d"\n  signalbox jobs ls --search \'payload.customer.name:"Ann Lee"\' --json',
+    .examples(
+      'jobs ls --state dead --queue mail',
+      'jobs ls --search "state:dead created>-1d"',
+      'jobs ls --search \'payload.customer.name:"Ann Lee"\' --json',
     )
-    .action(async ({ search, limit, cursor, state, queue, kind, json, ...place }: ListFlags) => {
-      await using jobs = await openJobs(command, place)
+    .onJobs(async (jobs, { search, limit, cursor, state, queue, kind, json }: ListFlags) => {
       const page = await jobs.list({ search, state, queue, kind, limit: count('--limit', limit), cursor })
       if (json) return printer.json(page)
       if (page.items.length === 0 && page.cursor === null) return printer.line('No jobs found.')
       const now = Date.now()
-      printTable(
-        printer,
-        ['=ID', 'STATE', 'QUEUE', 'KIND', 'ATTEMPT', 'AGE', 'ERROR'],
-        page.items.map((job) => rowOf(job, now)),
-      )
+      const heads = ['=ID', 'STATE', 'QUEUE', 'KIND', 'ATTEMPT', 'AGE', 'ERROR']
+      const rows = page.items.map((job) => rowOf(job, now))
+      printTable(printer, heads, rows)
       if (page.stopped !== null)
         printer.hint(`stopped after ${page.scanned} jobs; continue with --cursor ${page.cursor}`)
       else if (page.cursor !== null) printer.hint(`there may be more; continue with --cursor ${page.cursor}`)
     })
-  return addJobsFlags(command)
 }
 
 interface ErrorsFlags extends PlaceFlags {
@@ -83,55 +85,46 @@ interface ErrorsFlags extends PlaceFlags {
   readonly cursor?: string
 }
 
-function errorsCommand(printer: Printer): Command {
-  const command = new Command('errors')
-    .description('list groups of errors by their last error, or show one group')
+function errorsCommand(printer: Printer): Verb {
+  return new Verb('errors', 'list groups of errors by their last error, or show one group')
     .argument('[fingerprint]', 'only this group')
     .option('--kind <kind>', 'only errors of this kind of job')
     .option('--limit <count>', 'the most groups, up to 500', '50')
     .option('--cursor <cursor>', 'the cursor of the previous page')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox jobs errors --kind mail\n  signalbox jobs bulk retry --search "state:dead error.group:0f3a9c5d7e21b846" --limit 5',
+    .examples(
+      'jobs errors --kind mail',
+      'jobs bulk retry --search "state:dead error.group:0f3a9c5d7e21b846" --limit 5',
     )
-    .action(async (fingerprint: string | undefined, { kind, limit, cursor, json, ...place }: ErrorsFlags) => {
-      await using jobs = await openJobs(command, place)
+    .onJobs(async (jobs, fingerprint: string | undefined, { kind, limit, cursor, json }: ErrorsFlags) => {
       if (fingerprint !== undefined) {
         const group = await jobs.errorGroup(fingerprint)
         if (group === undefined)
           throw new SignalboxError('not_found', `There is no group of errors "${fingerprint}".`)
         if (json) return printer.json(group)
-        for (const [name, value] of fieldsOfGroup(group)) printer.line(`${name.padEnd(14)}${value}`)
-        return
+        return printFields(printer, fieldsOfGroup(group))
       }
       const page = await jobs.errorGroups({ kind, limit: count('--limit', limit), cursor })
       if (json) return printer.json(page)
-      if (page.items.length === 0) return printer.line('No errors found.')
       const now = Date.now()
-      printTable(
-        printer,
-        ['=GROUP', 'KIND', 'ATTEMPTS', 'LAST', 'ERROR'],
-        page.items.map((group) => [
-          ...[group.fingerprint, group.kind, String(group.attemptCount), showSpan(now - group.lastSeenAt)],
-          describeError(group.error),
-        ]),
-      )
-      if (page.cursor !== null) printer.hint(`there may be more; continue with --cursor ${page.cursor}`)
+      const heads = ['=GROUP', 'KIND', 'ATTEMPTS', 'LAST', 'ERROR']
+      printList(printer, page, 'No errors found.', heads, (group) => [
+        ...[group.fingerprint, group.kind, String(group.attemptCount), showSpan(now - group.lastSeenAt)],
+        describeError(group.error),
+      ])
     })
-  return addJobsFlags(command)
 }
 
-function fieldsOfGroup(group: ErrorGroup): readonly (readonly [string, string])[] {
-  return [
-    ['group', group.fingerprint],
-    ['kind', group.kind],
-    ['attempts', String(group.attemptCount)],
-    ['first', new Date(group.firstSeenAt).toISOString()],
-    ['last', new Date(group.lastSeenAt).toISOString()],
-    ...(group.releases.length === 0 ? [] : [['releases', group.releases.join(', ')] as const]),
-    ['jobs', group.sampleJobs.join(', ')],
-    ['error', group.error.stack ?? describeError(group.error)],
-  ]
+function fieldsOfGroup(group: ErrorGroup): Fields {
+  return {
+    group: group.fingerprint,
+    kind: group.kind,
+    attempts: String(group.attemptCount),
+    first: new Date(group.firstSeenAt),
+    last: new Date(group.lastSeenAt),
+    releases: group.releases.join(', ') || null,
+    jobs: group.sampleJobs.join(', '),
+    error: group.error.stack ?? describeError(group.error),
+  }
 }
 
 function describeError({ name, code, message }: JobError): string {
@@ -147,21 +140,24 @@ interface BulkFlags extends PlaceFlags {
   readonly dryRun?: boolean
 }
 
-function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
-  const command = new Command('bulk')
+function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
+  const command = new Verb('bulk')
     .description('retry, cancel or delete every job that a search matches, and wait for the end')
     .addArgument(new Argument('<action>', 'what to do').choices(bulkActions))
     .requiredOption('--search <terms>', 'words and fields that must all hold')
     .option('--limit <count>', 'stop after this number of jobs')
     .option('--dry-run', 'only count the matching jobs')
-    .addHelpText(
-      'after',
-      '\nThe operation continues without this command: servers and workers of the same database work on it.\n' +
-        '\nExamples:\n  signalbox jobs bulk retry --search "state:dead kind:mail*" --dry-run\n  signalbox jobs bulk delete --search "state:completed finished<-30d"',
+    .note(
+      'The operation continues without this command: servers and workers of the same database work on it.',
+    )
+    .examples(
+      'jobs bulk retry --search "state:dead kind:mail*" --dry-run',
+      'jobs bulk delete --search "state:completed finished<-30d"',
     )
     .action(async (action: BulkAction, { search, limit, dryRun, json, ...place }: BulkFlags) => {
       const options = { action, search, ...(limit === undefined ? {} : { limit: count('--limit', limit) }) }
-      await using jobs = await openJobs(command, place)
+      await using box = await openPlace(command, place)
+      const jobs: PlacedJobs = box.jobs
       if (dryRun) {
         const answer = await jobs.bulk({ ...options, dryRun: true })
         if (json) return printer.json(answer)
@@ -174,7 +170,7 @@ function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Com
       else printer.line(`${operation.state}: ${countsOf(operation)} (operation ${id})`)
       if (operation.state !== 'completed') endWith(1)
     })
-  return addJobsFlags(command)
+  return command.jobsFlags()
 }
 
 /** As `3 jobs match: 1 completed, 2 dead`, with a warning about what a retry would also do. */
@@ -243,7 +239,7 @@ interface AddFlags extends PlaceFlags {
 
 /** `signalbox add KIND`: adds one job. */
 export function addCommand({ printer }: Stage): Command {
-  const command = new Command('add')
+  const command = new Verb('add')
     .argument('<kind>', 'the kind of the job')
     .option('--payload <json>', 'its payload')
     .option('--queue <name>', 'its queue (default: default)')
@@ -253,9 +249,9 @@ export function addCommand({ printer }: Stage): Command {
     .option('--limit-key <key>', 'the key for per-key limits of the queue')
     .option('--tag <word...>', 'tags for searches')
     .option('--after <id...>', 'wait until these jobs have completed')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox add mail.welcome --payload \'{"to":"ada@example.org"}\'\n  signalbox add report --queue slow --delay 10m --tag nightly',
+    .examples(
+      'add mail.welcome --payload \'{"to":"ada@example.org"}\'',
+      'add report --queue slow --delay 10m --tag nightly',
     )
     .action(async (kind: string, flags: AddFlags) => {
       const options = optionsOf(flags)
@@ -265,7 +261,7 @@ export function addCommand({ printer }: Stage): Command {
       if (flags.json) printer.json(added)
       else printer.line(added.duplicate ? `job ${added.id} exists already` : `added job ${added.id}`)
     })
-  return addBoxFlags(command)
+  return command.boxFlags()
 }
 
 function optionsOf({ queue, priority, delay, uniqueKey, limitKey, tag, after }: AddFlags): AddOptions {
@@ -286,13 +282,11 @@ function priorityOf(given: string): number {
 }
 
 /** `signalbox jobs show`: one job, with its dependencies and its log. */
-export function showCommand(printer: Printer): Command {
-  const command = new Command('show')
-    .description('show one job: state, payload, dependencies, log')
+export function showCommand(printer: Printer): Verb {
+  return new Verb('show', 'show one job: state, payload, dependencies, log')
     .argument('<id>', 'the job')
-    .addHelpText('after', '\nExamples:\n  signalbox jobs show 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .action(async (id: string, { json, ...place }: PlaceFlags) => {
-      await using box = await openPlace(command, place)
+    .examples('jobs show 01k9z3v8qe0m4t9wq3rb5c7xkd')
+    .onBox(async (box, id: string, { json }: PlaceFlags) => {
       const job = await box.jobs.find(id)
       if (job === undefined)
         throw new SignalboxError(
@@ -301,11 +295,10 @@ export function showCommand(printer: Printer): Command {
         )
       const { items: logs } = await box.jobs.logs(id, { limit: 100 })
       if (json) return printer.json({ ...job, logs })
-      for (const [name, value] of fieldsOf(job)) printer.line(`${name.padEnd(14)}${value}`)
+      printFields(printer, fieldsOf(job))
       for (const { attempt, at, level, text } of logs)
         printer.line(`${new Date(at).toISOString()}  attempt ${attempt}  ${level}  ${text}`)
     })
-  return addBoxFlags(command)
 }
 
 interface WaitFlags extends PlaceFlags {
@@ -316,20 +309,16 @@ interface WaitFlags extends PlaceFlags {
 const timeoutExitCode = 124
 
 /** `signalbox jobs wait`: waits until a job has ended, and prints its result. */
-function waitCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
-  const command = new Command('wait')
-    .description('wait until a job has ended, and print its result')
+function waitCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
+  return new Verb('wait', 'wait until a job has ended, and print its result')
     .argument('<id>', 'the job')
     .option('--timeout <span>', 'how long to wait', '60s')
-    .addHelpText(
-      'after',
-      '\nThe exit code is 0 if the job completed, 1 if it is dead or cancelled, 124 if it has not ended in time.\n' +
-        '\nExamples:\n  signalbox jobs wait 01k9z3v8qe0m4t9wq3rb5c7xkd --timeout 5m',
+    .note(
+      'The exit code is 0 if the job completed, 1 if it is dead or cancelled, 124 if it has not ended in time.',
     )
-    .action(async (id: string, { timeout, json, ...place }: WaitFlags) => {
-      await using jobs = await openJobs(command, place)
-      const timeoutMs = spanOf('--timeout', timeout)
-      const { status, job } = await jobs.wait(id, timeoutMs === undefined ? {} : { timeoutMs })
+    .examples('jobs wait 01k9z3v8qe0m4t9wq3rb5c7xkd --timeout 5m')
+    .onJobs(async (jobs, id: string, { timeout, json }: WaitFlags) => {
+      const { status, job } = await jobs.wait(id, { timeoutMs: spanOf('--timeout', timeout) })
       if (status === 'timeout') endWith(timeoutExitCode)
       else if (job.state !== 'completed') endWith(1)
       if (json) return printer.json(job)
@@ -338,12 +327,10 @@ function waitCommand(printer: Printer, endWith: (exitCode: number) => void): Com
       if (job.result !== null) printer.line(JSON.stringify(job.result))
       if (job.error !== null) printer.line([job.error.code, job.error.message].filter(Boolean).join(': '))
     })
-  return addJobsFlags(command)
 }
 
-function fieldsOf(job: FoundJob): readonly (readonly [string, string])[] {
-  const instant = (at: number | null) => (at === null ? null : new Date(at).toISOString())
-  const fields: Record<string, string | null> = {
+function fieldsOf(job: FoundJob): Fields {
+  return {
     id: job.id,
     state: job.state + (job.cancelRequested ? ' (cancellation requested)' : ''),
     kind: job.kind,
@@ -353,9 +340,9 @@ function fieldsOf(job: FoundJob): readonly (readonly [string, string])[] {
     key: job.uniqueKey,
     limitKey: job.limitKey,
     lock: job.lock && `${job.lock.operation} ${job.lock.resource}`,
-    tags: job.tags.length === 0 ? null : job.tags.join(', '),
-    added: instant(job.createdAt),
-    due: instant(job.runAt),
+    tags: job.tags.join(', ') || null,
+    added: new Date(job.createdAt),
+    due: new Date(job.runAt),
     started: instant(job.startedAt),
     ended: instant(job.finishedAt),
     worker: job.workerId,
@@ -367,16 +354,14 @@ function fieldsOf(job: FoundJob): readonly (readonly [string, string])[] {
     result: job.result === null ? null : JSON.stringify(job.result),
     error: job.error && [job.error.code, job.error.message].filter(Boolean).join(': '),
   }
-  return Object.entries(fields).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]))
 }
 
 function describeAttempts({ attempts }: FoundJob): string | null {
-  if (attempts.length === 0) return null
   const each = attempts.map(({ attempt, outcome, endedAt, error }) => {
     const ended = new Date(endedAt).toISOString()
     return `${attempt} ${outcome} ${ended} ${describeError(error)}`
   })
-  return each.join(`\n${' '.repeat(14)}`)
+  return each.join('\n') || null
 }
 
 function percentOf({ progress }: FoundJob): string {
@@ -384,26 +369,20 @@ function percentOf({ progress }: FoundJob): string {
 }
 
 function describeJobs(dependencies: readonly JobDependency[]): string | null {
-  return dependencies.length === 0
-    ? null
-    : dependencies.map(({ id, state }) => `${id} (${state ?? 'gone'})`).join(', ')
+  return dependencies.map(({ id, state }) => `${id} (${state ?? 'gone'})`).join(', ') || null
 }
 
 /** `signalbox jobs retry|cancel ID…`. */
-export function actCommand(printer: Printer, act: 'retry' | 'cancel'): Command {
+export function actCommand(printer: Printer, act: 'retry' | 'cancel'): Verb {
   const about =
     act === 'retry'
       ? 'make ended jobs ready again, with attempt 0'
       : 'cancel jobs; running jobs get a cancellation request'
-  const command = new Command(act)
-    .description(about)
+  return new Verb(act, about)
     .argument('<id...>', 'the jobs')
-    .addHelpText(
-      'after',
-      `\nFor all jobs of a search: signalbox jobs bulk ${act} --search …\n\nExamples:\n  signalbox jobs ${act} 01k9z3v8qe0m4t9wq3rb5c7xkd`,
-    )
-    .action(async (ids: readonly string[], { json, ...place }: PlaceFlags) => {
-      await using box = await openPlace(command, place)
+    .note(`For all jobs of a search: signalbox jobs bulk ${act} --search …`)
+    .examples(`jobs ${act} 01k9z3v8qe0m4t9wq3rb5c7xkd`)
+    .onBox(async (box, ids: readonly string[], { json }: PlaceFlags) => {
       for (const id of ids) {
         const answer = { id, ...(await box.jobs[act](id)) }
         if (json) printer.json(answer)
@@ -413,5 +392,4 @@ export function actCommand(printer: Printer, act: 'retry' | 'cancel'): Command {
           )
       }
     })
-  return addBoxFlags(command)
 }

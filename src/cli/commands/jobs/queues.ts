@@ -1,4 +1,4 @@
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { showCount } from '../../../core/count-estimates.ts'
 import type { Duration } from '../../../core/duration.ts'
 import { invalidArgument } from '../../../core/errors.ts'
@@ -7,46 +7,34 @@ import type { Box, RemoteBox } from '../../../index.ts'
 import type { LimitOptions, QueueLimits, QueueStats } from '../../../jobs/index.ts'
 import { nearestTo } from '../../config/problems.ts'
 import { numberOr } from '../../config/value-kinds.ts'
-import { type Printer, printTable, showSpan } from '../../print.ts'
+import { type Printer, printList, showSpan } from '../../print.ts'
 import type { Stage } from '../../verbs.ts'
-import { addBoxFlags, openPlace, type PlaceFlags } from '../place.ts'
+import { openPlace, type PlaceFlags, Verb } from '../place.ts'
 
 /** `signalbox queues ls|pause|resume|limit`: shows and operates queues. */
 export function queuesCommand({ printer }: Stage): Command {
-  return new Command('queues')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox queues ls\n  signalbox queues pause mail\n  signalbox queues limit mail --concurrency 20 --per-key-concurrency 2 --per-key-rate 100/1m',
-    )
-    .addCommand(listCommand(printer))
-    .addCommand(
-      switchCommand(
-        printer,
-        'pause',
-        'start no new jobs of a queue until it is resumed; running jobs continue',
-      ),
-    )
-    .addCommand(switchCommand(printer, 'resume', 'start jobs of a queue again'))
-    .addCommand(limitCommand(printer))
+  return new Verb('queues').group(
+    listCommand(printer),
+    switchCommand(
+      printer,
+      'pause',
+      'start no new jobs of a queue until it is resumed; running jobs continue',
+    ),
+    switchCommand(printer, 'resume', 'start jobs of a queue again'),
+    limitCommand(printer),
+  )
 }
 
-function listCommand(printer: Printer): Command {
-  const command = new Command('ls')
-    .alias('list')
-    .description('list queues with the number of jobs by state')
-    .addHelpText('after', '\nExamples:\n  signalbox queues ls\n  signalbox queues ls --json')
-    .action(async ({ json, ...place }: PlaceFlags) => {
-      await using box = await openPlace(command, place)
+function listCommand(printer: Printer): Verb {
+  return new Verb('ls', 'list queues with the number of jobs by state')
+    .examples('queues ls', 'queues ls --json')
+    .onBox(async (box, { json }: PlaceFlags) => {
       const items = await box.jobs.stats()
       if (json) return printer.json({ items })
-      if (items.length === 0) return printer.line('No queue has open jobs. Add one with `signalbox add`.')
-      printTable(
-        printer,
-        ['QUEUE', 'READY', 'SCHEDULED', 'WAITING', 'RUNNING', 'DEAD', 'OLDEST', 'STATE'],
-        items.map(rowOf),
-      )
+      const heads = ['QUEUE', 'READY', 'SCHEDULED', 'WAITING', 'RUNNING', 'DEAD', 'OLDEST', 'STATE']
+      const none = 'No queue has open jobs. Add one with `signalbox add`.'
+      printList(printer, { items }, none, heads, rowOf)
     })
-  return addBoxFlags(command)
 }
 
 function rowOf(line: QueueStats): readonly (string | number | null)[] {
@@ -68,11 +56,10 @@ function showLimits({ perKey, ...own }: QueueLimits): string {
   return [...show(own), ...(perKey === null ? [] : show(perKey).map((word) => `${word} per key`))].join(', ')
 }
 
-function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string): Command {
-  const command = new Command(name)
-    .description(about)
+function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string): Verb {
+  const command = new Verb(name, about)
     .argument('<queue>', 'its name')
-    .addHelpText('after', `\nExamples:\n  signalbox queues ${name} mail`)
+    .examples(`queues ${name} mail`)
     .action(async (queue: string, { json, ...place }: PlaceFlags) => {
       const paused = name === 'pause'
       await using box = await openPlace(command, place, paused ? 'make' : 'look')
@@ -81,7 +68,7 @@ function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string
       if (json) return printer.json({ queue, paused, ...usage })
       printer.line(`${paused ? 'paused' : 'resumed'} ${queue}${showUsage(usage)}`)
     })
-  return addBoxFlags(command)
+  return command.boxFlags()
 }
 
 interface Usage {
@@ -95,7 +82,7 @@ async function usageOf(box: Box | RemoteBox, queue: string): Promise<Usage> {
   if (items.length > 0) return { isUsed: true }
   const others = (await box.jobs.stats()).map((line) => line.queue).filter((name) => name !== queue)
   const nearest = nearestTo(queue, others)
-  return { isUsed: false, ...(nearest === undefined ? {} : { nearest }) }
+  return { isUsed: false, ...(nearest && { nearest }) }
 }
 
 function showUsage({ isUsed, nearest }: Usage): string {
@@ -111,8 +98,8 @@ interface LimitFlags extends PlaceFlags {
   readonly none?: boolean
 }
 
-function limitCommand(printer: Printer): Command {
-  const command = new Command('limit')
+function limitCommand(printer: Printer): Verb {
+  const command = new Verb('limit')
     .description('limit how many jobs of a queue run at once and start within a time, over all processes')
     .argument('<queue>', 'its name')
     .option('--concurrency <count>', 'the most running jobs')
@@ -120,10 +107,11 @@ function limitCommand(printer: Printer): Command {
     .option('--per-key-concurrency <count>', 'the most running jobs of each limit key')
     .option('--per-key-rate <count/span>', 'the most starts within a time of each limit key')
     .option('--none', 'remove the limits')
-    .addHelpText(
-      'after',
-      '\nThe command replaces all limits of the queue: a limit that is not given is removed.\n' +
-        '\nExamples:\n  signalbox queues limit mail --concurrency 20\n  signalbox queues limit mail --per-key-rate 100/1m\n  signalbox queues limit mail --none',
+    .note('The command replaces all limits of the queue: a limit that is not given is removed.')
+    .examples(
+      'queues limit mail --concurrency 20',
+      'queues limit mail --per-key-rate 100/1m',
+      'queues limit mail --none',
     )
     .action(async (queue: string, flags: LimitFlags) => {
       const given = limitsOf(flags)
@@ -135,7 +123,7 @@ function limitCommand(printer: Printer): Command {
         `${limits === null ? `${queue} has no limits` : `${queue}: ${showLimits(limits)}`}${showUsage(usage)}`,
       )
     })
-  return addBoxFlags(command)
+  return command.boxFlags()
 }
 
 function limitsOf({

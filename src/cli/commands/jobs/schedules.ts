@@ -1,61 +1,46 @@
-import { Command, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Schedule, ScheduleOptions, Schedules } from '../../../jobs/index.ts'
 import { parsePayload, spanOf, spanText } from '../../config/value-kinds.ts'
-import { type Cell, type Printer, printTable } from '../../print.ts'
+import { type Cell, type Printer, printList } from '../../print.ts'
 import type { Stage } from '../../verbs.ts'
-import { addJobsFlags, openJobs, type PlaceFlags, readAll } from '../place.ts'
+import { openPlace, type PlacedJobs, type PlaceFlags, readAll, Verb } from '../place.ts'
 
 /** `signalbox schedules list|set|pause|resume|run|remove`: jobs that run by the clock. */
 export function schedulesCommand({ printer }: Stage): Command {
-  return new Command('schedules')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox schedules list\n  signalbox schedules set report --cron "0 9 * * 1-5" --time-zone Asia/Shanghai --kind report\n  signalbox schedules run report',
-    )
-    .addCommand(listCommand(printer))
-    .addCommand(setCommand(printer))
-    .addCommand(
-      nameCommand(printer, 'pause', 'run no slot until it is resumed', async (schedules, name) => {
-        const schedule = await schedules.pause(name)
-        return { said: schedule, line: `paused ${name}` }
-      }),
-    )
-    .addCommand(
-      nameCommand(printer, 'resume', 'run it again from its next slot on', async (schedules, name) => {
-        const schedule = await schedules.resume(name)
-        return { said: schedule, line: `resumed ${name}: ${nextOf(schedule)}` }
-      }),
-    )
-    .addCommand(
-      nameCommand(printer, 'run', 'add its job now, out of turn', async (schedules, name) => {
-        const added = await schedules.run(name)
-        const line = added.duplicate ? `job ${added.id} is there already` : `added job ${added.id}`
-        return { said: added, line }
-      }),
-    )
-    .addCommand(
-      nameCommand(printer, 'remove', 'remove it; jobs that it added stay', async (schedules, name) => {
-        const removed = await schedules.remove(name)
-        if (!removed) throw new SignalboxError('not_found', `There is no schedule "${name}".`)
-        return { said: { removed }, line: `removed ${name}` }
-      }),
-    )
+  return new Verb('schedules').group(
+    listCommand(printer),
+    setCommand(printer),
+    nameCommand(printer, 'pause', 'run no slot until it is resumed', async (schedules, name) => {
+      const schedule = await schedules.pause(name)
+      return { said: schedule, line: `paused ${name}` }
+    }),
+    nameCommand(printer, 'resume', 'run it again from its next slot on', async (schedules, name) => {
+      const schedule = await schedules.resume(name)
+      return { said: schedule, line: `resumed ${name}: ${nextOf(schedule)}` }
+    }),
+    nameCommand(printer, 'run', 'add its job now, out of turn', async (schedules, name) => {
+      const added = await schedules.run(name)
+      const line = added.duplicate ? `job ${added.id} is there already` : `added job ${added.id}`
+      return { said: added, line }
+    }),
+    nameCommand(printer, 'remove', 'remove it; jobs that it added stay', async (schedules, name) => {
+      const removed = await schedules.remove(name)
+      if (!removed) throw new SignalboxError('not_found', `There is no schedule "${name}".`)
+      return { said: { removed }, line: `removed ${name}` }
+    }),
+  )
 }
 
-function listCommand(printer: Printer): Command {
-  const command = new Command('ls')
-    .alias('list')
-    .description('list schedules by name, with their next and last runs')
-    .addHelpText('after', '\nExamples:\n  signalbox schedules list\n  signalbox schedules list --json')
-    .action(async ({ json, ...place }: PlaceFlags) => {
-      await using jobs = await openJobs(command, place)
+function listCommand(printer: Printer): Verb {
+  return new Verb('ls', 'list schedules by name, with their next and last runs')
+    .examples('schedules list', 'schedules list --json')
+    .onJobs(async (jobs, { json }: PlaceFlags) => {
       const items = await readAll((cursor) => jobs.schedules.list({ limit: 500, cursor }))
       if (json) return printer.json({ items })
-      if (items.length === 0) return printer.line('There are no schedules.')
-      printTable(printer, ['NAME', 'WHEN', 'KIND', 'NEXT', 'LAST'], items.map(rowOf))
+      const heads = ['NAME', 'WHEN', 'KIND', 'NEXT', 'LAST']
+      printList(printer, { items }, 'There are no schedules.', heads, rowOf)
     })
-  return addJobsFlags(command)
 }
 
 interface SetFlags extends PlaceFlags {
@@ -68,9 +53,8 @@ interface SetFlags extends PlaceFlags {
   readonly catchUp?: 'none' | 'one' | 'all'
 }
 
-function setCommand(printer: Printer): Command {
-  const command = new Command('set')
-    .description('create or replace a schedule')
+function setCommand(printer: Printer): Verb {
+  const command = new Verb('set', 'create or replace a schedule')
     .argument('<name>', 'its name')
     .option(
       '--cron <line>',
@@ -88,9 +72,9 @@ function setCommand(printer: Printer): Command {
         'all',
       ]),
     )
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox schedules set report --cron "0 9 * * 1-5" --time-zone Asia/Shanghai --kind report\n  signalbox schedules set sweep --every 10m --kind sweep --payload \'{"depth":2}\'',
+    .examples(
+      'schedules set report --cron "0 9 * * 1-5" --time-zone Asia/Shanghai --kind report',
+      'schedules set sweep --every 10m --kind sweep --payload \'{"depth":2}\'',
     )
     .action(async (name: string, flags: SetFlags) => {
       const { cron, timeZone, every, kind, payload, queue, catchUp, json, ...place } = flags
@@ -98,12 +82,13 @@ function setCommand(printer: Printer): Command {
         ...{ cron, timeZone, everyMs: spanOf('--every', every), catchUp },
         job: { kind, queue, payload: parsePayload(payload) },
       }
-      await using jobs = await openJobs(command, place, 'make')
+      await using box = await openPlace(command, place, 'make')
+      const jobs: PlacedJobs = box.jobs
       const schedule = await jobs.schedules.set(name, options as unknown as ScheduleOptions)
       if (json) printer.json(schedule)
       else printer.line(`set ${name}: ${nextOf(schedule)}`)
     })
-  return addJobsFlags(command)
+  return command.jobsFlags()
 }
 
 function nameCommand(
@@ -111,18 +96,15 @@ function nameCommand(
   verb: string,
   description: string,
   act: (schedules: Schedules, name: string) => Promise<{ readonly said: unknown; readonly line: string }>,
-): Command {
-  const command = new Command(verb)
-    .description(description)
+): Verb {
+  return new Verb(verb, description)
     .argument('<name>', 'the name of the schedule, as list shows it')
-    .addHelpText('after', `\nExamples:\n  signalbox schedules ${verb} report`)
-    .action(async (name: string, { json, ...place }: PlaceFlags) => {
-      await using jobs = await openJobs(command, place)
+    .examples(`schedules ${verb} report`)
+    .onJobs(async (jobs, name: string, { json }: PlaceFlags) => {
       const { said, line } = await act(jobs.schedules, name)
       if (json) printer.json(said)
       else printer.line(line)
     })
-  return addJobsFlags(command)
 }
 
 function rowOf(schedule: Schedule): readonly Cell[] {

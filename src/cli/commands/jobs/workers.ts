@@ -1,22 +1,19 @@
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { oneOf } from '../../../core/options.ts'
 import type { FleetWorker, FleetWorkerState } from '../../../jobs/index.ts'
 import { spanOf } from '../../config/value-kinds.ts'
-import { type Printer, printTable, showSpan } from '../../print.ts'
+import { type Printer, printList, showSpan } from '../../print.ts'
 import type { Stage } from '../../verbs.ts'
-import { addJobsFlags, openJobs, type PlaceFlags } from '../place.ts'
+import { openPlace, type PlacedJobs, type PlaceFlags, Verb } from '../place.ts'
 
 /** `signalbox workers ls|quiet|resume|stop`: shows the workers of all processes, and operates them. */
 export function workersCommand({ printer }: Stage): Command {
-  return new Command('workers')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox workers ls\n  signalbox workers ls --queue mail --state gone\n  signalbox workers quiet mail-1\n  signalbox workers stop mail-1 --grace 5m',
-    )
-    .addCommand(listCommand(printer))
-    .addCommand(switchCommand(printer, 'quiet', 'let a worker finish what it runs and claim nothing more'))
-    .addCommand(switchCommand(printer, 'resume', 'let a quiet worker claim again'))
-    .addCommand(stopCommand(printer))
+  return new Verb('workers').group(
+    listCommand(printer),
+    switchCommand(printer, 'quiet', 'let a worker finish what it runs and claim nothing more'),
+    switchCommand(printer, 'resume', 'let a quiet worker claim again'),
+    stopCommand(printer),
+  )
 }
 
 /** Repeated here, so that the help does not load the module. */
@@ -30,25 +27,21 @@ interface ListFlags extends PlaceFlags {
   readonly release?: string
 }
 
-function listCommand(printer: Printer): Command {
-  const command = new Command('ls')
-    .alias('list')
-    .description('list the workers of all processes, and what each runs')
+function listCommand(printer: Printer): Verb {
+  const command = new Verb('ls', 'list the workers of all processes, and what each runs')
     .option('--queue <name>', 'those that take jobs of this queue')
     .option('--kind <name>', 'those that know this kind')
     .option('--state <state>', `one of ${states.join(', ')}`)
     .option('--host <name>', 'those on this host')
     .option('--release <version>', 'those of this release')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox workers ls\n  signalbox workers ls --queue mail\n  signalbox workers ls --state gone --json',
-    )
+    .examples('workers ls', 'workers ls --queue mail', 'workers ls --state gone --json')
     .action(async ({ json, queue, kind, state, host, release, ...place }: ListFlags) => {
       const filter = {
         ...{ queue, kind, host, release },
         state: state === undefined ? undefined : oneOf('--state', state, states),
       }
-      await using jobs = await openJobs(command, place)
+      await using box = await openPlace(command, place)
+      const jobs: PlacedJobs = box.jobs
       const items: FleetWorker[] = []
       let at = 0
       let cursor: string | null = null
@@ -58,15 +51,14 @@ function listCommand(printer: Printer): Command {
         ;({ cursor, at } = page)
       } while (cursor !== null)
       if (json) return printer.json({ items, at })
-      if (items.length === 0) return printer.line(noneOf(filter))
-      printTable(
-        printer,
-        ['=WORKER', 'STATE', 'HOST', 'QUEUES', 'RUNNING', 'SLOTS', 'RELEASE', 'UP', 'SEEN', 'LONGEST'],
-        items.map((worker) => rowOf(worker, at)),
-      )
+      printList(printer, { items }, noneOf(filter), heads, (worker) => rowOf(worker, at))
     })
-  return addJobsFlags(command)
+  return command.jobsFlags()
 }
+
+const heads = [
+  ...['=WORKER', 'STATE', 'HOST', 'QUEUES', 'RUNNING', 'SLOTS', 'RELEASE', 'UP', 'SEEN', 'LONGEST'],
+]
 
 function noneOf(filter: Readonly<Record<string, string | undefined>>): string {
   return Object.values(filter).some((value) => value !== undefined)
@@ -103,43 +95,34 @@ const done: Readonly<Record<'quiet' | 'resume', string>> = {
   resume: 'claims again',
 }
 
-function switchCommand(printer: Printer, name: 'quiet' | 'resume', about: string): Command {
-  const command = new Command(name)
-    .description(about)
+function switchCommand(printer: Printer, name: 'quiet' | 'resume', about: string): Verb {
+  return new Verb(name, about)
     .argument('<worker>', 'its id, from `signalbox workers ls`')
-    .addHelpText(
-      'after',
-      `\nExamples:\n  signalbox workers ${name} mail-1\n  signalbox workers ${name} mail-1 --json`,
-    )
-    .action(async (id: string, { json, ...place }: PlaceFlags) => {
-      await using jobs = await openJobs(command, place)
+    .examples(`workers ${name} mail-1`, `workers ${name} mail-1 --json`)
+    .onJobs(async (jobs, id: string, { json }: PlaceFlags) => {
       const worker = name === 'quiet' ? await jobs.quietWorker(id) : await jobs.resumeWorker(id)
       if (json) return printer.json(worker)
       printer.line(`${id} ${done[name]}`)
     })
-  return addJobsFlags(command)
 }
 
 interface StopFlags extends PlaceFlags {
   readonly grace?: string
 }
 
-function stopCommand(printer: Printer): Command {
-  const command = new Command('stop')
-    .description('stop a worker in good order; its process goes on')
+function stopCommand(printer: Printer): Verb {
+  const command = new Verb('stop', 'stop a worker in good order; its process goes on')
     .argument('<worker>', 'its id, from `signalbox workers ls`')
     .option('--grace <span>', 'how long what it runs may take to end (default: 10s)')
-    .addHelpText(
-      'after',
-      '\nWhat has not ended then is handed back and runs elsewhere; that uses up no attempt.\n' +
-        '\nExamples:\n  signalbox workers stop mail-1\n  signalbox workers stop mail-1 --grace 5m',
-    )
+    .note('What has not ended then is handed back and runs elsewhere; that uses up no attempt.')
+    .examples('workers stop mail-1', 'workers stop mail-1 --grace 5m')
     .action(async (id: string, { json, grace, ...place }: StopFlags) => {
       const options = grace === undefined ? {} : { graceMs: spanOf('--grace', grace) }
-      await using jobs = await openJobs(command, place)
+      await using box = await openPlace(command, place)
+      const jobs: PlacedJobs = box.jobs
       const worker = await jobs.stopWorker(id, options)
       if (json) return printer.json(worker)
       printer.line(`${id} claims nothing more and stops when what it runs has ended`)
     })
-  return addJobsFlags(command)
+  return command.jobsFlags()
 }
