@@ -91,7 +91,7 @@ export const verbs: readonly Verb[] = [
     ],
     alerts: [
       'list alerts, alert a channel of problems, test it',
-      (stage) => import('./commands/alerts.ts').then((of) => of.alertsCommand(stage)),
+      (stage) => import('./commands/monitor.ts').then((of) => of.alertsCommand(stage)),
     ],
     nodes: [
       'show the nodes that do tasks, drain and cordon them',

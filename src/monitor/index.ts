@@ -8,10 +8,9 @@ export {
   type WebhookCheck,
   type WebhookProblem,
   type WebhookVerdict,
-} from './channels/webhook-signature.ts'
+} from './channels/webhook.ts'
 export type { Sender, SenderOptions, TestSendAnswer } from './delivery/sender.ts'
 export type { SendingCounts, SendingTrouble } from './delivery/sending-outcome.ts'
-export type { SubjectMatch, TextMatch } from './match.ts'
 export { createMonitor, type Monitor, type MonitorParts } from './monitor.ts'
 export {
   type MonitorOptions,
@@ -19,13 +18,23 @@ export {
   type ResolvedMonitorOptions,
   resolveMonitorOptions,
 } from './monitor-options.ts'
-export type {
-  ExplainOptions,
-  ListDecisionsOptions,
-  ListNotificationsOptions,
-  ListSubjectsOptions,
+export {
+  type DeadNotifications,
+  type ExplainedDecision,
+  type ExplainOptions,
+  type Explanation,
+  type ListDecisionsOptions,
+  type ListNotificationsOptions,
+  type ListSubjectsOptions,
+  type MonitorProblems,
+  notificationStatuses,
+  type ShownDecision,
+  type ShownNotification,
+  type ShownSubject,
+  type ShownVerdict,
+  type ShownWindow,
+  type UnreadableChannel,
 } from './monitor-reads.ts'
-export { notificationStatuses } from './monitor-reads.ts'
 export * from './monitor-store.ts'
 export { type Reason, reasons } from './report/decide.ts'
 export type {
@@ -36,25 +45,14 @@ export type {
   SubjectReport,
   VenueReport,
 } from './report/report.ts'
-export type { ResealAnswer } from './secrets/reseal.ts'
-export { SecretKeys } from './secrets/secret-keys.ts'
-export type {
-  DeadNotifications,
-  ExplainedDecision,
-  Explanation,
-  MonitorProblems,
-  ShownDecision,
-  ShownNotification,
-  ShownSubject,
-  ShownVerdict,
-  ShownWindow,
-  UnreadableChannel,
-} from './shown-records.ts'
+export { type ResealAnswer, SecretKeys } from './stored-channels.ts'
 export type { GivenPlace, ShownName, ShownPlace, SubjectPlace } from './subject-forms.ts'
 export {
+  type SubjectMatch,
   type SubscribeOptions,
   type Subscription,
   type SubscriptionOptions,
   subscriptionDefaults,
+  type TextMatch,
 } from './subscription.ts'
 export type { Silence, SilenceOptions } from './subscription-rules.ts'

@@ -1,11 +1,18 @@
 import { invalidArgument } from '../core/errors.ts'
+import { parseJson } from '../core/json.ts'
 import { oneOf, onlyKeys, text, whole } from '../core/options.ts'
 import type {
+  DeadCount,
   DecisionQuery,
+  DecisionRecord,
+  KnownSubject,
   NotificationQuery,
+  NotificationRecord,
   NotificationStatus,
   SubjectName,
   SubjectQuery,
+  SubjectRecord,
+  WindowRecord,
 } from './monitor-store.ts'
 import { type Reason, reasons } from './report/decide.ts'
 import {
@@ -13,8 +20,176 @@ import {
   placeKeys,
   resolveOptionalPlace,
   resolvePlace,
+  type ShownPlace,
   type SubjectPlace,
+  showPlace,
 } from './subject-forms.ts'
+import type { RuleBook } from './subscription-rules.ts'
+
+/** A notification without keys and secrets. */
+export interface ShownNotification
+  extends ShownPlace,
+    Omit<
+      NotificationRecord,
+      keyof SubjectName | 'stateHash' | 'windowMs' | 'channel' | 'from' | 'to' | 'error'
+    > {
+  /** The subscription's name and where it goes; null: it has ended. */
+  readonly subscription: string | null
+  readonly channel: string | null
+  readonly from: unknown
+  readonly to: unknown
+  readonly error: { readonly message: string; readonly code?: string } | null
+}
+
+export interface ShownDecision
+  extends ShownPlace,
+    Pick<DecisionRecord, 'id' | 'taskId' | 'eventId' | 'observedAt' | 'decidedAt'> {
+  readonly reason: Reason
+  /** The states; `from` is null for a subject that was not known. */
+  readonly from: unknown
+  readonly to: unknown
+  /** What became of it for each subscription. */
+  readonly verdicts: readonly ShownVerdict[]
+}
+
+export interface ShownVerdict {
+  readonly subscriptionId: string
+  readonly notified: boolean
+  readonly reason: Reason
+  readonly kind: string
+  readonly notificationId: string | null
+}
+
+/** A decision with what became of its notifications. */
+export interface ExplainedDecision extends Omit<ShownDecision, 'verdicts'> {
+  readonly verdicts: readonly (ShownVerdict & { readonly notification: ShownNotification | null })[]
+}
+
+export interface ShownSubject extends ShownPlace {
+  readonly state: unknown
+  readonly observedAt: number
+  readonly changedAt: number
+}
+
+/** A notification of one state of a subject to one subscription: sent, or on its way. */
+export interface ShownWindow extends Omit<WindowRecord, 'stateHash'> {
+  /** The subscription's name; null: it has ended. */
+  readonly subscription: string | null
+  /** The state that it is about. Left out when it is not known any more: its notification is older than `keepMs`. */
+  readonly state?: unknown
+  readonly isPresentState: boolean
+}
+
+/** Why subscribers were notified of a subject, or not. */
+export interface Explanation extends ShownPlace {
+  /** Null: it was never reported. */
+  readonly present: Pick<ShownSubject, 'state' | 'observedAt' | 'changedAt'> | null
+  /** Who was notified what of it lately, or is about to be, and until when that is not notified again. */
+  readonly windows: readonly ShownWindow[]
+  /** Newest first. */
+  readonly decisions: readonly ExplainedDecision[]
+  readonly cursor: string | null
+}
+
+export function showNotification(record: NotificationRecord, { subscribers }: RuleBook): ShownNotification {
+  const { subject, source, group, name, stateHash, windowMs, channel, from, to, error, ...rest } = record
+  const subscriber = subscribers.get(record.subscriptionId)
+  return {
+    ...rest,
+    ...showPlace({ source, group, name }),
+    subscription: subscriber?.name ?? null,
+    channel: subscriber?.stored.shown ?? null,
+    from: from === null ? null : JSON.parse(from),
+    to: JSON.parse(to),
+    error: error === null ? null : JSON.parse(error),
+  }
+}
+
+export function showDecision(record: DecisionRecord): ShownDecision {
+  const { subject, source, group, name, fromHash, toHash, fromText, toText, reason, verdicts, ...rest } =
+    record
+  return {
+    ...rest,
+    ...showPlace({ source, group, name }),
+    reason: reason as Reason,
+    from: fromText === null ? null : decodeState(fromText),
+    to: decodeState(toText),
+    verdicts: JSON.parse(verdicts),
+  }
+}
+
+export function showSubject({ state, observedAt, changedAt, ...place }: SubjectRecord): ShownSubject {
+  return { ...showPlace(place), state: JSON.parse(state), observedAt, changedAt }
+}
+
+/** `notices` are the notifications of the windows: they know the states. */
+export function showWindows(
+  known: KnownSubject | undefined,
+  notices: readonly NotificationRecord[],
+  { subscribers }: RuleBook,
+): Explanation['windows'] {
+  if (known === undefined) return []
+  const stateOf = new Map(notices.map(({ stateHash, to }) => [stateHash, to])).set(
+    known.stateHash,
+    known.state,
+  )
+  return known.windows.map(({ stateHash, ...window }) => {
+    const state = stateOf.get(stateHash)
+    return {
+      ...window,
+      subscription: subscribers.get(window.subscriptionId)?.name ?? null,
+      ...(state === undefined ? {} : { state: JSON.parse(state) }),
+      isPresentState: stateHash === known.stateHash,
+    }
+  })
+}
+
+/** A decision of an earlier version holds long states shortened, which is no JSON: that text is shown as it is. */
+function decodeState(text: string): unknown {
+  return parseJson(text, text)
+}
+
+/** What needs an operator, by subscription. */
+export interface MonitorProblems {
+  /** Subscriptions with notifications that were given up. Those of ended subscriptions are not counted. */
+  readonly dead: readonly DeadNotifications[]
+  /** Subscriptions whose channel cannot be opened here: their notifications wait, or die when the seal is broken. */
+  readonly unreadable: readonly UnreadableChannel[]
+  /** How many subscriptions keep their secrets in plain. */
+  readonly plain: number
+}
+
+export interface DeadNotifications extends DeadCount {
+  /** The subscription's name. */
+  readonly subscription: string
+  /** The type of its channel. */
+  readonly channel: string
+}
+
+export interface UnreadableChannel {
+  readonly subscriptionId: string
+  readonly subscription: string
+  /** `secret_sealed`: another key opens it. `seal_broken`: no key does. */
+  readonly code: string
+  readonly message: string
+}
+
+export function findProblems({ subscribers }: RuleBook, counts: readonly DeadCount[]): MonitorProblems {
+  const all = [...subscribers.values()]
+  return {
+    dead: counts.flatMap(({ subscriptionId, count, since }) => {
+      const found = subscribers.get(subscriptionId)
+      if (found === undefined) return []
+      return [{ subscriptionId, subscription: found.name, channel: found.stored.type, count, since }]
+    }),
+    unreadable: all.flatMap(({ id, name, stored }) => {
+      if (stored.secrets !== 'unreadable') return []
+      const { code, message } = stored.problem!
+      return [{ subscriptionId: id, subscription: name, code, message }]
+    }),
+    plain: all.filter(({ stored }) => stored.secrets === 'plain').length,
+  }
+}
 
 interface PageOptions {
   /** @default 50, at most 500 */

@@ -15,27 +15,17 @@ import {
 import { type MonitorOptions, resolveMonitorOptions } from './monitor-options.ts'
 import {
   type ExplainOptions,
+  type Explanation,
   encodeCursor,
+  findProblems,
   type ListDecisionsOptions,
   type ListNotificationsOptions,
   type ListSubjectsOptions,
+  type MonitorProblems,
   resolveExplain,
   resolveListDecisions,
   resolveListNotifications,
   resolveListSubjects,
-} from './monitor-reads.ts'
-import type { MonitorStore, NotificationRecord } from './monitor-store.ts'
-import { createMint, notifyJob, notifyQueue } from './notification-queue.ts'
-import type { Report, ReportAnswer } from './report/report.ts'
-import { type BatchParts, runBatch } from './report/report-batch.ts'
-import { runReport } from './report/run-report.ts'
-import { type ResealAnswer, resealChannels } from './secrets/reseal.ts'
-import type { SecretKeys } from './secrets/secret-keys.ts'
-import { StoredChannels } from './secrets/stored-channels.ts'
-import {
-  type Explanation,
-  findProblems,
-  type MonitorProblems,
   type ShownDecision,
   type ShownNotification,
   type ShownSubject,
@@ -43,7 +33,12 @@ import {
   showNotification,
   showSubject,
   showWindows,
-} from './shown-records.ts'
+} from './monitor-reads.ts'
+import type { MonitorStore, NotificationRecord } from './monitor-store.ts'
+import { createMint, notifyJob, notifyQueue } from './notification-queue.ts'
+import type { Report, ReportAnswer } from './report/report.ts'
+import { type BatchParts, runBatch, runReport } from './report/run-report.ts'
+import { type ResealAnswer, resealChannels, type SecretKeys, StoredChannels } from './stored-channels.ts'
 import { type GivenPlace, resolvePlace, showPlace } from './subject-forms.ts'
 import {
   decodeSubscription,

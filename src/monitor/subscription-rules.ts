@@ -1,10 +1,16 @@
 import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
-import { createMatcher, type Matcher, resolveMatch, type SubjectMatch } from './match.ts'
 import type { MonitorStore, NewSilence, SilenceRecord, SubscriptionRecord } from './monitor-store.ts'
-import type { StoredChannel, StoredChannels } from './secrets/stored-channels.ts'
-import { decodeSubscriptionOptions, type ResolvedSubscriptionOptions } from './subscription.ts'
+import type { StoredChannel, StoredChannels } from './stored-channels.ts'
+import {
+  createMatcher,
+  decodeSubscriptionOptions,
+  type Matcher,
+  type ResolvedSubscriptionOptions,
+  resolveMatch,
+  type SubjectMatch,
+} from './subscription.ts'
 
 /** A subscription with its options, its matcher and its channel decoded. */
 export interface Subscriber extends ResolvedSubscriptionOptions {

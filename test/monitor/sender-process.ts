@@ -3,7 +3,7 @@
 import { parseChannel } from '../../src/monitor/channels/index.ts'
 import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { createSender } from '../../src/monitor/delivery/sender.ts'
-import { StoredChannels } from '../../src/monitor/secrets/stored-channels.ts'
+import { StoredChannels } from '../../src/monitor/stored-channels.ts'
 import { openSqlite } from '../../src/storage/sqlite/index.ts'
 
 const [url, options] = process.argv.slice(2)

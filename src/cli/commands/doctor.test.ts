@@ -7,7 +7,7 @@ import { afterAll, test, vi } from 'vitest'
 import { createTokens } from '../../access/index.ts'
 import { createServer } from '../../http/server/index.ts'
 import { open } from '../../index.ts'
-import type { Finding } from '../doctor/finding.ts'
+import type { Finding } from '../doctor/judging.ts'
 import { createPrinter } from '../print.ts'
 import { run } from '../run.ts'
 

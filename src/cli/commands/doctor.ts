@@ -4,7 +4,7 @@ import { text } from '../../core/options.ts'
 import { type ConfigSources, type ResolvedConfig, resolveConfig } from '../config/config.ts'
 import { addSettingFlags, configSources } from '../config/flags.ts'
 import { problemLines } from '../config/problems.ts'
-import { type Finding, levels, ok, problem } from '../doctor/finding.ts'
+import { about, type Finding, levels } from '../doctor/judging.ts'
 import type { Printer } from '../print.ts'
 import type { Stage } from '../verbs.ts'
 import { remoteOptions, serverOf, Verb } from './place.ts'
@@ -40,7 +40,7 @@ export function doctorCommand({ printer, endWith }: Stage): Command {
 async function examine(command: Command, flags: DoctorFlags): Promise<readonly Finding[]> {
   const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
   const url = serverOf(command, flags)
-  const node = ok('node', 'this machine', `It runs Node ${process.versions.node}.`)
+  const node = about('node', 'this machine').ok(`It runs Node ${process.versions.node}.`)
   if (url !== undefined) {
     const { examineServer } = await import('../doctor/server.ts')
     return [node, ...(await examineServer(url, { ...remoteOptions(), namespace }))]
@@ -55,10 +55,13 @@ async function examineHere(sources: ConfigSources, namespace: string): Promise<r
   } catch (error) {
     if (!isSignalboxError(error, 'invalid_argument')) throw error
     return problemLines(error).map((line) =>
-      problem('configuration', 'settings', line, '`signalbox config print` shows where values come from.'),
+      about('configuration', 'settings').problem(
+        line,
+        '`signalbox config print` shows where values come from.',
+      ),
     )
   }
-  const { judgeConfiguration } = await import('../doctor/configuration.ts')
+  const { judgeConfiguration } = await import('../doctor/judging.ts')
   const { examineStore } = await import('../doctor/store.ts')
   const { findings, hasTokens } = await examineStore(config, namespace)
   return [...judgeConfiguration(config, hasTokens), ...findings]

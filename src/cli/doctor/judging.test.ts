@@ -3,9 +3,16 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { QueueStats } from '../../jobs/index.ts'
 import { resolveConfig } from '../config/config.ts'
-import { isLoopback, judgeConfiguration } from './configuration.ts'
-import { judgeMonitor, judgeQueues, judgeRetention, judgeTokens } from './contents.ts'
-import { type Finding, reasonOf } from './finding.ts'
+import {
+  type Finding,
+  isLoopback,
+  judgeConfiguration,
+  judgeMonitor,
+  judgeQueues,
+  judgeRetention,
+  judgeTokens,
+  reasonOf,
+} from './judging.ts'
 import { judgeClocks, judgeRedis, readClock, readFacts } from './probes.ts'
 import { judgeOther } from './server.ts'
 import { judgeSchema } from './store.ts'

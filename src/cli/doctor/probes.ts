@@ -1,5 +1,6 @@
 import { nameOfDatabase } from '../config/value-kinds.ts'
-import { type Finding, ok, problem, reasonOf, sentence, warning } from './finding.ts'
+import { connectStore } from '../store-connection.ts'
+import { about, type Finding, reasonOf, sentence } from './judging.ts'
 
 /**
  * What a store's server says of itself when it is asked directly, by its own driver: the time, and whether the
@@ -14,62 +15,19 @@ const timeoutMs = 5_000
 
 /** Undefined: this store is on this machine and has its clock. */
 export async function probeDatabase(name: string, url: string): Promise<Probe | undefined> {
-  if (/^postgres(ql)?:/.test(url)) return probePostgres(name, url)
-  if (/^(mysql|mariadb):/.test(url)) return probeMariadb(name, url)
-  return undefined
-}
-
-async function probePostgres(name: string, address: string): Promise<Probe> {
-  const { default: pg } = await import('pg')
-  const url = new URL(address)
-  // Ours, not the driver's.
-  url.searchParams.delete('schema')
-  url.searchParams.delete('pool')
-  const client = new pg.Client({
-    connectionString: url.href,
-    connectionTimeoutMillis: timeoutMs,
-    query_timeout: timeoutMs,
-  })
-  client.on('error', () => undefined)
-  await client.connect()
-  try {
-    const clock = await readClock(name, async () => {
-      const { rows } = await client.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now')
-      return Number(rows[0].now)
-    })
-    const { rows } = await client.query('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')
-    return { clock, isEncrypted: rows[0]?.ssl === true }
-  } finally {
-    await client.end().catch(() => undefined)
+  const isPostgres = /^postgres(ql)?:/.test(url)
+  if (!isPostgres && !/^(mysql|mariadb):/.test(url)) return undefined
+  await using connection = await connectStore(url, timeoutMs)
+  const ask = async (sql: string) => (await connection.query(sql))[0]
+  const now = isPostgres ? 'extract(epoch FROM clock_timestamp())' : 'UNIX_TIMESTAMP(NOW(3))'
+  const clock = await readClock(name, async () => Number((await ask(`SELECT ${now} * 1000 AS now`))?.now))
+  if (isPostgres) {
+    const answer = await ask('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')
+    return { clock, isEncrypted: answer?.ssl === true }
   }
-}
-
-async function probeMariadb(name: string, address: string): Promise<Probe> {
-  const { createConnection } = await import('mysql2/promise')
-  const url = new URL(address)
-  const socketPath = url.searchParams.get('socket')
-  const connection = await createConnection({
-    ...(socketPath === null
-      ? { host: url.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1', port: Number(url.port || 3306) }
-      : { socketPath }),
-    user: decodeURIComponent(url.username) || 'root',
-    password: decodeURIComponent(url.password),
-    connectTimeout: timeoutMs,
-    ...(url.searchParams.get('ssl') === 'true' ? { ssl: {} } : {}),
-  })
-  const ask = async (sql: string) => {
-    const [rows] = await connection.query({ sql, timeout: timeoutMs })
-    return (rows as readonly Record<string, unknown>[])[0]
-  }
-  try {
-    const clock = await readClock(name, async () =>
-      Number((await ask('SELECT UNIX_TIMESTAMP(NOW(3)) * 1000 AS now'))?.now),
-    )
-    const cipher = await ask("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
-    return { clock, isEncrypted: socketPath !== null || Boolean(cipher?.Value) }
-  } finally {
-    connection.destroy()
-  }
+  const cipher = await ask("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+  const isLocal = new URL(url).searchParams.has('socket')
+  return { clock, isEncrypted: isLocal || Boolean(cipher?.Value) }
 }
 
 /**
@@ -107,11 +65,11 @@ export function judgeClocks(readings: readonly ClockReading[]): readonly Finding
 function judgePair(a: ClockReading, b: ClockReading): Finding {
   const apartMs = b.aheadMs - a.aheadMs
   const sureMs = Math.max(0, Math.abs(apartMs) - a.sureToMs - b.sureToMs)
-  const subject = `${a.name}, ${b.name}`
-  if (sureMs < warnMs) return ok('clocks', subject, 'The clocks agree.')
+  const { ok, warning, problem } = about('clocks', `${a.name}, ${b.name}`)
+  if (sureMs < warnMs) return ok('The clocks agree.')
   const text = `The clock of ${b.name} is ${showMs(sureMs)} ${apartMs > 0 ? 'ahead of' : 'behind'} that of ${a.name}.`
   const advice = 'Synchronize both clocks with NTP (chrony, systemd-timesyncd).'
-  return (sureMs < problemMs ? warning : problem)('clocks', subject, text, advice)
+  return (sureMs < problemMs ? warning : problem)(text, advice)
 }
 
 function showMs(ms: number): string {
@@ -137,9 +95,7 @@ export async function examineRedis(
     const { info, clock } = await askRedis(name, url)
     return { findings: judgeRedis(name, readFacts(info)), clock }
   } catch (error) {
-    const unreachable = problem(
-      'store',
-      name,
+    const unreachable = about('store', name).problem(
       `Redis does not answer: ${sentence(reasonOf(error))}`,
       'Start it, or correct the address (--redis, SIGNALBOX_REDIS) and its password.',
     )
@@ -189,34 +145,25 @@ export function judgeRedis(
   { version, isReplica, evictionPolicy, hasAppendOnlyFile }: RedisFacts,
 ): readonly Finding[] {
   const [major = 0, minor = 0] = version.split('.').map(Number)
+  const store = about('store', name)
   const findings: Finding[] = []
   if (major < 6 || (major === 6 && minor < 2))
-    findings.push(
-      problem('store', name, `It is Redis ${version}; 6.2 or newer is required.`, 'Upgrade the server.'),
-    )
+    findings.push(store.problem(`It is Redis ${version}; 6.2 or newer is required.`, 'Upgrade the server.'))
   if (isReplica)
-    findings.push(
-      problem('store', name, 'It is a replica and takes no writes.', 'Use the address of the primary.'),
-    )
+    findings.push(store.problem('It is a replica and takes no writes.', 'Use the address of the primary.'))
   if (evictionPolicy !== 'noeviction')
     findings.push(
-      problem(
-        'eviction',
-        name,
+      about('eviction', name).problem(
         `It evicts keys, including locks, when its memory is full (maxmemory-policy ${evictionPolicy}).`,
         'Set maxmemory-policy to noeviction.',
       ),
     )
   if (!hasAppendOnlyFile)
     findings.push(
-      warning(
-        'durability',
-        name,
+      about('durability', name).warning(
         'It has no append-only file (appendonly no): a restart loses all locks and wait queues.',
         'Set appendonly to yes.',
       ),
     )
-  return findings.length > 0
-    ? findings
-    : [ok('store', name, `Redis ${version} answers, and its settings are safe.`)]
+  return findings.length > 0 ? findings : [store.ok(`Redis ${version} answers, and its settings are safe.`)]
 }

@@ -1,9 +1,18 @@
 import { isSignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
 import type { Client, WireOverview } from '../../http/client/index.ts'
-import { isLoopback } from './configuration.ts'
-import { judgeDead, judgeQueues, judgeServedSecrets, judgeTokens, judgeUnreadable } from './contents.ts'
-import { type Finding, ok, problem, reasonOf, warning } from './finding.ts'
+import { readAll } from '../commands/place.ts'
+import {
+  about,
+  type Finding,
+  isLoopback,
+  judgeDead,
+  judgeQueues,
+  judgeServedSecrets,
+  judgeTokens,
+  judgeUnreadable,
+  reasonOf,
+} from './judging.ts'
 import { type ClockReading, judgeClocks, readClock } from './probes.ts'
 import { judgeWarnings } from './store.ts'
 
@@ -23,7 +32,7 @@ export async function examineServer(
       : isSignalboxError(error, 'forbidden')
         ? 'Use a token for this namespace, or another --namespace.'
         : 'Start the server, or correct its address (--url, SIGNALBOX_URL).'
-    findings.push(problem('server', client.url, reasonOf(error), advice))
+    findings.push(about('server', client.url).problem(reasonOf(error), advice))
   }
   return findings
 }
@@ -32,9 +41,7 @@ function judgeAddress(url: string, hasToken: boolean): readonly Finding[] {
   const { protocol, hostname } = new URL(url)
   if (protocol === 'https:' || isLoopback(hostname)) return []
   return [
-    warning(
-      'tls',
-      url,
+    about('tls', url).warning(
       `The connection is plain HTTP: ${hasToken ? 'the token and ' : ''}all data can be read on the network.`,
       'Use https://: give the server a certificate (--tls-cert), or put a proxy with TLS in front.',
     ),
@@ -65,24 +72,17 @@ async function examine(client: Client): Promise<readonly Finding[]> {
 }
 
 function judgeVersion(url: string, served: string): readonly Finding[] {
-  if (served === version) return [ok('version', url, `The server and this command are both ${version}.`)]
-  return [
-    warning(
-      'version',
-      url,
-      `The server is ${served}, and this command is ${version}.`,
-      'Upgrade the older of the two.',
-    ),
-  ]
+  const { ok, warning } = about('version', url)
+  if (served === version) return [ok(`The server and this command are both ${version}.`)]
+  const found = `The server is ${served}, and this command is ${version}.`
+  return [warning(found, 'Upgrade the older of the two.')]
 }
 
 function judgeReadiness(url: string, { checks }: WireOverview['readiness']): readonly Finding[] {
   const failed = checks.filter((check) => !check.ok)
-  if (failed.length === 0) return [ok('ready', url, `It is ready: ${checks.length} checks pass.`)]
+  if (failed.length === 0) return [about('ready', url).ok(`It is ready: ${checks.length} checks pass.`)]
   return failed.map(({ name, detail }) =>
-    problem(
-      'ready',
-      name,
+    about('ready', name).problem(
       `This check of the server fails${detail === undefined ? '' : `: ${detail}`}.`,
       'See the log of the server. A restart helps when a loop makes no progress.',
     ),
@@ -98,9 +98,7 @@ export function judgeOther({
 }: Pick<WireOverview['problems'][number], 'kind' | 'subject' | 'count' | 'detail'>): readonly Finding[] {
   if (kind === 'no_nodes')
     return [
-      warning(
-        'nodes',
-        subject,
+      about('nodes', subject).warning(
         `${count} tasks wait or run, and no node is connected.`,
         'Start nodes, or see `signalbox nodes ls`.',
       ),
@@ -110,20 +108,14 @@ export function judgeOther({
   return []
 }
 
-type ServedToken = Awaited<ReturnType<Client['tokens']['list']>>['items'][number] & { readonly live: boolean }
+type ServedToken = Awaited<ReturnType<Client['tokens']['list']>>['items'][number]
 
-async function listTokens(client: Client, now: number): Promise<readonly ServedToken[]> {
-  const all: ServedToken[] = []
-  let cursor: string | null = null
-  do {
-    const page: Awaited<ReturnType<Client['tokens']['list']>> = await client.tokens.list({
-      limit: 500,
-      ...(cursor === null ? {} : { cursor }),
-    })
-    const isLive = ({ revokedAt, expiresAt }: (typeof page.items)[number]) =>
-      revokedAt === null && (expiresAt === null || expiresAt > now)
-    all.push(...page.items.map((token) => ({ ...token, live: isLive(token) })))
-    cursor = page.cursor
-  } while (cursor !== null && all.length < 10_000)
-  return all
+async function listTokens(
+  client: Client,
+  now: number,
+): Promise<readonly (ServedToken & { readonly live: boolean })[]> {
+  const all = await readAll((cursor) => client.tokens.list({ limit: 500, ...(cursor && { cursor }) }))
+  const isLive = ({ revokedAt, expiresAt }: ServedToken) =>
+    revokedAt === null && (expiresAt === null || expiresAt > now)
+  return all.map((token) => ({ ...token, live: isLive(token) }))
 }

@@ -5,9 +5,19 @@ import { beforeBaseline, copyMark, type MigrationStatus } from '../../storage/in
 import type { Backend } from '../../storage/open.ts'
 import type { ResolvedConfig } from '../config/config.ts'
 import { nameOfDatabase } from '../config/value-kinds.ts'
-import { isLoopback, whereOf } from './configuration.ts'
-import { judgeMonitor, judgeQueues, judgeRetention, judgeTokens, manyEnded } from './contents.ts'
-import { type Finding, ok, problem, reasonOf, sentence, warning } from './finding.ts'
+import {
+  about,
+  type Finding,
+  isLoopback,
+  judgeMonitor,
+  judgeQueues,
+  judgeRetention,
+  judgeTokens,
+  manyEnded,
+  reasonOf,
+  sentence,
+  whereOf,
+} from './judging.ts'
 import { type ClockReading, examineRedis, judgeClocks, probeDatabase } from './probes.ts'
 
 /** What was found, and what the configuration's judgement depends on. */
@@ -57,16 +67,14 @@ async function examineDatabase(
       ? 'Use a supported database.'
       : 'Start it, or correct its address (--database, SIGNALBOX_DATABASE) and its password.'
     const reason = `It cannot be used: ${sentence(reasonOf(error))}`
-    return { findings: [...findings, problem('store', name, reason, advice)], hasTokens: undefined }
+    return { findings: [...findings, about('store', name).problem(reason, advice)], hasTokens: undefined }
   }
 }
 
 function judgeEncryption(name: string, database: string, isEncrypted: boolean): readonly Finding[] {
   if (isEncrypted || isLoopback(new URL(database).hostname || 'localhost')) return []
   return [
-    warning(
-      'tls',
-      name,
+    about('tls', name).warning(
       'The connection to another machine is not encrypted.',
       'Ask for TLS in its address (Postgres: ?sslmode=verify-full, MariaDB: ?ssl=true), or make sure that the network is private.',
     ),
@@ -106,8 +114,9 @@ async function examineOpened(
 
 /** The warnings of the engine, which say what to do. */
 export function judgeWarnings(name: string, warnings: readonly string[]): readonly Finding[] {
-  if (warnings.length === 0) return [ok('durability', name, 'Committed writes survive a crash.')]
-  return warnings.map((text) => warning('durability', name, text, 'Change this setting of the database.'))
+  const { ok, warning } = about('durability', name)
+  if (warnings.length === 0) return [ok('Committed writes survive a crash.')]
+  return warnings.map((text) => warning(text, 'Change this setting of the database.'))
 }
 
 async function listTokens({
@@ -140,13 +149,8 @@ async function monitorProblems(
 async function countCompleted({ jobs: store, logs, notifier }: Backend): Promise<number> {
   const { createJobs } = await import('../../jobs/index.ts')
   await using jobs = createJobs({ store, logs, notifier, worksBulk: false })
-  const { matched } = await jobs.bulk({
-    action: 'delete',
-    search: 'state:completed',
-    dryRun: true,
-    limit: manyEnded,
-  })
-  return matched
+  const completed = { action: 'delete', search: 'state:completed', limit: manyEnded } as const
+  return (await jobs.bulk({ ...completed, dryRun: true })).matched
 }
 
 /** Where the schema of a database stands. `migrates`: a server started here brings it up to date itself. */
@@ -155,47 +159,32 @@ export function judgeSchema(
   { current, latest, pending, isRunnable, isBeforeBaseline }: MigrationStatus,
   migrates: boolean,
 ): Finding {
+  const { ok, warning, problem } = about('schema', name)
   if (isBeforeBaseline) {
     const [fact, ...advice] = beforeBaseline.split(/(?<=\.) /)
-    return problem('schema', name, `It ${fact}`, advice.join(' '))
+    return problem(`It ${fact}`, advice.join(' '))
   }
-  if (current === latest) return ok('schema', name, `It is up to date: schema ${current}.`)
+  if (current === latest) return ok(`It is up to date: schema ${current}.`)
   if (isRunnable)
     return warning(
-      'schema',
-      name,
       `It has schema ${current} of a newer Signalbox; this version (${latest}) still works with it.`,
       'Upgrade Signalbox here before the next release.',
     )
   if (current === copyMark)
     return problem(
-      'schema',
-      name,
       'It is the target of an unfinished `signalbox copy`.',
       'Run the same copy again: it continues.',
     )
   if (current > latest)
     return problem(
-      'schema',
-      name,
       `It has schema ${current} of a newer Signalbox; this version knows ${latest}.`,
       'Upgrade Signalbox here.',
     )
   const advice = 'Run `signalbox migrate up`.'
   const steps = `${pending.length} ${pending.length === 1 ? 'step is' : 'steps are'} missing`
-  if (migrates && current === 0)
-    return ok('schema', name, 'There is no schema yet; serve creates it at start.')
-  if (migrates)
-    return warning(
-      'schema',
-      name,
-      `It has schema ${current} of ${latest}: ${steps}, which serve applies at start.`,
-      `${advice} Or leave it to serve.`,
-    )
-  return problem(
-    'schema',
-    name,
-    current === 0 ? 'There is no schema.' : `It has schema ${current} of ${latest}: ${steps}.`,
-    advice,
-  )
+  const found = `It has schema ${current} of ${latest}: ${steps}`
+  if (!migrates) return problem(current === 0 ? 'There is no schema.' : `${found}.`, advice)
+  return current === 0
+    ? ok('There is no schema yet; serve creates it at start.')
+    : warning(`${found}, which serve applies at start.`, `${advice} Or leave it to serve.`)
 }

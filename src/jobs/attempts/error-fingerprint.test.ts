@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { fingerprintError, ownFrame } from './error-fingerprint.ts'
-import { normaliseMessage } from './normalise-message.ts'
+import { fingerprintError, normaliseMessage, ownFrame } from './error-fingerprint.ts'
 
 const alike: readonly (readonly [string, string, string])[] = [
   ['Order 4711 not found', 'Order 12 not found', 'Order <n> not found'],

@@ -7,7 +7,7 @@ import { createJobs, type HandlerJob, type JobStore, type JobsNotifier } from '.
 import type { Channel } from '../channels/channel.ts'
 import type { MonitorStore } from '../monitor-store.ts'
 import { notifyQueue } from '../notification-queue.ts'
-import type { StoredChannels } from '../secrets/stored-channels.ts'
+import type { StoredChannels } from '../stored-channels.ts'
 import { createRuleCache } from '../subscription-rules.ts'
 import { type PumpOptions, type PumpParts, pumpChannel, pumpDefaults } from './channel-pump.ts'
 import { composeTest } from './compose-message.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'vitest'
-import { verifyWebhook, type WebhookCheck } from '../../../src/monitor/channels/webhook-signature.ts'
+import { verifyWebhook, type WebhookCheck } from '../../../src/monitor/channels/webhook.ts'
 import { aChannel, aMessage } from './messages.ts'
 
 const secret = 'webhook-secret-1'

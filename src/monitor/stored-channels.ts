@@ -1,11 +1,14 @@
-import { describeError } from '../../core/describe-error.ts'
-import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { parseJson } from '../../core/json.ts'
-import { digestParts } from '../../once/index.ts'
-import type { Channel } from '../channels/channel.ts'
-import { secretFieldsOf } from '../channels/index.ts'
-import type { SubscriptionRecord } from '../monitor-store.ts'
-import type { SecretKeys } from './secret-keys.ts'
+import { hash } from 'node:crypto'
+import { describeError } from '../core/describe-error.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { parseJson } from '../core/json.ts'
+import { parseSecretKeys } from '../core/secret-keys.ts'
+import { createAesSealer, type SealContext, type Sealer } from '../jobs/index.ts'
+import { digestParts } from '../once/index.ts'
+import type { Channel } from './channels/channel.ts'
+import { secretFieldsOf } from './channels/index.ts'
+import type { UnreadableChannel } from './monitor-reads.ts'
+import type { MonitorStore, SubscriptionRecord } from './monitor-store.ts'
 
 /**
  * How the channel of a subscription is stored. Without a key it is the JSON that the subscriber gave. With a key its
@@ -151,4 +154,102 @@ function broken({ id, name }: Stored): SignalboxError {
       'No key opens it: unsubscribe it and subscribe again.',
     { details: { subscriptionId: id, subscription: name } },
   )
+}
+
+/** What became of the channels of a namespace's subscriptions. */
+export interface ResealAnswer {
+  /** Sealed now with the first key: they were in plain, or sealed with another key. */
+  readonly resealed: number
+  /** They were sealed with the first key before. */
+  readonly current: number
+  /** No key here opens them; they were left as they are. */
+  readonly unreadable: readonly UnreadableChannel[]
+}
+
+/** A subscription may be replaced while it is resealed; it is read again then. */
+const maxRounds = 5
+
+/** Seals every channel with the first key. Running it twice, or in two processes, does no harm. */
+export async function resealChannels(store: MonitorStore, channels: StoredChannels): Promise<ResealAnswer> {
+  if (!channels.hasKey) {
+    throw invalidArgument(
+      'There is no key to seal with. Set SIGNALBOX_SECRET_KEY or SIGNALBOX_SECRET_KEY_FILE, or give `secretKey` to open.',
+      'secretKey',
+    )
+  }
+  const resealed = new Set<string>()
+  for (let round = 1; ; round++) {
+    const { subscriptions } = await store.rules()
+    const unreadable: UnreadableChannel[] = []
+    let overtaken = 0
+    let current = 0
+    for (const record of subscriptions) {
+      const { plain, problem } = channels.decode(record)
+      const { id, name, channel } = record
+      if (plain === undefined) {
+        const { code, message } = problem!
+        unreadable.push({ subscriptionId: id, subscription: name, code, message })
+      } else if (channels.isCurrent(record)) current += resealed.has(id) ? 0 : 1
+      else if (await store.rewriteChannel(id, channel, channels.encode(id, plain))) resealed.add(id)
+      else overtaken++
+    }
+    if (overtaken === 0) return { resealed: resealed.size, current, unreadable }
+    if (round === maxRounds)
+      throw new SignalboxError(
+        'conflict',
+        `${overtaken} subscriptions changed while they were resealed. Run it again.`,
+      )
+  }
+}
+
+/**
+ * The keys that seal secrets in the store, with the AES sealer that payloads can have. The first key seals; every key
+ * opens. A key is known by the beginning of its digest, which says nothing about the key. Printing this object, in a
+ * log or as JSON, shows no key.
+ */
+export class SecretKeys {
+  readonly #sealer: Sealer
+  /** The id of the key that seals. */
+  readonly currentId: string
+
+  /** Throws `invalid_argument`; `name` is where the keys come from. */
+  constructor(name: string, given: string | readonly string[]) {
+    const keys = parseSecretKeys(name, given).map((key) => [idOf(key), key] as const)
+    this.currentId = keys[0]![0]
+    this.#sealer = createAesSealer({ keys: Object.fromEntries(keys), current: this.currentId })
+  }
+
+  /** Base64. `owner` is not stored: the text opens for the same owner alone. */
+  seal(text: string, owner: string): string {
+    // The AES sealer answers at once.
+    const sealed = this.#sealer.seal(Buffer.from(text), contextOf(owner)) as Uint8Array
+    return Buffer.from(sealed).toString('base64')
+  }
+
+  open(sealed: string, owner: string): OpenedSecret {
+    try {
+      const plain = this.#sealer.open(Buffer.from(sealed, 'base64'), contextOf(owner)) as Uint8Array
+      return { status: 'opened', text: Buffer.from(plain).toString() }
+    } catch (error) {
+      return { status: isSignalboxError(error, 'seal_broken') ? 'broken' : 'unknown_key' }
+    }
+  }
+
+  toJSON(): string {
+    return '(set)'
+  }
+}
+
+export type OpenedSecret =
+  | { readonly status: 'opened'; readonly text: string }
+  /** `unknown_key`: another key opens it. `broken`: it was changed, or it belongs to another owner. */
+  | { readonly status: 'unknown_key' | 'broken' }
+
+/** The sealer binds jobs; a secret's owner takes the place of the job's id. */
+function contextOf(owner: string): SealContext {
+  return { part: 'payload', queue: 'signalbox.secret', kind: 'signalbox.secret', jobId: owner }
+}
+
+function idOf(key: Uint8Array): string {
+  return hash('sha256', Buffer.concat([Buffer.from('signalbox.secret.key.1 '), key])).slice(0, 8)
 }
