@@ -7,7 +7,7 @@ import { open } from 'signalbox'
 import type { LockLane } from './lane.ts'
 
 export async function signalboxLane(url: string, redis?: string): Promise<LockLane> {
-  const box = await open(url, redis === undefined ? {} : { redis })
+  const box = await open(url, { migrate: true, redis })
   const { locks } = box
   let asked = 0
   return {

@@ -56,7 +56,7 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
     const others = group.filter((other) => other !== operation)
     const numbers = new Map([operation, ...others].map((one, index) => [one, index + 1]))
     const pairs = conflicts.flatMap(([one, other]) =>
-      numbers.has(one) ? [`${numbers.get(one)} ${numbers.get(other)}`] : [],
+      numbers.has(one) ? [`${numbers.get(one)}-${numbers.get(other)}`] : [],
     )
     return {
       others: others.map((other) => keyring.locate({ operation: other, resource })),

@@ -1,13 +1,6 @@
 /** A revision must not be used twice in a millisecond, nor an answer be forgotten that may be asked for again. */
 const leastKeptMs = 15_000
 
-/** Alone, a wait queue that is waited for is held, or delayed. */
-export const aloneText: string = `
-local function dueOfWaiting()
-  return 0
-end
-`
-
 /** Writing a wait queue, once the step is done. */
 export const closingText: string = `
 -- Forgets outcomes whose time is over, some at a time: whatever changes the wait queue comes by here.
@@ -42,7 +35,8 @@ local function saveDue()
   if shard and shard.graceUntil > now and (holder ~= '' or results + turns > 0) and shard.graceUntil > due then
     due = shard.graceUntil
   end
-  if due == 0 and results + turns > 0 then due = dueOfWaiting() end
+  -- One that waits for another than its own holder has no time at which it changes: it is looked at now and then.
+  if due == 0 and results + turns > 0 then due = dueAt > now and dueAt or now + 60000 end
   if due == dueAt then return end
   if due == 0 then
     if not wasUsed or dueAt <= now or dueAt > now + keepMs then unlist() end

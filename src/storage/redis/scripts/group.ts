@@ -1,5 +1,3 @@
-import { firstStepAt } from './settings.ts'
-
 /**
  * Wait queues of one resource whose operations exclude each other: src/locks/rules/wait-queue-group.ts, in Lua. One of them is in hand, as
  * ever; the others are put aside, each with all of its variables, and taken up when they are needed.
@@ -39,20 +37,22 @@ local function switchTo(no)
   inHand = no
 end
 
--- Reads all of them; pairsText says what excludes what: '1 2,2 3'.
-local function openGroup(keysAt, count, pairsText)
-  group, groupRevision = {}, 0
-  for no = 1, count do
-    openQueue(keysAt + no - 1, redis.call('GET', KEYS[keysAt + no - 1]))
-    group[no] = { excluded = {}, aside = putAside() }
+-- Reads all of them; groupText has how many there are besides the first, and what excludes what: '2 1-2,2-3'.
+local function openGroup(keysAt, groupText)
+  openQueue(keysAt)
+  group, inHand, groupRevision = { { excluded = {} } }, 1, revision
+  if groupText == '' then return end
+  for no = 2, 1 + tonumber(string.match(groupText, '%d+')) do
+    group[inHand].aside, inHand = putAside(), no
+    openQueue(keysAt + no - 1)
+    group[no] = { excluded = {} }
     if revision > groupRevision then groupRevision = revision end
   end
-  for one, other in string.gmatch(pairsText, '(%d+) (%d+)') do
+  for one, other in string.gmatch(groupText, '(%d+)-(%d+)') do
     one, other = tonumber(one), tonumber(other)
     table.insert(group[one].excluded, other)
     table.insert(group[other].excluded, one)
   end
-  inHand = count
   switchTo(1)
 end
 
@@ -66,13 +66,6 @@ local function change()
   isChanged = true
   revision = nextRevision()
   groupRevision = revision
-end
-`
-
-/** A wait queue that waits for another than its own holder has no time at which it changes: it is looked at now and then. */
-export const groupDueText: string = `
-local function dueOfWaiting()
-  return dueAt > now and dueAt or now + 60000
 end
 `
 
@@ -184,43 +177,4 @@ local function clearWayFor(number)
   switchTo(1)
   return isClear
 end
-`
-
-/** Steps on the first wait queue of a group each, and what they changed in the others. */
-export const groupTakingText: string = `
-local function takeStep(no, keysAt, at)
-  callId = callIdOf(no)
-  local groupAt = at + 1 + counts[ARGV[at]]
-  local count = tonumber(ARGV[groupAt])
-  openGroup(keysAt, count, ARGV[groupAt + 1])
-  if isSentAgain and call == callId then return answerBefore() end
-  local answer, isToBeRemembered = steps[ARGV[at]](at + 1)
-  -- A position that was left may have kept others waiting.
-  if isChanged then settle() end
-  if isToBeRemembered then rememberAnswer(answer) end
-  local elsewhere = {}
-  for no = 2, count do
-    switchTo(no)
-    closeQueue()
-    if isChanged then elsewhere[#elsewhere + 1] = { queueName(), endBits(), notified } end
-  end
-  switchTo(1)
-  closeQueue()
-  reply(isChanged and 1 or 0, endBits(), revision, notified, answer, elsewhere)
-end
-
-return takeStep
-end
-
-local takeStep = define()
-local no, keysAt, at = 1, 1, ${firstStepAt}
-while ARGV[at] do
-  local isDone, problem = pcall(takeStep, no, keysAt, at)
-  if not isDone then replyProblem(problem) end
-  local groupAt = at + 1 + counts[ARGV[at]]
-  no = no + 1
-  keysAt = keysAt + tonumber(ARGV[groupAt])
-  at = groupAt + 2
-end
-return replies
 `

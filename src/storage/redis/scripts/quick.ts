@@ -50,10 +50,11 @@ local function shardKeyOf(key)
   return string.sub(key, 1, string.find(key, ':queue:', 1, true)) .. 'shard'
 end
 
-local function shardOf(no, last)
+-- Those of this and all later keys are read together.
+local function shardOf(no)
   if not shardRows then
     local keys = {}
-    for i = no, last do keys[i - no + 1] = shardKeyOf(KEYS[i]) end
+    for i = no, #KEYS do keys[i - no + 1] = shardKeyOf(KEYS[i]) end
     shardRows, shardsFrom = redis.call('MGET', unpack(keys)), no
   end
   return shardRows[no - shardsFrom + 1]
@@ -64,15 +65,15 @@ local function later(revision)
   return revision < least and least or revision + 1
 end
 
--- Of several that follow each other, until the last.
-local function acquireQuickly(no, last, raw, who, ms)
+local function acquireQuickly(_, keyNo, raw, at)
+  local who, ms = ARGV[at], tonumber(ARGV[at + 1])
   local _, revision, lastToken, dueAt, forgetAt, lastKind, lastAttempt, lastAt, callKind, callRevision, attempt,
     _, _, _, _, lastWho, call, holder = unpackRow('${plainFormat}', raw)
   if holder ~= '' or attempt > 0 or forgetAt <= now then return false end
   local ends = now + ms
   -- It would have to be listed anew.
   if dueAt <= now or ends < dueAt then return false end
-  local shard = shardOf(no, last)
+  local shard = shardOf(keyNo)
   if not shard then return false end
   local shardToken, high, graceUntil, _, ttl, _, ttlFrom = unpackRow('${shardFormat}', shard)
   local token = micros + mintCount
@@ -81,37 +82,38 @@ local function acquireQuickly(no, last, raw, who, ms)
   if token <= lastToken or token <= shardToken or token > high or token < high - ${tokenBlock} then return false end
   mintCount = mintCount + 1
   revision = later(revision)
-  writeLater(KEYS[no], packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, forgetAt, lastKind, lastAttempt,
+  writeLater(KEYS[keyNo], packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, forgetAt, lastKind, lastAttempt,
     lastAt, callKind, callRevision, 1, now, ms, ends, revision, lastWho, call, who))
   replies[size + 1], replies[size + 2], replies[size + 3], replies[size + 4] = 0, revision, token, ends
   size = size + 4
   return true
 end
 
-local function releaseQuickly(no, raw, who, number)
+local function releaseQuickly(no, keyNo, raw, at)
+  if ARGV[at + 2] ~= 's00' then return false end
   local _, revision, token, dueAt, _, lastKind, _, _, _, _, attempt, _, _, ends, _, _, _, holder =
     unpackRow('${plainFormat}', raw)
-  if holder ~= who or token ~= number or ends <= now then return false end
+  if holder ~= ARGV[at] or token ~= tonumber(ARGV[at + 1]) or ends <= now then return false end
   -- It would have to be taken off the lists.
   if lastKind == 0 or dueAt <= now or dueAt > now + keepMs then return false end
   revision = later(revision)
-  writeLater(KEYS[no], packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, now + keepMs, 1, attempt,
-    now, 1, revision, 0, 0, 0, 0, 0, who, callIdOf(no), ''))
+  writeLater(KEYS[keyNo], packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, now + keepMs, 1, attempt,
+    now, 1, revision, 0, 0, 0, 0, 0, holder, callIdOf(no), ''))
   replies[size + 1], replies[size + 2] = -1, revision
   size = size + 2
   return true
 end
 
+local quickly = { acquire = acquireQuickly, release = releaseQuickly }
+
 -- Whether it was taken this way, be it in vain.
-local function takeQuickly(step, no, ...)
-  local isDone, isTaken = pcall(step, no, ...)
+local function takeQuickly(step, no, keyNo, at)
+  local take, raw = quickly[step], rowOf(keyNo)
+  if not take or not raw or byte(raw) ~= ${plainTag} or isSentAgain then return false end
+  local isDone, isTaken = pcall(take, no, keyNo, raw, at)
   if not isDone then replyProblem(isTaken) end
   if isDone and not isTaken then return false end
   unsureSteps = unsureSteps + 1
   return true
-end
-
-local function isPlain(raw)
-  return raw and byte(raw) == ${plainTag} and not isSentAgain
 end
 `

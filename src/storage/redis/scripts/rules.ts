@@ -72,51 +72,6 @@ end
 
 `
 
-/** A wait queue alone: who comes next in it. */
-export const nextText: string = `
-local function grantNext()
-  if grantFrom > now then return end
-  while true do
-    local waiter = firstWaiter()
-    if not waiter then
-      -- No waiter takes over, so the next holder begins anew.
-      if attempt > 0 then
-        attempt = 0
-        change()
-      end
-      return
-    end
-    if graceUntil() > now then return end
-    removeWaiter(waiter)
-    local gone = goneBy(waiter)
-    if not gone then
-      grant(waiter.who, waiter.ttlMs, waiter.seq, now + (waiter.isStreamed == 1 and streamedTakeUpMs or takeUpMs))
-      return
-    end
-    conclude(waiter.who, waiter.seq, gone)
-  end
-end
-
--- Ends what has run out by now and grants the head of the wait queue, until nothing more follows.
-local function advance()
-  if holder ~= '' and endOfTurn() <= now and graceUntil() <= now then lapse() end
-  if holder == '' then grantNext() end
-end
-
--- Whether a caller may have the lock at once. After advance() a wait queue with neither holder nor delay has no waiters.
-local function isFreeFor(position)
-  return holder == '' and grantFrom <= now and graceUntil() <= now
-end
-
-local function otherHolderView()
-  return false
-end
-
-local function clearWayFor(number)
-  return true
-end
-`
-
 /** What follows from it. */
 export const standingText: string = `
 local function isHeldBy(who, number)

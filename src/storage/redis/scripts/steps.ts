@@ -1,13 +1,13 @@
 import { defaultTtlMs } from '../../../locks/rules/index.ts'
 import { clockText } from './clock.ts'
-import { aloneText, closingText } from './closing.ts'
-import { groupDueText, groupTakingText, groupText, settleText } from './group.ts'
+import { closingText } from './closing.ts'
+import { groupText, settleText } from './group.ts'
 import { quickText } from './quick.ts'
-import { nextText, rulesText, standingText } from './rules.ts'
+import { rulesText, standingText } from './rules.ts'
 import { createScript, type Script, wholeText } from './script.ts'
 import { callText, countsText, firstStepAt, settingsText } from './settings.ts'
 import { mintedText, shardText } from './shard.ts'
-import { queueText, revisionText, stateText } from './wait-queue.ts'
+import { queueText, stateText } from './wait-queue.ts'
 import { waitersText } from './waiters.ts'
 
 /**
@@ -170,14 +170,26 @@ end
 `
 
 const takingText = `
-local function takeStep(no, at, raw)
+local function takeStep(no, keysAt, at, groupText)
   callId = callIdOf(no)
-  openQueue(no, raw)
+  openGroup(keysAt, groupText)
   if isSentAgain and call == callId then return answerBefore() end
-  local answer, isToBeRemembered = steps[ARGV[at]](at + 1)
+  local answer, isToBeRemembered = steps[ARGV[at]](at + 2)
+  -- A position that was left may have kept others waiting.
+  if isChanged and #group > 1 then settle() end
   if isToBeRemembered then rememberAnswer(answer) end
+  local elsewhere
+  for other = 2, #group do
+    switchTo(other)
+    closeQueue()
+    if isChanged then
+      elsewhere = elsewhere or {}
+      elsewhere[#elsewhere + 1] = { queueName(), endBits(), notified }
+    end
+  end
+  switchTo(1)
   closeQueue()
-  reply(isChanged and 1 or 0, endBits(), revision, notified, answer)
+  reply(isChanged and 1 or 0, endBits(), revision, notified, answer, elsewhere)
 end
 
 return takeStep
@@ -185,57 +197,20 @@ end
 
 local takeByRules
 
-local function takeStep(no, at)
-  writeRows()
-  local raw = rowOf(no)
-  -- What the rules note is not known here.
-  shardRows, touchedRows[KEYS[no]] = nil, false
-  takeByRules = takeByRules or define()
-  local isDone, problem = pcall(takeByRules, no, at, raw)
-  if not isDone then replyProblem(problem) end
-  sureSize = size
-end
-
--- One of several steps is written out for the rules behind all others.
-local wordCount = #ARGV
-local spareAt = wordCount + 2
-
-local function takeOneOf(no, step, second, third, fourth)
-  ARGV[spareAt], ARGV[spareAt + 1], ARGV[spareAt + 2], ARGV[spareAt + 3] = step, second, third, fourth
-  takeStep(no, spareAt)
-end
-
-local no, at, counts = 1, ${firstStepAt}, nil
-while at <= wordCount do
-  local step = ARGV[at]
-  if step == 'acquires' then
-    local last, ms, terms = no + tonumber(ARGV[at + 1]) - 1, ARGV[at + 2], ARGV[at + 3]
-    local leaseMs = tonumber(ms)
-    at = at + 4
-    for no = no, last do
-      local who, raw = ARGV[at], rowOf(no)
-      if not isPlain(raw) or not takeQuickly(acquireQuickly, no, last, raw, who, leaseMs) then
-        takeOneOf(no, 'acquire', who, ms, terms)
-      end
-      at = at + 1
-    end
-    no, shardRows = last + 1, nil
-  elseif step == 'releases' then
-    local last, ending = no + tonumber(ARGV[at + 1]) - 1, ARGV[at + 2]
-    at = at + 3
-    for no = no, last do
-      local who, token, raw = ARGV[at], ARGV[at + 1], ending == 's00' and rowOf(no)
-      if not isPlain(raw) or not takeQuickly(releaseQuickly, no, raw, who, tonumber(token)) then
-        takeOneOf(no, 'release', who, token, ending)
-      end
-      at = at + 2
-    end
-    no = last + 1
-  else
-    takeStep(no, at)
-    counts = counts or ${countsText}
-    no, at = no + 1, at + 1 + counts[step]
+local no, keysAt, at = 1, 1, ${firstStepAt}
+while ARGV[at] do
+  local step, groupText = ARGV[at], ARGV[at + 1]
+  local othersCount = groupText == '' and 0 or tonumber(string.match(groupText, '%d+'))
+  if groupText ~= '' or not takeQuickly(step, no, keysAt, at + 2) then
+    writeRows()
+    takeByRules = takeByRules or define()
+    local isDone, problem = pcall(takeByRules, no, keysAt, at, groupText)
+    if not isDone then replyProblem(problem) end
+    -- What the rules noted is not known here.
+    shardRows, sureSize = nil, size
+    for i = keysAt, keysAt + othersCount do touchedRows[KEYS[i]] = false end
   end
+  no, keysAt, at = no + 1, keysAt + 1 + othersCount, at + 2 + counts[step]
 end
 writeRows()
 return replies
@@ -253,32 +228,6 @@ export const stepsScript: Script = createScript(
   repliesText,
   mintedText,
   quickText,
-  defineText,
-  wholeText,
-  settingsText,
-  stateText,
-  queueText,
-  revisionText,
-  shardText,
-  waitersText,
-  aloneText,
-  closingText,
-  rulesText,
-  nextText,
-  standingText,
-  stepsText,
-  takingText,
-)
-
-/**
- * The same for wait queues whose operations exclude each other. For every step, the keys of the other wait queues follow
- * the step's keys; its arguments are followed by the number of wait queues, their names and which excludes which.
- */
-export const groupStepsScript: Script = createScript(
-  clockText,
-  callText,
-  repliesText,
-  mintedText,
   `local counts = ${countsText}`,
   defineText,
   wholeText,
@@ -288,11 +237,10 @@ export const groupStepsScript: Script = createScript(
   groupText,
   shardText,
   waitersText,
-  groupDueText,
   closingText,
   rulesText,
   settleText,
   standingText,
   stepsText,
-  groupTakingText,
+  takingText,
 )

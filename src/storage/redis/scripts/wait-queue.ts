@@ -79,7 +79,8 @@ local function put(field, value)
   touched[#touched + 1] = field
 end
 
-local function openQueue(at, raw)
+local function openQueue(at)
+  local raw = rowOf(at)
   rowKey = KEYS[at]
   kindAt = find(rowKey, ':queue:', 1, true)
   shardKey = sub(rowKey, 1, kindAt) .. 'shard'
@@ -126,19 +127,5 @@ end
 local function endOfTurn()
   if takeUpBy == 0 then return ends end
   return math.min(ends, takeUpBy)
-end
-`
-
-/** How a wait queue alone counts its changes. */
-export const revisionText: string = `
--- Never twice, also not when the row was cleared away meanwhile.
-local function nextRevision()
-  local least = now * 1000
-  return revision < least and least or revision + 1
-end
-
-local function change()
-  isChanged = true
-  revision = nextRevision()
 end
 `
