@@ -1,4 +1,5 @@
 import { createClient, type RedisClientType } from '@redis/client'
+import { within } from '../../core/deadline.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { noAnswer } from './failures.ts'
 import type { Script } from './scripts/script.ts'
@@ -8,10 +9,114 @@ export type Client = RedisClientType<None, None, None, 2, None>
 
 type None = Record<never, never>
 
-/** How long it may take until a connection is there and has been greeted. */
-export const connectMs = 5_000
+/** How long it may take until a first connection is there and has been greeted. */
+const connectMs = 5_000
 /** The same for one that replaces a lost one: less than a call may take, so that those who wait see a second try. */
-export const reconnectMs = 2_000
+const reconnectMs = 2_000
+
+/** What becomes of a connection. */
+export interface ClientLife {
+  /** Speaks to the server before anybody else does. */
+  greet(client: Client): Promise<void>
+  /** It is there, again or for the first time. */
+  opened(client: Client): void
+  /** It could not be made now; it is tried again. */
+  failed?(error: unknown): void
+  /** Whether it still works, and leads to the same server. Asked every `watchMs`. */
+  isWell(client: Client): Promise<boolean>
+  readonly watchMs: number
+}
+
+/** A connection that is replaced when it is lost, after longer and longer pauses, until it is closed. */
+export class LastingClient {
+  readonly #url: string
+  readonly #life: ClientLife
+  #client: Client | undefined
+  #retry: NodeJS.Timeout | undefined
+  #watch: NodeJS.Timeout | undefined
+  #failures = 0
+  #isClosed = false
+
+  constructor(url: string, life: ClientLife) {
+    this.#url = url
+    this.#life = life
+  }
+
+  /** The connection, while there is one. */
+  get client(): Client | undefined {
+    return this.#client
+  }
+
+  /** Makes the first connection; throws when it cannot be had. */
+  async open(): Promise<void> {
+    await this.#connect(connectMs)
+  }
+
+  /** Makes the first connection, as soon as it can be had. */
+  openSoon(): void {
+    this.#tryLater()
+  }
+
+  /** This one does not work any more. */
+  lost(client: Client): void {
+    if (this.#client !== client) return
+    this.#client = undefined
+    clearInterval(this.#watch)
+    hangUp(client)
+    this.#tryLater()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#retry)
+    clearInterval(this.#watch)
+    if (this.#client) hangUp(this.#client)
+    this.#client = undefined
+  }
+
+  async #connect(limitMs: number): Promise<void> {
+    const { greet, watchMs } = this.#life
+    const client = await openClient(this.#url, greet, (lost) => this.lost(lost), limitMs)
+    if (this.#isClosed) return hangUp(client)
+    this.#failures = 0
+    this.#client = client
+    this.#watch = setInterval(() => void this.#look(client), watchMs)
+    this.#watch.unref()
+    this.#life.opened(client)
+  }
+
+  #tryLater(): void {
+    if (this.#isClosed || this.#retry !== undefined) return
+    const ms =
+      this.#failures === 0 ? 0 : Math.min(50 * 2 ** this.#failures, 2_000) * (0.75 + Math.random() / 2)
+    this.#failures++
+    this.#retry = setTimeout(() => {
+      this.#connect(reconnectMs)
+        .finally(() => {
+          this.#retry = undefined
+        })
+        .catch((error) => {
+          this.#life.failed?.(error)
+          this.#tryLater()
+        })
+    }, ms)
+    this.#retry.unref()
+  }
+
+  /** What does not answer in time will not: the connection is only half there. */
+  async #look(client: Client): Promise<void> {
+    if (
+      !(await within(
+        lookMs,
+        this.#life.isWell(client).catch(() => false),
+        () => false,
+      ))
+    )
+      this.lost(client)
+  }
+}
+
+const lookMs = 5_000
 
 /** Refuses an address that is none; says so without showing it, for it may hold a password. */
 export function checkAddress(url: string): void {
@@ -29,11 +134,11 @@ export function checkAddress(url: string): void {
 }
 
 /** Opens a connection and greets the server; `lost` is called once, when it ends in any way but by `hangUp`. */
-export async function openClient(
+async function openClient(
   url: string,
   greet: (client: Client) => Promise<void>,
   lost: (client: Client) => void,
-  limitMs: number = connectMs,
+  limitMs: number,
 ): Promise<Client> {
   const client = createClient({
     url,

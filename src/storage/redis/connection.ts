@@ -1,7 +1,7 @@
 import { ClientClosedError, ClientOfflineError } from '@redis/client'
 import { SignalboxError } from '../../core/errors.ts'
 import { type Meter, noMeter } from '../../core/meter.ts'
-import { type Client, checkAddress, connectMs, hangUp, openClient, reconnectMs, runScript } from './client.ts'
+import { type Client, checkAddress, LastingClient, runScript } from './client.ts'
 import { isStranger, noAnswer, replyCode, toStoreError } from './failures.ts'
 import type { Script } from './scripts/script.ts'
 
@@ -23,16 +23,11 @@ export type ScriptRunner = Pick<Connection, 'run'>
  * can be repeated safely are sent again.
  */
 export class Connection {
-  readonly #url: string
-  readonly #greeter: Greeter
+  readonly #lasting: LastingClient
   readonly #meter: Meter
   readonly #callKind: number
-  #client: Client | undefined
   /** Whom to tell when there is a connection. */
   #waiting: PromiseWithResolvers<Client> | undefined
-  #retry: NodeJS.Timeout | undefined
-  #watch: NodeJS.Timeout | undefined
-  #failures = 0
   /** Why there is no connection now. */
   #trouble: unknown
   #active = 0
@@ -43,19 +38,26 @@ export class Connection {
     checkAddress(url)
     this.#meter = meter
     this.#callKind = meter.kind('redis.call')
-    this.#url = url
-    this.#greeter = greeter
+    this.#lasting = new LastingClient(url, {
+      greet: (client) => greeter.greet(client),
+      isWell: (client) => greeter.isKnown(client),
+      opened: (client) => {
+        this.#trouble = undefined
+        this.#waiting?.resolve(client)
+        this.#waiting = undefined
+      },
+      failed: (error) => {
+        this.#trouble = error
+      },
+      watchMs: 15_000,
+    })
   }
 
   /** Makes the first connection; throws when it cannot be had. */
   async open(): Promise<void> {
-    try {
-      await this.#connect(connectMs)
-    } catch (error) {
+    await this.#lasting.open().catch((error) => {
       throw toStoreError(error)
-    }
-    this.#watch = setInterval(() => void this.#look(), watchMs)
-    this.#watch.unref()
+    })
   }
 
   /** Sends a command. `again` are its words for a second time; without them it is sent once at most. */
@@ -79,10 +81,6 @@ export class Connection {
     )
   }
 
-  get isClosed(): boolean {
-    return this.#closed !== undefined
-  }
-
   /** Waits for what is under way, within reason. */
   close(): Promise<void> {
     this.#closed ??= this.#end()
@@ -90,8 +88,6 @@ export class Connection {
   }
 
   async #end(): Promise<void> {
-    clearTimeout(this.#retry)
-    clearInterval(this.#watch)
     if (this.#active > 0) {
       const { promise: idle, resolve } = Promise.withResolvers<void>()
       this.#onIdle = resolve
@@ -100,8 +96,7 @@ export class Connection {
       clearTimeout(timer)
     }
     this.#waiting?.reject(refusal())
-    if (this.#client) hangUp(this.#client)
-    this.#client = undefined
+    this.#lasting.close()
   }
 
   async #within<Reply>(
@@ -116,23 +111,25 @@ export class Connection {
     let isAgain = false
     try {
       while (true) {
-        const client = this.#client ?? (await Promise.race([this.#whenReady(), late]))
+        const client = this.#lasting.client ?? (await Promise.race([this.#whenReady(), late]))
         this.#meter.enter(ticket)
         try {
           return await Promise.race([call(client, isAgain), late])
         } catch (error) {
           // An answer that is this late may never come: the connection is given up, and with it what waits on it.
-          if (error === lateness || isStranger(error)) this.#lost(client)
+          if (error === lateness || isStranger(error)) this.#lasting.lost(client)
           if (error === lateness || replyCode(error) !== undefined || error instanceof TypeError) throw error
           const isUnsent = error instanceof ClientOfflineError || error instanceof ClientClosedError
           if (!isUnsent && !mayRepeat) throw error
           isAgain ||= !isUnsent
-          this.#lost(client)
+          this.#lasting.lost(client)
         }
       }
     } catch (error) {
       if (error !== lateness) throw toStoreError(error)
-      throw this.#client || this.#trouble === undefined ? noAnswer(callMs) : toStoreError(this.#trouble)
+      throw this.#lasting.client || this.#trouble === undefined
+        ? noAnswer(callMs)
+        : toStoreError(this.#trouble)
     } finally {
       clearTimeout(timer)
       this.#meter.leave(ticket)
@@ -149,62 +146,10 @@ export class Connection {
     }
     return this.#waiting.promise
   }
-
-  async #connect(limitMs: number): Promise<void> {
-    const client = await openClient(
-      this.#url,
-      (client) => this.#greeter.greet(client),
-      (client) => this.#lost(client),
-      limitMs,
-    )
-    if (this.#closed) {
-      hangUp(client)
-      return
-    }
-    this.#failures = 0
-    this.#trouble = undefined
-    this.#client = client
-    this.#waiting?.resolve(client)
-    this.#waiting = undefined
-  }
-
-  #lost(client: Client): void {
-    if (this.#client !== client) return
-    this.#client = undefined
-    hangUp(client)
-    this.#tryLater()
-  }
-
-  #tryLater(): void {
-    if (this.#closed || this.#retry !== undefined) return
-    const ms =
-      this.#failures === 0 ? 0 : Math.min(50 * 2 ** this.#failures, 2_000) * (0.75 + Math.random() / 2)
-    this.#failures++
-    this.#retry = setTimeout(() => {
-      this.#retry = undefined
-      this.#connect(reconnectMs).catch((error) => {
-        this.#trouble = error
-        this.#tryLater()
-      })
-    }, ms)
-    this.#retry.unref()
-  }
-
-  async #look(): Promise<void> {
-    const client = this.#client
-    if (client === undefined) return
-    const timer = setTimeout(() => this.#lost(client), callMs)
-    timer.unref()
-    const isKnown = await this.#greeter.isKnown(client).catch(() => false)
-    clearTimeout(timer)
-    if (!isKnown) this.#lost(client)
-  }
 }
 
 /** From when a call is made until it is answered. */
 const callMs = 5_000
-/** How often it is asked whether the server is still the same. */
-const watchMs = 15_000
 const closeMs = 2_000
 
 /** Known by its identity, and never seen outside. */

@@ -1,38 +1,70 @@
+import { ErrorReply } from '@redis/client'
+import { Batcher } from '../../core/batcher.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import type { GuardRecord, GuardStanding, GuardStore } from '../../once/guard-store.ts'
 import { createNonce, decodeToken } from '../token.ts'
 import type { Connection } from './connection.ts'
-import { GuardCall, type GuardCalls, type GuardReply, type GuardStep } from './guard-calls.ts'
-import { GuardKeys } from './guard-keys.ts'
+import { toStoreError } from './failures.ts'
+import { GuardKeys } from './keys.ts'
+import { guardsScript } from './scripts/guards.ts'
+
+/** A step's name in the script. */
+export type GuardStep = 'claim' | 'settle' | 'renew' | 'forget' | 'seen'
+
+/** A step on one key. */
+interface GuardCall {
+  readonly key: string
+  /** Its name and its arguments. */
+  readonly words: readonly string[]
+}
+
+/** What the script answers for one step; a number alone: the key was free, and is claimed with this one. */
+type GuardReply = number | readonly (string | number | null)[]
+
+/** Sends steps on guards. Each is judged and answered alone. */
+export type GuardSteps = Batcher<GuardCall, GuardReply>
+
+/**
+ * Steps of one turn of the event loop share a script, up to a limit. On a cluster each step has a script, because two
+ * keys may be on two nodes.
+ */
+export function createGuardSteps(connection: Pick<Connection, 'run'>, isClustered: boolean): GuardSteps {
+  return new Batcher({
+    maxItems: isClustered ? 1 : stepsAtOnce,
+    maxInFlight: Number.POSITIVE_INFINITY,
+    run(calls) {
+      const keys = calls.map(({ key }) => key)
+      const words = [serverClock, firstTime, ...calls.flatMap((call) => call.words)]
+      return connection.run<readonly GuardReply[]>(guardsScript, keys, words, words.with(1, secondTime))
+    },
+  })
+}
 
 /** What guards in Redis are made of; one set for all namespaces. */
 export interface GuardsParts {
   readonly connection: Pick<Connection, 'send'>
-  readonly calls: GuardCalls
+  readonly steps: GuardSteps
 }
 
 /** The guards of one namespace. Every step is one in scripts/guards.ts; here its arguments are put in order. */
-export function createRedisGuards({ connection, calls }: GuardsParts, namespace: string): GuardStore {
+export function createRedisGuards({ connection, steps }: GuardsParts, namespace: string): GuardStore {
   const names = new GuardKeys(namespace)
 
-  function step(key: string, name: GuardStep, args: readonly string[]): Promise<number> {
-    const call = new GuardCall(([reply]) => (reply as readonly number[])[0]!)
-    calls.step(call, key, name, args)
-    return call.answer
+  async function step(key: string, name: GuardStep, ...args: readonly string[]): Promise<number> {
+    return (refuseError(await steps.add({ key, words: [name, ...args] })) as readonly number[])[0]!
   }
 
   return {
-    // Not an async function: there is a claim for every event, and each promise on its way costs as much as the rest.
-    claim(asks, tx) {
-      if (tx !== undefined) return Promise.reject(refusedTransaction())
-      if (asks.length === 0) return Promise.resolve([])
+    async claim(asks, tx) {
+      if (tx !== undefined) throw refusedTransaction()
       const nonces = asks.map(createNonce)
-      const call = new GuardCall((replies) =>
-        replies.map((reply, index) => decodeStanding(reply, nonces[index]!)),
-      )
-      for (const [index, ask] of asks.entries())
-        calls.claim(call, names.guard(ask.space, ask.key), nonces[index]!, ask)
-      return call.answer
+      const replies = asks.map(({ space, key, leaseMs, keepMs, mode, fingerprint }, index) => {
+        const how = mode === 'at-most-once' ? 'm' : 'l'
+        const print = fingerprint === null ? '-' : `+${fingerprint}`
+        const words = ['claim', nonces[index]!, `${leaseMs}`, `${keepMs}`, how, print]
+        return steps.add({ key: names.guard(space, key), words })
+      })
+      return (await Promise.all(replies)).map((reply, index) => decodeStanding(reply, nonces[index]!))
     },
 
     // There is none to end: Redis takes part in no transaction.
@@ -40,33 +72,35 @@ export function createRedisGuards({ connection, calls }: GuardsParts, namespace:
 
     async settle(ends, tx) {
       if (tx !== undefined) throw refusedTransaction()
-      const answers = ends.map(({ space, key, token, end, result }) => {
+      const answers = ends.map(async ({ space, key, token, end, result }) => {
         const parts = decodeToken(token)
-        if (!parts) return Promise.resolve(0)
+        if (!parts) return false
         const text = end === 'done' ? (result ?? '') : ''
-        return step(names.guard(space, key), 'settle', [parts.leaseNo, parts.nonce, endings[end], text])
+        const words = [parts.leaseNo, parts.nonce, endings[end], text]
+        return (await step(names.guard(space, key), 'settle', ...words)) === 1
       })
-      return (await all(answers)).map((took) => took === 1)
+      return Promise.all(answers)
     },
 
     async renew({ space, key, token }, leaseMs, tx) {
       if (tx !== undefined) throw refusedTransaction()
       const parts = decodeToken(token)
       if (!parts) return undefined
-      const endsAt = await step(names.guard(space, key), 'renew', [parts.leaseNo, parts.nonce, `${leaseMs}`])
+      const words = [parts.leaseNo, parts.nonce, `${leaseMs}`]
+      const endsAt = await step(names.guard(space, key), 'renew', ...words)
       return endsAt === 0 ? undefined : endsAt
     },
 
     async forget(space, key) {
-      return (await step(names.guard(space, key), 'forget', [])) === 1
+      return (await step(names.guard(space, key), 'forget')) === 1
     },
 
     async seen(asks, tx) {
       if (tx !== undefined) throw refusedTransaction()
-      const answers = asks.map(({ window, value, windowMs }) =>
-        step(names.window(window), 'seen', [value, createNonce(), `${windowMs}`]),
-      )
-      return (await all(answers)).map((seen) => seen === 1)
+      const answers = asks.map(async ({ window, value, windowMs }) => {
+        return (await step(names.window(window), 'seen', value, createNonce(), `${windowMs}`)) === 1
+      })
+      return Promise.all(answers)
     },
 
     async list({ space, search = '', limit, cursor }) {
@@ -77,7 +111,9 @@ export function createRedisGuards({ connection, calls }: GuardsParts, namespace:
         const [next, found] = await connection.send<[string, string[]]>(words, words)
         // The same order each time the same place is looked at, so that a page may end in the middle of it.
         const keys = found.toSorted().slice(skip)
-        const rows = await all(keys.map((key) => connection.send<string | null>(['GET', key], ['GET', key])))
+        const rows = await Promise.all(
+          keys.map((key) => connection.send<string | null>(['GET', key], ['GET', key])),
+        )
         const now = await readClock(connection)
         for (const [index, row] of rows.entries()) {
           if (items.length === limit) return { items, cursor: encodeCursor(scan, skip + index) }
@@ -103,19 +139,22 @@ const scanCount = 500
 
 const endings = { done: 'd', failed: 'f', released: 'x' } as const
 
-/** Waits for all of them, even after one failed, so that no promise is left without a handler. */
-async function all<Value>(promises: readonly Promise<Value>[]): Promise<readonly Value[]> {
-  const results = await Promise.allSettled(promises)
-  return results.map((result) => {
-    if (result.status === 'rejected') throw result.reason
-    return result.value
-  })
+/** More, and others would wait for them: Redis does one script at a time. */
+const stepsAtOnce = 50
+
+const serverClock = ''
+const firstTime = '0'
+const secondTime = '1'
+
+function refuseError(reply: GuardReply): GuardReply {
+  if (typeof reply === 'number' || reply[0] !== 'error') return reply
+  throw toStoreError(new ErrorReply(String(reply[1])))
 }
 
 function decodeStanding(reply: GuardReply, nonce: string): GuardStanding {
   // It was free, and is ours.
   if (typeof reply === 'number') return { status: 'run', token: `${reply}.${nonce}`, attempt: 1 }
-  const [status, first, second] = reply
+  const [status, first, second] = refuseError(reply) as readonly (string | number | null)[]
   switch (status) {
     case 'run':
       return { status, token: String(first), attempt: Number(second) }

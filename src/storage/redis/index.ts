@@ -6,8 +6,7 @@ import type { BackendNotifier, Traits } from '../backend.ts'
 import { createNotifyingClusterStore } from '../cluster-state.ts'
 import { createRedisClusterState, listDispatched } from './cluster-state.ts'
 import { Connection } from './connection.ts'
-import { GuardCalls } from './guard-calls.ts'
-import { createRedisGuards } from './guards.ts'
+import { createGuardSteps, createRedisGuards } from './guards.ts'
 import { createRedisLocks } from './locks.ts'
 import { RedisNotifiers } from './notifier.ts'
 import { Recovery } from './recovery.ts'
@@ -53,13 +52,13 @@ export async function openRedis(url: string, { namespace, meter }: RedisOptions)
   const connection = new Connection(url, recovery, meter)
   await connection.open()
   const stepper = new Stepper(connection, () => recovery.isClustered)
-  const calls = new GuardCalls(connection, () => recovery.isClustered)
+  const steps = createGuardSteps(connection, recovery.isClustered)
   const notifiers = new RedisNotifiers(url, connection)
   const within = (name: string): RedisStores => {
     const notifier = notifiers.within(name)
     return {
       locks: createRedisLocks({ connection, stepper, recovery }, name),
-      guards: createRedisGuards({ connection, calls }, name),
+      guards: createRedisGuards({ connection, steps }, name),
       cluster: createNotifyingClusterStore(createRedisClusterState({ connection, recovery }, name), notifier),
       notifier,
     }

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { Batcher } from '../../core/batcher.ts'
 import type { BackendNotifier } from '../backend.ts'
+import { type Client, LastingClient } from './client.ts'
 import type { Connection } from './connection.ts'
 import { channelOf } from './keys.ts'
 import { wakeScript } from './scripts/looks.ts'
-import { Ear } from './subscriber.ts'
 
 /**
  * Notifiers over pub/sub: a channel for each topic of each namespace, subscribed while this process has listeners. A
@@ -12,7 +12,7 @@ import { Ear } from './subscriber.ts'
  * While a publish is under way, later wake-ups wait for it; equal ones are merged.
  */
 export class RedisNotifiers {
-  readonly #ear: Ear
+  readonly #subscriber: Subscriber
   readonly #listeners = new Map<string, Set<() => void>>()
   /** Channels to be woken for others. */
   readonly #wakeUps: Batcher<string, void>
@@ -26,7 +26,7 @@ export class RedisNotifiers {
       mergesEqual: true,
       run: (channels) => this.#send(connection, channels),
     })
-    this.#ear = new Ear(url, {
+    this.#subscriber = new Subscriber(url, {
       heard: (channel, sender) => {
         if (sender !== this.#self) this.#tell(channel)
       },
@@ -52,7 +52,7 @@ export class RedisNotifiers {
 
   close(): void {
     this.#isClosed = true
-    this.#ear.close()
+    this.#subscriber.close()
     this.#listeners.clear()
   }
 
@@ -79,7 +79,7 @@ export class RedisNotifiers {
       if (others) others.add(mine)
       else {
         this.#listeners.set(channel, new Set([mine]))
-        this.#ear.want(channel)
+        this.#subscriber.want(channel)
       }
     }
     return () => {
@@ -87,7 +87,7 @@ export class RedisNotifiers {
         const others = this.#listeners.get(channel)
         if (!others?.delete(mine) || others.size > 0) continue
         this.#listeners.delete(channel)
-        this.#ear.drop(channel)
+        this.#subscriber.drop(channel)
       }
     }
   }
@@ -100,3 +100,106 @@ export class RedisNotifiers {
 
 const maxChannelsPerCall = 200
 const maxPendingChannels = 10_000
+
+/** What a subscriber tells. */
+interface SubscriberEvents {
+  heard(channel: string, message: string): void
+  /** From now on these are heard; what was said before was not. */
+  listening(channels: readonly string[]): void
+}
+
+/**
+ * The one connection that listens, for all channels that are wanted; opened when the first is. When it is lost it is
+ * opened anew and listens to all of them again. That it still works is asked every 10 s.
+ */
+class Subscriber {
+  readonly #lasting: LastingClient
+  readonly #events: SubscriberEvents
+  /** What should be listened to, and what the server has been asked for. */
+  readonly #wanted = new Set<string>()
+  readonly #asked = new Set<string>()
+  /** Wanted or dropped since the server was last asked. */
+  readonly #changed = new Set<string>()
+  #isOpen = false
+  #isScheduled = false
+
+  constructor(url: string, events: SubscriberEvents) {
+    this.#events = events
+    this.#lasting = new LastingClient(url, {
+      greet: async () => undefined,
+      opened: (client) => {
+        this.#asked.clear()
+        for (const channel of this.#wanted) this.#changed.add(channel)
+        this.#catchUp(client)
+      },
+      isWell: (client) => client.ping().then(() => true),
+      watchMs: 10_000,
+    })
+  }
+
+  want(channel: string): void {
+    this.#wanted.add(channel)
+    this.#changed.add(channel)
+    this.#schedule()
+  }
+
+  drop(channel: string): void {
+    this.#wanted.delete(channel)
+    this.#changed.add(channel)
+    this.#schedule()
+  }
+
+  close(): void {
+    this.#wanted.clear()
+    this.#changed.clear()
+    this.#lasting.close()
+  }
+
+  /** What is wanted and dropped in one turn is asked for together, and not at all when it comes to nothing. */
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      const { client } = this.#lasting
+      if (client) this.#catchUp(client)
+      else if (!this.#isOpen && this.#wanted.size > 0) {
+        this.#isOpen = true
+        this.#lasting.openSoon()
+      }
+    })
+  }
+
+  /** Asks for what is wanted and not asked for, and the other way round. Answers come in the order of the asking. */
+  #catchUp(client: Client): void {
+    const changed = [...this.#changed]
+    this.#changed.clear()
+    const fresh = changed.filter((channel) => this.#wanted.has(channel) && !this.#asked.has(channel))
+    const stale = changed.filter((channel) => !this.#wanted.has(channel) && this.#asked.has(channel))
+    for (const channel of fresh) this.#asked.add(channel)
+    for (const channel of stale) this.#asked.delete(channel)
+    for (let from = 0; from < stale.length; from += channelsAtOnce)
+      this.#say(client, () => client.unsubscribe(stale.slice(from, from + channelsAtOnce)))
+    for (let from = 0; from < fresh.length; from += channelsAtOnce) {
+      const channels = fresh.slice(from, from + channelsAtOnce)
+      this.#say(client, async () => {
+        await client.subscribe(channels, this.#heard)
+        this.#events.listening(channels)
+      })
+    }
+  }
+
+  readonly #heard = (message: string, channel: string): void => this.#events.heard(channel, message)
+
+  /** What is not answered in time will not be: the connection is only half there. */
+  #say(client: Client, ask: () => Promise<unknown>): void {
+    const timer = setTimeout(() => this.#lasting.lost(client), answerMs)
+    timer.unref()
+    ask()
+      .catch(() => this.#lasting.lost(client))
+      .finally(() => clearTimeout(timer))
+  }
+}
+
+const answerMs = 10_000
+const channelsAtOnce = 500

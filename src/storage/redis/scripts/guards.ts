@@ -1,14 +1,13 @@
-import type { GuardStep } from '../guard-calls.ts'
+import type { GuardStep } from '../guards.ts'
 import { clockText } from './clock.ts'
 import { createScript, type Script, wholeText } from './script.ts'
 
 /** How many arguments each step takes. */
-const counts: Readonly<Record<GuardStep, number>> = { settle: 4, renew: 3, forget: 0, seen: 3 }
+const counts: Readonly<Record<GuardStep, number>> = { claim: 5, settle: 4, renew: 3, forget: 0, seen: 3 }
 
 /**
  * Steps on guards and windows, several in one call. Each is atomic, and a failed one does not affect the others. Each
- * step has one key in KEYS and, in ARGV, its name and its arguments. Consecutive claims with the same terms form one
- * group: its name, the terms, and all their nonces in one text.
+ * step has one key in KEYS and, in ARGV, its name and its arguments.
  *
  * A guard is one text: its status (r unning, d one, f ailed) and mode (at l east, at m ost once), attempt, the token's number
  * and nonce, when it was claimed, for how long its end is kept, when it ends, its fingerprint and its result, joined by a
@@ -23,10 +22,6 @@ local counts = { ${Object.entries(counts)
   .map(([name, count]) => `${name} = ${count}`)
   .join(', ')} }
 local replies = {}
-
-local function answer(no, isDone, reply)
-  replies[no] = isDone and reply or { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
-end
 
 local function parse(row)
   return string.match(row, '^(.)(.)\\31(%d+)\\31(%d+)\\31(%x+)\\31(%d+)\\31(%d+)\\31(%d+)\\31([^\\31]*)\\31(.*)$')
@@ -47,7 +42,17 @@ local function write(key, status, mode, attempt, number, nonce, claimedAt, keepM
   return redis.call('SET', key, row, 'PX', whole(restMs))
 end
 
-local function claim(key, nonce, leaseMs, keepMs, mode, fingerprint)
+function steps.claim(key, at)
+  local nonce, leaseMs, keepMs, mode, fingerprint =
+    ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+  -- Most keys are new: then this is all there is to do.
+  if mode == 'l' then
+    local row = pack('r', mode, 1, whole(micros), nonce, whole(now), keepMs, now + leaseMs, fingerprint, '')
+    if redis.call('SET', key, row, 'NX', 'PX', whole(leaseMs + keepMs)) then
+      micros = micros + 1
+      return micros - 1
+    end
+  end
   local attempt, number = 1, micros
   local row = redis.call('GET', key)
   if row then
@@ -72,33 +77,6 @@ local function claim(key, nonce, leaseMs, keepMs, mode, fingerprint)
   number = whole(number)
   write(key, 'r', mode, attempt, number, nonce, whole(now), keepMs, now + leaseMs, fingerprint, '')
   return { 'run', number .. '.' .. nonce, attempt }
-end
-
--- A group of claims, from this key on.
-local function claimAll(from, at)
-  local leaseMs, keepMs, mode, fingerprint, nonces =
-    tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  local keys, answers, count = KEYS, replies, #nonces / 16
-  local restMs = whole(leaseMs + tonumber(keepMs))
-  local rest = '\\31' .. whole(now) .. '\\31' .. keepMs .. '\\31' .. whole(now + leaseMs) .. '\\31' .. fingerprint .. '\\31'
-  for i = 0, count - 1 do
-    local key, nonce = keys[from + i], string.sub(nonces, i * 16 + 1, i * 16 + 16)
-    local taken = false
-    -- Most keys are new: then this is all there is to do.
-    if mode == 'l' then
-      local row = 'rl\\0311\\31' .. whole(micros) .. '\\31' .. nonce .. rest
-      taken = redis.pcall('SET', key, row, 'NX', 'PX', restMs)
-    end
-    if not taken then
-      answer(from + i, pcall(claim, key, nonce, leaseMs, keepMs, mode, fingerprint))
-    elseif taken.err then
-      answer(from + i, false, taken)
-    else
-      answers[from + i] = micros
-      micros = micros + 1
-    end
-  end
-  return count
 end
 
 function steps.settle(key, at)
@@ -153,17 +131,12 @@ function steps.seen(key, at)
   return { 0 }
 end
 
-local at, no = 3, 1
-while ARGV[at] do
+local at = 3
+for no = 1, #KEYS do
   local name = ARGV[at]
-  if name == 'claim' then
-    no = no + claimAll(no, at + 1)
-    at = at + 6
-  else
-    answer(no, pcall(steps[name], KEYS[no], at + 1))
-    no = no + 1
-    at = at + 1 + counts[name]
-  end
+  local isDone, reply = pcall(steps[name], KEYS[no], at + 1)
+  replies[no] = isDone and reply or { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+  at = at + 1 + counts[name]
 end
 return replies
 `
