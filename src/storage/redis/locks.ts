@@ -7,12 +7,11 @@ import {
   type Ruled,
 } from '../../locks/rules/index.ts'
 import { tellings } from '../ruled-locks.ts'
-import { createBusyQueues } from './busy.ts'
 import type { ScriptRunner } from './connection.ts'
-import { decodeDue, decodeRequester, encodeRequester, Keyring, shardCount } from './keys.ts'
+import { decodeRequester, encodeRequester, Keyring } from './keys.ts'
+import { findDue, findWaitingHolders, pagesOfBusy } from './looks.ts'
 import type { Recovery } from './recovery.ts'
 import { decodeQueue, decodeRuled, decodeStanding, isBusy } from './replies.ts'
-import { lookForDueScript } from './scripts/looks.ts'
 import {
   anyTimes,
   asItIs,
@@ -22,7 +21,6 @@ import {
   type Stepper,
   type StepReply,
 } from './stepper.ts'
-import { findWaitingHolders } from './wait-cycles.ts'
 
 /** What wait queues in Redis are made of; one set for all namespaces. */
 export interface RedisLockParts {
@@ -33,10 +31,8 @@ export interface RedisLockParts {
 
 /** The wait queues of one namespace. Every step is one in scripts/steps.ts; here its arguments are put in order. */
 export function createRedisLocks(parts: RedisLockParts, namespace: string): LockStore {
-  const { connection, stepper, recovery } = parts
+  const { stepper, recovery } = parts
   const keyring = new Keyring(namespace)
-  const busyQueues = createBusyQueues(parts, keyring)
-  /** Another shard first each time, so that a full one does not hide those behind it. */
   let firstShard = 0
 
   function step<Answer = StepReply>(
@@ -66,17 +62,6 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
 
   function look(key: LockKey, limit: number): Promise<StepReply> {
     return step(key, 'inspect', [`${limit}`], anyTimes)
-  }
-
-  async function findDue(limit: number): Promise<readonly string[]> {
-    firstShard = (firstShard + 1) % shardCount
-    const keys = Array.from({ length: shardCount }, (_, nr) => keyring.due((firstShard + nr) % shardCount))
-    const args = [stepper.clock, `${limit}`]
-    const groups = recovery.isClustered ? keys.map((key) => [key]) : [keys]
-    const found = await Promise.all(
-      groups.map((group) => connection.run<readonly string[]>(lookForDueScript, group, args, args)),
-    )
-    return found.flat().slice(0, limit)
   }
 
   return {
@@ -142,7 +127,7 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
 
     async list(query) {
       const queues: WaitQueueSummary[] = []
-      for await (const page of busyQueues.pages(query)) {
+      for await (const page of pagesOfBusy(parts, keyring, query)) {
         const replies = await Promise.all(page.map((key) => look(key, 0)))
         for (const [index, reply] of replies.entries()) {
           // It may have ended since its name was read.
@@ -157,7 +142,7 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
       const swept: { key: LockKey; notified: Notified }[] = []
       for (let round = 0; round < sweepRounds; round++) {
         const wanted = limit - swept.length
-        const entries = (await findDue(wanted)).map(decodeDue)
+        const entries = await findDue(parts, keyring, wanted, firstShard++)
         const replies = await Promise.all(
           entries.map(({ key, who }) =>
             who ? step(key, 'expire', [encodeRequester(who)], times) : step(key, 'sweep', [], times),

@@ -4,7 +4,7 @@ import type { BackendNotifier } from '../backend.ts'
 import { type Client, LastingClient } from './client.ts'
 import type { Connection } from './connection.ts'
 import { channelOf } from './keys.ts'
-import { wakeScript } from './scripts/looks.ts'
+import { createScript } from './scripts/script.ts'
 
 /**
  * Notifiers over pub/sub: a channel for each topic of each namespace, subscribed while this process has listeners. A
@@ -97,6 +97,11 @@ export class RedisNotifiers {
     if (listeners) for (const heard of [...listeners]) heard()
   }
 }
+
+/** Wakes the channels given after the sender's own name. */
+const wakeScript = createScript(`
+for i = 2, #ARGV do redis.call('PUBLISH', ARGV[i], ARGV[1]) end
+`)
 
 const maxChannelsPerCall = 200
 const maxPendingChannels = 10_000

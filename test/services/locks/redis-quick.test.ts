@@ -10,7 +10,7 @@ import { Connection, type ScriptRunner } from '../../../src/storage/redis/connec
 import { Keyring, shardCount, shardKey } from '../../../src/storage/redis/keys.ts'
 import { createRedisLocks } from '../../../src/storage/redis/locks.ts'
 import { Recovery } from '../../../src/storage/redis/recovery.ts'
-import { greetShardsScript } from '../../../src/storage/redis/scripts/greeting.ts'
+import { greetShardsScript } from '../../../src/storage/redis/scripts/shard.ts'
 import { Stepper } from '../../../src/storage/redis/stepper.ts'
 import { startRedis } from '../../support/services/index.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'

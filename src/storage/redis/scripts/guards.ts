@@ -1,6 +1,5 @@
 import type { GuardStep } from '../guards.ts'
-import { clockText } from './clock.ts'
-import { createScript, type Script, wholeText } from './script.ts'
+import { clockText, createScript, type Script, wholeText } from './script.ts'
 
 /** How many arguments each step takes. */
 const counts: Readonly<Record<GuardStep, number>> = { claim: 5, settle: 4, renew: 3, forget: 0, seen: 3 }

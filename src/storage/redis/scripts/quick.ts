@@ -1,5 +1,5 @@
-import { plainFormat, plainTag } from './row.ts'
 import { dayMs, shardFormat, tokenBlock } from './shard.ts'
+import { plainFormat, plainTag } from './wait-queue.ts'
 
 /**
  * The short way for the most frequent steps: a wait queue that was used lately, with no holder, no waiter and only its

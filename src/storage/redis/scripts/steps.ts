@@ -1,14 +1,63 @@
 import { defaultTtlMs } from '../../../locks/rules/index.ts'
-import { clockText } from './clock.ts'
-import { closingText } from './closing.ts'
+import type { StepName } from '../stepper.ts'
 import { groupText, settleText } from './group.ts'
 import { quickText } from './quick.ts'
 import { rulesText, standingText } from './rules.ts'
-import { createScript, type Script, wholeText } from './script.ts'
-import { callText, countsText, firstStepAt, settingsText } from './settings.ts'
+import { clockText, createScript, type Script, wholeText } from './script.ts'
 import { mintedText, shardText } from './shard.ts'
-import { queueText, stateText } from './wait-queue.ts'
+import { closingText, queueText, stateText } from './wait-queue.ts'
 import { waitersText } from './waiters.ts'
+
+/** Where in ARGV the steps begin. */
+const firstStepAt = 10
+
+/** How many arguments each step takes. */
+const counts: Readonly<Record<StepName, number>> = {
+  acquire: 3,
+  release: 3,
+  renew: 5,
+  shorten: 3,
+  leave: 1,
+  evict: 1,
+  keep: 2,
+  fail: 3,
+  expire: 1,
+  sweep: 0,
+  inspect: 1,
+  holding: 0,
+}
+
+/**
+ * Steps on wait queues, several in one call. Each is atomic, and a failed one does not affect the others. Each step has the
+ * key of the wait queue's row in KEYS and, in ARGV, its name, its group and its arguments. The group is empty where the
+ * operation excludes no other; else the keys of the others follow in KEYS, and it has how many those are and which
+ * exclude each other, by number: `2 1-2,2-3`.
+ *
+ * A caller that lost the answer sends the step again and gets the same answer. Asking for a position, or keeping it, finds
+ * itself already done. The other steps (a turn that ended, a position that was left, an outcome that was delivered) find
+ * their answer by the id of the call. Another caller's second try has another id and is judged anew. A wait queue
+ * remembers only the last such answer; after a newer one, a second try counts as a new step.
+ */
+const callText: string = `
+local isSentAgain = ARGV[2] == '1'
+local keepMs = tonumber(ARGV[7])
+
+-- By which a step is known when it is sent again: the call's id, and which of its steps it is.
+local function callIdOf(no)
+  return ARGV[3] .. string.char(32 + no)
+end
+`
+
+/** What only the rules have to know. */
+const settingsText: string = `
+local waiterLeaseMs, streamedTakeUpMs, takeUpMs = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local lockDelayMs, maxWaiters = tonumber(ARGV[8]), tonumber(ARGV[9])
+`
+
+/** How many arguments each step takes, by its name. */
+const countsText: string = `{ ${Object.entries(counts)
+  .map(([name, count]) => `${name} = ${count}`)
+  .join(', ')} }`
 
 /**
  * The replies to all steps, one after the other in one list: Redis takes longer to look whether a table is a list than

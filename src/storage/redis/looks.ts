@@ -1,0 +1,191 @@
+import type { LockKey, WaitingHolder, WaitQueueQuery } from '../../locks/index.ts'
+import { maxWaitingHolders } from '../sql/locks/wait-queue-key.ts'
+import type { ScriptRunner } from './connection.ts'
+import {
+  type DueEntry,
+  decodeDue,
+  decodeKey,
+  decodeRequester,
+  decodeWait,
+  encodeKey,
+  type Keyring,
+  operationRange,
+  shardCount,
+} from './keys.ts'
+import type { RedisLockParts } from './locks.ts'
+import type { Recovery } from './recovery.ts'
+import { clockText, createScript, type Script } from './scripts/script.ts'
+import { anyTimes, asItIs } from './stepper.ts'
+
+/** Looking through all shards: what is due, what is busy, and which holders wait. */
+
+/** What looking needs. */
+export interface ShardParts {
+  readonly connection: ScriptRunner
+  readonly recovery: Pick<Recovery, 'isClustered'>
+}
+
+/** Runs a script that looks at one key of each shard; on a cluster, where it may touch one shard only, one for each. */
+export function runOnShards<Reply>(
+  { connection, recovery }: ShardParts,
+  script: Script,
+  keys: readonly string[],
+  args: readonly string[],
+): Promise<readonly Reply[]> {
+  const groups = recovery.isClustered ? keys.map((key) => [key]) : [keys]
+  return Promise.all(groups.map((group) => connection.run<Reply>(script, group, args, args)))
+}
+
+/** One key of each shard, beginning with the one of this number. */
+export function ofAllShards(keyOf: (shard: number) => string, first = 0): readonly string[] {
+  return Array.from({ length: shardCount }, (_, nr) => keyOf((first + nr) % shardCount))
+}
+
+/** Due entries of some shards (KEYS), at most ARGV 2: wait queues, and their waiters. */
+const lookForDueScript: Script = createScript(
+  clockText,
+  `
+local limit = tonumber(ARGV[2])
+local found = {}
+for i = 1, #KEYS do
+  if #found >= limit then break end
+  for _, entry in ipairs(redis.call('ZRANGEBYSCORE', KEYS[i], '-inf', now, 'LIMIT', 0, limit - #found)) do
+    found[#found + 1] = entry
+  end
+end
+return found
+`,
+)
+
+/** Wait queues and waiters whose time has come. Another shard is `first` each time, so that a full one does not hide those behind it. */
+export async function findDue(
+  parts: RedisLockParts,
+  keyring: Keyring,
+  limit: number,
+  first: number,
+): Promise<readonly DueEntry[]> {
+  const keys = ofAllShards((shard) => keyring.due(shard), first)
+  const args = [parts.stepper.clock, `${limit}`]
+  const found = await runOnShards<readonly string[]>(parts, lookForDueScript, keys, args)
+  return found.flat().slice(0, limit).map(decodeDue)
+}
+
+/** Names of busy wait queues from each of some shards (KEYS), from one name (ARGV 1) to another (2), at most ARGV 3. */
+const lookForBusyScript: Script = createScript(`
+local pages = {}
+for i = 1, #KEYS do
+  pages[i] = redis.call('ZRANGEBYLEX', KEYS[i], ARGV[1], ARGV[2], 'LIMIT', 0, tonumber(ARGV[3]))
+end
+return pages
+`)
+
+/** How many names are read of a shard at once: more when most of them may not be what is looked for. */
+const searchPage = 500
+
+/**
+ * The wait queues that are held or waited for, by operation and then resource, out of all shards: pages of keys, until
+ * there are no more. What is done with them meanwhile may change what follows.
+ */
+export async function* pagesOfBusy(
+  parts: RedisLockParts,
+  keyring: Keyring,
+  { operation, search, limit, after }: WaitQueueQuery,
+): AsyncGenerator<readonly LockKey[]> {
+  const range = operation === undefined ? { from: '-', to: '+' } : operationRange(operation)
+  // Names are spread evenly, so this is enough for a page nearly always.
+  const count = search === undefined ? Math.ceil(limit / shardCount) * 2 + 4 : searchPage
+  let from = after === undefined ? range.from : laterOf(range.from, `(${encodeKey(after)}`)
+  while (true) {
+    const args = [from, range.to, `${count}`]
+    const keys = ofAllShards((shard) => keyring.busy(shard))
+    // From each shard, in the order of bytes.
+    const pages = (
+      await runOnShards<readonly (readonly string[])[]>(parts, lookForBusyScript, keys, args)
+    ).flat()
+    const names = mergePages(pages, count)
+    const found = names.map(decodeKey)
+    yield search === undefined ? found : found.filter(({ resource }) => resource.includes(search))
+    if (pages.every((page) => page.length < count)) return
+    from = `(${names.at(-1)!}`
+  }
+}
+
+/**
+ * The names of all pages in one order, up to where it is known: beyond the end of a page that was full there may be
+ * names of its shard that were not read.
+ */
+function mergePages(pages: readonly (readonly string[])[], count: number): readonly string[] {
+  const ends = pages.filter((page) => page.length === count).map((page) => page.at(-1)!)
+  const end = ends.length === 0 ? undefined : ends.reduce((a, b) => (compareBytes(a, b) < 0 ? a : b))
+  const names = pages.flat().sort(compareBytes)
+  return end === undefined ? names : names.filter((name) => compareBytes(name, end) <= 0)
+}
+
+/** As Redis compares. */
+function compareBytes(a: string, b: string): number {
+  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b))
+}
+
+/** The later of two beginnings of a range; the first includes its name, the second does not. */
+function laterOf(first: string, second: string): string {
+  if (first === '-') return second
+  return compareBytes(second.slice(1), first.slice(1)) >= 0 ? second : first
+}
+
+/** The positions that some (ARGV) have in the wait queues of some shards (KEYS), up to 100 of each in each. */
+const lookForWaitsScript: Script = createScript(`
+local found = {}
+for i = 1, #ARGV do found[i] = {} end
+for k = 1, #KEYS do
+  if redis.call('EXISTS', KEYS[k]) == 1 then
+    for i = 1, #ARGV do
+      local from, to = '[' .. ARGV[i] .. '\\30', '(' .. ARGV[i] .. '\\31'
+      for _, wait in ipairs(redis.call('ZRANGEBYLEX', KEYS[k], from, to, 'LIMIT', 0, 100)) do
+        found[i][#found[i] + 1] = wait
+      end
+    end
+  end
+end
+return found
+`)
+
+/** How many are looked up by one script: each is searched for in all shards, and others wait meanwhile. */
+const lookedUpTogether = 16
+
+/** Where those who hold these wait queues wait. */
+export async function findWaitingHolders(
+  parts: RedisLockParts,
+  keyring: Keyring,
+  keys: readonly LockKey[],
+): Promise<readonly WaitingHolder[]> {
+  const { stepper } = parts
+  const replies = await Promise.all(
+    keys.map((key) => stepper.step(keyring.locate(key), 'holding', [], anyTimes, undefined, asItIs)),
+  )
+  const held = replies.flatMap(([, , , , [status, holder, token]], index) => {
+    if (status !== 'held') return []
+    const { operation, resource } = keys[index]!
+    return [{ holds: { operation, resource }, holder: holder as string, token: token as number }]
+  })
+  const holders = [...new Set(held.map(({ holder }) => holder))]
+  const waits = new Map<string, readonly string[]>()
+  for (let from = 0; from < holders.length; from += lookedUpTogether) {
+    const some = holders.slice(from, from + lookedUpTogether)
+    const keys = ofAllShards((shard) => keyring.waits(shard))
+    const pages = await runOnShards<readonly (readonly string[])[]>(parts, lookForWaitsScript, keys, some)
+    for (const [index, holder] of some.entries())
+      waits.set(
+        holder,
+        pages.flatMap((page) => page[index]!),
+      )
+  }
+  return held
+    .flatMap(({ holds, holder, token }) => {
+      const who = decodeRequester(holder)
+      return waits.get(holder)!.map((wait): WaitingHolder => {
+        const { key: waitsFor, seq } = decodeWait(wait)
+        return { who, holds, token, waitsFor, seq }
+      })
+    })
+    .slice(0, maxWaitingHolders)
+}
