@@ -7,7 +7,7 @@ import { test } from 'vitest'
 import { startDemo } from '../src/demo/index.ts'
 import { within } from './support/deadline.ts'
 
-test('the demo makes every room busy without a fault, and stops', async () => {
+test('the demo uses every module without an error, and stops', async () => {
   await using box = await open('memory:', { allowPrivate: ['127.0.0.0/8'] })
   await using server = createServer({ box, port: 0 })
   const { url } = await server.listen()

@@ -16,7 +16,7 @@ test('contestants take turns, and each round starts with the next one', () => {
   assert.deepEqual(turns(['a', 'b', 'c'], 4), ['a', 'b', 'c'])
 })
 
-test('a trial measures everyone once a round and keeps every round', async () => {
+test('a trial measures every contestant once per round and keeps every round', async () => {
   const order: string[] = []
   const outcomes = await measureTrial('module', trial, {
     rounds: 2,
@@ -48,7 +48,7 @@ test('a contestant that cannot run keeps its reason and does not delay the other
   assert.deepEqual(outcomes.get('c'), { rounds: [{ rate: 1 }, { rate: 1 }, { rate: 1 }] })
 })
 
-test('the ground is opened once, its settings reach everyone, and it is closed', async () => {
+test('the ground is opened once, its settings reach every contestant, and it is closed', async () => {
   let life = ''
   const close = async (): Promise<void> => {
     life += 'closed'
@@ -77,7 +77,7 @@ test('the ground is opened once, its settings reach everyone, and it is closed',
   assert.deepEqual([...seen], ['pg://x'])
 })
 
-test('a ground that cannot be opened is the reason of every contestant', async () => {
+test('a ground that cannot be opened is given as the reason of every contestant', async () => {
   const open = async (): Promise<never> => {
     throw new Error('no MariaDB here')
   }
@@ -100,7 +100,7 @@ test('a measurement is taken in a separate process', async () => {
   assert.ok(figures.rate! > 0)
 })
 
-test('a child that knows no such contestant answers with the reason', async () => {
+test('a child process that does not know the contestant answers with the reason', async () => {
   const unknown: Measurement = {
     module: 'nowhere',
     trial: 'x',
@@ -110,7 +110,7 @@ test('a child that knows no such contestant answers with the reason', async () =
   await assert.rejects(measureInChild(unknown), /There is no contestant "y" in nowhere\/x/)
 })
 
-test('progress is one line rewritten on a terminal, and a line a step in a log', () => {
+test('progress is one rewritten line on a terminal, and one line per step in a log', () => {
   const written: string[] = []
   const out = (isTTY: boolean): NodeJS.WriteStream =>
     ({ isTTY, columns: 20, write: (text: string) => written.push(text) }) as unknown as NodeJS.WriteStream
@@ -129,7 +129,7 @@ test('progress is one line rewritten on a terminal, and a line a step in a log',
 })
 
 // They bring every peer with them, which takes its time on a busy machine.
-test('every module loads under its name, and no two of its cases share one', {
+test('every module loads under its name, and no two of its cases have the same name', {
   timeout: 60_000,
 }, async () => {
   for (const name of moduleNames) {

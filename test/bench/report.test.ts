@@ -34,7 +34,7 @@ test('the median is the middle, or the mean of the two in the middle', () => {
   assert.deepEqual(summarize([10, 2, 3]), { median: 3, min: 2, max: 10 })
 })
 
-test('a ratio above 1 is ahead, whichever way the unit runs', () => {
+test('a ratio above 1 means ahead, whether higher or lower values are better', () => {
   assert.equal(ratio(6, 3, 'higher'), 2)
   assert.equal(ratio(50, 100, 'lower'), 2)
   assert.equal(best([1, 3, 2], 'higher'), 3)
@@ -80,7 +80,7 @@ test('a case reports medians, ratios, goal and whether it is met', () => {
   ])
 })
 
-test('one trial answers several cases, and lower can be better', () => {
+test('one trial answers several cases, and lower values can be better', () => {
   const bytes: Case = {
     ...rate,
     name: 'bytes',
@@ -100,7 +100,7 @@ test('one trial answers several cases, and lower can be better', () => {
   assert.equal(second!.met, false)
 })
 
-test('a case whose peer, limit or figure could not be had is unmet and says why', () => {
+test('a case without its peer, limit or figure is unmet and gives the reason', () => {
   const outcomes = new Map([
     ['signalbox', rounds(5)],
     ['fastq', { reason: 'Cannot find package "fastq"' }],
@@ -125,7 +125,7 @@ test('a figure that is not a finite number is no figure', () => {
   assert.equal(report!.met, false)
 })
 
-test('the table has a line a case, the reasons and the mark for constants', () => {
+test('the table has one line per case, the reasons and the mark for constants', () => {
   const outcomes = new Map([
     ['signalbox', rounds(4, 5, 6)],
     ['fastq', { reason: 'gone' }],

@@ -44,7 +44,7 @@ function createLane(contention: Contention, lane: string) {
   }
 }
 
-test('a planted holder of 50 ms is named first in the matrix, whether it keeps the thread or only the lane', async () => {
+test('the matrix names a planted holder of 50 ms first, whether it blocks the thread or only the lane', async () => {
   await inGrowingLeases(50, async (holdMs) => {
     for (const hold of [() => block(holdMs), () => sleep(holdMs)]) {
       const contention = createContention()
@@ -101,7 +101,7 @@ test('the garbage collector is named for the time it took', async () => {
   }
 })
 
-test('untracked code appears as the event loop, and a late timer shows it even without other waiters', async () => {
+test('untracked code appears as the event loop, and a late timer shows it without other waiters', async () => {
   const contention = createContention()
   contention.start()
   try {
@@ -121,7 +121,7 @@ test('untracked code appears as the event loop, and a late timer shows it even w
   }
 })
 
-test('a turn that keeps the thread is named by its own name, not as the event loop', async () => {
+test('a turn that blocks the thread appears under its own name, not as the event loop', async () => {
   const contention = createContention()
   contention.start()
   try {
@@ -143,7 +143,7 @@ test('a turn that keeps the thread is named by its own name, not as the event lo
   }
 })
 
-test('hundreds of thousands of records take no memory that was not there before', () => {
+test('hundreds of thousands of records need no additional memory', () => {
   const contention = createContention()
   const kinds = Array.from({ length: 40 }, (_, number) =>
     contention.kind(`kind ${number}`, { lane: `lane ${number % 4}` }),
@@ -176,7 +176,7 @@ test('hundreds of thousands of records take no memory that was not there before'
   assert.equal(counted, 800_000)
 })
 
-test('slow waits of a kind are one warning for an interval: how many, the longest, and on whom it waited', async () => {
+test('slow waits of a kind make one warning per interval, with count, maximum and holder', async () => {
   const contention = createContention({ warnMs: 10, warnEveryMs: 1_000 })
   const told: unknown[] = []
   contention.events.on('slow', (wait) => told.push(wait))
@@ -206,7 +206,7 @@ test('slow waits of a kind are one warning for an interval: how many, the longes
   ])
 })
 
-test('what no warning was given of yet is given when the recorder stops', () => {
+test('a stopping recorder gives the warnings that are still due', () => {
   const contention = createContention({ warnMs: 10 })
   const told: { kind: string; count: number }[] = []
   contention.events.on('slow', ({ kind, count }) => told.push({ kind, count }))
@@ -219,7 +219,7 @@ test('what no warning was given of yet is given when the recorder stops', () => 
   assert.deepEqual(told, [{ kind: 'mine', count: 1 }])
 })
 
-test('a snapshot is plain data: it is the same after a way through JSON', () => {
+test('a snapshot is plain data, and survives JSON unchanged', () => {
   const contention = createContention()
   contention.turn(contention.kind('dispatch', { lane: 'registry' }), 0, 5, 6, 'task 7')
   contention.keys.granted({ namespace: 'n', operation: 'o', resource: 'r' }, 'a', '1')
@@ -233,7 +233,7 @@ test('a snapshot is plain data: it is the same after a way through JSON', () => 
   assert.equal(contention.snapshot({ namespace: 'other' }).keys.length, 0)
 })
 
-test('switched off, everything is there and nothing is kept', async () => {
+test('a switched off recorder has all methods and records nothing', async () => {
   const kind = noContention.kind('dispatch', { lane: 'registry' })
   noContention.turn(kind, 0, 50, 60)
   const store = { find: async () => 1 }
@@ -244,7 +244,7 @@ test('switched off, everything is there and nothing is kept', async () => {
   assert.deepEqual([kinds, matrix, slowest, keys], [[], [], [], []])
 })
 
-test('options are checked', () => {
+test('invalid options are refused', () => {
   const invalid = { code: 'invalid_argument' }
   assert.throws(() => createContention({ warnMs: -1 }), invalid)
   assert.throws(() => createContention({ maxKinds: 1 }), invalid)

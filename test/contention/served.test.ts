@@ -13,7 +13,7 @@ function measured(
   return serving({}, url, { thread, contention: createContention() })
 }
 
-test('GET /v1/contention says what requests waited for, and the writer says who was in it', async () => {
+test('GET /v1/contention shows what requests waited for, and who used the writer', async () => {
   for (const thread of [true, false]) {
     await using stage = await measured(undefined, thread)
     const body = { kind: 'mail', payload: {} }
@@ -63,7 +63,7 @@ test('the wait of a write is charged to the current writer', async () => {
   assert.ok(request !== undefined && request.ms > 20, JSON.stringify(matrix))
 })
 
-test('metrics have waits, holds and who waited on whom', async () => {
+test('metrics show waits, holds and who waited for whom', async () => {
   await using stage = await measured()
   await stage.ask('POST', '/v1/jobs', { body: { kind: 'mail', payload: {} } })
   // A wait of a second that no host can hide.
@@ -96,7 +96,7 @@ async function waitForLock(box: Box | RemoteBox): Promise<void> {
   assert.equal(held.node, 'second')
 }
 
-test('waits for locks are kept by key, with who held it, in process and through a server', async () => {
+test('waits for locks are recorded by key with their holder, in process and through a server', async () => {
   await using stage = await measured()
   await using remote = await open(stage.url as `http://${string}`)
   for (const box of [stage.box, remote]) {
@@ -111,7 +111,7 @@ test('waits for locks are kept by key, with who held it, in process and through 
   assert.equal(keys[0]!.waitCount, 2)
 })
 
-test('a token of one namespace sees no keys of another, and not what turns were about', async () => {
+test('a token of one namespace sees neither the keys of another nor the details of turns', async () => {
   await using stage = await measured()
   const { contention } = stage.box
   contention.keys.queued({ namespace: 'theirs', operation: 'deploy', resource: 'secret' }, 'node', '1')
@@ -127,7 +127,7 @@ test('a token of one namespace sees no keys of another, and not what turns were 
   assert.ok(body.slowest.some(({ kind }: { kind: string }) => kind === 'dispatch'))
 })
 
-test('jobs that were claimed ahead wait for a place in the worker', async () => {
+test('jobs that were claimed ahead wait for a free slot in the worker', async () => {
   const contention = createContention()
   await using box = await open('memory:', { contention })
   const { promise: done, resolve } = Promise.withResolvers<void>()
@@ -155,7 +155,7 @@ test('jobs that were claimed ahead wait for a place in the worker', async () => 
   assert.deepEqual([lane.size, lane.waiting, lane.holding], [1, 0, 0])
 })
 
-test('a box that is told to measure nothing measures nothing', async () => {
+test('a box with measuring switched off measures nothing', async () => {
   await using box = await open('memory:', { contention: false })
   await box.jobs.add('mail', {})
 

@@ -6,7 +6,7 @@ import { sqliteShapes } from '../../src/storage/sqlite/copy.ts'
 import { migrations } from '../../src/storage/sqlite/schema.ts'
 import { findUncopied } from './coverage.ts'
 
-test('a copy carries every table and column that SQLite has, or says why not', () => {
+test('a copy carries every table and column of SQLite, or names the reason why not', () => {
   const db = new DatabaseSync(':memory:')
   for (const { statements } of migrations) for (const statement of statements) db.exec(statement)
   const columns = db
@@ -30,7 +30,7 @@ test('a copy carries every table and column that SQLite has, or says why not', (
   ])
 })
 
-test('nothing is both copied and left behind, and every key is among its columns', () => {
+test('no table is both copied and left behind, and every key is among its columns', () => {
   for (const { name, key, columns } of copyTables) {
     assert.ok(!(name in leftBehind), name)
     for (const column of key)

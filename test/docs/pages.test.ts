@@ -38,7 +38,7 @@ async function inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
 afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
 
 describe('every block of the documentation', () => {
-  test('is run, or says why not', () => {
+  test('runs, or gives the reason why not', () => {
     assert.deepEqual(pages.flatMap(findStrays), [])
     const left = pages.flatMap(({ path, blocks }) =>
       blocks.flatMap(({ line, language, mark }) =>
@@ -52,7 +52,7 @@ describe('every block of the documentation', () => {
     assert.ok(count >= 100, `only ${count} blocks are found: has the form of fences changed?`)
   })
 
-  test.concurrent('in TypeScript means what the compiler understands', { timeout: 120_000 }, async () => {
+  test.concurrent('in TypeScript passes the compiler', { timeout: 120_000 }, async () => {
     const files = withBlocks.flatMap((page) => {
       const prelude = preludeOf(page)
       const offer = offerOf(prelude)
@@ -98,7 +98,7 @@ describe('every block of the documentation', () => {
   }
 })
 
-test('a block that is in no known language, or would be left out unseen, is a complaint', () => {
+test('a block in an unknown language, or one that would be skipped unnoticed, is reported', () => {
   const page = (fence: string) => decodePage('docs/a.md', `# A\n\n\`\`\`${fence}\nx\n\`\`\`\n`)
   for (const fence of ['ts', 'sh', 'sql postgres', 'text', '', 'ts foreign', 'sh elsewhere']) {
     assert.deepEqual(findStrays(page(fence)), [], fence)

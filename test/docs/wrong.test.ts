@@ -9,7 +9,7 @@ import { offerOf, printProgram } from './program.ts'
 
 const fenced = (language: string, ...lines: readonly string[]) => [`\`\`\`${language}`, ...lines, '```', '']
 
-test('a block that fails, or does not do what it promises, is told with its line', {
+test('a block that fails, or breaks its promise, is reported with its line', {
   timeout: 60_000,
 }, async () => {
   const page = decodePage(
@@ -49,7 +49,7 @@ test('a block that fails, or does not do what it promises, is told with its line
   }
 })
 
-test('a program keeps its lines, takes only the names it uses, and may declare what its prelude has', () => {
+test('a program keeps its lines, imports only the names it uses, and may redeclare names of its prelude', () => {
   const [block] = decodePage(
     'docs/a.md',
     [
@@ -75,7 +75,7 @@ test('a program keeps its lines, takes only the names it uses, and may declare w
   assert.equal(lines[7], 'await $check({ box, a, c }) }')
 })
 
-test('a prelude offers what it exports and passes on', () => {
+test('a prelude offers its own exports and those it passes on', () => {
   const offer = offerOf(join(import.meta.dirname, 'preludes/flows.ts'))
   assert.deepEqual([offer.get('open'), offer.get('box'), offer.get('film')], ['value', 'value', 'value'])
   assert.equal(offerOf(join(import.meta.dirname, 'preludes/workqueue.ts')).get('Pod'), 'type')

@@ -18,7 +18,7 @@ async function follow(page: string, limitMs = 10_000): Promise<readonly string[]
 const block = (info: string, text: string) => `\`\`\`${info}\n${text}\n\`\`\`\n`
 const endless = (atInt: string) => `sh -c 'trap "${atInt}" INT; echo up; while :; do sleep 0.05; done'`
 
-test('a page is followed: files, commands that go on, what they print, Ctrl+C', async () => {
+test('the test follows a page: files, running commands, their output, Ctrl+C', async () => {
   const lines = await follow(
     [
       block('sh terminal=server stays', endless('echo stopped >ended; exit 0')),
@@ -78,16 +78,16 @@ for (const [fault, page, reason] of [
     block('sh stays', endless('exit 3')) + block('output', 'up'),
     /^it ended with 3 after Ctrl\+C/,
   ],
-  ['a word that is not known', block('sh stay', 'echo up'), /^line 1: unknown word "stay" behind the fence/],
+  ['an unknown word', block('sh stay', 'echo up'), /^line 1: unknown word "stay" behind the fence/],
   [
     'a promise in a comment',
     block('sh', `echo '{"next":"B"}' # {"next":"C"}`),
     /^line 1: it promises \{"next":"C"\}, and said:\n\{"next":"B"\}\n$/,
   ],
-  ['a language that is not known', block('zsh', 'echo up'), /^line 1: a block of "zsh" cannot be followed/],
+  ['an unknown language', block('zsh', 'echo up'), /^line 1: a block of "zsh" cannot be followed/],
   ['an address without a server', 'Open <http://127.0.0.1:1/>.', /^line 1: /],
 ] as const) {
-  test(`a page that is wrong is found out: ${fault}`, async () => {
+  test(`the test finds a mistake on a page: ${fault}`, async () => {
     const message = await follow(page, 500).then(
       () => 'nothing was found',
       (error: Error) => error.message,

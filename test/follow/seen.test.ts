@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { findSeen, isSeen } from './seen.ts'
 
-test('ids, instants, spans and tokens are compared by their shape, everything else by the letter', () => {
+test('ids, instants, spans and tokens are compared by shape, everything else by the letter', () => {
   const shown =
     'job 01m7fxrnxaekjm9qbwfrdqrkj3 at 2026-11-16T00:49:12.345Z took 12 ms, token 1794790276011000'
   assert.ok(
@@ -18,13 +18,13 @@ test('ids, instants, spans and tokens are compared by their shape, everything el
   assert.equal(isSeen('a.b', 'axb'), false)
 })
 
-test('an ellipsis is any text of a line, and alone on one any lines', () => {
+test('an ellipsis matches any text of a line, and alone on a line any lines', () => {
   assert.ok(isSeen('granted, … left\n…\nend', 'granted, 29 left\nmore\nand more\nend\n'))
   assert.ok(isSeen('begin\n…', 'begin\n'))
   assert.equal(isSeen('begin … end', 'begin\nend'), false)
 })
 
-test('lines of something that goes on are found where they end', () => {
+test('output lines of a running command are found where they end', () => {
   const printed = 'noise\nup at 12 ms\nready\nmore\n'
   assert.equal(findSeen('up at 9 ms\nready\n', printed), printed.indexOf('\nmore'))
   assert.equal(findSeen('ready\nup', printed), undefined)

@@ -7,12 +7,12 @@ import { printApi } from '../../tools/api-docs.ts'
 import { apiExamples, printCurl } from '../../tools/api-examples.ts'
 import { readSource } from './sources.ts'
 
-test('docs/api.md says what the table of routes says', async () => {
+test('docs/api.md agrees with the table of routes', async () => {
   const page = await readSource('docs/api.md')
   assert.ok(page === printApi(routes), 'docs/api.md is stale: run `npm run docs`')
 })
 
-test('a change of the table would be noticed', () => {
+test('a change of the table of routes is found', () => {
   const [first, ...others] = routes
   const page = printApi(routes)
   assert.notEqual(printApi(others), page)
@@ -21,7 +21,7 @@ test('a change of the table would be noticed', () => {
   assert.notEqual(printApi([{ ...first!, summary: 'Other words.' }, ...others]), page)
 })
 
-test('every route is on the page with its scope, a request to try, and a heading that its link finds', () => {
+test('every route is on the page with its scope, an example request, and a working heading link', () => {
   const page = printApi(routes)
   const headings = [...page.matchAll(/^### (.+)$/gm)].map(([, text]) => text)
   for (const route of routes) {
@@ -39,7 +39,7 @@ test('every route is on the page with its scope, a request to try, and a heading
   for (const [, target] of page.matchAll(/\]\(#([^)]+)\)/g)) assert.ok(anchors.has(target!), target)
 })
 
-test('every example is a request that its route takes', () => {
+test('every example is a request that its route accepts', () => {
   for (const id of Object.keys(apiExamples))
     assert.ok(
       routes.some((route) => route.id === id),

@@ -4,15 +4,15 @@ import { arrows, findCycles, findTurnedArrows, moduleOf } from './arrows.ts'
 import { scanImports } from './imports.ts'
 import { readSources } from './sources.ts'
 
-test('every import follows the arrows of the house', async () => {
+test('every import follows the arrows between the modules', async () => {
   assert.deepEqual(findTurnedArrows(await readSources()), [])
 })
 
-test('no files load each other in a circle', async () => {
+test('no files import each other in a circle', async () => {
   assert.deepEqual(findCycles(await readSources()), [])
 })
 
-test('every module has a line in the table of arrows', async () => {
+test('every module has an entry in the table of arrows', async () => {
   const modules = new Set([...(await readSources()).keys()].map(moduleOf))
   assert.deepEqual(
     [...modules].filter((module) => !(module in arrows)),
@@ -57,7 +57,7 @@ import type from './j.ts'
   )
 })
 
-test('the scanner is not misled by comments, texts and exports of our own', () => {
+test('comments, texts and our own exports do not mislead the scanner', () => {
   const source = `
 // import a from './a.ts'
 /*
@@ -121,7 +121,7 @@ test('an import against an arrow is found', () => {
   }
 })
 
-test('an import along an arrow is not complained about', () => {
+test('an import along an arrow is not reported', () => {
   for (const [path, line] of [
     ['src/jobs/x.ts', "import { e } from '../core/errors.ts'"],
     ['src/jobs/x.ts', "import { w } from './worker/worker.ts'"],
@@ -137,7 +137,7 @@ test('an import along an arrow is not complained about', () => {
   }
 })
 
-test('a circle of files is found, and one that only types close is none', () => {
+test('a circle of files is found, and a circle of types alone is allowed', () => {
   const sources = (link: string) =>
     new Map([
       ['src/core/a.ts', "import { b } from './b.ts'\n"],

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { findUnawaited } from './awaited.ts'
 import { readTypeScript } from './sources.ts'
 
-test('resources of a function are disposed of after its returned promise has settled', async () => {
+test('functions dispose of resources only after their returned promise has settled', async () => {
   assert.deepEqual(findUnawaited(await readTypeScript()), [])
 }, 120_000)
 
@@ -31,7 +31,7 @@ test.each([
   ['using x = y; return Promise.all([])', 'Promise.all([])'],
   ['using x = y; return z.then(more)', 'z.then(more)'],
   ['using x = y; const asked = work(); await null; return asked', 'asked'],
-])('%s: is found', (body, what) => {
+])('%s is found', (body, what) => {
   assert.deepEqual(
     findIn(body).map((found) => found.slice(0, what.length)),
     [what],
@@ -47,6 +47,6 @@ test.each([
   'using x = y; return box.name()',
   'using x = y; return () => { return work() }',
   'using x = y; const asked = await work(); return asked',
-])('%s: is right as it is', (body) => {
+])('%s is accepted', (body) => {
   assert.deepEqual(findIn(body), [])
 })

@@ -3,13 +3,13 @@ import { test } from 'vitest'
 import { findTurnedDashboardArrows } from './dashboard-arrows.ts'
 import { readDashboard } from './sources.ts'
 
-test('the dashboard reaches Signalbox by its client, and no view shows another', async () => {
+test('the dashboard uses Signalbox through its client, and no view imports another', async () => {
   const sources = await readDashboard()
   assert.ok(sources.has('dashboard/main.tsx'))
   assert.deepEqual(findTurnedDashboardArrows(sources), [])
 })
 
-test('an import that goes another way is found', () => {
+test('an import against these rules is found', () => {
   const judged = (path: string, source: string) => findTurnedDashboardArrows(new Map([[path, source]])).length
   const view = 'dashboard/views/jobs/jobs.tsx'
   assert.equal(judged(view, `import { createJobs } from '../../../src/jobs/index.ts'`), 1)

@@ -5,11 +5,11 @@ import { withCodes } from '../../tools/error-docs.ts'
 import { findCodeGaps } from './errors.ts'
 import { readSource, readSources } from './sources.ts'
 
-test('the codes that are thrown and those in the table are the same', async () => {
+test('the thrown codes and the table of codes agree', async () => {
   assert.deepEqual(findCodeGaps(await readSources(), errorCodes), [])
 })
 
-test('docs/errors.md has the table of the source', async () => {
+test('docs/errors.md agrees with the table of the source', async () => {
   const page = await readSource('docs/errors.md')
   const written = withCodes(page, errorCodes, await readSource('src/core/errors.ts'))
   assert.ok(page === written, 'docs/errors.md is stale: run `npm run docs`')
@@ -20,11 +20,11 @@ const thrower = new Map([
   ['src/a.ts', "throw new SignalboxError(\n  'gone', 'No.')\n// new SignalboxError('old')"],
 ])
 
-test('codes that agree are not reported', () => {
+test('matching codes are not reported', () => {
   assert.deepEqual(findCodeGaps(thrower, table), [])
 })
 
-test('a code that is missing in one place is found', () => {
+test('a code that is missing on one side is found', () => {
   const silent = new Map([['src/a.ts', '']])
   const other = new Map([...thrower, ['src/b.ts', "new SignalboxError('new', 'x')"]])
   const computed = new Map([...thrower, ['src/b.ts', 'new SignalboxError(code, message)']])

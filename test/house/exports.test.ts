@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { findWrongExports } from './exports.ts'
 import { readSource, readSources } from './sources.ts'
 
-test('what the package exports is what the modules are', async () => {
+test('the package exports exactly its modules', async () => {
   const { exports } = JSON.parse(await readSource('package.json'))
   assert.deepEqual(findWrongExports(exports, [...(await readSources()).keys()]), [])
 })
@@ -21,7 +21,7 @@ const good = {
   './package.json': './package.json',
 }
 
-test('an exports map that fits is not complained about', () => {
+test('a correct exports map is not reported', () => {
   assert.deepEqual(findWrongExports(good, files), [])
 })
 
@@ -41,7 +41,7 @@ test('a module without an export, an export without a module and a wrong order a
   }
 })
 
-test('a public module without a face is found', () => {
+test('a public module without an entry file is found', () => {
   const found = findWrongExports(good, [...files, 'src/locks/lock.ts'])
   assert.match(found[0]!, /src\/locks\/index\.ts is missing/)
 })

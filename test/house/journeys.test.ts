@@ -23,7 +23,7 @@ test('a job passes through at most 25 files', () => {
   assert.ok(job!.steps.length >= 10 && job!.steps.length + job!.joins.length <= 25)
 })
 
-test('ARCHITECTURE.md has two pages, and says in a few words what happens in each file', () => {
+test('ARCHITECTURE.md fits two pages, and describes each file in a few words', () => {
   const lines = page.trimEnd().split('\n')
   assert.ok(lines.length <= 150, `${lines.length} lines`)
   assert.deepEqual(
@@ -36,7 +36,7 @@ test('ARCHITECTURE.md has two pages, and says in a few words what happens in eac
   assert.deepEqual(wordy, [])
 })
 
-test('a file that is missing, comes twice or is imported by none before it is a break', () => {
+test('a file that is missing, comes twice or is not imported by an earlier one is found', () => {
   const [journey] = decodeJourneys(
     [
       '### A thing',

@@ -7,7 +7,7 @@ import { readSource } from './sources.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-test('every link between pages leads to a file and a heading that are there', async () => {
+test('every link between pages leads to an existing file and heading', async () => {
   const paths = globSync(['*.md', 'docs/**/*.md', 'dashboard/*.md'], { cwd: root })
   assert.ok(paths.length > 20)
   const pages = new Map(await Promise.all(paths.map(async (path) => [path, await readSource(path)] as const)))
@@ -21,7 +21,7 @@ test('every link between pages leads to a file and a heading that are there', as
   assert.deepEqual(findBrokenLinks(pages, files), [])
 })
 
-test('a link to no file, to no heading and a name of no file are found', () => {
+test('a link to a missing file or heading, and a missing file name, are found', () => {
   const pages = new Map([
     ['README.md', '# A\n[b](docs/b.md#two-words) [c](docs/c.md) `src/none.ts` [d](#a) ```[x](y)```\n'],
     ['docs/b.md', '## Two words\n[up](../README.md#b)\n```\n[in code](nowhere.md)\n```\n'],

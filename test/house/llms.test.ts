@@ -18,11 +18,11 @@ const index = '[b](b.md)'
 const pages = ['docs/README.md', 'docs/b.md']
 const files = new Set(pages)
 
-test('an index that lists every page is not complained about', () => {
+test('an index that lists every page is not reported', () => {
   assert.deepEqual(findIndexGaps(llms, index, pages, files), [])
 })
 
-test('a page that is not listed, listed twice or not there, and a form that is not the convention are found', () => {
+test('a page that is unlisted, listed twice or missing, and a wrong form, are found', () => {
   for (const [given, reason] of [
     [findIndexGaps(llms, index, [...pages, 'docs/c.md'], files), /^llms\.txt: docs\/c\.md is not listed$/m],
     [findIndexGaps(llms, '', pages, files), /^docs\/README\.md: b\.md is not listed$/m],

@@ -6,7 +6,7 @@ import { test } from 'vitest'
 import { findLockfileFaults, findLooseDependencies, findMachineTraces } from './lockfile.ts'
 import { readSource, root } from './sources.ts'
 
-test('the lockfile names no registry and brings no unknown install script', async () => {
+test('the lockfile names no registry and adds no unknown install script', async () => {
   assert.deepEqual(findLockfileFaults(await readSource('package-lock.json')), [])
 })
 
@@ -40,7 +40,7 @@ test('an address or a script in a lockfile is found', () => {
   assert.match(findLockfileFaults(lock({ hasInstallScript: true }))[0]!, /node_modules\/x runs a script/)
 })
 
-test('a range is found, whatever its form', () => {
+test('a version range is found, whatever its form', () => {
   const good = { dependencies: { a: '1.2.3' }, devDependencies: { b: '18.4.0-beta.17' } }
   assert.deepEqual(findLooseDependencies(good), [])
   for (const version of [
@@ -59,7 +59,7 @@ test('a range is found, whatever its form', () => {
   }
 })
 
-test('the trace of a machine is found, and an ordinary path is not', () => {
+test("a path of a developer's machine is found, and an ordinary path is not", () => {
   // Put together here, for this file is looked through as well.
   for (const parts of [
     ['', 'home', 'someone', 'x'],

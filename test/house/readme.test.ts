@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { findReadmeGaps } from './readme.ts'
 import { readSource } from './sources.ts'
 
-test('both READMEs begin with the three commands and are kept in step', async () => {
+test('both READMEs start with the three commands and agree', async () => {
   const pages = await Promise.all([readSource('README.md'), readSource('README.zh-CN.md')])
   assert.deepEqual(findReadmeGaps(...pages), [])
 })
@@ -25,11 +25,11 @@ const chinese = english
   .replace('## Use', '## 使用')
   .replace(/Use the .*/, '自己的程序用**库**，其他的用**服务器**。')
 
-test('READMEs that agree are not complained about', () => {
+test('READMEs that agree are not reported', () => {
   assert.deepEqual(findReadmeGaps(english, chinese), [])
 })
 
-test('a README that lost a command, a section or a line of code is found', () => {
+test('a README that lacks a command, a section or a line of code is found', () => {
   for (const [pages, reason] of [
     [
       [english.replace('npm ci && npm test', ''), chinese.replace('npm ci && npm test', '')],

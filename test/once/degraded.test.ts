@@ -13,7 +13,7 @@ function throwing(code: ErrorCode): () => Promise<never> {
 }
 const never = () => Promise.withResolvers<never>().promise
 
-test('a store that hangs is given up at the deadline, and the policy answers', async () => {
+test('a call to a store that hangs ends at the deadline, and the policy answers', async () => {
   const clock = createFakeClock()
   const store = brokenStore({ claim: never, seen: never })
   await using once = createOnce({ store, clock }, { timeoutMs: 500, whenDown: 'closed' })
@@ -61,7 +61,7 @@ test('calls that no policy can answer end with an error at the deadline', async 
   assert.equal(once.stats().degraded, 0)
 })
 
-test('a claim that took after its deadline is undone, because no caller has its token', async () => {
+test('a claim that succeeded after its deadline is undone, because no caller has its token', async () => {
   for (const whenDown of ['open', 'closed'] as const) {
     const clock = createFakeClock(1_000)
     const inner = new MemoryGuards(() => clock.now())
@@ -86,7 +86,7 @@ test('a claim that took after its deadline is undone, because no caller has its 
   }
 })
 
-test('a claim of the policy can be ended and renewed without the store, each flagged and counted', async () => {
+test('a claim granted by the policy can be ended and renewed without the store, flagged and counted', async () => {
   await using once = createOnce({ store: brokenStore({ claim: throwing('store_busy') }) })
   const events: string[] = []
   once.events.on('degraded', ({ call, policy }) => events.push(`${call} ${policy}`))
@@ -109,7 +109,7 @@ test('a store refuses the token of a claim that the policy granted', async () =>
   assert.equal((await once.claim('a')).status, 'running')
 })
 
-test('what is wrong with the call or the box is thrown, whatever the policy', async () => {
+test('a mistake in the call or the box is thrown, whatever the policy', async () => {
   const codes = [
     'closed',
     'schema_missing',
@@ -136,7 +136,7 @@ test('what is wrong with the call or the box is thrown, whatever the policy', as
   }
 })
 
-test('with a transaction of the caller’s there is no policy', async () => {
+test("no policy applies to a call in a caller's transaction", async () => {
   const broken: Partial<GuardStore> = { claim: throwing('store_unavailable'), seen: throwing('store_busy') }
   await using once = createOnce({ store: brokenStore(broken) })
   const tx = {}
@@ -150,7 +150,7 @@ test('with a transaction of the caller’s there is no policy', async () => {
   assert.equal(once.stats().degraded, 0)
 })
 
-test('a run whose store went away meanwhile gives its result, flagged, or the error, by policy', async () => {
+test('a run whose store went away returns its result with a flag, or the error, by policy', async () => {
   for (const whenDown of ['open', 'closed'] as const) {
     await using once = createOnce(
       { store: brokenStore({ settle: throwing('store_unavailable') }) },
@@ -167,7 +167,7 @@ test('a run whose store went away meanwhile gives its result, flagged, or the er
   }
 })
 
-test('a run survives renewals that fail as long as its lease lives, and aborts when it ends', async () => {
+test('a run survives failing renewals as long as its lease lives, and aborts when it ends', async () => {
   const clock = createFakeClock(1_000)
   const inner = new MemoryGuards(() => clock.now())
   let isDown = true

@@ -4,14 +4,14 @@ import { SignalboxError } from '../../src/core/errors.ts'
 import { createOnce } from '../../src/once/index.ts'
 import { brokenStore, openStage } from './stage.ts'
 
-test('G1: of n who claim a key at once, exactly one is to run it', async () => {
+test('G1: of n concurrent claimers of a key, exactly one runs it', async () => {
   await using stage = openStage()
   const answers = await Promise.all(Array.from({ length: 50 }, () => stage.once.claim('report')))
   assert.equal(answers.filter(({ status }) => status === 'run').length, 1)
   assert.equal(answers.filter(({ status }) => status === 'running').length, 49)
 })
 
-test('G2: after done, everybody gets done and the result, until it is no longer kept', async () => {
+test('G2: after done, every caller gets done and the result, until its retention ends', async () => {
   await using stage = openStage()
   const { once, clock } = stage
   const claim = await once.claim('report', { keepMs: '1h' })
@@ -24,7 +24,7 @@ test('G2: after done, everybody gets done and the result, until it is no longer 
   assert.equal((await once.claim('report')).status, 'run')
 })
 
-test('G3: a crash between claim and done is claimable after the lease and not before, or stuck, by mode', async () => {
+test('G3: a key whose claimer crashed is claimable after the lease and not before, or stuck, by mode', async () => {
   await using stage = openStage()
   const { once, clock } = stage
   await once.claim('mail', { leaseMs: '30s', keepMs: '24h' })
@@ -41,7 +41,7 @@ test('G3: a crash between claim and done is claimable after the lease and not be
   assert.equal((await once.claim('transfer')).status, 'run')
 })
 
-test('G4: a window runs from the call that was to notify, whatever minute or day it falls into', async () => {
+test('G4: a window runs from the call that was to notify, across minutes and days', async () => {
   // One millisecond before a minute, before a day, and in the middle of both.
   for (const start of [1_700_000_039_999, 1_700_006_399_950, 1_700_000_010_000]) {
     await using stage = openStage({}, start)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { openStage, pass, settled } from './stage.ts'
 
-test('what ran is not run again, and everybody gets its result', async () => {
+test('a key that ran does not run again, and every caller gets its result', async () => {
   await using stage = openStage()
   let runs = 0
   const send = () => stage.once.run('mail 7', async () => ({ sent: ++runs }))
@@ -11,7 +11,7 @@ test('what ran is not run again, and everybody gets its result', async () => {
   assert.equal(runs, 1)
 })
 
-test('a caller that comes while it runs learns that, and for how long at most', async () => {
+test('a caller that comes during a run learns that it runs, and for how long at most', async () => {
   await using stage = openStage()
   const { once } = stage
   const answer = await once.run('mail', () => once.run('mail', () => assert.fail('twice')), {
@@ -20,7 +20,7 @@ test('a caller that comes while it runs learns that, and for how long at most', 
   assert.deepEqual(answer, { ran: true, result: { ran: false, status: 'running', retryInMs: 5_000 } })
 })
 
-test('what threw is thrown on, and the next one is another attempt', async () => {
+test('an error of the run is thrown on, and the next run is another attempt', async () => {
   await using stage = openStage()
   const error = new Error('no line')
   const attempts: number[] = []
@@ -35,7 +35,7 @@ test('what threw is thrown on, and the next one is another attempt', async () =>
   assert.deepEqual(attempts, [1, 2, 3])
 })
 
-test('a run is renewed at a third of its lease for as long as it takes', async () => {
+test('a run is renewed every third of its lease for as long as it takes', async () => {
   await using stage = openStage()
   const { once, clock } = stage
   const ended = Promise.withResolvers<string>()
@@ -77,7 +77,7 @@ test('a run whose key an operator forgot is aborted, and ends as lost', async ()
   assert.equal((await once.claim('mail')).status, 'run')
 })
 
-test('a process that was frozen for longer than its lease learns that it lost it', async () => {
+test('a process that was frozen for longer than its lease learns that it lost the run', async () => {
   await using stage = openStage()
   const { once, clock } = stage
   const wake = Promise.withResolvers<void>()
@@ -92,7 +92,7 @@ test('a process that was frozen for longer than its lease learns that it lost it
   await once.done('mail', other.token)
 })
 
-test('the caller’s signal reaches the run, and one that aborted before keeps it from beginning', async () => {
+test('the caller’s signal reaches the run, and an already aborted one prevents it', async () => {
   await using stage = openStage()
   const { once } = stage
   const stop = new AbortController()
@@ -111,7 +111,7 @@ test('the caller’s signal reaches the run, and one that aborted before keeps i
   assert.ok(after.status === 'run' && after.attempt === 2)
 })
 
-test('a result that cannot be kept is refused, and may be tried again at least once, never at most once', async () => {
+test('a result that cannot be stored is refused; at least once may retry, at most once never', async () => {
   await using stage = openStage()
   const { once, clock } = stage
   await assert.rejects(
@@ -128,7 +128,7 @@ test('a result that cannot be kept is refused, and may be tried again at least o
   assert.deepEqual(await once.run('b', () => assert.fail('twice'), options), { ran: false, status: 'stuck' })
 })
 
-test('a task is in one hand at a time, and free again when it ends, well or not', async () => {
+test('one caller at a time has a task, and the task is free again when it ends or fails', async () => {
   await using stage = openStage()
   const { once } = stage
   const inside = await once.processing('task 1', async ({ token, attempt }) => {
@@ -148,7 +148,7 @@ test('a task is in one hand at a time, and free again when it ends, well or not'
   assert.deepEqual((await once.list({ space: 'processing' })).items, [])
 })
 
-test('a task whose hand died is free after its time', async () => {
+test('a task whose caller died is free after its lease', async () => {
   await using stage = openStage()
   const { once, clock } = stage
   const hand = await once.claim('task 1', { space: 'processing', leaseMs: '30s' })

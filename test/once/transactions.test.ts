@@ -25,7 +25,7 @@ async function openShop() {
   }
 }
 
-test('what runs in a transaction of yours is done when that one commits, together with your rows', async () => {
+test('a run in your transaction is done when that commits, together with your rows', async () => {
   await using shop = await openShop()
   const { once, tx } = shop
   const pay = () => {
@@ -43,7 +43,7 @@ test('what runs in a transaction of yours is done when that one commits, togethe
   assert.equal(shop.payments(), 1)
 })
 
-test('what threw in a transaction of yours is thrown on, and the key is free whichever way it ends', async () => {
+test('an error in your transaction is thrown on, and the key is free whichever way it ends', async () => {
   await using shop = await openShop()
   const { once, tx } = shop
   for (const end of ['ROLLBACK', 'COMMIT']) {
@@ -61,7 +61,7 @@ test('what threw in a transaction of yours is thrown on, and the key is free whi
   }
 })
 
-test('claims, windows and ends take a transaction of yours', async () => {
+test('claims, windows and ends accept your transaction', async () => {
   await using shop = await openShop()
   const { once, tx } = shop
   const sighting = { subject: ['v'], state: 1 }

@@ -5,7 +5,7 @@ import { createUpkeep } from '../../src/once/upkeep.ts'
 import { until } from '../conformance/locks/stage.ts'
 import { brokenStore } from './stage.ts'
 
-test('rows past their time are deleted in bites, from the first use on and not before', async () => {
+test('expired rows are deleted in batches, from the first use on and not before', async () => {
   const left = [1_000, 1_000, 7]
   const bites: number[] = []
   const prune = async (limit: number) => {

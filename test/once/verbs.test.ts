@@ -4,7 +4,7 @@ import { open } from '../../src/index.ts'
 import type { ClaimOptions } from '../../src/once/index.ts'
 import { openStage } from './stage.ts'
 
-test('many keys are answered in their order, with one call to the store', async () => {
+test('one call to the store answers many keys in their order', async () => {
   await using stage = openStage()
   const { once, store } = stage
   const [done, failed] = await once.claimMany(['done', 'failed'])
@@ -32,7 +32,7 @@ test('many keys are answered in their order, with one call to the store', async 
   assert.deepEqual(await once.claimMany([]), [])
 })
 
-test('more than 1,000 keys at once, and a fingerprint for many, are refused', async () => {
+test('more than 1,000 keys at once, and one fingerprint for many keys, are refused', async () => {
   await using stage = openStage()
   const { once } = stage
   const keys = Array.from({ length: 1_001 }, (_, n) => `k${n}`)
@@ -45,7 +45,7 @@ test('more than 1,000 keys at once, and a fingerprint for many, are refused', as
   await assert.rejects(once.claimMany(['a', '']), { code: 'invalid_argument' })
 })
 
-test('a key that stands for something else is a mismatch, and nothing of that call stays claimed', async () => {
+test('a key used for something else is a mismatch, and no key of that call stays claimed', async () => {
   await using stage = openStage()
   const { once } = stage
   await once.claim('pay 1', { fingerprint: 'sha256:a' })
@@ -66,7 +66,7 @@ test('a key that stands for something else is a mismatch, and nothing of that ca
   assert.ok(again?.status === 'run' && again.attempt === 3, 'attempts stay counted')
 })
 
-test('the five counters have their names, and answers are counted by whose keys and status', async () => {
+test('the five counters have their names, and count answers by keys and status', async () => {
   await using stage = openStage()
   const { once } = stage
   await once.processing('task', () => once.processing('task', () => 1))
@@ -92,7 +92,7 @@ test('the five counters have their names, and answers are counted by whose keys 
   })
 })
 
-test('every answer is an event', async () => {
+test('every answer emits an event', async () => {
   await using stage = openStage()
   const { once } = stage
   const heard: unknown[] = []
@@ -129,7 +129,7 @@ test('guards are listed in pages, without tokens or results', async () => {
   await assert.rejects(once.list({ limit: 501 }), { code: 'invalid_argument' })
 })
 
-test('what is no key, token or span is refused', async () => {
+test('an invalid key, token or span is refused', async () => {
   await using stage = openStage()
   const { once } = stage
   const refused = { code: 'invalid_argument' }
@@ -160,7 +160,7 @@ test('what is no key, token or span is refused', async () => {
   assert.deepEqual((await once.list()).items.length, 1)
 })
 
-test('a box has the room, and says so when its options are wrong', async () => {
+test('a box has guards, and refuses invalid options for them', async () => {
   await using box = await open('memory:', { once: { whenDown: 'closed', timeoutMs: '1s' } })
   assert.deepEqual(await box.once.run('a', () => 1), { ran: true, result: 1 })
   for (const once of [{ whenDown: 'maybe' }, { timeoutMs: 1 }, { retries: 1 }])

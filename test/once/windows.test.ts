@@ -26,11 +26,11 @@ async function notified(by: 'state' | 'last' | 'transition'): Promise<readonly b
   return answers
 }
 
-test('scenario 2: a state that was notified within five minutes is not notified again, whatever came between', async () => {
+test('scenario 2: a state notified within five minutes is not notified again, whatever came between', async () => {
   assert.deepEqual(await notified('state'), [true, true, false, false, true])
 })
 
-test('by: "last" notifies every state that is not the one notified last', async () => {
+test('by: "last" notifies every state except the one notified last', async () => {
   assert.deepEqual(await notified('last'), [true, true, true, false, true])
 })
 
@@ -38,7 +38,7 @@ test('by: "transition" notifies each change from one state to another once', asy
   assert.deepEqual(await notified('transition'), [true, true, false, true, true])
 })
 
-test('states are compared by what they are, not by the order of their fields', async () => {
+test('states are compared by value, not by the order of their fields', async () => {
   await using stage = openStage()
   const seen = async (state: unknown) => (await stage.once.seen({ subject: ['v'], state })).seen
   assert.equal(await seen({ free: true, seats: [1, { a: 1, b: 2 }] }), false)
@@ -55,7 +55,7 @@ test('subjects whose parts join to the same text are different subjects', async 
       assert.equal((await stage.once.seen({ subject, state: 'c', from: null }, { by })).seen, false)
 })
 
-test('what can be no sighting is refused', async () => {
+test('an invalid sighting is refused', async () => {
   await using stage = openStage()
   const { once } = stage
   const refused = { code: 'invalid_argument' }
@@ -73,7 +73,7 @@ test('what can be no sighting is refused', async () => {
   assert.equal((await once.seen({ ...sighting, from: null }, { by: 'transition' })).seen, false)
 })
 
-test('an event id is the same for everybody who saw the change, and another for any other', () => {
+test('all observers of a change get the same event id, and another change gets another', () => {
   const event = {
     source: 's',
     timeSlot: '18:00-19:00',
@@ -109,7 +109,7 @@ test('a name made of parts never changes', () => {
   )
 })
 
-test('a canonical form sorts, and leaves out what is to be ignored, also within arrays', () => {
+test('a canonical form sorts keys and leaves out ignored fields, also within arrays', () => {
   const state = {
     z: 1,
     updatedAt: 5,

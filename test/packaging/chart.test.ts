@@ -49,7 +49,7 @@ test('the chart has the version of the package', async () => {
   assert.deepEqual([chart.version, chart.appVersion], [version, version])
 })
 
-test('the values that are there by default are valid, and mistakes are not', () => {
+test('the default values of the chart are valid, and mistakes are refused', () => {
   assert.ok(isValid(values).valid)
   assert.ok(isValid(withValue('secretKey.existingSecret', 'keys')).valid)
   for (const [path, value] of [
@@ -89,7 +89,7 @@ test('the values that are there by default are valid, and mistakes are not', () 
   }
 })
 
-test('KEDA asks the server how many workers a queue calls for, with a token that may only read', () => {
+test('KEDA asks the server how many workers a queue calls for, with a read token', () => {
   const text = templates.get('templates/scaledobject.yaml')!
   const [authentication, scaled] = text
     .replaceAll('{{ .Values.scaling.token.existingSecret }}', 'reader')
@@ -131,7 +131,7 @@ test('KEDA asks the server how many workers a queue calls for, with a token that
     assert.equal(isValid(withValue('scaling.workers', [wrong])).valid, false, JSON.stringify(wrong))
 })
 
-test('every value is used, and every value that is used is there', () => {
+test('every default value is used, and every used value has a default', () => {
   const used = [...all.matchAll(/\.Values\.([\w.]+)/g)].map(([, path]) => path!.replace(/\.$/, ''))
   const known = leaves(values)
   assert.ok(known.length > 40)
@@ -139,7 +139,7 @@ test('every value is used, and every value that is used is there', () => {
   for (const path of known) assert.ok(used.includes(path), `${path} of values.yaml is used nowhere`)
 })
 
-test('every template that is included is defined, and every block that begins ends', () => {
+test('every included template is defined, and every block ends', () => {
   const defined = [...all.matchAll(/define "([\w.]+)"/g)].map(([, name]) => name)
   for (const [, name] of all.matchAll(/include "([\w.]+)"/g)) assert.ok(defined.includes(name), name)
   for (const [path, text] of templates) {
@@ -148,7 +148,7 @@ test('every template that is included is defined, and every block that begins en
   }
 })
 
-test('the variables that the chart sets are settings, and Kubernetes adds none', () => {
+test('the chart sets only known settings as variables, and Kubernetes adds none', () => {
   const variables = [...deployment.matchAll(/- name: (SIGNALBOX_\w+)/g)].map(([, name]) => name!)
   assert.ok(variables.length >= 6)
   const known = settingNames.map(variableOf)
@@ -160,7 +160,7 @@ test('the variables that the chart sets are settings, and Kubernetes adds none',
   assert.match(deployment, /^ {6}enableServiceLinks: false$/m)
 })
 
-test('the names that the chart allows are such that a server takes', () => {
+test('the chart accepts only names that the server accepts', () => {
   const helper = templates.get('templates/_names.tpl')!
   assert.match(helper, /ternary "\[\$\(POD_IP\)\]" "\$\(POD_IP\)" \.Values\.ipv6/)
   for (const [host, pod] of [
@@ -176,7 +176,7 @@ test('the names that the chart allows are such that a server takes', () => {
   }
 })
 
-test('a pod has the time it needs to stop, and is asked where it answers', () => {
+test('a pod has the time it needs to stop, and is probed where it answers', () => {
   const { grace } = resolveConfig({ flags: {}, env: {}, folder: root + folder }).values
   assert.ok(values.terminationGracePeriodSeconds * 1_000 >= values.preStopSeconds * 1_000 + grace + 5_000)
   const probes = [...deployment.matchAll(/(\w+)Probe:\s+httpGet:\s+path: (\S+)/g)].map((found) =>
@@ -199,7 +199,7 @@ function bare(text: string) {
   )
 }
 
-test('the network policy opens the port of the server and nothing else', () => {
+test('the network policy opens only the port of the server', () => {
   const { spec, kind, apiVersion } = bare(templates.get('templates/networkpolicy.yaml')!)
   assert.deepEqual([apiVersion, kind], ['networking.k8s.io/v1', 'NetworkPolicy'])
   assert.deepEqual(spec.podSelector, { matchLabels: { app: 'box' } })

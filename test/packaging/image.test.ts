@@ -37,7 +37,7 @@ async function imageVariables(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(pairs) as Record<string, string>
 }
 
-test('what the image is built from is there, and is sent to the build', async () => {
+test('all sources of the image exist, and the build gets them', async () => {
   const ignored = (await readSource('.dockerignore')).split('\n').filter((line) => /^[^#]/.test(line))
   const sent = ignored.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
   const copies = (await of('COPY')).filter((line) => !line.startsWith('--from'))
@@ -54,7 +54,7 @@ test('what the image is built from is there, and is sent to the build', async ()
     assert.ok(existsSync(root + entry), `.dockerignore sends ${entry}, which is not there`)
 })
 
-test('every stage of the image stands on the base that is given, also by its digest', async () => {
+test('every stage of the image uses the given base, also by its digest', async () => {
   assert.deepEqual(await of('ARG'), ['NODE_IMAGE=node:24-slim'])
   const bases = (await of('FROM')).map((line) => line.split(' ')[0])
   const base = '$' + '{NODE_IMAGE}'
@@ -65,7 +65,7 @@ test('every stage of the image stands on the base that is given, also by its dig
     assert.match(await readSource(page), /--build-arg NODE_IMAGE=node:24-slim@sha256:/, page)
 })
 
-test('the image brings no second Node', async () => {
+test('the image contains no second Node', async () => {
   const npm = (await of('RUN'))
     .flatMap((line) => line.split(' && '))
     .filter((line) => /^npm (ci|prune)/.test(line))
@@ -73,7 +73,7 @@ test('the image brings no second Node', async () => {
   for (const line of npm) assert.match(line, / --workspaces=false$/)
 })
 
-test('what the image starts is there, and is a command of ours', async () => {
+test('the start command of the image exists and is a command of Signalbox', async () => {
   const [entry, command, health] = [await of('ENTRYPOINT'), await of('CMD'), await of('HEALTHCHECK')]
   const words = [entry[0]!, health[0]!.slice(health[0]!.indexOf('['))].map(
     (list) => JSON.parse(list) as string[],
@@ -89,7 +89,7 @@ test('what the image starts is there, and is a command of ours', async () => {
   assert.deepEqual(await of('USER'), ['1000:1000'])
 })
 
-test('the settings of the image are such that a server takes, and its data is in the volume', async () => {
+test('the server accepts the settings of the image, and its data is in the volume', async () => {
   const values = resolved(await imageVariables())
   assert.equal(values.host, '0.0.0.0')
   assert.deepEqual(values.allowedHosts, ['localhost', '127.0.0.1'])
@@ -98,7 +98,7 @@ test('the settings of the image are such that a server takes, and its data is in
   assert.deepEqual(await of('EXPOSE'), [String(values.port)])
 })
 
-test('the settings in compose.yaml are such that a server takes', async () => {
+test('the server accepts the settings in compose.yaml', async () => {
   const compose = parse(await readSource('compose.yaml'))
   // `${NAME:-default}` stands for its default.
   const given = Object.entries<string>(compose.services.signalbox.environment).map(([name, value]) => [
@@ -112,7 +112,7 @@ test('the settings in compose.yaml are such that a server takes', async () => {
   assert.ok(Number.parseInt(compose.services.signalbox.stop_grace_period, 10) * 1_000 > values.grace + 5_000)
 })
 
-test('compose.yaml publishes to this machine alone, and waits for what it needs', async () => {
+test('compose.yaml publishes only to this machine, and waits for its services', async () => {
   const { services, volumes } = parse(await readSource('compose.yaml'))
   assert.deepEqual(services.signalbox.ports, ['127.0.0.1:7420:7420'])
   for (const name of Object.keys(services.signalbox.depends_on)) {
@@ -154,7 +154,7 @@ interface Started {
   readonly said: string
 }
 
-test('the first start in a container makes a secret that only the server can read, and the next one keeps it', async () => {
+test('the first start in a container creates a secret that only the server can read; the next keeps it', async () => {
   await using image = await container()
   const first = await image.start({}, 'serve', '--json')
   assert.deepEqual([first.args, first.file], [['serve', '--json'], image.token()])
@@ -171,7 +171,7 @@ test('the first start in a container makes a secret that only the server can rea
   assert.equal(await readFile(image.token(), 'utf8'), secret)
 })
 
-test('a container that was told of a secret, or does not serve, makes none', async () => {
+test('a container with a given secret, or one that does not serve, creates none', async () => {
   await using image = await container()
   for (const [env, ...args] of [
     [{ SIGNALBOX_TOKEN: 'x' }, 'serve'],
@@ -185,7 +185,7 @@ test('a container that was told of a secret, or does not serve, makes none', asy
   }
 })
 
-test('the image keeps the driver of every engine, at the version that is tested', async () => {
+test('the image contains the driver of every engine, at the tested version', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-drivers-'))
   try {
     const manifest = JSON.parse(await readSource('package.json'))

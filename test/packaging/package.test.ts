@@ -51,7 +51,7 @@ test('the published package depends on no package that brings a Node', () => {
   }
 })
 
-test('a checkout brings the Node that its scripts need, and never publishes what brings it', async () => {
+test('a checkout contains the Node that its scripts need, and never publishes it', async () => {
   assert.deepEqual(manifest.workspaces, ['tools/node-runtime'])
   const runtime = JSON.parse(await readSource('tools/node-runtime/package.json'))
   assert.equal(runtime.private, true)
@@ -76,7 +76,7 @@ test('every link of a published page leads to a published file', async () => {
   )
 })
 
-test('a file too many or too few in the tarball is found', () => {
+test('a superfluous or missing file in the tarball is found', () => {
   const small: Manifest = {
     name: 'signalbox',
     bin: { signalbox: './dist/cli/main.js' },
@@ -133,7 +133,7 @@ test('an install that is too large is found', async () => {
   assert.match(findSizeFault(size, 1_000)!, /must stay under/)
 })
 
-test('the bill of materials has what is installed and bundled, and no tool of the checkout', () => {
+test('the bill of materials lists installed and bundled packages, and no tool of the checkout', () => {
   const shipped = {
     name: 'signalbox',
     dependencies: Object.keys(manifest.dependencies),

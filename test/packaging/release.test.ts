@@ -22,7 +22,7 @@ const workflow = parse(text) as {
 }
 const commandsOf = (job: string) => workflow.jobs[job]!.steps.flatMap(({ run }) => run ?? [])
 
-test('a release is made from a tag alone, after all that CI does', () => {
+test('a release is made only from a tag, after all steps of CI', () => {
   assert.deepEqual(Object.keys(workflow.on), ['push'])
   assert.deepEqual(Object.keys(workflow.on.push), ['tags'])
   assert.ok(commandsOf('verify').includes('bash .ci/run'))
@@ -33,7 +33,7 @@ test('a release is made from a tag alone, after all that CI does', () => {
   assert.equal(workflow.jobs.publish?.needs, 'verify')
 })
 
-test('a release has provenance, and the tarball that was checked is the one that is published', () => {
+test('a release has provenance, and publishes the tarball that was checked', () => {
   const commands = commandsOf('publish')
   const at = (pattern: RegExp) => commands.findIndex((command) => pattern.test(command))
   const order = [
@@ -55,7 +55,7 @@ test('a release has provenance, and the tarball that was checked is the one that
   assert.match(commands.join('\n'), /gh release create "\$GITHUB_REF_NAME" release\/\*/)
 })
 
-test('the release workflow may do no more than it needs, and knows no lasting secret', () => {
+test('the release workflow has only the permissions it needs, and no long-lived secret', () => {
   assert.deepEqual(workflow.permissions, { contents: 'read' })
   assert.equal(workflow.jobs.verify?.permissions, undefined)
   assert.deepEqual(workflow.jobs.publish?.permissions, { contents: 'write', 'id-token': 'write' })
@@ -70,7 +70,7 @@ test('the release workflow may do no more than it needs, and knows no lasting se
   }
 })
 
-test('the security policy says how to report, without an unread address, and what a release carries', async () => {
+test('the security policy explains how to report, and what a release contains', async () => {
   const policy = await readSource('SECURITY.md')
   assert.match(policy, /private vulnerability reporting/)
   assert.match(policy, /## Supported versions/)

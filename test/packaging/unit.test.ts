@@ -17,7 +17,7 @@ test('the unit runs the server as an unprivileged user, and gives it the time it
   assert.ok(Number.parseInt(directive('TimeoutStopSec')!, 10) * 1_000 > grace + 5_000)
 })
 
-test('every setting that the unit’s file of settings suggests is one', async () => {
+test('the unit’s example settings are all known settings', async () => {
   const lines = (await readSource('packaging/systemd/signalbox.env')).split('\n')
   const pairs = lines.flatMap((line) => /^#(\w+)=(.*)$/.exec(line)?.slice(1, 3) ?? [])
   const env: Record<string, string> = {}

@@ -34,7 +34,7 @@ test('campaigns, seed and scale can be given', () => {
   assert.deepEqual(parseSoak(['--resume'], known, 7), { resume: true })
 })
 
-test('what makes no sense is refused in one sentence', () => {
+test('invalid arguments are refused in one sentence', () => {
   for (const [argv, said] of [
     [['swim'], /There is no campaign "swim". There are: walk, fuzz/],
     [['--seed', '-1'], /--seed/],
@@ -62,7 +62,7 @@ test('pieces have consecutive seeds and their counts add up', async () => {
   assert.deepEqual(counts, { pieces: 3, operations: 30 })
 })
 
-test('minutes end a campaign after the piece in which they run out, and one piece always runs', async () => {
+test('minutes end a campaign after the present piece, and at least one piece runs', async () => {
   let now = 0
   const piece = (): { operations: number } => {
     now += 20_000
@@ -74,7 +74,7 @@ test('minutes end a campaign after the piece in which they run out, and one piec
   assert.deepEqual(await minutes(0.001), { pieces: 1, operations: 1 })
 })
 
-test('a failure names the seed of its piece, and the command that shows it again', async () => {
+test('a failure names the seed of its piece, and the command that repeats it', async () => {
   const failing = inPieces({ seed: 40, scale: { kind: 'runs', runs: 3 }, progress: () => {} }, (seed) => {
     if (seed === 41) throw new Error('two hands')
     return {}
@@ -88,7 +88,7 @@ test('a failure names the seed of its piece, and the command that shows it again
   assert.equal(replayCommand('walk', 41), 'npm run soak -- walk --seed 41 --runs 1')
 })
 
-test('an interrupted soak goes on with what it had not finished', () => {
+test('an interrupted soak continues with its unfinished campaigns', () => {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-soak-'))
   try {
     const path = join(folder, 'deep', 'soak.json')

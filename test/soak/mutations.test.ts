@@ -11,12 +11,12 @@ const mutation: Mutation = {
 }
 const request = { seed: 1, scale: { kind: 'runs', runs: 1 }, progress: () => {} } as const
 
-test('a mutation changes the one place it names', () => {
+test('a mutation changes only the place it names', () => {
   assert.equal(mutated('if (a < b) x()', mutation), 'if (a <= b) x()')
   assert.equal(mutated('a < b', { ...mutation, replace: '$&' }), '$&')
 })
 
-test('a mutation that is out of date or not exact is an error', () => {
+test('an outdated or ambiguous mutation is an error', () => {
   assert.throws(() => mutated('if (a > b) x()', mutation), /no longer has "a < b"/)
   assert.throws(() => mutated('a < b; a < b', mutation), /more than once/)
 })
@@ -46,7 +46,7 @@ function campaign(copy: () => Copy, mutations: Mutation[]): ReturnType<typeof mu
   return mutationCampaign({ module: 'workqueue', paths: ['test/work-queue'], mutations, copy })
 }
 
-test('a mutation campaign lists which tests noticed', async () => {
+test('a mutation campaign lists the tests that noticed it', async () => {
   const { counts, notes } = await campaign(aCopy([], ['x ends', 'y', 'z']), [mutation]).run(request)
   assert.deepEqual(counts, { mutations: 1, caught: 1 })
   assert.deepEqual(notes, [
@@ -54,12 +54,12 @@ test('a mutation campaign lists which tests noticed', async () => {
   ])
 })
 
-test('a mutation that nothing notices fails the campaign, after the others', async () => {
+test('an unnoticed mutation fails the campaign, after the others', async () => {
   const survivor = { ...mutation, breaks: 'order' }
   const running = campaign(aCopy([], [], ['x']), [survivor, mutation]).run(request)
   await assert.rejects(running, /^Error: 1 of 2: nothing notices when this breaks: order$/)
 })
 
-test('tests that fail on the code as it is say nothing about mutations', async () => {
+test('tests that fail on unchanged code make a mutation run invalid', async () => {
   await assert.rejects(campaign(aCopy(['x']), [mutation]).run(request), /fail before any mutation: x/)
 })

@@ -9,7 +9,7 @@ function aModule(state: string, ...results: string[]): TestModule {
   return { state: () => state, children: { allTests: () => tests } } as unknown as TestModule
 }
 
-test('the closing line counts every test by how it ended', () => {
+test('the closing line counts every test by its outcome', () => {
   const modules = [aModule('failed', 'passed', 'failed', 'passed'), aModule('passed', 'skipped', 'passed')]
   assert.deepEqual(tally(modules, []), { passed: 3, failed: 1, skipped: 1 })
 })

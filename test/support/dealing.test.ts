@@ -6,7 +6,7 @@ import { deal, longOnes } from './dealing.ts'
 
 const dealt = (paths: readonly string[]) => deal(paths, (path) => path)
 
-test('every file is run once, and kinds of files take turns', () => {
+test('every file runs once, and kinds of files take turns', () => {
   const crashes = ['a', 'b'].map((name) => `test/crashes/${name}.test.ts`)
   const services = ['c', 'd'].map((name) => `test/services/${name}.test.ts`)
   const others = ['e', 'f', 'g', 'h'].map((name) => `src/core/${name}.test.ts`)
@@ -18,19 +18,19 @@ test('every file is run once, and kinds of files take turns', () => {
   }
 })
 
-test('what takes long is begun before its kind, however small its file is', () => {
+test('a slow file starts before its kind, however small it is', () => {
   const small = ['test/conformance/backends-postgres.test.ts', 'test/http/server/fuzz/fuzz.test.ts']
   const order = dealt(['test/services/migrate.test.ts', 'src/core/ids.test.ts', ...small])
   assert.deepEqual(order.slice(0, 2), small)
 })
 
-test('each of the long ones is there', () => {
+test('each listed slow file exists', () => {
   const paths = globSync('{src,test}/**/*.test.ts', { cwd: root })
   const gone = longOnes.filter((beginning) => !paths.some((path) => path.startsWith(beginning)))
   assert.deepEqual(gone, [])
 })
 
-test('files that share processes come last, one after the other, the long ones first', () => {
+test('files that share processes come last, in order, the slow ones first', () => {
   const small = ['src/core/ids.test.ts', 'test/dispatch/cluster/stories.test.ts']
   const alone = ['test/services/migrate.test.ts', 'test/http/server/handlers/jobs.test.ts']
   const order = deal(

@@ -39,7 +39,7 @@ test('a page without blocks has none', () => {
   assert.deepEqual(snippetsOf('Nothing but `code`.\n'), [])
 })
 
-test('a comment that begins like JSON says what a line prints', () => {
+test('a comment that starts like JSON is the expected output of a line', () => {
   const [queued, other, ...more] = promisesIn(
     'ask B # {"status":"queued","position":…}\necho  # "next":null\n# {"a":1}\nls # a list\n',
   )

@@ -50,7 +50,7 @@ const mistakes: readonly Mistake[] = [
     says: [/Property 'orderId' is missing/],
   },
   {
-    title: 'add with a payload made elsewhere names the field',
+    title: 'add with a payload from a variable names the wrong field',
     line: `await box.jobs.add(charge, wrong)`,
     at: 'wrong',
     says: [/Types of property 'orderId' are incompatible/],
@@ -116,19 +116,19 @@ const mistakes: readonly Mistake[] = [
     says: [/"dingtalk"/, /"webhook"/],
   },
   {
-    title: 'text that is no duration points at the option',
+    title: 'an invalid duration points at the option',
     line: `await box.jobs.add('mail', null, { delayMs: 'soon' })`,
     at: 'delayMs',
     says: [/'Duration'|Type '"soon"' is not assignable/],
   },
   {
-    title: 'a pool of pg as tx says what to hand in',
+    title: 'a pool of pg as tx says what to pass',
     line: `await box.jobs.add('mail', null, { tx: pool })`,
     at: 'tx',
     says: [/A pool is not a transaction\. Hand in the client that pool\.connect\(\) gave you/],
   },
   {
-    title: 'a pool of mysql2 as tx says what to hand in',
+    title: 'a pool of mysql2 as tx says what to pass',
     line: `await box.once.claim('order:7', { tx: mariadbPool })`,
     at: 'tx',
     says: [/A pool is not a transaction\. Hand in the connection that pool\.getConnection\(\) gave you/],
@@ -140,7 +140,7 @@ const mistakes: readonly Mistake[] = [
     says: [/A handled definition belongs in a list: write handlers: \[charge\.handle\(…\)\]/],
   },
   {
-    title: 'the same on a remote box',
+    title: 'a handled definition by its kind on a remote box says that it belongs in a list',
     line: `remote.jobs.worker({ handlers: { charge: charge.handle(() => 1) } })`,
     at: 'charge',
     says: [/A handled definition belongs in a list/],
@@ -152,7 +152,7 @@ const complaints = new Map<number, string>()
 // Below the package, so that `signalbox` is found as a user's program finds it.
 let folder: string
 
-describe('what the compiler says about mistakes', () => {
+describe('the compiler explains mistakes', () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(root, 'test/types/.wrong-'))
     writeFileSync(join(folder, 'head.ts'), head)

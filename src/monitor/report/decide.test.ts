@@ -116,7 +116,7 @@ describe('one subject, notified by the table', () => {
     readonly listener?: Partial<Listener>
   }[] = [
     {
-      name: 'the first state is the baseline; the same again is nothing',
+      name: 'the first state is the baseline, and a repeated state is no change',
       steps: [
         [0, 'A', 'new'],
         [1, 'A', 'unchanged'],
@@ -133,7 +133,7 @@ describe('one subject, notified by the table', () => {
       ],
     },
     {
-      name: 'a window ends at its end, and a repeat does not make it longer',
+      name: 'a window ends on time, and a repeat does not extend it',
       steps: [
         [0, 'A', 'new'],
         [0, 'B', 'changed'],
@@ -144,7 +144,7 @@ describe('one subject, notified by the table', () => {
       ],
     },
     {
-      name: 'the baseline is in no window',
+      name: 'the baseline starts no window',
       steps: [
         [0, 'A', 'new'],
         [0.1, 'B', 'changed'],
@@ -152,7 +152,7 @@ describe('one subject, notified by the table', () => {
       ],
     },
     {
-      name: 'who wants to hear the first state has its window',
+      name: 'a subscription to first states has a window for it',
       listener: { notifyNew: true },
       steps: [
         [0, 'A', 'new'],
@@ -161,7 +161,7 @@ describe('one subject, notified by the table', () => {
       ],
     },
     {
-      name: 'a window of nothing notifies everything',
+      name: 'a window of length zero notifies every change',
       listener: { windowMs: 0 },
       steps: [
         [0, 'A', 'new'],

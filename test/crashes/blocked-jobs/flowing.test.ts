@@ -4,6 +4,6 @@ import { flowThroughKills } from './flowing.ts'
 // `npm run soak` tells it on MariaDB as well, and longer.
 crashTest(
   ['sqlite', 'postgres'],
-  'jobs that wait for each other or for a lock are each done once and in order while their processes are killed with -9',
+  'jobs with dependencies or locks run once and in order while their processes are killed with -9',
   (ground) => flowThroughKills(ground, { seed: 1, members: 4, kills: 3, flows: 3, locked: 6 }),
 )

@@ -13,14 +13,14 @@ function ran(job: string, limitKey: string | null, claimedAt: number, endsAt: nu
   return { job, limitKey, fence: null, claimedAt, endsAt, completed: true }
 }
 
-test('what keeps within its limits is not complained of, also where one begins as another ends', () => {
+test('the checker accepts jobs within their limits, also where one starts as another ends', () => {
   const attempts = [ran('1', 'a', 0, 50), ran('2', 'a', 0, 60), ran('3', 'a', 50, 70), ran('4', null, 50, 90)]
   const { complaints, most } = checkLimits([...attempts, ran('5', 'b', 100, 110)], [], limits)
   assert.deepEqual(complaints, [])
   assert.deepEqual(most, { ofKey: 2, ofQueue: 3, inSpan: 4 })
 })
 
-test('a third of a key, a fourth of a queue and a fifth start within the span are each found', () => {
+test('the checker finds every job above the limits of a key, a queue and a rate', () => {
   const third = checkLimits([ran('1', 'a', 0, 50), ran('2', 'a', 0, 60), ran('3', 'a', 49, 70)], [], limits)
   assert.deepEqual(third.complaints, ['3 of a ran at 49'])
   const fourth = checkLimits(
@@ -37,7 +37,7 @@ test('a third of a key, a fourth of a queue and a fifth start within the span ar
   assert.deepEqual(fifth.complaints, ['5 of all started in the 100 ms from 0'])
 })
 
-test('claims that never began count by what the database said of them', () => {
+test("the checker counts claims that never began by the database's record", () => {
   const seen = (job: string, claimedAt: number) => ({ job, limitKey: 'a', claimedAt })
   const { complaints, claims } = checkLimits(
     [ran('1', 'a', 0, 10)],

@@ -4,6 +4,6 @@ import { copyThroughKills } from './copy-killing.ts'
 // `npm run soak` tells it with 200,000 jobs.
 crashTest(
   ['postgres'],
-  'a copy killed with -9 goes on where it was, and both sides are equal by hash',
+  'a copy killed with -9 continues where it was, and both sides are equal by hash',
   (ground) => copyThroughKills(ground, { seed: 1, jobs: 5_000, kills: 3, pageRows: 50 }),
 )

@@ -73,7 +73,7 @@ function complaintsAbout({ nodes = ran, ...given }: Partial<DispatchEvidence>): 
   return complaints.join('\n')
 }
 
-test('a task that ran, ended and was confirmed is good, and counted', () => {
+test('the checker accepts and counts a task that ran, ended and was confirmed', () => {
   assert.equal(complaintsAbout({ seen: [{ ...done, status: 'running', finishedAt: null }, done] }), '')
   const { counts } = checkDispatch({
     ...{ blows: [], submits: [], seen: [], resting: [], filled: { slots: 0, running: 0 }, clockMs: 0 },
@@ -83,11 +83,11 @@ test('a task that ran, ended and was confirmed is good, and counted', () => {
   assert.deepEqual(counts, { tasks: 1, runs: 2, 're-dispatches': 1, 'stale refused': 1 })
 })
 
-describe('R1', () => {
+describe('rule R1 of the checker', () => {
   const other = { ...done, taskId: 't2', output: { instance: 'n1.0', attempt: 1 } }
   const both = { last: [done, other] }
 
-  test('more at once than there are slots is refused, and one after the other is good', () => {
+  test('refuses more tasks at once than slots, and accepts tasks one after the other', () => {
     const [begun, ended] = [small.begin('t2', 1, 15), small.end('t2', 1, 18)]
     assert.match(
       complaintsAbout({ ...both, nodes: [ran[0]!, begun, ended, ran[1]!] }),
@@ -96,7 +96,7 @@ describe('R1', () => {
     assert.equal(complaintsAbout({ ...both, nodes: [...ran, begun, ended] }), '')
   })
 
-  test('a second service counts as well, and what was taken away until its handler returns', () => {
+  test('counts a second service as well, and a revoked task until its handler returns', () => {
     const nmt = [small.begin('t2', 1, 15, { nmt: 1 }), small.end('t2', 1, 18)]
     const first = small.begin('t1', 1, 10, { asr: 1, nmt: 1 })
     assert.match(complaintsAbout({ ...both, nodes: [first, ...nmt, ran[1]!] }), /R1: n1\.0 ran 2 of nmt/)
@@ -106,21 +106,21 @@ describe('R1', () => {
     assert.match(complaintsAbout({ last, nodes: [...nodes, ...ends] }), /R1: n1\.0 ran 2 of asr/)
   })
 
-  test('a task for which the node had no slot is refused', () => {
+  test('refuses a task for which the node had no slot', () => {
     assert.match(
       complaintsAbout({ nodes: [...ran, small.busy('t1', 2, 30)] }),
       /R1: n1\.0 was given t1#2 and had no/,
     )
   })
 
-  test('a service that the node does not offer is refused', () => {
+  test('refuses a service that the node does not offer', () => {
     const nodes = [small.begin('t1', 1, 10, { tts: 1 }), ...ran.slice(1)]
     assert.match(complaintsAbout({ nodes }), /R1: n1\.0 ran 1 of tts at once and has 0/)
   })
 })
 
-describe('R2', () => {
-  test('a slot that is taken at rest, and a node that is not ready, are refused', () => {
+describe('rule R2 of the checker', () => {
+  test('refuses a slot that is taken at rest, and a node that is not ready', () => {
     const taken = { ...idle, used: { asr: 1, nmt: 0 } }
     assert.match(complaintsAbout({ resting: [taken] }), /R2: at rest east says 1 of asr taken on n1/)
     assert.match(
@@ -129,26 +129,26 @@ describe('R2', () => {
     )
   })
 
-  test('slots that cannot be used at last are refused', () => {
+  test('refuses slots that cannot be used at the end', () => {
     assert.match(complaintsAbout({ filled: { slots: 3, running: 2 } }), /R2: 2 tasks ran at once at last/)
   })
 })
 
-describe('R4', () => {
-  test('an attempt that two nodes began, or one of them twice, is refused', () => {
+describe('rule R4 of the checker', () => {
+  test('refuses an attempt that two nodes began, or that one node began twice', () => {
     const nodes = [...ran, large.begin('t1', 1, 30), large.end('t1', 1, 31, 'aborted')]
     assert.match(complaintsAbout({ nodes }), /R4: t1#1 was begun 2 times: n1\.0, n2\.0/)
     const again = [...ran, small.begin('t1', 1, 30), small.end('t1', 1, 31)]
     assert.match(complaintsAbout({ nodes: again }), /R4: t1#1 was begun 2 times: n1\.0, n1\.0/)
   })
 
-  test('a task that was answered for and is not there, or has not ended, is refused', () => {
+  test('refuses a confirmed task that is missing or has not ended', () => {
     assert.match(complaintsAbout({ last: [] }), /R4: t1 of submit 1 is not in the store/)
     const open = { ...done, status: 'running', output: null, finishedAt: null } as const
     assert.match(complaintsAbout({ last: [open] }), /R4: t1 has not ended: it is running/)
   })
 
-  test('an unanswered submit may have made one task or none, never two', () => {
+  test('accepts one task or none for an unanswered submit, and refuses two', () => {
     const unanswered = [{ ...submit, taskId: undefined }]
     assert.equal(complaintsAbout({ submits: unanswered }), '')
     assert.equal(complaintsAbout({ submits: unanswered, nodes: [], last: [] }), '')
@@ -158,7 +158,7 @@ describe('R4', () => {
     assert.match(complaintsAbout({ submits: unanswered, nodes, last }), /R4: submit 1 made 2 tasks: t1, t2/)
   })
 
-  test('an end that was not wished for is refused', () => {
+  test('refuses an end that no caller asked for', () => {
     const end = (wish: SubmitNote['wish'], task: Partial<SeenTask>, deadlineMs: number | null = null) =>
       complaintsAbout({ submits: [{ ...submit, wish, deadlineMs }], last: [{ ...done, ...task }], nodes: [] })
     const unwished = /R4: t1, which was to be \w+, is/
@@ -172,7 +172,7 @@ describe('R4', () => {
     assert.equal(end('cancelled', { status: 'cancelled' }), '')
   })
 
-  test('an end that no node said, or another attempt did, is refused', () => {
+  test('refuses an end that no node reported, or that another attempt reported', () => {
     assert.match(complaintsAbout({ nodes: [] }), /R4: t1#1 completed, and n1\.0 never said so/)
     const failed = [ran[0]!, small.end('t1', 1, 20, 'failed')]
     assert.match(complaintsAbout({ nodes: failed }), /R4: t1#1 completed, and n1\.0 never said so/)
@@ -190,7 +190,7 @@ describe('R4', () => {
     assert.equal(complaintsAbout({ submits, last: [refused], nodes }), '')
   })
 
-  test('two ends that were both taken are refused, and so is one that the store has not', () => {
+  test('refuses two accepted ends, and an accepted end that the store does not have', () => {
     const second = [large.begin('t1', 2, 30), large.end('t1', 2, 31)]
     assert.equal(complaintsAbout({ nodes: [...ran, ...second, large.stale('t1', 2, 32)] }), '')
     assert.match(
@@ -209,7 +209,7 @@ describe('R4', () => {
     )
   })
 
-  test('an end that changed after it was shown, and an attempt that went back, are refused', () => {
+  test('refuses an end that changed after it was shown, and an attempt number that fell', () => {
     assert.match(
       complaintsAbout({ seen: [{ ...done, finishedAt: 19 }] }),
       /R4: t1 had ended as .*, and at last it is/,
@@ -224,7 +224,7 @@ describe('R4', () => {
   })
 })
 
-describe('RL1', () => {
+describe('rule RL1 of the checker', () => {
   const death = { kind: 'node', name: 'n1.0', t: 100, backAt: 200 } as const
   const [died, later] = [ran[0]!, 2] as const
   const history = (t: number) => ({
@@ -232,7 +232,7 @@ describe('RL1', () => {
     last: [{ ...done, attempt: later, output: { instance: 'n2.0', attempt: later }, finishedAt: t + 2 }],
   })
 
-  test('what a dead node ran must go on within the bound', () => {
+  test('refuses a task of a dead node that does not move within the time limit', () => {
     assert.equal(complaintsAbout({ ...history(99 + againMs), blows: [death] }), '')
     assert.match(
       complaintsAbout({ ...history(101 + againMs), blows: [death] }),
@@ -240,7 +240,7 @@ describe('RL1', () => {
     )
   })
 
-  test('a server that was hit at the time makes it longer, and not without end', () => {
+  test('extends the time limit for a server that was hit at that time, up to a maximum', () => {
     const blows = [death, { kind: 'server', name: 'east', t: 90, backAt: 95 }] as const
     assert.equal(complaintsAbout({ ...history(101 + againMs), blows }), '')
     assert.match(
@@ -249,7 +249,7 @@ describe('RL1', () => {
     )
   })
 
-  test('what had ended when its node died need not go on', () => {
+  test('needs no move for a task that had ended when its node died', () => {
     assert.equal(complaintsAbout({ blows: [death] }), '')
   })
 })

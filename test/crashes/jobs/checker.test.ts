@@ -44,11 +44,11 @@ function verdictOn(changed: Partial<Evidence>): readonly string[] {
   return complaints.map((complaint) => complaint.split(':')[0]!)
 }
 
-test('the checker has nothing to say about a job that went well', () => {
+test('the checker reports nothing about a job that went well', () => {
   assert.deepEqual(verdictOn({}), [])
 })
 
-test('the checker finds lost jobs, phantoms, and jobs left over', () => {
+test('the checker finds lost jobs, invented jobs, and leftover jobs', () => {
   assert.deepEqual(verdictOn({ events: [add()], records: [], effects: [] }), ['Q1'])
   assert.deepEqual(verdictOn({ records: [record({ state: 'running', finishedAt: null })], effects: [] }), [
     'Q1',
@@ -57,7 +57,7 @@ test('the checker finds lost jobs, phantoms, and jobs left over', () => {
   assert.deepEqual(verdictOn({ neverAdded: ['j'] }), ['Q2'])
 })
 
-test('the checker finds effects that are missing, doubled, or of a job that did not complete', () => {
+test('the checker finds effects that are missing, doubled, or of an incomplete job', () => {
   assert.deepEqual(verdictOn({ effects: [] }), ['Q3'])
   assert.deepEqual(verdictOn({ effects: [effect(first), effect(first)] }), ['Q3'])
   const dead = record({ state: 'dead', attempt: 5, error: '{}' })

@@ -5,6 +5,8 @@ crashTest(['postgres', 'mariadb'], 'a COMMIT that is cut off takes effect once o
   cutConnections(ground, { seed: 1, jobs: 200, commitCuts: 25, otherCuts: 5 }),
 )
 
-crashTest(['postgres', 'mariadb'], 'a wire that is silent for three leases heals unaided', (ground) =>
-  freezeConnections(ground, { seed: 1, jobs: 40, freezes: 1 }),
+crashTest(
+  ['postgres', 'mariadb'],
+  'workers recover after a connection that was silent for three leases',
+  (ground) => freezeConnections(ground, { seed: 1, jobs: 40, freezes: 1 }),
 )

@@ -11,12 +11,12 @@ crashTest(
 
 crashTest(
   ['sqlite', 'postgres', 'mariadb'],
-  'who acks first and commits three leases later is done once',
+  'a job that is acked first and committed three leases later is done once',
   (ground) => ackFirst(ground, { seed: 1, jobs: ground.engine === 'sqlite' ? 2 : 4 }),
 )
 
 crashTest(
   ['sqlite', 'postgres', 'mariadb'],
-  'a worker stopped past its lease that swallows the refused ack and commits leaves its rows once',
+  'a job's rows exist once although a frozen worker swallows its refused ack and commits',
   (ground) => swallowRefusals(ground, { seed: 1, pauses: 3 }),
 )

@@ -102,8 +102,8 @@ function rejects(telling: Telling): void {
   assert.ok(complaint.includes(`(${from}–${to},`), `the last call is to blame, not: ${complaint}`)
 }
 
-describe('the checker of histories accepts what a wait queue does', () => {
-  test('failures that hand on, a success that tells the rest, and a new turn', () => {
+describe('the checker of histories accepts', () => {
+  test('failures that grant the next waiter, a success that notifies the rest, and a new turn', () => {
     const telling = queueOfThree().next('A', end(1, 'failure'), released('B'))
     telling
       .next('B', acquire(), granted(telling, 2, 2))
@@ -116,7 +116,7 @@ describe('the checker of histories accepts what a wait queue does', () => {
     accepts(telling)
   })
 
-  test('a success hands a turn to the first who wants one', () => {
+  test('a success that grants a turn to the first waiter that wants one', () => {
     const telling = new Telling()
     telling
       .next('A', acquire(), granted(telling, 1))
@@ -131,7 +131,7 @@ describe('the checker of histories accepts what a wait queue does', () => {
     accepts(telling)
   })
 
-  test('calls under way at once take effect in either order', () => {
+  test('concurrent calls that take effect in either order', () => {
     for (const [b, c] of [
       [1, 2],
       [2, 1],
@@ -144,7 +144,7 @@ describe('the checker of histories accepts what a wait queue does', () => {
     }
   })
 
-  test('a call without an answer took effect, or did not', () => {
+  test('a call without an answer, with or without effect', () => {
     const lost = queueOfThree().next('A', end(1, 'failure'))
     accepts(lost.next('C', acquire(), queued(1)))
     accepts(queueOfThree().next('A', end(1, 'failure')).next('C', acquire(), queued(2)))
@@ -153,7 +153,7 @@ describe('the checker of histories accepts what a wait queue does', () => {
     accepts(new Telling().next('A', acquire()).next('B', acquire(), queued(1)))
   })
 
-  test('leases and windows run out, in one step or in several', () => {
+  test('leases and grant windows that expire, in one step or in several', () => {
     const late = queueOfThree().pass(ttlMs + 100)
     accepts(late.next('C', acquire(), queued(1)))
     const offered = queueOfThree().next('A', end(1, 'failure'), released('B')).pass(2_000)
@@ -164,7 +164,7 @@ describe('the checker of histories accepts what a wait queue does', () => {
     accepts(unseen.next('X', inspect, { is: 'queue', holder: null, attempt: null, waiters: ['B', 'C'] }))
   })
 
-  test('who was passed over, or told, has its old position when it asks again', () => {
+  test('a skipped or notified waiter that keeps its old position when it asks again', () => {
     const telling = queueOfThree()
       .next('D', acquire(), queued(3))
       .next('A', end(1, 'failure'), released('B'))
@@ -173,7 +173,7 @@ describe('the checker of histories accepts what a wait queue does', () => {
     accepts(telling.next('D', acquire(), queued(2)))
   })
 
-  test('deadlines end a wait when they come', () => {
+  test('deadlines that end a wait on time', () => {
     const telling = new Telling()
     telling
       .next('A', acquire(), granted(telling, 1))
@@ -186,7 +186,7 @@ describe('the checker of histories accepts what a wait queue does', () => {
   })
 })
 
-describe('the checker of histories refuses what no wait queue does', () => {
+describe('the checker of histories refuses', () => {
   test('two holders at once', () => {
     const telling = queueOfThree()
     rejects(telling.next('B', acquire(), granted(telling, 2)))
@@ -201,7 +201,7 @@ describe('the checker of histories refuses what no wait queue does', () => {
     rejects(telling.next('B', acquire(), granted(telling, 1, 2)))
   })
 
-  test('a token below one that was seen', () => {
+  test('a token below an earlier one', () => {
     const telling = new Telling()
     telling.next('A', acquire(), granted(telling, 7)).next('A', end(7, 'success'), released(null))
     rejects(telling.next('B', acquire(), granted(telling, 6)))
@@ -212,7 +212,7 @@ describe('the checker of histories refuses what no wait queue does', () => {
     rejects(telling.next('A', acquire(), granted(telling, 2)))
   })
 
-  test('a newcomer that passes a waiter', () => {
+  test('a new waiter that passes an earlier one', () => {
     const telling = queueOfThree()
       .next('A', end(1, 'failure'), released('B'))
       .next('B', leave, { is: 'left' })
@@ -231,17 +231,17 @@ describe('the checker of histories refuses what no wait queue does', () => {
     rejects(queueOfThree().next('C', acquire(), queued(1)))
   })
 
-  test('a release or a renewal by another node that took', () => {
+  test('an accepted release or renewal by another node', () => {
     rejects(queueOfThree().next('B', end(1, 'failure'), released('B')))
     rejects(queueOfThree().next('A', end(2, 'failure'), released('B')))
     rejects(queueOfThree().next('B', renew(1), { is: 'renewed', expiresAt: clock + 2 * ttlMs }))
   })
 
-  test('a release that was refused to the holder', () => {
+  test('a refused release by the holder', () => {
     rejects(queueOfThree().next('A', end(1, 'failure'), no))
   })
 
-  test('a holder that acts when its lease is long over', () => {
+  test('a holder that acts long after its lease expired', () => {
     rejects(
       queueOfThree()
         .pass(ttlMs + 100)
@@ -255,13 +255,13 @@ describe('the checker of histories refuses what no wait queue does', () => {
     rejects(renewed.next('A', end(1, 'failure'), no))
   })
 
-  test('a lease that ends at another time than it can', () => {
+  test('a lease that ends at an impossible time', () => {
     const telling = new Telling()
     const expiresAt = telling.expiresAt(3 * ttlMs)
     rejects(telling.next('A', acquire(), { is: 'granted', token: 1, attempt: 1, expiresAt }))
   })
 
-  test('a grant to one who left', () => {
+  test('a grant to a waiter that left', () => {
     const telling = queueOfThree().next('B', leave, { is: 'left' })
     rejects(telling.next('A', end(1, 'failure'), released('B')))
   })
@@ -331,7 +331,7 @@ describe('the checker of histories refuses what no wait queue does', () => {
   })
 })
 
-test('a history with too many orders is given up, counted, and no complaint', () => {
+test('the checker stops at a history with too many orders, counts it, and reports no error', () => {
   const telling = new Telling().beside(
     ...['a', 'b', 'c', 'd', 'e', 'f'].map((who) => [who, acquire(), undefined] as const),
   )

@@ -46,7 +46,7 @@ async function tells(seed: number, door: (client: string) => LockDoor, harm?: ()
   assert.fail('ten histories in a row were found good')
 }
 
-test('a history of the memory store is one that a wait queue could have given', {
+test('a history of the memory store is one that a single wait queue could have given', {
   timeout: 60_000,
 }, async () => {
   const store = createMemoryLocks(Date.now)
@@ -58,7 +58,7 @@ test('a history of the memory store is one that a wait queue could have given', 
 
 /** What an engine might do wrong, now and then. */
 const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
-  'gives a token twice': (store) => {
+  'grants a token twice': (store) => {
     const last = new Map<string, number>()
     return {
       ...store,
@@ -71,14 +71,14 @@ const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
       },
     }
   },
-  'lets anybody release': (store) => ({
+  'lets any node release': (store) => ({
     ...store,
     async release(key, who, end, times) {
       const answer = await store.release(key, who, end, times)
       return answer.released ? answer : { ...answer, released: { next: null } }
     },
   }),
-  'forgets who waits at a success': (store) => ({
+  'forgets its waiters at a success': (store) => ({
     ...store,
     async release(key, who, end, times) {
       const waiters = (await store.inspect(key, 100))?.waiters ?? []
@@ -91,7 +91,7 @@ const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
     release: (key, who, end, times) =>
       store.release(key, who, { ...end, outcome: 'failure', terminal: false }, times),
   }),
-  'grants the last who came': (store) => ({
+  'grants the newest waiter first': (store) => ({
     ...store,
     async acquire(key, ask, times) {
       const answer = await store.acquire(key, ask, times)
@@ -101,21 +101,21 @@ const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
       return answer
     },
   }),
-  'keeps those who left': (store) => ({
+  'keeps waiters that left': (store) => ({
     ...store,
     async leave(key, who, times) {
       const answer = await store.keep(key, who, { isStreamed: false }, times)
       return { ...answer, left: answer.standing?.status === 'queued' }
     },
   }),
-  'hears a holder whose lease is over': (store) => ({
+  'accepts calls of a holder with an expired lease': (store) => ({
     ...store,
     async renew(key, who, terms, times) {
       const answer = await store.renew(key, who, terms, times)
       return { ...answer, expiresAt: answer.expiresAt ?? Date.now() + (terms.ttlMs ?? 30_000) }
     },
   }),
-  'tells an end again': (store) => {
+  'notifies an end twice': (store) => {
     const notified = new Map<string, Awaited<ReturnType<LockStore['acquire']>>>()
     return {
       ...store,
@@ -134,7 +134,7 @@ const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
     ...store,
     acquire: (key, ask, times) => store.acquire(key, { ...ask, ttlMs: ask.ttlMs / 2 }, times),
   }),
-  'shows positions that are not': (store) => ({
+  'shows wrong positions': (store) => ({
     ...store,
     async inspect(key, limit) {
       const view = await store.inspect(key, limit)
@@ -143,7 +143,7 @@ const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
   }),
 }
 
-describe('a history tells when an engine', () => {
+describe('a history reveals an engine that', () => {
   for (const [mistake, mistaken] of Object.entries(mistakes)) {
     test(mistake, { timeout: 60_000, concurrent: true }, async () => {
       const store = mistaken(createMemoryLocks(Date.now))
@@ -152,7 +152,7 @@ describe('a history tells when an engine', () => {
     })
   }
 
-  test('is two that do not know of each other', { timeout: 60_000, concurrent: true }, async () => {
+  test('consists of two separate engines', { timeout: 60_000, concurrent: true }, async () => {
     const stores = [createMemoryLocks(Date.now), createMemoryLocks(Date.now)]
     using _ = sweeping(...stores)
     const doors = stores.map(doorTo)
@@ -160,7 +160,7 @@ describe('a history tells when an engine', () => {
     await tells(3, door)
   })
 
-  test('loses what it knew', { timeout: 60_000, concurrent: true }, async () => {
+  test('loses its data', { timeout: 60_000, concurrent: true }, async () => {
     let store = createMemoryLocks(Date.now)
     using _ = sweeping({ ...store, sweep: (...args) => store.sweep(...args) })
     const door: LockDoor = { ask: (...args) => doorTo(store).ask(...args) }

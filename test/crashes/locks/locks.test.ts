@@ -17,7 +17,7 @@ function isHere(engine: 'sqlite' | 'postgres' | 'mariadb' | 'redis'): boolean {
 
 for (const engine of ['sqlite', 'postgres', 'mariadb'] as const) {
   test.runIf(isHere(engine))(
-    `${engine}: servers of locks killed with -9 give a history that a single wait queue could have given`,
+    `${engine}: lock servers killed with -9 give a history that a single wait queue could have given`,
     { timeout: testMs },
     async () => {
       await using ground = await createGround(
@@ -31,7 +31,7 @@ for (const engine of ['sqlite', 'postgres', 'mariadb'] as const) {
 }
 
 test.runIf(isHere('redis'))(
-  'redis: servers of locks killed with -9 give a history that a single wait queue could have given',
+  'redis: lock servers killed with -9 give a history that a single wait queue could have given',
   { timeout: testMs },
   async () => {
     const namespace = `crashes-${randomBytes(6).toString('hex')}`

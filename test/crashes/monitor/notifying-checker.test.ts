@@ -53,29 +53,29 @@ function complaintsAbout(
   return complaints.join('\n')
 }
 
-describe('who hears everything', () => {
+describe('for a subscriber to every change the checker', () => {
   const chain = [notified(1, null, 'A'), notified(2, 'A', 'B'), notified(3, 'B', 'C')] as const
   const [first, second, third] = chain
 
-  test('an unbroken chain to the truth is good', () => {
+  test('accepts an unbroken chain to the present state', () => {
     const reported = [{ source: 'gym', venueId: 'court 1', from: 'A', to: 'B' }]
     assert.equal(complaintsAbout('everything', chain, { truth: 'C', reported }), '')
   })
 
-  test('a marked repeat is good, and counted', () => {
+  test('accepts and counts a marked repeat', () => {
     const resent = { ...second, possibleRepeat: true }
     const taken = [message(first), message(second), message(second, true), message(third)]
     assert.equal(complaintsAbout('everything', [first, resent, third], { truth: 'C', taken }), '')
   })
 
-  test('a lost change is refused', () => {
+  test('refuses a lost change', () => {
     assert.match(
       complaintsAbout('everything', [first, third], { truth: 'C' }),
       /lost: court 1 was A when n003/,
     )
   })
 
-  test('a change that was answered for and never heard is refused, also where the chain hides it', () => {
+  test('refuses a confirmed change that was never notified, also where the chain hides it', () => {
     const reported = [{ source: 'gym', venueId: 'court 1', from: 'C', to: 'D' }]
     assert.match(
       complaintsAbout('everything', chain, { truth: 'C', reported }),
@@ -83,31 +83,31 @@ describe('who hears everything', () => {
     )
   })
 
-  test('a sent notification that no provider took is refused', () => {
+  test('refuses a sent notification that no provider received', () => {
     const taken = [message(first), message(second)]
     assert.match(complaintsAbout('everything', chain, { truth: 'B', taken }), /lost: n003 of court 1 is sent/)
   })
 
-  test('an unmarked repeat is refused, in the message and in the store', () => {
+  test('refuses an unmarked repeat, in the message and in the store', () => {
     const taken = [message(first), message(second), message(second), message(third)]
     const complaints = complaintsAbout('everything', chain, { truth: 'C', taken })
     assert.match(complaints, /repeats: n002 of court 1 came again and did not say so/)
     assert.match(complaints, /repeats: n002 of court 1 came again, unknown to the store/)
   })
 
-  test('a swapped order is refused', () => {
+  test('refuses a swapped order', () => {
     const taken = [message(first), message(third), message(second)]
     assert.match(complaintsAbout('everything', chain, { truth: 'C', taken }), /order: of court 1, n003/)
   })
 
-  test('a wrong end is refused', () => {
+  test('refuses a wrong end', () => {
     assert.match(
       complaintsAbout('everything', chain, { truth: 'D' }),
       /end: court 1 was heard to be C and is D/,
     )
   })
 
-  test('what is left pending, altered or made up is refused', () => {
+  test('refuses notifications that stay pending, changed or were invented', () => {
     const pending = notified(4, 'C', 'D', { status: 'pending' })
     assert.match(complaintsAbout('everything', [...chain, pending], { truth: 'C' }), /n004 .* still pending/)
     const altered = [message(first), message({ ...second, to: 'X' }), message(third)]
@@ -117,22 +117,22 @@ describe('who hears everything', () => {
   })
 })
 
-describe('who hears by window', () => {
+describe('for a subscriber with a window the checker', () => {
   const baseline = 'A'
 
-  test('a state that came back within its window need not be notified again', () => {
+  test('accepts a state that returns within its window without a notification', () => {
     const heard = [notified(1, 'A', 'B'), notified(2, 'B', 'A')]
     assert.equal(complaintsAbout('by window', heard, { baseline, truth: 'B' }), '')
   })
 
-  test('who reconciles must have heard it last', () => {
+  test('requires that a reconciling subscriber was last notified of the present state', () => {
     const heard = [notified(1, 'A', 'B'), notified(2, 'B', 'A')]
     assert.match(complaintsAbout('lastly', heard, { baseline, truth: 'B' }), /end: court 1 is B/)
     const reconciled = [...heard, notified(200, 'A', 'B')]
     assert.equal(complaintsAbout('lastly', reconciled, { baseline, truth: 'B' }), '')
   })
 
-  test('the same state twice within its window is refused, and after it is good', () => {
+  test('refuses the same state twice within its window, and accepts it afterwards', () => {
     const early = [notified(1, 'A', 'B'), notified(2, 'B', 'A'), notified(101, 'A', 'B')]
     assert.match(
       complaintsAbout('by window', early, { baseline, truth: 'B' }),
@@ -142,7 +142,7 @@ describe('who hears by window', () => {
     assert.equal(complaintsAbout('by window', late, { baseline, truth: 'B' }), '')
   })
 
-  test('what died is to be notified again', () => {
+  test('requires that a dead notification is notified again', () => {
     const died = notified(1, 'A', 'B', { status: 'dead' })
     assert.match(complaintsAbout('by window', [died], { baseline, truth: 'B' }), /end: court 1 is B/)
     const { counts, complaints } = checkNotifying({
@@ -155,12 +155,12 @@ describe('who hears by window', () => {
     assert.deepEqual([complaints, counts.dead, counts.resent], [[], 1, 1])
   })
 
-  test('a truth whose window had ended when it came back is not held back by it', () => {
+  test('requires a notification of a state that returned after its window ended', () => {
     const heard = [notified(1, 'A', 'B', { createdAt: -2_000, finishedAt: -1_990 }), notified(2, 'B', 'A')]
     assert.match(complaintsAbout('by window', heard, { baseline, truth: 'B' }), /no window held that back/)
   })
 
-  test('an unchanged venue is never notified', () => {
+  test('refuses any notification of an unchanged venue', () => {
     assert.equal(complaintsAbout('by window', [], { baseline, truth: 'A' }), '')
     assert.match(complaintsAbout('by window', [], { baseline, truth: 'B' }), /end: court 1 is B/)
   })

@@ -3,6 +3,6 @@ import { notifyThroughKills } from './notifying.ts'
 
 crashTest(
   ['sqlite'],
-  'with senders killed and a provider that fails, everybody hears every change in order, and repeats say so',
+  'with killed senders and a failing provider, every change is notified in order, and repeats are marked',
   (ground) => notifyThroughKills(ground, { seed: 1, reporters: 3, hits: 4, pauseMs: 150 }),
 )

@@ -52,11 +52,11 @@ function complaintsAbout(...events: readonly (GuardEvent | readonly GuardEvent[]
   return checkGuards(events.flat() as GuardEvent[]).complaints.join('\n')
 }
 
-describe('at least once', () => {
+describe('for a key of kind "at least once" the checker', () => {
   const { claimed, alive, ending, ended, answered, last } = claimer('least-1')
   const { leaseMs } = termsOf('least-1')
 
-  test('run, done, answered; and run again after a failure or a lease are good', () => {
+  test('accepts run, done and answered, and a new run after a failure or an expired lease', () => {
     const done = [claimed(first, 0), alive(first, 200), ...ended(first, 300)]
     assert.equal(complaintsAbout(done, answered(first, 302), last('done', 5_000, first)), '')
     const failed = [claimed(first, 0), ...ended(first, 10, true, 'failed'), claimed(second, 20)]
@@ -64,30 +64,30 @@ describe('at least once', () => {
     assert.equal(complaintsAbout(claimed(first, 0), claimed(second, leaseMs + 1), last('run', 5_000)), '')
   })
 
-  test('two who both have it are refused', () => {
+  test('refuses two claimers at once', () => {
     const overlap = [claimed(first, 0), alive(first, 900), claimed(second, 500)]
     assert.match(complaintsAbout(overlap), /G1: 2.* was granted after 1.*, who still had it/)
   })
 
-  test('a claim before the lease of a dead one has ended is refused', () => {
+  test('refuses a claim before the lease of a dead claimer has expired', () => {
     assert.match(
       complaintsAbout(claimed(first, 0), claimed(second, leaseMs - 20)),
       /G3: .* whose lease had not ended/,
     )
   })
 
-  test('tokens that do not rise are refused', () => {
+  test('refuses tokens that do not rise', () => {
     assert.match(complaintsAbout(claimed(second, 0), claimed(first, 900)), /G1: .* its number is not higher/)
   })
 
-  test('a run after done is refused', () => {
+  test('refuses a run after done', () => {
     assert.match(
       complaintsAbout(claimed(first, 0), ended(first, 10), claimed(second, 900)),
       /G2: .* who had done it/,
     )
   })
 
-  test('a late end that took is refused, and one that was lost is good', () => {
+  test('refuses a late end that was accepted, and accepts a refused one', () => {
     const taken = [claimed(first, 0), claimed(second, 500), ...ended(first, 600)]
     assert.match(complaintsAbout(taken), /G5: .* whose end was still accepted/)
     assert.equal(complaintsAbout(claimed(first, 0), claimed(second, 500), ended(first, 600, false)), '')
@@ -96,7 +96,7 @@ describe('at least once', () => {
     assert.equal(complaintsAbout(claimed(first, 0, true), afterLease), '')
   })
 
-  test('a result that no claimer had, or that another replaced, is refused', () => {
+  test('refuses a result that no claimer wrote, or that another result replaced', () => {
     assert.match(
       complaintsAbout(claimed(first, 0), answered(first, 10)),
       /G2: the result 1.* no claimer had it/,
@@ -105,7 +105,7 @@ describe('at least once', () => {
     assert.match(complaintsAbout(replaced, answered(first, 600)), /G2: the result 1.* after that of 2/)
   })
 
-  test('what is forgotten, stuck or running at last is refused', () => {
+  test('refuses a key that is forgotten, stuck or running at the end', () => {
     assert.match(
       complaintsAbout(claimed(first, 0), ended(first, 10), last('run', 5_000)),
       /G2: 1.* had done it/,
@@ -119,7 +119,7 @@ describe('at least once', () => {
   })
 })
 
-test('an operation may run again after its result expired, not before', () => {
+test('accepts a new run after the result expired, not before', () => {
   const { claimed, ended } = claimer('short-1')
   const { keepMs } = termsOf('short-1')
   const done = [claimed(first, 0), ...ended(first, 10)]
@@ -127,7 +127,7 @@ test('an operation may run again after its result expired, not before', () => {
   assert.match(complaintsAbout(done, claimed(second, keepMs - 10)), /G2: .* who had done it/)
 })
 
-test('at most once: a second run is refused unless the first said that it failed', () => {
+test('at most once: the checker refuses a second run unless the first reported a failure', () => {
   const { claimed, ended, last } = claimer('most-1')
   assert.match(complaintsAbout(claimed(first, 0), claimed(second, 900)), /G3: .* at most once/)
   const failed = [claimed(first, 0), ...ended(first, 10, true, 'failed'), claimed(second, 20)]

@@ -11,7 +11,7 @@ const seconds = 12
 const atMost = 2 * seconds + 6
 
 test.skipIf(!hasService('postgres'))(
-  'postgres: an idle worker sends at most two statements a second, and hears of an operator all the same',
+  "postgres: an idle worker sends at most two statements a second, and still gets an operator's requests",
   { timeout: 60_000 },
   async () => {
     await using database = await ownPostgres()

@@ -5,7 +5,7 @@ import { test } from 'vitest'
 import { restoreLinks } from './embedded.ts'
 import { createFolder } from './folder.ts'
 
-test('the embedded Postgres gets back the links that npm cannot carry, and keeps those it has', async () => {
+test('the embedded Postgres gets back the links that npm cannot carry, and keeps its others', async () => {
   await using folder = createFolder('links')
   const native = join(folder.path, 'native')
   mkdirSync(join(native, 'lib'), { recursive: true })

@@ -21,7 +21,7 @@ function somePlaces(having: Partial<Record<keyof Places<string>, string>>): [Pla
   return [places, looked]
 }
 
-test('a URL in the environment wins over every server of the machine, and nothing else is looked at', async () => {
+test('a URL in the environment wins over every server of the machine, and nothing else is probed', async () => {
   const [places, looked] = somePlaces({ environment: 'a url', installed: 'a binary', apt: 'a package' })
   assert.deepEqual(await findSource(places, sources), { from: 'environment', found: 'a url' })
   assert.deepEqual(looked, ['environment'])
@@ -47,20 +47,20 @@ test('when no place has a server one line says what to set or install', async ()
   await assert.rejects(findSource(places, sources), { message: 'no server: set its URL or install it' })
 })
 
-test('a place that is not allowed is not looked in', async () => {
+test('a source that is not allowed is not searched', async () => {
   const [places, looked] = somePlaces({ environment: 'a url', installed: 'a binary', embedded: 'from npm' })
   assert.equal((await findSource(places, ['embedded'])).from, 'embedded')
   assert.deepEqual(looked, ['embedded'])
 })
 
-test('every place is allowed unless the environment names some or forbids apt', () => {
+test('every source is allowed unless the environment names some or forbids apt', () => {
   assert.deepEqual(allowedSources({}), sources)
   assert.deepEqual(allowedSources({ SIGNALBOX_TEST_APT: '0' }), ['environment', 'installed', 'embedded'])
   assert.deepEqual(allowedSources({ SIGNALBOX_TEST_SOURCES: 'apt, embedded' }), ['embedded', 'apt'])
   assert.throws(() => allowedSources({ SIGNALBOX_TEST_SOURCES: 'docker' }), /names "docker"; it takes/)
 })
 
-test('all services are wanted unless the developer narrows them', () => {
+test('all services are required unless the developer selects some', () => {
   assert.deepEqual(chooseServices({}), { wanted: ['postgres', 'mariadb', 'redis'], leftOut: [] })
   assert.deepEqual(chooseServices({ SIGNALBOX_TEST_SERVICES: 'redis, postgres' }), {
     wanted: ['postgres', 'redis'],
@@ -78,7 +78,7 @@ test('CI refuses to leave a service out', () => {
   assert.equal(chooseServices({ CI: 'true' }).wanted.length, 3)
 })
 
-test('root lends a server the first account that the machine has', () => {
+test('the root user starts a server as the first account of the machine', () => {
   const passwd = 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65533::/:/bin/false\nmysqlx:x:7:7::/:\n'
   assert.deepEqual(findAccount(passwd, ['mysql', 'nobody']), { uid: 65_534, gid: 65_533 })
   assert.equal(findAccount(passwd, ['postgres']), undefined)

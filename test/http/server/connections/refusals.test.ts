@@ -64,8 +64,8 @@ const webSocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Ve
 
 /** What to send, and what the server says of it. */
 const cases: Readonly<Record<string, readonly [reason: RefusalReason, (host: string) => string]>> = {
-  'what is not HTTP': ['parse_error', () => 'GARBAGE\r\n\r\n'],
-  'a body that is not as it says': [
+  'bytes that are not HTTP': ['parse_error', () => 'GARBAGE\r\n\r\n'],
+  'a body with a wrong chunk': [
     'parse_error',
     (host) => `POST /v1/jobs HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
   ],
@@ -73,14 +73,14 @@ const cases: Readonly<Record<string, readonly [reason: RefusalReason, (host: str
     'oversized_head',
     (host) => `GET /livez HTTP/1.1\r\nHost: ${host}\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`,
   ],
-  'no request at all': ['headers_timeout', () => ''],
+  'a connection without a request': ['headers_timeout', () => ''],
   'a head that does not end': ['headers_timeout', (host) => `GET /livez HTTP/1.1\r\nHost: ${host}\r\n`],
   'a body that does not end': [
     'request_timeout',
     (host) =>
       `POST /v1/jobs HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
   ],
-  'a WebSocket at no gateway': [
+  'a WebSocket on another path': [
     'upgrade_refused',
     (host) => `GET /nowhere HTTP/1.1\r\nHost: ${host}\r\n${webSocket}\r\n`,
   ],

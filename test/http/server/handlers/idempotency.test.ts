@@ -11,7 +11,7 @@ const engines = {
   sqlite: () => serving({}, (folder) => `sqlite:${folder}/box.db`),
 }
 
-function tellTwice(name: string, story: (stage: Stage) => Promise<void>): void {
+function testTwice(name: string, story: (stage: Stage) => Promise<void>): void {
   for (const [engine, open] of Object.entries(engines)) {
     test(`${name} (${engine})`, async () => {
       await using stage = await open()
@@ -22,7 +22,7 @@ function tellTwice(name: string, story: (stage: Stage) => Promise<void>): void {
 
 const withKey = (key: string) => ({ 'idempotency-key': key })
 
-tellTwice('the same request with the same key is done once and answered the same', async ({ ask }) => {
+testTwice('the same request with the same key is executed once and gets the same answer', async ({ ask }) => {
   const request = { body: { kind: 'mail', payload: 1 }, headers: withKey('a') }
   const first = await ask('POST', '/v1/jobs', request)
   const second = await ask('POST', '/v1/jobs', request)
@@ -31,7 +31,7 @@ tellTwice('the same request with the same key is done once and answered the same
   assert.equal((await ask('GET', '/v1/jobs')).body.items.length, 1)
 })
 
-tellTwice('requests with one key that come together are done once', async ({ ask }) => {
+testTwice('concurrent requests with one key are executed once', async ({ ask }) => {
   const request = { body: [{ kind: 'mail' }, { kind: 'mail' }], headers: withKey('a') }
   const replies = await Promise.all(Array.from({ length: 10 }, () => ask('POST', '/v1/jobs', request)))
   const done = replies.filter(({ status }) => status === 201)
@@ -42,7 +42,7 @@ tellTwice('requests with one key that come together are done once', async ({ ask
   assert.equal((await ask('GET', '/v1/jobs')).body.items.length, 2)
 })
 
-tellTwice('a key belongs to its route and body: another request with it is refused', async ({ ask }) => {
+testTwice('a key belongs to its route and body: another request with it is refused', async ({ ask }) => {
   await ask('POST', '/v1/jobs', { body: { kind: 'mail' }, headers: withKey('a') })
   for (const [path, body] of [
     ['/v1/jobs', { kind: 'post' }],
@@ -57,7 +57,7 @@ tellTwice('a key belongs to its route and body: another request with it is refus
   assert.equal((await ask('GET', '/v1/queues')).body.items[0].paused, false)
 })
 
-tellTwice('a claim, an ack and a nack made again give their first answer', async ({ ask }) => {
+testTwice('a repeated claim, ack or nack gets its first answer', async ({ ask }) => {
   await ask('POST', '/v1/jobs', { body: [{ kind: 'mail' }, { kind: 'mail' }] })
   const claim = { body: { limit: 1 }, headers: withKey('claim') }
   const [first, again] = [
@@ -80,14 +80,14 @@ tellTwice('a claim, an ack and a nack made again give their first answer', async
   assert.deepEqual((await ask('POST', `/v1/jobs/${other.id}/nack`, nack)).body, nacked.body)
 })
 
-tellTwice('a claim that found nothing may be asked again with its key', async ({ ask }) => {
+testTwice('a claim that found nothing may be repeated with its key', async ({ ask }) => {
   const claim = { headers: withKey('a') }
   assert.deepEqual((await ask('POST', '/v1/jobs/claim', claim)).body.items, [])
   const { id } = (await ask('POST', '/v1/jobs', { body: { kind: 'mail' } })).body
   assert.equal((await ask('POST', '/v1/jobs/claim', claim)).body.items[0].id, id)
 })
 
-tellTwice('a request that was refused leaves its key free', async ({ ask }) => {
+testTwice('a refused request leaves its key free', async ({ ask }) => {
   const headers = withKey('a')
   assert.equal((await ask('POST', '/v1/jobs', { body: { kind: 5 }, headers })).status, 400)
   const large = { kind: 'mail', payload: 'x'.repeat(300_000) }
@@ -179,24 +179,21 @@ function aSchedule(name: string): object {
   return { name, everyMs: 60_000, job: { kind: 'mail' } }
 }
 
-tellTwice(
-  'in every module a key gives the first answer again, and is refused to another request',
-  async ({ ask }) => {
-    for (const [index, [method, path, body, other]] of beside.entries()) {
-      const headers = withKey(`module-${index}`)
-      const first = await ask(method, path, { body, headers })
-      assert.ok(first.status < 300, `${path} ${JSON.stringify(first.body)}`)
-      const again = await ask(method, path, { body, headers })
-      assert.deepEqual([again.status, again.body], [first.status, first.body], path)
-      const mistaken = await ask(method, path, { body: other, headers })
-      assert.deepEqual([mistaken.status, mistaken.body.code], [422, 'idempotency_mismatch'], path)
-    }
-    assert.equal((await ask('GET', '/v1/monitor/silences')).body.items.length, 1)
-  },
-)
+testTwice('in every module a key repeats the first answer, and refuses another request', async ({ ask }) => {
+  for (const [index, [method, path, body, other]] of beside.entries()) {
+    const headers = withKey(`module-${index}`)
+    const first = await ask(method, path, { body, headers })
+    assert.ok(first.status < 300, `${path} ${JSON.stringify(first.body)}`)
+    const again = await ask(method, path, { body, headers })
+    assert.deepEqual([again.status, again.body], [first.status, first.body], path)
+    const mistaken = await ask(method, path, { body: other, headers })
+    assert.deepEqual([mistaken.status, mistaken.body.code], [422, 'idempotency_mismatch'], path)
+  }
+  assert.equal((await ask('GET', '/v1/monitor/silences')).body.items.length, 1)
+})
 
-tellTwice(
-  'a lock that is given back twice with a key is given back once, and without one it is lost',
+testTwice(
+  'a lock released twice with a key is released once; without a key the second gets lease_lost',
   async ({ ask }) => {
     const line = { operation: 'pull', resource: 'r', node: 'a' }
     const { body: granted } = await ask('POST', '/v1/locks/acquire', { body: line })
@@ -211,8 +208,8 @@ tellTwice(
   },
 )
 
-tellTwice(
-  'who waits or was refused has no answer yet: asked again with its key, it hears how it is now',
+testTwice(
+  'a waiting or refused request that is repeated with its key gets the present answer',
   async ({ ask }) => {
     const line = { operation: 'pull', resource: 'r' }
     const { body: held } = await ask('POST', '/v1/locks/acquire', { body: { ...line, node: 'a' } })
