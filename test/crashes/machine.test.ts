@@ -18,7 +18,7 @@ else {
   )
   faultyServerTest(
     compiler,
-    'setting the store's clock by an hour doubles no effect',
+    'setting the clock of the store by an hour doubles no effect',
     (ground, faults) => clockSteps(ground, faults, { seed: 1, jobs: 20 }),
   )
 }

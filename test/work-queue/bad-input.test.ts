@@ -19,7 +19,7 @@ function isRangeErrorAbout(name: string) {
     error instanceof RangeError && error.message.includes(name) && error.message.length > 20
 }
 
-test('a priority that is no number is refused by every way to add, and nothing is added', () => {
+test('every way to add refuses a priority that is not a number, and adds nothing', () => {
   const queue = new RateLimitingQueue<string>()
   for (const priority of [Number.NaN, '1' as unknown as number]) {
     assert.throws(() => queue.add('a', { priority }), isRangeErrorAbout('priority'))
@@ -32,7 +32,7 @@ test('a priority that is no number is refused by every way to add, and nothing i
   assert.equal(queue.numRequeues('a'), 0, 'a refused add is no failure of the item')
 })
 
-test('a delay that is no number is refused, and what waits keeps its due time', () => {
+test('a delay that is not a number is refused, and a waiting item keeps its due time', () => {
   const queue = new DelayingQueue<string>()
   queue.addAfter('a', 1_000)
   const dueAt = queue.readyAt('a')
@@ -44,13 +44,13 @@ test('a delay that is no number is refused, and what waits keeps its due time', 
   queue.shutDown()
 })
 
-test('a size that nothing can be below is refused', async () => {
+test('a size limit that no size can be below is refused', async () => {
   for (const limit of [...noNumbers, 0]) {
     await assert.rejects(new WorkQueue().onSizeLessThan(limit), isRangeErrorAbout('onSizeLessThan'))
   }
 })
 
-test('a run with no room or a senseless number of retries is refused before it takes anything', async () => {
+test('a run with an invalid concurrency or number of retries is refused before it takes an item', async () => {
   for (const queue of [new WorkQueue<string>(), new RateLimitingQueue<string>()]) {
     queue.add('a')
     for (const concurrency of [...noNumbers, 0, 0.5]) {
@@ -69,7 +69,7 @@ test('a run with no room or a senseless number of retries is refused before it t
   }
 })
 
-test('limiters refuse delays, rates and bounds that make no sense', () => {
+test('limiters refuse invalid delays, rates and bounds', () => {
   for (const bad of noNumbers) {
     for (const [make, name] of [
       [() => new ItemExponentialFailureRateLimiter(bad, 10), 'baseDelay'],
@@ -97,7 +97,7 @@ test('limiters refuse delays, rates and bounds that make no sense', () => {
   )
 })
 
-test('a limiter of your own that answers no number is told so, and the item does not wait', () => {
+test('a custom limiter that returns no number gets an error, and the item does not wait', () => {
   const rateLimiter = { when: () => Number.NaN, forget: () => {}, numRequeues: () => 0 }
   const queue = new RateLimitingQueue<string>({ rateLimiter })
   assert.throws(() => queue.addRateLimited('a'), isRangeErrorAbout('addAfter'))
@@ -113,7 +113,7 @@ test('parallelizeUntil refuses zero workers and an invalid number of pieces', as
   await assert.rejects(parallelizeUntil(0, 3, never), isRangeErrorAbout('workers'))
 })
 
-test('a metrics hook that throws is printed and harms nothing', async (context) => {
+test('an error in a metrics hook is printed and harms nothing', async (context) => {
   const printed: unknown[] = []
   const { error } = console
   console.error = (...words: unknown[]) => void printed.push(words)

@@ -59,7 +59,7 @@ test('fault 3 (kubernetes#79934, virtual-kubelet#937): done without get queues n
   assert.equal(queue.size, 0)
 })
 
-test('fault 4 (kubernetes#126027): with coalesce addAfter and then add is one run', () => {
+test('fault 4 (kubernetes#126027): with coalesce addAfter and then add give one run', () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<string>({ clock, coalesce: true })
   queue.addAfter('x', 80)
@@ -69,7 +69,7 @@ test('fault 4 (kubernetes#126027): with coalesce addAfter and then add is one ru
   assert.deepEqual(takeAll(queue), [])
 })
 
-test('fault 4 (kubernetes#126027): with coalesce addAfter(x, 80) and then addAfter(x, 0) is one run', () => {
+test('fault 4 (kubernetes#126027): with coalesce addAfter(x, 80) and then addAfter(x, 0) give one run', () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<string>({ clock, coalesce: true })
   queue.addAfter('x', 80)
@@ -130,7 +130,7 @@ test('kubernetes#101928: a drain waits for the items in flight', async () => {
   await drained
 })
 
-test('controller-runtime#3540: shutting down twice, also by a drain, is no error', async () => {
+test('controller-runtime#3540: shutting down twice, also by a drain, is not an error', async () => {
   const queue = new RateLimitingQueue<string>()
   queue.shutDown()
   queue.shutDown()
@@ -154,7 +154,7 @@ test('kubernetes#91800, #131185: one blocked get can be stopped, the queue stays
   assert.equal(queue.add('a'), true)
 })
 
-test('client-go#131, kubernetes#133560: a delayed add can be taken back, and postponed', () => {
+test('client-go#131, kubernetes#133560: a delayed add can be cancelled and postponed', () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<string>({ clock })
   queue.addAfter('a', 10)
@@ -167,21 +167,21 @@ test('client-go#131, kubernetes#133560: a delayed add can be taken back, and pos
   assert.deepEqual(takeAll(queue), ['b'])
 })
 
-test('kubernetes#133545: what is in backoff can be seen', () => {
+test('kubernetes#133545: the items in backoff can be listed', () => {
   const clock = createFakeClock()
   const queue = new RateLimitingQueue<string>({ clock })
   queue.addRateLimited('a')
   assert.deepEqual([queue.waiting, queue.readyAt('a'), queue.stats().waiting], [1, 5, 1])
 })
 
-test('kubernetes#25744: a noisy tenant does not hold up the others', () => {
+test('kubernetes#25744: a noisy tenant does not delay the others', () => {
   const queue = new WorkQueue<string>({ queue: new FairQueue((item: string) => item[0]) })
   for (let i = 0; i < 100; i++) queue.add(`a${i}`)
   queue.add('b0')
   assert.deepEqual([take(queue).item, take(queue).item], ['a0', 'b0'])
 })
 
-test('kubernetes#104554: the debt of the default bucket is 10 a second, and a longest wait bounds it', () => {
+test('kubernetes#104554: the default bucket repays its debt at 10 a second, and a maximum wait bounds it', () => {
   const clock = createFakeClock()
   const debt = defaultControllerRateLimiter<number>(clock)
   const bounded = new WithMaxWaitRateLimiter(defaultControllerRateLimiter<number>(clock), 30_000)
@@ -195,7 +195,7 @@ test('kubernetes#104554: the debt of the default bucket is 10 a second, and a lo
   assert.equal(lastBounded, 30_000)
 })
 
-test('a bucket runs on the clock it is given, not on the system’s', () => {
+test('a bucket runs on the given clock, not on the system’s', () => {
   const clock = createFakeClock()
   const bucket = new BucketRateLimiter<string>(1, 1, { clock })
   bucket.when('a')
@@ -203,7 +203,7 @@ test('a bucket runs on the clock it is given, not on the system’s', () => {
   assert.equal(bucket.when('a'), 0)
 })
 
-test('client-go counts failures of refused adds: we do not', () => {
+test('unlike client-go, the queue counts no failure for a refused add', () => {
   const queue = new RateLimitingQueue<string>()
   queue.shutDown()
   queue.addRateLimited('a')
@@ -228,7 +228,7 @@ test('kubernetes-client/java#2435: a step of the wall clock does not move a dela
   }
 })
 
-test('addAfter never blocks, however many wait', () => {
+test('addAfter never blocks, however many items wait', () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<number>({ clock })
   for (let i = 0; i < 5_000; i++) assert.equal(queue.addAfter(i, 10), true)
@@ -237,7 +237,7 @@ test('addAfter never blocks, however many wait', () => {
   assert.equal(queue.size, 5_000)
 })
 
-test('objects that mean the same are one item, by a key function', () => {
+test('a key function makes equal objects one item', () => {
   const queue = new WorkQueue<{ name: string }>({ key: ({ name }) => name })
   assert.equal(queue.add({ name: 'web' }), true)
   assert.equal(queue.add({ name: 'web' }), false)
@@ -257,7 +257,7 @@ test('kubernetes#83895, #94811, #133524: a thousand idle queues arm no timer', (
   assert.equal(clock.timerCount, 0)
 })
 
-test('p-queue#235: no listeners pile up on a signal that lives long', async () => {
+test('p-queue#235: listeners do not pile up on a long-lived signal', async () => {
   const queue = new WorkQueue<number>()
   const { signal } = new AbortController()
   for (let i = 0; i < 100; i++) {
@@ -279,7 +279,7 @@ test('controller-runtime#3408: a raised item goes to the end of its new level', 
   assert.deepEqual(takeAll(queue), ['urgent', 'raised'])
 })
 
-test('controller-runtime#3416: an item falling due counts as added then', () => {
+test('controller-runtime#3416: an item that becomes due counts as added then', () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<string>({ clock })
   queue.addAfter('delayed', 10)

@@ -30,7 +30,7 @@ function delaying<T = string>(
   return { queue: new DelayingQueue<T>({ clock, ...options }), clock }
 }
 
-test('a delayed item is handed out when its time has come and not before', () => {
+test('a delayed item is handed out at its due time and not before', () => {
   const { queue, clock } = delaying({}, 5_000)
   assert.equal(queue.addAfter('a', 100), true)
   assert.deepEqual([queue.waiting, queue.size, queue.readyAt('a')], [1, 0, 5_100])
@@ -43,7 +43,7 @@ test('a delayed item is handed out when its time has come and not before', () =>
   assert.equal(queue.size, 0, 'once')
 })
 
-test('a blocked getter is served when an item falls due', async () => {
+test('a blocked getter gets an item that becomes due', async () => {
   const { queue, clock } = delaying()
   const got = queue.get()
   queue.addAfter('a', 10, { priority: 3 })
@@ -76,7 +76,7 @@ test('L1: NaN is a RangeError and changes nothing', () => {
   assert.equal(clock.timerCount, 1)
 })
 
-test('L1: Infinity waits for ever, and can be seen, moved and taken back', () => {
+test('L1: Infinity waits for ever, and the item can be read, moved and cancelled', () => {
   const { queue, clock } = delaying()
   assert.equal(queue.addAfter('a', Number.POSITIVE_INFINITY), true)
   assert.deepEqual([queue.waiting, queue.readyAt('a')], [1, Number.POSITIVE_INFINITY])
@@ -91,7 +91,7 @@ test('L1: Infinity waits for ever, and can be seen, moved and taken back', () =>
   assert.deepEqual([queue.waiting, clock.timerCount], [0, 0])
 })
 
-test('L1: items that wait for ever do not hold up the others', () => {
+test('L1: items that wait for ever do not delay the others', () => {
   const { queue, clock } = delaying()
   queue.addAfter('never', Number.POSITIVE_INFINITY)
   queue.addAfter('soon', 5)
@@ -113,7 +113,7 @@ test('fractions of a millisecond count', () => {
   assert.deepEqual(takeAll(queue), ['later'])
 })
 
-test('L2: the earliest due time stands, whichever call came first', () => {
+test('L2: the earliest due time applies, whichever call came first', () => {
   const { queue, clock } = delaying()
   assert.equal(queue.addAfter('a', 50), true)
   assert.equal(queue.addAfter('a', 20), false)
@@ -125,7 +125,7 @@ test('L2: the earliest due time stands, whichever call came first', () => {
   assert.equal(queue.size, 0, 'one run for the three')
 })
 
-test('L2: the highest priority and the newest payload stand, also when the call did not move the time', () => {
+test('L2: the highest priority and the newest payload apply, also when the call did not move the time', () => {
   const { queue, clock } = delaying<Pod>({ key: ({ name }) => name })
   queue.addAfter({ name: 'web', version: 1 }, 20, { priority: 1 })
   queue.addAfter({ name: 'web', version: 2 }, 90, { priority: 6 })
@@ -170,7 +170,7 @@ test('L3: replace moves the due time earlier, to Infinity and back', () => {
   assert.equal(queue.waiting, 0)
 })
 
-test('L2, L3: replace changes the time; the highest priority and the newest payload stand', () => {
+test('L2, L3: replace changes the time; the highest priority and the newest payload apply', () => {
   const { queue, clock } = delaying<Pod>({ key: ({ name }) => name })
   queue.addAfter({ name: 'web', version: 1 }, 10, { priority: 4 })
   queue.addAfter({ name: 'web', version: 2 }, 20, { priority: 1, replace: true })
@@ -201,7 +201,7 @@ test('L4: equal times enter in the order of the calls', () => {
   assert.deepEqual(takeAll(queue), names)
 })
 
-test('L4: a call at another moment that names the same instant is later in the order', () => {
+test('L4: a later call for the same instant is later in the order', () => {
   const { queue, clock } = delaying()
   queue.addAfter('b', 10)
   clock.advance(4)
@@ -210,7 +210,7 @@ test('L4: a call at another moment that names the same instant is later in the o
   assert.deepEqual(takeAll(queue), ['b', 'a'])
 })
 
-test('L4: a repeated addAfter that does not move the time keeps the place among equals', () => {
+test('L4: a repeated addAfter that does not move the time keeps the position among equals', () => {
   const { queue, clock } = delaying()
   queue.addAfter('a', 10)
   queue.addAfter('b', 10)
@@ -220,7 +220,7 @@ test('L4: a repeated addAfter that does not move the time keeps the place among 
   assert.deepEqual(takeAll(queue), ['a', 'b'])
 })
 
-test('L4: the call that sets the time earlier gives the place among equals', () => {
+test('L4: the call that sets the earlier time sets the position among equals', () => {
   const { queue, clock } = delaying()
   queue.addAfter('a', 20)
   queue.addAfter('b', 10)
@@ -230,7 +230,7 @@ test('L4: the call that sets the time earlier gives the place among equals', () 
   assert.deepEqual(takeAll(queue), ['b', 'a', 'c'])
 })
 
-test('L4: replace counts as newly set, also to the same instant', () => {
+test('L4: replace counts as newly set, also for the same instant', () => {
   const { queue, clock } = delaying()
   queue.addAfter('a', 10)
   queue.addAfter('b', 10)
@@ -242,7 +242,7 @@ test('L4: replace counts as newly set, also to the same instant', () => {
   assert.deepEqual(takeAll(queue), ['c', 'a', 'b'])
 })
 
-test('L4: due items enter in due order, then the store decides by priority', () => {
+test('L4: due items enter in due order, then the store orders by priority', () => {
   const tape = new TapeStore<string>()
   const { queue, clock } = delaying({ queue: tape })
   queue.addAfter('late', 20, { priority: 9 })
@@ -266,7 +266,7 @@ test('L4: due items enter in due order, then the store decides by priority', () 
   assert.deepEqual(takeAll(usual.queue), ['late', 'early'])
 })
 
-test('L4: blocked getters are given due items in due order', async () => {
+test('L4: blocked getters get due items in due order', async () => {
   const { queue, clock } = delaying()
   const gets = [queue.get(), queue.get()]
   queue.addAfter('second', 10, { priority: 9 })
@@ -303,7 +303,7 @@ test('L4: a thousand random delays, half of them replaced, come out in order', (
   assert.deepEqual(takeAll(queue), expected)
 })
 
-test('L4: bursts that come and go leave order, payload, priority and the rest of the queue right', () => {
+test('L4: repeated bursts keep order, payload, priority and the rest of the queue intact', () => {
   const { queue, clock } = delaying<Pod>({ key: ({ name }) => name })
   const due: { name: string; version: number; priority: number; at: number; call: number }[] = []
   let state = 7
@@ -346,7 +346,7 @@ test('L4: bursts that come and go leave order, payload, priority and the rest of
   }
 })
 
-test('L5: by default an add leaves the waiting add in force', () => {
+test('L5: by default an add leaves a waiting add in force', () => {
   const { queue, clock } = delaying()
   queue.addAfter('a', 80)
   assert.equal(queue.add('a'), true)
@@ -356,7 +356,7 @@ test('L5: by default an add leaves the waiting add in force', () => {
   assert.deepEqual(takeAll(queue), ['a'])
 })
 
-test('L5: by default addAfter of a queued item waits too, and joins it when due', () => {
+test('L5: by default addAfter of a queued item also waits, and joins it when due', () => {
   const tape = new TapeStore<Pod>()
   const { queue, clock } = delaying<Pod>({ key: ({ name }) => name, queue: tape })
   queue.add({ name: 'web', version: 1 })
@@ -370,7 +370,7 @@ test('L5: by default addAfter of a queued item waits too, and joins it when due'
   assert.deepEqual([work.item.version, work.priority], [2, 3])
 })
 
-test('L5: a waiting add that stays in force never brings an older payload back', () => {
+test('L5: a waiting add that stays in force never brings back an older payload', () => {
   const { queue, clock } = delaying<Pod>({ key: ({ name }) => name })
   queue.addAfter({ name: 'web', version: 1 }, 10)
   queue.add({ name: 'web', version: 2 })
@@ -384,7 +384,7 @@ test('L5: a waiting add that stays in force never brings an older payload back',
   assert.equal(take(queue).item.version, 4, 'it fell due after the newer was done')
 })
 
-test('L3: replace with a delay of zero is an add in place of the waiting one', () => {
+test('L3: replace with a delay of zero is an add that replaces the waiting one', () => {
   for (const coalesce of [false, true]) {
     const { queue, clock } = delaying({ coalesce })
     queue.addAfter('a', 80, { priority: 2 })
@@ -422,7 +422,7 @@ test('L6: with coalesce an add of an item in flight uses the waiting add up', ()
   assert.deepEqual(takeAll(queue), ['a'])
 })
 
-test('L6: with coalesce the used up add leaves its priority, the newest payload stands', () => {
+test('L6: with coalesce the used up add passes on its priority, and the newest payload applies', () => {
   const { queue } = delaying<Pod>({ key: ({ name }) => name, coalesce: true })
   queue.addAfter({ name: 'web', version: 1 }, 80, { priority: 6 })
   queue.add({ name: 'web', version: 2 }, { priority: 1 })
@@ -491,7 +491,7 @@ test('coalesce: an item is pending once, the earliest wins', () => {
   assert.deepEqual(takeAll(queue), ['a'])
 })
 
-test('L8: an item falling due while in flight becomes pending like any add', () => {
+test('L8: an item that becomes due while in flight becomes pending like any add', () => {
   for (const coalesce of [false, true]) {
     const tape = new TapeStore<string>()
     const { queue, clock } = delaying({ coalesce, queue: tape })
@@ -507,7 +507,7 @@ test('L8: an item falling due while in flight becomes pending like any add', () 
   }
 })
 
-test('L9: cancelAfter takes a waiting add back, once', () => {
+test('L9: cancelAfter cancels a waiting add, once', () => {
   const { queue, clock } = delaying()
   queue.addAfter('a', 10)
   queue.addAfter('b', 20)
@@ -519,7 +519,7 @@ test('L9: cancelAfter takes a waiting add back, once', () => {
   assert.deepEqual(takeAll(queue), ['b'])
 })
 
-test('L9: cancelAfter takes nothing back that is queued or in flight', () => {
+test('L9: cancelAfter cancels nothing that is queued or in flight', () => {
   const { queue, clock } = delaying()
   queue.addAfter('a', 10)
   queue.add('a')
@@ -534,7 +534,7 @@ test('L9: cancelAfter takes nothing back that is queued or in flight', () => {
   assert.equal(queue.size, 0)
 })
 
-test('L9: after cancelAfter the item may be delayed anew', () => {
+test('L9: after cancelAfter the item may be delayed again', () => {
   const { queue, clock } = delaying()
   queue.addAfter('a', 10, { priority: 8 })
   queue.cancelAfter('a')
@@ -545,7 +545,7 @@ test('L9: after cancelAfter the item may be delayed anew', () => {
   assert.equal(take(queue).priority, 0, 'nothing of the cancelled add is left')
 })
 
-test('L9: readyAt and cancelAfter go by the key', () => {
+test('L9: readyAt and cancelAfter use the key', () => {
   const { queue } = delaying<Pod>({ key: ({ name }) => name })
   queue.addAfter({ name: 'web', version: 1 }, 10)
   assert.equal(queue.readyAt({ name: 'web', version: 9 }), 10)
@@ -554,7 +554,7 @@ test('L9: readyAt and cancelAfter go by the key', () => {
   assert.equal(queue.waiting, 0)
 })
 
-test('an item may be delayed again from the moment it fell due', () => {
+test('an item may be delayed again once it is due', () => {
   const { queue, clock } = delaying()
   queue.addAfter('a', 10)
   clock.advance(10)

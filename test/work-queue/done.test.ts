@@ -46,7 +46,7 @@ test('D1: a second done of a re-added item does not queue a second copy', () => 
   assert.equal(queue.tryGet(), undefined)
 })
 
-test('D1: done goes by the key, so any payload of the item will do', () => {
+test('D1: done uses the key, so any payload of the item works', () => {
   const queue = new WorkQueue<{ id: number; text: string }>({ key: ({ id }) => id })
   queue.add({ id: 1, text: 'old' })
   take(queue)
@@ -54,7 +54,7 @@ test('D1: done goes by the key, so any payload of the item will do', () => {
   assert.equal(queue.done({ id: 1, text: 'other' }), true)
 })
 
-test('D1: done goes by the key an item has now, also for the item that was taken last', () => {
+test('D1: done uses the key that an item has now, also for the item that was taken last', () => {
   const queue = new WorkQueue<{ id: number }>({ key: ({ id }) => id })
   const item = { id: 1 }
   queue.add(item)
@@ -74,7 +74,7 @@ test('D1: undefined is an item like any other, in flight until it is done', () =
   assert.deepEqual([queue.done('a'), queue.done(undefined), queue.done(undefined)], [true, true, false])
 })
 
-test('D3: disposing of a Work is done: a re-added item enters the queue', () => {
+test('D3: disposing of a Work calls done: a re-added item enters the queue', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const work = take(queue)
@@ -101,7 +101,7 @@ test('D3: using ends the turn at the end of the block, also when the block throw
   assert.equal(queue.processing, 0)
 })
 
-test('D3: disposing twice is as good as once, even when the item is in flight again', () => {
+test('D3: disposing twice has the effect of once, even when the item is in flight again', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const first = take(queue)
@@ -116,7 +116,7 @@ test('D3: disposing twice is as good as once, even when the item is in flight ag
   assert.equal(queue.processing, 0)
 })
 
-test('D2: disposing after done leaves the turn of a later consumer', () => {
+test('D2: disposing after done does not end the turn of a later consumer', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const mine = take(queue)
@@ -131,7 +131,7 @@ test('D2: disposing after done leaves the turn of a later consumer', () => {
   assert.deepEqual([queue.size, queue.processing], [1, 0])
 })
 
-test('D2: disposing after done while the item is only queued takes nothing from the queue', () => {
+test('D2: disposing after done does not remove an item that is only queued', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const work = take(queue)
@@ -141,7 +141,7 @@ test('D2: disposing after done while the item is only queued takes nothing from 
   assert.deepEqual([queue.size, queue.processing, queue.stats().depth], [1, 0, 1])
 })
 
-test('D2: the turn given to a blocked getter by done is not ended by the Work before it', async () => {
+test('D2: a turn that done gave to a blocked getter is not ended by the earlier Work', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const mine = take(queue)
@@ -153,7 +153,7 @@ test('D2: the turn given to a blocked getter by done is not ended by the Work be
   assert.equal((await got).item, 'a')
 })
 
-test('a NoWork can be disposed of, and that does nothing', async () => {
+test('disposing of a NoWork does nothing', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)

@@ -206,7 +206,7 @@ function drawFrom(seed: number): () => number {
 
 for (const mode of modes) {
   for (const [name, timeOf] of Object.entries(times)) {
-    test(`thousands that fall due at once enter in order while hooks call the queue: ${mode}, ${name}`, () => {
+    test(`thousands of items due at once enter in order while hooks call the queue: ${mode}, ${name}`, () => {
       for (let seed = 1; seed <= 6; seed++) {
         const actual = walk((onAdd) => queueOf(mode, onAdd), timeOf, seed)
         const expected = walk((onAdd) => new NaiveDelays(onAdd), timeOf, seed)
@@ -216,7 +216,7 @@ for (const mode of modes) {
   }
 }
 
-test('of thousands that fall due at once, those that a store would not take wait again, and the rest enters in order', () => {
+test('of thousands due at once, items that a store refuses wait again, and the rest enters in order', () => {
   const clock = new HandClock()
   class Picky extends FifoQueue<number> {
     refuses = true
@@ -245,7 +245,7 @@ test('of thousands that fall due at once, those that a store would not take wait
   ])
 })
 
-test('a firing within a firing takes what is left, each once', () => {
+test('a firing within a firing takes the remaining items, each once', () => {
   const clock = new HandClock()
   let adds = 0
   const onAdd = (): void => {
@@ -266,7 +266,7 @@ test('a firing within a firing takes what is left, each once', () => {
   assert.deepEqual(takeAll(queue), [...expected, 'late-100', 'late-1000'])
 })
 
-test('when all that fall due are taken back in the midst of it, no more enter and no timer is left', () => {
+test('when all due items are cancelled during a firing, no more enter and no timer is left', () => {
   const clock = new HandClock()
   let adds = 0
   const onAdd = (): void => {

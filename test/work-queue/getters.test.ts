@@ -14,7 +14,7 @@ import { isOpen, TapeStore, take, takeAll, workOf } from './probes.ts'
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length
 
-test('a get takes at the moment of the call, before it is awaited', async () => {
+test('a get takes its item at the call, before it is awaited', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   queue.add('b')
@@ -26,7 +26,7 @@ test('a get takes at the moment of the call, before it is awaited', async () => 
   )
 })
 
-test('a Work says shutdown: false, its item and its priority', async () => {
+test('a Work has shutdown: false, its item and its priority', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a', { priority: 4 })
   const { shutdown, item, priority } = await workOf(queue.get())
@@ -41,7 +41,7 @@ test('G1: a get on an empty queue waits until something is added', async () => {
   assert.equal((await got).item, 'a')
 })
 
-test('G2: tryGet takes like get, and answers undefined when there is nothing yet', () => {
+test('G2: tryGet takes like get, and returns undefined when the queue is empty', () => {
   const queue = new WorkQueue<string>()
   assert.equal(queue.tryGet(), undefined)
   queue.add('a')
@@ -54,7 +54,7 @@ test('G2: tryGet takes like get, and answers undefined when there is nothing yet
   assert.equal(none?.item, undefined)
 })
 
-test('G3: blocked getters are served in the order they came', async () => {
+test('G3: blocked getters get items in the order they came', async () => {
   const queue = new WorkQueue<string>()
   const gets = [queue.get(), queue.get(), queue.get()]
   for (const item of ['a', 'b', 'c']) queue.add(item)
@@ -64,7 +64,7 @@ test('G3: blocked getters are served in the order they came', async () => {
   )
 })
 
-test('G3: first come, first served goes by the getters, also when the later item is the more urgent', async () => {
+test('G3: blocked getters get items in the order they came, also when the later item is more urgent', async () => {
   const queue = new WorkQueue<string>()
   const first = queue.get()
   const second = queue.get()
@@ -74,7 +74,7 @@ test('G3: first come, first served goes by the getters, also when the later item
   assert.equal((await second).item, 'urgent')
 })
 
-test('G3, G5: getters that gave up in the middle are passed over, the others keep their order', async () => {
+test('G3, G5: getters that gave up in the middle are skipped, the others keep their order', async () => {
   const queue = new WorkQueue<string>()
   const quits = [new AbortController(), new AbortController()]
   const first = queue.get()
@@ -135,7 +135,7 @@ test('G4: items for blocked getters pass through the store, push and then pop', 
   assert.equal((await again).item, 'a')
 })
 
-test('a blocked getter is served by done of a re-added item', async () => {
+test('a blocked getter gets a re-added item at done', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)
@@ -147,7 +147,7 @@ test('a blocked getter is served by done of a re-added item', async () => {
   assert.equal(queue.processing, 1)
 })
 
-test('G5: a get whose signal is already aborted rejects with its reason and takes nothing', async () => {
+test('G5: a get with an aborted signal rejects with its reason and takes nothing', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const reason = new Error('too late')
@@ -180,7 +180,7 @@ test('G5: an abort without a reason rejects with the AbortError of the signal', 
   assert.equal(error.name, 'AbortError')
 })
 
-test('G5: no listener stays on the signal, whichever way the get ended', async () => {
+test('G5: no listener stays on the signal, however the get ended', async () => {
   const queue = new WorkQueue<string>()
   const { signal } = new AbortController()
   queue.add('a')
@@ -204,7 +204,7 @@ test('G5: no listener stays on the signal, whichever way the get ended', async (
   assert.equal(listeners(signal), 0, 'shut down')
 })
 
-test('an abort after the item was given, but before the getter ran, changes nothing', async () => {
+test('an abort after a getter got its item, but before it ran, changes nothing', async () => {
   const queue = new WorkQueue<string>()
   const quit = new AbortController()
   const got = queue.get({ signal: quit.signal })
@@ -216,7 +216,7 @@ test('an abort after the item was given, but before the getter ran, changes noth
   assert.equal(queue.done('a'), true)
 })
 
-test('one signal may abort many getters, and leaves those without it', async () => {
+test('one signal may abort many getters, and leaves getters without it', async () => {
   const queue = new WorkQueue<number>()
   const quit = new AbortController()
   const gone = Array.from({ length: 20 }, () => queue.get({ signal: quit.signal }))
@@ -228,7 +228,7 @@ test('one signal may abort many getters, and leaves those without it', async () 
   assert.equal((await stays).item, 1)
 })
 
-test('a getter that aborts another from within an abort listener takes no item of it', async () => {
+test('a getter that aborts another in an abort listener does not lose its item', async () => {
   const queue = new WorkQueue<string>()
   const one = new AbortController()
   const two = new AbortController()
@@ -242,7 +242,7 @@ test('a getter that aborts another from within an abort listener takes no item o
   assert.deepEqual([queue.size, queue.processing], [1, 0])
 })
 
-test('twenty thousand blocked getters that give up one by one do not cost a walk each', async () => {
+test('aborting twenty thousand blocked getters one by one stays cheap', async () => {
   const queue = new WorkQueue<number>()
   const quits = Array.from({ length: 20_000 }, () => new AbortController())
   const gets = quits.map(({ signal }) => queue.get({ signal }).catch(() => 'gone'))

@@ -13,7 +13,7 @@ import {
 import { test } from 'vitest'
 import { takeAll } from './probes.ts'
 
-test('a hook that shuts the queue down while a getter is served does not take the item from it', async () => {
+test('a hook that shuts the queue down while a getter is served does not take its item', async () => {
   const queue = new WorkQueue<string>({ metrics: { latency: { observe: () => queue.shutDown() } } })
   const blocked = queue.get()
   queue.add('a')
@@ -49,7 +49,7 @@ test('a hook that aborts the getter that is being served comes too late', async 
   assert.equal(queue.processing, 1)
 })
 
-test('a hook that adds the item again when it is done gives it one more turn', () => {
+test('a hook that adds the item again at done gives it one more turn', () => {
   let left = 1
   const queue = new WorkQueue<string>({
     metrics: {
@@ -68,7 +68,7 @@ test('a hook that adds the item again when it is done gives it one more turn', (
   assert.deepEqual([queue.size, queue.processing], [0, 0])
 })
 
-test('a group function that adds the very item it is asked about makes no second copy', () => {
+test('a group function that adds its own item makes no second copy', () => {
   const item = {}
   const queue: WorkQueue<object> = new WorkQueue({
     queue: new FairQueue((each: object) => {
@@ -97,7 +97,7 @@ class Failing<T> extends FifoQueue<T> implements Queue<T> {
   }
 }
 
-test('a store that throws when an item is taken: get rejects, run rejects, and the item is there afterwards', async () => {
+test('when a store throws on a take, get and run reject, and the item is there afterwards', async () => {
   const store = new Failing<string>()
   const queue = new WorkQueue<string>({ queue: store })
   queue.add('a')
@@ -126,7 +126,7 @@ test('a store that throws while a run waits ends the run with its error', async 
   assert.deepEqual([queue.size, queue.processing], [1, 0])
 })
 
-test('a store that refuses an item added again leaves it in flight, and done may be called once more', () => {
+test('a store that refuses a re-added item leaves it in flight, and done may be called once more', () => {
   const store = new Failing<string>()
   const queue = new WorkQueue<string>({ queue: store })
   queue.add('a')
@@ -170,7 +170,7 @@ test('a store that ends other turns before it refuses an item still leaves it in
 /** Ten times what an operation is to cost, and a small part of what it costs without the rebuilding. */
 const mostNsAnOperation = 30_000
 
-test('busy objects among a million others are not slowed down by their own remains', {
+test('busy objects among a million others are not slowed down by their own leftovers', {
   timeout: 60_000,
 }, () => {
   const queue = new WorkQueue<object>()
@@ -179,7 +179,7 @@ test('busy objects among a million others are not slowed down by their own remai
   assert.ok(nsPerOperation(busy, (item) => cycle(queue, item)) < mostNsAnOperation)
 })
 
-test('an item that waits now and then is not slowed down by those that are queued', () => {
+test('queued items do not slow down an item that waits now and then', () => {
   const queue = new DelayingQueue<number>({ clock: createFakeClock() })
   for (let id = 0; id < 200_000; id++) queue.add(id)
   const rounds = 200
@@ -198,7 +198,7 @@ function cycle(queue: WorkQueue<object>, item: object): void {
   queue.done(item)
 }
 
-test('items that fail and are forgotten among a million that failed are not either', {
+test('items that fail and are forgotten stay fast among a million failed items', {
   timeout: 60_000,
 }, () => {
   const limiter = new ItemExponentialFailureRateLimiter<string>(1, 1_000)

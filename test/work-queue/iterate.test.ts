@@ -111,7 +111,7 @@ test('an iterator that was only made takes nothing', async () => {
   assert.equal(iterator[Symbol.asyncIterator](), iterator)
 })
 
-test('at the end of the queue the iterator answers done for ever', async () => {
+test('after the end of the queue the iterator always returns done', async () => {
   const queue = filled('a')
   queue.shutDown()
   const iterator = queue[Symbol.asyncIterator]()
@@ -120,7 +120,7 @@ test('at the end of the queue the iterator answers done for ever', async () => {
   assert.equal(queue.processing, 0)
 })
 
-test('an item re-added in the body at shutDown has its second run in that iteration', async () => {
+test('an item re-added in the body at shutDown has its second run in the same iteration', async () => {
   const queue = filled('a')
   const idle = queue[Symbol.asyncIterator]()
   const seen: string[] = []
@@ -137,7 +137,7 @@ test('an item re-added in the body at shutDown has its second run in that iterat
   assert.deepEqual([queue.size, queue.processing], [0, 0])
 })
 
-test('I2: next after done leaves the turn of a later consumer', async () => {
+test('I2: next after done does not end the turn of a later consumer', async () => {
   const queue = filled('a')
   const iterator = queue[Symbol.asyncIterator]()
   await iterator.next()
@@ -154,7 +154,7 @@ test('I2: next after done leaves the turn of a later consumer', async () => {
   assert.deepEqual(await blocked, { value: 'a', done: false })
 })
 
-test('I2: break after done leaves the turn of a later consumer', async () => {
+test('I2: break after done does not end the turn of a later consumer', async () => {
   const queue = filled('a')
   for await (const item of queue) {
     queue.done(item)
@@ -186,7 +186,7 @@ test('two iterations at once share the items, and no item is in both', async () 
   assert.equal(queue.processing, 0)
 })
 
-test('two iterators blocked at once are served in the order they came; leaving one leaves the other', async () => {
+test('two blocked iterators get items in the order they came; ending one leaves the other', async () => {
   const queue = new WorkQueue<string>()
   const one = queue[Symbol.asyncIterator]()
   const two = queue[Symbol.asyncIterator]()
@@ -209,7 +209,7 @@ test('shutDown ends an iteration that is blocked', async () => {
   assert.equal((await next).done, true)
 })
 
-test('return lets go of a blocked next; an item added later stays in the queue', async () => {
+test('return ends a blocked next; an item added later stays in the queue', async () => {
   const queue = new WorkQueue<string>()
   const iterator = queue[Symbol.asyncIterator]()
   const next = iterator.next()

@@ -30,7 +30,7 @@ class SoonManyQueue extends DelayingQueue<unknown> {
 }
 
 for (const kind of ['names', 'objects', 'mixed', 'odd'] as const) {
-  test(`key indexes that rest and move show nowhere: ${kind}`, async () => {
+  test(`key indexes that rest and move are invisible: ${kind}`, async () => {
     for (let seed = 1; seed <= 12; seed++) {
       const sizes = [5, 30, 70, 150, 300]
       const create = (options: DelayingQueueOptions<unknown>) => new SoonManyQueue(options)
@@ -62,7 +62,7 @@ test('W1: a busy name stays in flight once while tens of thousands of others com
   }
 })
 
-test('W1: a name in flight keeps its key index when those that rested since before a renumbering are swept out', () => {
+test('W1: a name in flight keeps its key index when resting names are swept after a renumbering', () => {
   const queue = new WorkQueue<unknown>()
   const takeOf = (items: readonly unknown[]): void => {
     for (const item of items) {
@@ -93,7 +93,7 @@ test('W1: a name in flight keeps its key index when those that rested since befo
   assert.deepEqual(takeAll(queue), busy)
 })
 
-test('W7: what a burst needed is given back also while a handful is still in flight', async () => {
+test('W7: the memory of a burst is released also while a handful is still in flight', async () => {
   const number = (id: number): unknown => id
   const name = (id: number): unknown => `name ${id}`
   // The first round of each is for the compiler, whose code would be weighed too.
@@ -109,7 +109,7 @@ test('W7: what a burst needed is given back also while a handful is still in fli
   }
 })
 
-test('W7: queues with nothing left to wait for keep nothing of it', async () => {
+test('W7: queues without waiting items keep no memory of them', async () => {
   const queues = Array.from({ length: 100 }, () => new DelayingQueue<number>({ clock: createFakeClock() }))
   const before = await heldBytes()
   for (const queue of queues) {
@@ -121,7 +121,7 @@ test('W7: queues with nothing left to wait for keep nothing of it', async () => 
   assert.equal(queues.length, 100)
 })
 
-test('W7: objects that are done are let go of at once, also while others are in flight or waiting', async () => {
+test('W7: done objects are released at once, also while others are in flight or waiting', async () => {
   for (const key of [undefined, (item: object) => item]) {
     const queue = new DelayingQueue<object>({ clock: createFakeClock(), ...(key && { key }) })
     const held = { held: true }

@@ -70,7 +70,7 @@ test('R1: each item has its own count, and forget resets it', () => {
   assert.equal(limiter.when('a'), 1)
 })
 
-test('R1: a million failures overflow nothing', () => {
+test('R1: a million failures cause no overflow', () => {
   const limiter = new ItemExponentialFailureRateLimiter<string>(5, 1_000_000)
   let last = 0
   for (let i = 0; i < 1_000_000; i++) {
@@ -87,7 +87,7 @@ test('R1: a zero base stays zero, also past 1024 failures', () => {
   assert.ok(waits(limiter, 'a', 3_000).every((wait) => Object.is(wait, 0)))
 })
 
-test('R1: a base above the maximum is the maximum', () => {
+test('R1: a base above the maximum gives the maximum', () => {
   const limiter = new ItemExponentialFailureRateLimiter<string>(500, 100)
   assert.deepEqual(waits(limiter, 'a', 3), [100, 100, 100])
 })
@@ -111,7 +111,7 @@ test('R1: the jitter shortens the wait by up to its share, after the maximum was
   assert.equal(limiter.when('a'), 150)
 })
 
-test('R1: without jitter random is of no effect', () => {
+test('R1: without jitter random has no effect', () => {
   const limiter = new ItemExponentialFailureRateLimiter<string>(8, 64, { random: () => 0.9 })
   assert.deepEqual(waits(limiter, 'a', 4), [8, 16, 32, 64])
 })
@@ -148,7 +148,7 @@ test('R2: fast for the first attempts, then slow, until forgotten', () => {
   assert.equal(limiter.when('a'), 5)
 })
 
-test('R2: no fast attempts at all', () => {
+test('R2: zero fast attempts are allowed', () => {
   assert.deepEqual(waits(new ItemFastSlowRateLimiter<string>(5, 500, 0), 'a', 2), [500, 500])
 })
 
@@ -158,7 +158,7 @@ test('R3: a bucket starts full at its burst, then waits grow by one token each',
   assert.deepEqual(waits(limiter, 'a', 6), [0, 0, 0, 100, 200, 300])
 })
 
-test('R3: a bucket is shared by all items; it counts nothing and forgets nothing', () => {
+test('R3: all items share a bucket; it counts nothing and forgets nothing', () => {
   const clock = createFakeClock()
   const limiter = new BucketRateLimiter<string>(10, 1, { clock })
   assert.equal(limiter.when('a'), 0)
@@ -169,7 +169,7 @@ test('R3: a bucket is shared by all items; it counts nothing and forgets nothing
   assert.equal(limiter.when('a'), 200)
 })
 
-test('R3: time pays the debt off, at the rate', () => {
+test('R3: the debt shrinks with time, at the rate', () => {
   const clock = createFakeClock(77)
   const limiter = new BucketRateLimiter<string>(4, 2, { clock })
   assert.deepEqual(waits(limiter, 'a', 4), [0, 0, 250, 500])
@@ -187,7 +187,7 @@ test('R3: a bucket refills up to its burst and no further', () => {
   assert.deepEqual(waits(limiter, 'a', 3), [0, 0, 100])
 })
 
-test('R3: a bucket that was not asked for a while after its start is no fuller than its burst', () => {
+test('R3: a bucket that is first used late is no fuller than its burst', () => {
   const clock = createFakeClock()
   const limiter = new BucketRateLimiter<string>(10, 1, { clock })
   clock.advance(60_000)
@@ -223,7 +223,7 @@ test('R4: a bucket of rate 0 gives its burst, then waits for ever', () => {
   assert.equal(limiter.when('a'), Number.POSITIVE_INFINITY)
 })
 
-test('R4: a clock going backwards adds nothing and takes nothing', () => {
+test('R4: a clock that goes backwards adds no tokens and takes none', () => {
   const clock = createFakeClock(50_000)
   const limiter = new BucketRateLimiter<string>(10, 1, { clock })
   assert.deepEqual(waits(limiter, 'a', 2), [0, 100])
@@ -241,14 +241,14 @@ test('R3: without a clock a bucket runs on the system clock', () => {
   assert.ok(wait > 900_000 && wait <= 1_000_000)
 })
 
-test('R5: max-of asks every limiter and answers the longest wait', () => {
+test('R5: max-of asks every limiter and returns the longest wait', () => {
   const limiters = [new Scripted(3), new Scripted(9), new Scripted(6)]
   const limiter = new MaxOfRateLimiter<string>(...limiters)
   assert.equal(limiter.when('a', 'key'), 9)
   for (const { asked } of limiters) assert.deepEqual(asked, [['when', 'a', 'key']])
 })
 
-test('R5: max-of answers the highest count and forgets everywhere', () => {
+test('R5: max-of returns the highest count and forgets everywhere', () => {
   const limiters = [new Scripted(3), new Scripted(9), new Scripted(6)]
   const limiter = new MaxOfRateLimiter<string>(...limiters)
   assert.equal(limiter.numRequeues('a', 'key'), 9)
@@ -260,7 +260,7 @@ test('R5: max-of answers the highest count and forgets everywhere', () => {
     ])
 })
 
-test('R5: max-of no limiters waits for nothing and counts nothing', () => {
+test('R5: max-of without limiters waits for nothing and counts nothing', () => {
   const limiter = new MaxOfRateLimiter<string>()
   assert.deepEqual([limiter.when('a'), limiter.numRequeues('a')], [0, 0])
   limiter.forget('a')
@@ -271,7 +271,7 @@ test('R5: an infinite wait is the longest', () => {
   assert.equal(limiter.when('a'), Number.POSITIVE_INFINITY)
 })
 
-test('a longest wait cuts off what the limiter inside answers, and passes all else on', () => {
+test('a maximum wait caps the answer of the inner limiter, and passes on everything else', () => {
   const inner = new Scripted(500)
   const limiter = new WithMaxWaitRateLimiter<string>(inner, 200)
   assert.equal(limiter.when('a', 'key'), 200)
@@ -304,7 +304,7 @@ for (const [name, create] of bounded) {
     )
   })
 
-  test(`R6: ${name}: asking for the count does not make an item a recent failure`, () => {
+  test(`R6: ${name}: reading the count does not make an item a recent failure`, () => {
     const limiter = create(2)
     limiter.when('a')
     limiter.when('b')
@@ -316,7 +316,7 @@ for (const [name, create] of bounded) {
     )
   })
 
-  test(`R6: ${name}: a forgotten item makes room`, () => {
+  test(`R6: ${name}: a forgotten item frees its place`, () => {
     const limiter = create(2)
     limiter.when('a')
     limiter.when('b')
@@ -328,7 +328,7 @@ for (const [name, create] of bounded) {
     )
   })
 
-  test(`R6: ${name}: any failures and forgets leave the counts of the most recently failing`, () => {
+  test(`R6: ${name}: after any failures and forgets the most recently failing items keep their counts`, () => {
     const aStep = fc.record({ op: fc.constantFrom('when', 'when', 'when', 'forget'), item: fc.nat(6) })
     const property = fc.property(
       fc.integer({ min: 1, max: 4 }),
@@ -403,7 +403,7 @@ test('R10: the default item based limiter: 1 ms doubling to 1000 s, and no bucke
   for (let i = 2; i < 500; i++) assert.equal(limiter.when(i), 1)
 })
 
-test('a rate limiting queue delays by what its limiter says', () => {
+test('a rate limiting queue delays by the answer of its limiter', () => {
   const clock = createFakeClock()
   const rateLimiter = new ItemExponentialFailureRateLimiter<string>(5, 1_000)
   const queue = new RateLimitingQueue<string>({ clock, rateLimiter })
@@ -420,7 +420,7 @@ test('a rate limiting queue delays by what its limiter says', () => {
   assert.equal(queue.numRequeues('a'), 0)
 })
 
-test('addRateLimited of a waiting item counts a failure, and the earliest time stands', () => {
+test('addRateLimited of a waiting item counts a failure, and the earliest time applies', () => {
   const clock = createFakeClock()
   const queue = new RateLimitingQueue<string>({
     clock,
@@ -525,7 +525,7 @@ test('R10: by default a queue has the default controller limiter, on the clock o
   assert.equal(queue.readyAt(200), 60_005, 'the bucket refilled while the fake clock moved')
 })
 
-test('two queues have limiters of their own by default', () => {
+test('two queues have separate limiters by default', () => {
   const one = new RateLimitingQueue<string>({ clock: createFakeClock() })
   const two = new RateLimitingQueue<string>({ clock: createFakeClock() })
   one.addRateLimited('a')
@@ -533,7 +533,7 @@ test('two queues have limiters of their own by default', () => {
   assert.notEqual(one.rateLimiter, two.rateLimiter)
 })
 
-test('a limiter that throws tells the caller and leaves the queue as it was', () => {
+test('an error of a limiter reaches the caller and leaves the queue as it was', () => {
   const rateLimiter = new Scripted(5)
   const queue = new RateLimitingQueue<string>({ clock: createFakeClock(), rateLimiter })
   queue.add('a')

@@ -55,7 +55,7 @@ function watched(count: number, use: (items: Item[]) => void): WeakRef<Item>[] {
   return items.map((each) => new WeakRef(each))
 }
 
-test('W7: items that are done are let go of, while the queue lives on', async () => {
+test('W7: done items are released while the queue lives on', async () => {
   const queue = new WorkQueue<Item>()
   const refs = watched(50, (items) => {
     for (const each of items) queue.add(each)
@@ -80,7 +80,7 @@ test('W7: with a key function neither payloads nor keys are kept', async () => {
   assert.equal(queue.size, 0)
 })
 
-test('an older payload is let go of when a newer one takes its place', async () => {
+test('an older payload is released when a newer one replaces it', async () => {
   const queue = new DelayingQueue<Item>({ key: ({ id }) => id, clock: createFakeClock() })
   const queued = watched(20, (items) => {
     for (const each of items) queue.add(each)
@@ -107,7 +107,7 @@ test('W7: an item in flight is released at done, even if its Work is not referen
   assert.equal(queue.processing, 0)
 })
 
-test('W7: items given to blocked getters, and getters that gave up, leave nothing', async () => {
+test('W7: items given to blocked getters, and getters that gave up, leave nothing behind', async () => {
   const queue = new WorkQueue<Item>()
   const { signal } = new AbortController()
   const quits = Array.from({ length: 20 }, () => new AbortController())
@@ -127,7 +127,7 @@ test('W7: items given to blocked getters, and getters that gave up, leave nothin
 for (const keyed of [false, true]) {
   for (const count of [5, 50]) {
     const kind = `${count} ${keyed ? 'keyed ' : ''}waiting items`
-    test(`W7: ${kind} that fell due, were taken back or were dropped are let go of`, async () => {
+    test(`W7: ${kind} that became due, were cancelled or were dropped are released`, async () => {
       const clock = createFakeClock()
       const queue = new DelayingQueue<Item>({ clock, ...(keyed && { key: ({ id }: Item) => id }) })
       const due = watched(count, (items) => {
@@ -151,7 +151,7 @@ for (const keyed of [false, true]) {
   }
 }
 
-test('W7: what a limiter forgot, or dropped for maxItems, is let go of', async () => {
+test('W7: items that a limiter forgot, or dropped for maxItems, are released', async () => {
   const limiters = [
     new ItemExponentialFailureRateLimiter<Item>(1, 10, { maxItems: 30 }),
     new ItemFastSlowRateLimiter<Item>(1, 10, 2, { maxItems: 30 }),
@@ -170,7 +170,7 @@ test('W7: what a limiter forgot, or dropped for maxItems, is let go of', async (
   }
 })
 
-test('W7: a run that retried its items leaves nothing of them', async () => {
+test('W7: a run that retried its items leaves nothing of them behind', async () => {
   const clock = createFakeClock()
   const queue = new RateLimitingQueue<Item>({
     clock,
@@ -256,7 +256,7 @@ test('W7: a hundred thousand delays and failures, worked off and forgotten, leav
   assert.ok(growth < 2e6, `${growth} bytes more`)
 })
 
-test('W7: what one large burst needed is given back, not kept for ever', async () => {
+test('W7: the memory of one large burst is released, not kept for ever', async () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<number>({ clock })
   queue.addAfter(-1, 1)
@@ -274,7 +274,7 @@ test('W7: what one large burst needed is given back, not kept for ever', async (
   assert.ok(kept <= enough, `${kept} bytes kept`)
 })
 
-test('fifty thousand gets that gave up leave neither listeners nor getters', async () => {
+test('fifty thousand aborted gets leave neither listeners nor getters behind', async () => {
   const queue = new WorkQueue<number>()
   const growth = await growthOf(async () => {
     for (let round = 0; round < 50; round++) {

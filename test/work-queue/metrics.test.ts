@@ -76,7 +76,7 @@ test('M1, M2: adds and depth move with the add that makes an item pending, not w
   assert.deepEqual([queue.stats().adds, queue.stats().depth], [2, 2])
 })
 
-test('M1: an item re-added in flight counts at the add, once, and not again when it enters the store', () => {
+test('M1: an item re-added in flight counts once, at the add, and not when it enters the store', () => {
   const { queue, meters } = metered()
   queue.add('a')
   take(queue)
@@ -96,7 +96,7 @@ test('M1: delayed items count when due', () => {
   assert.deepEqual([meters.adds.value, meters.depth.value, queue.stats().adds], [1, 1, 1])
 })
 
-test('M1, M2: a delayed item that falls due while queued does not count again', () => {
+test('M1, M2: a delayed item that becomes due while queued does not count again', () => {
   const { queue, clock, meters } = metered()
   queue.addAfter('a', 10)
   queue.add('a')
@@ -144,7 +144,7 @@ test('M1, M3, M4: an item given to a blocked getter counts like any other, with 
   await got
 })
 
-test('M4: latency is in seconds, from the add that made the item pending, not the last one', () => {
+test('M4: latency is in seconds, from the first add that made the item pending', () => {
   const { queue, clock, meters } = metered()
   queue.add('a')
   clock.advance(400)
@@ -178,7 +178,7 @@ test('M4: the latency of a delayed item runs from its due time', () => {
   assert.deepEqual(meters.latency.seen, [2])
 })
 
-test('M4: a delay that falls due on a queued item leaves its latency running from the add', () => {
+test('M4: a delayed add that becomes due on a queued item leaves its latency running from the first add', () => {
   const { queue, clock, meters } = metered()
   queue.add('a')
   queue.addAfter('a', 1_000)
@@ -210,7 +210,7 @@ test('M5: disposing of a Work observes its duration once', () => {
   assert.deepEqual(meters.workDuration.seen, [0.25])
 })
 
-test('M5: each turn of an item is measured on its own', () => {
+test('M5: each turn of an item is measured separately', () => {
   const { queue, clock, meters } = metered()
   queue.add('a')
   take(queue)
@@ -249,7 +249,7 @@ test('M6: an addRateLimited without a wait is one retry', () => {
   assert.deepEqual([meter.value, queue.stats().retries], [1, 1])
 })
 
-test('M7: any member may be missing', () => {
+test('M7: any member of the metrics may be missing', () => {
   const members: (keyof Metrics)[] = ['depth', 'adds', 'retries', 'latency', 'workDuration']
   for (const member of members) {
     const { meters } = metered()
@@ -274,7 +274,7 @@ test('M7: any member may be missing', () => {
   }
 })
 
-test('M8: a plain queue without metrics tells its counts and no timings', () => {
+test('M8: a plain queue without metrics shows its counts and no timings', () => {
   const clock = createFakeClock()
   const queue = new WorkQueue<string>({ name: 'pods', clock })
   queue.add('a')
@@ -294,7 +294,7 @@ test('M8: a plain queue without metrics tells its counts and no timings', () => 
   assert.ok(!('unfinishedWorkSeconds' in queue.stats()))
 })
 
-test('M8: a queue without a name has the empty one', () => {
+test('M8: a queue without a name has the empty name', () => {
   assert.equal(new WorkQueue<string>().stats().name, '')
 })
 
@@ -314,7 +314,7 @@ test('M8: a delaying queue without metrics counts waiting items and retries', ()
   })
 })
 
-test('M8: with metrics, {} being enough, stats tell the ages of what is in flight', () => {
+test('M8: with metrics, even an empty object, stats show the ages of items in flight', () => {
   const clock = createFakeClock()
   const queue = new WorkQueue<string>({ clock, metrics: {} })
   const ages = (): (number | undefined)[] => {
@@ -340,7 +340,7 @@ test('M8: with metrics, {} being enough, stats tell the ages of what is in fligh
   assert.deepEqual(ages(), [0, 0])
 })
 
-test('M8: there is no ticker: metrics arm no timer', () => {
+test('M8: metrics arm no timer', () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<string>({ clock, metrics: {} })
   queue.add('a')
@@ -355,7 +355,7 @@ test('M8: stats are a snapshot, not a window', () => {
   assert.deepEqual([before.size, queue.stats().size], [0, 1])
 })
 
-test('M3: at rest depth is back at zero, whichever way the items went', async () => {
+test('M3: at rest depth is zero again, however the items ended', async () => {
   const { queue, clock, meters } = metered()
   for (const item of ['a', 'b', 'c']) queue.add(item)
   const iterator = queue[Symbol.asyncIterator]()

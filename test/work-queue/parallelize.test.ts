@@ -30,7 +30,7 @@ function gatedPieces(): {
   return { work, begun, gates }
 }
 
-test('Z1: each piece is visited once, whatever workers, pieces and chunk size', async () => {
+test('Z1: each piece is handled once, for any number of workers, pieces and chunk size', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 12 }),
@@ -60,11 +60,11 @@ test('Z1: each piece is visited once, whatever workers, pieces and chunk size', 
   )
 })
 
-test('Z1: no pieces is nothing to do', async () => {
+test('Z1: zero pieces resolve without work', async () => {
   assert.equal(await parallelizeUntil(3, 0, () => assert.fail('visited')), undefined)
 })
 
-test('Z1: it resolves with nothing, after the last piece ended', async () => {
+test('Z1: the call resolves with undefined, after the last piece ended', async () => {
   const { work, gates } = gatedPieces()
   const ended = parallelizeUntil(3, 3, work)
   await quiet()
@@ -75,7 +75,7 @@ test('Z1: it resolves with nothing, after the last piece ended', async () => {
   assert.equal(await ended, undefined)
 })
 
-test('Z1: as many pieces as there are workers run at once, the next when one ended', async () => {
+test('Z1: as many pieces as workers run at once, and the next starts when one ends', async () => {
   const { work, gates, begun } = gatedPieces()
   const ended = parallelizeUntil(2, 4, work)
   await quiet()
@@ -135,7 +135,7 @@ test('Z3: chunk sizes below 1 count as 1', async () => {
   }
 })
 
-test('Z4: on abort begun pieces end, no more begin, and it rejects with the reason', async () => {
+test('Z4: on abort started pieces end, no more start, and the call rejects with the reason', async () => {
   const { work, gates, begun } = gatedPieces()
   const quit = new AbortController()
   const ended = parallelizeUntil(2, 5, work, { signal: quit.signal })
@@ -150,7 +150,7 @@ test('Z4: on abort begun pieces end, no more begin, and it rejects with the reas
   assert.equal(getEventListeners(quit.signal, 'abort').length, 0)
 })
 
-test('Z4: an abort in the middle of a chunk leaves the rest of it', async () => {
+test('Z4: an abort in the middle of a chunk leaves its rest undone', async () => {
   const quit = new AbortController()
   const begun: number[] = []
   const ended = parallelizeUntil(
@@ -166,7 +166,7 @@ test('Z4: an abort in the middle of a chunk leaves the rest of it', async () => 
   assert.deepEqual(begun, [0, 1])
 })
 
-test('Z4: an abort once every piece had begun changes nothing', async () => {
+test('Z4: an abort after every piece started changes nothing', async () => {
   const { work, gates } = gatedPieces()
   const quit = new AbortController()
   const ended = parallelizeUntil(3, 3, work, { signal: quit.signal })
@@ -184,7 +184,7 @@ test('Z4: an abort by the very last piece changes nothing', async () => {
   assert.equal(await parallelizeUntil(1, 4, last, { signal: quit.signal }), undefined)
 })
 
-test('Z4: a signal aborted before the call: nothing begins', async () => {
+test('Z4: with a signal aborted before the call nothing starts', async () => {
   const ended = parallelizeUntil(2, 3, () => assert.fail('begun'), { signal: AbortSignal.abort('no') })
   assert.equal(await ended.catch((reason) => reason), 'no')
   assert.equal(
@@ -194,14 +194,14 @@ test('Z4: a signal aborted before the call: nothing begins', async () => {
   )
 })
 
-test('no listener stays on the signal', async () => {
+test('parallelizeUntil leaves no listener on the signal', async () => {
   const { signal } = new AbortController()
   await parallelizeUntil(2, 5, () => {}, { signal })
   await parallelizeUntil(2, 5, () => Promise.reject(new Error('x')), { signal }).catch(() => {})
   assert.equal(getEventListeners(signal, 'abort').length, 0)
 })
 
-test('Z5: on the first failure begun pieces end, no more begin, and it rejects with it', async () => {
+test('Z5: on the first failure started pieces end, no more start, and the call rejects with it', async () => {
   const { work, gates, begun } = gatedPieces()
   const ended = parallelizeUntil(2, 5, work)
   ended.catch(() => {})
@@ -213,7 +213,7 @@ test('Z5: on the first failure begun pieces end, no more begin, and it rejects w
   assert.deepEqual(begun, [0, 1])
 })
 
-test('Z5: a failure rejects also when every piece had begun', async () => {
+test('Z5: a failure rejects also when every piece had started', async () => {
   const { work, gates } = gatedPieces()
   const ended = parallelizeUntil(2, 2, work)
   await quiet()
@@ -240,7 +240,7 @@ test('Z5: a throw is a failure like a rejection, also of undefined', async () =>
   )
 })
 
-test('Z5: a failure before an abort is what it rejects with', async () => {
+test('Z5: a failure before an abort is the reason of the rejection', async () => {
   const { work, gates } = gatedPieces()
   const quit = new AbortController()
   const ended = parallelizeUntil(2, 5, work, { signal: quit.signal })
@@ -253,7 +253,7 @@ test('Z5: a failure before an abort is what it rejects with', async () => {
   await assert.rejects(ended, /failed/)
 })
 
-test('Z6: fewer than one worker is a RangeError, and nothing begins', async () => {
+test('Z6: fewer than one worker is a RangeError, and nothing starts', async () => {
   for (const workers of [0, -1, 0.5, Number.NaN]) {
     await assert.rejects(
       async () => parallelizeUntil(workers, 3, () => assert.fail('begun')),

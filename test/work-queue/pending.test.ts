@@ -21,7 +21,7 @@ interface Pod {
 }
 const byName = (pod: Pod): string => pod.name
 
-test('P2, P8: the first add is accepted, a repeated one is not and leaves one run', () => {
+test('P2, P8: the first add is accepted, a repeated one is not, and there is one run', () => {
   const queue = new WorkQueue<string>()
   assert.equal(queue.add('a'), true)
   assert.equal(queue.add('a'), false)
@@ -82,7 +82,7 @@ test('P1: a key function may answer undefined or objects; its answer alone is th
   assert.deepEqual(takeAll(parity), [3, 2])
 })
 
-test('P3: adding again hands out the newest payload, in the place of the oldest', () => {
+test('P3: a repeated add hands out the newest payload, at the position of the first', () => {
   const queue = new WorkQueue<Pod>({ key: byName })
   const newest = { name: 'web', version: 3 }
   queue.add({ name: 'web', version: 1 })
@@ -93,7 +93,7 @@ test('P3: adding again hands out the newest payload, in the place of the oldest'
   assert.equal(take(queue).item.name, 'db')
 })
 
-test('P3: a lower or equal priority renews the payload but neither place nor priority', () => {
+test('P3: a lower or equal priority renews the payload, but neither position nor priority', () => {
   const queue = new WorkQueue<Pod>({ key: byName })
   queue.add({ name: 'web', version: 1 }, { priority: 5 })
   queue.add({ name: 'db', version: 1 }, { priority: 5 })
@@ -117,7 +117,7 @@ test('P4: a raised item goes to the end of its new level', () => {
   assert.deepEqual(order, ['x2', 'y2', 'a2', 'z2', 'b0'])
 })
 
-test('higher priorities come first, the default is 0, and Work tells the priority', () => {
+test('higher priorities come first, the default is 0, and Work has the priority', () => {
   const queue = new WorkQueue<string>()
   queue.add('low', { priority: -1 })
   queue.add('default')
@@ -138,7 +138,7 @@ test('higher priorities come first, the default is 0, and Work tells the priorit
   ])
 })
 
-test('P5: the store hears of every repeated add, with the entry already renewed and its former priority', () => {
+test('P5: the store gets every repeated add, with the renewed entry and its former priority', () => {
   const tape = new TapeStore<Pod>()
   const queue = new WorkQueue<Pod>({ key: byName, queue: tape })
   queue.add({ name: 'web', version: 1 }, { priority: 1 })
@@ -159,7 +159,7 @@ test('P5: the store hears of every repeated add, with the entry already renewed 
   ])
 })
 
-test('an entry is one object per pending add: pushed, touched and popped as the same', () => {
+test('an entry is one object per pending add: pushed, touched and popped as the same object', () => {
   const tape = new TapeStore<string>()
   const queue = new WorkQueue<string>({ queue: tape })
   queue.add('a')
@@ -172,7 +172,7 @@ test('an entry is one object per pending add: pushed, touched and popped as the 
   assert.equal(popA, pushA)
 })
 
-test('P6: an item added while in flight enters the store at done, behind what is there', () => {
+test('P6: an item added while in flight enters the store at done, behind the present items', () => {
   const tape = new TapeStore<string>()
   const queue = new WorkQueue<string>({ queue: tape })
   queue.add('a')
@@ -225,7 +225,7 @@ test('P4, P6: adds of an item in flight join: highest priority, newest payload, 
   assert.equal(take(queue).item.name, 'other')
 })
 
-test('a re-added item has the priority of its new adds, not that of the turn before', () => {
+test('a re-added item has the priority of its new adds, not that of the earlier turn', () => {
   const queue = new WorkQueue<string>()
   queue.add('a', { priority: 9 })
   take(queue)
@@ -237,7 +237,7 @@ test('a re-added item has the priority of its new adds, not that of the turn bef
   assert.equal(take(queue).priority, -3)
 })
 
-test('P7: size leaves re-added items in flight out, depth counts them', () => {
+test('P7: size excludes re-added items in flight, depth counts them', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   queue.add('b')
@@ -267,7 +267,7 @@ test('waiting is always 0 on a plain queue', () => {
   assert.equal(queue.stats().waiting, 0)
 })
 
-test('a key function that throws in add or done tells the caller and leaves the queue as it was', () => {
+test('an error of the key function in add or done reaches the caller, and the queue is unchanged', () => {
   let broken = false
   const queue = new WorkQueue<string>({
     key: (item) => {
@@ -288,7 +288,7 @@ test('a key function that throws in add or done tells the caller and leaves the 
   assert.deepEqual(takeAll(queue), ['b'])
 })
 
-test('a store that throws in push tells the caller of add, and the item can be added again', () => {
+test('an error of the store in push reaches the caller of add, and the item can be added again', () => {
   let broken = true
   class Brittle extends TapeStore<string> {
     override push(entry: { readonly item: string; readonly priority: number }): void {
@@ -304,7 +304,7 @@ test('a store that throws in push tells the caller of add, and the item can be a
   assert.deepEqual(takeAll(queue), ['a'])
 })
 
-test('a store that holds many items is not walked: size and repeated adds stay cheap', () => {
+test('size and repeated adds stay cheap in a store with many items', () => {
   const queue = new WorkQueue<number>()
   for (let i = 0; i < 200_000; i++) queue.add(i)
   const start = performance.now()

@@ -101,7 +101,7 @@ test('W4: no overflow at a million failures', () => {
   assert.ok(wait >= 900_000 && wait <= 1_000_000)
 })
 
-test('W5: shutdown wakes every waiter', async () => {
+test('W5: shutdown wakes every blocked getter', async () => {
   const queue = new WorkQueue<string>()
   const gets = Array.from({ length: 50 }, () => queue.get())
   const run = queue.run(() => {}, { concurrency: 5 })

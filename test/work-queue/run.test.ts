@@ -61,7 +61,7 @@ test('N1: by default one item is handled at a time, in order', async () => {
   assert.deepEqual(begun, ['a', 'b', 'c'])
 })
 
-test('N1: up to concurrency items are handled at a time, never more', async () => {
+test('N1: at most concurrency items are handled at a time', async () => {
   const queue = new WorkQueue<string>()
   for (const item of ['a', 'b', 'c', 'd', 'e']) queue.add(item)
   const { handler, gates, begun } = gated()
@@ -81,7 +81,7 @@ test('N1: up to concurrency items are handled at a time, never more', async () =
   await ran
 })
 
-test('N1: a run takes what is added later, as soon as it is added', async () => {
+test('N1: a run takes later items as soon as they are added', async () => {
   const queue = new WorkQueue<string>()
   const { handler, gates, begun } = gated()
   const ran = queue.run(handler, { concurrency: 2 })
@@ -99,7 +99,7 @@ test('N1: a run takes what is added later, as soon as it is added', async () => 
   assert.deepEqual(begun, ['a', 'b', 'c'])
 })
 
-test('N2: a run ends when the queue is shut down and empty, and answers nothing', async () => {
+test('N2: a run ends when the queue is shut down and empty, and returns nothing', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   queue.add('b')
@@ -110,7 +110,7 @@ test('N2: a run ends when the queue is shut down and empty, and answers nothing'
   await queue.run(() => assert.fail('nothing is left'))
 })
 
-test('N2: a run of an idle queue goes on until shutDown', async () => {
+test('N2: a run of an idle queue continues until shutDown', async () => {
   const queue = new WorkQueue<string>()
   const ran = queue.run(() => {}, { concurrency: 4 })
   assert.equal(await isOpen(ran), true)
@@ -131,7 +131,7 @@ test('N2: after shutDown a run resolves only when the running handlers have ende
   assert.equal(queue.processing, 0)
 })
 
-test('N2: a drain ends when the runs have worked the queue off', async () => {
+test('N2: a drain ends when the runs have emptied the queue', async () => {
   const queue = new WorkQueue<string>()
   for (const item of ['a', 'b', 'c']) queue.add(item)
   const seen: string[] = []
@@ -144,7 +144,7 @@ test('N2: a drain ends when the runs have worked the queue off', async () => {
   await ran
 })
 
-test('N2: a queue with a re-added item in flight is not empty: the run goes on to its second turn', async () => {
+test('N2: a queue with a re-added item in flight is not empty: the run handles its second turn', async () => {
   for (const concurrency of [1, 2, 5]) {
     const queue = new WorkQueue<string>()
     const { handler, gates, begun } = gated()
@@ -181,7 +181,7 @@ test('N2: several runs at shutDown leave no re-added item behind', async () => {
   await Promise.all([...runs, drained])
 })
 
-test('N2: a retry without a wait at shutDown has its turn, when it was accepted before', async () => {
+test('N2: an accepted retry without a wait has its turn at shutDown', async () => {
   const { queue } = retrying(0)
   const begun: string[] = []
   const gate = createGate()
@@ -203,7 +203,7 @@ test('N2: a retry without a wait at shutDown has its turn, when it was accepted 
   await Promise.all([ran, drained])
 })
 
-test('N1: with a concurrency of Infinity everything that is ready is handled at once', async () => {
+test('N1: with a concurrency of Infinity all ready items are handled at once', async () => {
   const queue = new WorkQueue<string>()
   for (const item of ['a', 'b', 'c', 'd']) queue.add(item)
   const { handler, gates } = gated()
@@ -218,7 +218,7 @@ test('N1: with a concurrency of Infinity everything that is ready is handled at 
   await ran
 })
 
-test('N2: an abort while a run is blocked resolves it; it takes nothing any more', async () => {
+test('N2: an abort while a run is blocked resolves it, and it takes no more items', async () => {
   const queue = new WorkQueue<string>()
   const quit = new AbortController()
   const ran = queue.run(() => assert.fail('nothing was added in time'), {
@@ -265,14 +265,14 @@ test('N2: a handler that aborts its own run is the last', async () => {
   assert.equal(queue.size, 1)
 })
 
-test('N2: a signal aborted before the call: the run takes nothing and resolves', async () => {
+test('N2: with a signal aborted before the call the run takes nothing and resolves', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   await queue.run(() => assert.fail('taken'), { signal: AbortSignal.abort(new Error('no')), concurrency: 2 })
   assert.deepEqual([queue.size, queue.processing], [1, 0])
 })
 
-test('a run keeps no listener on its signal, and does not pile them up while it works', async () => {
+test('a run leaves no listener on its signal, and does not pile them up while it works', async () => {
   const queue = new WorkQueue<number>()
   const { signal } = new AbortController()
   let most = 0
@@ -315,7 +315,7 @@ test('N3: an item is in flight while its handler runs and done when it settles',
   await ran
 })
 
-test('N3: handlers may be plain, async, or answer a thenable', async () => {
+test('N3: handlers may be plain, async, or return a thenable', async () => {
   const queue = new WorkQueue<string>()
   for (const item of ['plain', 'async', 'thenable']) queue.add(item)
   const gate = createGate()
@@ -336,7 +336,7 @@ test('N3: handlers may be plain, async, or answer a thenable', async () => {
   assert.deepEqual(ended, ['plain', 'async'])
 })
 
-test('N3: a handler that ends its turn itself does not lose the turn of a later consumer', async () => {
+test('N3: a handler that ends its own turn does not end the turn of a later consumer', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const gate = createGate()
@@ -355,7 +355,7 @@ test('N3: a handler that ends its turn itself does not lose the turn of a later 
   assert.equal(queue.processing, 1)
 })
 
-test('N4: success forgets', async () => {
+test('N4: a success forgets the failures of the item', async () => {
   const { queue, clock } = retrying()
   let calls = 0
   const ran = queue.run(() => {
@@ -409,7 +409,7 @@ test('N5: without onError a rate limiting queue still retries, and the run conti
   await ran
 })
 
-test('N5: the retry has the priority the item had', async () => {
+test('N5: the retry has the priority that the item had', async () => {
   const { queue, clock } = retrying()
   queue.add('a', { priority: 7 })
   const quit = new AbortController()
@@ -426,7 +426,7 @@ test('N5: the retry has the priority the item had', async () => {
   assert.equal(work.priority, 7)
 })
 
-test('N5: a retry without a wait comes behind what is queued', async () => {
+test('N5: a retry without a wait comes behind the queued items', async () => {
   const { queue } = retrying(0)
   const seen: string[] = []
   queue.add('a')
@@ -466,7 +466,7 @@ test('N6: once numRequeues has reached maxRetries the item is forgotten and not 
   await ran
 })
 
-test('N6: maxRetries 0 tries once', async () => {
+test('N6: with maxRetries 0 an item is tried once', async () => {
   const { queue, clock } = retrying()
   let calls = 0
   const ran = queue.run(
@@ -485,7 +485,7 @@ test('N6: maxRetries 0 tries once', async () => {
   await ran
 })
 
-test('N6: by default there is no end to the retries', async () => {
+test('N6: by default retries never end', async () => {
   const { queue } = retrying(0)
   let calls = 0
   const ran = queue.run(() => {
@@ -512,7 +512,7 @@ test('N6: maxRetries Infinity is the default', async () => {
   assert.equal(calls, 50)
 })
 
-test('N4, N5: the limiter is asked in the contract’s order, with item and key', async () => {
+test('N4, N5: the run asks the limiter in the contract’s order, with item and key', async () => {
   const asked: unknown[] = []
   const rateLimiter: RateLimiter<string> = {
     when: (item, key) => {
@@ -536,7 +536,7 @@ test('N4, N5: the limiter is asked in the contract’s order, with item and key'
   assert.deepEqual(asked, ['onError', ['when', 'a', 'key of a'], ['forget', 'a', 'key of a']])
 })
 
-test('a failure after shutDown is told, counts nothing and does not hold the run', async () => {
+test('a failure after shutDown is reported, counts nothing and does not delay the run', async () => {
   const { queue } = retrying()
   queue.add('a')
   const told: string[] = []
@@ -552,7 +552,7 @@ test('a failure after shutDown is told, counts nothing and does not hold the run
   assert.deepEqual([queue.numRequeues('a'), queue.waiting, queue.processing], [0, 0, 0])
 })
 
-test('N7: on other queues a failure goes to onError and the run goes on, without a retry', async () => {
+test('N7: on other queues a failure goes to onError and the run continues, without a retry', async () => {
   for (const queue of [new WorkQueue<string>(), new DelayingQueue<string>({ clock: createFakeClock() })]) {
     const told: unknown[] = []
     const seen: string[] = []
@@ -578,7 +578,7 @@ test('N7: on other queues a failure goes to onError and the run goes on, without
   }
 })
 
-test('N7: without onError the run stops and rejects with the failure; the queue goes on', async () => {
+test('N7: without onError the run stops and rejects with the failure; the queue continues', async () => {
   for (const queue of [new WorkQueue<string>(), new DelayingQueue<string>({ clock: createFakeClock() })]) {
     const failure = new Error('broken')
     queue.add('a')
@@ -623,7 +623,7 @@ test('N7: when a run stops, its other handlers end and their items are done; it 
   assert.deepEqual([queue.processing, queue.size], [0, 1])
 })
 
-test('N7: when a run stops, its blocked takers let go: later items stay for others', async () => {
+test('N7: when a run stops, its blocked takers end: later items stay for others', async () => {
   const queue = new WorkQueue<string>()
   const ran = queue.run(
     () => {
@@ -639,7 +639,7 @@ test('N7: when a run stops, its blocked takers let go: later items stay for othe
   assert.deepEqual([queue.size, queue.processing], [1, 0])
 })
 
-test('N7: a run that stops keeps no listener on its signal', async () => {
+test('N7: a run that stops leaves no listener on its signal', async () => {
   const queue = new WorkQueue<string>()
   const { signal } = new AbortController()
   queue.add('a')
@@ -649,7 +649,7 @@ test('N7: a run that stops keeps no listener on its signal', async () => {
   assert.equal(getEventListeners(signal, 'abort').length, 0)
 })
 
-test('an onError that throws neither hangs the run nor leaves the item in flight', async () => {
+test('an onError that throws neither blocks the run nor leaves the item in flight', async () => {
   for (const queue of [new WorkQueue<string>(), retrying().queue]) {
     queue.add('a')
     const ran = queue
@@ -671,7 +671,7 @@ test('an onError that throws neither hangs the run nor leaves the item in flight
   }
 })
 
-test('N8: several runs share a queue, and one of them can be taken away', async () => {
+test('N8: several runs share a queue, and one of them can be stopped', async () => {
   const queue = new WorkQueue<string>()
   const first = gated()
   const second = gated()

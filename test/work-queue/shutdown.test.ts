@@ -119,7 +119,7 @@ test('S3: a drain releases every blocked getter too', async () => {
   await drained
 })
 
-test('S5: queued items are still handed out, then get and tryGet answer shutdown for ever', async () => {
+test('S5: queued items are still handed out, then get and tryGet always return shutdown', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   queue.add('b')
@@ -134,7 +134,7 @@ test('S5: queued items are still handed out, then get and tryGet answer shutdown
   }
 })
 
-test('S5: the client-go loop ends by itself', async () => {
+test('S5: the client-go loop ends on its own', async () => {
   const queue = new WorkQueue<string>()
   const seen: string[] = []
   const loop = async (): Promise<void> => {
@@ -205,7 +205,7 @@ test('S6: a drain of an idle queue resolves at once, any number of times', async
   await queue.shutDownWithDrain()
 })
 
-test('S6: a drain waits for what is queued, not only for what is in flight', async () => {
+test('S6: a drain waits for queued items, not only for items in flight', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   queue.add('b')
@@ -221,7 +221,7 @@ test('S6: a drain waits for what is queued, not only for what is in flight', asy
   await drained
 })
 
-test('S6: a drain waits for re-added items: those added before it count, those after are refused', async () => {
+test('S6: a drain waits for items re-added before it; later adds are refused', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   queue.add('b')
@@ -274,7 +274,7 @@ test('S8: a signal aborted before the call rejects, and the queue is still shut 
   assert.equal(queue.add('b'), false)
 })
 
-test('a drain keeps no listener on its signal, whichever way it ended', async () => {
+test('a drain leaves no listener on its signal, however it ended', async () => {
   const { signal } = new AbortController()
   const drained = new WorkQueue<string>()
   drained.add('a')

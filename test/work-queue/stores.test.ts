@@ -32,7 +32,7 @@ const stores: [string, () => Queue<string>][] = [
 ]
 
 for (const [name, create] of stores) {
-  test(`O3: ${name}: by priority, then first in first out (one group)`, () => {
+  test(`O3: ${name}: items come by priority, then first in, first out (one group)`, () => {
     const store = create()
     assert.equal(store.size, 0)
     for (const [item, priority] of [
@@ -51,7 +51,7 @@ for (const [name, create] of stores) {
     assert.equal(store.size, 0)
   })
 
-  test(`O1: ${name}: pop hands back the very entry that was pushed`, () => {
+  test(`O1: ${name}: pop returns the very entry that was pushed`, () => {
     const store = create()
     const one = Object.freeze(entry('a'))
     store.push(one)
@@ -72,7 +72,7 @@ for (const [name, create] of stores) {
     assert.equal(popAll(store), 'x y b z a c')
   })
 
-  test(`O5: ${name}: a touched entry whose priority is as before keeps its place`, () => {
+  test(`O5: ${name}: a touched entry with an unchanged priority keeps its position`, () => {
     const store = create()
     const a = entry('a', 3)
     store.push(a)
@@ -105,7 +105,7 @@ for (const [name, create] of stores) {
     assert.equal(popAll(store), 'a b c')
   })
 
-  test(`${name}: a level that ran empty can be used again, alternating`, () => {
+  test(`${name}: an emptied level can be used again, alternating`, () => {
     const store = create()
     for (let round = 0; round < 50; round++) {
       store.push(entry('low', round % 3))
@@ -129,7 +129,7 @@ for (const [name, create] of stores) {
     assert.equal(popped, pushed)
   })
 
-  test(`${name}: many levels are not walked at each step`, () => {
+  test(`${name}: a pop stays cheap with many levels`, () => {
     const store = create()
     const start = performance.now()
     for (let i = 0; i < 20_000; i++) store.push(entry(String(i), (i * 7_919) % 20_000))
@@ -143,13 +143,13 @@ for (const [name, create] of stores) {
   })
 }
 
-test('O4: groups take turns, each first in first out', () => {
+test('O4: groups take turns, each first in, first out', () => {
   const store = new FairQueue<string>(initial)
   for (const item of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']) store.push(entry(item))
   assert.equal(popAll(store), 'a1 b1 c1 a2 b2 a3 a4')
 })
 
-test('O4: a group that comes anew waits for its turn behind the others', () => {
+test('O4: a new group waits for its turn behind the others', () => {
   const store = new FairQueue<string>(initial)
   for (const item of ['a1', 'a2', 'b1', 'b2']) store.push(entry(item))
   assert.equal(store.pop().item, 'a1')
@@ -157,7 +157,7 @@ test('O4: a group that comes anew waits for its turn behind the others', () => {
   assert.equal(popAll(store), 'b1 a2 c1 b2')
 })
 
-test('O4: a group that ran empty comes back behind the others: it cannot barge', () => {
+test('O4: an emptied group returns behind the others, and cannot skip them', () => {
   const store = new FairQueue<string>(initial)
   for (const item of ['a1', 'b1', 'b2', 'c1']) store.push(entry(item))
   assert.equal(store.pop().item, 'a1')
@@ -173,7 +173,7 @@ test('O4: a chatty group cannot starve a quiet one', () => {
   assert.equal(store.pop().item, 'b')
 })
 
-test('O4: priority comes before the turns, and each level has its own', () => {
+test('O4: priority comes before the turns, and each level has its own turns', () => {
   const store = new FairQueue<string>(initial)
   for (const item of ['a1', 'a2', 'b1']) store.push(entry(item))
   for (const item of ['a8', 'a9', 'b9']) store.push(entry(item, 1))
@@ -201,7 +201,7 @@ test('O4, O5: a group whose entries were all raised has no turn left in the old 
   assert.equal(popAll(store), 'a1 b1 a2', 'a comes anew, behind b')
 })
 
-test('O4, O5: a raised entry whose group was served leaves no place of that group behind', () => {
+test('O4, O5: a raised entry of a served group leaves no turn of that group behind', () => {
   const store = new FairQueue<string>(initial)
   const a2 = entry('a2')
   for (const each of [entry('a1'), a2, entry('b1'), entry('b2')]) store.push(each)
@@ -341,7 +341,7 @@ test('O4: a payload that changes its group neither loses nor doubles the item', 
   }
 })
 
-test('groupOf that throws tells the caller of add and leaves the queue as it was', () => {
+test('an error of groupOf reaches the caller of add and leaves the queue as it was', () => {
   const queue = new WorkQueue<string>({
     queue: new FairQueue((item: string) => {
       if (item === 'bad') throw new TypeError('no group')
@@ -358,7 +358,7 @@ test('groupOf that throws tells the caller of add and leaves the queue as it was
   assert.deepEqual(takeAll(queue), ['a1', 'b1'])
 })
 
-test('O6: a store of one’s own decides the order', () => {
+test('O6: a custom store decides the order', () => {
   class Stack implements Queue<string> {
     readonly #entries: Entry<string>[] = []
     push(each: Entry<string>): void {
@@ -378,7 +378,7 @@ test('O6: a store of one’s own decides the order', () => {
   assert.deepEqual(takeAll(queue), ['c', 'b', 'a'])
 })
 
-test('O6: a store of one’s own may re-rank an item at touch', () => {
+test('O6: a custom store may re-rank an item at touch', () => {
   class LastTouchedFirst implements Queue<string> {
     #entries: Entry<string>[] = []
     push(each: Entry<string>): void {
@@ -400,7 +400,7 @@ test('O6: a store of one’s own may re-rank an item at touch', () => {
   assert.deepEqual(takeAll(queue), ['a', 'c'])
 })
 
-test('two queues have stores of their own', () => {
+test('two queues have separate stores', () => {
   const one = new WorkQueue<string>()
   const two = new WorkQueue<string>()
   one.add('a')

@@ -44,7 +44,7 @@ test('T1: at most one timer is armed, however many items wait', () => {
   assert.equal(queue.waiting, 0)
 })
 
-test('T1: none is armed when the last waiting item fell due, was taken back or used up', () => {
+test('T1: no timer is armed after the last waiting item became due, was cancelled or was used up', () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<string>({ clock, coalesce: true })
   queue.addAfter('due', 10)
@@ -61,7 +61,7 @@ test('T1: none is armed when the last waiting item fell due, was taken back or u
   assert.equal(clock.timerCount, 0)
 })
 
-test('T1: none is armed after shutdown, and a timer that still fires does nothing', () => {
+test('T1: no timer is armed after shutdown, and one that still fires does nothing', () => {
   const clock = new HandClock()
   const queue = new DelayingQueue<string>({ clock })
   queue.addAfter('a', 10)
@@ -94,7 +94,7 @@ test('T1: an item moved earlier is released at its new time', () => {
   assert.equal(clock.timerCount, 0)
 })
 
-test('the timer is set for the next due time, not for a round beat', () => {
+test('the timer is set for the next due time, not for a fixed interval', () => {
   const clock = new HandClock()
   clock.time = 1_000
   const queue = new DelayingQueue<string>({ clock })
@@ -117,7 +117,7 @@ test('T2: the timer is never set for more than ten seconds', () => {
   for (const { ms } of clock.timers) assert.ok(ms <= TEN_SECONDS && ms >= 0, `armed for ${ms} ms`)
 })
 
-test('T2: a timer is not set for more than ten seconds after a jump back either', () => {
+test('T2: the timer is never set for more than ten seconds, also after a jump back', () => {
   const clock = new HandClock()
   clock.time = 1e6
   const queue = new DelayingQueue<string>({ clock })
@@ -140,7 +140,7 @@ test('T3: a clock stepped forward is noticed within ten seconds', () => {
   assert.equal(clock.timerCount, 0)
 })
 
-test('T3: a clock stepped back holds the item until its time on that clock', () => {
+test('T3: a clock stepped back delays the item until its time on that clock', () => {
   const clock = createFakeClock(100_000)
   const queue = new DelayingQueue<string>({ clock })
   queue.addAfter('a', 5_000)
@@ -173,7 +173,7 @@ test('T4: with the real timers a delay beyond 2^31-1 ms does not fire at once', 
   queue.shutDown()
 })
 
-test('T5: a timer that fires early releases nothing early and is armed for the rest', () => {
+test('T5: a timer that fires early releases nothing and is armed for the rest', () => {
   const clock = new HandClock()
   const queue = new DelayingQueue<string>({ clock })
   queue.addAfter('a', 10)
@@ -191,7 +191,7 @@ test('T5: a timer that fires early releases nothing early and is armed for the r
   assert.equal(clock.armed.length, 0)
 })
 
-test('T5: a timer that fires late releases all that is due, in due order, and nothing else', () => {
+test('T5: a timer that fires late releases all due items, in due order, and nothing else', () => {
   const clock = new HandClock()
   const queue = new DelayingQueue<string>({ clock })
   queue.addAfter('c', 30)
@@ -215,7 +215,7 @@ test('T6: a later due time does not re-arm the timer', () => {
   assert.equal(clock.armed.length, 1)
 })
 
-test('T7: by default the timer holds the process: unref is not called', () => {
+test('T7: by default the timer keeps the process alive: unref is not called', () => {
   for (const options of [{}, { unref: false }]) {
     const clock = new HandClock()
     const queue = new DelayingQueue<string>({ clock, ...options })
@@ -228,7 +228,7 @@ test('T7: by default the timer holds the process: unref is not called', () => {
   }
 })
 
-test('T7: with unref every timer armed is let go of', () => {
+test('T7: with unref every armed timer is unreferenced', () => {
   const clock = new HandClock()
   const queue = new DelayingQueue<string>({ clock, unref: true })
   queue.addAfter('a', 50_000)
@@ -239,7 +239,7 @@ test('T7: with unref every timer armed is let go of', () => {
   assert.ok(clock.timers.every(({ unrefs }) => unrefs === 1))
 })
 
-test('T7: a handle without unref will do', () => {
+test('T7: a timer handle without unref works', () => {
   for (const handle of [7, undefined, null, 'handle', {}]) {
     const cleared: unknown[] = []
     const clock = {
@@ -260,7 +260,7 @@ test('T8: systemClock reads performance.now()', () => {
   assert.ok(now >= before && now <= performance.now())
 })
 
-test('T8: systemClock calls back and takes back by the global timers', async () => {
+test('T8: systemClock sets and clears the global timers', async () => {
   const fired: string[] = []
   const handle = systemClock.setTimeout(() => fired.push('cleared'), 1)
   assert.equal(typeof (handle as NodeJS.Timeout).unref, 'function')

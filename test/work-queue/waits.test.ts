@@ -61,7 +61,7 @@ test('A1: waiting items do not keep a queue from idling', async () => {
   assert.equal(await isOpen(queue.onIdle()), true)
 })
 
-test('A1: an add straight after the last done does not take the answer back', async () => {
+test('A1: an add right after the last done does not revoke the idle answer', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)
@@ -71,7 +71,7 @@ test('A1: an add straight after the last done does not take the answer back', as
   await idle
 })
 
-test('A1: any number may wait, each for its own time', async () => {
+test('A1: any number of callers may wait, each for its own idle time', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const waits = [queue.onIdle(), queue.onIdle(), queue.onIdle()]
@@ -90,7 +90,7 @@ test('A1: disposing of the last Work makes the queue idle', async () => {
   await idle
 })
 
-test('A1: shutDown is not idleness: what is in flight is waited for', async () => {
+test('A1: shutDown does not make a queue idle: items in flight are waited for', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)
@@ -109,7 +109,7 @@ test('A2: onSizeLessThan resolves at once when the size is below the limit', asy
   assert.equal(await isOpen(queue.onSizeLessThan(1)), true)
 })
 
-test('A2: onSizeLessThan waits until enough was taken; being in flight does not count', async () => {
+test('A2: onSizeLessThan waits until enough items were taken; items in flight do not count', async () => {
   const queue = new WorkQueue<string>()
   for (const item of ['a', 'b', 'c']) queue.add(item)
   const three = queue.onSizeLessThan(3)
@@ -126,7 +126,7 @@ test('A2: onSizeLessThan waits until enough was taken; being in flight does not 
   await one
 })
 
-test('A2: re-added items in flight are left out of the size', async () => {
+test('A2: the size excludes re-added items in flight', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)
@@ -136,7 +136,7 @@ test('A2: re-added items in flight are left out of the size', async () => {
   assert.equal(await isOpen(queue.onSizeLessThan(1)), true)
 })
 
-test('A2: a producer is held back by it', async () => {
+test('A2: onSizeLessThan slows down a producer', async () => {
   const queue = new WorkQueue<number>()
   let most = 0
   const produce = async (): Promise<void> => {

@@ -17,6 +17,6 @@ crashTest(
 
 crashTest(
   ['sqlite', 'postgres', 'mariadb'],
-  'a job's rows exist once although a frozen worker swallows its refused ack and commits',
+  'rows exist once although a frozen worker swallows its refused ack and commits',
   (ground) => swallowRefusals(ground, { seed: 1, pauses: 3 }),
 )

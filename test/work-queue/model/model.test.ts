@@ -14,7 +14,7 @@ test(
   runs * 1_000 + 20_000,
 )
 
-test('short walks meet the rare orders more often', async () => {
+test('short random walks reach rare orders more often', async () => {
   const { operations } = await walk({ runs: runs * 2, steps: 15 })
   assert.ok(operations > runs)
 }, 600_000)
