@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws'
+import type { Clock } from '../../../core/clock.ts'
 import { createEvents, type EventSource, type Events } from '../../../core/events.ts'
-import type { Wheel } from '../streams/timer-wheel.ts'
 
 /** What a gateway does with a socket. */
 export type GuardedSocket = Pick<OpenSocket, 'events' | 'send' | 'close' | 'pause' | 'resume'>
@@ -25,7 +25,8 @@ export const closeCodes = {
 
 /** What a guarded socket is kept by. */
 export interface SocketOwner {
-  readonly wheel: Wheel<OpenSocket>
+  readonly clock: Clock
+  readonly pingMs: number
   readonly maxBufferedBytes: number
   /** What a listener threw. */
   onError(error: unknown): void
@@ -44,7 +45,7 @@ export class OpenSocket {
   readonly #ws: WebSocket
   readonly #owner: SocketOwner
   readonly #events: Events<SocketEvents>
-  readonly #slot: number
+  #nextVisit: unknown
   #missedPongs = 0
   #unfinishedVisits = 0
   #isClosing = false
@@ -53,7 +54,8 @@ export class OpenSocket {
     this.#ws = ws
     this.#owner = owner
     this.#events = createEvents<SocketEvents>({ onListenerError: (error) => this.#failed(error) })
-    this.#slot = owner.wheel.add(this)
+    // Sockets that came at once are not all visited at once.
+    this.#visitIn(owner.pingMs * Math.random())
     // Malformed frames and lost connections: `ws` closes with the right code. Unheard, it would end the process.
     ws.on('error', () => {})
     ws.on('pong', () => {
@@ -103,8 +105,15 @@ export class OpenSocket {
     this.#ws.terminate()
   }
 
+  #visitIn(ms: number): void {
+    this.#nextVisit = this.#owner.clock.setTimeout(() => {
+      this.#visitIn(this.#owner.pingMs)
+      this.#visit()
+    }, ms)
+  }
+
   /** Once a period: is the other side alive, and does it finish what it begins? */
-  visit(): void {
+  #visit(): void {
     // What is not read cannot answer.
     if (this.#isClosing || this.#ws.isPaused) return
     if (this.#missedPongs >= maxMissed) {
@@ -142,7 +151,7 @@ export class OpenSocket {
 
   #over(code: number): void {
     this.#isClosing = true
-    this.#owner.wheel.delete(this, this.#slot)
+    this.#owner.clock.clearTimeout(this.#nextVisit)
     this.#events.emit('closed', { code })
     this.#owner.forget(this)
   }

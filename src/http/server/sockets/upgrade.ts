@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { includesScope, type Scope } from '../../../access/index.ts'
-import { type Clock, systemClock } from '../../../core/clock.ts'
+import { type Clock, patientClock } from '../../../core/clock.ts'
 import { invalidArgument, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import { nodeSubprotocols } from '../../contract/index.ts'
 import type { Authenticator, Incoming, Principal } from '../call.ts'
@@ -10,7 +10,6 @@ import { beginUpgrade, isBehindAnother, refuseInOrder, upgradeBehindAnother } fr
 import { hostOf } from '../node-http.ts'
 import type { Admission } from '../request/admission.ts'
 import { asSignalboxError } from '../request/problem.ts'
-import { createWheel } from '../streams/timer-wheel.ts'
 import { closeCodes, type GuardedSocket, OpenSocket, type SocketOwner } from './guarded-socket.ts'
 
 /** What stands at the end of a path. */
@@ -77,7 +76,7 @@ export class Upgrades {
 
   constructor(options: UpgradesOptions) {
     const {
-      clock = systemClock,
+      clock = patientClock,
       pingMs = 15_000,
       maxBufferedBytes = 1_048_576,
       closeTimeoutMs = 2_000,
@@ -86,8 +85,7 @@ export class Upgrades {
     this.#clock = clock
     this.#closeTimeoutMs = closeTimeoutMs
     this.#owner = {
-      wheel: createWheel<OpenSocket>({ periodMs: pingMs, visit: (socket) => socket.visit(), clock }),
-      maxBufferedBytes,
+      ...{ clock, pingMs, maxBufferedBytes },
       onError: options.onError ?? ((error) => console.error('A WebSocket gateway failed:', error)),
       forget: (socket) => this.#forget(socket),
     }

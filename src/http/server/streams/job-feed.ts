@@ -10,7 +10,7 @@ import {
   jobStates,
 } from '../../../jobs/index.ts'
 import type { Feed, FeedEvent } from '../call.ts'
-import { createReaderFeed } from './reader-feed.ts'
+import { createReaderFeed } from './watch-feeds.ts'
 
 /**
  * One job for one reader: its states, its progress and its log lines, read from their rows. The id of each event says what the

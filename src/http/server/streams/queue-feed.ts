@@ -2,8 +2,7 @@ import { Batcher } from '../../../core/batcher.ts'
 import { createNotifier } from '../../../core/notifier.ts'
 import type { JobEnd, JobStore } from '../../../jobs/index.ts'
 import type { Feed, FeedEvent } from '../call.ts'
-import { createReaderFeed } from './reader-feed.ts'
-import { readEventId } from './watch-feeds.ts'
+import { createReaderFeed, readEventId } from './watch-feeds.ts'
 
 /**
  * Which jobs of a queue ended, for readers that may have been away. An event's id is a place in the time

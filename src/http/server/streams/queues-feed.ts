@@ -6,7 +6,6 @@ import { type Jobs, type JobsNotifier, type QueueStats, queueTopic } from '../..
 import { maxEventLength } from '../../contract/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
-import { createRing, type Ring } from './event-ring.ts'
 import { tellEach } from './watch-feeds.ts'
 
 /**
@@ -16,6 +15,9 @@ import { tellEach } from './watch-feeds.ts'
  * A wake-up of a queue's notifier brings the next reading forward, to a second after the last at the earliest; without one it
  * comes after two. A reader gets the present state first. Where the store was not read just now it waits for the
  * reading, and when the store is in trouble it is told so, once, and gets the state when that is over.
+ *
+ * Each event is the whole state, so a reader that comes again needs the last one only: nothing when it has that, else
+ * `reset` and the present state.
  */
 export function createQueuesFeed(
   jobs: Pick<Jobs, 'stats'>,
@@ -32,7 +34,6 @@ export interface QueuesFeedOptions {
   /** How long after a reading the next may come. @default 1_000 */
   readonly leastMs?: number
   readonly clock?: Clock
-  readonly ring?: Ring
 }
 
 const backoff = { baseMs: 500, maxMs: 5_000 }
@@ -46,10 +47,7 @@ class QueuesFeed implements Feed, AsyncDisposable {
   readonly #clock: Clock
   readonly #pollMs: number
   readonly #leastMs: number
-  readonly #ring: Ring
-  /** Those who have the present state, and those who wait for it. */
-  readonly #readers = new Set<FeedReader>()
-  readonly #waiting = new Map<FeedReader, Newcomer>()
+  readonly #readers = new Map<FeedReader, Reading>()
   readonly #wakeUp: Notifier = createNotifier()
   #loop: Loop | undefined
   #queues: readonly string[] = []
@@ -57,22 +55,20 @@ class QueuesFeed implements Feed, AsyncDisposable {
   /** When the last reading began, and when the last that succeeded had ended. */
   #triedAt = Number.NEGATIVE_INFINITY
   #readAt = Number.NEGATIVE_INFINITY
-  #rounds: Promise<void> = Promise.resolve()
-  #roundCount = 0
+  #state: StateEvent | undefined
   #trouble: FeedEvent | undefined
   #isClosed = false
 
   constructor(
     jobs: Pick<Jobs, 'stats'>,
     notifier: Pick<JobsNotifier, 'listen'>,
-    { pollMs = 2_000, leastMs = 1_000, clock = systemClock, ring = createRing() }: QueuesFeedOptions,
+    { pollMs = 2_000, leastMs = 1_000, clock = systemClock }: QueuesFeedOptions,
   ) {
     this.#jobs = jobs
     this.#notifier = notifier
     this.#pollMs = pollMs
     this.#leastMs = leastMs
     this.#clock = clock
-    this.#ring = ring
   }
 
   open(lastEventId: string | undefined, reader: FeedReader): () => void {
@@ -80,21 +76,18 @@ class QueuesFeed implements Feed, AsyncDisposable {
       reader.fail(new SignalboxError('draining', 'This server is shutting down. Open the stream again.'))
       return () => {}
     }
-    this.#waiting.set(reader, { lastEventId, told: undefined })
-    // A round that is under way comes to this reader too.
-    if (this.#roundCount === 0) this.#admit(reader)
+    this.#readers.set(reader, { lastEventId, told: undefined })
+    this.#bring(reader)
     this.#loop ??= this.#start()
     return () => {
       this.#readers.delete(reader)
-      this.#waiting.delete(reader)
-      if (this.#readers.size + this.#waiting.size === 0) void this.#stop()
+      if (this.#readers.size === 0) void this.#stop()
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     this.#readers.clear()
-    this.#waiting.clear()
     await this.#stop()
   }
 
@@ -154,57 +147,38 @@ class QueuesFeed implements Feed, AsyncDisposable {
       return
     }
     // After trouble also when nothing changed: it says that the trouble is over.
-    const isNews = this.#ring.last?.text !== text || this.#trouble !== undefined
+    if (this.#state?.text !== text || this.#trouble !== undefined) {
+      const id = Math.max((this.#state?.id ?? 0) + 1, Date.now() * 1_000 + Math.floor(Math.random() * 1_000))
+      this.#state = { id, type: 'queues', data, text }
+    }
     this.#trouble = undefined
-    const event = isNews ? this.#ring.publish({ type: 'queues', data, text }) : undefined
-    await this.#tellReaders(event)
+    await this.#tellReaders()
   }
 
   async #tellTrouble({ code, message }: SignalboxError): Promise<void> {
     if (this.#trouble !== undefined) return
     this.#trouble = { type: 'error', data: { code, message } }
-    await this.#tellReaders(this.#trouble)
+    await this.#tellReaders()
   }
 
-  /** Telling many takes several turns of the event loop; the next round begins when the last is over. */
-  #tellReaders(event: FeedEvent | undefined): Promise<void> {
-    this.#roundCount++
-    this.#rounds = this.#rounds.then(async () => {
-      if (event) await tellEach(this.#readers, (reader) => reader.send(event))
-      await tellEach(this.#waiting.keys(), (reader) => this.#admit(reader))
-      // From here on newcomers are admitted as they come; these came just before.
-      if (--this.#roundCount === 0) for (const reader of this.#waiting.keys()) this.#admit(reader)
-    })
-    return this.#rounds
+  #tellReaders(): Promise<void> {
+    return tellEach(this.#readers.keys(), (reader) => this.#bring(reader))
   }
 
-  /** Gives a newcomer what there is: the trouble, or the present state when that is known. */
-  #admit(reader: FeedReader): void {
-    const newcomer = this.#waiting.get(reader)!
-    if (this.#trouble !== undefined) {
-      if (newcomer.told !== this.#trouble) reader.send(this.#trouble)
-      newcomer.told = this.#trouble
-      return
+  /** Gives a reader what it has not been told: the trouble, or the present state when that is known. */
+  #bring(reader: FeedReader): void {
+    const reading = this.#readers.get(reader)!
+    const isOld = this.#clock.now() - this.#readAt > 2 * this.#pollMs
+    const news = this.#trouble ?? (isOld ? undefined : this.#state)
+    if (news === undefined || news === reading.told) return
+    reading.told = news
+    if (news !== this.#trouble) {
+      const { lastEventId } = reading
+      reading.lastEventId = undefined
+      if (lastEventId === String(news.id)) return
+      if (lastEventId !== undefined) reader.send(reset)
     }
-    if (this.#clock.now() - this.#readAt > 2 * this.#pollMs) return
-    this.#waiting.delete(reader)
-    this.#readers.add(reader)
-    this.#greet(reader, newcomer.lastEventId)
-  }
-
-  /** The present state, or all that came after what the reader has. */
-  #greet(reader: FeedReader, lastEventId: string | undefined): void {
-    if (lastEventId === undefined) {
-      reader.send(this.#ring.last!)
-      return
-    }
-    const missed = this.#ring.since(lastEventId)
-    if (missed === undefined) {
-      reader.send(reset)
-      reader.send(this.#ring.lastAfter(lastEventId)!)
-      return
-    }
-    for (const event of missed) reader.send(event)
+    reader.send(news)
   }
 
   #listen(queues: readonly string[]): void {
@@ -222,9 +196,15 @@ class QueuesFeed implements Feed, AsyncDisposable {
   }
 }
 
-interface Newcomer {
-  readonly lastEventId: string | undefined
+/** What a reader has: what it was told last, and until it was told the state, what it says that it has. */
+interface Reading {
+  lastEventId: string | undefined
   told: FeedEvent | undefined
+}
+
+/** Its id rises, also over a restart. The digits behind the milliseconds tell it from the ids of other servers. */
+interface StateEvent extends FeedEvent {
+  readonly id: number
 }
 
 const reset: FeedEvent = { type: 'reset', data: {} }

@@ -1,10 +1,9 @@
-import { type Clock, systemClock } from '../../../core/clock.ts'
+import { type Clock, patientClock } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { whole, withDefaults } from '../../../core/options.ts'
 import { encodeComment, encodeEvent, encodeRetry } from '../../contract/index.ts'
 import type { Authenticator, FeedEvent, FeedReader, OutgoingStream } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
-import { createWheel, type Wheel } from './timer-wheel.ts'
 import { bodyTransport, type Transport, type TransportOwner } from './transport.ts'
 
 /**
@@ -13,8 +12,8 @@ import { bodyTransport, type Transport, type TransportOwner } from './transport.
  *     feed ──send──▶ stream ──write──▶ transport ──▶ reader
  *                      └─ it says no: wait here, up to maxBufferedBytes; above, or still no a period later: told why, cut
  *
- * An idle stream is a few small objects. Timers are shared, an event is encoded once for all its readers, and nothing
- * here keeps the request. A reader that does not read has its own bounded queue and delays no other reader.
+ * An idle stream is a few small objects and a timer. An event is encoded once for all its readers, and nothing here
+ * keeps the request. A reader that does not read has its own bounded queue and delays no other reader.
  *
  * A stream ends when its client has gone, its feed fails, its token is no longer valid, it reads too slowly, or the
  * server shuts down. A client that can still read gets the reason: `error { code, message }`, or when to come again.
@@ -54,7 +53,7 @@ export const streamsDefaults: Required<StreamsOptions> = {
   retryMs: 2_000,
   lastWordsMs: 2_000,
   onError: (error) => console.error('A stream of events failed:', error),
-  clock: systemClock,
+  clock: patientClock,
   random: Math.random,
 }
 
@@ -73,7 +72,7 @@ export function createStreams(
 class OpenStreams implements Streams, StreamOwner {
   readonly options: Required<StreamsOptions>
   readonly authenticator: Pick<Authenticator, 'watch'>
-  readonly wheel: Wheel<EventStream>
+  readonly open = new Set<EventStream>()
   readonly ending = new Set<EventStream>()
   bufferedBytes = 0
   #whenEnded: PromiseWithResolvers<void> | undefined
@@ -81,15 +80,10 @@ class OpenStreams implements Streams, StreamOwner {
   constructor(authenticator: Pick<Authenticator, 'watch'>, options: Required<StreamsOptions>) {
     this.authenticator = authenticator
     this.options = options
-    this.wheel = createWheel<EventStream>({
-      periodMs: options.keepAliveMs,
-      visit: (stream) => stream.keepAlive(),
-      clock: options.clock,
-    })
   }
 
   get size(): number {
-    return this.wheel.size
+    return this.open.size
   }
 
   serve(outgoing: OutgoingStream, transport: Transport, ended = outgoing.ended): void {
@@ -111,7 +105,7 @@ class OpenStreams implements Streams, StreamOwner {
       // Many would come to the next server at once; a millisecond for each of them keeps that bearable.
       const fromMs = this.options.retryMs
       const spreadMs = Math.max(fromMs, this.size)
-      for (const stream of this.wheel) stream.finish(this.#retry(fromMs, spreadMs))
+      for (const stream of [...this.open]) stream.finish(this.#retry(fromMs, spreadMs))
       this.#checkEnd()
     }
     return this.#whenEnded.promise
@@ -133,15 +127,10 @@ class OpenStreams implements Streams, StreamOwner {
 
 /** What the streams of a server share. */
 export interface StreamOwner {
-  readonly options: {
-    readonly maxBufferedBytes: number
-    readonly lastWordsMs: number
-    readonly clock: Clock
-    onError(error: unknown): void
-  }
+  readonly options: Required<StreamsOptions>
   readonly authenticator: Pick<Authenticator, 'watch'>
   /** Those that are open. */
-  readonly wheel: Wheel<EventStream>
+  readonly open: Set<EventStream>
   /** Those that have had their last word and are not closed yet. */
   readonly ending: Set<EventStream>
   /** What waits in all of them. */
@@ -162,7 +151,7 @@ export class EventStream implements FeedReader, TransportOwner {
   readonly #transport: Transport
   readonly #ended: OutgoingStream['ended']
   #state: 'open' | 'ending' | 'closed' = 'open'
-  #slot = -1
+  #nextComment: unknown
   #leaveFeed: (() => void) | undefined
   #unwatch: (() => void) | undefined
   #lingering: unknown
@@ -170,8 +159,8 @@ export class EventStream implements FeedReader, TransportOwner {
   #lastId = -1
   /** The transport said no; what comes now waits in the queue. */
   #isBlocked = false
-  /** Visits in a row that found it so. */
-  #blockedVisits = 0
+  /** Comments in a row that found it so. */
+  #blockedPeriods = 0
   #isTooSlow = false
   #queue: Uint8Array[] = nothing
   #queuedBytes = 0
@@ -184,7 +173,9 @@ export class EventStream implements FeedReader, TransportOwner {
 
   open({ principal, feed, lastEventId }: OutgoingStream, preface: Uint8Array): void {
     if (this.#isOver()) return
-    this.#slot = this.#owner.wheel.add(this)
+    this.#owner.open.add(this)
+    // Streams that came at once do not all get their comments at once.
+    this.#commentIn(this.#owner.options.keepAliveMs * this.#owner.options.random())
     this.#write(preface)
     try {
       this.#unwatch = this.#owner.authenticator.watch(principal, (reason) => this.fail(reason))
@@ -221,15 +212,19 @@ export class EventStream implements FeedReader, TransportOwner {
   }
 
   /** A sign of life; it detects clients that left without closing. */
-  keepAlive(): void {
-    if (!this.#isBlocked) this.#write(comment)
-    else if (++this.#blockedVisits > 1) this.#drop()
+  #commentIn(ms: number): void {
+    const { clock, keepAliveMs } = this.#owner.options
+    this.#nextComment = clock.setTimeout(() => {
+      this.#commentIn(keepAliveMs)
+      if (!this.#isBlocked) this.#write(comment)
+      else if (++this.#blockedPeriods > 1) this.#drop()
+    }, ms)
   }
 
   drained(): void {
     if (!this.#isBlocked || this.#isOver()) return
     this.#isBlocked = false
-    this.#blockedVisits = 0
+    this.#blockedPeriods = 0
     const queue = this.#queue
     let sent = 0
     while (sent < queue.length && !this.#isBlocked) {
@@ -300,7 +295,8 @@ export class EventStream implements FeedReader, TransportOwner {
   #letGo(): void {
     this.#queue = nothing
     this.#count(-this.#queuedBytes)
-    if (this.#slot >= 0) this.#owner.wheel.delete(this, this.#slot)
+    this.#owner.open.delete(this)
+    this.#owner.options.clock.clearTimeout(this.#nextComment)
     this.#leaveFeed?.()
     this.#unwatch?.()
     this.#leaveFeed = undefined

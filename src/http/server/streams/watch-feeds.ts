@@ -5,7 +5,38 @@ import type { Dispatch } from '../../../dispatch/index.ts'
 import { cancelTopic, type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
 import type { LockEvent, Locks, WatchOptions } from '../../../locks/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
-import { createReaderFeed, readerGone } from './reader-feed.ts'
+
+/** Why the signal of a feed aborts. Created once: an error for each of a thousand readers would cost as much as sending. */
+const readerGone: SignalboxError = new SignalboxError('closed', 'The reader of this stream has gone.')
+
+/**
+ * A feed whose events are generated for each reader: `follow` yields them, from where the reader was. The stream ends after the
+ * last event, or with the error that `follow` throws. The signal aborts when the reader leaves; `reasonOf` says why.
+ */
+export function createReaderFeed(
+  follow: (lastEventId: string | undefined, signal: AbortSignal) => AsyncIterable<FeedEvent>,
+  reasonOf: () => SignalboxError = () => readerGone,
+): Feed {
+  return {
+    open(lastEventId, reader) {
+      const controller = new AbortController()
+      const { signal } = controller
+      const events = follow(lastEventId, signal)
+      void (async () => {
+        try {
+          for await (const event of events) {
+            if (signal.aborted) return
+            reader.send(event)
+          }
+          if (!signal.aborted) reader.end?.()
+        } catch (error) {
+          if (!signal.aborted) reader.fail(error)
+        }
+      })()
+      return () => controller.abort(reasonOf())
+    },
+  }
+}
 
 /**
  * The changes of a wait queue, for one reader: the events of `locks.watch`, each with its id. A reader that waits in the

@@ -52,10 +52,14 @@ test('a reader that reconnects misses nothing, or learns that it must start agai
       if (count < 2) await stage.box.jobs.add('send', count, { queue: 'mail' })
     }
   }
-  await using resumed = await readEvents(url, { 'last-event-id': ids[0]! })
-  assert.deepEqual([(await resumed.next()).id, (await resumed.next()).id], ids.slice(1))
-  await using anew = await readEvents(url, { 'last-event-id': '12345' })
-  assert.deepEqual([(await anew.next()).type, (await anew.next()).id], ['reset', ids[2]])
+  await using resumed = await readEvents(url, { 'last-event-id': ids[2]! })
+  await stage.box.jobs.add('send', 3, { queue: 'mail' })
+  const next = await resumed.next()
+  assert.deepEqual([next.type, readyOf(next)], ['queues', [['mail', 3]]])
+  for (const older of [ids[0]!, '12345']) {
+    await using anew = await readEvents(url, { 'last-event-id': older })
+    assert.deepEqual([(await anew.next()).type, (await anew.next()).id], ['reset', next.id])
+  }
 })
 
 test('workers on remote boxes learn of jobs and of cancellation requests', async () => {
