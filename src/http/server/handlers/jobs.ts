@@ -141,25 +141,25 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
 
     async pauseQueue({ params: { name }, jobs, space }) {
       await jobs.pause(name)
-      queueCountsOf(space.stores).changed({ queue: name, paused: true })
+      queueCountsOf(space.stores).forget()
       return { body: { queue: name, paused: true } }
     },
 
     async resumeQueue({ params: { name }, jobs, space }) {
       await jobs.resume(name)
-      queueCountsOf(space.stores).changed({ queue: name, paused: false })
+      queueCountsOf(space.stores).forget()
       return { body: { queue: name, paused: false } }
     },
 
     async limitQueue({ params: { name }, body, jobs, space }) {
       const limits = await jobs.setLimits(name, body)
-      queueCountsOf(space.stores).changed({ queue: name, limits })
+      queueCountsOf(space.stores).forget()
       return { body: { queue: name, limits } }
     },
 
     async unlimitQueue({ params: { name }, jobs, space }) {
       const limits = await jobs.setLimits(name, null)
-      queueCountsOf(space.stores).changed({ queue: name, limits })
+      queueCountsOf(space.stores).forget()
       return { body: { queue: name, limits } }
     },
 

@@ -7,11 +7,11 @@ import { version } from '../../../core/version.ts'
 import { readScaling, readSeries } from '../../../fleet/index.ts'
 import { describeApi, livez, openapi, type Route, readyz, routes } from '../../contract/index.ts'
 import type { Handler, Handlers, Principal, SomeHandlers } from '../call.ts'
+import { scalingPartsOf } from '../metrics/fleet-families.ts'
 import type { Health } from '../metrics/health.ts'
 import { metricsType } from '../metrics/metric-registry.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Overviews } from '../metrics/overview.ts'
-import { scalingPartsOf } from '../metrics/scaling-families.ts'
 
 /** Health, metrics and the API's own description, by the ids of their routes. */
 export interface SystemParts {

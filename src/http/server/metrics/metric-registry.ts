@@ -1,5 +1,4 @@
 import { collectDefaultMetrics, type Histogram, Registry } from 'prom-client'
-import type { BoundCounts, Contention } from '../../../contention/index.ts'
 
 /**
  * What the server adds to prom-client: metrics that are read at a scrape, a view of one namespace, and a bound on series
@@ -21,6 +20,37 @@ export interface Value {
   readonly value: number
   /** Where it is not the family's own: `…_bucket`, `…_sum`, `…_count`. */
   readonly metricName?: string
+}
+
+export function gauge(name: string, help: string, values: readonly Value[]): Family {
+  return { name, help, type: 'gauge', values }
+}
+
+export function counter(name: string, help: string, values: readonly Value[]): Family {
+  return { name, help, type: 'counter', values }
+}
+
+/** The values of one histogram of the family `name`: how many were within each bound, in milliseconds. */
+export function bucketsOf(
+  name: string,
+  labels: Labels,
+  boundsMs: readonly number[],
+  {
+    within,
+    count,
+    sumMs,
+  }: { readonly within: readonly number[]; readonly count: number; readonly sumMs: number },
+): readonly Value[] {
+  const bucket = (le: number | string, value: number): Value => ({
+    ...{ labels: { ...labels, le }, value },
+    metricName: `${name}_bucket`,
+  })
+  return [
+    ...within.map((value, at) => bucket(boundsMs[at]! / 1_000, value)),
+    bucket('+Inf', count),
+    { labels, value: sumMs / 1_000, metricName: `${name}_sum` },
+    { labels, value: count, metricName: `${name}_count` },
+  ]
 }
 
 /** The content type of the text. */
@@ -131,45 +161,4 @@ export class CappedSeries<Cells, Name extends string = string> {
     const entries = this.#options.labelNames.map((label, index) => [label, name(index)])
     return Object.fromEntries(entries) as Record<Name, string>
   }
-}
-
-/**
- * Waits, holds and who waited on whom. Kinds and cells are bounded in number and contain no data of users, so every caller
- * that may scrape sees all of them.
- */
-export function waitFamilies(contention: Pick<Contention, 'series'>): readonly Family[] {
-  const { kinds, matrix } = contention.series(boundsMs)
-  const family = (name: string, help: string, part: 'wait' | 'hold'): Family => ({
-    name,
-    help,
-    type: 'histogram',
-    values: kinds.flatMap(({ kind, [part]: counts }) => (counts ? valuesOf(name, kind, counts) : [])),
-  })
-  return [
-    family('signalbox_wait_seconds', 'How long commands waited for their turn, by kind.', 'wait'),
-    family('signalbox_hold_seconds', 'How long their turns took, by kind.', 'hold'),
-    {
-      name: 'signalbox_waited_on_seconds_total',
-      help: 'Waits of more than a millisecond, by waiter and holder: the time in which the holder ran.',
-      type: 'counter',
-      values: matrix.map(({ waiter, holder, ms }) => ({ labels: { waiter, holder }, value: ms / 1_000 })),
-    },
-  ]
-}
-
-/** From a tenth of a millisecond: a turn that takes one is long. */
-const boundsMs = [0.1, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000]
-
-function valuesOf(name: string, kind: string, { counts, count, sumMs }: BoundCounts): readonly Value[] {
-  const bucket = (le: number | string, value: number): Value => ({
-    labels: { kind, le },
-    value,
-    metricName: `${name}_bucket`,
-  })
-  return [
-    ...counts.map((value, index) => bucket(boundsMs[index]! / 1_000, value)),
-    bucket('+Inf', count),
-    { labels: { kind }, value: sumMs / 1_000, metricName: `${name}_sum` },
-    { labels: { kind }, value: count, metricName: `${name}_count` },
-  ]
 }

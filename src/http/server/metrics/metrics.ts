@@ -9,16 +9,24 @@ import { isReserved } from '../../../jobs/index.ts'
 import type { Monitor } from '../../../monitor/index.ts'
 import type { Route } from '../../contract/index.ts'
 import { type RefusalReason, refusalReasons } from '../log/refusals.ts'
+import {
+  type ScaledSpace,
+  type SeriesSpace,
+  scalingFamilies,
+  seriesFamilies,
+  totalsOf,
+} from './fleet-families.ts'
 import { createKnownAnswers, type KnownAnswer } from './known-answer.ts'
 import { createLockMeter, type LockMeter } from './lock-meter.ts'
 import {
   CappedSeries,
+  counter,
   type Family,
+  gauge,
   registerFamily,
   soonBounds,
   type Value,
   viewOf,
-  waitFamilies,
   watchProcess,
 } from './metric-registry.ts'
 import {
@@ -30,11 +38,10 @@ import {
   onceFamilies,
   problemFamilies,
   sendingFamilies,
+  waitFamilies,
 } from './module-gauges.ts'
 import { knownProblemsOf } from './overview.ts'
-import { createQueueGauges, type MeteredSpace } from './queue-counts.ts'
-import { type ScaledSpace, scalingFamilies } from './scaling-families.ts'
-import { type SeriesSpace, seriesFamilies, totalsOf } from './series-families.ts'
+import { type MeteredSpace, queueFamilies } from './queue-counts.ts'
 
 /**
  * What operators watch. prom-client counts what happens; everything else is read at a scrape. A scrape shows the namespaces
@@ -72,7 +79,7 @@ export type MetricsSpace = MeteredSpace &
     readonly monitor?: Pick<Monitor, 'problems'>
     /** What this server counts of jobs. Undefined: nothing is counted. */
     readonly activity?: Pick<SeriesRecorder, 'totals'> | undefined
-    readonly stores?: { readonly series: Pick<SeriesStore, 'totals'> }
+    readonly stores: { readonly series?: Pick<SeriesStore, 'totals'> }
     /** Queues that are scaled. Undefined: nothing is counted. */
     readonly scaled?: ScaledSpace | undefined
   }
@@ -110,7 +117,6 @@ export function createMetrics(parts: MetricsParts): Metrics {
   const registry = new Registry()
   const counters = createCounters(registry)
   const lockMeter = createLockMeter(registry, clock)
-  const queueGauges = createQueueGauges(clock)
   const routes = new Map(parts.routes.map(({ id }) => [id, counters.requestSeconds.labels({ route: id })]))
   const placed = new CappedSeries({
     labelNames: ['namespace'],
@@ -130,18 +136,16 @@ export function createMetrics(parts: MetricsParts): Metrics {
         '1 while the steps of a background loop succeed.',
         loops.map(({ name, healthy }) => ({ labels: { loop: name }, value: healthy ? 1 : 0 })),
       ),
-      {
-        name: 'signalbox_loop_restarts_total',
-        help: 'How often a loop was stuck and was started again.',
-        type: 'counter',
-        values: loops.map(({ name, restarts }) => ({ labels: { loop: name }, value: restarts })),
-      },
-      {
-        name: 'signalbox_log_dropped_total',
-        help: 'Log lines that were dropped because the destination was too slow.',
-        type: 'counter',
-        values: plain(parts.logDropped()),
-      },
+      counter(
+        'signalbox_loop_restarts_total',
+        'How often a loop was stuck and was started again.',
+        loops.map(({ name, restarts }) => ({ labels: { loop: name }, value: restarts })),
+      ),
+      counter(
+        'signalbox_log_dropped_total',
+        'Log lines that were dropped because the destination was too slow.',
+        plain(parts.logDropped()),
+      ),
     ]
   }
 
@@ -178,7 +182,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
         ({ namespace }) => spaces.has(namespace) || everyNamespace,
       )
       const [queues, series, scaling, problems, isUp] = await Promise.all([
-        queueGauges.families(spaces.values()),
+        queueFamilies(spaces.values()),
         seriesOf(spaces.values()),
         scalingFamilies([...spaces.values()].flatMap(({ scaled }) => scaled ?? [])),
         problemsOf(spaces.values(), sendings),
@@ -216,7 +220,7 @@ function seriesOf(spaces: Iterable<MetricsSpace>): Promise<readonly SeriesSpace[
   const counting = [...spaces].filter(({ activity }) => activity !== undefined)
   return Promise.all(
     counting.map(async ({ namespace, activity, stores }) => {
-      const fleet = stores === undefined ? [] : await fleetTotalsOf(stores.series).recent()
+      const fleet = stores.series === undefined ? [] : await fleetTotalsOf(stores.series).recent()
       return { namespace, totals: { fleet, process: activity!.totals() } }
     }),
   )
@@ -241,12 +245,12 @@ function problemsOf(
 /** The counters of the server itself. */
 function createCounters(registry: Registry) {
   const registers = [registry]
-  const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+  const count = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
     new Counter({ name, help, labelNames, registers })
   const now = (name: string, help: string) => new Gauge({ name, help, registers })
   const times = (name: string, help: string, label: string) =>
     new Histogram({ name, help, labelNames: [label], buckets: soonBounds, registers })
-  const refusals = counter(
+  const refusals = count(
     'signalbox_http_refused_total',
     'Connections refused or cut below HTTP, by reason.',
     'reason',
@@ -255,7 +259,7 @@ function createCounters(registry: Registry) {
   for (const reason of refusalReasons) refusals.inc({ reason }, 0)
   return {
     refusals,
-    requests: counter('signalbox_http_requests_total', 'Requests by route and status.', 'route', 'status'),
+    requests: count('signalbox_http_requests_total', 'Requests by route and status.', 'route', 'status'),
     requestSeconds: times(
       'signalbox_http_request_seconds',
       'How long a request took, its wait for a job included; streams until they ended.',
@@ -263,14 +267,14 @@ function createCounters(registry: Registry) {
     ),
     inFlight: now('signalbox_http_requests_in_flight', 'Requests under way, streams included.'),
     streamsOpen: now('signalbox_streams_open', 'Open streams of events.'),
-    streams: counter('signalbox_streams_total', 'Streams that were opened.'),
-    streamsDropped: counter(
+    streams: count('signalbox_streams_total', 'Streams that were opened.'),
+    streamsDropped: count(
       'signalbox_streams_dropped_total',
       'Streams cut because their reader was too slow.',
     ),
     claimsWaiting: now('signalbox_claims_waiting', 'Claims that wait for a job.'),
-    storeErrors: counter('signalbox_store_errors_total', 'Failures of the store, by code.', 'code'),
-    auditFailures: counter(
+    storeErrors: count('signalbox_store_errors_total', 'Failures of the store, by code.', 'code'),
+    auditFailures: count(
       'signalbox_audit_failed_total',
       'Acts of operators that could not be written to the audit.',
     ),
@@ -280,8 +284,4 @@ function createCounters(registry: Registry) {
       'namespace',
     ),
   }
-}
-
-function gauge(name: string, help: string, values: readonly Value[]): Family {
-  return { name, help, type: 'gauge', values }
 }

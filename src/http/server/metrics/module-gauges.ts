@@ -1,7 +1,8 @@
+import type { BoundCounts, Contention } from '../../../contention/index.ts'
 import type { ServiceCounts } from '../../../dispatch/index.ts'
 import type { MonitorProblems, SendingCounts } from '../../../monitor/index.ts'
 import type { OnceStats } from '../../../once/index.ts'
-import type { Family, Value } from './metric-registry.ts'
+import { bucketsOf, counter, type Family, gauge, type Value } from './metric-registry.ts'
 
 /**
  * What guards, senders, the monitor and dispatch count themselves, read at a scrape. Each namespace counts for itself. Up to
@@ -52,14 +53,14 @@ export function onceFamilies(spaces: Iterable<CountedSpace>): readonly Family[] 
       counter(
         `signalbox_${name}`,
         named[name],
-        all.map((stats) => line({ namespace: stats.namespace }, stats[name])),
+        summed(all.map((stats) => line({ namespace: stats.namespace }, stats[name]))),
       ),
     ),
-    counter('signalbox_once_total', 'Answers of guards, by guard and outcome.', answers),
+    counter('signalbox_once_total', 'Answers of guards, by guard and outcome.', summed(answers)),
     counter(
       'signalbox_once_degraded_total',
       'Answers that the policy gave because the store did not.',
-      degraded,
+      summed(degraded),
     ),
   ]
 }
@@ -71,7 +72,8 @@ export function sendingFamilies(sendings: Iterable<NamespaceSendings>): readonly
       Object.entries(counts).map(([outcome, value]) => line({ namespace: label, channel, outcome }, value)),
     ),
   )
-  return [counter('signalbox_notifications_total', 'Notifications by type of channel and outcome.', values)]
+  const help = 'Notifications by type of channel and outcome.'
+  return [counter('signalbox_notifications_total', help, summed(values))]
 }
 
 /** Each with the namespace it is shown by; by name, so that from one scrape to the next the same ones are shown. */
@@ -84,10 +86,6 @@ export function capped<Item extends { readonly namespace: string }>(
 
 function line(labels: Value['labels'], value: number): Value {
   return { labels, value }
-}
-
-function counter(name: string, help: string, values: readonly Value[]): Family {
-  return { name, help, type: 'counter', values: summed(values) }
 }
 
 /** Values with the same labels are added up: those of `other`. */
@@ -118,18 +116,16 @@ export function problemFamilies(
     line({ namespace }, problems.unreadable.length),
   )
   return [
-    {
-      name: 'signalbox_notifications_dead',
-      help: 'Notifications that were given up and not sent again, by subscription, in the namespaces that this server sends for.',
-      type: 'gauge',
-      values: summed(dead),
-    },
-    {
-      name: 'signalbox_subscriptions_unreadable',
-      help: 'Subscriptions whose channel is sealed and does not open here: the key is missing, or the seal is broken.',
-      type: 'gauge',
-      values: summed(unreadable),
-    },
+    gauge(
+      'signalbox_notifications_dead',
+      'Notifications that were given up and not sent again, by subscription, in the namespaces that this server sends for.',
+      summed(dead),
+    ),
+    gauge(
+      'signalbox_subscriptions_unreadable',
+      'Subscriptions whose channel is sealed and does not open here: the key is missing, or the seal is broken.',
+      summed(unreadable),
+    ),
   ]
 }
 
@@ -153,35 +149,34 @@ export function nodeFamilies(spaces: Iterable<NodesSpace>): readonly Family[] {
   const lines: ServiceLine[] = []
   for (const space of spaces) {
     const { namespace } = space
-    for (const [state, value] of space.nodeStates?.() ?? [])
-      nodes.push({ labels: { namespace, state }, value })
+    for (const [state, value] of space.nodeStates?.() ?? []) nodes.push(line({ namespace, state }, value))
     for (const counts of space.serviceCounts?.() ?? []) lines.push({ namespace, ...counts })
   }
   const shown = cappedServices(lines)
-  const gauge = (name: string, help: string, read: (line: ServiceLine) => number): Family => ({
-    name,
-    help,
-    type: 'gauge',
-    values: shown.map((line) => ({
-      labels: { namespace: line.namespace, service: line.service },
-      value: read(line),
-    })),
-  })
+  const valuesOf = (read: (line: ServiceLine) => number) =>
+    shown.map((one) => line({ namespace: one.namespace, service: one.service }, read(one)))
   return [
-    {
-      name: 'signalbox_nodes',
-      help: 'Nodes that are connected here, by status.',
-      type: 'gauge',
-      values: nodes,
-    },
-    gauge('signalbox_tasks_waiting', 'Tasks that wait for a node at this server.', ({ waiting }) => waiting),
+    gauge('signalbox_nodes', 'Nodes that are connected here, by status.', nodes),
+    gauge(
+      'signalbox_tasks_waiting',
+      'Tasks that wait for a node at this server.',
+      valuesOf(({ waiting }) => waiting),
+    ),
     gauge(
       'signalbox_tasks_oldest_wait_seconds',
       'How long the oldest task that waits here has waited since it was submitted; 0 when none waits.',
-      ({ oldestWaitMs }) => Math.max(0, oldestWaitMs) / 1_000,
+      valuesOf(({ oldestWaitMs }) => Math.max(0, oldestWaitMs) / 1_000),
     ),
-    gauge('signalbox_slots', 'Slots of the nodes that are connected here.', ({ slots }) => slots),
-    gauge('signalbox_slots_used', 'Those of them in use.', ({ used }) => used),
+    gauge(
+      'signalbox_slots',
+      'Slots of the nodes that are connected here.',
+      valuesOf(({ slots }) => slots),
+    ),
+    gauge(
+      'signalbox_slots_used',
+      'Those of them in use.',
+      valuesOf(({ used }) => used),
+    ),
   ]
 }
 
@@ -201,4 +196,33 @@ function cappedServices(lines: readonly ServiceLine[]): readonly ServiceLine[] {
       used: sum(({ used }) => used),
     },
   ]
+}
+
+/**
+ * Waits, holds and who waited on whom. Kinds and cells are bounded in number and contain no data of users, so every caller
+ * that may scrape sees all of them.
+ */
+export function waitFamilies(contention: Pick<Contention, 'series'>): readonly Family[] {
+  const { kinds, matrix } = contention.series(boundsMs)
+  const family = (name: string, help: string, part: 'wait' | 'hold'): Family => ({
+    ...{ name, help },
+    type: 'histogram',
+    values: kinds.flatMap(({ kind, [part]: counts }) => (counts ? waitsOf(name, kind, counts) : [])),
+  })
+  return [
+    family('signalbox_wait_seconds', 'How long commands waited for their turn, by kind.', 'wait'),
+    family('signalbox_hold_seconds', 'How long their turns took, by kind.', 'hold'),
+    counter(
+      'signalbox_waited_on_seconds_total',
+      'Waits of more than a millisecond, by waiter and holder: the time in which the holder ran.',
+      matrix.map(({ waiter, holder, ms }) => line({ waiter, holder }, ms / 1_000)),
+    ),
+  ]
+}
+
+/** From a tenth of a millisecond: a turn that takes one is long. */
+const boundsMs = [0.1, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000]
+
+function waitsOf(name: string, kind: string, { counts, count, sumMs }: BoundCounts): readonly Value[] {
+  return bucketsOf(name, { kind }, boundsMs, { within: counts, count, sumMs })
 }
