@@ -4,9 +4,7 @@ export * from './node-frames.ts'
 export * from './openapi.ts'
 export * from './problem.ts'
 export * from './route.ts'
-export { addAlerts, listAlerts, removeAlerts, testAlerts } from './routes/alerts.ts'
 export * from './routes/attempts.ts'
-export * from './routes/errors.ts'
 export * from './routes/job-acts.ts'
 export * from './routes/job-waits.ts'
 export * from './routes/jobs.ts'
@@ -17,16 +15,19 @@ export * from './routes/once.ts'
 export * from './routes/overview.ts'
 export * from './routes/queues.ts'
 export * from './routes/schedules.ts'
-export * from './routes/series.ts'
 export {
+  addAlerts,
   createSilence,
   endSilence,
+  listAlerts,
   listSilences,
   listSubscriptions,
+  removeAlerts,
   type SilenceBody,
   subscribe,
   type TestChannelBody,
   type TestChannelReply,
+  testAlerts,
   testChannel,
   unsubscribe,
 } from './routes/subscriptions.ts'

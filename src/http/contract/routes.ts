@@ -1,7 +1,5 @@
 import type { Route } from './route.ts'
-import * as alerts from './routes/alerts.ts'
 import * as attempts from './routes/attempts.ts'
-import * as errors from './routes/errors.ts'
 import * as jobActs from './routes/job-acts.ts'
 import * as waits from './routes/job-waits.ts'
 import * as jobs from './routes/jobs.ts'
@@ -12,116 +10,25 @@ import * as once from './routes/once.ts'
 import * as overview from './routes/overview.ts'
 import * as queues from './routes/queues.ts'
 import * as schedules from './routes/schedules.ts'
-import * as series from './routes/series.ts'
 import * as subscriptions from './routes/subscriptions.ts'
 import * as system from './routes/system.ts'
 import * as tasks from './routes/tasks.ts'
 import * as workers from './routes/workers.ts'
 
-/** Every route there is. */
-export const routes: readonly Route[] = [
-  system.livez,
-  system.readyz,
-  system.metrics,
-  system.openapi,
-  system.events,
-  overview.whoAmI,
-  overview.getOverview,
-  series.getSeries,
-  series.getScaling,
-  jobs.addJobs,
-  jobs.listJobs,
-  jobs.claimJobs,
-  attempts.checkHeld,
-  waits.waitForJobs,
-  queues.jobEvents,
-  jobActs.retryDeadJobs,
-  jobActs.pruneJobs,
-  jobActs.removeJobs,
-  jobActs.bulkJobs,
-  jobActs.listBulkOperations,
-  jobActs.getBulkOperation,
-  jobActs.cancelBulkOperation,
-  jobs.getJob,
-  errors.listErrorGroups,
-  errors.getErrorGroup,
-  attempts.ackJob,
-  attempts.nackJob,
-  attempts.renewJob,
-  jobActs.cancelJob,
-  jobActs.retryJob,
-  attempts.logJob,
-  attempts.jobLogs,
-  waits.watchJob,
-  queues.listQueues,
-  waits.watchQueue,
-  queues.pauseQueue,
-  queues.resumeQueue,
-  queues.limitQueue,
-  queues.unlimitQueue,
-  queues.wakeQueue,
-  workers.listWorkers,
-  workers.reportWorkers,
-  workers.getWorker,
-  workers.quietWorker,
-  workers.resumeWorker,
-  workers.stopWorker,
-  schedules.setSchedule,
-  schedules.listSchedules,
-  schedules.getSchedule,
-  schedules.removeSchedule,
-  schedules.pauseSchedule,
-  schedules.resumeSchedule,
-  schedules.runSchedule,
-  locks.acquireLock,
-  locks.releaseLock,
-  locks.renewLock,
-  locks.leaveLock,
-  locks.listLocks,
-  locks.lockState,
-  locks.lockEvents,
-  locks.evictLock,
-  once.claimOnce,
-  once.doneOnce,
-  once.failOnce,
-  once.renewOnce,
-  once.forgetOnce,
-  once.seenOnce,
-  once.onceStats,
-  once.listGuards,
-  monitor.reportChanges,
-  monitor.explainSubject,
-  monitor.listDecisions,
-  monitor.listNotifications,
-  monitor.replayNotification,
-  monitor.listSubjects,
-  subscriptions.subscribe,
-  subscriptions.listSubscriptions,
-  subscriptions.unsubscribe,
-  subscriptions.createSilence,
-  subscriptions.listSilences,
-  subscriptions.endSilence,
-  subscriptions.testChannel,
-  alerts.listAlerts,
-  alerts.addAlerts,
-  alerts.testAlerts,
-  alerts.removeAlerts,
-  tasks.submitTask,
-  tasks.listTasks,
-  tasks.getTask,
-  tasks.taskEvents,
-  tasks.cancelTask,
-  tasks.explainTask,
-  nodes.nodeInfo,
-  nodes.listNodes,
-  nodes.drainNode,
-  nodes.cordonNode,
-  nodes.listPools,
-  nodes.definePool,
-  nodes.removePool,
-  system.listTokens,
-  system.createToken,
-  system.revokeToken,
-  system.listAudit,
-  overview.getContention,
+const files = [
+  ...[system, overview, jobs, attempts, waits, jobActs, queues, workers, schedules],
+  ...[locks, once, monitor, subscriptions, tasks, nodes],
 ]
+
+/** Every route there is: all that the files of `routes/` export. Those of a file are in the order of their paths. */
+export const routes: readonly Route[] = files.flatMap((file) =>
+  Object.values<unknown>(file).filter(isRoute).sort(byPath),
+)
+
+function isRoute(exported: unknown): exported is Route {
+  return typeof exported === 'object' && exported !== null && 'path' in exported && 'replies' in exported
+}
+
+function byPath(a: Route, b: Route): number {
+  return a.path === b.path ? (a.method > b.method ? -1 : 1) : a.path < b.path ? -1 : 1
+}

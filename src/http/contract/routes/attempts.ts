@@ -2,6 +2,8 @@ import type { Duration } from '../../../core/duration.ts'
 import type {
   AckOptions,
   AttemptOutcome,
+  ErrorGroup,
+  ErrorGroupOptions,
   JobLogLine,
   JobState,
   LogLevel,
@@ -22,6 +24,7 @@ import {
 } from '../schema.ts'
 import {
   backoffBody,
+  failure,
   type IdParams,
   instant,
   jobState,
@@ -179,6 +182,14 @@ export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly 
   problems: ['lease_lost'],
 }
 
+export const logLineSchema: Schema<JobLogLine> = objectFor<JobLogLine>()({
+  attempt: Type.Integer(),
+  number: Type.Integer(),
+  level,
+  text: Type.String(),
+  at: Type.Integer(instantOptions),
+})
+
 export const jobLogs: Route<{ params: IdParams; query: LogsOptions; reply: Page<JobLogLine> }> = {
   ...route('jobs', 'jobLogs', 'GET /v1/jobs/{id}/logs', 'read'),
   summary: 'List the log lines of a job, by attempt and number.',
@@ -187,14 +198,57 @@ export const jobLogs: Route<{ params: IdParams; query: LogsOptions; reply: Page<
     cursor: Type.Optional(Type.String({ pattern: '^\\d{1,9}-\\d{1,9}$' })),
   }),
   replies: {
-    200: pageOf(
-      objectFor<JobLogLine>()({
-        attempt: Type.Integer(),
-        number: Type.Integer(),
-        level,
-        text: Type.String(),
-        at: Type.Integer(instantOptions),
-      }),
-    ),
+    200: pageOf(logLineSchema),
   },
+}
+
+/** Routes of groups of errors. */
+
+const groupFields = {
+  fingerprint: Type.String(),
+  kind: Type.String(),
+  attemptCount: Type.Integer(),
+  firstSeenAt: instant,
+  lastSeenAt: instant,
+  releases: Type.Array(Type.String()),
+  sampleJobs: Type.Array(Type.String()),
+  error: failure,
+}
+
+/** A page of groups of errors. */
+export interface ErrorGroupsPage extends Page<ErrorGroup> {
+  readonly counting: boolean
+}
+
+export const listErrorGroups: Route<{ query: ErrorGroupOptions; reply: ErrorGroupsPage }> = {
+  ...route('jobs', 'listErrorGroups', 'GET /v1/errors', 'read'),
+  summary: 'List groups of errors of jobs, by their last error.',
+  description:
+    'Errors with the same cause have one `fingerprint`. It is made of the kind, the name of the error, its message ' +
+    'without ids, numbers, dates and quoted values, and the first frame of the user’s code. `attemptCount` counts ' +
+    'attempts that failed or were lost. With `counting`, some of the newest are not counted yet. The search ' +
+    '`error.group:<fingerprint>` finds the jobs of a group.',
+  query: queryFor<ErrorGroupOptions>()({
+    kind: Type.Optional(name),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
+    cursor: Type.Optional(Type.String({ pattern: '^\\d{1,15}-[0-9a-f]{16}$' })),
+  }),
+  replies: {
+    200: objectFor<ErrorGroupsPage>()({
+      items: Type.Array(Type.Object(groupFields)),
+      cursor: orNull(Type.String()),
+      counting: Type.Boolean(),
+    }),
+  },
+}
+
+export interface FingerprintParams {
+  readonly fingerprint: string
+}
+
+export const getErrorGroup: Route<{ params: FingerprintParams; reply: ErrorGroup }> = {
+  ...route('jobs', 'getErrorGroup', 'GET /v1/errors/{fingerprint}', 'read'),
+  summary: 'Get a group of errors.',
+  replies: { 200: objectFor<ErrorGroup>()(groupFields) },
+  problems: ['not_found'],
 }

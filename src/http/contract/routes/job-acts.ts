@@ -2,7 +2,17 @@ import type { Duration } from '../../../core/duration.ts'
 import type { BulkCount, BulkOperation, BulkOptions, JobState } from '../../../jobs/index.ts'
 import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
-import { failure, type IdParams, instant, jobState, name, orNull, type Page, span } from '../values.ts'
+import {
+  failure,
+  type IdParams,
+  instant,
+  jobState,
+  name,
+  orNull,
+  type Page,
+  pageOf,
+  span,
+} from '../values.ts'
 
 /** Routes for operators: cancel, retry, prune and remove jobs, one by one or by a search. */
 
@@ -82,7 +92,7 @@ const action = oneOf('retry', 'cancel', 'delete')
 const stopped = Type.Union([Type.Literal('rows'), Type.Literal('time'), Type.Null()])
 const count = Type.Integer()
 
-const operation = Type.Object({
+const operation = objectFor<BulkOperation>()({
   id: Type.String(),
   action,
   search: Type.String(),
@@ -111,6 +121,10 @@ const bulkCount = Type.Object({
   cursor: orNull(Type.String()),
 })
 
+const bulkReply = schemaFor<BulkOperation | BulkCount>()(
+  Type.Union([Type.Unsafe<BulkOperation>(operation), bulkCount]),
+)
+
 export const bulkJobs: Route<{ body: BulkOptions; reply: BulkOperation | BulkCount }> = {
   ...route('jobs', 'bulkJobs', 'POST /v1/jobs/bulk', 'admin'),
   summary: 'Retry, cancel or delete every job that a search matches.',
@@ -126,10 +140,7 @@ export const bulkJobs: Route<{ body: BulkOptions; reply: BulkOperation | BulkCou
     dryRun: Type.Optional(Type.Boolean({ default: false })),
     cursor: Type.Optional(orNull(Type.String({ minLength: 1, maxLength: 191 }))),
   }),
-  replies: {
-    200: schemaFor<BulkOperation | BulkCount>()(Type.Union([operation, bulkCount])),
-    202: schemaFor<BulkOperation | BulkCount>()(Type.Union([operation, bulkCount])),
-  },
+  replies: { 200: bulkReply, 202: bulkReply },
 }
 
 export interface ListBulkQuery {
@@ -143,20 +154,20 @@ export const listBulkOperations: Route<{ query: ListBulkQuery; reply: Page<BulkO
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
   }),
   replies: {
-    200: objectFor<Page<BulkOperation>>()({ items: Type.Array(operation), cursor: orNull(Type.String()) }),
+    200: pageOf(operation),
   },
 }
 
 export const getBulkOperation: Route<{ params: IdParams; reply: BulkOperation }> = {
   ...route('jobs', 'getBulkOperation', 'GET /v1/operations/{id}', 'read'),
   summary: 'Get the progress of a bulk operation.',
-  replies: { 200: schemaFor<BulkOperation>()(operation) },
+  replies: { 200: operation },
   problems: ['not_found'],
 }
 
 export const cancelBulkOperation: Route<{ params: IdParams; reply: BulkOperation }> = {
   ...route('jobs', 'cancelBulkOperation', 'POST /v1/operations/{id}/cancel', 'admin'),
   summary: 'Stop a bulk operation. Jobs that it changed stay changed.',
-  replies: { 200: schemaFor<BulkOperation>()(operation) },
+  replies: { 200: operation },
   problems: ['not_found'],
 }

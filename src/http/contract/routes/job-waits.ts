@@ -1,9 +1,9 @@
 import type { FoundJob, JobEnd, JobLogLine, JobState } from '../../../jobs/index.ts'
 import { type Route, route, type StreamEvents } from '../route.ts'
-import { objectFor, type Schema, schemaFor, strictFor, Type } from '../schema.ts'
+import { objectFor, schemaFor, strictFor, Type } from '../schema.ts'
 import { type IdParams, jobState, type NameParams, name, orNull, waitMs } from '../values.ts'
-import { jobLogs } from './attempts.ts'
-import { getJob } from './jobs.ts'
+import { logLineSchema } from './attempts.ts'
+import { progressSchema } from './jobs.ts'
 
 /** Routes that wait for jobs and follow them. One job with its result is `getJob`. */
 
@@ -66,14 +66,6 @@ export interface QueueWatchEvents {
   readonly place: { readonly at: number }
 }
 
-interface Parts {
-  readonly properties: Readonly<Record<string, Schema & Parts>>
-  readonly items: Schema & Parts
-  readonly anyOf: readonly (Schema & Parts)[]
-}
-const partsOf = (schema: Schema | undefined) => schema as Schema & Parts
-const jobFields = partsOf(getJob.replies[200]).properties
-
 const instant = Type.Integer({ minimum: 0 })
 
 const jobWatchEventParts: StreamEvents<JobWatchEvents> = {
@@ -93,11 +85,11 @@ const jobWatchEventParts: StreamEvents<JobWatchEvents> = {
   },
   progress: {
     description: 'What the attempt reported last.',
-    data: jobFields.progress!.anyOf[0]! as unknown as Schema<JobWatchEvents['progress']>,
+    data: progressSchema,
   },
   log: {
     description: 'A log line, in the order of writing.',
-    data: partsOf(jobLogs.replies[200]).properties.items!.items as unknown as Schema<JobLogLine>,
+    data: logLineSchema,
   },
 }
 

@@ -77,7 +77,9 @@ const claimedObject = Type.Object({
   leaseEndsAt: instant,
   handBackCount: Type.Integer(),
 })
-const progress = Type.Object({
+export const progressSchema: Schema<NonNullable<FoundJob['progress']>> = objectFor<
+  NonNullable<FoundJob['progress']>
+>()({
   percent: orNull(Type.Number()),
   note: orNull(Type.String()),
   data: Type.Unknown(),
@@ -90,7 +92,7 @@ const relatedJob = Type.Object({ id: Type.String(), state: orNull(jobState), isM
 export const jobSchema: Schema<Job> = schemaFor<Job>()(jobObject)
 const foundSchema: Schema<FoundJob> = objectFor<FoundJob>()({
   ...jobFields,
-  progress: orNull(progress),
+  progress: orNull(Type.Unsafe<NonNullable<FoundJob['progress']>>(progressSchema)),
   snoozeCount: Type.Integer(),
   dependencies: Type.Array(relatedJob),
   dependents: Type.Array(relatedJob),
@@ -153,6 +155,9 @@ const jobToAdd = Type.Object(
   strict,
 )
 const added = Type.Object({ id: Type.String(), duplicate: Type.Boolean() })
+const addReply = schemaFor<Added | { readonly items: readonly Added[] }>()(
+  Type.Union([added, Type.Object({ items: Type.Array(added) })]),
+)
 
 /** A job to add, as JSON. */
 export type JobToAddBody = Sent<JobToAdd>
@@ -176,14 +181,7 @@ export const addJobs: Route<{
   body: schemaFor<JobToAddBody | readonly JobToAddBody[]>()(
     Type.Union([jobToAdd, Type.Array(jobToAdd, { maxItems: 1_000 })]),
   ),
-  replies: {
-    200: schemaFor<Added | { readonly items: readonly Added[] }>()(
-      Type.Union([added, Type.Object({ items: Type.Array(added) })]),
-    ),
-    201: schemaFor<Added | { readonly items: readonly Added[] }>()(
-      Type.Union([added, Type.Object({ items: Type.Array(added) })]),
-    ),
-  },
+  replies: { 200: addReply, 201: addReply },
   problems: ['conflict'],
   limits: { maxBytes: 8 * 1_048_576, maxKeys: 80_000 },
   limitsForLists: true,

@@ -23,7 +23,7 @@ import {
   strictFor,
   Type,
 } from '../schema.ts'
-import { failure, instant, name, nothing, orNull, type Page, pageQuery, span } from '../values.ts'
+import { failure, instant, name, nothing, orNull, type Page, pageOf, pageQuery, span } from '../values.ts'
 
 /** The routes of locks. Bodies are the library's options. */
 
@@ -188,17 +188,14 @@ export const listLocks: Route<{ query: ListLocksOptions; reply: Page<LockSummary
     ...pageQuery(8_192),
   }),
   replies: {
-    200: objectFor<Page<LockSummary>>()({
-      items: Type.Array(
-        Type.Object({
-          operation: Type.String(),
-          resource: Type.String(),
-          holder: holderOrNull,
-          waiterCount: Type.Integer(),
-        }),
-      ),
-      cursor: orNull(Type.String()),
-    }),
+    200: pageOf(
+      objectFor<LockSummary>()({
+        operation: Type.String(),
+        resource: Type.String(),
+        holder: holderOrNull,
+        waiterCount: Type.Integer(),
+      }),
+    ),
   },
 }
 

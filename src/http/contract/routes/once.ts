@@ -11,8 +11,8 @@ import type {
   Sighting,
 } from '../../../once/index.ts'
 import { type Route, route } from '../route.ts'
-import { objectFor, oneOf, queryFor, type Sent, schemaFor, strictFor, Type } from '../schema.ts'
-import { count, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
+import { objectFor, oneOf, queryFor, type Schema, type Sent, schemaFor, strictFor, Type } from '../schema.ts'
+import { count, instant, name, orNull, type Page, pageOf, pageQuery, span } from '../values.ts'
 
 /** The routes of guards. Bodies are the library's arguments and options in one object. */
 
@@ -166,7 +166,7 @@ export const onceStats: Route<{ reply: OnceStats }> = {
   },
 }
 
-const guard = Type.Object({
+const guard: Schema<Guard> = objectFor<Guard>()({
   key: Type.String(),
   status: oneOf('running', 'done', 'failed', 'stuck'),
   mode,
@@ -184,9 +184,6 @@ export const listGuards: Route<{ query: ListGuardsOptions; reply: Page<Guard> }>
     ...pageQuery(8_192),
   }),
   replies: {
-    200: objectFor<Page<Guard>>()({
-      items: Type.Array(guard),
-      cursor: orNull(Type.String()),
-    }),
+    200: pageOf(guard),
   },
 }

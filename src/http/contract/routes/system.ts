@@ -8,12 +8,22 @@ import {
   objectFor,
   oneOf,
   queryFor,
+  type Schema,
   schemaFor,
   spanPattern,
   strictFor,
   Type,
 } from '../schema.ts'
-import { type IdParams, instantOrNull, name, nothing, orNull, type Page, type PageQuery } from '../values.ts'
+import {
+  type IdParams,
+  instantOrNull,
+  name,
+  nothing,
+  orNull,
+  type Page,
+  type PageQuery,
+  pageOf,
+} from '../values.ts'
 import { queueStatsSchema } from './queues.ts'
 
 /** Health, metrics, the API's own description, and the operators' stream. */
@@ -22,20 +32,19 @@ export interface Health {
   readonly status: string
   readonly version: string
 }
-const health = Type.Object({ status: Type.String(), version: Type.String() })
 
 export const livez: Route<{ reply: Health }> = {
   ...route('system', 'livez', 'GET /livez', 'none'),
   relieves: true,
   summary: 'The process is alive.',
-  replies: { 200: schemaFor<Health>()(health) },
+  replies: { 200: objectFor<Health>()({ status: Type.String(), version: Type.String() }) },
 }
 
 /** Why a server takes no work, check by check. */
 export interface Readiness extends Health {
   readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail?: string }[]
 }
-const readiness = Type.Object({
+export const readinessSchema: Schema<Readiness> = objectFor<Readiness>()({
   status: Type.String(),
   version: Type.String(),
   checks: Type.Array(
@@ -49,7 +58,7 @@ export const readyz: Route<{ reply: Readiness }> = {
   summary:
     'Whether the server takes work: the store answers, the schema is current, loops make progress, no shutdown.',
   description: '503 with the same body and `status: "unready"` when a check fails.',
-  replies: { 200: schemaFor<Readiness>()(readiness), 503: schemaFor<Readiness>()(readiness) },
+  replies: { 200: readinessSchema, 503: readinessSchema },
 }
 
 export const metrics: Route = {
@@ -86,7 +95,7 @@ export const events: Route = {
 
 /** The routes of the audit: it is read here, and written by the server alone. */
 
-const entry = Type.Object({
+const entry = objectFor<AuditEntry>()({
   id: Type.String(),
   at: Type.Integer(instantOptions),
   actor: Type.Object({ id: Type.String(), name: orNull(Type.String()) }),
@@ -111,7 +120,7 @@ export const listAudit: Route<{ query: ListAuditOptions; reply: Page<AuditEntry>
     cursor: Type.Optional(name),
   }),
   replies: {
-    200: objectFor<Page<AuditEntry>>()({ items: Type.Array(entry), cursor: orNull(Type.String()) }),
+    200: pageOf(entry),
   },
 }
 
@@ -130,7 +139,7 @@ const fields = {
   expiresAt: instantOrNull,
   revokedAt: instantOrNull,
 }
-const tokenObject = Type.Object(fields)
+const tokenSchema = objectFor<Token>()(fields)
 
 export const listTokens: Route<{ query: PageQuery; reply: Page<Token> }> = {
   ...route('access', 'listTokens', 'GET /v1/tokens', 'admin'),
@@ -140,7 +149,7 @@ export const listTokens: Route<{ query: PageQuery; reply: Page<Token> }> = {
     cursor: Type.Optional(Type.String(nameOptions)),
   }),
   replies: {
-    200: objectFor<Page<Token>>()({ items: Type.Array(tokenObject), cursor: orNull(Type.String()) }),
+    200: pageOf(tokenSchema),
   },
 }
 
@@ -178,6 +187,6 @@ export const revokeToken: Route<{ params: IdParams; reply: Token }> = {
   ...route('access', 'revokeToken', 'DELETE /v1/tokens/{id}', 'admin'),
   summary:
     'Revoke a token: at once on this server and within one second on others, for requests, streams and sockets.',
-  replies: { 200: schemaFor<Token>()(tokenObject) },
+  replies: { 200: tokenSchema },
   problems: ['not_found'],
 }
