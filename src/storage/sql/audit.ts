@@ -1,13 +1,8 @@
-import type {
-  AuditEntry,
-  AuditOutcome,
-  AuditQuery,
-  AuditStore,
-  AuditTarget,
-  NewAuditEntry,
-} from '../../audit/index.ts'
+import type { AuditEntry, AuditQuery, AuditStore, NewAuditEntry } from '../../audit/index.ts'
+import { columns } from './columns.ts'
 import type { Database } from './database.ts'
-import { count, last, many, one, operation, run } from './procedure.ts'
+import { pruneOld, readAll } from './operations.ts'
+import { last, operation, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
 /** What operators did in one namespace. */
@@ -19,24 +14,34 @@ export function createAuditStore(database: Database, namespace: string): AuditSt
   }
 }
 
-const columns = 'id, at, actor, actor_name, action, target, outcome, code'
+interface StoredEntry extends Omit<AuditEntry, 'actor'> {
+  readonly actor: string
+  readonly actorName: string | null
+}
+
+const stored = columns<StoredEntry>({
+  ...{ id: 'text', at: 'integer', actor: 'text', actorName: 'text | null', action: 'text', target: 'json' },
+  ...{ outcome: 'text', code: 'text | null' },
+})
 
 const insert = statement(
   'audit_write',
   {
     namespace: 'text',
     rows: {
-      id: 'text',
-      actor: 'text',
-      actor_name: 'text | null',
-      action: 'text',
-      target: 'text',
-      outcome: 'text',
+      ...{
+        id: 'text',
+        actor: 'text',
+        actor_name: 'text | null',
+        action: 'text',
+        target: 'text',
+        outcome: 'text',
+      },
       code: 'text | null',
     },
   },
   (d) => `
-INSERT INTO @audit_entry (namespace, ${columns})
+INSERT INTO @audit_entry (namespace, ${stored.names})
 SELECT :namespace, v.id, ${d.now}, v.actor, v.actor_name, v.action, v.target, v.outcome, v.code FROM :rows WHERE 1 = 1
 ${d.keepExisting('namespace, id')}`,
 )
@@ -57,77 +62,21 @@ const select = statement(
   'audit_list',
   { namespace: 'text', 'before?': 'text', 'action?': 'text', 'actor?': 'text', limit: 'integer' },
   () => `
-SELECT ${columns} FROM @audit_entry
+SELECT ${stored.names} FROM @audit_entry
 WHERE namespace = :namespace {AND id < :before} {AND action = :action} {AND actor = :actor}
 ORDER BY id DESC LIMIT :limit`,
 )
 
-const listEntries = operation({
-  name: 'list audit entries',
-  isRead: true,
-  *procedure(namespace: string, { before, action, actor, limit }: AuditQuery) {
-    const rows = yield* many<AuditRow>(select({ namespace, before, action, actor, limit }))
-    return rows.map(decodeRow)
+const listEntries = readAll(
+  'list audit entries',
+  (namespace: string, { before, action, actor, limit }: AuditQuery) =>
+    select({ namespace, before, action, actor, limit }),
+  (row): AuditEntry => {
+    const { actor, actorName, ...entry } = stored.decode(row)
+    return { ...entry, actor: { id: actor, name: actorName } }
   },
-})
-
-const isOld = statement(
-  'audit_is_old',
-  { namespace: 'text', olderThanMs: 'integer' },
-  (d) => `SELECT 1 FROM @audit_entry WHERE namespace = :namespace AND at < ${d.now} - :olderThanMs LIMIT 1`,
 )
 
-const deleteOld = statement(
-  'audit_prune',
-  { namespace: 'text', olderThanMs: 'integer', limit: 'integer' },
-  (d) =>
-    d.deleteFirst({
-      from: '@audit_entry',
-      key: 'namespace, id',
-      where: `namespace = :namespace AND at < ${d.now} - :olderThanMs`,
-      orderBy: 'at',
-      limit: ':limit',
-    }),
-)
-
-interface Age {
-  readonly olderThanMs: number
-  readonly limit: number
-}
-
-const pruneEntries = operation({
-  name: 'prune audit entries',
-  *procedure(namespace: string, { olderThanMs, limit }: Age) {
-    return yield* last(count(deleteOld({ namespace, olderThanMs, limit })))
-  },
-  upkeep: {
-    *isNeeded(namespace: string, { olderThanMs }: Age) {
-      return (yield* one(isOld({ namespace, olderThanMs }))) !== undefined
-    },
-    otherwise: 0,
-  },
+const pruneEntries = pruneOld('prune audit entries', {
+  ...{ statements: 'audit', table: 'audit_entry', key: 'id', at: 'at' },
 })
-
-/** Drivers give whole numbers as numbers or as text. */
-interface AuditRow {
-  readonly id: string
-  readonly at: number | string
-  readonly actor: string
-  readonly actor_name: string | null
-  readonly action: string
-  readonly target: string
-  readonly outcome: string
-  readonly code: string | null
-}
-
-function decodeRow(row: AuditRow): AuditEntry {
-  return {
-    id: row.id,
-    at: Number(row.at),
-    actor: { id: row.actor, name: row.actor_name },
-    action: row.action,
-    target: JSON.parse(row.target) as AuditTarget,
-    outcome: row.outcome as AuditOutcome,
-    code: row.code,
-  }
-}

@@ -7,8 +7,10 @@ import type {
   ClusterWrite,
 } from '../../dispatch/cluster/cluster-store.ts'
 import { isClusterReset } from '../cluster-state.ts'
+import { columns } from './columns.ts'
 import type { Database } from './database.ts'
-import { last, many, type Operation, one, operation, run } from './procedure.ts'
+import { readNamespaces, readOne } from './operations.ts'
+import { last, type Operation, one, operation, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
 /**
@@ -27,13 +29,21 @@ export function createClusterStore(database: Database, namespace: string): Clust
   }
 }
 
-const columns = 'kind, row_key, version, doc, expires_at'
+const stored = columns<ClusterRecord>({
+  ...{
+    kind: 'text',
+    key: ['text', 'row_key'],
+    version: 'integer',
+    doc: 'text | null',
+    expiresAt: 'integer | null',
+  },
+})
 
 const selectAfter = statement(
   'cluster_read',
   { namespace: 'text', since: 'integer', limit: 'integer' },
   (d) => `
-SELECT ${columns} FROM @fleet_row ${d.byIndex('fleet_row_version')}
+SELECT ${stored.names} FROM @fleet_row ${d.byIndex('fleet_row_version')}
 WHERE namespace = :namespace AND version > :since ORDER BY version LIMIT :limit`,
 )
 
@@ -66,7 +76,7 @@ const readRows = operation({
         selectAfter({ namespace, since: from, limit: most }),
         selectReach({ namespace }),
       )
-      const rows = (found!.rows as readonly StoredRow[]).map(decodeRow)
+      const rows = found!.rows.map(stored.decode)
       const { now, version, forgotten } = reach!.rows[0] as ReachRow
       const page: ClusterPage = { rows, now: Number(now), isReset: from !== since }
       if (isClusterReset(from, { version: Number(version ?? 0), forgotten: Number(forgotten ?? 0) })) {
@@ -85,18 +95,16 @@ const selectOne = statement(
   'cluster_find',
   { namespace: 'text', kind: 'text', hash: 'text' },
   () => `
-SELECT ${columns} FROM @fleet_row
+SELECT ${stored.names} FROM @fleet_row
 WHERE namespace = :namespace AND kind = :kind AND key_hash = :hash AND removed_at IS NULL`,
 )
 
-const findRow = operation({
-  name: 'find a row of the cluster state',
-  isRead: true,
-  *procedure(namespace: string, kind: ClusterKind, key: string) {
-    const row = yield* one<StoredRow>(selectOne({ namespace, kind, hash: hashClusterKey(key) }))
-    return row && decodeRow(row)
-  },
-})
+const findRow = readOne(
+  'find a row of the cluster state',
+  (namespace: string, kind: ClusterKind, key: string) =>
+    selectOne({ namespace, kind, hash: hashClusterKey(key) }),
+  stored.decode,
+)
 
 const raiseVersion = statement(
   'cluster_raise',
@@ -249,14 +257,8 @@ ORDER BY namespace LIMIT :limit`,
 )
 
 /** Up to `limit` namespaces that have nodes or tasks for nodes. */
-export const listDispatchedNamespaces: Operation<[limit: number], readonly string[]> = operation({
-  name: 'list namespaces with nodes',
-  isRead: true,
-  *procedure(limit: number) {
-    const rows = yield* many<{ namespace: string }>(selectDispatched({ limit }))
-    return rows.map(({ namespace }) => namespace)
-  },
-})
+export const listDispatchedNamespaces: Operation<readonly [limit: number], readonly string[]> =
+  readNamespaces('list namespaces with nodes', selectDispatched)
 
 export function hashClusterKey(key: string): string {
   return hash('sha256', key, 'base64url')
@@ -264,22 +266,4 @@ export function hashClusterKey(key: string): string {
 
 interface VersionRow {
   readonly version: number | string
-}
-
-/** Drivers give whole numbers as numbers or as text. */
-interface StoredRow extends VersionRow {
-  readonly kind: string
-  readonly row_key: string
-  readonly doc: string | null
-  readonly expires_at: number | string | null
-}
-
-function decodeRow(row: StoredRow): ClusterRecord {
-  return {
-    kind: row.kind as ClusterKind,
-    key: row.row_key,
-    version: Number(row.version),
-    doc: row.doc,
-    expiresAt: row.expires_at === null ? null : Number(row.expires_at),
-  }
 }

@@ -1,6 +1,15 @@
 import type { LogLine, LogQuery, LogStore, LogUpdate, ProgressRecord } from '../../jobs/index.ts'
+import { columns } from './columns.ts'
 import type { Database } from './database.ts'
-import { type AttemptLog, droppedText, gatherUpdates, keptForRetry, placeLines } from './log-row.ts'
+import {
+  type AttemptLog,
+  droppedText,
+  gatherUpdates,
+  keptForRetry,
+  placeLines,
+  type SaidSoFar,
+} from './log-row.ts'
+import { type Age, readAll } from './operations.ts'
 import { last, many, one, operation, type Procedure, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
@@ -92,12 +101,24 @@ const countLogs = statement(
     ),
 )
 
-interface CountsRow {
+interface Counts extends SaidSoFar {
+  readonly jobId: string
+  readonly attempt: number
+}
+
+const counts = columns<Counts>({
+  ...{
+    jobId: 'text',
+    attempt: 'integer',
+    lineCount: 'integer',
+    lineBytes: 'integer',
+    droppedCount: 'integer',
+  },
+})
+
+interface AttemptKey {
   readonly job_id: string
   readonly attempt: number | string
-  readonly line_count: number | string
-  readonly line_bytes: number | string
-  readonly dropped_count: number | string
 }
 
 const addNotes = operation({
@@ -105,30 +126,27 @@ const addNotes = operation({
   lane: 'waiting',
   *procedure(namespace: string, attempts: readonly AttemptLog[]) {
     const rows = attempts.map(({ jobId, attempt, progress }) => ({ job_id: jobId, attempt, progress }))
-    const touch = many<CountsRow>(touchAttempts({ namespace, rows }))
+    const touch = many(touchAttempts({ namespace, rows }))
     const logging = attempts.filter(({ lineCount }) => lineCount > 0)
     if (logging.length === 0) {
       yield* last(touch)
       return
     }
-    const counts = new Map((yield* touch).map((row) => [nameOf(row.job_id, row.attempt), row]))
-    const placed = logging.map((note) => place(note, counts.get(nameOf(note.jobId, note.attempt))!))
+    const known = new Map(
+      (yield* touch).map(counts.decode).map((row) => [nameOf(row.jobId, row.attempt), row]),
+    )
+    const placed = logging.map((note) => place(note, known.get(nameOf(note.jobId, note.attempt))!))
     const lines = placed.flatMap(({ kept }) => kept)
     const counting = countLogs({ namespace, rows: placed.map(({ counted }) => counted) })
     yield* last(run(...(lines.length === 0 ? [] : [insertLogs({ namespace, rows: lines })]), counting))
   },
 })
 
-function nameOf(jobId: string, attempt: number | string): string {
+function nameOf(jobId: string, attempt: number): string {
   return `${jobId} ${attempt}`
 }
 
-function place({ jobId, attempt, logs, lineCount }: AttemptLog, row: CountsRow) {
-  const before = {
-    lineCount: Number(row.line_count),
-    lineBytes: Number(row.line_bytes),
-    droppedCount: Number(row.dropped_count),
-  }
+function place({ jobId, attempt, logs, lineCount }: AttemptLog, before: SaidSoFar) {
   const { said, kept } = placeLines(before, logs)
   // Lines that fit into no attempt were left out by the caller, and are counted here.
   const droppedCount = said.droppedCount + lineCount - logs.length
@@ -156,28 +174,15 @@ WHERE p.namespace = :namespace AND p.job_id IN (:jobIds) AND p.progress IS NOT N
     AND (later.progress_at > p.progress_at OR (later.progress_at = p.progress_at AND later.attempt > p.attempt)))`,
 )
 
-interface ProgressRow {
-  readonly job_id: string
-  readonly attempt: number | string
-  readonly progress: string
-  readonly progress_at: number | string
-}
-
-const readProgress = operation({
-  name: 'read progress',
-  isRead: true,
-  *procedure(namespace: string, jobIds: readonly string[]) {
-    const rows = yield* many<ProgressRow>(selectProgress({ namespace, jobIds }))
-    return rows.map(
-      (row): ProgressRecord => ({
-        jobId: row.job_id,
-        attempt: Number(row.attempt),
-        progress: row.progress,
-        at: Number(row.progress_at),
-      }),
-    )
-  },
+const stored = columns<ProgressRecord>({
+  ...{ jobId: 'text', attempt: 'integer', progress: 'text', at: ['integer', 'progress_at'] },
 })
+
+const readProgress = readAll(
+  'read progress',
+  (namespace: string, jobIds: readonly string[]) => selectProgress({ namespace, jobIds }),
+  stored.decode,
+)
 
 const isAfter = (number: string) => `(attempt > :attempt OR (attempt = :attempt AND ${number} > :number))`
 
@@ -199,20 +204,20 @@ WHERE namespace = :namespace AND job_id = :jobId AND ${isAfter('number')}
 ORDER BY attempt, number LIMIT :limit`,
 )
 
-interface DroppedRow {
-  readonly attempt: number | string
-  readonly line_count: number | string
-  readonly dropped_count: number | string
-  readonly dropped_at: number | string
+const line = columns<LogLine>({
+  ...{ attempt: 'integer', number: 'integer', level: 'text', text: 'text', at: ['integer', 'logged_at'] },
+})
+
+interface Dropped {
+  readonly attempt: number
+  readonly lineCount: number
+  readonly droppedCount: number
+  readonly droppedAt: number
 }
 
-interface LogRow {
-  readonly attempt: number | string
-  readonly number: number | string
-  readonly level: LogLine['level']
-  readonly text: string
-  readonly logged_at: number | string
-}
+const dropped = columns<Dropped>({
+  ...{ attempt: 'integer', lineCount: 'integer', droppedCount: 'integer', droppedAt: 'integer' },
+})
 
 const readLogs = operation({
   name: 'read logs',
@@ -221,25 +226,16 @@ const readLogs = operation({
     const { attempt, number } = after ?? { attempt: -1, number: 0 }
     const from = { namespace, jobId, attempt, number, limit }
     // First the counters: where they say that lines were dropped, all lines before those are there.
-    const [dropped, logs] = yield* run(selectDropped(from), selectLogs(from))
-    return [...(logs!.rows as LogRow[]).map(decodeLog), ...(dropped!.rows as DroppedRow[]).map(decodeDropped)]
+    const [counters, logs] = yield* run(selectDropped(from), selectLogs(from))
+    return [...logs!.rows.map(line.decode), ...counters!.rows.map(decodeDropped)]
       .sort((a, b) => a.attempt - b.attempt || a.number - b.number)
       .slice(0, limit)
   },
 })
 
-function decodeLog({ attempt, number, level, text, logged_at: at }: LogRow): LogLine {
-  return { attempt: Number(attempt), number: Number(number), level, text, at: Number(at) }
-}
-
-function decodeDropped({ attempt, line_count, dropped_count, dropped_at }: DroppedRow): LogLine {
-  return {
-    attempt: Number(attempt),
-    number: Number(line_count) + 1,
-    level: 'warn',
-    text: droppedText(Number(dropped_count)),
-    at: Number(dropped_at),
-  }
+function decodeDropped(row: unknown): LogLine {
+  const { attempt, lineCount, droppedCount, droppedAt } = dropped.decode(row)
+  return { attempt, number: lineCount + 1, level: 'warn', text: droppedText(droppedCount), at: droppedAt }
 }
 
 // By the attempt that was added to last: in the order of the index, and each job once.
@@ -270,11 +266,6 @@ const deleteProgress = statement('progress_delete', attemptRows, (d) =>
   d.deleteByRows('@job_progress', keyOfRows),
 )
 
-interface Age {
-  readonly olderThanMs: number
-  readonly limit: number
-}
-
 /** Attempts are locked before they go: one that was added to meanwhile is looked at again, and stays. */
 const pruneNotes = operation({
   name: 'prune logs and progress',
@@ -282,7 +273,7 @@ const pruneNotes = operation({
     const old = yield* many<{ job_id: string }>(selectOld({ namespace, olderThanMs, limit }))
     if (old.length === 0) return 0
     const jobIds = old.map((row) => row.job_id).sort()
-    const rows = (yield* many<CountsRow>(lockOld({ namespace, jobIds, olderThanMs }))).map((row) => ({
+    const rows = (yield* many<AttemptKey>(lockOld({ namespace, jobIds, olderThanMs }))).map((row) => ({
       job_id: row.job_id,
       attempt: Number(row.attempt),
     }))
@@ -309,7 +300,7 @@ WHERE namespace = :namespace AND job_id IN (:jobIds)
 
 /** The jobs are begun anew: attempts that leave little room for the next ones are forgotten. In the caller's transaction. */
 export function* makeRoomForNotes(namespace: string, jobIds: readonly string[]): Procedure<void> {
-  const full = yield* many<CountsRow>(selectFull({ namespace, jobIds }))
+  const full = yield* many<AttemptKey>(selectFull({ namespace, jobIds }))
   const rows = full.map((row) => ({ job_id: row.job_id, attempt: Number(row.attempt) }))
   if (rows.length > 0) yield* run(deleteLogs({ namespace, rows }), deleteProgress({ namespace, rows }))
 }

@@ -1,6 +1,8 @@
 import type { Fired, NewSchedule, ScheduleRecord, ScheduleStore } from '../../jobs/index.ts'
+import { columns } from './columns.ts'
 import type { Database } from './database.ts'
-import { addJobs, count, last, many, one, operation, run } from './procedure.ts'
+import { readAll, readNamespaces, readOne } from './operations.ts'
+import { addJobs, count, last, type Operation, operation, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
 /**
@@ -15,12 +17,15 @@ export function createScheduleStore(database: Database, namespace: string): Sche
     find: (name) => database.run(findSchedule, [namespace, name]),
     list: (query) => database.run(listSchedules, [namespace, query]),
     due: (limit) => database.run(listDue, [namespace, limit]),
-    nextDue: () => database.run(findNextDue, [namespace]),
+    nextDue: async () => (await database.run(findNextDue, [namespace]))!,
     fire: (fired) => database.run(fireSchedule, [namespace, fired]),
   }
 }
 
-const columns = 'name, version, is_paused, next_at, last_slot_at, last_fired_at, created_at, doc'
+const stored = columns<ScheduleRecord>({
+  ...{ name: 'text', version: 'integer', isPaused: 'boolean', nextAt: 'integer | null' },
+  ...{ lastSlotAt: 'integer | null', lastFiredAt: 'integer | null', createdAt: 'integer', doc: 'text' },
+})
 const key = { namespace: 'text', name: 'text' } as const
 const content = { doc: 'text', isPaused: 'boolean', nextAt: 'integer | null' } as const
 
@@ -44,7 +49,7 @@ WHERE namespace = :namespace AND name = :name AND version = :seen`,
 const selectOne = statement(
   'schedule_find',
   key,
-  () => `SELECT ${columns} FROM @job_schedule WHERE namespace = :namespace AND name = :name`,
+  () => `SELECT ${stored.names} FROM @job_schedule WHERE namespace = :namespace AND name = :name`,
 )
 
 const putSchedule = operation({
@@ -54,7 +59,7 @@ const putSchedule = operation({
     const written = { namespace, name, doc, isPaused, nextAt }
     if (seen !== 0) return (yield* last(count(update({ ...written, seen })))) === 1 ? seen + 1 : null
     const [made, found] = yield* last(run(insert(written), selectOne({ namespace, name })))
-    return made!.rowCount === 1 ? decodeRow(found!.rows[0] as ScheduleRow).version : null
+    return made!.rowCount === 1 ? stored.decode(found!.rows[0]).version : null
   },
 })
 
@@ -72,30 +77,25 @@ const removeSchedule = operation({
   },
 })
 
-const findSchedule = operation({
-  name: 'find a schedule',
-  isRead: true,
-  *procedure(namespace: string, name: string) {
-    const row = yield* one<ScheduleRow>(selectOne({ namespace, name }))
-    return row && decodeRow(row)
-  },
-})
+const findSchedule = readOne(
+  'find a schedule',
+  (namespace: string, name: string) => selectOne({ namespace, name }),
+  stored.decode,
+)
 
 const selectPage = statement(
   'schedule_list',
   { namespace: 'text', 'after?': 'text', limit: 'integer' },
   () => `
-SELECT ${columns} FROM @job_schedule WHERE namespace = :namespace {AND name > :after} ORDER BY name LIMIT :limit`,
+SELECT ${stored.names} FROM @job_schedule WHERE namespace = :namespace {AND name > :after} ORDER BY name LIMIT :limit`,
 )
 
-const listSchedules = operation({
-  name: 'list schedules',
-  isRead: true,
-  *procedure(namespace: string, { after, limit }: { readonly limit: number; readonly after?: string }) {
-    const rows = yield* many<ScheduleRow>(selectPage({ namespace, after, limit }))
-    return rows.map(decodeRow)
-  },
-})
+const listSchedules = readAll(
+  'list schedules',
+  (namespace: string, { after, limit }: { readonly limit: number; readonly after?: string }) =>
+    selectPage({ namespace, after, limit }),
+  stored.decode,
+)
 
 const selectClock = statement('schedule_clock', {}, (d) => `SELECT ${d.now} AS now`)
 
@@ -103,7 +103,7 @@ const selectDue = statement(
   'schedule_due',
   { namespace: 'text', limit: 'integer' },
   (d) => `
-SELECT ${columns} FROM @job_schedule ${d.byIndex('job_schedule_due')}
+SELECT ${stored.names} FROM @job_schedule ${d.byIndex('job_schedule_due')}
 WHERE namespace = :namespace AND due_at <= ${d.now} ORDER BY due_at, name LIMIT :limit`,
 )
 
@@ -112,7 +112,7 @@ const listDue = operation({
   isRead: true,
   *procedure(namespace: string, limit: number) {
     const [clock, found] = yield* run(selectClock({}), selectDue({ namespace, limit }))
-    const schedules = (found!.rows as readonly ScheduleRow[]).map(decodeRow)
+    const schedules = found!.rows.map(stored.decode)
     // A schedule that fell due between the two statements moves the clock on: none of them is due in the future.
     const instants = schedules.map(({ nextAt }) => nextAt!)
     return { schedules, now: Math.max(Number((clock!.rows[0] as { now: number | string }).now), ...instants) }
@@ -127,16 +127,15 @@ SELECT ${d.now} AS now, (SELECT due_at FROM @job_schedule WHERE namespace = :nam
   ORDER BY due_at LIMIT 1) AS next_at`,
 )
 
-const findNextDue = operation({
-  name: 'find the next due schedule',
-  isRead: true,
-  *procedure(namespace: string) {
-    const row = yield* one<{ now: number | string; next_at: number | string | null }>(
-      selectNext({ namespace }),
-    )
-    return { nextAt: instant(row!.next_at), now: Number(row!.now) }
-  },
+const next = columns<{ readonly now: number; readonly nextAt: number | null }>({
+  ...{ now: 'integer', nextAt: 'integer | null' },
 })
+
+const findNextDue = readOne(
+  'find the next due schedule',
+  (namespace: string) => selectNext({ namespace }),
+  next.decode,
+)
 
 const move = statement(
   'schedule_fire',
@@ -167,45 +166,8 @@ SELECT namespace FROM @job_schedule WHERE due_at IS NOT NULL
 GROUP BY namespace ORDER BY min(due_at), namespace LIMIT :limit`,
 )
 
-const listNamespaces = operation({
-  name: 'list namespaces with schedules',
-  isRead: true,
-  *procedure(limit: number) {
-    const rows = yield* many<{ namespace: string }>(selectNamespaces({ limit }))
-    return rows.map(({ namespace }) => namespace)
-  },
-})
-
 /** Namespaces in which a schedule will run, those first in which one is due first. */
-export function listScheduledNamespaces(database: Database, limit: number): Promise<readonly string[]> {
-  return database.run(listNamespaces, [limit])
-}
-
-/** Drivers give whole numbers as numbers or as text, and flags as numbers or booleans. */
-interface ScheduleRow {
-  readonly name: string
-  readonly version: number | string
-  readonly is_paused: boolean | number
-  readonly next_at: number | string | null
-  readonly last_slot_at: number | string | null
-  readonly last_fired_at: number | string | null
-  readonly created_at: number | string
-  readonly doc: string
-}
-
-function decodeRow(row: ScheduleRow): ScheduleRecord {
-  return {
-    name: row.name,
-    doc: row.doc,
-    isPaused: Boolean(row.is_paused),
-    nextAt: instant(row.next_at),
-    version: Number(row.version),
-    lastSlotAt: instant(row.last_slot_at),
-    lastFiredAt: instant(row.last_fired_at),
-    createdAt: Number(row.created_at),
-  }
-}
-
-function instant(value: number | string | null): number | null {
-  return value === null ? null : Number(value)
-}
+export const listScheduledNamespaces: Operation<readonly [limit: number], readonly string[]> = readNamespaces(
+  'list namespaces with schedules',
+  selectNamespaces,
+)

@@ -8,7 +8,7 @@ import { createDependencyStore, listBlockedNamespaces } from './dependencies/dep
 import { createGuardStore } from './guards/guards.ts'
 import { createLogStore } from './logs.ts'
 import { createMonitorStore } from './monitor/monitor.ts'
-import { many, one, operation } from './procedure.ts'
+import { readNamespaces, readOne } from './operations.ts'
 import { pruneRequestKeys } from './request-keys.ts'
 import { createScheduleStore, listScheduledNamespaces } from './schedules.ts'
 import { createSeriesStore } from './series/series.ts'
@@ -70,11 +70,11 @@ export function createStoreWide(
     tokens: createTokenStore(database),
     pruneKeys: (limit) => pruneRequestKeys(database, limit),
     subscribedNamespaces: (limit) => database.run(listSubscribed, [limit]),
-    scheduledNamespaces: (limit) => listScheduledNamespaces(database, limit),
+    scheduledNamespaces: (limit) => database.run(listScheduledNamespaces, [limit]),
     blockedNamespaces: (limit) => database.run(listBlockedNamespaces, [limit]),
     dispatchedNamespaces: (limit) => database.run(listDispatchedNamespaces, [limit]),
     ping: async () => void (await database.run(readTime, [])),
-    time: () => database.run(readTime, []),
+    time: async () => (await database.run(readTime, []))!,
   }
 }
 
@@ -84,22 +84,12 @@ const selectSubscribed = statement(
   () => 'SELECT DISTINCT namespace FROM @monitor_subscription ORDER BY namespace LIMIT :limit',
 )
 
-const listSubscribed = operation({
-  name: 'list namespaces with subscriptions',
-  isRead: true,
-  *procedure(limit: number) {
-    const rows = yield* many<{ namespace: string }>(selectSubscribed({ limit }))
-    return rows.map(({ namespace }) => namespace)
-  },
-})
+const listSubscribed = readNamespaces('list namespaces with subscriptions', selectSubscribed)
 
 const selectTime = statement('time', {}, (d) => `SELECT ${d.now} AS now`)
 
-const readTime = operation({
-  name: 'read the clock',
-  isRead: true,
-  *procedure() {
-    const row = yield* one<{ now: number | string }>(selectTime({}))
-    return Number(row!.now)
-  },
-})
+const readTime = readOne(
+  'read the clock',
+  () => selectTime({}),
+  (row: { readonly now: number | string }) => Number(row.now),
+)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { includesScope, type Scope } from '../../access/index.ts'
-import { decodeToken, encodeScope, type TokenRow } from './tokens.ts'
+import { decodeToken, encodeScope } from './tokens.ts'
 
-const row: TokenRow = {
+const row = {
   ...{ namespace: 'default', id: 'i', name: 'n', scope: 'work', nodes: null, digest: 'd' },
   ...{ created_at: '1', expires_at: null, revoked_at: null, live: 1 },
 }

@@ -1,7 +1,9 @@
 import type { NewToken, Scope, TokenRecord, TokenStore } from '../../access/index.ts'
+import { columns } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Dialect } from './dialect.ts'
-import { last, many, one, operation, run } from './procedure.ts'
+import { readAll, readOne } from './operations.ts'
+import { last, one, operation, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
 /** The tokens of all namespaces, in one table. They are few: nothing here needs an index but the id. */
@@ -11,12 +13,12 @@ export function createTokenStore(database: Database): TokenStore {
     find: (ids) => database.run(findTokens, [ids]),
     list: (query) => database.run(listTokens, [query]),
     revoke: (id) => database.run(revokeToken, [id]),
-    hasLive: () => database.run(lookForLiveToken, []),
+    hasLive: async () => (await database.run(findLive, [])) !== undefined,
   }
 }
 
 const isLive = (d: Dialect) => `(revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${d.now}))`
-const columns = (d: Dialect) =>
+const selected = (d: Dialect) =>
   `namespace, id, name, ${d.text('scope')} AS scope, nodes, digest, created_at, expires_at, revoked_at,
   ${isLive(d)} AS live`
 
@@ -29,7 +31,7 @@ const insert = statement(
   (d) => `
 INSERT INTO @access_token (namespace, id, name, scope, nodes, digest, created_at, expires_at)
 VALUES (:namespace, :id, :name, :scope, :nodes, :digest, ${d.now}, ${d.now} + :expiresInMs)
-RETURNING ${columns(d)}`,
+RETURNING ${selected(d)}`,
 )
 
 const createToken = operation({
@@ -37,39 +39,31 @@ const createToken = operation({
   *procedure(token: NewToken) {
     const { namespace, id, name, digest, expiresInMs } = token
     const bound = insert({ namespace, id, name, digest, expiresInMs, ...encodeScope(token) })
-    return decodeToken((yield* last(one<TokenRow>(bound)))!)
+    return decodeToken((yield* last(one(bound)))!)
   },
 })
 
 const selectByIds = statement(
   'token_find',
   { ids: 'text[]' },
-  (d) => `SELECT ${columns(d)} FROM @access_token WHERE id IN (:ids)`,
+  (d) => `SELECT ${selected(d)} FROM @access_token WHERE id IN (:ids)`,
 )
 
-const findTokens = operation({
-  name: 'find tokens',
-  isRead: true,
-  *procedure(ids: readonly string[]) {
-    return (yield* many<TokenRow>(selectByIds({ ids }))).map(decodeToken)
-  },
-})
+const findTokens = readAll('find tokens', (ids: readonly string[]) => selectByIds({ ids }), decodeToken)
 
 const selectPage = statement(
   'token_list',
   { 'namespace?': 'text', 'after?': 'text', limit: 'integer' },
   (d) => `
-SELECT ${columns(d)} FROM @access_token
+SELECT ${selected(d)} FROM @access_token
 WHERE 1 = 1 {AND namespace = :namespace} {AND id > :after} ORDER BY id LIMIT :limit`,
 )
 
-const listTokens = operation({
-  name: 'list tokens',
-  isRead: true,
-  *procedure({ namespace, after, limit }: Parameters<TokenStore['list']>[0]) {
-    return (yield* many<TokenRow>(selectPage({ namespace, after, limit }))).map(decodeToken)
-  },
-})
+const listTokens = readAll(
+  'list tokens',
+  ({ namespace, after, limit }: Parameters<TokenStore['list']>[0]) => selectPage({ namespace, after, limit }),
+  decodeToken,
+)
 
 const setRevoked = statement(
   'token_revoke',
@@ -81,8 +75,8 @@ const revokeToken = operation({
   name: 'revoke a token',
   *procedure(id: string) {
     const [, found] = yield* last(run(setRevoked({ id }), selectByIds({ ids: [id] })))
-    const [row] = found!.rows as readonly TokenRow[]
-    return row && decodeToken(row)
+    const [row] = found!.rows
+    return row === undefined ? undefined : decodeToken(row)
   },
 })
 
@@ -92,31 +86,22 @@ const selectLive = statement(
   (d) => `SELECT 1 FROM @access_token WHERE ${isLive(d)} LIMIT 1`,
 )
 
-const lookForLiveToken = operation({
-  name: 'look for a live token',
-  isRead: true,
-  *procedure() {
-    return (yield* one(selectLive({}))) !== undefined
-  },
-})
+const findLive = readOne(
+  'look for a live token',
+  () => selectLive({}),
+  () => true,
+)
 
-/**
- * A token's row as SQL keeps it. Drivers give whole numbers as numbers or as text and truth as 0 and 1; here it becomes a
- * record, whatever it came as.
- */
-export interface TokenRow {
-  readonly namespace: string
-  readonly id: string
-  readonly name: string
+/** A token as SQL keeps it: its nodes may be damaged. */
+interface TokenRow extends Omit<TokenRecord, 'scope' | 'nodes'> {
   readonly scope: Scope | typeof nodeScope
-  /** JSON: a list of node ids. */
   readonly nodes: string | null
-  readonly digest: string
-  readonly created_at: number | string
-  readonly expires_at: number | string | null
-  readonly revoked_at: number | string | null
-  readonly live: boolean | number
 }
+
+const stored = columns<TokenRow>({
+  ...{ id: 'text', name: 'text', namespace: 'text', createdAt: 'integer', expiresAt: 'integer | null' },
+  ...{ revokedAt: 'integer | null', digest: 'text', live: 'boolean', scope: 'text', nodes: 'text | null' },
+})
 
 /** As what the scope of a token that is bound to nodes is written: releases that cannot bind it give it no right. */
 const nodeScope = 'node'
@@ -129,18 +114,9 @@ export function encodeScope({ scope, nodes }: Pick<NewToken, 'scope' | 'nodes'>)
   return nodes === null ? { scope, nodes: null } : { scope: nodeScope, nodes: JSON.stringify(nodes) }
 }
 
-export function decodeToken(row: TokenRow): TokenRecord {
-  return {
-    id: row.id,
-    name: row.name,
-    ...decodeScope(row),
-    namespace: row.namespace,
-    createdAt: Number(row.created_at),
-    expiresAt: row.expires_at === null ? null : Number(row.expires_at),
-    revokedAt: row.revoked_at === null ? null : Number(row.revoked_at),
-    digest: row.digest,
-    live: Boolean(row.live),
-  }
+export function decodeToken(row: unknown): TokenRecord {
+  const token = stored.decode(row)
+  return { ...token, ...decodeScope(token) }
 }
 
 /** A token that was bound and whose nodes are not to be read is bound to none: it can do nothing. */

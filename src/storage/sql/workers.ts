@@ -1,16 +1,16 @@
 import type {
   NewWorker,
   WantedMode,
-  WorkerMode,
   WorkerRecord,
   WorkerRef,
   WorkerRenewal,
   WorkerStanding,
   WorkerStore,
-  WorkerVia,
 } from '../../fleet/workers/index.ts'
+import { columns } from './columns.ts'
 import type { Database } from './database.ts'
-import { count, last, many, one, operation, run } from './procedure.ts'
+import { pruneOld, readOne } from './operations.ts'
+import { last, many, operation, type Result, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
 /**
@@ -94,7 +94,7 @@ const joinWorkers = operation({
     // Of two with one name, the first has it.
     const byId = new Map(workers.toReversed().map((worker) => [worker.id, worker]))
     const rows = [...byId.values()].map(encodeWorker)
-    const written = yield* last(many<StandingRow>(upsert({ namespace, leaseMs, rows })))
+    const written = yield* last(many<WorkerRef>(upsert({ namespace, leaseMs, rows })))
     const taken = new Map(written.map(({ id, session }) => [id, session]))
     return workers.map(({ id, session }) => taken.get(id) === session)
   },
@@ -161,7 +161,7 @@ const readWanted = operation({
   isRead: true,
   *procedure(namespace: string, workers: readonly WorkerRef[]) {
     if (workers.length === 0) return []
-    const rows = yield* many<StandingRow>(selectWanted({ namespace, ids: idsOf(workers) }))
+    const rows = yield* many(selectWanted({ namespace, ids: idsOf(workers) }))
     return standingsOf(workers, rows)
   },
 })
@@ -170,18 +170,22 @@ function idsOf(workers: readonly WorkerRef[]): readonly string[] {
   return [...new Set(workers.map(({ id }) => id))]
 }
 
-interface StandingRow extends WorkerRef {
+interface Standing extends WorkerRef {
   readonly wanted: WantedMode
-  readonly wanted_grace_ms: number | string | null
+  readonly graceMs: number | null
 }
 
-function standingsOf(workers: readonly WorkerRef[], rows: readonly StandingRow[]): readonly WorkerStanding[] {
-  const byId = new Map(rows.map((row) => [row.id, row]))
+const standing = columns<Standing>({
+  ...{ id: 'text', session: 'text', wanted: 'text', graceMs: ['integer | null', 'wanted_grace_ms'] },
+})
+
+function standingsOf(workers: readonly WorkerRef[], rows: readonly unknown[]): readonly WorkerStanding[] {
+  const byId = new Map(rows.map(standing.decode).map((row) => [row.id, row]))
   return workers.map(({ id, session }): WorkerStanding => {
     const row = byId.get(id)
     if (row === undefined) return { status: 'missing' }
     if (row.session !== session) return { status: 'taken' }
-    return { status: 'here', wanted: row.wanted, graceMs: numberOrNull(row.wanted_grace_ms) }
+    return { status: 'here', wanted: row.wanted, graceMs: row.graceMs }
   })
 }
 
@@ -201,14 +205,31 @@ const deleteWorkers = operation({
   },
 })
 
-const columns = `id, worker_id, via, host, pid, mode, wanted, concurrency, running_count, release_name, version,
-  started_at, seen_at, lease_ends_at, running, queues, kinds`
+/** A worker as SQL keeps it: jobs by their age when it was seen. */
+type StoredWorker = Omit<WorkerRecord, 'running' | 'schemas'> & Pick<WorkerRenewal, 'running'>
+
+const stored = columns<StoredWorker>({
+  ...{ id: 'text', workerId: 'text', mode: 'text', wanted: 'text', via: 'text', host: 'text | null' },
+  ...{ pid: 'integer | null', queues: 'json', kinds: 'json | null', concurrency: 'integer | null' },
+  ...{ running: 'json', runningCount: 'integer | null', release: ['text | null', 'release_name'] },
+  ...{ version: 'text | null', startedAt: 'integer', seenAt: 'integer', leaseEndsAt: 'integer' },
+})
+
+function decodeWorker(row: unknown, schemas: WorkerRecord['schemas'] = {}): WorkerRecord {
+  const { running, ...worker } = stored.decode(row)
+  const since = ({ id, kind, ms }: StoredWorker['running'][number]) => ({
+    id,
+    kind,
+    since: worker.seenAt - ms,
+  })
+  return { ...worker, running: running.map(since), schemas }
+}
 
 const selectPage = statement(
   'worker_list',
   { namespace: 'text', 'after?': 'text', limit: 'integer' },
   () => `
-SELECT ${columns} FROM @fleet_worker WHERE namespace = :namespace {AND id > :after} ORDER BY id LIMIT :limit`,
+SELECT ${stored.names} FROM @fleet_worker WHERE namespace = :namespace {AND id > :after} ORDER BY id LIMIT :limit`,
 )
 
 const selectNow = statement('worker_now', {}, (d) => `SELECT ${d.now} AS now`)
@@ -221,8 +242,7 @@ const listWorkers = operation({
     { limit, after }: { readonly limit: number; readonly after?: string | undefined },
   ) {
     const [found, clock] = yield* run(selectPage({ namespace, after, limit }), selectNow({}))
-    const workers = (found!.rows as readonly WorkerRow[]).map((row) => decodeWorker(row))
-    return { workers, now: Number((clock!.rows[0] as { now: number | string }).now) }
+    return { workers: found!.rows.map((row) => decodeWorker(row)), now: decodeNow(clock!) }
   },
 })
 
@@ -230,22 +250,23 @@ const selectOne = statement(
   'worker_find',
   { namespace: 'text', id: 'text' },
   (d) => `
-SELECT ${columns}, kind_schemas, ${d.now} AS now FROM @fleet_worker WHERE namespace = :namespace AND id = :id`,
+SELECT ${stored.names}, kind_schemas, ${d.now} AS now FROM @fleet_worker WHERE namespace = :namespace AND id = :id`,
 )
 
-interface FoundRow extends WorkerRow {
-  readonly kind_schemas: string
-  readonly now: number | string
-}
+const clock = columns<{ readonly now: number }>({ now: 'integer' })
 
-const findWorker = operation({
-  name: 'find a worker',
-  isRead: true,
-  *procedure(namespace: string, id: string) {
-    const row = yield* one<FoundRow>(selectOne({ namespace, id }))
-    return row && { worker: decodeWorker(row, row.kind_schemas), now: Number(row.now) }
-  },
-})
+const findWorker = readOne(
+  'find a worker',
+  (namespace: string, id: string) => selectOne({ namespace, id }),
+  (row: { readonly kind_schemas: string }) => ({
+    worker: decodeWorker(row, JSON.parse(row.kind_schemas)),
+    now: decodeNow({ rows: [row] }),
+  }),
+)
+
+function decodeNow({ rows: [row] }: Pick<Result, 'rows'>): number {
+  return clock.decode(row).now
+}
 
 const updateWanted = statement(
   'worker_want',
@@ -257,19 +278,12 @@ WHERE namespace = :namespace AND id = :id AND lease_ends_at > ${d.now}`,
 
 const setWanted = operation({
   name: 'ask something of a worker',
-  *procedure(
-    namespace: string,
-    {
-      id,
-      wanted,
-      graceMs,
-    }: { readonly id: string; readonly wanted: WantedMode; readonly graceMs: number | null },
-  ) {
-    const [, found] = yield* last(
-      run(updateWanted({ namespace, id, wanted, graceMs }), selectOne({ namespace, id })),
-    )
-    const [row] = found!.rows as readonly FoundRow[]
-    return row !== undefined && row.wanted === wanted && Number(row.lease_ends_at) > Number(row.now)
+  *procedure(namespace: string, asked: { id: string; wanted: WantedMode; graceMs: number | null }) {
+    const selected = selectOne({ namespace, id: asked.id })
+    const [, found] = yield* last(run(updateWanted({ namespace, ...asked }), selected))
+    if (found!.rows.length === 0) return false
+    const { wanted, leaseEndsAt } = stored.decode(found!.rows[0])
+    return wanted === asked.wanted && leaseEndsAt > decodeNow(found!)
   },
 })
 
@@ -279,108 +293,19 @@ const selectReadyKinds = statement(
   ({ jobs }) => jobs.readyKinds,
 )
 
-interface ReadyKindRow {
-  readonly kind: string
-  readonly jobs: number | string
-  readonly oldest: number | string
-}
+const readyKind = columns<{ readonly kind: string; readonly count: number; readonly oldestAt: number }>({
+  ...{ kind: 'text', count: ['integer', 'jobs'], oldestAt: ['integer', 'oldest'] },
+})
 
 const listReadyKinds = operation({
   name: 'list the kinds of ready jobs',
   isRead: true,
   *procedure(namespace: string, { queue, limit }: { readonly queue: string; readonly limit: number }) {
     const [found, clock] = yield* run(selectReadyKinds({ namespace, queue, limit }), selectNow({}))
-    const kinds = (found!.rows as readonly ReadyKindRow[]).map(({ kind, jobs, oldest }) => ({
-      ...{ kind, count: Number(jobs), oldestAt: Number(oldest) },
-    }))
-    return { kinds, now: Number((clock!.rows[0] as { now: number | string }).now) }
+    return { kinds: found!.rows.map(readyKind.decode), now: decodeNow(clock!) }
   },
 })
 
-const isOld = statement(
-  'worker_is_old',
-  { namespace: 'text', olderThanMs: 'integer' },
-  (d) =>
-    `SELECT 1 FROM @fleet_worker WHERE namespace = :namespace AND lease_ends_at < ${d.now} - :olderThanMs LIMIT 1`,
-)
-
-const deleteOld = statement(
-  'worker_prune',
-  { namespace: 'text', olderThanMs: 'integer', limit: 'integer' },
-  (d) =>
-    d.deleteFirst({
-      from: '@fleet_worker',
-      key: 'namespace, id',
-      where: `namespace = :namespace AND lease_ends_at < ${d.now} - :olderThanMs`,
-      orderBy: 'id',
-      limit: ':limit',
-    }),
-)
-
-interface Age {
-  readonly olderThanMs: number
-  readonly limit: number
-}
-
-const pruneWorkers = operation({
-  name: 'prune the rows of workers',
-  *procedure(namespace: string, { olderThanMs, limit }: Age) {
-    return yield* last(count(deleteOld({ namespace, olderThanMs, limit })))
-  },
-  upkeep: {
-    *isNeeded(namespace: string, { olderThanMs }: Age) {
-      return (yield* one(isOld({ namespace, olderThanMs }))) !== undefined
-    },
-    otherwise: 0,
-  },
+const pruneWorkers = pruneOld('prune the rows of workers', {
+  ...{ statements: 'worker', table: 'fleet_worker', key: 'id', at: 'lease_ends_at', orderBy: 'id' },
 })
-
-/** Drivers give whole numbers as numbers or as text. */
-interface WorkerRow {
-  readonly id: string
-  readonly worker_id: string
-  readonly via: WorkerVia
-  readonly host: string | null
-  readonly pid: number | string | null
-  readonly mode: WorkerMode
-  readonly wanted: WantedMode
-  readonly concurrency: number | string | null
-  readonly running_count: number | string | null
-  readonly release_name: string | null
-  readonly version: string | null
-  readonly started_at: number | string
-  readonly seen_at: number | string
-  readonly lease_ends_at: number | string
-  readonly running: string
-  readonly queues: string
-  readonly kinds: string | null
-}
-
-function decodeWorker(row: WorkerRow, schemas = '{}'): WorkerRecord {
-  const seenAt = Number(row.seen_at)
-  const running = JSON.parse(row.running) as WorkerRenewal['running']
-  return {
-    id: row.id,
-    workerId: row.worker_id,
-    mode: row.mode,
-    wanted: row.wanted,
-    via: row.via,
-    host: row.host,
-    pid: numberOrNull(row.pid),
-    queues: JSON.parse(row.queues) as readonly string[],
-    kinds: row.kinds === null ? null : (JSON.parse(row.kinds) as readonly string[]),
-    concurrency: numberOrNull(row.concurrency),
-    running: running.map(({ id, kind, ms }) => ({ id, kind, since: seenAt - ms })),
-    runningCount: numberOrNull(row.running_count),
-    release: row.release_name,
-    version: row.version,
-    startedAt: Number(row.started_at),
-    seenAt,
-    leaseEndsAt: Number(row.lease_ends_at),
-    schemas: JSON.parse(schemas) as WorkerRecord['schemas'],
-  }
-}
-
-function numberOrNull(value: number | string | null): number | null {
-  return value === null ? null : Number(value)
-}

@@ -1,39 +1,18 @@
-import type { AttemptEnd, AttemptRecord, CountedAttempt, ErrorGroupRecord } from '../../../jobs/index.ts'
+import type { AttemptRecord, CountedAttempt, ErrorGroupRecord } from '../../../jobs/index.ts'
+import { type Columns, columns } from '../columns.ts'
 
 /** How many attempts of a job are kept. */
 export const keptAttempts = 50
 const keptReleases = 10
 const keptJobs = 10
 
-export interface AttemptRow {
-  readonly job_id: string
-  readonly number: number | string
-  readonly attempt: number | string
-  readonly queue: string
-  readonly kind: string
-  readonly outcome: AttemptEnd
-  readonly worker_id: string | null
-  readonly release: string | null
-  readonly started_at: number | string | null
-  readonly ended_at: number | string
-  readonly error: string
-}
+type StoredAttempt = Omit<AttemptRecord, 'shownError'>
 
-export function decodeAttempt(row: AttemptRow): AttemptRecord {
-  return {
-    jobId: row.job_id,
-    number: Number(row.number),
-    attempt: Number(row.attempt),
-    queue: row.queue,
-    kind: row.kind,
-    outcome: row.outcome,
-    workerId: row.worker_id,
-    release: row.release,
-    startedAt: row.started_at === null ? null : Number(row.started_at),
-    endedAt: Number(row.ended_at),
-    error: row.error,
-  }
-}
+export const storedAttempt: Columns<StoredAttempt> = columns<StoredAttempt>({
+  ...{ jobId: 'text', number: 'integer', attempt: 'integer', queue: 'text', kind: 'text', outcome: 'text' },
+  ...{ workerId: 'text | null', release: 'text | null', startedAt: 'integer | null', endedAt: 'integer' },
+  error: 'text',
+})
 
 /** Puts attempts together by their groups. Attempts without a group are left out. */
 export function gatherGroups(attempts: readonly CountedAttempt[]): readonly ErrorGroupRecord[] {
@@ -75,39 +54,34 @@ export function joinNewest(
   return [...before.filter((text) => !again.has(text)), ...again].slice(-max)
 }
 
-export interface GroupRow {
-  readonly fingerprint: string
-  readonly kind: string
-  readonly attempt_count: number | string
-  readonly first_seen_at: number | string
-  readonly last_seen_at: number | string
-  readonly releases: string
-  readonly sample_jobs: string
-  readonly error: string
-}
+type StoredGroup = Omit<ErrorGroupRecord, 'shownError'>
 
-export function decodeGroup(row: GroupRow): ErrorGroupRecord {
-  return {
-    fingerprint: row.fingerprint,
-    kind: row.kind,
-    attemptCount: Number(row.attempt_count),
-    firstSeenAt: Number(row.first_seen_at),
-    lastSeenAt: Number(row.last_seen_at),
-    releases: JSON.parse(row.releases) as string[],
-    sampleJobs: JSON.parse(row.sample_jobs) as string[],
-    error: row.error,
-  }
-}
+export const storedGroup: Columns<StoredGroup> = columns<StoredGroup>({
+  ...{
+    fingerprint: 'text',
+    kind: 'text',
+    attemptCount: 'integer',
+    firstSeenAt: 'integer',
+    lastSeenAt: 'integer',
+  },
+  ...{ releases: 'json', sampleJobs: 'json', error: 'text' },
+})
 
-/** What a row that is there already gains by a group: its lists, which SQL does not join. */
+/** The lists of a group, which SQL does not join. */
+type GroupLists = Pick<ErrorGroupRecord, 'fingerprint' | 'releases' | 'sampleJobs'>
+
+export const storedLists: Columns<GroupLists> = columns<GroupLists>({
+  ...{ fingerprint: 'text', releases: 'json', sampleJobs: 'json' },
+})
+
+/** What the lists of a group that is there become. */
 export function joinLists(
-  row: Pick<GroupRow, 'releases' | 'sample_jobs'>,
-  { releases, sampleJobs }: ErrorGroupRecord,
-): { readonly releases: string; readonly sample_jobs: string } {
-  const join = (before: string, later: readonly string[], max: number) =>
-    JSON.stringify(joinNewest(JSON.parse(before) as string[], later, max))
+  kept: GroupLists,
+  { fingerprint, releases, sampleJobs }: ErrorGroupRecord,
+): GroupLists {
   return {
-    releases: join(row.releases, releases, keptReleases),
-    sample_jobs: join(row.sample_jobs, sampleJobs, keptJobs),
+    fingerprint,
+    releases: joinNewest(kept.releases, releases, keptReleases),
+    sampleJobs: joinNewest(kept.sampleJobs, sampleJobs, keptJobs),
   }
 }

@@ -1,15 +1,15 @@
 import type { AttemptStore, CountedAttempt, GroupQuery } from '../../../jobs/index.ts'
 import type { Database } from '../database.ts'
-import { count, last, many, one, operation, type Procedure, run } from '../procedure.ts'
+import { pruneOld, readAll, readOne } from '../operations.ts'
+import { count, many, one, operation, type Procedure, run } from '../procedure.ts'
 import { statement } from '../statement.ts'
 import {
-  type AttemptRow,
-  decodeAttempt,
-  decodeGroup,
-  type GroupRow,
   gatherGroups,
   joinLists,
   keptAttempts,
+  storedAttempt,
+  storedGroup,
+  storedLists,
 } from './attempt-row.ts'
 
 /**
@@ -18,18 +18,17 @@ import {
  */
 export function createAttemptStore(database: Database, namespace: string): AttemptStore {
   return {
-    list: (jobId) => database.run(listAttempts, [namespace, jobId]),
+    list: async (jobId) => (await database.run(listAttempts, [namespace, jobId])).toReversed(),
     uncounted: (limit) => database.run(listUncounted, [namespace, limit]),
     count: async (attempts) =>
       attempts.length === 0 ? [] : database.run(countAttempts, [namespace, attempts]),
     groups: (query) => database.run(listGroups, [namespace, query]),
-    group: async (fingerprint) => (await database.run(findGroup, [namespace, fingerprint])) ?? undefined,
+    group: (fingerprint) => database.run(findGroup, [namespace, fingerprint]),
     prune: (request) => database.run(pruneGroups, [namespace, request]),
   }
 }
 
-const columns = (quote: (name: string) => string) =>
-  `job_id, number, attempt, queue, kind, outcome, worker_id, ${quote('release')}, started_at, ended_at, error`
+const columns = (quote: (name: string) => string) => storedAttempt.names.replace('release', quote('release'))
 
 const selectAttempts = statement(
   'attempts_of',
@@ -39,14 +38,11 @@ SELECT ${columns(d.quote)} FROM @job_attempt WHERE namespace = :namespace AND jo
 ORDER BY number DESC LIMIT :limit`,
 )
 
-const listAttempts = operation({
-  name: 'list attempts of a job',
-  isRead: true,
-  *procedure(namespace: string, jobId: string) {
-    const rows = yield* many<AttemptRow>(selectAttempts({ namespace, jobId, limit: keptAttempts }))
-    return rows.map(decodeAttempt).reverse()
-  },
-})
+const listAttempts = readAll(
+  'list attempts of a job',
+  (namespace: string, jobId: string) => selectAttempts({ namespace, jobId, limit: keptAttempts }),
+  storedAttempt.decode,
+)
 
 const selectUncounted = statement(
   'attempts_uncounted',
@@ -59,18 +55,14 @@ FROM @job_attempt a ${d.byIndex('job_attempt_uncounted')}
 WHERE namespace = :namespace AND fingerprint IS NULL ORDER BY job_id, number LIMIT :limit`,
 )
 
-interface UncountedRow extends AttemptRow {
-  readonly is_unseen_end: number | string
-}
-
-const listUncounted = operation({
-  name: 'list attempts to count',
-  isRead: true,
-  *procedure(namespace: string, limit: number) {
-    const rows = yield* many<UncountedRow>(selectUncounted({ namespace, limit }))
-    return rows.map((row) => ({ ...decodeAttempt(row), isUnseenEnd: Number(row.is_unseen_end) === 1 }))
-  },
-})
+const listUncounted = readAll(
+  'list attempts to count',
+  (namespace: string, limit: number) => selectUncounted({ namespace, limit }),
+  (row: { readonly is_unseen_end: number | string }) => ({
+    ...storedAttempt.decode(row),
+    isUnseenEnd: Number(row.is_unseen_end) === 1,
+  }),
+)
 
 const lockUncounted = statement(
   'attempts_lock_uncounted',
@@ -84,19 +76,11 @@ SELECT a.job_id, a.number ${d.byKeys({
 
 const addToGroups = statement(
   'error_groups_add',
-  {
-    namespace: 'text',
-    rows: {
-      ...{ fingerprint: 'text', kind: 'text', attempt_count: 'integer' },
-      ...{ first_seen_at: 'integer', last_seen_at: 'integer' },
-      ...{ releases: 'text', sample_jobs: 'text', error: 'text' },
-    },
-  },
+  { namespace: 'text', rows: storedGroup.types },
   (d) => `${d.upsert({
     into: '@job_error_group',
-    columns: `namespace, fingerprint, kind, attempt_count, first_seen_at, last_seen_at, releases, sample_jobs, error`,
-    source: `SELECT :namespace, v.fingerprint, v.kind, v.attempt_count, v.first_seen_at, v.last_seen_at, v.releases,
-  v.sample_jobs, v.error FROM :rows WHERE 1 = 1`,
+    columns: `namespace, ${storedGroup.names}`,
+    source: `SELECT :namespace, ${storedGroup.of('v')} FROM :rows WHERE 1 = 1`,
     key: 'namespace, fingerprint',
     set: {
       attempt_count: 'old.attempt_count + new.attempt_count',
@@ -108,15 +92,12 @@ const addToGroups = statement(
 RETURNING fingerprint, releases, sample_jobs`,
 )
 
-const setLists = statement(
-  'error_groups_lists',
-  { namespace: 'text', rows: { fingerprint: 'text', releases: 'text', sample_jobs: 'text' } },
-  (d) =>
-    d.updateByRows(
-      '@job_error_group',
-      { releases: 'v.releases', sample_jobs: 'v.sample_jobs' },
-      't.namespace = :namespace AND t.fingerprint = v.fingerprint',
-    ),
+const setLists = statement('error_groups_lists', { namespace: 'text', rows: storedLists.types }, (d) =>
+  d.updateByRows(
+    '@job_error_group',
+    { releases: 'v.releases', sample_jobs: 'v.sample_jobs' },
+    't.namespace = :namespace AND t.fingerprint = v.fingerprint',
+  ),
 )
 
 const attemptRows = { job_id: 'text', number: 'integer' } as const
@@ -164,17 +145,11 @@ const countAttempts = operation({
     })
     if (groups.length === 0) yield* run(counted)
     else {
-      const rows = groups.map((group) => ({
-        ...{ fingerprint: group.fingerprint, kind: group.kind, attempt_count: group.attemptCount },
-        ...{ first_seen_at: group.firstSeenAt, last_seen_at: group.lastSeenAt, error: group.error },
-        ...{ releases: JSON.stringify(group.releases), sample_jobs: JSON.stringify(group.sampleJobs) },
-      }))
-      const kept = yield* many<GroupRow>(addToGroups({ namespace, rows }))
+      const kept = yield* many(addToGroups({ namespace, rows: groups.map(storedGroup.encode) }))
       const added = new Map(groups.map((group) => [group.fingerprint, group]))
-      const lists = kept.map((row) => ({
-        fingerprint: row.fingerprint,
-        ...joinLists(row, added.get(row.fingerprint)!),
-      }))
+      const lists = kept
+        .map(storedLists.decode)
+        .map((row) => storedLists.encode(joinLists(row, added.get(row.fingerprint)!)))
       yield* run(setLists({ namespace, rows: lists }), counted)
     }
     yield* keepLast(namespace, own)
@@ -200,79 +175,41 @@ function* keepLast(namespace: string, attempts: readonly CountedAttempt[]): Proc
   )
 }
 
-const groupColumns = `fingerprint, kind, attempt_count, first_seen_at, last_seen_at, releases, sample_jobs, error`
-
 const selectGroups = statement(
   'error_groups_list',
   { namespace: 'text', 'kind?': 'text', 'lastSeenAt?': 'integer', 'fingerprint?': 'text', limit: 'integer' },
   (d) => `
-SELECT ${groupColumns} FROM @job_error_group ${d.byIndex('job_error_group_seen')}
+SELECT ${storedGroup.names} FROM @job_error_group ${d.byIndex('job_error_group_seen')}
 WHERE namespace = :namespace {AND kind = :kind} {AND last_seen_at <= :lastSeenAt}
   {AND (last_seen_at < :lastSeenAt OR fingerprint < :fingerprint)}
 ORDER BY last_seen_at DESC, fingerprint DESC LIMIT :limit`,
 )
 
-const listGroups = operation({
-  name: 'list groups of errors',
-  isRead: true,
-  *procedure(namespace: string, { kind, limit, before }: GroupQuery) {
+const listGroups = readAll(
+  'list groups of errors',
+  (namespace: string, { kind, limit, before }: GroupQuery) => {
     const { lastSeenAt, fingerprint } = before ?? {}
-    const rows = yield* many<GroupRow>(selectGroups({ namespace, kind, limit, lastSeenAt, fingerprint }))
-    return rows.map(decodeGroup)
+    return selectGroups({ namespace, kind, limit, lastSeenAt, fingerprint })
   },
-})
+  storedGroup.decode,
+)
 
 const selectGroup = statement(
   'error_group_find',
   { namespace: 'text', fingerprint: 'text' },
   () => `
-SELECT ${groupColumns} FROM @job_error_group WHERE namespace = :namespace AND fingerprint = :fingerprint`,
+SELECT ${storedGroup.names} FROM @job_error_group WHERE namespace = :namespace AND fingerprint = :fingerprint`,
 )
 
-const findGroup = operation({
-  name: 'find a group of errors',
-  isRead: true,
-  *procedure(namespace: string, fingerprint: string) {
-    const row = yield* one<GroupRow>(selectGroup({ namespace, fingerprint }))
-    return row === undefined ? null : decodeGroup(row)
-  },
-})
-
-const selectOldGroup = statement(
-  'error_groups_old',
-  { namespace: 'text', olderThanMs: 'integer', limit: 'integer' },
-  (d) => `
-SELECT fingerprint FROM @job_error_group ${d.byIndex('job_error_group_seen')}
-WHERE namespace = :namespace AND last_seen_at < ${d.now} - :olderThanMs ORDER BY last_seen_at, fingerprint LIMIT :limit`,
+const findGroup = readOne(
+  'find a group of errors',
+  (namespace: string, fingerprint: string) => selectGroup({ namespace, fingerprint }),
+  storedGroup.decode,
 )
 
-const deleteGroups = statement(
-  'error_groups_prune',
-  { namespace: 'text', olderThanMs: 'integer', limit: 'integer' },
-  (d) =>
-    d.deleteFirst({
-      ...{ from: '@job_error_group', key: 'namespace, fingerprint', limit: ':limit' },
-      orderBy: 'last_seen_at, fingerprint',
-      where: `namespace = :namespace AND last_seen_at < ${d.now} - :olderThanMs`,
-    }),
-)
-
-interface Age {
-  readonly olderThanMs: number
-  readonly limit: number
-}
-
-const pruneGroups = operation({
-  name: 'prune groups of errors',
-  *procedure(namespace: string, { olderThanMs, limit }: Age) {
-    return yield* last(count(deleteGroups({ namespace, olderThanMs, limit })))
-  },
-  upkeep: {
-    *isNeeded(namespace: string, { olderThanMs }: Age) {
-      return (yield* one(selectOldGroup({ namespace, olderThanMs, limit: 1 }))) !== undefined
-    },
-    otherwise: 0,
-  },
+const pruneGroups = pruneOld('prune groups of errors', {
+  ...{ statements: 'error_groups', table: 'job_error_group', key: 'fingerprint', at: 'last_seen_at' },
+  ...{ orderBy: 'last_seen_at, fingerprint', index: 'job_error_group_seen' },
 })
 
 const deleteAttempts = statement('attempts_delete_of', { namespace: 'text', rows: { job_id: 'text' } }, (d) =>

@@ -2,7 +2,7 @@ import type { ChannelRef, DueAnswer, TakeAsk, Taken } from '../../../monitor/mon
 import type { Dialect } from '../dialect.ts'
 import { last, type Operation, operation, type Procedure, run } from '../procedure.ts'
 import { statement } from '../statement.ts'
-import { decodeNotification, type NotificationRow, type Whole } from './reads.ts'
+import { notification, type Whole } from './reads.ts'
 
 /** Channels: one sender at a time has one, under a lease. A sender that comes meanwhile leaves word (`wanted`). */
 const take = statement(
@@ -108,7 +108,7 @@ export const readDue: Operation<[string, ChannelRef, number], DueAnswer | undefi
     const [clock] = held!.rows as readonly { now: Whole }[]
     if (clock === undefined) return undefined
     const now = Number(clock.now)
-    const items = (due!.rows as readonly NotificationRow[]).map(decodeNotification)
+    const items = due!.rows.map(notification.decode)
     // Each statement reads the clock anew: a notification due between two statements belongs to the next one.
     const { at } = next!.rows[0] as { at: Whole | null }
     const later = [at === null ? [] : Number(at), items.map(({ dueAt }) => dueAt)]

@@ -1,3 +1,4 @@
+import type { Age } from '../operations.ts'
 import { last, type Operation, one, operation, run } from '../procedure.ts'
 import { statement } from '../statement.ts'
 
@@ -36,20 +37,15 @@ const looks = tables.map(({ name, at, where }) =>
   ),
 )
 
-export interface PruneRequest {
-  readonly olderThanMs: number
-  readonly limit: number
-}
-
 /** Deletes up to `limit` rows of each table. Answers how many of each. */
-export const pruneMonitor: Operation<[string, PruneRequest], readonly number[]> = operation({
+export const pruneMonitor: Operation<[string, Age], readonly number[]> = operation({
   name: 'prune the monitor',
-  *procedure(namespace: string, request: PruneRequest) {
+  *procedure(namespace: string, request: Age) {
     const results = yield* last(run(...deletions.map((deletion) => deletion({ namespace, ...request }))))
     return results.map(({ rowCount }) => rowCount)
   },
   upkeep: {
-    *isNeeded(namespace: string, { olderThanMs }: PruneRequest) {
+    *isNeeded(namespace: string, { olderThanMs }: Age) {
       for (const look of looks) if (yield* one(look({ namespace, olderThanMs, limit: 1 }))) return true
       return false
     },

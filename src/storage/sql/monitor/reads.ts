@@ -4,13 +4,14 @@ import type {
   DecisionRecord,
   NotificationQuery,
   NotificationRecord,
-  NotificationStatus,
   SubjectName,
   SubjectQuery,
   SubjectRecord,
 } from '../../../monitor/monitor-store.ts'
+import { type Columns, columns, type FieldTypes } from '../columns.ts'
 import type { Dialect } from '../dialect.ts'
-import { many, type Operation, operation } from '../procedure.ts'
+import { readAll } from '../operations.ts'
+import type { Operation } from '../procedure.ts'
 import { statement } from '../statement.ts'
 
 /**
@@ -19,19 +20,9 @@ import { statement } from '../statement.ts'
  */
 export type Whole = number | string
 
-export interface NameRow {
-  readonly subject: string
-  readonly source: string
-  readonly time_slot: string
-  readonly venue_id: string
-}
-
-function decodeName({ subject, source, time_slot: group, venue_id: name }: NameRow): SubjectName {
-  return { subject, source, group, name }
-}
-
-export function decodeInstant(value: Whole | null): number | null {
-  return value === null ? null : Number(value)
+/** How tables name a subject. */
+export const subjectName: FieldTypes<SubjectName> = {
+  ...{ subject: 'text', source: 'text', group: ['text', 'time_slot'], name: ['text', 'venue_id'] },
 }
 
 const decisions = (hint: string, where: string) => `
@@ -49,45 +40,26 @@ const selectDecisionsOf = statement('monitor_decisions_of', { ...decisionFilters
   decisions(d.byIndex('monitor_decision_subject'), 'AND subject = :subject'),
 )
 
-interface DecisionRow extends NameRow {
-  readonly id: string
-  readonly task_id: string
-  readonly reason: string
-  readonly from_hash: string | null
-  readonly to_hash: string
-  readonly from_text: string | null
-  readonly to_text: string
-  readonly event_id: string | null
-  readonly observed_at: Whole
-  readonly verdicts: string
-  readonly decided_at: Whole
-}
-
-export const listDecisions: Operation<[string, DecisionQuery], readonly DecisionRecord[]> = operation({
-  name: 'list decisions',
-  isRead: true,
-  *procedure(namespace: string, { subject, reason, before, limit }: DecisionQuery) {
-    const filters = { namespace, reason, before, limit }
-    const select =
-      subject === undefined ? selectDecisions(filters) : selectDecisionsOf({ ...filters, subject })
-    return (yield* many<DecisionRow>(select)).map(
-      (row): DecisionRecord => ({
-        id: row.id,
-        ...decodeName(row),
-        taskId: row.task_id,
-        reason: row.reason,
-        fromHash: row.from_hash,
-        toHash: row.to_hash,
-        fromText: row.from_text,
-        toText: row.to_text,
-        eventId: row.event_id,
-        observedAt: Number(row.observed_at),
-        verdicts: row.verdicts,
-        decidedAt: Number(row.decided_at),
-      }),
-    )
+export const decision: Columns<DecisionRecord> = columns<DecisionRecord>({
+  ...{ id: 'text', ...subjectName, taskId: 'text', reason: 'text', fromHash: 'text | null', toHash: 'text' },
+  ...{
+    fromText: 'text | null',
+    toText: 'text',
+    eventId: 'text | null',
+    observedAt: 'integer',
+    verdicts: 'text',
   },
+  decidedAt: 'integer',
 })
+
+export const listDecisions: Operation<[string, DecisionQuery], readonly DecisionRecord[]> = readAll(
+  'list decisions',
+  (namespace: string, { subject, reason, before, limit }: DecisionQuery) => {
+    const filters = { namespace, reason, before, limit }
+    return subject === undefined ? selectDecisions(filters) : selectDecisionsOf({ ...filters, subject })
+  },
+  decision.decode,
+)
 
 const notifications = (hint: string, where: string) => `
 SELECT * FROM @monitor_notification ${hint}
@@ -133,72 +105,26 @@ SELECT n.* ${d.byKeys({
 ORDER BY n.id DESC LIMIT :limit`,
 )
 
-export interface NotificationRow extends NameRow {
-  readonly id: string
-  readonly subscription_id: string
-  readonly channel: string
-  readonly decision_id: string | null
-  readonly event_id: string | null
-  readonly kind: string
-  readonly from_state: string | null
-  readonly to_state: string
-  readonly state_hash: string
-  readonly window_ms: Whole
-  readonly max_attempts: Whole
-  readonly status: string
-  readonly attempt: Whole
-  readonly due_at: Whole
-  readonly created_at: Whole
-  readonly finished_at: Whole | null
-  readonly error: string | null
-  readonly possible_repeat: boolean | number
-  readonly digest_id: string | null
-}
-
-export function decodeNotification(row: NotificationRow): NotificationRecord {
-  return {
-    id: row.id,
-    subscriptionId: row.subscription_id,
-    channel: row.channel,
-    ...decodeName(row),
-    decisionId: row.decision_id,
-    eventId: row.event_id,
-    kind: row.kind,
-    from: row.from_state,
-    to: row.to_state,
-    stateHash: row.state_hash,
-    windowMs: Number(row.window_ms),
-    maxAttempts: Number(row.max_attempts),
-    status: row.status as NotificationStatus,
-    attempt: Number(row.attempt),
-    dueAt: Number(row.due_at),
-    createdAt: Number(row.created_at),
-    finishedAt: decodeInstant(row.finished_at),
-    error: row.error,
-    possibleRepeat: Boolean(row.possible_repeat),
-    digestId: row.digest_id,
-  }
-}
+export const notification: Columns<NotificationRecord> = columns<NotificationRecord>({
+  ...{ id: 'text', subscriptionId: 'text', channel: 'text', ...subjectName, decisionId: 'text | null' },
+  ...{ eventId: 'text | null', kind: 'text', from: ['text | null', 'from_state'], to: ['text', 'to_state'] },
+  ...{ stateHash: 'text', windowMs: 'integer', maxAttempts: 'integer', status: 'text', attempt: 'integer' },
+  ...{ dueAt: 'integer', createdAt: 'integer', finishedAt: 'integer | null', error: 'text | null' },
+  ...{ possibleRepeat: 'boolean', digestId: 'text | null' },
+})
 
 export const listNotifications: Operation<[string, NotificationQuery], readonly NotificationRecord[]> =
-  operation({
-    name: 'list notifications',
-    isRead: true,
-    *procedure(namespace: string, { subject, status, ids, ...query }: NotificationQuery) {
+  readAll(
+    'list notifications',
+    (namespace: string, { subject, status, ids, ...query }: NotificationQuery) => {
       const filters = { namespace, ...query }
-      if (ids !== undefined) {
-        const rows = yield* many<NotificationRow>(selectThese({ namespace, ids, subject, status, ...query }))
-        return rows.map(decodeNotification)
-      }
-      const select =
-        subject !== undefined
-          ? selectNotificationsOf({ ...filters, subject, status })
-          : status !== undefined && status !== 'sent'
-            ? selectUnsent({ ...filters, unsent: status })
-            : selectNotifications({ ...filters, status })
-      return (yield* many<NotificationRow>(select)).map(decodeNotification)
+      if (ids !== undefined) return selectThese({ ...filters, ids, subject, status })
+      if (subject !== undefined) return selectNotificationsOf({ ...filters, subject, status })
+      if (status !== undefined && status !== 'sent') return selectUnsent({ ...filters, unsent: status })
+      return selectNotifications({ ...filters, status })
     },
-  })
+    notification.decode,
+  )
 
 const selectDead = statement(
   'monitor_dead',
@@ -208,21 +134,16 @@ SELECT subscription_id, count(*) AS count, min(finished_at) AS since FROM @monit
 WHERE namespace = :namespace AND status = 'dead' GROUP BY subscription_id`,
 )
 
-export const countDead: Operation<[string], readonly DeadCount[]> = operation({
-  name: 'count dead notifications',
-  isRead: true,
-  *procedure(namespace: string) {
-    const rows = yield* many<{ subscription_id: string; count: Whole; since: Whole }>(
-      selectDead({ namespace }),
-    )
-    return rows.map(({ subscription_id: subscriptionId, count, since }) => ({
-      ...{ subscriptionId, count: Number(count), since: Number(since) },
-    }))
-  },
-})
+const dead = columns<DeadCount>({ subscriptionId: 'text', count: 'integer', since: 'integer' })
+
+export const countDead: Operation<[string], readonly DeadCount[]> = readAll(
+  'count dead notifications',
+  (namespace: string) => selectDead({ namespace }),
+  dead.decode,
+)
 
 const subjects = (d: Dialect, where: string) => `
-SELECT subject, source, time_slot, venue_id, version, state, state_hash, observed_at, changed_at
+SELECT ${subject.names}
 FROM @monitor_subject ${d.byIndex('monitor_subject_name')}
 WHERE namespace = :namespace AND version > 0 {AND source = :source} {AND ${d.contains('venue_id', ':search')}} ${where}
 ORDER BY source, time_slot, venue_id LIMIT :limit`
@@ -241,36 +162,21 @@ const selectSubjectsWithin = statement(
   (d) => subjects(d, `AND ${d.isAfter(['time_slot', ':group'], ['venue_id', ':name'])}`),
 )
 
-export interface SubjectRow {
-  readonly version: Whole
-  readonly state: string
-  readonly state_hash: string
-  readonly observed_at: Whole
-  readonly changed_at: Whole
+/** What is known of a subject, but its name. */
+export const subjectState: FieldTypes<Omit<SubjectRecord, keyof SubjectName>> = {
+  ...{ version: 'integer', state: 'text', stateHash: 'text', observedAt: 'integer', changedAt: 'integer' },
 }
 
-export function decodeSubject(row: SubjectRow): Omit<SubjectRecord, keyof SubjectName> {
-  return {
-    version: Number(row.version),
-    state: row.state,
-    stateHash: row.state_hash,
-    observedAt: Number(row.observed_at),
-    changedAt: Number(row.changed_at),
-  }
-}
+const subject = columns<SubjectRecord>({ ...subjectName, ...subjectState })
 
-export const listSubjects: Operation<[string, SubjectQuery], readonly SubjectRecord[]> = operation({
-  name: 'list subjects',
-  isRead: true,
-  *procedure(namespace: string, { source, search, after, limit }: SubjectQuery) {
+export const listSubjects: Operation<[string, SubjectQuery], readonly SubjectRecord[]> = readAll(
+  'list subjects',
+  (namespace: string, { source, search, after, limit }: SubjectQuery) => {
     const filters = { namespace, source, search, limit }
-    const select =
-      after === undefined
-        ? selectSubjects(filters)
-        : after.source === source
-          ? selectSubjectsWithin({ ...filters, group: after.group, name: after.name })
-          : selectSubjectsAfter({ ...filters, from: after.source, group: after.group, name: after.name })
-    const rows = yield* many<NameRow & SubjectRow>(select)
-    return rows.map((row): SubjectRecord => ({ ...decodeName(row), ...decodeSubject(row) }))
+    if (after === undefined) return selectSubjects(filters)
+    const { group, name } = after
+    if (after.source === source) return selectSubjectsWithin({ ...filters, group, name })
+    return selectSubjectsAfter({ ...filters, from: after.source, group, name })
   },
-})
+  subject.decode,
+)

@@ -2,11 +2,13 @@ import type {
   BatchAnswer,
   Known,
   KnownAsk,
+  KnownSubject,
   NewDecision,
   NewNotification,
   ReportBatch,
   SubjectWrite,
 } from '../../../monitor/monitor-store.ts'
+import { columns } from '../columns.ts'
 import { claimAsDone } from '../guards/guard-claims.ts'
 import {
   addJobs,
@@ -19,9 +21,9 @@ import {
   undo,
 } from '../procedure.ts'
 import { type Bound, statement } from '../statement.ts'
-import { decodeSubject, type SubjectRow, type Whole } from './reads.ts'
+import { subjectName, subjectState, type Whole } from './reads.ts'
 import { beginRules, type RevisionRow, selectRevision, shareRules } from './rules.ts'
-import { decodeWindow, reserveWindows, type WindowRow } from './windows.ts'
+import { reserveWindows, storedWindow } from './windows.ts'
 
 /** Guards in this space name the changes that subscribers were notified of. */
 export const eventSpace = 'monitor.event'
@@ -30,11 +32,15 @@ const ofSubjects = (from: string) => ({
   ...{ from, alias: 't', where: 't.namespace = :namespace', key: 't.subject', keys: ':subjects' },
 })
 
+type StoredSubject = Omit<KnownSubject, 'windows'> & { readonly subject: string }
+
+const knownSubject = columns<StoredSubject>({ subject: 'text', ...subjectState, memory: 'text' })
+
 const selectSubjects = statement(
   'monitor_known',
   { namespace: 'text', subjects: 'text[]' },
   (d) => `
-SELECT t.subject, t.version, t.state, t.state_hash, t.observed_at, t.changed_at, t.memory
+SELECT ${knownSubject.of('t')}
 ${d.byKeys(ofSubjects('@monitor_subject'))}`,
 )
 
@@ -42,7 +48,7 @@ const selectWindows = statement(
   'monitor_windows',
   { namespace: 'text', subjects: 'text[]' },
   (d) => `
-SELECT t.subject, t.subscription_id, t.state_hash, t.status, t.notification_id, t.notified_at, t.ends_at
+SELECT ${storedWindow.of('t')}
 ${d.byKeys(ofSubjects('@monitor_window'))}`,
 )
 
@@ -57,8 +63,6 @@ SELECT v.nr AS nr, (
     AND n.created_at > ${d.now} - v.per_ms) AS created
 FROM :rows`,
 )
-
-type KnownRow = SubjectRow & { readonly subject: string; readonly memory: string }
 
 /**
  * What is known of subjects. The statements may see different states of the store, so their order matters: a report that
@@ -75,21 +79,23 @@ export const readKnown: Operation<[string, KnownAsk], Known> = operation({
       ...bindThrottles(namespace, throttles),
     )
     const [{ now, revision }] = rules!.rows as [RevisionRow]
-    const rowOf = new Map((found!.rows as readonly KnownRow[]).map((row) => [row.subject, row]))
-    const windowsOf = Map.groupBy(windows!.rows as readonly WindowRow[], ({ subject }) => subject)
+    const known = new Map(found!.rows.map(knownSubject.decode).map((one) => [one.subject, one]))
+    const windowsOf = Map.groupBy(windows!.rows.map(storedWindow.decode), ({ subject }) => subject)
     return {
       now: Number(now),
       revision: Number(revision ?? 0),
       subjects: subjects.map((subject) => {
-        const row = rowOf.get(subject)
-        if (row === undefined) return undefined
-        const ofSubject = (windowsOf.get(subject) ?? []).map(decodeWindow)
-        return { ...decodeSubject(row), memory: row.memory, windows: ofSubject }
+        const one = known.get(subject)
+        return one && { ...withoutSubject(one), windows: (windowsOf.get(subject) ?? []).map(withoutSubject) }
       }),
       counts: decodeCreated(created),
     }
   },
 })
+
+function withoutSubject<Value extends { readonly subject: string }>({ subject: _, ...rest }: Value) {
+  return rest
+}
 
 function bindThrottles(namespace: string, throttles: KnownAsk['throttles']): readonly Bound[] {
   if (throttles.length === 0) return []
@@ -150,62 +156,37 @@ SELECT :namespace, v.subject, v.source, v.time_slot, v.venue_id, 1, v.state, v.s
 FROM :rows WHERE 1 = 1 ${d.keepExisting('namespace, subject')}`,
 )
 
+const newDecision = columns<NewDecision>({
+  ...{ id: 'text', ...subjectName, taskId: 'text', reason: 'text', fromHash: 'text | null', toHash: 'text' },
+  ...{
+    fromText: 'text | null',
+    toText: 'text',
+    eventId: 'text | null',
+    observedAt: 'integer',
+    verdicts: 'text',
+  },
+})
+
 const insertDecisions = statement(
   'monitor_decide',
-  {
-    namespace: 'text',
-    rows: {
-      ...{
-        id: 'text',
-        subject: 'text',
-        source: 'text',
-        time_slot: 'text',
-        venue_id: 'text',
-        task_id: 'text',
-      },
-      ...{
-        reason: 'text',
-        from_hash: 'text | null',
-        to_hash: 'text',
-        from_text: 'text | null',
-        to_text: 'text',
-      },
-      ...{ event_id: 'text | null', observed_at: 'integer', verdicts: 'text' },
-    },
-  },
+  { namespace: 'text', rows: newDecision.types },
   (d) => `
-INSERT INTO @monitor_decision (namespace, id, subject, source, time_slot, venue_id, task_id, reason, from_hash, to_hash,
-  from_text, to_text, event_id, observed_at, verdicts, decided_at)
-SELECT :namespace, v.id, v.subject, v.source, v.time_slot, v.venue_id, v.task_id, v.reason, v.from_hash, v.to_hash,
-  v.from_text, v.to_text, v.event_id, v.observed_at, v.verdicts, ${d.now}
-FROM :rows`,
+INSERT INTO @monitor_decision (namespace, ${newDecision.names}, decided_at)
+SELECT :namespace, ${newDecision.of('v')}, ${d.now} FROM :rows`,
 )
+
+const newNotification = columns<Omit<NewNotification, 'delayMs'>>({
+  ...{ id: 'text', subscriptionId: 'text', channel: 'text', ...subjectName, decisionId: 'text | null' },
+  ...{ eventId: 'text | null', kind: 'text', from: ['text | null', 'from_state'], to: ['text', 'to_state'] },
+  ...{ stateHash: 'text', windowMs: 'integer', maxAttempts: 'integer' },
+})
 
 const insertNotifications = statement(
   'monitor_notify',
-  {
-    namespace: 'text',
-    rows: {
-      ...{ id: 'text', subscription_id: 'text', channel: 'text', subject: 'text', source: 'text' },
-      ...{
-        time_slot: 'text',
-        venue_id: 'text',
-        decision_id: 'text | null',
-        event_id: 'text | null',
-        kind: 'text',
-      },
-      ...{ from_state: 'text | null', to_state: 'text', state_hash: 'text', window_ms: 'integer' },
-      ...{ max_attempts: 'integer', delay_ms: 'integer' },
-    },
-  },
+  { namespace: 'text', rows: { ...newNotification.types, delay_ms: 'integer' } },
   (d) => `
-INSERT INTO @monitor_notification (namespace, id, subscription_id, channel, subject, source, time_slot, venue_id,
-  decision_id, event_id, kind, from_state, to_state, state_hash, window_ms, max_attempts, status, attempt, due_at,
-  created_at, possible_repeat)
-SELECT :namespace, v.id, v.subscription_id, v.channel, v.subject, v.source, v.time_slot, v.venue_id, v.decision_id,
-  v.event_id, v.kind, v.from_state, v.to_state, v.state_hash, v.window_ms, v.max_attempts, 'pending', 0,
-  ${d.now} + v.delay_ms, ${d.now}, FALSE
-FROM :rows`,
+INSERT INTO @monitor_notification (namespace, ${newNotification.names}, status, attempt, due_at, created_at, possible_repeat)
+SELECT :namespace, ${newNotification.of('v')}, 'pending', 0, ${d.now} + v.delay_ms, ${d.now}, FALSE FROM :rows`,
 )
 
 /** A statement, and whether what it found lets the report be written. */
@@ -295,26 +276,12 @@ function bindSubjects(namespace: string, subjects: readonly SubjectWrite[]): rea
 }
 
 function bindDecisions(namespace: string, decisions: readonly NewDecision[]): readonly Bound[] {
-  const rows = decisions.map((one) => ({
-    ...{ id: one.id, subject: one.subject, source: one.source, time_slot: one.group, venue_id: one.name },
-    ...{ task_id: one.taskId, reason: one.reason, from_hash: one.fromHash, to_hash: one.toHash },
-    ...{ from_text: one.fromText, to_text: one.toText, event_id: one.eventId, observed_at: one.observedAt },
-    verdicts: one.verdicts,
-  }))
-  return rows.length === 0 ? [] : [insertDecisions({ namespace, rows })]
+  return decisions.length === 0
+    ? []
+    : [insertDecisions({ namespace, rows: decisions.map(newDecision.encode) })]
 }
 
 function bindNotifications(namespace: string, notifications: readonly NewNotification[]): readonly Bound[] {
-  const rows = notifications.map((one) => ({
-    ...{ id: one.id, subscription_id: one.subscriptionId, channel: one.channel, subject: one.subject },
-    ...{ source: one.source, time_slot: one.group, venue_id: one.name, decision_id: one.decisionId },
-    ...{ event_id: one.eventId, kind: one.kind, from_state: one.from, to_state: one.to },
-    ...{
-      state_hash: one.stateHash,
-      window_ms: one.windowMs,
-      max_attempts: one.maxAttempts,
-      delay_ms: one.delayMs,
-    },
-  }))
+  const rows = notifications.map((one) => ({ ...newNotification.encode(one), delay_ms: one.delayMs }))
   return rows.length === 0 ? [] : [insertNotifications({ namespace, rows })]
 }

@@ -5,6 +5,7 @@ import type {
   SilenceRecord,
   SubscriptionRecord,
 } from '../../../monitor/monitor-store.ts'
+import { columns } from '../columns.ts'
 import { count, last, type Operation, operation, type Procedure, run } from '../procedure.ts'
 import { type Bound, type Statement, statement } from '../statement.ts'
 import type { Whole } from './reads.ts'
@@ -61,11 +62,20 @@ export function* beginRules(namespace: string): Procedure<number> {
   return Number((found!.rows as readonly RevisionRow[])[0]!.revision)
 }
 
+const subscription = columns<SubscriptionRecord>({
+  ...{ id: 'text', name: 'text', match: ['text', 'match_on'], channel: 'text', options: 'text' },
+  createdAt: 'integer',
+})
+
+const silenced = columns<SilenceRecord>({
+  ...{ id: 'text', match: ['text', 'match_on'], comment: 'text', startsAt: 'integer', endsAt: 'integer' },
+})
+
 const selectSubscriptions = statement(
   'monitor_subscriptions',
   ofNamespace,
   () => `
-SELECT id, name, match_on, channel, options, created_at FROM @monitor_subscription
+SELECT ${subscription.names} FROM @monitor_subscription
 WHERE namespace = :namespace ORDER BY id`,
 )
 
@@ -73,26 +83,9 @@ const selectSilences = statement(
   'monitor_silences',
   ofNamespace,
   (d) => `
-SELECT id, match_on, comment, starts_at, ends_at FROM @monitor_silence
+SELECT ${silenced.names} FROM @monitor_silence
 WHERE namespace = :namespace AND ends_at > ${d.now} ORDER BY id`,
 )
-
-interface SubscriptionRow {
-  readonly id: string
-  readonly name: string
-  readonly match_on: string
-  readonly channel: string
-  readonly options: string
-  readonly created_at: Whole
-}
-
-interface SilenceRow {
-  readonly id: string
-  readonly match_on: string
-  readonly comment: string
-  readonly starts_at: Whole
-  readonly ends_at: Whole
-}
 
 /** The revision comes first: if the rules change meanwhile, a report by them is refused. */
 export const readRules: Operation<[string], Rules> = operation({
@@ -106,19 +99,11 @@ export const readRules: Operation<[string], Rules> = operation({
     )
     return {
       revision: Number((revision!.rows as readonly RevisionRow[])[0]!.revision ?? 0),
-      subscriptions: (subscriptions!.rows as readonly SubscriptionRow[]).map(decodeSubscription),
-      silences: (silences!.rows as readonly SilenceRow[]).map(decodeSilence),
+      subscriptions: subscriptions!.rows.map(subscription.decode),
+      silences: silences!.rows.map(silenced.decode),
     }
   },
 })
-
-function decodeSubscription({ match_on: match, created_at, ...row }: SubscriptionRow): SubscriptionRecord {
-  return { ...row, match, createdAt: Number(created_at) }
-}
-
-function decodeSilence({ match_on: match, starts_at, ends_at, ...row }: SilenceRow): SilenceRecord {
-  return { ...row, match, startsAt: Number(starts_at), endsAt: Number(ends_at) }
-}
 
 const upsertSubscription = statement(
   'monitor_subscribe',

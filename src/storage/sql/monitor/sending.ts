@@ -1,13 +1,20 @@
 import type { NewJob } from '../../../jobs/index.ts'
 import { endNotification, endWindows } from '../../../monitor/delivery/sending-end.ts'
 import type { ChannelRef, SendingEnd, SendingStep } from '../../../monitor/monitor-store.ts'
+import { columns } from '../columns.ts'
 import { forgetKeys } from '../guards/guards.ts'
 import { addJobs, last, type Operation, one, operation, run } from '../procedure.ts'
 import { type Bound, statement } from '../statement.ts'
 import { isHeld } from './channels.ts'
-import type { NotificationRow, Whole } from './reads.ts'
+import type { Whole } from './reads.ts'
 import { eventSpace } from './reports.ts'
-import { changeWindows, decodeWindow, reserveWindows, type WindowChange, type WindowRow } from './windows.ts'
+import {
+  changeWindows,
+  reserveWindows,
+  type SubjectWindow,
+  storedWindow,
+  type WindowChange,
+} from './windows.ts'
 
 const ref = { namespace: 'text', channel: 'text', token: 'text' } as const
 
@@ -63,7 +70,7 @@ const selectWindows = statement(
   'monitor_windows_of',
   { namespace: 'text', ids: 'text[]' },
   (d) => `
-SELECT w.subject, w.subscription_id, w.state_hash, w.status, w.notification_id, w.notified_at, w.ends_at
+SELECT ${storedWindow.of('w')}
 ${d.byKeys({
   ...notificationKeys,
   join: d.thenJoin(
@@ -75,17 +82,22 @@ ${d.byKeys({
 })}`,
 )
 
-interface UnsettledRow {
+interface Unsettled {
   readonly id: string
   readonly subject: string
-  readonly subscription_id: string
-  readonly state_hash: string
-  readonly window_ms: Whole
-  readonly event_id: string | null
-  readonly attempt: Whole
-  readonly due_at: Whole
-  readonly present_hash: string | null
+  readonly subscriptionId: string
+  readonly stateHash: string
+  readonly windowMs: number
+  readonly eventId: string | null
+  readonly attempt: number
+  readonly dueAt: number
+  readonly presentHash: string | null
 }
+
+const unsettled = columns<Unsettled>({
+  ...{ id: 'text', subject: 'text', subscriptionId: 'text', stateHash: 'text', windowMs: 'integer' },
+  ...{ eventId: 'text | null', attempt: 'integer', dueAt: 'integer', presentHash: 'text | null' },
+})
 
 const settle = statement(
   'monitor_sending_end',
@@ -130,14 +142,17 @@ export const proceed: Operation<[string, ChannelRef, SendingStep], boolean> = op
       return locked!.rows.length > 0
     }
     const ids = ends.map(({ id }) => id).sort()
-    const [locked, unsettled, windows] = yield* run(
+    const [locked, notifications, windows] = yield* run(
       lockChannel(held),
       selectUnsettled({ namespace, channel, ids }),
       selectWindows({ namespace, ids }),
     )
     const [clock] = locked!.rows as readonly { now: Whole }[]
     if (clock === undefined) return false
-    const found = { rows: unsettled!.rows as UnsettledRow[], windows: windows!.rows as WindowRow[] }
+    const found = {
+      notifications: notifications!.rows.map(unsettled.decode),
+      windows: windows!.rows.map(storedWindow.decode),
+    }
     yield* last(run(...bindEnds(namespace, ends, found, Number(clock.now)), ...keeping))
     return true
   },
@@ -147,29 +162,28 @@ export const proceed: Operation<[string, ChannelRef, SendingStep], boolean> = op
 function bindEnds(
   namespace: string,
   ends: readonly SendingEnd[],
-  found: { readonly rows: readonly UnsettledRow[]; readonly windows: readonly WindowRow[] },
+  found: { readonly notifications: readonly Unsettled[]; readonly windows: readonly SubjectWindow[] },
   now: number,
 ): readonly Bound[] {
-  const open = new Map(found.rows.map((row) => [row.id, row]))
+  const open = new Map(found.notifications.map((one) => [one.id, one]))
   const changes = new Map<string, WindowChange>()
-  for (const [name, rows] of Map.groupBy(found.windows, nameOf)) {
+  for (const [name, windows] of Map.groupBy(found.windows, nameOf)) {
     // Each once, though several of the notifications may be of its subject and subscription.
-    const before = [...new Map(rows.map((row) => [row.state_hash, decodeWindow(row)])).values()]
-    changes.set(name, { subject: rows[0]!.subject, before, after: before })
+    const before = [...new Map(windows.map((window) => [window.stateHash, window])).values()]
+    changes.set(name, { subject: windows[0]!.subject, before, after: before })
   }
   const events: string[] = []
   const ended = ends.flatMap((end) => {
-    const row = open.get(end.id)
-    if (row === undefined) return []
+    const one = open.get(end.id)
+    if (one === undefined) return []
     // Of two ends of one notification the first counts.
     open.delete(end.id)
-    const { id, subject, subscription_id: subscriptionId, state_hash: stateHash } = row
-    const notification = { id, subscriptionId, stateHash, windowMs: Number(row.window_ms) }
-    const { before, after } = changes.get(nameOf(row)) ?? { before: [], after: [] }
-    const moment = { notification, presentHash: row.present_hash, now }
-    changes.set(nameOf(row), { subject, before, after: endWindows(after, end.outcome, moment) })
-    if (end.outcome === 'dead' && row.event_id !== null) events.push(row.event_id)
-    const record = endNotification({ attempt: Number(row.attempt), dueAt: Number(row.due_at) }, end, now)
+    const { id, subject, presentHash, eventId } = one
+    const { before, after } = changes.get(nameOf(one)) ?? { before: [], after: [] }
+    const moment = { notification: one, presentHash, now }
+    changes.set(nameOf(one), { subject, before, after: endWindows(after, end.outcome, moment) })
+    if (end.outcome === 'dead' && eventId !== null) events.push(eventId)
+    const record = endNotification(one, end, now)
     const { status, attempt, dueAt, finishedAt, error, digestId } = record
     return [{ id, status, attempt, due_at: dueAt, finished_at: finishedAt, error, digest_id: digestId }]
   })
@@ -180,8 +194,8 @@ function bindEnds(
   ]
 }
 
-function nameOf({ subject, subscription_id }: Pick<WindowRow, 'subject' | 'subscription_id'>): string {
-  return `${subject}\n${subscription_id}`
+function nameOf({ subject, subscriptionId }: Pick<SubjectWindow, 'subject' | 'subscriptionId'>): string {
+  return `${subject}\n${subscriptionId}`
 }
 
 const ofId = { namespace: 'text', id: 'text' } as const
@@ -207,7 +221,9 @@ export const replay: Operation<[string, string, NewJob], boolean> = operation({
   name: 'replay a notification',
   lane: 'waiting',
   *procedure(namespace: string, id: string, job: NewJob) {
-    const row = yield* one<NotificationRow>(selectOne({ namespace, id }))
+    const row = yield* one<Record<'subject' | 'subscription_id' | 'state_hash' | 'status', string>>(
+      selectOne({ namespace, id }),
+    )
     if (row?.status !== 'dead' && row?.status !== 'held') return false
     const { subject, subscription_id: subscriptionId, state_hash: stateHash } = row
     const reserving = reserveWindows(namespace, [{ subject, subscriptionId, stateHash, notificationId: id }])

@@ -1,33 +1,16 @@
 import type { ReportBatch, WindowRecord } from '../../../monitor/monitor-store.ts'
-import type { Bound } from '../statement.ts'
-import { statement } from '../statement.ts'
-import { decodeInstant, type Whole } from './reads.ts'
+import { type Columns, columns } from '../columns.ts'
+import { type Bound, statement } from '../statement.ts'
 
 /**
  * Windows: what each subscription was notified of each state of a subject, or is about to be. Reports reserve them, and the
  * ends of notifications change them as monitor/delivery/sending-end.ts says. A window that was read and not locked is
  * changed only while it is still what was read: another notification may have reserved it since.
  */
-export interface WindowRow {
-  readonly subject: string
-  readonly subscription_id: string
-  readonly state_hash: string
-  readonly status: string
-  readonly notification_id: string
-  readonly notified_at: Whole | null
-  readonly ends_at: Whole | null
-}
-
-export function decodeWindow(row: WindowRow): WindowRecord {
-  return {
-    subscriptionId: row.subscription_id,
-    stateHash: row.state_hash,
-    status: row.status as WindowRecord['status'],
-    notificationId: row.notification_id,
-    notifiedAt: decodeInstant(row.notified_at),
-    endsAt: decodeInstant(row.ends_at),
-  }
-}
+export const storedWindow: Columns<SubjectWindow> = columns<SubjectWindow>({
+  ...{ subject: 'text', subscriptionId: 'text', stateHash: 'text', status: 'text', notificationId: 'text' },
+  ...{ notifiedAt: 'integer | null', endsAt: 'integer | null' },
+})
 
 /** A window and its subject. */
 export type SubjectWindow = WindowRecord & { readonly subject: string }

@@ -10,15 +10,7 @@ import {
 import type { SeriesQuery } from '../../../fleet/series/series-store.ts'
 import { many, type Operation, operation, run } from '../procedure.ts'
 import { statement } from '../statement.ts'
-import {
-  columns,
-  decodeMark,
-  decodeNow,
-  decodeRow,
-  type StoredRow,
-  selectMark,
-  selectNow,
-} from './series-row.ts'
+import { columns, decodeMark, decodeNow, decodeRow, selectMark, selectNow } from './series-row.ts'
 
 /** Reads of series: rows of processes and of closed steps in one statement, so that a reader sees each count once. */
 const stepsBetween = (nr: 1 | 2 | 3, more: string) => `
@@ -55,7 +47,7 @@ export const readSteps: Operation<
     // The mark first: rows of smaller steps stay for long after it has moved.
     const [clock, mark] = yield* run(selectNow({}), selectMark({ namespace }))
     const { hours, tens, minutes } = planRead(query, decodeMark(mark!))
-    const rows = yield* many<StoredRow>(
+    const rows = yield* many(
       selectSteps({
         ...{ namespace, from, to, queue, kind },
         ...{ step1: hourMs, from1: hours.from, to1: hours.to },
@@ -79,7 +71,7 @@ export const readTotals: Operation<[namespace: string], readonly SeriesRow[]> = 
   name: 'read totals of series',
   isRead: true,
   *procedure(namespace: string) {
-    const rows = yield* many<StoredRow>(selectTotals({ namespace }))
+    const rows = yield* many(selectTotals({ namespace }))
     return mergeRows(rows.map(decodeRow).filter(isOfKind), minuteMs)
   },
 })
