@@ -17,7 +17,8 @@ export interface Columns<Value> {
   readonly types: Readonly<Record<string, ScalarType | `${ScalarType} | null`>>
   /** The type of a row is what its statement selects; nothing checks it. */
   decode(row: unknown): Value
-  encode(value: Value): Readonly<Record<string, string | number | boolean | null>>
+  /** The columns of a record; a field that it has not is null. */
+  encode(value: Partial<Value>): Readonly<Record<string, string | number | boolean | null>>
 }
 
 type Plain<Type> = [Type] extends [string]

@@ -1,16 +1,14 @@
 import type { LockStore, WaiterView } from '../../../locks/index.ts'
 import type { Database } from '../database.ts'
-import { many, operation } from '../procedure.ts'
+import { readAll } from '../operations.ts'
 import { statement } from '../statement.ts'
 import { maxWaitingHolders, nameWaitQueue } from './wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
   decodeWaitingHolder,
-  lastColumns,
-  type StoredLast,
-  type StoredSummary,
-  type StoredWaitingHolder,
+  type SummaryRow,
+  storedLast,
 } from './wait-queue-record.ts'
 
 /** Looking at wait queues. Each look is one statement, so what it shows was so at one moment. It keeps nobody waiting. */
@@ -35,25 +33,25 @@ export function createQueueReads(
       }
     },
     async list({ operation: name, search, limit, after }) {
-      const rows = await database.run(listQueues, [
+      return database.run(listQueues, [
         { namespace, operation: name, search, limit },
         after === undefined ? {} : { afterOperation: after.operation, afterResource: after.resource },
       ])
-      return rows.map(decodeSummary)
     },
     async findWaitingHolders(keys) {
       if (keys.length === 0) return []
       const queueKeys = keys.map((key) => nameWaitQueue(namespace, key).queueKey)
-      return (await database.run(findHolders, [namespace, queueKeys])).map(decodeWaitingHolder)
+      return database.run(findHolders, [namespace, queueKeys])
     },
   }
 }
 
 const shown = `l.operation, l.resource, l.waiter_count, l.holder_node, l.holder_request_id, l.holder_attempt,
   l.holder_since, l.lease_ends_at`
-const lastNames = ['last_outcome', ...Object.keys(lastColumns)]
+const lastNames = Object.keys(storedLast.types)
 
-interface InspectedRow extends StoredSummary, StoredLast {
+interface InspectedRow extends SummaryRow {
+  readonly last_outcome: string | null
   readonly revision: number | string
   readonly node: string | null
   readonly request_id: string
@@ -80,11 +78,11 @@ WHERE l.queue_key = :queueKey ORDER BY w.place`
   { isForServers: true },
 )
 
-const inspectQueue = operation({
-  name: 'look at a lock',
-  isRead: true,
-  procedure: (queueKey: string, limit: number) => many<InspectedRow>(selectQueue({ queueKey, limit })),
-})
+const inspectQueue = readAll(
+  'look at a lock',
+  (queueKey: string, limit: number) => selectQueue({ queueKey, limit }),
+  (row: InspectedRow) => row,
+)
 
 /** By operation and resource, in the order of bytes. Those of the page are chosen first, without what may be large in their rows. */
 const selectPage = statement(
@@ -106,14 +104,14 @@ ORDER BY l.operation, l.resource`,
   { isForServers: true },
 )
 
-const listQueues = operation({
-  name: 'list locks',
-  isRead: true,
-  procedure: (
+const listQueues = readAll(
+  'list locks',
+  (
     query: { namespace: string; limit: number; operation?: string | undefined; search?: string | undefined },
     { afterOperation, afterResource = '' }: { afterOperation?: string; afterResource?: string },
-  ) => many<StoredSummary>(selectPage({ ...query, afterOperation, afterResource })),
-})
+  ) => selectPage({ ...query, afterOperation, afterResource }),
+  decodeSummary,
+)
 
 const selectHolders = statement(
   'lock_queue_waiting_holders',
@@ -134,9 +132,9 @@ LIMIT :limit`,
   { isForServers: true },
 )
 
-const findHolders = operation({
-  name: 'look for deadlocks',
-  isRead: true,
-  procedure: (namespace: string, queueKeys: readonly string[]) =>
-    many<StoredWaitingHolder>(selectHolders({ namespace, queueKeys, limit: maxWaitingHolders })),
-})
+const findHolders = readAll(
+  'look for deadlocks',
+  (namespace: string, queueKeys: readonly string[]) =>
+    selectHolders({ namespace, queueKeys, limit: maxWaitingHolders }),
+  decodeWaitingHolder,
+)

@@ -11,16 +11,13 @@ import { shardOf, type WaitQueueName } from './wait-queue-key.ts'
 import {
   decodeOutcome,
   decodeQueue,
-  decodeWaiter,
-  encodeLast,
   encodeQueue,
-  encodeWaiter,
-  lastColumns,
+  type HolderRow,
   queueColumns,
-  type StoredOutcome,
-  type StoredWaiter,
-  type StoredWaitQueue,
-  waiterColumns,
+  storedCounts,
+  storedLast,
+  storedOutcome,
+  storedWaiter,
   waiterDueAt,
 } from './wait-queue-record.ts'
 
@@ -33,12 +30,9 @@ import {
  * as good as none.
  */
 const forServers = { isForServers: true }
-const [queueNames, lastNames, waiterNames] = [queueColumns, lastColumns, waiterColumns].map(Object.keys) as [
-  string[],
-  string[],
-  string[],
-]
+const queueNames = Object.keys(queueColumns)
 const values = (columns: readonly string[]) => columns.map((column) => `:${column}`).join(', ')
+const assigned = (columns: readonly string[]) => columns.map((name) => `${name} = :${name}`).join(', ')
 const given = (columns: readonly string[]) => Object.fromEntries(columns.map((name) => [name, `new.${name}`]))
 
 const lock = statement(
@@ -77,7 +71,7 @@ const selectHead = statement(
   'lock_waiter_head',
   { queueKey: 'text', limit: 'integer' },
   (d) => `
-SELECT ${waiterNames.join(', ')} FROM @lock_waiter ${d.byIndex('PRIMARY')}
+SELECT ${storedWaiter.names} FROM @lock_waiter ${d.byIndex('PRIMARY')}
 WHERE queue_key = :queueKey ORDER BY seq LIMIT :limit`,
   forServers,
 )
@@ -87,7 +81,7 @@ export const selectAt: Statement<{ readonly queueKey: string; readonly seqs: rea
   'lock_waiter_at',
   { queueKey: 'text', seqs: 'integer[]' },
   (d) => `
-SELECT ${waiterNames.join(', ')} FROM @lock_waiter ${d.byIndex('PRIMARY')}
+SELECT ${storedWaiter.names} FROM @lock_waiter ${d.byIndex('PRIMARY')}
 WHERE queue_key = :queueKey AND seq IN (:seqs)`,
   forServers,
 )
@@ -98,7 +92,7 @@ const selectWaiter = statement(
   'lock_waiter_find',
   requester,
   (d) => `
-SELECT ${waiterNames.join(', ')},
+SELECT ${storedWaiter.names},
   (SELECT COUNT(*) FROM @lock_waiter b ${d.byIndex('PRIMARY')}
    WHERE b.queue_key = w.queue_key AND b.seq < w.seq) AS before_count
 FROM @lock_waiter w WHERE queue_key = :queueKey AND node = :node AND request_id = :requestId`,
@@ -109,7 +103,7 @@ const selectOutcome = statement(
   'lock_outcome_find',
   requester,
   () => `
-SELECT o.kind, o.seq, o.is_notified, o.kept_until, o.revision, r.value
+SELECT ${storedOutcome.of('o')}, r.value
 FROM @lock_outcome o LEFT JOIN @lock_result r ON r.queue_key = o.queue_key AND r.revision = o.revision
 WHERE o.queue_key = :queueKey AND o.node = :node AND o.request_id = :requestId`,
   forServers,
@@ -148,14 +142,14 @@ const removeWaiters = statement(
 
 const saveWaiters = statement(
   'lock_waiter_save',
-  { queueKey: 'text', namespace: 'text', rows: { ...waiterColumns, due_at: 'integer' } },
+  { queueKey: 'text', namespace: 'text', rows: { ...storedWaiter.types, due_at: 'integer' } },
   (d) =>
     d.upsert({
       into: '@lock_waiter',
-      columns: `queue_key, namespace, ${waiterNames.join(', ')}, due_at`,
-      source: `SELECT :queueKey, :namespace, ${waiterNames.map((name) => `v.${name}`).join(', ')}, v.due_at FROM :rows`,
+      columns: `queue_key, namespace, ${storedWaiter.names}, due_at`,
+      source: `SELECT :queueKey, :namespace, ${storedWaiter.of('v')}, v.due_at FROM :rows`,
       key: 'queue_key, node, request_id',
-      set: given([...waiterNames.slice(2), 'due_at']),
+      set: given([...Object.keys(storedWaiter.types).slice(2), 'due_at']),
     }),
   forServers,
 )
@@ -167,29 +161,18 @@ const removeOutcome = statement(
   forServers,
 )
 
-const outcomeColumns = ['kind', 'seq', 'is_notified', 'kept_until', 'revision']
 const outcomeInto = {
   into: '@lock_outcome',
-  columns: `queue_key, namespace, node, request_id, ${outcomeColumns.join(', ')}`,
+  columns: `queue_key, namespace, ${storedOutcome.names}`,
   key: 'queue_key, node, request_id',
-  set: given(outcomeColumns),
+  set: given(Object.keys(storedOutcome.types).slice(2)),
 }
 
 const saveOutcomes = statement(
   'lock_outcome_save',
-  {
-    ...{ queueKey: 'text', namespace: 'text' },
-    rows: {
-      ...{ node: 'text', request_id: 'text', kind: 'text', seq: 'integer', is_notified: 'boolean' },
-      ...{ kept_until: 'integer', revision: 'integer' },
-    },
-  },
+  { queueKey: 'text', namespace: 'text', rows: storedOutcome.types },
   (d) =>
-    d.upsert({
-      ...outcomeInto,
-      source: `SELECT :queueKey, :namespace, v.node, v.request_id, v.kind, v.seq, v.is_notified, v.kept_until, v.revision
-        FROM :rows`,
-    }),
+    d.upsert({ ...outcomeInto, source: `SELECT :queueKey, :namespace, ${storedOutcome.of('v')} FROM :rows` }),
   forServers,
 )
 
@@ -230,10 +213,10 @@ const insertQueue = statement(
   'lock_queue_insert',
   {
     ...{ queueKey: 'text', namespace: 'text', operation: 'text', resource: 'text' },
-    ...{ ...queueColumns, progress: 'text | null', last_outcome: 'text | null', ...lastColumns },
+    ...{ ...queueColumns, progress: 'text | null', ...storedLast.types },
   },
   (d) => {
-    const columns = [...queueNames, 'progress', 'last_outcome', ...lastNames]
+    const columns = [...queueNames, 'progress', ...Object.keys(storedLast.types)]
     return d.upsert({
       into: '@lock_queue',
       columns: `queue_key, namespace, operation, resource, ${columns.join(', ')}`,
@@ -245,17 +228,19 @@ const insertQueue = statement(
   forServers,
 )
 
+const { last_outcome: _, ...lastColumns } = storedLast.types
+
 /** What has not changed is not written again: progress, and how it last ended, may be large. */
 const updateQueue = statement(
   'lock_queue_update',
   {
     ...{ queueKey: 'text', ...queueColumns, 'progress?': 'text | null' },
-    ...{ 'last_outcome?': 'text', ...lastColumns },
+    ...{ ...lastColumns, 'last_outcome?': 'text' },
   },
   () => `
-UPDATE @lock_queue SET ${queueNames.map((name) => `${name} = :${name}`).join(', ')}
+UPDATE @lock_queue SET ${assigned(queueNames)}
   {, progress = :progress}
-  {, last_outcome = :last_outcome, ${lastNames.map((name) => `${name} = :${name}`).join(', ')}}
+  {, ${assigned(Object.keys(storedLast.types))}}
 WHERE queue_key = :queueKey`,
   forServers,
 )
@@ -289,7 +274,7 @@ export function* tryOpenQueue(
   )
   if (locked!.rows.length === 0) return undefined
   const buffer = bufferOf(name, opened!, head!)
-  const waiters = (at!.rows as readonly StoredWaiter[]).map(decodeWaiter)
+  const waiters = at!.rows.map(storedWaiter.decode)
   buffer.note(waiters)
   return { buffer, waiters }
 }
@@ -308,7 +293,7 @@ function read({ queueKey }: WaitQueueName): readonly [Bound, Bound] {
   return [selectQueue({ queueKey }), selectHead({ queueKey, limit: openedHeadSize })]
 }
 
-interface OpenedRow extends StoredWaitQueue {
+interface OpenedRow extends HolderRow {
   readonly now: number | string
   readonly queue_key: string | null
   readonly has_outcomes: boolean | number
@@ -316,14 +301,15 @@ interface OpenedRow extends StoredWaitQueue {
 
 function bufferOf(name: WaitQueueName, { rows: [row] }: Result, head: Result): WaitQueueBuffer {
   const opened = row as OpenedRow
-  const isThere = opened.queue_key !== null && Number(opened.revision) > 0
+  const { revision, waiterCount, dueAt } = storedCounts.decode(opened)
+  const isThere = opened.queue_key !== null && revision > 0
   return new WaitQueueBuffer(createCalls(name), {
     operation: name.operation,
     now: Number(opened.now),
     row: isThere ? decodeQueue(opened) : undefined,
-    dueAt: opened.due_at === null ? null : Number(opened.due_at),
-    waiterCount: isThere ? Number(opened.waiter_count) : 0,
-    head: (head.rows as readonly StoredWaiter[]).map(decodeWaiter),
+    dueAt,
+    waiterCount: isThere ? waiterCount : 0,
+    head: head.rows.map(storedWaiter.decode),
     hasOutcomes: Boolean(opened.has_outcomes),
   })
 }
@@ -339,17 +325,17 @@ function createCalls(name: WaitQueueName): WaitQueueCalls {
     *find(who, writes) {
       const named = { queueKey, node: who.node, requestId: who.requestId }
       const [found, ended] = yield* after(writes, selectWaiter(named), selectOutcome(named))
-      const [waiter] = found!.rows as readonly (StoredWaiter & Counted)[]
-      const [outcome] = ended!.rows as readonly StoredOutcome[]
+      const [waiter] = found!.rows as readonly Counted[]
+      const [outcome] = ended!.rows as readonly { readonly value: string | null }[]
       return {
-        waiter: waiter && decodeWaiter(waiter),
+        waiter: waiter && storedWaiter.decode(waiter),
         before: Number(waiter?.before_count ?? 0),
-        outcome: outcome && decodeOutcome(who, outcome),
+        outcome: outcome && decodeOutcome(outcome),
       }
     },
     *head(limit, writes) {
       const [head] = yield* after(writes, selectHead({ queueKey, limit }))
-      return (head!.rows as readonly StoredWaiter[]).map(decodeWaiter)
+      return head!.rows.map(storedWaiter.decode)
     },
     *countBefore(seq, writes) {
       const [counted] = yield* after(writes, countBefore({ queueKey, seq }))
@@ -385,39 +371,24 @@ function encodeWrites(
   const writes: Bound[] = []
   if (goneSeqs.length > 0) writes.push(removeWaiters({ queueKey, seqs: goneSeqs }))
   if (waiters.length > 0) {
-    const rows = waiters.map((waiter) => ({ ...encodeWaiter(waiter), due_at: waiterDueAt(waiter) }))
+    const rows = waiters.map((waiter) => ({ ...storedWaiter.encode(waiter), due_at: waiterDueAt(waiter) }))
     writes.push(saveWaiters({ queueKey, namespace, rows }))
   }
   for (const { node, requestId } of goneOutcomes) writes.push(removeOutcome({ queueKey, node, requestId }))
   for (const result of results) writes.push(saveResult({ queueKey, namespace, ...result }))
   if (outcomes.length > 0) {
-    const rows = outcomes.map(({ node, requestId, kind, seq, isNotified, keptUntil, revision }) => {
-      return {
-        node,
-        request_id: requestId,
-        kind,
-        seq,
-        is_notified: isNotified,
-        kept_until: keptUntil,
-        revision,
-      }
-    })
-    writes.push(saveOutcomes({ queueKey, namespace, rows }))
+    writes.push(saveOutcomes({ queueKey, namespace, rows: outcomes.map(storedOutcome.encode) }))
   }
   if (queue) {
     const { holder, lastOutcome } = queue.row
-    const columns = { queueKey, ...encodeQueue(queue), ...encodeLast(queue) }
     const progress = holder?.progress ?? null
-    const outcome = lastOutcome?.outcome
-    writes.push(
-      queue.isNew
-        ? insertQueue({ ...columns, namespace, operation, resource, progress, last_outcome: outcome ?? null })
-        : updateQueue({
-            ...columns,
-            progress: queue.writesProgress ? progress : undefined,
-            last_outcome: outcome,
-          }),
-    )
+    const columns = { ...encodeQueue(queue), ...storedLast.encode(lastOutcome ?? {}), queueKey }
+    const named = { namespace, operation, resource, progress }
+    const changed = {
+      progress: queue.writesProgress ? progress : undefined,
+      last_outcome: lastOutcome?.outcome,
+    }
+    writes.push(queue.isNew ? insertQueue({ ...columns, ...named }) : updateQueue({ ...columns, ...changed }))
   }
   return writes
 }

@@ -2,11 +2,12 @@ import type { LockKey } from '../../../locks/index.ts'
 import { expire, groupOf, type LockTimes, sweep } from '../../../locks/rules/index.ts'
 import { type RunRule, type SweptWaitQueue, tellings } from '../../ruled-locks.ts'
 import type { Database } from '../database.ts'
+import { readAll } from '../operations.ts'
 import { count, last, many, operation, run, undo } from '../procedure.ts'
 import { statement } from '../statement.ts'
 import { runRule } from './run-rule.ts'
 import { nameWaitQueue } from './wait-queue-key.ts'
-import { decodeWaiter, type StoredWaiter } from './wait-queue-record.ts'
+import { storedWaiter } from './wait-queue-record.ts'
 import { commitQueues, selectAt, tryLock, tryOpenQueue } from './wait-queue-rows.ts'
 
 /** The wait queues of a namespace, and how a step is taken on one that it waits for. */
@@ -155,16 +156,16 @@ async function sweepOne(
   const waiters = due.seqs.length === 0 ? [] : await database.run(findAt, [queueKey, due.seqs])
   const steps = [
     take(due, () => sweep(times), group),
-    ...waiters.map((stored) => take(due, () => expire(decodeWaiter(stored), times), group)),
+    ...waiters.map((waiter) => take(due, () => expire(waiter, times), group)),
   ]
   return (await Promise.all(steps)).flatMap((ruled) => tellings(due, ruled))
 }
 
-const findAt = operation({
-  name: 'look for ended waits',
-  isRead: true,
-  procedure: (queueKey: string, seqs: readonly number[]) => many<StoredWaiter>(selectAt({ queueKey, seqs })),
-})
+const findAt = readAll(
+  'look for ended waits',
+  (queueKey: string, seqs: readonly number[]) => selectAt({ queueKey, seqs }),
+  storedWaiter.decode,
+)
 
 /** Brings a wait queue to the present, and ends the waits of those among these whose time has come. */
 const sweepQueue = operation({

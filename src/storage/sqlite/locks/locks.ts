@@ -11,9 +11,8 @@ import {
   decodeLast,
   decodeSummary,
   decodeWaitingHolder,
-  type StoredLast,
-  type StoredSummary,
-  type StoredWaitingHolder,
+  type SummaryRow,
+  type WaitingHolderRow,
 } from '../../sql/locks/wait-queue-record.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { Reader } from '../connection/reader.ts'
@@ -74,7 +73,7 @@ function findWaitingHolders(
   const now = readLeaseClock(connection)
   const holders = keys.flatMap(({ operation, resource }) =>
     connection
-      .all<StoredWaitingHolder>(
+      .all<WaitingHolderRow>(
         `SELECT h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
                 l.operation AS for_operation, l.resource AS for_resource
          FROM lock_queue h JOIN lock_waiter w ON w.node = h.holder_node AND w.request_id = h.holder_request_id
@@ -154,10 +153,11 @@ function listQueues(
 function summaryOf(connection: Connection, record: WaitQueueRecord): WaitQueueSummary {
   const aheadMs = readWallAhead(connection)
   const now = readLeaseClock(connection) + aheadMs
-  return decodeSummary({ ...record, lease_ends_at: record.lease_ends_at + aheadMs, now })
+  return decodeSummary({ ...record, ...{ lease_ends_at: record.lease_ends_at + aheadMs }, now })
 }
 
-interface WaitQueueRecord extends Omit<StoredSummary, 'now'>, StoredLast {
+interface WaitQueueRecord extends Omit<SummaryRow, 'now'> {
+  readonly last_outcome: string | null
   readonly queue_id: number
   readonly revision: number
   readonly lease_ends_at: number

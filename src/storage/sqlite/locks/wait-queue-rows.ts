@@ -8,12 +8,7 @@ import type {
   WaitQueueRow,
   WaitQueueRows,
 } from '../../../locks/rules/index.ts'
-import {
-  decodeOutcome,
-  decodeWaiter,
-  type StoredOutcome,
-  type StoredWaiter,
-} from '../../sql/locks/wait-queue-record.ts'
+import { decodeOutcome, storedWaiter } from '../../sql/locks/wait-queue-record.ts'
 import type { Connection } from '../connection/connection.ts'
 import { readLeaseClock, readWallAhead } from './lease-clock.ts'
 import { mintToken } from './lock-tokens.ts'
@@ -174,22 +169,22 @@ export class SqliteWaitQueue implements WaitQueueRows {
 
   waiter({ node, requestId }: Requester): Waiter | undefined {
     if (this.#waiterCount === 0) return undefined
-    const record = this.#connection.get<StoredWaiter>(
+    const record = this.#connection.get(
       `SELECT * FROM lock_waiter WHERE queue_id = ?1 AND node = ?2 AND request_id = ?3`,
       this.#queue!,
       node,
       requestId,
     )
-    return record && decodeWaiter(record)
+    return record === undefined ? undefined : storedWaiter.decode(record)
   }
 
   firstWaiter(): Waiter | undefined {
     if (this.#waiterCount === 0) return undefined
-    const record = this.#connection.get<StoredWaiter>(
+    const record = this.#connection.get(
       `SELECT * FROM lock_waiter WHERE queue_id = ?1 ORDER BY seq LIMIT 1`,
       this.#queue!,
     )
-    return record && decodeWaiter(record)
+    return record === undefined ? undefined : storedWaiter.decode(record)
   }
 
   countWaiters(beforeSeq?: number): number {
@@ -243,14 +238,14 @@ export class SqliteWaitQueue implements WaitQueueRows {
 
   outcome(who: Requester): Outcome | undefined {
     if (this.#outcomeCount === 0) return undefined
-    const record = this.#connection.get<StoredOutcome>(
+    const record = this.#connection.get<{ readonly value: string | null }>(
       `SELECT * FROM lock_outcome WHERE queue_id = ?1 AND node = ?2 AND request_id = ?3 AND kept_until > ?4`,
       this.#queue!,
       who.node,
       who.requestId,
       this.#now,
     )
-    return record && decodeOutcome(who, record)
+    return record && decodeOutcome(record)
   }
 
   saveOutcome(outcome: Outcome): void {
