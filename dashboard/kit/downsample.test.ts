@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { downsample, nearest } from './downsample.ts'
 
-test('lines that fit stay as they are', () => {
+test('series with few enough points stay as they are', () => {
   const lines = [[1, null, 3]]
   assert.deepEqual(downsample([1, 2, 3], lines, 3), [[1, 2, 3], lines])
 })
 
-test('each bucket keeps its least and its greatest value in their order, and an empty one stays a gap', () => {
+test('each bucket keeps its minimum and maximum in order, and an empty bucket stays a gap', () => {
   const times = [0, 1, 2, 3, 4, 5]
   const [kept, lines] = downsample(
     times,
@@ -24,7 +24,7 @@ test('each bucket keeps its least and its greatest value in their order, and an 
   ])
 })
 
-test('a peak of one instant among 130,000 is kept, and instants rise', () => {
+test('a one-point peak among 130,000 points is kept, and times rise', () => {
   const times = Array.from({ length: 129_601 }, (_, nth) => nth)
   const [kept, lines] = downsample(times, [times.map((at) => (at === 77_777 ? 500 : 1))], 1_200)
   assert.ok(kept.length <= 1_200 && lines[0]!.length === kept.length)
@@ -32,7 +32,7 @@ test('a peak of one instant among 130,000 is kept, and instants rise', () => {
   assert.ok(kept.every((at, nth) => nth === 0 || at >= kept[nth - 1]!))
 })
 
-test('the nearest instant is found', () => {
+test('the nearest point in time is found', () => {
   assert.deepEqual(
     [-5, 4, 6, 14, 16, 99].map((at) => nearest([0, 10, 20], at)),
     [0, 0, 1, 1, 2, 2],

@@ -10,7 +10,7 @@ const keyOf = ({ id }: Row) => id
 const rowsOf = (ids: string, value: number): readonly Row[] => Array.from(ids, (id) => ({ id, value }))
 const none: ReadonlySet<string> = new Set()
 
-test('held rows keep their order, take new values, and stay when they leave the list; new rows wait', () => {
+test('held rows keep their order, get new values, and stay after they leave the list; new rows wait', () => {
   const held = holdRows(rowsOf('cba', 1), keyOf, new Map(), none)
   const shown = showRows(held, rowsOf('edbc', 2), keyOf)
   assert.deepEqual(
@@ -24,7 +24,7 @@ test('held rows keep their order, take new values, and stay when they leave the 
   assert.deepEqual([shown.newCount, shown.goneCount], [2, 1])
 })
 
-test('rows that are let in come with the selected rows that left, behind them', () => {
+test('admitted rows come with the selected rows that left, behind them', () => {
   const before = holdRows(rowsOf('cba', 1), keyOf, new Map(), none)
   const held = holdRows(rowsOf('edc', 2), keyOf, before, new Set(['a', 'c']))
   assert.deepEqual([...held.keys()], ['e', 'd', 'c', 'a'])

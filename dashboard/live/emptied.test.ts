@@ -16,7 +16,7 @@ const keep = (before: readonly (Queue & Emptied)[], now: readonly Queue[], at: n
     (queue) => ({ ...queue, ready: 0 }),
   )
 
-test('a queue that ran dry stays for five minutes, empty, and is itself again when a job comes', () => {
+test('an emptied queue stays listed for five minutes, and returns to normal with a new job', () => {
   const first = keep([], [{ queue: 'mail', ready: 3 }], 1_000)
   const second = keep(first, [], 2_000)
   assert.deepEqual(second, [{ queue: 'mail', ready: 0, emptiedAt: 2_000 }])

@@ -29,14 +29,14 @@ async function walk(room: number, answers: readonly JobsPage[]) {
   return { asked, told, last: told.at(-1)! }
 }
 
-test('an answer that is short is asked on only if it was ended by a bound and the page has room', () => {
+test('the page continues a search only if a bound ended the answer and the page has room', () => {
   assert.equal(mayHaveMore(short('', 'x'), 2), true)
   assert.equal(mayHaveMore(short('cb', 'x'), 2), false)
   assert.equal(mayHaveMore(short('c', null), 2), false)
   assert.equal(mayHaveMore({ items: [], cursor: 'x' }, 2), false)
 })
 
-test('it looks until the jobs are at their end, and tells of each answer', async () => {
+test('the search continues until the jobs end, and reports each answer', async () => {
   const { asked, told, last } = await walk(5, [short('', 'm'), short('hg', 'f'), short('b', null)])
   assert.deepEqual(asked, [
     ['z', 5],
@@ -55,18 +55,18 @@ test('it looks until the jobs are at their end, and tells of each answer', async
   assert.equal(last.cursor, null)
 })
 
-test('it looks until the page is full', async () => {
+test('the search continues until the page is full', async () => {
   const { asked, last } = await walk(2, [short('h', 'g'), { items: [jobOf('c')], cursor: 'c' }])
   assert.deepEqual([asked.length, idsOf(last.items), last.cursor, last.isLooking], [2, 'hc', 'c', false])
 })
 
-test('it looks no further than its bound, and can go on from there', async () => {
+test('the search stops at its bound, and can continue from there', async () => {
   const { asked, last } = await walk(2, [])
   assert.equal(asked.length, furtherLimits.pages)
   assert.deepEqual([last.cursor, last.isLooking], ['a', false])
 })
 
-test('the newer answer knows better, up to where it has jobs', () => {
+test('the newer answer wins for the range of its jobs', () => {
   const known = Array.from('hfdb', jobOf)
   assert.equal(idsOf(joined([], known)), 'hfdb')
   assert.equal(idsOf(joined(Array.from('ihd', jobOf), known)), 'ihdb')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test, vi } from 'vitest'
 import { createHints } from './hints.ts'
 
-test('many hints within a second are two questions: one at once, one at its end', () => {
+test('many hints within a second cause two requests: one at once, one at its end', () => {
   vi.useFakeTimers()
   try {
     const asked: string[] = []

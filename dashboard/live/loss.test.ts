@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { type ErrorCode, SignalboxError } from '../../src/http/client/index.ts'
 import { lossOf } from './loss.ts'
 
-test('a loss is named after its cause, and an error of one request is no loss', () => {
+test('a connection loss is named after its cause, and an error of one request is no loss', () => {
   const lossFor = (code: ErrorCode, details: Record<string, unknown> = {}) =>
     lossOf(new SignalboxError(code, 'It failed.', { details }))
   // The client made this one: no answer came.

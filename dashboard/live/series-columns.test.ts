@@ -28,14 +28,14 @@ test('steps without events count as zero, and unmeasured steps are gaps', () => 
   )
 })
 
-test('a step that has just begun is not drawn, and a long one under way is drawn by what has passed of it', () => {
+test('a step that has just begun is not drawn; a long running one is drawn for its elapsed part', () => {
   assert.equal(columnsOf(series(begin + 3.9 * stepMs, [])).times.length, 3)
   const hourMs = 3_600_000
   const hourly = columnsOf(series(begin + 600_000, [{ at: begin, ...numbers }], hourMs))
   assert.deepEqual(hourly.rate('added'), [0.1])
 })
 
-test('a queue was active last at the end of its last step with work, and never later than now', () => {
+test("a queue's last activity is the end of its last step with work, and never later than now", () => {
   const idle = { ...numbers, added: 0, started: 0, completed: 0, dead: 0 }
   const points = [point(0), { at: begin + 2 * stepMs, ...idle }]
   const { items, ...more } = series(begin + 4 * stepMs, points)
@@ -44,7 +44,7 @@ test('a queue was active last at the end of its last step with work, and never l
   assert.deepEqual([...lastActivity({ ...byQueue, now: begin + 5 })], [['mail', begin + 5]])
 })
 
-test('minutes tell better than hours when a queue was active last', () => {
+test('minutes give a better last activity of a queue than hours', () => {
   const byHour = new Map([
     ['mail', 9_000],
     ['old', 3_000],

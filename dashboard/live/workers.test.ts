@@ -10,12 +10,12 @@ const worker: WireWorker = {
   running: [{ id: 'j', kind: 'mail', since: 4_000 }],
 }
 
-test('ages of workers are counted by the clock of the store, whatever the page thinks of the time', () => {
+test("ages of workers use the clock of the store, whatever the page's clock says", () => {
   const shown = onPageClock(worker, 6_000, 106_000)
   assert.deepEqual([106_000 - shown.seenAt, 106_000 - shown.running[0]!.since], [1_000, 2_000])
 })
 
-test('workers that live come first, and of those that are gone the latest', () => {
+test('live workers come first, and then the most recently gone ones', () => {
   const workers: readonly WireWorker[] = [
     { ...worker, id: 'old', state: 'gone', seenAt: 1 },
     { ...worker, id: 'b' },

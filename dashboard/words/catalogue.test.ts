@@ -12,22 +12,22 @@ const words = catalogue({
   plain: { en: 'Plain', zh: '普通' },
 })
 
-test('a text takes its values, its plural and the numbers of its language', () => {
+test('a text gets its values, its plural and the number format of its language', () => {
   assert.equal(fill(words.jobs, 'en', { count: 1, queue: 'mail' }), '1 job of mail')
   assert.equal(fill(words.jobs, 'en', { count: 12_000, queue: 'mail' }), '12,000 jobs of mail')
   assert.equal(fill(words.jobs, 'zh', { count: 1, queue: 'mail' }), 'mail 的 1 个作业')
   assert.equal(fill(words.plain, 'zh', {}), '普通')
 })
 
-test('what stands in a value is not read as a text again', () => {
+test('a value that looks like a text template is not read as one', () => {
   assert.equal(fill(words.jobs, 'en', { count: 2, queue: '{count} $& <b>' }), '2 jobs of {count} $& <b>')
 })
 
-test('a name that runs from right to left is isolated, so that it does not turn the words around it', () => {
+test('a right-to-left name is isolated, so that it does not reorder the words around it', () => {
   assert.equal(fill(words.jobs, 'en', { count: 2, queue: 'بريد 7' }), '2 jobs of \u2068بريد 7\u2069')
 })
 
-test('every text of every view is there in both languages, with the same values', async () => {
+test('every text of every view exists in both languages, with the same values', async () => {
   const files = readdirSync(import.meta.dirname).filter((name) => /^\w+\.ts$/.test(name))
   let checked = 0
   for (const name of files) {
@@ -53,7 +53,7 @@ function namesIn(text: string): readonly string[] {
   return [...new Set(Array.from(text.matchAll(/\{(\w+)\}/g), ([, name]) => name!))].sort()
 }
 
-test('spans and instants read as people say them', () => {
+test('spans and times read as people say them', () => {
   const [en, zh] = [formatOf('en'), formatOf('zh')]
   assert.deepEqual([0.4, 12, 950, 1_500, 61_000, 3_600_000, 90_061_000].map(en.span), [
     '0.4 ms',

@@ -8,7 +8,7 @@ function stage(max = 20, maxNetworks = 1_000) {
   return { clock, failures: new FailedAttempts({ clock, max, windowMs: 60_000, maxNetworks }) }
 }
 
-test('after too many wrong tokens an address must wait for the end of its minute; others need not', () => {
+test('an address with too many wrong tokens must wait for the end of its minute; others need not', () => {
   const { clock, failures } = stage()
   for (let i = 0; i < 20; i++) {
     failures.count('10.0.0.1')
@@ -23,13 +23,13 @@ test('after too many wrong tokens an address must wait for the end of its minute
   failures.count('10.0.0.1')
 })
 
-test('clients without a known address are never shut out: several may share it', () => {
+test('clients without a known address are never locked out: several may share it', () => {
   const { failures } = stage(1)
   for (let i = 0; i < 5; i++) failures.count('')
   assert.equal(failures.size, 0)
 })
 
-test('what is counted is bounded, and gone when its time is over', () => {
+test('the number of counted addresses is bounded, and an entry disappears when its time is over', () => {
   const { clock, failures } = stage(5, 100)
   for (let i = 0; i < 1_000; i++) failures.count(`10.0.${i >> 8}.${i & 255}`)
   assert.equal(failures.size, 100)
@@ -41,7 +41,7 @@ test('what is counted is bounded, and gone when its time is over', () => {
   assert.equal(failures.size, 1)
 })
 
-test('one customer of an IPv6 provider counts as one', () => {
+test('all addresses of one IPv6 customer count as one', () => {
   for (const [address, network] of [
     ['127.0.0.1', '127.0.0.1'],
     ['::ffff:10.1.2.3', '10.1.2.3'],

@@ -17,7 +17,7 @@ function stage() {
   return { clock, readings, fresh }
 }
 
-test('concurrent callers share one reading, and it counts until it is too old', async () => {
+test('concurrent callers share one reading, and it is used until it is too old', async () => {
   const { clock, readings, fresh } = stage()
   const both = Promise.all([fresh.get(), fresh.get()])
   readings[0]!.resolve('a')
@@ -31,7 +31,7 @@ test('concurrent callers share one reading, and it counts until it is too old', 
   assert.equal(await next, 'b')
 })
 
-test('an answer is as old as its question', async () => {
+test('the age of an answer counts from its question', async () => {
   const { clock, readings, fresh } = stage()
   const slow = fresh.get()
   clock.advance(1_500)
@@ -42,7 +42,7 @@ test('an answer is as old as its question', async () => {
   assert.equal(readings.length, 2)
 })
 
-test('what was asked before something changed does not count after it', async () => {
+test('an answer to a question from before a change is not used after it', async () => {
   const { readings, fresh } = stage()
   const before = fresh.get()
   fresh.forget()
@@ -54,7 +54,7 @@ test('what was asked before something changed does not count after it', async ()
   assert.equal(fresh.get(), 'new', 'a late answer to an old question was kept')
 })
 
-test('when the store fails there is no answer, not even an old one, and the next one asks again', async () => {
+test('when the store fails there is no answer, not even an old one, and the next caller asks again', async () => {
   const { clock, readings, fresh } = stage()
   const first = fresh.get()
   readings[0]!.resolve('a')
@@ -72,7 +72,7 @@ test('when the store fails there is no answer, not even an old one, and the next
   assert.equal(await third, 'c')
 })
 
-test('a store that does not answer is given up on in time', async () => {
+test('a store that does not answer is given up in time', async () => {
   const { clock, readings, fresh } = stage()
   const hung = fresh.get()
   clock.advance(5_000)

@@ -12,7 +12,7 @@ test('a secret names its token and carries 256 random bits', () => {
   assert.equal(new Set(Array.from({ length: 1_000 }, () => createSecret(id))).size, 1_000)
 })
 
-test('text of any length is taken in without a throw, and only the right form names a token', () => {
+test('text of any length is accepted without an error, and only the right form names a token', () => {
   const secret = createSecret(createId())
   for (let length = 0; length <= 10_000; length++) {
     const { id, digest } = presentSecret('x'.repeat(length))
@@ -31,7 +31,7 @@ test('text of any length is taken in without a throw, and only the right form na
     assert.equal(isSecret(wrong), false, wrong)
 })
 
-test('digests are equal or not, and what is no digest equals nothing', () => {
+test('digests are equal or not, and an invalid digest equals nothing', () => {
   const digest = digestOf('a')
   assert.equal(sameDigest(digest, digestOf('a')), true)
   assert.equal(sameDigest(digest, digestOf('b')), false)
@@ -78,7 +78,7 @@ test('the time for a wrong secret does not depend on its correct part', () => {
   assert.ok(naive > 2, `the measurement is blind: ${naive}`)
 })
 
-test('secrets are compared in one place only, and signatures of webhooks in another', async () => {
+test('secrets are compared in one place only, and webhook signatures in another', async () => {
   const comparison =
     /(?:secret|digest|bearer)\w*\)?\s*[=!]==?\s|[=!]==?\s*[\w.?]*(?:secret|digest)\w*\b(?!\.length)|(?:secret|digest)\w*\.(?:equals|localeCompare)\(/i
   const found: string[] = []

@@ -30,7 +30,7 @@ function stage() {
   return { clock, asked, ended, known, store, watch, round }
 }
 
-test('every stream of a token is told once when it ends, and no other', async () => {
+test('each stream of a token is notified once when the token ends, and no other stream is', async () => {
   const { watch, ended, round } = stage()
   const told: string[] = []
   const note = (who: string) => (reason: SignalboxError) => told.push(`${who} ${reason.code}`)
@@ -51,7 +51,7 @@ test('every stream of a token is told once when it ends, and no other', async ()
   assert.deepEqual(told, ['a1 unauthorized', 'a2 unauthorized', 'b unauthorized'])
 })
 
-test('a thousand streams of two tokens cost one timer and one question a round, and none once they are over', async () => {
+test('a thousand streams of two tokens cost one timer and one question per round, and none at the end', async () => {
   const { watch, asked, clock, round } = stage()
   const stops = Array.from({ length: 1_000 }, (_, i) => watch.watch(i % 2 ? 'a' : 'b', () => {}))
   assert.equal(clock.timerCount, 1)
@@ -66,7 +66,7 @@ test('a thousand streams of two tokens cost one timer and one question a round, 
   assert.deepEqual([clock.timerCount, watch.size, asked.length], [0, 0, 2])
 })
 
-test('a token that requests use is asked about with those that something waits with, while it is used', async () => {
+test('a token in use by requests is checked together with waiting ones, while it is used', async () => {
   const { watch, asked, clock, round } = stage()
   const stop = watch.watch('a', () => {})
   watch.use('b', clock.now())
@@ -79,7 +79,7 @@ test('a token that requests use is asked about with those that something waits w
   stop()
 })
 
-test('a token that was revoked here ends what waits with it, and the store is not asked', () => {
+test('a token revoked on this server ends its waits without a question to the store', () => {
   const { watch, asked, known } = stage()
   const told: string[] = []
   watch.watch('a', ({ code }) => told.push(code))
@@ -108,7 +108,7 @@ test('without the store, streams stay for a while, and then end because their to
   )
 })
 
-test('a token that is known to have ended is asked about at once', async () => {
+test('a token that is known to have ended is checked at once', async () => {
   const { watch, ended } = stage()
   const told: string[] = []
   watch.watch('a', ({ code }) => told.push(code))
@@ -133,7 +133,7 @@ test('a stream that fails to close does not keep the others open', async () => {
   print.mockRestore()
 })
 
-test('after close it calls no watcher and leaves no timer', async () => {
+test('a closed watch calls no watcher and leaves no timer', async () => {
   const { watch, ended, clock } = stage()
   const told: string[] = []
   watch.watch('a', ({ code }) => told.push(code))

@@ -22,7 +22,7 @@ async function stage(): Promise<Stage> {
 
 const asked = { name: 'ci', scope: 'work', namespace: 'shop' } as const
 
-test('a token may be bound to nodes: each named once, and nothing but the scope work', async () => {
+test('a token may be bound to nodes: each named once, and only with the scope work', async () => {
   const { tokens } = await stage()
   const { id, secret, nodes } = await tokens.create({ ...asked, nodes: ['b', 'a', 'b'] })
   assert.deepEqual(nodes, ['a', 'b'])
@@ -37,7 +37,7 @@ test('a token may be bound to nodes: each named once, and nothing but the scope 
     await assert.rejects(tokens.create({ ...asked, scope, nodes: ['a'] }), /scope "work"/)
 })
 
-test('a token is made with a secret that the store never sees', async () => {
+test('a token is created with a secret that the store never sees', async () => {
   const { tokens, store } = await stage()
   const { secret, ...token } = await tokens.create({ ...asked, expiresInMs: '1h' })
   assert.deepEqual(token, {
@@ -71,7 +71,7 @@ test('a secret is recognised until its token expires or is revoked', async () =>
   assert.deepEqual(await it.tokens.revoke(other.id), revoked, 'revoking again changes nothing')
 })
 
-test('a wrong secret is not recognised, whatever it is', async () => {
+test('no wrong secret is recognised', async () => {
   const { tokens } = await stage()
   const { id, secret } = await tokens.create(asked)
   for (const wrong of [
@@ -133,7 +133,7 @@ test('tokens are listed oldest first, page by page, of one namespace or of all',
   )
 })
 
-test('what a token must not be is refused before anything is written', async () => {
+test('an invalid token is refused before anything is written', async () => {
   const { tokens, store, changed } = await stage()
   for (const wrong of [
     { name: '' },
@@ -154,7 +154,7 @@ test('what a token must not be is refused before anything is written', async () 
   assert.deepEqual(changed, [])
 })
 
-test('a token that is not there cannot be revoked, and a secret given for its id is not repeated', async () => {
+test('an unknown token cannot be revoked, and a secret given as its id is not repeated', async () => {
   const { tokens } = await stage()
   const { id, secret } = await tokens.create(asked)
   await assert.rejects(tokens.revoke('nope'), { code: 'not_found', message: /"nope"/ })
@@ -162,7 +162,7 @@ test('a token that is not there cannot be revoked, and a secret given for its id
   assert.equal((await tokens.find(id))!.live, true)
 })
 
-test('caches of tokens learn of a change, also when its outcome is unknown', async () => {
+test('caches of tokens are notified of a change, also when its outcome is unknown', async () => {
   const { tokens, store, changed } = await stage()
   const { id } = await tokens.create(asked)
   await tokens.revoke(id)

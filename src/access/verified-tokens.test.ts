@@ -41,7 +41,7 @@ test('the store is asked once for many requests, and again when the answer is to
   assert.equal(asked.length, 2)
 })
 
-test('a token revoked elsewhere ends when its answer is too old, one revoked here at once', async () => {
+test('a token revoked elsewhere ends when its cached answer is too old, one revoked here at once', async () => {
   const { verified, store, clock, tokens, make } = await stage()
   const elsewhere = await make()
   const here = await make()
@@ -55,7 +55,7 @@ test('a token revoked elsewhere ends when its answer is too old, one revoked her
   assert.equal(await verified.find(presentSecret(elsewhere.secret)), undefined)
 })
 
-test('wrong secrets push out no valid ones, and both kinds are bounded', async () => {
+test('wrong secrets displace no valid ones in the cache, and both kinds are bounded', async () => {
   const { verified, make } = await stage(3)
   const good = await Promise.all(Array.from({ length: 5 }, make))
   for (let i = 0; i < 50; i++) await verified.find(presentSecret(createSecret(createId())))
@@ -66,7 +66,7 @@ test('wrong secrets push out no valid ones, and both kinds are bounded', async (
   for (const { secret, id } of good) assert.equal((await verified.find(presentSecret(secret)))?.id, id)
 })
 
-test('when the store fails nothing is remembered of it', async () => {
+test('a failure of the store is not cached', async () => {
   const { store, clock } = await stage()
   const failing: TokenStore = Object.assign(Object.create(store), {
     find: () => Promise.reject(new Error('cut')),
@@ -77,7 +77,7 @@ test('when the store fails nothing is remembered of it', async () => {
   assert.deepEqual([verified.size, verified.wrongSize], [0, 0])
 })
 
-test('a wrong secret that is repeated is looked up once in five seconds', async () => {
+test('a repeated wrong secret is looked up once in five seconds', async () => {
   const { verified, asked, clock, tokens, make } = await stage()
   const wrong = presentSecret(createSecret(createId()))
   const { secret, id } = await make()
@@ -103,7 +103,7 @@ test('a flood of wrong secrets shares few calls of the store, and a valid one am
   assert.ok(asked.length <= 25, `${asked.length} calls`)
 })
 
-test('a store that hangs is given up in time, and holds up no later request', async () => {
+test('a store that hangs is given up in time, and delays no later request', async () => {
   const { store, clock } = await stage()
   let isHanging = true
   const hanging: TokenStore = Object.assign(Object.create(store), {
@@ -121,7 +121,7 @@ test('a store that hangs is given up in time, and holds up no later request', as
   assert.equal(await verified.find(presentSecret(createSecret(createId()))), undefined)
 })
 
-test('an answer of the round counts as if the store had been asked here', async () => {
+test("an answer of the watch's round counts as an answer of the store", async () => {
   const { store, clock, make } = await stage()
   const confirmed = { at: Number.NEGATIVE_INFINITY, uses: 0 }
   const watch = { use: () => void confirmed.uses++, confirmedAt: () => confirmed.at }

@@ -14,7 +14,7 @@ const act: AuditAct = {
   target: { queue: 'mail' },
 }
 
-test('what is recorded is shown, newest first, as done unless it says otherwise', async () => {
+test('entries are listed newest first, and as done unless they say otherwise', async () => {
   const audit = await stage()
   await audit.record(act)
   await audit.record({ ...act, outcome: 'refused', code: 'not_found' })
@@ -30,7 +30,7 @@ test('what is recorded is shown, newest first, as done unless it says otherwise'
   assert.ok(items[0]!.id > items[1]!.id)
 })
 
-test('a page that is just full has no next one', async () => {
+test('a page that is exactly full has no next page', async () => {
   const audit = await stage()
   for (const queue of ['a', 'b', 'c', 'd']) await audit.record({ ...act, target: { queue } })
   const first = await audit.list({ limit: 2 })
@@ -42,7 +42,7 @@ test('a page that is just full has no next one', async () => {
   assert.equal(last.cursor, null)
 })
 
-test('what is not an entry is refused, and nothing is written', async () => {
+test('an invalid entry is refused, and nothing is written', async () => {
   const audit = await stage()
   const wrong: readonly object[] = [
     { ...act, payload: {} },

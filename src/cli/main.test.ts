@@ -60,7 +60,7 @@ test('every mistake in the command line is one clear line and exit code 2', asyn
   }
 })
 
-test('the version and the help are answers, and no command at all is a mistake', async () => {
+test('the version and the help are answers, and a missing command is a mistake', async () => {
   assert.deepEqual(await run(['--version']), { out: `${version}\n`, err: '', code: 0 })
   const help = await run(['--help'])
   assert.equal(help.code, 0)
@@ -69,7 +69,7 @@ test('the version and the help are answers, and no command at all is a mistake',
   assert.deepEqual(nothing, { out: '', err: help.out, code: 2 })
 })
 
-test('an older Node is told which version is needed and which was found, before anything is imported', async () => {
+test('an older Node gets the needed and the found version, before anything is imported', async () => {
   const older = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`
   const result = await run(['--version'], {}, [
     '--import',
@@ -85,14 +85,14 @@ test('an older Node is told which version is needed and which was found, before 
   assert.doesNotMatch(source, /^import\b|\bfrom '/m)
 })
 
-test('a reader who has seen enough ends the answer, and is no error', async () => {
+test('a reader that closes the pipe ends the output, without an error', async () => {
   const child = start(['--help'])
   child.stdout.destroy()
   const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'close')])
   assert.deepEqual([code, err], [0, ''])
 })
 
-test.runIf(existsSync('/dev/full'))('an answer that finds no room is one clear line', async () => {
+test.runIf(existsSync('/dev/full'))('an output that does not fit on the disk is one clear line', async () => {
   const full = openSync('/dev/full', 'w')
   const child = spawn(process.execPath, [main, '--help'], { stdio: ['ignore', full, 'pipe'] })
   closeSync(full)
@@ -100,7 +100,7 @@ test.runIf(existsSync('/dev/full'))('an answer that finds no room is one clear l
   assert.deepEqual([code, err], [1, 'signalbox: the output could not be written (ENOSPC).\n'])
 })
 
-test('a server whose log has lost its reader goes on', async () => {
+test('a server whose log has lost its reader continues', async () => {
   const child = start(['serve', '--port=0', '--database=memory:', '--json'])
   try {
     const [line] = await once(child.stdout, 'data')

@@ -33,7 +33,7 @@ async function migrate(...args: readonly string[]) {
   return { code, ...written }
 }
 
-test('a database without a schema is an answer, not an error: status says what is pending and exits 1', async () => {
+test('a database without a schema is an answer, not an error: status lists pending steps and exits 1', async () => {
   const file = freshFile()
   const { code, out, err } = await migrate('status', '--database', `sqlite:${file}`)
   assert.equal(code, 1)
@@ -42,7 +42,7 @@ test('a database without a schema is an answer, not an error: status says what i
   assert.equal(existsSync(file), false, 'asking made a database')
 })
 
-test('up applies what is pending, once, and status then exits 0', async () => {
+test('up applies the pending steps, once, and status then exits 0', async () => {
   const database = `sqlite:${freshFile()}`
   assert.deepEqual(await migrate('up', '--database', database), {
     code: 0,
@@ -54,7 +54,7 @@ test('up applies what is pending, once, and status then exits 0', async () => {
   assert.deepEqual(await migrate('status', '--database', database), upToDate)
 })
 
-test('several that bring one database up to date at once apply each step once between them', async () => {
+test('processes that migrate one database at once apply each step once between them', async () => {
   const database = `sqlite:${freshFile()}`
   const runs = await Promise.all(
     Array.from({ length: 4 }, () => migrate('up', '--json', '--database', database)),
@@ -94,7 +94,7 @@ test('--json answers with one line for programs', async () => {
   assert.match((await ask('sql')).sql, /CREATE TABLE job_queue/)
 })
 
-test('what sql prints can be run by hand, and is then up to date', async () => {
+test('the output of migrate sql can be run by hand, and is then up to date', async () => {
   const file = freshFile()
   const { code, out } = await migrate('sql', '--database', `sqlite:${file}`)
   assert.equal(code, 0)
@@ -109,7 +109,7 @@ test('what sql prints can be run by hand, and is then up to date', async () => {
   )
 })
 
-test('a schema of a newer Signalbox is neither up to date nor touched', async () => {
+test('a schema of a newer Signalbox is neither up to date nor changed', async () => {
   const file = freshFile()
   const database = `sqlite:${file}`
   await migrate('up', '--database', database)
@@ -124,7 +124,7 @@ test('a schema of a newer Signalbox is neither up to date nor touched', async ()
   assert.match(up.err, /^signalbox: This database has schema 99.*Upgrade Signalbox here\.\n$/)
 })
 
-test('a newer schema that this Signalbox may still work on is said to be so, and is good enough', async () => {
+test('a newer schema that this Signalbox can use is reported and accepted', async () => {
   const file = freshFile()
   const database = `sqlite:${file}`
   await migrate('up', '--database', database)
@@ -144,7 +144,7 @@ test('a newer schema that this Signalbox may still work on is said to be so, and
   assert.deepEqual([upToDate, isRunnable], [false, true])
 })
 
-test('a schema from before the baseline is refused with what to do, and left as it is', async () => {
+test('a schema from before the baseline is refused with instructions, and left as it is', async () => {
   const file = freshFile()
   const database = `sqlite:${file}`
   const db = new DatabaseSync(file)
@@ -166,7 +166,7 @@ test('a schema from before the baseline is refused with what to do, and left as 
   assert.deepEqual([isBeforeBaseline, pending], [true, []])
 })
 
-test('the steps for a server are printed without one', async () => {
+test('the steps for a server are printed without connecting to one', async () => {
   const postgres = await migrate('sql', '--database', 'postgres://nobody@127.0.0.1:1/nowhere?schema=jobs')
   assert.equal(postgres.code, 0)
   assert.match(postgres.out, /CREATE TABLE "jobs"\.job_queue/)
@@ -175,7 +175,7 @@ test('the steps for a server are printed without one', async () => {
   assert.match(mariadb.out, /CREATE TABLE IF NOT EXISTS job_queue/)
 })
 
-test('a server that is not there is one clear line and a failure', async () => {
+test('an unreachable server is one clear line and a failure', async () => {
   for (const scheme of ['postgres', 'mysql']) {
     for (const action of ['status', 'up']) {
       const { code, out, err } = await migrate(action, '--database', `${scheme}://u@127.0.0.1:1/nowhere`)

@@ -19,13 +19,13 @@ function capture(isTTY: boolean, env: NodeJS.ProcessEnv = {}) {
   return { written, printer: createPrinter(stdout, stderr, env) }
 }
 
-test('text from outside is one inert line, whatever it holds', () => {
+test('text from outside is one inert line, whatever it contains', () => {
   const { written, printer } = capture(false)
   printer.line('a\r\nb\u001b[31mc\u2028d\u202ee\u009bf\ud800g\u200b')
   assert.equal(written.out, 'a\\u000d\\u000ab\\u001b[31mc\\u2028d\\u202ee\\u009bf\\ud800g\\u200b\n')
 })
 
-test('ordinary text of any script is left alone', () => {
+test('ordinary text of any script is unchanged', () => {
   for (const text of ['queue "mail" \\ 100%', '队列', 'Größe', '\u{1f600}', 'שלום'])
     assert.equal(escapeText(text), text)
 })
@@ -42,14 +42,14 @@ test('printed JSON is one line and reads back the same', () => {
   )
 })
 
-test('a problem of several lines becomes one, named after the program', () => {
+test("a problem of several lines becomes one line that starts with the program's name", () => {
   const { written, printer } = capture(false)
   printer.problem('unknown command\n(Did you mean serve?)\n')
   assert.equal(written.err, 'signalbox: unknown command (Did you mean serve?)\n')
   assert.equal(written.out, '')
 })
 
-test('a hint is no error: it is plain on a terminal too, and not on standard output', () => {
+test('a hint is not an error: it is plain on a terminal too, and not on standard output', () => {
   const { written, printer } = capture(true)
   printer.hint('there may be more; go on with --cursor a\u001b[31m')
   assert.deepEqual(written, {
@@ -58,7 +58,7 @@ test('a hint is no error: it is plain on a terminal too, and not on standard out
   })
 })
 
-test('colour is for terminals, and not for those who want none', () => {
+test('colour is used on terminals only, and not if the user disabled it', () => {
   for (const [isTTY, env, coloured] of [
     [true, {}, true],
     [false, {}, false],
@@ -78,7 +78,7 @@ function stage(isTTY: boolean, columns = 80) {
   return { written, progress, pass: (ms: number) => (now += ms) }
 }
 
-test('a bar shows the operation, its progress, and when it may end', () => {
+test('a bar shows the operation, its progress, and its expected end', () => {
   assert.equal(lineOf('retry', 0, 400, 0), 'retry  [--------------------]  0 %  0 of 400')
   assert.equal(lineOf('retry', 100, 400, 2_000), 'retry  [#####---------------]  25 %  100 of 400  6 s left')
   assert.equal(lineOf('retry', 1_200, 1_200, 9_000), 'retry  [####################]  100 %  1,200 of 1,200')
@@ -87,7 +87,7 @@ test('a bar shows the operation, its progress, and when it may end', () => {
   assert.equal(lineOf('retry', 1_234, undefined, 5_000), 'retry  1,234')
 })
 
-test('a terminal sees it change ten times a second at most, and nothing is left of it', () => {
+test('a terminal bar changes at most ten times a second, and disappears at the end', () => {
   const { written, progress, pass } = stage(true, 20)
   progress.show('copy', 1, undefined)
   progress.show('copy', 2, undefined)
@@ -103,7 +103,7 @@ test('a terminal sees it change ten times a second at most, and nothing is left 
   ])
 })
 
-test('a destination that is no terminal gets no bar', () => {
+test('a destination that is not a terminal gets no bar', () => {
   const { written, progress } = stage(false)
   progress.show('copy', 1, 2)
   progress[Symbol.dispose]()
@@ -121,7 +121,7 @@ function print(heads: readonly string[], rows: readonly (readonly Cell[])[], col
   return out.split('\n').slice(0, -1)
 }
 
-test('columns are aligned over wide characters, and numbers stand right', () => {
+test('columns are aligned with wide characters, and numbers are right-aligned', () => {
   assert.deepEqual(
     print(
       ['QUEUE', 'READY', 'STATE'],
@@ -149,7 +149,7 @@ test('a table fits its terminal: long cells end in an ellipsis, and ids are cut 
       assert.ok(widthOf(line) <= columns, `${columns}: ${line}`)
 })
 
-test('a pipe gets every cell whole, and nothing in a cell can steer a terminal', () => {
+test('a pipe gets every cell whole, and no cell can control a terminal', () => {
   const text = 'the relay is away '.repeat(20).trim()
   assert.ok(print(['A', 'B'], [['x', text]])[1]!.endsWith(text))
   assert.equal(print(['A', 'B'], [['\u001b[2J', 'y']], 80)[1], '\\u001b[2J  y')

@@ -22,7 +22,7 @@ function send(kind: (typeof kinds)[number]): void {
   process.emit(kind, kind)
 }
 
-test('a Ctrl+C that npm passes on as well is one signal', async () => {
+test('a Ctrl+C that npm also passes on counts as one signal', async () => {
   assert.equal(stop.isAsked, false)
   send('SIGINT')
   send('SIGINT')
@@ -30,7 +30,7 @@ test('a Ctrl+C that npm passes on as well is one signal', async () => {
   assert.deepEqual([stop.isAsked, reasons], [true, []])
 })
 
-test('a second Ctrl+C, and a signal of another kind, end at once', () => {
+test('a second Ctrl+C, or a signal of another kind, ends the program at once', () => {
   send('SIGINT')
   send('SIGTERM')
   assert.deepEqual(reasons, ['A second signal arrived'])

@@ -53,7 +53,7 @@ function wordsOf(line: string): readonly string[] {
   return words
 }
 
-test('the table has each command as it describes itself, and every verb of the contract is in it', async () => {
+test('the table has each command with its own description, and covers every verb of the contract', async () => {
   const { program } = await createStage()
   const described = program.commands.map((command) => [command.name(), command.description()])
   assert.deepEqual(
@@ -76,7 +76,7 @@ test('the table has each command as it describes itself, and every verb of the c
     assert.ok(paths.includes(path), path)
 })
 
-test('every help has a purpose and examples, and every example is understood', async () => {
+test('every help has a purpose and examples, and every example can be parsed', async () => {
   const { program, called, written } = await createStage()
   let count = 0
   for (const command of everyCommand(program)) {
@@ -104,7 +104,7 @@ test('every help has a purpose and examples, and every example is understood', a
   assert.ok(count > 60, `${count} examples`)
 })
 
-test('every flag is shown with its twin in the environment, and no two flags share one by chance', async () => {
+test('every flag is shown with its environment variable, and no two flags share one by accident', async () => {
   const { program } = await createStage()
   const owners = new Map<string, string>()
   for (const command of everyCommand(program).slice(1)) {
@@ -125,7 +125,7 @@ test('every flag is shown with its twin in the environment, and no two flags sha
   assert.deepEqual(new Set(twinsOf(program)), new Set(owners.keys()))
 })
 
-test('a variable counts where its flag was not given, and the flag goes before it', async () => {
+test('a variable counts where its flag is missing, and the flag wins', async () => {
   const { program, called } = await createStage()
   // These are looked up with all their sources; test/cli and config.test.ts have them.
   const settings = new Set(
@@ -193,7 +193,7 @@ test('bash completes commands, flags and the words that flags take', async () =>
   assert.equal(complete('bench', ''), 'jobs locks once --seconds --json --database --redis --config --help')
 })
 
-test('the command line pages have every command and every exit code', async () => {
+test('the command line pages cover every command and every exit code', async () => {
   const { readFile } = await import('node:fs/promises')
   const { exitCodes } = await import('./run.ts')
   const { lockExitCodes } = await import('./commands/locks.ts')

@@ -20,7 +20,7 @@ class Store {
   }
 }
 
-test('what a command asks of a store is its wait, and the store is whom it waited on', async () => {
+test('the time of a store command is a wait, charged to the store', async () => {
   const contention = createContention()
   const store = contention.store(new Store(), 'things')
   const kind = contention.kind('http.findThing')
@@ -41,7 +41,7 @@ test('what a command asks of a store is its wait, and the store is whom it waite
   assert.ok(cell.ms >= 19 && cell.ms <= command.wait.maxMs + 0.01, `${cell.ms}`)
 })
 
-test('a metered store answers, throws and looks like the store itself', async () => {
+test('a metered store returns, throws and looks like the store itself', async () => {
   const contention = createContention()
   const real = new Store()
   const store = contention.store(real, 'things')
@@ -53,7 +53,7 @@ test('a metered store answers, throws and looks like the store itself', async ()
   assert.equal((store as { missing?: unknown }).missing, undefined)
 })
 
-test('time for which a command has nothing to do is not counted', async () => {
+test('time in which a command has nothing to do is not counted', async () => {
   const contention = createContention()
   const kind = contention.kind('http.claimJobs')
 
@@ -70,7 +70,7 @@ test('time for which a command has nothing to do is not counted', async () => {
   assert.ok(times!.hold.maxMs <= tookMs - 190, `${times!.hold.maxMs} of ${tookMs} ms`)
 })
 
-test('a command is counted as what it turned out to be, also when it fails', async () => {
+test('a command is counted under its final kind, also when it fails', async () => {
   const contention = createContention()
   const [unknown, known] = [contention.kind('http.none'), contention.kind('http.addJobs')]
 

@@ -27,7 +27,7 @@ test('a percentile is within 2 % of the exact one, from microseconds to hours', 
   }
 })
 
-test('what is the same every time is told exactly', () => {
+test('equal values are reported exactly', () => {
   const histogram = new Histogram()
   for (let count = 0; count < 1_000; count++) histogram.record(50)
 
@@ -36,7 +36,7 @@ test('what is the same every time is told exactly', () => {
   assert.ok(histogram.percentile(1) <= 50)
 })
 
-test('nothing that is told harms it: what is no length counts as 0, and what has no end as the longest', () => {
+test('invalid values do no harm: NaN counts as 0, and infinity as the longest', () => {
   const histogram = new Histogram()
   for (const odd of [Number.NaN, -1, 0, undefined as unknown as number]) histogram.record(odd)
   histogram.record(1e12)
@@ -46,7 +46,7 @@ test('nothing that is told harms it: what is no length counts as 0, and what has
   assert.ok(histogram.percentile(1) > 6_000_000)
 })
 
-test('counts within bounds rise, as Prometheus wants them, and end at those below the last', () => {
+test('the counts of the buckets rise, as Prometheus requires, and end at the last bound', () => {
   const histogram = new Histogram()
   for (const value of [0.05, 0.4, 0.4, 4, 40, 400]) histogram.record(value)
 

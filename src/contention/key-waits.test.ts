@@ -37,7 +37,7 @@ test('the holder of a key is charged with the time of each waiter', () => {
   )
 })
 
-test('one who leaves, and one who asks no more, waits no longer', () => {
+test('a waiter that leaves or stops asking no longer counts as waiting', () => {
   const { clock, waits } = stage()
   waits.queued(key, 'b', '1')
   waits.queued(key, 'c', '1')
@@ -94,7 +94,7 @@ test('asking again keeps the position', () => {
   assert.equal(waits.list()[0]!.waiters.size, 1)
 })
 
-test('keys, those who wait and those who hold are bounded', () => {
+test('the numbers of keys, waiters and holders are bounded', () => {
   const { clock, waits } = stage(100)
   for (let number = 0; number < 5_000; number++) {
     const other = { ...key, resource: `r${number}` }
@@ -116,7 +116,7 @@ test('keys, those who wait and those who hold are bounded', () => {
   assert.ok(entry.byHolder.size <= 9, `${entry.byHolder.size}`)
 })
 
-test('a namespace sees its own keys alone', () => {
+test('a namespace sees only its own keys', () => {
   const { waits } = stage()
   waits.queued(key, 'b', '1')
   waits.queued({ ...key, namespace: 'other' }, 'b', '1')

@@ -26,7 +26,7 @@ test('many short turns share spans and keep their sum', () => {
   assert.ok(Math.abs(busy - 20) < 1, `${busy}`)
 })
 
-test('turns side by side add up', () => {
+test('concurrent turns add up', () => {
   const holds = new Holds()
   holds.add(0, 10)
   holds.add(0, 10)
@@ -34,7 +34,7 @@ test('turns side by side add up', () => {
   about(holds.between(0, 10), 20)
 })
 
-test('what lies further back than the capacity is forgotten', () => {
+test('turns further back than the capacity are forgotten', () => {
   const holds = new Holds(4)
   for (let at = 0; at < 100; at += 10) holds.add(at, at + 5)
 

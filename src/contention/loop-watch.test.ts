@@ -4,7 +4,7 @@ import { test } from 'vitest'
 import { Kinds } from './kinds.ts'
 import { LoopWatch } from './loop-watch.ts'
 
-test('lateness for which this process was not busy is the host’s', async () => {
+test('lateness while this process was idle is charged to the host', async () => {
   const kinds = new Kinds(16)
   const holder = (name: string) => kinds.get(kinds.of(name))
   const named = { gc: holder('gc'), eventLoop: holder('event-loop'), host: holder('host') }

@@ -48,7 +48,7 @@ test('a wait is charged to the users of the lane, each for its share of the time
   assert.deepEqual(cells(), { 'dispatch <- rebuild': 40 })
 })
 
-test('a turn that stops the thread is charged in every lane, one of another lane that does not in none', () => {
+test('a turn that blocks the thread is charged in every lane, other turns only in their own lane', () => {
   const { meter, cells } = stage()
   const waiter = meter.kind('waiter', { lane: 'one' })
   const sync = meter.kind('sync', { lane: 'two', sync: true })
@@ -60,7 +60,7 @@ test('a turn that stops the thread is charged in every lane, one of another lane
   assert.deepEqual(cells(), { 'waiter <- sync': 20 })
 })
 
-test('time without a known user of the lane goes to other, and no more is charged than was waited', () => {
+test('time without a known user of the lane goes to other, and the charges never exceed the wait', () => {
   const { meter, cells } = stage()
   const kind = meter.kind('query', { lane: 'pool', size: 4 })
   const report = meter.kind('report', { lane: 'pool', size: 4 })
@@ -75,7 +75,7 @@ test('time without a known user of the lane goes to other, and no more is charge
   assert.equal(cells()['alone <- other'], 30)
 })
 
-test('those whose turn is not over are charged, too', () => {
+test('turns that are not over are charged, too', () => {
   const { clock, meter, cells } = stage()
   const kind = meter.kind('query', { lane: 'pool', size: 2 })
   const report = meter.kind('report', { lane: 'pool', size: 2 })
@@ -96,7 +96,7 @@ test('a wait of up to a millisecond is counted, but not charged', () => {
   assert.equal(kinds.get(kind).wait!.count, 1)
 })
 
-test('a lane knows how many stand in it, the most that ever did, and how many have a turn', () => {
+test('a lane knows its waiters, their greatest number, and its active turns', () => {
   const { kinds, meter } = stage()
   const kind = meter.kind('command', { lane: 'lane' })
   const tickets = [1, 2, 3].map(() => meter.begin(kind))
@@ -111,7 +111,7 @@ test('a lane knows how many stand in it, the most that ever did, and how many ha
   assert.deepEqual([told.waiting, told.peakWaiting], [2, 7])
 })
 
-test('tickets that make no sense change nothing', () => {
+test('invalid tickets change nothing', () => {
   const { kinds, clock, meter } = stage()
   const kind = meter.kind('command', { lane: 'lane' })
   const ticket = meter.begin(kind)

@@ -4,7 +4,7 @@ import { Slowest } from './slowest.ts'
 
 const hourMs = 3_600_000
 
-test('the slowest are kept, whatever came in which order', () => {
+test('the slowest turns are kept, in whatever order they came', () => {
   const slowest = new Slowest(3, 0)
   for (const ms of [5, 1, 9, 2, 7, 3, 8]) slowest.note(0, `${ms}`, ms, 0, 0)
 
@@ -12,7 +12,7 @@ test('the slowest are kept, whatever came in which order', () => {
   assert.deepEqual(kept, ['9', '8', '7'])
 })
 
-test('what was slow hours ago is evicted for what is slow now', () => {
+test('a turn that was slow hours ago is evicted for one that is slow now', () => {
   const slowest = new Slowest(2, 0)
   slowest.note(0, 'start', 1_000, 0, 1)
   slowest.note(0, 'start again', 900, 0, 2)

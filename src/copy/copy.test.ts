@@ -37,7 +37,7 @@ const isCode = (code: string, said: RegExp) => (error: unknown) => {
   return true
 }
 
-test('what is no database to copy is refused, with what to name instead', async () => {
+test('an address without a database to copy is refused, with the kind to name instead', async () => {
   using stage = await createStage(1)
   for (const [url, said] of [
     ['memory:', /gone with its process/],
@@ -55,7 +55,7 @@ test('what is no database to copy is refused, with what to name instead', async 
   )
 })
 
-test('a schema of another version is told with the side it is on, and what to upgrade', async () => {
+test('a schema of another version is reported with its side and the program to upgrade', async () => {
   using stage = await createStage(1)
   const add = 'INSERT INTO signalbox_migration (number, name, applied_at) VALUES (?, ?, 0)'
   await using box = await open(stage.to, { contention: false, series: false })
@@ -89,7 +89,7 @@ test('a target that already has rows is left alone', async () => {
   assert.equal((await box.jobs.list()).items.length, 0)
 })
 
-test('a copy that broke off goes on where it was, and its target cannot be opened meanwhile', async () => {
+test('an interrupted copy continues where it was, and its target cannot be opened meanwhile', async () => {
   using stage = await createStage(1_000)
   const broken = copy(stage.from, stage.to, {
     pageRows: 400,
@@ -115,7 +115,7 @@ test('a copy that broke off goes on where it was, and its target cannot be opene
   )
 })
 
-test('of two copies at once one does it', async () => {
+test('of two concurrent copies one does the work', async () => {
   using stage = await createStage(1_000)
   const ends = await Promise.allSettled([1, 2].map(() => copy(stage.from, stage.to, { pageRows: 100 })))
   assert.deepEqual(ends.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
@@ -155,7 +155,7 @@ test('a source with active workers is refused, and the copy waits for abandoned 
   assert.ok(Number(again!.token.split('.')[0]) > Number(job!.token.split('.')[0]))
 })
 
-test('rows that change behind the copy are copied anew; tables that keep changing are named', async () => {
+test('rows that change behind the copy are copied again; tables that keep changing are named', async () => {
   using stage = await createStage(600)
   let changes = 0
   const change = () => stage.exec(stage.from, 'UPDATE job_queue SET priority = ? WHERE rowid = 1', ++changes)
@@ -174,7 +174,7 @@ test('rows that change behind the copy are copied anew; tables that keep changin
   )
 })
 
-test('two databases that differ are told apart by table and count', async () => {
+test('a difference between two databases is reported with table and count', async () => {
   using stage = await createStage(3)
   const { sha256 } = await copy(stage.from, stage.to)
   assert.equal((await compare(stage.from, stage.to)).sha256, sha256)
@@ -187,7 +187,7 @@ test('two databases that differ are told apart by table and count', async () => 
   )
 })
 
-test('the proof finds rows in the target that were not copied', async () => {
+test('the check finds rows in the target that were not copied', async () => {
   using stage = await createStage(3)
   await assert.rejects(
     copy(stage.from, stage.to, {
@@ -203,7 +203,7 @@ test('the proof finds rows in the target that were not copied', async () => {
   assert.equal(await end.book(), undefined)
 })
 
-test('rows that the target does not take are told by table, and the copy goes on once they are taken', async () => {
+test('rows that the target refuses are reported by table, and a repaired copy continues', async () => {
   using stage = await createStage(300)
   {
     await using source = await openCopyEnd(stage.from)

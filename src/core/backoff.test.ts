@@ -5,7 +5,7 @@ import { backoffMs, resolveBackoff } from './backoff.ts'
 
 const plan = { baseMs: 2_000, factor: 2, maxMs: 3_600_000, jitter: 0.2 }
 
-test('waits grow by the factor up to the greatest one', () => {
+test('waits grow by the factor up to the maximum', () => {
   const middle = () => 0.5
   assert.deepEqual(
     [1, 2, 3, 11, 12, 1_000, 1_000_000].map((n) => backoffMs(plan, n, middle)),
@@ -13,7 +13,7 @@ test('waits grow by the factor up to the greatest one', () => {
   )
 })
 
-test('a wait lies within its jitter, is finite and never above the greatest', () => {
+test('a wait lies within its jitter, is finite and never exceeds the maximum', () => {
   const backoffs = fc.record({
     baseMs: fc.nat(1e6),
     factor: fc.double({ min: 1, max: 1_000, noNaN: true }),
@@ -32,7 +32,7 @@ test('a wait lies within its jitter, is finite and never above the greatest', ()
   )
 })
 
-test('a back-off is made whole from its defaults and refused when it makes no sense', () => {
+test('a back-off is completed from its defaults, and refused when it is invalid', () => {
   assert.deepEqual(resolveBackoff('backoff', { factor: 3 }, plan), { ...plan, factor: 3 })
   assert.deepEqual(resolveBackoff('backoff', undefined, plan), plan)
   for (const bad of [

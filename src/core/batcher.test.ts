@@ -54,7 +54,7 @@ test('items that come while all batches are in flight go together in the next', 
   assert.deepEqual(await Promise.all(calls), ['A', 'B', 'C', 'D'])
 })
 
-test('a batch has at most maxItems items, in the order they came', async () => {
+test('a batch has at most maxItems items, in order of arrival', async () => {
   const { batcher, batches } = createSlow({ maxItems: 2 })
   const calls = ['a', 'b', 'c', 'd', 'e'].map((item) => batcher.add(item))
   for (let index = 0; index < 3; index++) {
@@ -94,7 +94,7 @@ test('a failed batch rejects each of its calls, and the next batch begins', asyn
   assert.equal(await next, 'C')
 })
 
-test('a run that throws at once rejects the calls too', async () => {
+test('a run that throws synchronously also rejects the calls', async () => {
   const batcher = new Batcher<string, string>({
     run: () => {
       throw new Error('no')
@@ -122,7 +122,7 @@ test('after an error of one item each item is run alone', async () => {
   assert.deepEqual(ran, ['a,bad,c', 'a', 'bad', 'c'])
 })
 
-test('equal items share a place while they wait, and not with a batch in flight', async () => {
+test('equal items share a position while they wait, and not with a batch in flight', async () => {
   const { batcher, batches } = createSlow({ mergesEqual: true, maxInFlight: 2, maxItems: 2 })
   const calls = ['a', 'b', 'a', 'c'].map((item) => batcher.add(item))
   assert.equal(batcher.waitingCount, 3)
@@ -140,7 +140,7 @@ test('equal items share a place while they wait, and not with a batch in flight'
   assert.deepEqual(await Promise.all(calls), ['A', 'B', 'A', 'C', 'A'])
 })
 
-test('it is idle when no item waits and no batch is in flight', async () => {
+test('the batcher is idle when no item waits and no batch is in flight', async () => {
   const { batcher, batches } = createSlow()
   assert.equal(batcher.isIdle, true)
   const call = batcher.add('a')

@@ -18,12 +18,12 @@ test('an error keeps its name, message, code and stack', () => {
   assert.match(stack!, /no such user/)
 })
 
-test('text is the message, and a code may be a number', () => {
+test('a thrown text becomes the message, and a code may be a number', () => {
   assert.deepEqual(describeError('plain'), { message: 'plain' })
   assert.deepEqual(describeError({ message: 'x', code: 1205 }), { message: 'x', code: '1205' })
 })
 
-test('whatever was thrown has a message', () => {
+test('any thrown value has a message', () => {
   for (const [thrown, message] of [
     [undefined, /undefined/],
     [null, /null/],
@@ -42,7 +42,7 @@ test('whatever was thrown has a message', () => {
   }
 })
 
-test('an object without a message keeps what it holds, as message and as details', () => {
+test('an object without a message keeps its fields, as message and as details', () => {
   const circle: Record<string, unknown> = { at: 'start' }
   circle.self = circle
   const shared = { n: 1 }
@@ -108,7 +108,7 @@ test('a value that throws on access is still described', () => {
   assert.equal(describeError(callable).message, 'The handler threw a value that cannot be shown.')
 })
 
-test('what is huge is cut, and what no store keeps is replaced', () => {
+test('huge values are cut, and values that no store keeps are replaced', () => {
   const huge = Object.assign(new Error('🚀'.repeat(100_000)), {
     name: 'N'.repeat(10_000),
     code: 'C'.repeat(10_000),

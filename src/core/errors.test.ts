@@ -21,7 +21,7 @@ test('an error without a cause has no cause, and a cause of undefined is kept', 
   assert.equal('cause' in new SignalboxError('internal', 'x', { cause: undefined }), true)
 })
 
-test('an error is recognised by its code, also when another copy of the package made it', () => {
+test('an error is recognised by its code, also when another copy of the package created it', () => {
   const error: unknown = new SignalboxError('forbidden', 'no')
   assert.ok(isSignalboxError(error))
   assert.ok(isSignalboxError(error, 'forbidden'))
@@ -30,7 +30,7 @@ test('an error is recognised by its code, also when another copy of the package 
   assert.ok(isSignalboxError(foreign, 'forbidden'))
 })
 
-test('nothing else is taken for an error of ours', () => {
+test('no other value is taken for a SignalboxError', () => {
   for (const value of [
     undefined,
     null,

@@ -7,7 +7,7 @@ interface Sample {
   ended: string
 }
 
-test('listeners are told in the order they came, with the event of their name', () => {
+test('listeners are called in order of registration, with the event of their name', () => {
   const events = createEvents<Sample>()
   const told: string[] = []
   events.on('added', ({ id }) => told.push(`first ${id}`))
@@ -67,7 +67,7 @@ test('an error hook that throws does not reach the emitter', () => {
   assert.equal(printed.length, 1)
 })
 
-test('a listener is told no more once it is off, also when that happens during the event', () => {
+test('a removed listener is not called any more, also when it is removed during the event', () => {
   const events = createEvents<Sample>()
   const told: string[] = []
   events.on('ended', () => offSecond())
@@ -80,7 +80,7 @@ test('a listener is told no more once it is off, also when that happens during t
   assert.equal(events.listenerCount('ended'), 1)
 })
 
-test('a listener that comes during an event hears the next one', () => {
+test('a listener added during an event gets the next one', () => {
   const events = createEvents<Sample>()
   const told: string[] = []
   events.on('ended', (why) => {
@@ -92,7 +92,7 @@ test('a listener that comes during an event hears the next one', () => {
   assert.deepEqual(told, ['second'])
 })
 
-test('the same function twice is two listeners, and taking one off leaves the other', () => {
+test('registering one function twice makes two listeners, and removing one leaves the other', () => {
   const events = createEvents<Sample>()
   let told = 0
   const listener = () => told++
@@ -104,7 +104,7 @@ test('the same function twice is two listeners, and taking one off leaves the ot
   assert.equal(told, 1)
 })
 
-test('waiting for the next event leaves nothing behind, told or aborted', async () => {
+test('waiting for the next event leaves nothing behind, resolved or aborted', async () => {
   const events = createEvents<Sample>()
   const next = events.once('added')
   events.emit('added', { id: 1 })

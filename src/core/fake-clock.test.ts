@@ -15,7 +15,7 @@ test('timers fire in due order, each at its own moment', () => {
   assert.equal(clock.timerCount, 0)
 })
 
-test('a timer set by a timer fires within the same advance when it falls due in it', () => {
+test('a timer set by a timer fires within the same advance if it is due then', () => {
   const clock = createFakeClock()
   const fired: number[] = []
   clock.setTimeout(() => clock.setTimeout(() => fired.push(clock.now()), 5), 5)

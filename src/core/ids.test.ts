@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { test } from 'vitest'
 import { createId, createIds, decodeIdTime, isId } from './ids.ts'
 
-test('ids sort in the order of their making, whatever the clock does', () => {
+test('ids sort in order of creation, whatever the clock does', () => {
   const readings = fc.array(fc.integer({ min: 0, max: 2 ** 47 }), { minLength: 1, maxLength: 200 })
   fc.assert(
     fc.property(readings, (times) => {
@@ -17,7 +17,7 @@ test('ids sort in the order of their making, whatever the clock does', () => {
   )
 })
 
-test('an id tells when it was made, for every time it can hold', () => {
+test('an id contains its creation time, for every time it can hold', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 2 ** 48 - 1 }), (time) => {
       assert.equal(decodeIdTime(createIds({ now: () => time + 0.9 })()), time)
@@ -25,7 +25,7 @@ test('an id tells when it was made, for every time it can hold', () => {
   )
 })
 
-test('a clock that steps back does not take the ids with it', () => {
+test('a clock that steps back does not make ids fall', () => {
   let time = 5_000
   const next = createIds({ now: () => time })
   const before = next()
@@ -45,7 +45,7 @@ test('a million ids in a row are distinct and sorted', () => {
   }
 })
 
-test('a millisecond with more ids than it can count runs over into the next', () => {
+test('a millisecond with too many ids continues in the next millisecond', () => {
   const next = createIds({ now: () => 1_000 })
   let last = next()
   for (let i = 0; i < 2 ** 20; i++) {
@@ -56,7 +56,7 @@ test('a millisecond with more ids than it can count runs over into the next', ()
   assert.ok(decodeIdTime(last) > 1_000)
 })
 
-test('makers that share a clock do not share ids', () => {
+test('generators that share a clock do not share ids', () => {
   const now = () => 1_000
   const ids = Array.from({ length: 2_000 }, () => createIds({ now })())
   assert.equal(new Set(ids).size, ids.length)
@@ -71,7 +71,7 @@ test('an id has 26 lower-case characters that need no escaping', () => {
   assert.ok(Math.abs(decodeIdTime(id) - Date.now()) < 10_000)
 })
 
-test('what is no id is not read as one', () => {
+test('an invalid id is not read as one', () => {
   for (const text of [
     '',
     'x',
@@ -85,7 +85,7 @@ test('what is no id is not read as one', () => {
   }
 })
 
-test('a clock that reads nonsense is refused', () => {
+test('an invalid clock value is refused', () => {
   for (const time of [Number.NaN, -1, 2 ** 48, Number.POSITIVE_INFINITY]) {
     assert.throws(() => createIds({ now: () => time })(), { code: 'invalid_argument' })
   }

@@ -31,7 +31,7 @@ class Money {
   readonly cents = 5
 }
 
-test('JSON values come back as they went in', () => {
+test('JSON values are read back as they were written', () => {
   fc.assert(
     fc.property(
       // Without what is refused: NUL, half a surrogate pair (JSON escapes both), __proto__.
@@ -47,7 +47,7 @@ test('JSON values come back as they went in', () => {
   )
 })
 
-test('nothing is null, and a property that is undefined is absent', () => {
+test('undefined becomes null, and a property with undefined is absent', () => {
   assert.equal(encodeJson('payload', undefined), 'null')
   assert.equal(encodeJson('payload', null), 'null')
   assert.equal(encodeJson('payload', { a: undefined, b: null }), '{"b":null}')
@@ -58,7 +58,7 @@ test('objects without a prototype, and of another realm, are plain', () => {
   assert.equal(encodeJson('payload', runInNewContext('({ a: [1, { b: 2 }] })')), '{"a":[1,{"b":2}]}')
 })
 
-test('what JSON would bend is refused by name and place', () => {
+test('values that JSON would change are refused by name and position', () => {
   refuses(Number.NaN, /NaN/)
   refuses({ a: Number.POSITIVE_INFINITY }, /payload\.a is Infinity/)
   refuses({ at: new Date(0) }, /payload\.at is a Date/)
@@ -79,7 +79,7 @@ test('what JSON would bend is refused by name and place', () => {
   refuses(Object.assign([1], { toJSON: () => undefined }), /toJSON/)
 })
 
-test('text that some engine cannot keep is refused, as a value and as a name', () => {
+test('text that some engine cannot store is refused, as a value and as a name', () => {
   refuses('a\0b', /NUL/)
   refuses({ 'a\0': 1 }, /NUL/)
   refuses('\ud800', /surrogate/)
@@ -97,7 +97,7 @@ test('a property named __proto__ is refused at every depth, and pollutes nothing
   assert.equal(({} as { polluted?: unknown }).polluted, undefined)
 })
 
-test('32 levels are taken and 33 are not; a cycle is too deep', () => {
+test('32 levels are accepted and 33 are not; a cycle is too deep', () => {
   assert.deepEqual(JSON.parse(encodeJson('payload', nested(maxJsonDepth))), nested(maxJsonDepth))
   refuses(nested(maxJsonDepth + 1), /32 levels/)
   refuses(nested(maxJsonDepth, []), /32 levels/)
@@ -128,7 +128,7 @@ test('256 KiB is counted in bytes, and exactly 256 KiB are accepted', () => {
   }
 })
 
-test('values of exactly 256 KiB are taken whatever they are made of', () => {
+test('values of exactly 256 KiB are accepted, whatever they consist of', () => {
   const fill = (frame: (text: string) => unknown) => {
     const rest = maxJsonBytes - JSON.stringify(frame('')).length
     const whole = frame('x'.repeat(rest))
@@ -155,7 +155,7 @@ test('a value that is small in memory and endless as text is refused at once', (
   refuses({ text: 'x'.repeat(50_000_000) }, /262144/, 'too_large')
 })
 
-test('a message quotes no more than the beginning of a long path', () => {
+test('a message quotes only the start of a long path', () => {
   assert.throws(
     () => encodeJson('payload', { ['k'.repeat(5_000)]: Number.NaN }),
     (error: Error) => error.message.length < 400,

@@ -22,7 +22,7 @@ function scripted(...acts: ((context: StepContext) => Promise<StepOutcome> | Ste
 const never = () => new Promise<StepOutcome>(() => {})
 const fail = (error: unknown) => () => Promise.reject(error)
 
-test('a loop runs on while there is more, then sleeps until its time or a wake-up', async () => {
+test('a loop continues while there is more, then sleeps until its time or a wake-up', async () => {
   const clock = createFakeClock()
   const notifier = createNotifier()
   const more = () => 'more' as const
@@ -56,7 +56,7 @@ test('the first step waits for the caller to finish its turn', async () => {
   assert.equal(clock.timerCount, 0)
 })
 
-test('a loop with endless work, or a notifier that never rests, lets timers and I/O have their turn', async () => {
+test('a loop with endless work, or endless wake-ups, lets timers and I/O have their turn', async () => {
   for (const outcome of ['more', 'idle'] as const) {
     const notifier = createNotifier()
     const step = () => {
@@ -69,7 +69,7 @@ test('a loop with endless work, or a notifier that never rests, lets timers and 
   }
 })
 
-test('a step that throws anything at all is reported, backed off and tried again', async () => {
+test('a step that throws anything is reported, backed off and tried again', async () => {
   const clock = createFakeClock()
   const step = scripted(
     fail(new Error('store down')),
@@ -100,7 +100,7 @@ test('a step that throws anything at all is reported, backed off and tried again
   ])
 })
 
-test('after a success the back-off begins anew', async () => {
+test('after a success the back-off starts again', async () => {
   const clock = createFakeClock()
   const step = scripted(fail(1), () => 'more', fail(2))
   await using loop = createLoop({ name: 'claim', step, clock, backoff: { jitter: 0 } })
@@ -112,7 +112,7 @@ test('after a success the back-off begins anew', async () => {
   assert.deepEqual(counts, [1, 1])
 })
 
-test('a wake-up does not cut a back-off short', async () => {
+test('a wake-up does not shorten a back-off', async () => {
   const clock = createFakeClock()
   const notifier = createNotifier()
   const step = scripted(fail(1))
@@ -147,7 +147,7 @@ test('a notifier that throws or hangs cannot stop the polling', async () => {
   await until(() => polling.calls === 2)
 })
 
-test('a step that hangs is noticed, aborted and replaced, and its late answer is ignored', async () => {
+test('a hanging step is noticed, aborted and replaced, and its late answer is ignored', async () => {
   const clock = createFakeClock()
   const hung = Promise.withResolvers<StepOutcome>()
   let signal: AbortSignal | undefined
@@ -178,7 +178,7 @@ test('a step that hangs is noticed, aborted and replaced, and its late answer is
   assert.equal(step.calls, 2, 'the old generation does not go on beside the new one')
 })
 
-test('a hung step that rejects late is no unhandled rejection', async () => {
+test('a hung step that rejects late is not an unhandled rejection', async () => {
   const clock = createFakeClock()
   const hung = Promise.withResolvers<StepOutcome>()
   await using loop = createLoop({ name: 'claim', step: scripted(() => hung.promise), clock, watchdogMs: 100 })
@@ -190,7 +190,7 @@ test('a hung step that rejects late is no unhandled rejection', async () => {
   assert.equal(loop.restarts, 1)
 })
 
-test('a long step that tells of its progress is left alone', async () => {
+test('a long step that reports progress is left alone', async () => {
   const clock = createFakeClock()
   let context: StepContext | undefined
   const step = scripted((given) => {
@@ -214,7 +214,7 @@ test('a long step that tells of its progress is left alone', async () => {
   assert.deepEqual(await stop, { ended: false })
 })
 
-test('a process that stood still gives its step one more period, and only one', async () => {
+test('a process that froze gives its step one more period, and only one', async () => {
   const clock = createFakeClock()
   const loop = createLoop({ name: 'claim', step: scripted(never), clock, watchdogMs: 1_000 })
   await until(() => clock.timerCount > 0)
@@ -229,7 +229,7 @@ test('a process that stood still gives its step one more period, and only one', 
   await stop
 })
 
-test('a loop whose steps only fail is unhealthy after the watchdog time, and healthy again after a good step', async () => {
+test('a loop whose steps only fail is unhealthy after the watchdog time, and healthy after a good step', async () => {
   const clock = createFakeClock()
   const step = scripted(fail(1), fail(2))
   const backoff = { baseMs: 1_000, factor: 1, jitter: 0 }
@@ -265,7 +265,7 @@ test('stop aborts the step, waits for it and leaves no timer', async () => {
   assert.deepEqual(await loop.stop(), { ended: true })
 })
 
-test('stop wakes a sleeping loop and one that backs off', async () => {
+test('stop wakes a sleeping loop and one in back-off', async () => {
   for (const act of [() => 'idle' as const, fail(1)]) {
     const clock = createFakeClock()
     const loop = createLoop({ name: 'claim', step: scripted(act), clock })
@@ -290,7 +290,7 @@ test('stop does not wait for a hung step beyond its grace', async () => {
   assert.equal(step.calls, 1)
 })
 
-test('nothing is started any more while a loop stops, however long that takes', async () => {
+test('a stopping loop starts no step, however long the stop takes', async () => {
   const clock = createFakeClock()
   const step = scripted(never)
   const loop = createLoop({ name: 'claim', step, clock, watchdogMs: 100 })
@@ -321,7 +321,7 @@ test('a listener that throws does not disturb the loop', async () => {
   }
 })
 
-test('options that make no sense are refused by name', () => {
+test('invalid options are refused by name', () => {
   const good = { name: 'claim', step: () => 'idle' as const }
   const bad = [
     [{ ...good, name: '' }, /createLoop\.name/],

@@ -4,7 +4,7 @@ import { test } from 'vitest'
 import { createFakeClock } from './fake-clock.ts'
 import { createNotifier } from './notifier.ts'
 
-test('a wake-up wakes everyone who waits and is not remembered after that', async () => {
+test('a wake-up wakes all waiters and is not remembered after that', async () => {
   const clock = createFakeClock()
   const notifier = createNotifier()
   const waits = [notifier.wait({ clock }), notifier.wait({ clock, timeoutMs: 50 })]
@@ -14,7 +14,7 @@ test('a wake-up wakes everyone who waits and is not remembered after that', asyn
   assert.equal(await notifier.wait({ clock, timeoutMs: 0 }), 'timeout')
 })
 
-test('wake-ups without a listener are remembered as one', async () => {
+test('wake-ups without a waiter are remembered as one', async () => {
   const notifier = createNotifier()
   notifier.wake()
   notifier.wake()
@@ -44,7 +44,7 @@ test('a wait ends at its time-out, not before, and leaves no timer', async () =>
   )
 })
 
-test('an aborted wait leaves no listener and no timer, and takes no wake-up', async () => {
+test('an aborted wait leaves no listener and no timer, and uses up no wake-up', async () => {
   const clock = createFakeClock()
   const notifier = createNotifier()
   const controller = new AbortController()
@@ -84,7 +84,7 @@ test('a very long time-out does not fire at once', async () => {
   assert.deepEqual(delays, [2 ** 31 - 1])
 })
 
-test('a time-out that is no time is refused', async () => {
+test('an invalid time-out is refused', async () => {
   for (const timeoutMs of [-1, Number.NaN]) {
     await assert.rejects(createNotifier().wait({ timeoutMs }), { code: 'invalid_argument' })
   }

@@ -23,14 +23,14 @@ function refused(check: () => unknown, message: RegExp): void {
   })
 }
 
-test('a whole number is taken as it is, at both ends of its range', () => {
+test('a whole number is accepted unchanged, at both ends of its range', () => {
   assert.equal(whole('limit', 1, { min: 1, max: 5 }), 1)
   assert.equal(whole('limit', 5, { min: 1, max: 5 }), 5)
   assert.equal(whole('limit', Number.MAX_SAFE_INTEGER), Number.MAX_SAFE_INTEGER)
   assert.ok(Object.is(whole('limit', -0), 0))
 })
 
-test('what is no whole number is refused by name, with what is allowed and what was got', () => {
+test('a value that is no whole number is refused by name, with the allowed and the given value', () => {
   const all = [
     Number.NaN,
     Number.POSITIVE_INFINITY,
@@ -74,7 +74,7 @@ test('a duration is milliseconds, or text with a unit', () => {
   assert.equal(duration('ttl', '0s'), 0)
 })
 
-test('a duration without a unit, with a sign, of a part of a millisecond or out of range is refused', () => {
+test('a duration without a unit, with a sign, below a millisecond or out of range is refused', () => {
   const bad = [
     '30',
     '',
@@ -96,7 +96,7 @@ test('a duration without a unit, with a sign, of a part of a millisecond or out 
   refused(() => duration('ttl', '25h', { min: 100, max: 86_400_000 }), /from 100 to 86400000.*not "25h"/)
 })
 
-test('long hostile text costs no time', () => {
+test('long hostile text is judged quickly', () => {
   const start = performance.now()
   refused(() => duration('ttl', '9'.repeat(50_000)), /ttl/)
   refused(() => text('queue', '\u{1f600}'.repeat(5_000_000)), /queue/)
@@ -124,7 +124,7 @@ test('a name that some store would change or refuse is refused here', () => {
   for (const name of bad) refused(() => text('queue', name), /^queue must be text of 1 to 191 characters/)
 })
 
-test('a refusal is one line, whatever was given', () => {
+test('a refusal is one line, whatever the value', () => {
   fc.assert(
     fc.property(
       fc.anything({ withNullPrototype: true, withBigInt: true, withSparseArray: true }),
@@ -142,20 +142,20 @@ test('a refusal is one line, whatever was given', () => {
   refused(() => whole('limit', hostile), /not an object/)
 })
 
-test('a choice is one of those listed, never a name from a prototype', () => {
+test('a choice is one of the listed values, never a name from a prototype', () => {
   assert.equal(oneOf('want', 'turn', ['result', 'turn']), 'turn')
   for (const value of ['Turn', 'constructor', '__proto__', 0, undefined, ['turn']]) {
     refused(() => oneOf('want', value, ['result', 'turn']), /^want must be one of "result", "turn", not/)
   }
 })
 
-test('a flag is true or false and nothing like it', () => {
+test('a flag is true or false and no other value', () => {
   assert.equal(flag('wait', false), false)
   for (const value of [0, 1, 'true', null, undefined])
     refused(() => flag('wait', value), /^wait must be true or false/)
 })
 
-test('a function is a function', () => {
+test('only a function is accepted as a function', () => {
   assert.equal(callable('step', assert.ok), assert.ok)
   refused(() => callable('step', undefined as never), /^step must be a function, not undefined/)
 })

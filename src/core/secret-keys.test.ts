@@ -29,7 +29,7 @@ test('several secret keys are separated by commas and keep their order', () => {
   assert.deepEqual(parseSecretKeys('secretKey', [first.toString('hex')]).length, 1)
 })
 
-test('a wrong secret key is refused by its name and place, and never quoted', () => {
+test('a wrong secret key is refused by its name and position, and never quoted', () => {
   const wrong = `x${first.toString('hex').slice(2)}`
   for (const given of ['', wrong, 'short', `${first.toString('hex')},${wrong}`, [], 7, null, [7]])
     assert.throws(

@@ -4,7 +4,7 @@ import { type PolicyOptions, resolveDispatchOptions } from './dispatch-options.t
 import { mailboxDefaults } from './registry/mailbox.ts'
 import { registryDefaults } from './registry/registry-state.ts'
 
-test('a policy of which a part is given is whole, also within its weights and vetoes', () => {
+test('a partial policy is completed from the defaults, also within its weights and vetoes', () => {
   const { policy, mailbox } = resolveDispatchOptions({ policy: { ageMs: 5, weights: { cpu: 3 } } })
   const { weights } = registryDefaults
   assert.deepEqual(policy, { ...registryDefaults, ageMs: 5, weights: { ...weights, cpu: 3 } })
@@ -12,7 +12,7 @@ test('a policy of which a part is given is whole, also within its weights and ve
   assert.deepEqual(resolveDispatchOptions().policy, registryDefaults)
 })
 
-test('a policy that no registry could work with is refused by the name of what is wrong', () => {
+test('an unusable policy is refused by the name of the mistake', () => {
   const wrong: readonly (readonly [unknown, RegExp])[] = [
     [{ sliceSteps: 1e9 }, /dispatch\.policy\.sliceSteps/],
     [{ maxDemands: 0 }, /dispatch\.policy\.maxDemands/],

@@ -5,14 +5,14 @@ import { curlOf } from './curl.ts'
 const url = 'https://example.com/v1/jobs'
 const home = { everyNamespace: true, namespace: 'default' }
 
-test('where nothing else is needed it is an address and a body', () => {
+test('the curl command has only an address and a body where nothing else is needed', () => {
   assert.equal(
     curlOf(url, { kind: 'hello' }, { me: home, hasToken: false }),
     `curl -X POST ${url} -H 'content-type: application/json' -d '{"kind":"hello"}'`,
   )
 })
 
-test('it brings a token where one is needed, and goes where the reader is, whatever that is called', () => {
+test("the curl command has a token where one is needed, and the page's own address", () => {
   const me = { everyNamespace: true, namespace: "it's; über" }
   const command = curlOf(url, {}, { me, hasToken: true })
   assert.ok(command.includes(`-H "authorization: Bearer $SIGNALBOX_TOKEN" `), command)

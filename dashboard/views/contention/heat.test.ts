@@ -16,7 +16,7 @@ const snapshot = {
   ],
 } as unknown as Snapshot
 
-test('rows and columns come greatest first, and a cell stands where they cross', () => {
+test('rows and columns come largest first, and a cell is where they cross', () => {
   const { holders, rows, low, high } = heatMapOf(snapshot, 10)
   assert.deepEqual(holders, ['rebuild', 'gc', 'host'])
   assert.deepEqual(
@@ -38,7 +38,7 @@ test('cells that are cut off still count in the sum of their row', () => {
   )
 })
 
-test('shades and places rise with the time and stay within the scale', () => {
+test('shades and positions rise with the time and stay within the scale', () => {
   assert.deepEqual([heatOf(0, 100), heatOf(100, 100), heatOf(1, 0)], [0, 1, 0])
   assert.ok(heatOf(10, 100) > heatOf(1, 100))
   assert.deepEqual([placeOf(0, 100), placeOf(100, 100), placeOf(1_000, 100)], [0, 1, 1])

@@ -20,13 +20,13 @@ test('a retry takes dead jobs only, unless a filter names another state', () => 
   assert.deepEqual(leftAlone('retry', counts), ['ready', 'running'])
 })
 
-test('cancel and delete take every state they apply to', () => {
+test('cancel and delete apply to every state that allows them', () => {
   assert.deepEqual(defaultChoice('cancel', counts), ['ready', 'waiting', 'running'])
   assert.deepEqual(defaultChoice('delete', counts), ['dead', 'completed', 'ready', 'waiting'])
   assert.equal(countChosen(counts, defaultChoice('delete', counts)), 5)
 })
 
-test('the number must be typed above 100 jobs, for a delete, and to run completed jobs again', () => {
+test('the user must type the number above 100 jobs, for a delete, and to run completed jobs again', () => {
   assert.equal(mustType('retry', 100, ['dead']), false)
   assert.equal(mustType('retry', 101, ['dead']), true)
   assert.equal(mustType('cancel', 101, ['ready']), true)

@@ -3,12 +3,12 @@ import { test } from 'vitest'
 import { parseSearch } from '../../../src/jobs/index.ts'
 import { filtersOf, searchOf } from './filters.ts'
 
-test('a state that is none is left out, and so is everything else an address may hold', () => {
+test('an unknown state is left out, and so is any other unknown part of the address', () => {
   assert.deepEqual(filtersOf({ state: 'asleep', queue: '', cursor: 'x', other: 'y' }), {})
   assert.deepEqual(filtersOf({ state: 'dead', queue: 'eu' }), { state: 'dead', queue: 'eu' })
 })
 
-test('filters as one search mean the same, for any name', () => {
+test('filters written as one search mean the same, for any name', () => {
   assert.equal(searchOf({}), 'id:*')
   for (const queue of ['mail', 'a b', 'a"b', 'a\\', '*', 'x:y', '-x']) {
     const [term] = parseSearch(searchOf({ queue }))

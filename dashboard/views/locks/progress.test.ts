@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { readProgress } from './progress.ts'
 
-test('progress is drawn from a number, a percentage or a part of a whole, and else told in its own words', () => {
+test('progress is drawn from a number, a percentage or a fraction, and otherwise shown as its text', () => {
   assert.equal(readProgress(null), null)
   assert.deepEqual(readProgress(40), { share: 0.4, note: null })
   assert.deepEqual(readProgress({ percent: 140 }), { share: 1, note: null })

@@ -16,7 +16,7 @@ const lock = (resource: string, waiterCount: number, heldMs: number, emptiedAt?:
   },
 })
 
-test('the locks that hold up most come first, empty ones last, and short holds stand still', () => {
+test('the locks that delay most come first, empty ones last, and short holds do not move rows', () => {
   const locks = [
     lock('empty', 0, 0, now),
     lock('b', 0, 2_000),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { stateText } from './state-text.ts'
 
-test('a state is shown in one line: words without quotes, unless they look like another value', () => {
+test('a state is shown on one line: words without quotes, unless they look like another value', () => {
   assert.deepEqual(['free', '1', 'null', '', 3, null, undefined, { free: 3 }, ['a']].map(stateText), [
     'free',
     '"1"',

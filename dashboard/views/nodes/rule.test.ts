@@ -7,7 +7,7 @@ import { conditionsOf, describeTerm, type Term, termsOf } from './rule.ts'
 
 const say: Say<typeof nodesWords> = (key, ...[values]) => fill(nodesWords[key], 'en', values ?? {})
 
-test('what the lines of the form mean reads back as the same lines', () => {
+test("a rule built from the form's rows reads back as the same rows", () => {
   const terms: readonly Term[] = [
     { label: 'region', in: ['eu', 'us'] },
     { not: { label: 'tier', in: ['spot'] } },
@@ -25,7 +25,7 @@ test('what the lines of the form mean reads back as the same lines', () => {
   assert.deepEqual(termsOf(lines!, say), terms)
 })
 
-test('a rule that the form cannot say is left to JSON', () => {
+test('a rule that the form cannot express is left to JSON', () => {
   const rules: readonly Term[] = [
     { any: [{ label: 'gpu' }] },
     { label: 'memoryGb', gte: 1, lte: 2 },

@@ -18,7 +18,7 @@ test('a signature is read as services with their tags, and labels', () => {
   )
 })
 
-test('names that look like the separator are read correctly, and other texts are no signature', () => {
+test('names that contain the separator are read correctly, and other texts are no signature', () => {
   assert.deepEqual(signatureParts('[["]{",[]]]{"a]{":"x"}'), {
     services: [[']{', '']],
     labels: [['a]{', 'x']],

@@ -9,7 +9,7 @@ const well: WireNode = {
   ...{ load: { cpu: null, gpu: null, memory: null }, seenAt: 1, joinedAt: 1 },
 }
 
-test('nodes that need a look come first, and the others stay in the order of their names', () => {
+test('nodes with a problem come first, and the others stay in the order of their names', () => {
   const nodes: readonly WireNode[] = [
     { ...well, nodeId: 'b' },
     { ...well, nodeId: 'a' },

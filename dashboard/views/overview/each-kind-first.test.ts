@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { eachKindFirst } from './each-kind-first.ts'
 
-test('the first problem of each kind stands before the second of any', () => {
+test('the first problem of each kind comes before the second of any kind', () => {
   const problems = ['behind 1', 'behind 2', 'behind 3', 'dead 1', 'dead 2', 'paused 1'].map((text) => ({
     kind: text.split(' ')[0]!,
     text,

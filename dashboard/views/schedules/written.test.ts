@@ -43,20 +43,20 @@ test('an unchanged form describes the schedule as it is, including options witho
   })
 })
 
-test('another rate counts from now on, and a cron line has a zone instead', () => {
+test('a changed rate counts from now on, and a cron line has a time zone instead', () => {
   const written = write(schedule, 'Europe/Berlin')
   assert.ok(!('startAt' in optionsOf({ ...written, everyMs: '5000' }, schedule)))
   const { cron, timeZone, everyMs } = optionsOf({ ...written, by: 'cron', cron: ' 0 9 * * * ' }, schedule)
   assert.deepEqual([cron, timeZone, everyMs], ['0 9 * * *', 'Europe/Berlin', undefined])
 })
 
-test('empty fields are left to the server, and a payload that is no JSON is refused', () => {
+test('empty fields are left to the server, and a payload that is not JSON is refused', () => {
   const written = { ...write(undefined, 'UTC'), name: 'a', cron: '* * * * *', kind: 'a' }
   assert.deepEqual(optionsOf(written, undefined).job, { kind: 'a' })
   assert.throws(() => optionsOf({ ...written, payload: '{' }, undefined), SyntaxError)
 })
 
-test('what the server says of a field is shown at that field', () => {
+test('an error of the server about a field is shown at that field', () => {
   assert.equal(fieldOf('schedule.cron "61 * * * *" has "61" as its minute, which cannot be read.'), 'cron')
   assert.equal(fieldOf('schedule.job.queue is "signalbox.x"; names …'), 'queue')
   assert.equal(fieldOf('job.kind must be text of 1 to 191 characters'), 'kind')
@@ -64,7 +64,7 @@ test('what the server says of a field is shown at that field', () => {
   assert.equal(fieldOf('Schedule "cron" kept changing meanwhile'), undefined)
 })
 
-test('a payload that is not shown whole is known', () => {
+test('the form recognises a payload that is not shown whole', () => {
   assert.ok(hasHidden({ card: { number: '[redacted]' } }))
   assert.ok(hasHidden({ $sealed: '01k9z3v8qe0m4t9wq3rb5c7xkd:AQ' }))
   assert.ok(!hasHidden({ note: 'plain' }))

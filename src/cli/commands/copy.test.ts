@@ -18,7 +18,7 @@ async function runCopy(...args: readonly string[]) {
   return { code, ...written }
 }
 
-test('copy counts, goes on with what was begun, copies, compares, and says each in a line', async () => {
+test('copy counts, continues an earlier copy, copies, compares, and reports each step on a line', async () => {
   const [from, to] = ['from', 'to'].map((name) => `sqlite:${join(folder, `${name}.db`)}`) as [string, string]
   let fromId: string
   {
@@ -69,7 +69,7 @@ test('copy counts, goes on with what was begun, copies, compares, and says each 
   assert.ok(copied.out.includes(String(sha256)))
 })
 
-test('what makes no sense ends with 2, and a refusal with 1 and its reason', async () => {
+test('invalid arguments end with 2, and a refusal with 1 and its reason', async () => {
   const from = `sqlite:${join(folder, 'from.db')}`
   for (const [args, code, said] of [
     [[from, from], 2, /the same store/],

@@ -33,7 +33,7 @@ async function doctor(...args: readonly string[]) {
 const found = (findings: readonly Finding[], level: string) =>
   findings.filter((one) => one.level === level).map(({ check, subject }) => `${check} ${subject}`)
 
-test('where nothing is yet, all is well and nothing is made', async () => {
+test('doctor finds an empty place healthy and creates nothing', async () => {
   const file = join(folder, 'none.db')
   const { code, out, err } = await doctor('--database', `sqlite:${file}`)
   assert.deepEqual([code, err], [0, ''])
@@ -45,7 +45,7 @@ test('where nothing is yet, all is well and nothing is made', async () => {
   assert.match(strict.out, /^problem +schema: .*signalbox migrate up/m)
 })
 
-test('weak settings, dead jobs, paused queues and tokens for ever are warned of; only --strict fails for them', async () => {
+test('doctor warns of weak settings, dead jobs, paused queues and endless tokens; only --strict fails', async () => {
   const database = `sqlite:${join(folder, 'weak.db')}?synchronous=normal`
   await using box = await open(database)
   await box.jobs.add('mail', {}, { queue: 'post', maxAttempts: 1 })
@@ -71,7 +71,7 @@ test('weak settings, dead jobs, paused queues and tokens for ever are warned of;
   assert.equal((await box.jobs.stats()).find(({ queue }) => queue === 'post')?.dead, 1)
 })
 
-test('a store that cannot be used, and a configuration that is wrong, are problems and end with 1', async () => {
+test('an unusable store and a wrong configuration are problems and end with 1', async () => {
   const gone = await doctor(
     '--database',
     'postgres://me:hush@127.0.0.1:1/x',
@@ -89,7 +89,7 @@ test('a store that cannot be used, and a configuration that is wrong, are proble
   assert.equal(both.code, 2)
 })
 
-test('a server is looked at with what it says of itself, and one that is not there is a problem', async () => {
+test('doctor inspects a server by its own reports, and a missing server is a problem', async () => {
   await using box = await open(`sqlite:${join(folder, 'served.db')}`)
   await using server = createServer({ box, port: 0 })
   const { url } = await server.listen()
@@ -113,7 +113,7 @@ test('a server is looked at with what it says of itself, and one that is not the
   assert.match(gone.out, /http:\/\/127\.0\.0\.1:1/)
 })
 
-test('a server is asked whether the secrets of its channels are sealed', async () => {
+test('doctor asks a server whether its channel secrets are sealed', async () => {
   const database = `sqlite:${join(folder, 'channels.db')}`
   const secretKey = Buffer.alloc(32, 1).toString('base64')
   const channel = { type: 'slack', url: 'https://hooks.slack.com/services/hush' } as const

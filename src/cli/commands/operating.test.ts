@@ -24,7 +24,7 @@ async function signalbox(...args: readonly string[]) {
 
 const at = ['--database', database] as const
 
-test('a job is added, shown, cancelled and retried at a shell', async () => {
+test('a job is added, shown, cancelled and retried from the shell', async () => {
   const added = await signalbox(
     'add',
     'mail',
@@ -67,7 +67,7 @@ test('a job is added, shown, cancelled and retried at a shell', async () => {
   }
 })
 
-test('queues are listed, paused, resumed and limited at a shell', async () => {
+test('queues are listed, paused, resumed and limited from the shell', async () => {
   await signalbox('add', 'mail', '--queue', 'post', ...at)
   assert.equal((await signalbox('queues', 'pause', 'post', ...at)).out, 'paused post\n')
   const misspelt = await signalbox('queues', 'pause', 'psot', ...at)
@@ -106,7 +106,7 @@ test('queues are listed, paused, resumed and limited at a shell', async () => {
   }
 })
 
-test('locks and nodes are listed at a shell', async () => {
+test('locks and nodes are listed from the shell', async () => {
   await using box = await open(database)
   assert.match((await signalbox('locks', 'ls', ...at)).out, /No lock is held/)
   await box.locks.acquire({ operation: 'pull', resource: 'nginx', node: 'n1' })
@@ -115,7 +115,7 @@ test('locks and nodes are listed at a shell', async () => {
   assert.match((await signalbox('nodes', 'ls', ...at)).out, /No node is connected/)
 })
 
-test('a command runs once under its key, and again when it failed', async () => {
+test('a command runs once under its key, and again after a failure', async () => {
   const mark = join(folder, 'mark')
   const script = join(folder, 'once.sh')
   writeFileSync(script, `#!/bin/sh\necho x >> ${mark}\nexit $1\n`, { mode: 0o755 })

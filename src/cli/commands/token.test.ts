@@ -30,7 +30,7 @@ async function token(file: string, ...args: readonly string[]) {
 
 const create = ['create', '--name', 'ci', '--scope', 'work']
 
-test('create prints the secret alone, and it is the secret of a live token', async () => {
+test('create prints only the secret, and it is the secret of a live token', async () => {
   const file = freshFile()
   const { code, out, err } = await token(file, ...create, '--namespace', 'shop')
   assert.deepEqual([code, err], [0, ''])
@@ -43,7 +43,7 @@ test('create prints the secret alone, and it is the secret of a live token', asy
   )
 })
 
-test('a secret is in one answer and in no file', async () => {
+test('a secret appears in one answer and in no file', async () => {
   const file = freshFile()
   const { secret, id } = JSON.parse((await token(file, ...create, '--json')).out)
   const random = secret.slice(-43)
@@ -56,7 +56,7 @@ test('a secret is in one answer and in no file', async () => {
     if (existsSync(file + suffix)) assert.equal(readFileSync(file + suffix, 'latin1').includes(random), false)
 })
 
-test('list shows every token and what became of it', async () => {
+test('list shows every token and its state', async () => {
   const file = freshFile()
   const make = async (...args: string[]) => JSON.parse((await token(file, ...create, ...args, '--json')).out)
   const [live, gone, short] = [await make(), await make('--namespace', '*'), await make('--expires', '1')]
@@ -83,7 +83,7 @@ test('list shows every token and what became of it', async () => {
   )
 })
 
-test('a token for nodes needs no scope, and list shows which they are', async () => {
+test('a token for nodes needs no scope, and list shows its nodes', async () => {
   const file = freshFile()
   const { code, out } = await token(
     file,
@@ -114,7 +114,7 @@ test('a token for nodes needs no scope, and list shows which they are', async ()
   )
 })
 
-test('revoke ends a token, and again changes nothing', async () => {
+test('revoke ends a token, and a second revoke changes nothing', async () => {
   const file = freshFile()
   const { id } = JSON.parse((await token(file, ...create, '--json')).out)
   assert.deepEqual(await token(file, 'revoke', id), { code: 0, out: `revoked ${id} ci\n`, err: '' })
@@ -128,7 +128,7 @@ test('revoke ends a token, and again changes nothing', async () => {
   assert.match(missing.err, /^signalbox: There is no token "01k9z3v8qe0m4t9wq3rb5c7xkd"\.[^\n]*\n$/)
 })
 
-test('a secret pasted for an id is not printed again', async () => {
+test('a secret pasted as an id is not printed again', async () => {
   const file = freshFile()
   const secret = (await token(file, ...create)).out.trim()
   const { code, out, err } = await token(file, 'revoke', secret)
@@ -137,7 +137,7 @@ test('a secret pasted for an id is not printed again', async () => {
   assert.equal(err.includes(secret.slice(-43)), false)
 })
 
-test('looking makes no database', async () => {
+test('reading commands create no database', async () => {
   const file = freshFile()
   for (const args of [['list'], ['revoke', 'x']]) {
     const { code, out, err } = await token(file, ...args)
@@ -173,7 +173,7 @@ test('every mistake in the command line is one clear line and exit code 2', asyn
   }
 })
 
-test('help shows how it is used', async () => {
+test('help shows the usage', async () => {
   for (const args of [['--help'], ['create', '--help'], ['list', '--help'], ['revoke', '--help']]) {
     const printed = { out: '' }
     const printer = createPrinter({ write: (text) => (printed.out += text) }, { write: () => {} }, {})

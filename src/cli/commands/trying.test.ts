@@ -21,7 +21,7 @@ async function signalbox(...args: readonly string[]) {
   return { code, ...written }
 }
 
-test('a channel is tried from here, and what is wrong with it is said without its secret', async () => {
+test('a channel is tested from this machine, and its mistake is shown without its secret', async () => {
   await using receiver = await startReceiver()
   const file = join(folder, 'channel.json')
   const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret }
@@ -101,7 +101,7 @@ test('a missing database is reported and not created', async () => {
   assert.equal(existsSync(file), false)
 })
 
-test('with --json what is wrong is one line of JSON with the code, on standard error', async () => {
+test('with --json a mistake is one line of JSON with the code, on standard error', async () => {
   const said = async (...args: string[]) => {
     const { code, out, err } = await signalbox(...args)
     assert.equal(out, '')
@@ -125,7 +125,7 @@ test('with --json what is wrong is one line of JSON with the code, on standard e
   assert.deepEqual(await signalbox(...lock), { code: 0, out: '', err: '' })
 })
 
-test('lock --json says at the end how it went', async () => {
+test('lock --json reports the outcome at the end', async () => {
   const database = `sqlite:${join(folder, 'lock.db')}`
   const flags = ['--node', 'n1', '--json', '--database', database]
   const { code, out } = await signalbox('lock', 'deploy', 'eu', ...flags, '--', 'sh', '-c', 'exit 3')

@@ -35,7 +35,7 @@ function problemsOf(given: Partial<ConfigSources>): readonly string[] {
 
 const aSecret = 'canary-0123456789abcdef0123456789abcdef'
 
-test('with nothing set, every value is its default and says so', () => {
+test('without settings, every value is its default and marked as such', () => {
   const { values, sources, file, secrets } = resolve()
   assert.equal(values.host, '127.0.0.1')
   assert.equal(values.port, 7420)
@@ -47,7 +47,7 @@ test('with nothing set, every value is its default and says so', () => {
   assert.deepEqual([file, secrets], [undefined, []])
 })
 
-test('a flag goes before its variable, that before the file, and that before the default', () => {
+test('a flag wins over its variable, that over the file, and that over the default', () => {
   const folder = folderWith({ 'signalbox.config.json': '{"port":1,"host":"127.0.0.3","grace":"1s"}' })
   const { values, sources } = resolve({
     folder,
@@ -67,7 +67,7 @@ test('names follow one rule: allowedHosts is --allowed-hosts and SIGNALBOX_ALLOW
   assert.equal(variableOf('maxRequestsPerPrincipal'), 'SIGNALBOX_MAX_REQUESTS_PER_PRINCIPAL')
 })
 
-test('each setting can be said by its variable, as text, and in a file, as JSON, and means the same', () => {
+test('each setting means the same as a variable, as text, and in a file, as JSON', () => {
   const said: Readonly<Record<string, readonly [text: string, json: unknown]>> = {
     host: ['127.0.0.9', '127.0.0.9'],
     port: ['0', 0],
@@ -132,7 +132,7 @@ test('timeouts of dispatch that contradict each other are refused, with the sett
   ])
 })
 
-test('everything that is wrong is said at once, each with the place it came from', () => {
+test('all mistakes are reported at once, each with its source', () => {
   const folder = folderWith({
     'signalbox.config.json': '{"grace":"soon","prot":1,"token":"x","thread":"yes"}',
   })
@@ -165,7 +165,7 @@ test('everything that is wrong is said at once, each with the place it came from
   for (const [index, pattern] of expected.entries()) assert.match(lines[index]!, pattern)
 })
 
-test('neither a password nor a secret is in any complaint', () => {
+test('no error message contains a password or a secret', () => {
   const lines = [
     ...problemsOf({ flags: { database: 'oracle://u:CANARY@h/x' } }),
     ...problemsOf({ env: { SIGNALBOX_DATABASE: 'u:CANARY@h/x' } }),
@@ -187,7 +187,7 @@ test('a server on every address needs its host names', () => {
   resolve({ flags: { host: '192.0.2.7' } })
 })
 
-test('a file in TypeScript is run as it stands, and what it exports by default counts', () => {
+test('a config file in TypeScript is run, and its default export counts', () => {
   const folder = folderWith({
     'signalbox.config.ts': `
       interface Mine { readonly port: number; readonly retention: string }
@@ -200,7 +200,7 @@ test('a file in TypeScript is run as it stands, and what it exports by default c
   assert.deepEqual([sources.port, file], ['signalbox.config.ts: port', 'signalbox.config.ts'])
 })
 
-test('two files are one too many, unless one of them is named', () => {
+test('two config files are refused, unless one of them is named', () => {
   const folder = folderWith({
     'signalbox.config.ts': 'export default { port: 1 }',
     'signalbox.config.json': '{ "port": 2 }',
@@ -214,7 +214,7 @@ test('two files are one too many, unless one of them is named', () => {
   assert.deepEqual([values.port, sources.port], [3, 'other.json: port'])
 })
 
-test('a file that cannot be used says why, in one line', () => {
+test('an unusable config file gives the reason on one line', () => {
   for (const [name, text, reason] of [
     [
       'signalbox.config.json',
@@ -236,7 +236,7 @@ test('a file that cannot be used says why, in one line', () => {
     assert.match(problemsOf({ flags: { config } })[0]!, /cannot be read \(E[A-Z]+\)\.$/)
 })
 
-test("settings are the file's own keys: what hangs on the prototype is none", () => {
+test('only own keys of the file are settings, inherited ones are not', () => {
   const folder = folderWith({ 'signalbox.config.json': '{"__proto__":{"port":1},"constructor":1}' })
   const lines = problemsOf({ folder })
   assert.match(lines.join('\n'), /"__proto__" is no setting[\s\S]*"constructor" is no setting/)
@@ -250,7 +250,7 @@ test('secrets come from the variable and from the file, each once', () => {
   assert.deepEqual(secrets, [aSecret, `${aSecret}x`])
 })
 
-test('a token file that other users can read is refused, and so is one without a sound secret', () => {
+test('a token file that other users can read, or without a strong secret, is refused', () => {
   const folder = folderWith({
     open: aSecret,
     group: aSecret,
@@ -274,7 +274,7 @@ test('a token file that other users can read is refused, and so is one without a
   }
 })
 
-test('a command that needs the database alone is not held up by what else is wrong', () => {
+test('a command that needs only the database runs despite other mistakes in the settings', () => {
   const folder = folderWith({ 'signalbox.config.json': '{"database":"sqlite:mine.db","nope":1}' })
   const env = { SIGNALBOX_PORT: 'x', SIGNALBOX_NOPE: '1' }
   assert.equal(resolveSetting('database', { flags: {}, env, folder }), 'sqlite:mine.db')
@@ -309,7 +309,7 @@ test('an unknown setting that resembles no other does not stop a command that ne
   assert.equal(resolveSetting('redis', { flags: {}, env, folder }), undefined)
 })
 
-test('settings of a module may stand together in the file, and pairs of operations are read from text', () => {
+test('settings of a module may be grouped in the file, and pairs of operations are read from text', () => {
   const nested = '{"locks":{"multi_node":false,"conflicts":[["pull","delete"]]}}'
   const { values, sources } = resolve({ folder: folderWith({ 'signalbox.config.json': nested }) })
   assert.equal(values.locksMultiNode, false)
@@ -379,7 +379,7 @@ const seedYaml = `monitor:
     max_concurrent: 5         # 最大并发处理数
 `
 
-test('a YAML file is read as it stands, with the groups and spellings of its users', () => {
+test('a YAML file is read with the groups and spellings that users write', () => {
   for (const name of ['signalbox.config.yaml', 'signalbox.config.yml']) {
     const { values, sources, file } = resolve({ folder: folderWith({ [name]: seedYaml }) })
     assert.equal(file, name)
@@ -403,7 +403,7 @@ test('a YAML file is read as it stands, with the groups and spellings of its use
   assert.equal(comments.values.port, 7420)
 })
 
-test('what is wrong with a YAML file is said with its line and column, and the nearest key', () => {
+test('a mistake in a YAML file is reported with its line and column, and the nearest key', () => {
   const name = 'signalbox.config.yaml'
   for (const [text, expected] of [
     [
@@ -434,7 +434,7 @@ test('what is wrong with a YAML file is said with its line and column, and the n
   }
 })
 
-test('a trusted proxy that is no address or range is refused before anything is opened, with what was said', () => {
+test('an invalid address or range of a trusted proxy is refused with its text before anything is opened', () => {
   for (const [text, message] of [
     [
       '10.0.0.0/33',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { spanOf, spanText } from './value-kinds.ts'
 
-test('a span on the command line is text, or milliseconds, and is refused by the name of its flag', () => {
+test('a span on the command line is text or milliseconds, and an invalid one is refused by its flag', () => {
   assert.equal(spanOf('--ttl', '1.5m'), 90_000)
   assert.equal(spanOf('--ttl', '5000'), 5_000)
   assert.equal(spanOf('--ttl', undefined), undefined)

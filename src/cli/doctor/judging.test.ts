@@ -21,7 +21,7 @@ const brief = (findings: readonly Finding[]) => findings.map(({ level, check }) 
 const configOf = (flags: Readonly<Record<string, unknown>>, env = {}) =>
   resolveConfig({ flags, env, folder: '/nowhere' })
 
-test('an address that others can reach needs a token, and TLS before it', () => {
+test('a public address needs a token, and TLS in front of it', () => {
   const judge = (host: string, hasTokens: boolean | undefined, env = {}) =>
     brief(judgeConfiguration(configOf({ host, allowedHosts: 'jobs.example.com' }, env), hasTokens))
   assert.deepEqual(judge('127.0.0.1', false), ['ok bind'])
@@ -35,7 +35,7 @@ test('an address that others can reach needs a token, and TLS before it', () => 
   assert.doesNotMatch(JSON.stringify(findings), /a-secret/)
 })
 
-test('memory, private addresses and a Redis that is not encrypted are named, without passwords', () => {
+test('memory stores, private addresses and an unencrypted Redis are named, without passwords', () => {
   const findings = judgeConfiguration(
     configOf({ database: 'memory:', redis: 'redis://me:hush@cache:6379', allowPrivate: '10.0.0.0/8' }),
     false,
@@ -47,7 +47,7 @@ test('memory, private addresses and a Redis that is not encrypted are named, wit
   assert.ok(isLoopback('[::1]') && isLoopback('127.9.9.9') && !isLoopback('128.0.0.1'))
 })
 
-test('a token that may do everything for ever, and one that ends soon, are warned of', () => {
+test('an admin token without an end, and one that ends soon, give warnings', () => {
   const base = { namespace: 'default', nodes: null, createdAt: 0, revokedAt: null, live: true }
   const day = 86_400_000
   const found = judgeTokens(
@@ -70,7 +70,7 @@ test('a token that may do everything for ever, and one that ends soon, are warne
   assert.deepEqual(brief(judgeTokens([], 0)), ['ok tokens'])
 })
 
-test('a schema that is older says what to run, and a newer one what to upgrade', () => {
+test('an older schema names the command to run, a newer one the program to upgrade', () => {
   const judge = (current: number, migrates: boolean, isRunnable = current === 8) =>
     judgeSchema('db', { ...status, current, isRunnable }, migrates)
   const status = { latest: 8, pending: [{ number: 8, name: 'x' }], isBeforeBaseline: false }
@@ -88,7 +88,7 @@ test('a schema that is older says what to run, and a newer one what to upgrade',
   assert.match(`${text} ${advice}`, /before the baseline schema of 0\.1\.0\. .*start with an empty database/)
 })
 
-test('clocks that are apart by more than the question took are named, those of two stores as well', async () => {
+test('clocks that differ by more than the question took are named, also those of two stores', async () => {
   const at = (name: string, aheadMs: number, sureToMs = 5) => ({ name, aheadMs, sureToMs })
   assert.deepEqual(brief(judgeClocks([])), [])
   assert.deepEqual(
@@ -101,7 +101,7 @@ test('clocks that are apart by more than the question took are named, those of t
   assert.ok(Math.abs(aheadMs - 5_000) <= sureToMs + 50, `${aheadMs}`)
 })
 
-test('dead jobs, a paused queue with jobs and one that is behind are named, each with its queue', () => {
+test('dead jobs, a paused queue with jobs and a late queue are named, each with its queue', () => {
   const line = (queue: string, more: Partial<QueueStats>): QueueStats => ({
     ...{ queue, paused: false, limits: null, scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 },
     ...{ approximate: false, oldestReadyAt: null, ...more },
@@ -123,7 +123,7 @@ test('dead jobs, a paused queue with jobs and one that is behind are named, each
   assert.deepEqual(brief(judgeQueues([], 0)), ['ok queues'])
 })
 
-test('a long history that is kept for ever is warned of', () => {
+test('a long history that is never deleted gives a warning', () => {
   assert.equal(judgeRetention('retention', undefined, 10_000).level, 'warning')
   assert.equal(judgeRetention('retention', undefined, 9_999).level, 'ok')
   assert.equal(judgeRetention('--retention', 1_000, 10_000).level, 'ok')
@@ -141,14 +141,14 @@ test('a Redis that would lose locks is a problem, and one without an append-only
   assert.deepEqual(brief(judgeRedis('r', old)), ['problem store', 'problem store'])
 })
 
-test('of an error that is not ours only the code is shown, for its words may hold a password', () => {
+test('an error of another library shows only its code, because its message may contain a password', () => {
   const error = Object.assign(new Error('no postgres://me:hush@db'), { code: 'ENOTFOUND' })
   assert.equal(reasonOf(error), 'ENOTFOUND')
   assert.equal(reasonOf(new Error('WRONGPASS invalid pair me:hush')), 'WRONGPASS')
   assert.doesNotMatch(reasonOf(new Error('hush')), /hush/)
 })
 
-test('dead notifications and channels that do not open are told by the name of their subscription', () => {
+test('dead notifications and channels that do not open are reported with the name of their subscription', () => {
   const none = { dead: [], unreadable: [], plain: 0 }
   const keyed = { hasKey: true, source: 'SIGNALBOX_SECRET_KEY' }
   const keyless = { hasKey: false, source: 'secretKey' }

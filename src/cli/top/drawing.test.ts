@@ -19,7 +19,7 @@ const sceneOf = (rows: readonly Row[], more: Partial<Scene> = {}): Scene => ({
 })
 const queueRow = (name: string) => row(name, '1', '2', '3', '4', '5', '6 s', '7/8', 'paused')
 
-test('a Chinese character takes two cells, a mark over another none', () => {
+test('a Chinese character takes two cells, a combining mark none', () => {
   assert.equal(widthOf('mail'), 4)
   assert.equal(widthOf('邮件'), 4)
   assert.equal(widthOf('ａ，'), 4)
@@ -38,7 +38,7 @@ test('a text is filled or cut to exactly its cells, and a wide character is neve
   assert.equal(intoCells('邮件队列', 4), '邮… ')
 })
 
-test('only lines that changed are written, each from its beginning and erased first', () => {
+test('only changed lines are written, each from its start and erased first', () => {
   assert.equal(changes(['a', 'b'], ['a', 'b']), '')
   const written = changes(['a', 'b', 'c'], ['a', 'x', 'c'])
   assert.ok(written.includes('\u001b[2;1H\u001b[0m\u001b[2Kx'))
@@ -56,7 +56,7 @@ test('no line is wider than the terminal, however small, and none is missing', (
     }
 })
 
-test('columns keep what they need, and the widest gives way first', () => {
+test('columns keep their needed width, and the widest shrinks first', () => {
   const { columns } = paneOf('queues')
   const rows = [queueRow('a'.repeat(60))]
   const widths = columnWidths(columns, rows, 80)
@@ -67,7 +67,7 @@ test('columns keep what they need, and the widest gives way first', () => {
   )
 })
 
-test('the chosen row is on the screen, marked without colour too', () => {
+test('the selected row is on the screen, and marked without colour too', () => {
   const rows = Array.from({ length: 100 }, (_, at) => queueRow(`q${at}`))
   const state = { ...firstState('queues'), chosenId: 'q90' }
   const lines = drawFrame(sceneOf(rows, { state }), { columns: 80, rows: 12 }, plain)
@@ -80,7 +80,7 @@ test('the chosen row is on the screen, marked without colour too', () => {
   assert.ok(coloured.some((line) => line.startsWith('\u001b[7m> q90')))
 })
 
-test('questions, the filter, trouble and an empty table are said', () => {
+test('the screen shows questions, the filter, problems and an empty table', () => {
   const size = { columns: 100, rows: 24 }
   const state = firstState('queues')
   const text = (scene: Scene) => drawFrame(scene, size, plain).join('\n')
@@ -94,7 +94,7 @@ test('questions, the filter, trouble and an empty table are said', () => {
   assert.match(text(sceneOf([], { state: { ...state, mode: 'help' } })), /evict the holder/)
 })
 
-test('what comes from outside cannot steer the terminal', async () => {
+test('text from outside cannot control the terminal', async () => {
   const evil = 'a\u001b[2Jb\u202ec'
   const stats = async () => [
     {

@@ -21,7 +21,7 @@ const worker = {
   ],
 }
 
-test('workers show what they run; those that live can be quieted, resumed and stopped', async () => {
+test('workers show their running jobs; live ones can be quieted, resumed and stopped', async () => {
   const asked: string[] = []
   const jobs = {
     workers: async () => ({
@@ -76,7 +76,7 @@ test('tasks that have not ended can be cancelled', async () => {
   assert.equal(await rows[0]!.acts.X!.perform(box), 'the task t1 is cancelled')
 })
 
-test('rates of queues are per second of what was asked for, and missing where there is no series', async () => {
+test('rates of queues are per second of the requested period, and missing without a series', async () => {
   const total = { added: 240, completed: 100, failed: 10, dead: 10 }
   const metrics = { series: async () => ({ items: [{ queue: 'mail', total }], from: 0, now: 120_000 }) }
   const rates = await queueRates({ metrics } as never)

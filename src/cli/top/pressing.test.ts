@@ -18,7 +18,7 @@ function after(keys: readonly string[], from: State = firstState('queues')): { s
   return { state, wish }
 }
 
-test('what a terminal sends is read as keys, also several at once and those we do not know', () => {
+test('terminal input is read as keys, also several at once and unknown ones', () => {
   assert.deepEqual(decodeKeys('jk'), ['j', 'k'])
   assert.deepEqual(decodeKeys('\u001b[A\u001bOB\u001b[5~'), ['up', 'down', 'pageup'])
   assert.deepEqual(decodeKeys('\u001b'), ['escape'])
@@ -28,7 +28,7 @@ test('what a terminal sends is read as keys, also several at once and those we d
   assert.deepEqual(decodeKeys('\u0001\u0000'), [])
 })
 
-test('j and k move and stop at the ends, and the chosen row is followed when others come and go', () => {
+test('j and k move and stop at the ends, and the selection follows its row when others come and go', () => {
   const { state } = after(['j', 'down', 'j', 'j', 'k'])
   assert.equal(state.chosenId, '邮件')
   assert.equal(chosenPlace(state, [rows[2]!, rows[0]!, rows[1]!]), 2)
@@ -38,7 +38,7 @@ test('j and k move and stop at the ends, and the chosen row is followed when oth
   assert.equal(after(['G', 'g']).state.chosenId, 'mail')
 })
 
-test('the keys of the dashboard show its pages, each looked at at once', () => {
+test('the keys of the dashboard open its pages, each with fresh data', () => {
   for (const [key, pane] of [
     ['l', 'locks'],
     ['n', 'nodes'],
@@ -51,7 +51,7 @@ test('the keys of the dashboard show its pages, each looked at at once', () => {
   }
 })
 
-test('a filter is typed, mended, kept with Enter and ended with Escape; letters in it are no keys', () => {
+test('a filter is typed, edited, kept with Enter and ended with Escape; its letters are no commands', () => {
   assert.deepEqual(after(['/', 'M', 'A', 'x', 'backspace']).state.filter, 'MA')
   assert.deepEqual(
     shownRows(rows, 'MA').map(({ id }) => id),
@@ -68,7 +68,7 @@ test('a filter is typed, mended, kept with Enter and ended with Escape; letters 
   assert.deepEqual([ended.state.filter, ended.wish.kind], ['', 'none'])
 })
 
-test('a capital letter asks first: only y does it, and what it is done to stays what was asked about', () => {
+test('a capital letter asks first: only y acts, and on the row that the question named', () => {
   const asked = after(['j', 'P'])
   assert.deepEqual([asked.state.mode, asked.state.asked, asked.wish.kind], ['ask', act, 'none'])
   const done = after(['y'], asked.state)
@@ -80,7 +80,7 @@ test('a capital letter asks first: only y does it, and what it is done to stays 
   assert.deepEqual(after(['E']).state.mode, 'view')
 })
 
-test('q, Q, Escape and Ctrl+C quit, digits show pages, p stops and goes on, ? shows help', () => {
+test('q, Q, Escape and Ctrl+C quit, digits open pages, p pauses and continues, ? shows help', () => {
   for (const key of ['q', 'Q', 'escape', 'interrupt']) assert.equal(after([key]).wish.kind, 'quit', key)
   assert.equal(after(['/', 'interrupt']).wish.kind, 'quit')
   const shown = ['1', '2', '3', '4', '5', '6', 'l', 'n', 'c'].map((key) => after([key]).state.pane)

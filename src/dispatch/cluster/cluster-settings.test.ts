@@ -4,7 +4,7 @@ import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { ClusterSettings } from './cluster-settings.ts'
 import type { Sharing } from './server-sharing.ts'
 
-test('of many words that the cluster state does not take, those that waited too long are given up unwritten', async () => {
+test('of many writes that the cluster state does not accept, those that waited too long are dropped', async () => {
   let nowMs = 0
   const gate = Promise.withResolvers<never>()
   const tried: string[] = []

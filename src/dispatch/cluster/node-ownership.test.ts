@@ -25,17 +25,17 @@ test('an unknown node gets the epoch that its server proposes', () => {
   assert.deepEqual([doc.epoch, doc.owner, doc.past, doc.joinedAt], [100, 'b', [], 5_000])
 })
 
-test('the same instance keeps its epoch and becomes the server at which it says hello', () => {
+test('the same instance keeps its epoch and moves to the server at which it says hello', () => {
   const doc = docOf(enterNode(row, hello('i1'), at))
   assert.deepEqual([doc.epoch, doc.owner, doc.past, doc.joinedAt], [7, 'b', ['i0'], 1_000])
   assert.deepEqual(doc.labels, {}, 'what it offers now counts')
 })
 
-test('an instance that its server gave up begins a new epoch', () => {
+test('an instance that its server gave up starts a new epoch', () => {
   assert.equal(docOf(enterNode(row, hello('i1'), { ...at, leastEpoch: 8 })).epoch, 8)
 })
 
-test('another instance takes over with a higher epoch, and the one before stays out for good', () => {
+test('another instance takes over with a higher epoch, and the earlier one stays out for good', () => {
   const doc = docOf(enterNode(row, hello('i2'), { ...at, epoch: 3 }))
   assert.deepEqual([doc.epoch, doc.past, doc.joinedAt], [8, ['i0', 'i1'], 5_000])
   assert.deepEqual(enterNode(doc, hello('i1'), at), { kind: 'superseded', epoch: 8 })

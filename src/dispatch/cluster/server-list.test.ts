@@ -55,7 +55,7 @@ test('a node that takes no work for any reason is not open', () => {
   }
 })
 
-test('what waits is written by service, with its oldest task, and of no more than a thousand services', () => {
+test('waiting tasks are written by service, with the oldest one, for at most a thousand services', () => {
   const waits = (service: string, waiting: number, oldestAt: number) => ({
     ...{ waiting, oldestAt },
     asked: { service, uses: { [service]: 1 }, requires: [] },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { Sessions } from './choose-node.ts'
 
-test('a session is known until its time is over, and each use prolongs it', () => {
+test('a session is known until its time is over, and each use extends it', () => {
   const sessions = new Sessions(100, 10)
   sessions.bind('s', 'n', 0)
   sessions.bind('s', 'm', 60)
@@ -10,7 +10,7 @@ test('a session is known until its time is over, and each use prolongs it', () =
   assert.equal(sessions.find('s', 160), undefined)
 })
 
-test('of too many sessions the longest unused go', () => {
+test('of too many sessions the longest unused are forgotten', () => {
   const sessions = new Sessions(1_000, 3)
   for (const session of ['a', 'b', 'c']) sessions.bind(session, 'n', 0)
   sessions.bind('a', 'n', 1)

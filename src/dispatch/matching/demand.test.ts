@@ -24,7 +24,7 @@ function demandsWithNotes(limit = defaultLimit) {
   return { demands, made, dropped }
 }
 
-test('tasks that ask for the same have one demand, whatever the order of their fields', () => {
+test('tasks with equal requirements have one demand, whatever the order of their fields', () => {
   const { demands } = demandsWithNotes()
   const first = demands.of(taskFor('en'))
   assert.equal(demands.of(taskFor('en')), first)
@@ -36,7 +36,7 @@ test('tasks that ask for the same have one demand, whatever the order of their f
   assert.equal(demands.of(taskFor('fr', 'en')), other)
 })
 
-test('a demand that is asked for repeatedly outlives demands that come once, within the limit', () => {
+test('a repeated demand outlives demands that come once, within the limit', () => {
   const { demands, made, dropped } = demandsWithNotes()
   const steady = demands.of(taskFor('steady'))
   for (let nth = 0; nth < 1_000; nth += 1) {
@@ -48,7 +48,7 @@ test('a demand that is asked for repeatedly outlives demands that come once, wit
   assert.equal(dropped.length, made.length - demands.size)
 })
 
-test('demands that are asked for twice are forgotten too', () => {
+test('repeated demands are forgotten too', () => {
   const { demands } = demandsWithNotes()
   for (let nth = 0; nth < 1_000; nth += 1) {
     const demand = demands.of(taskFor(`twice-${nth}`))
@@ -60,7 +60,7 @@ test('demands that are asked for twice are forgotten too', () => {
   assert.equal(again.isDropped, false)
 })
 
-test('with more in use than the limit, which is small, each is forgotten once', () => {
+test('with more demands in use than a small limit, each is forgotten once', () => {
   const { demands, dropped } = demandsWithNotes(1)
   for (const language of ['a', 'b', 'c']) demands.of(taskFor(language)).taskCount = 1
   const idle = demands.of(taskFor('d'))

@@ -62,7 +62,7 @@ test('all terms of a list must hold, and an empty list always does', () => {
   assert.equal(allHold([{ service: 'asr' }, { service: 'tts' }], node, rules), false)
 })
 
-test('the labels that terms ask for are found inside any, not and the rules of pools', () => {
+test('the labels of terms are found inside any, not and the rules of pools', () => {
   const terms: Term[] = [{ any: [{ not: { label: 'a' } }, { label: 'b' }] }, { label: 'pool', in: ['large'] }]
   assert.deepEqual([...labelsAsked(terms, rules)].sort(), ['a', 'b', 'memory', 'zone'])
 })

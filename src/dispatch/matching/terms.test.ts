@@ -41,7 +41,7 @@ const wrong: readonly (readonly [unknown, RegExp])[] = [
   [{ service: 'nmt', where: ['zh'] }, /^requires\[0\]\.where must be an object of tags, .*, not an array\.$/],
 ]
 
-test('a wrong term is explained by what is wrong with it', () => {
+test('a wrong term is explained by its mistake', () => {
   for (const [term, message] of wrong)
     assert.throws(
       () => checkTerms('requires', [term]),
@@ -50,7 +50,7 @@ test('a wrong term is explained by what is wrong with it', () => {
     )
 })
 
-test('terms that are right pass as they are', () => {
+test('valid terms pass unchanged', () => {
   const right = [
     { service: 'nmt', where: { pair: 'zh>en' } },
     { label: 'gpu' },

@@ -52,7 +52,7 @@ function box(options: MailboxOptions & { takesMs?: number; effects?: (command: C
   return { mailbox, served, observed, errors, turns, turn, kinds, clock }
 }
 
-test('results come before dispatches, dispatches before heartbeats, those before administration, slices last', () => {
+test('commands run by kind: results, dispatches, heartbeats, administration, slices', () => {
   const { mailbox, turn, kinds } = box()
   for (const command of [
     { kind: 'rebuildSlice' },
@@ -67,7 +67,7 @@ test('results come before dispatches, dispatches before heartbeats, those before
   assert.deepEqual(kinds(), ['result', 'submit', 'heartbeat', 'rebuild', 'rebuildSlice'])
 })
 
-test('of several heartbeats of a node the newest is served, once, with what older ones said and it does not', () => {
+test('of several heartbeats of a node the newest is applied, once, with fields that only older ones had', () => {
   const { mailbox, turn, served } = box()
   for (let i = 0; i < 1_000; i += 1) mailbox.post(beat('n', i / 1_000, i))
   mailbox.post(beat('m', 0.5))
@@ -95,7 +95,7 @@ test('a heartbeat of an older instance does not displace a newer one', () => {
   assert.deepEqual(served, [beat('n', 0.1, 1, 2)])
 })
 
-test('a hello, or the word that a node is gone, is not undone by a heartbeat from before it', () => {
+test('a hello, or a report that a node is gone, is not undone by an earlier heartbeat', () => {
   const { mailbox, turn, kinds } = box()
   mailbox.post(beat('n', 0.1))
   mailbox.post({ kind: 'nodeGone', nodeId: 'n', epoch: 1, reason: 'silent' })
@@ -103,7 +103,7 @@ test('a hello, or the word that a node is gone, is not undone by a heartbeat fro
   assert.deepEqual(kinds(), ['nodeGone'])
 })
 
-test('while dispatches flood in, one heartbeat goes with every four of them', () => {
+test('during a flood of dispatches, one heartbeat runs per four dispatches', () => {
   const { mailbox, turn, kinds } = box()
   for (let i = 0; i < 40; i += 1) mailbox.post(submit(`t${i}`))
   for (let i = 0; i < 10; i += 1) mailbox.post(beat(`n${i}`, 0))
@@ -116,7 +116,7 @@ test('while dispatches flood in, one heartbeat goes with every four of them', ()
   )
 })
 
-test('a turn ends after a millisecond, or 256 commands, and the rest has its turn later', () => {
+test('a turn ends after a millisecond, or 256 commands, and the rest runs in a later turn', () => {
   const slow = box({ takesMs: 0.3 })
   for (let i = 0; i < 10; i += 1) slow.mailbox.post(submit(`t${i}`))
   slow.turn()
@@ -130,7 +130,7 @@ test('a turn ends after a millisecond, or 256 commands, and the rest has its tur
   assert.equal(fast.served.length, 600)
 })
 
-test('an administrative command is served in every turn, however many dispatches wait', () => {
+test('every turn runs an administrative command, however many dispatches wait', () => {
   const { mailbox, turn, kinds } = box({ takesMs: 0.3 })
   for (let i = 0; i < 100; i += 1) mailbox.post(submit(`t${i}`))
   mailbox.post(rebuild)
@@ -138,7 +138,7 @@ test('an administrative command is served in every turn, however many dispatches
   assert.equal(kinds().filter((kind) => kind === 'rebuild').length, 1)
 })
 
-test('a slice is served every 50 ms at the latest, and posts itself while work is left', () => {
+test('a slice runs at least every 50 ms, and posts itself while work is left', () => {
   const moreWork: Effect[] = [{ kind: 'moreWork' }]
   const { mailbox, turn, kinds, turns, clock } = box({
     takesMs: 0.5,
@@ -152,7 +152,7 @@ test('a slice is served every 50 ms at the latest, and posts itself while work i
   assert.ok(slices >= 7 && slices <= 10, `${slices} slices in 400 ms`)
 })
 
-test('lanes are bounded: what is too much is refused, and ticks do not pile up', () => {
+test('lanes are bounded: excess commands are refused, and ticks do not pile up', () => {
   const { mailbox } = box({ maxDispatches: 2, maxResults: 1, maxAdmin: 1 })
   assert.deepEqual(
     [submit('a'), cancel('b'), submit('c')].map((each) => mailbox.post(each)),
@@ -170,7 +170,7 @@ test('lanes are bounded: what is too much is refused, and ticks do not pile up',
   assert.deepEqual(mailbox.depth(), { results: 1, dispatches: 2, heartbeats: 0, admin: 2, slices: 0 })
 })
 
-test('how long each command waited and held is told, with who it was about', () => {
+test('the mailbox reports how long each command waited and ran, and its subject', () => {
   const { mailbox, turn, observed, clock } = box({ takesMs: 0.25 })
   mailbox.post(submit('a'))
   clock.ms += 3
@@ -182,7 +182,7 @@ test('how long each command waited and held is told, with who it was about', () 
   ])
 })
 
-test('a command that throws is told and does not stop the others; after close nothing is taken', () => {
+test('a command that throws is reported and does not stop the others; after close none is accepted', () => {
   const { mailbox, turn, errors, served } = box({
     effects: (command) => {
       if (command.kind === 'cancel') throw new Error('broken')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { ForeignTasks } from './orphan-tasks.ts'
 
-test('of the tasks that are over, as many as the node has slots and sixteen more are remembered, the latest', () => {
+test('of ended tasks, the latest are remembered: as many as the node has slots, plus sixteen', () => {
   const foreignTasks = new ForeignTasks()
   const ids = Array.from({ length: 500 }, (_, nr) => `t${nr}`)
   for (const [nr, id] of ids.entries()) {
@@ -14,7 +14,7 @@ test('of the tasks that are over, as many as the node has slots and sixteen more
   }
 })
 
-test('what a node no longer lists is forgotten', () => {
+test('the registry forgets tasks that a node no longer lists', () => {
   const foreignTasks = new ForeignTasks()
   for (const id of ['a', 'b', 'c']) foreignTasks.end(id, 1)
   foreignTasks.keep(new Set(['b']))

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { Dice } from '../matching/choose-node.ts'
 import { createTimer, PositionHeap, type Timer } from './position-heap.ts'
 
-test('timers fall due in the order of their instants, however they were set, moved and cleared', () => {
+test('timers become due in the order of their times, however they were set, moved and cleared', () => {
   const dice = new Dice(7)
   const timers = new PositionHeap<Timer<'x', number>>()
   const known = Array.from({ length: 200 }, (_, subject) => createTimer('x', subject))
@@ -31,7 +31,7 @@ test('timers fall due in the order of their instants, however they were set, mov
   assert.equal(timers.size, model.size)
 })
 
-test('dice with the same seed fall the same way, evenly, and a seed of zero rolls too', () => {
+test('random generators with one seed give the same even sequence, and a seed of zero works too', () => {
   const a = new Dice(42)
   const b = new Dice(42)
   const counts = [0, 0, 0, 0, 0, 0]

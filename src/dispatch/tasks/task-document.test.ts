@@ -7,11 +7,11 @@ import { demandKind, encodeSpent, spentBefore } from './task-document.ts'
 const zone: Term = { label: 'zone', in: ['north'] }
 const english: Term = { service: 'asr', where: { language: 'en', model: 'large' } }
 
-test('a task that takes one slot of its service and asks for nothing else has the service as its kind', () => {
+test('a task that takes one slot of its service and has no requirements has the service as its kind', () => {
   assert.equal(demandKind({ service: 'asr', uses: { asr: 1 }, requires: [] }), 'asr')
 })
 
-test('whatever else is asked for makes another kind, and each wish its own', () => {
+test('each further requirement makes another kind', () => {
   const kinds = [
     demandKind({ service: 'asr', uses: { asr: 1 }, requires: [] }),
     demandKind({ service: 'asr', uses: { asr: 2 }, requires: [] }),
@@ -26,7 +26,7 @@ test('whatever else is asked for makes another kind, and each wish its own', () 
   for (const kind of kinds.slice(1)) assert.match(kind, /^(asr|nmt)#[\w-]{22}$/)
 })
 
-test('the same wish has the same kind in whatever order it is written', () => {
+test('the same requirements have the same kind, in whatever order they are written', () => {
   const swapped: Term = { where: { model: 'large', language: 'en' }, service: 'asr' }
   assert.equal(
     demandKind({ service: 'asr', uses: { asr: 1, nmt: 2 }, requires: [zone, english] }),
@@ -39,7 +39,7 @@ test('the same wish has the same kind in whatever order it is written', () => {
   )
 })
 
-test('a service cannot be named so that it is taken for another wish', () => {
+test('no service name can be mistaken for another requirement', () => {
   const other = demandKind({ service: 'asr', uses: { asr: 2 }, requires: [] })
   assert.notEqual(demandKind({ service: other, uses: { [other]: 1 }, requires: [] }), other)
   assert.match(demandKind({ service: '~', uses: { '~': 1 }, requires: [] }), /^~#/)
@@ -51,7 +51,7 @@ test('the longest service name gives a kind that every store can keep', () => {
   assert.equal([...demandKind({ service, uses: { [service]: 2 }, requires: [] })].length, 191)
 })
 
-test('a job keeps how many attempts were spent, and the node of the last one, for the server that claims it next', () => {
+test('a job stores the spent attempts and the last node, for the server that claims it next', () => {
   const spent = { spent: 2, moveCount: 1, shunned: 'n1' }
   const error = encodeSpent({ code: 'oom', message: 'No memory.' }, spent)
   assert.deepEqual(spentBefore({ error } as JobRecord), spent)

@@ -25,7 +25,7 @@ test('progress that comes ten times a second is written once a second, the lates
   assert.equal(writes.flat().map(percentOf).at(-1), 30, 'the last word arrives')
 })
 
-test('what many tasks say goes in one write, and no more than 200 of them', async () => {
+test('the progress of many tasks goes in one write, of at most 200 tasks', async () => {
   const { claim, say, writes } = stage()
   for (let nr = 0; nr < 450; nr += 1) say(claim(`t${nr}`), 1)
   await vi.advanceTimersByTimeAsync(1_000)
@@ -35,7 +35,7 @@ test('what many tasks say goes in one write, and no more than 200 of them', asyn
   )
 })
 
-test('a task that ended before its turn, or is no longer here, costs no write', async () => {
+test('a task that ended before its turn, or left this server, costs no write', async () => {
   const { claims, claim, say, writes } = stage()
   const [ended, gone, stays] = [claim('ended'), claim('gone'), claim('stays')]
   for (const each of [ended, gone, stays]) say(each, 50)
@@ -48,7 +48,7 @@ test('a task that ended before its turn, or is no longer here, costs no write', 
   )
 })
 
-test('one write is under way at a time, and a store that hangs is asked again with what was said last', async () => {
+test('one write is in flight at a time, and a hanging store is asked again with the latest progress', async () => {
   const { claim, say, writes, hang, troubles } = stage()
   const one = claim('t1')
   hang(true)
@@ -61,7 +61,7 @@ test('one write is under way at a time, and a store that hangs is asked again wi
   assert.deepEqual([troubles.length, writes.length, percentOf(writes.at(-1)![0]!)], [1, 2, 20])
 })
 
-test('what was said on a node that no longer has the task is taken back; what was never said is not', async () => {
+test('progress of a node that lost the task is withdrawn, unless it was never written', async () => {
   const { claim, say, notes, writes } = stage()
   const [said, silent] = [claim('said'), claim('silent')]
   say(said, 40)
@@ -78,7 +78,7 @@ test('what was said on a node that no longer has the task is taken back; what wa
   )
 })
 
-test('that a task runs is written once, until it says more or runs elsewhere', async () => {
+test('the running state of a task is written once, until it reports more or runs elsewhere', async () => {
   const { claim, say, notes, writes } = stage()
   const one = claim('t1')
   const isSilent = (nodeId: string) => ({ percent: null, note: null, data: { nodeId, isSilent: true } })

@@ -37,7 +37,7 @@ test('a task that this process claims while it reads the store is not missed', a
   assert.equal((await events.next()).done, true)
 })
 
-test('a page of all tasks costs one read of the page and one of how far those of others are', async () => {
+test('a page of all tasks costs one read of the page and one of the progress on other servers', async () => {
   const engine = {
     feed: new TaskFeed(),
     claims: new Map(),

@@ -54,7 +54,7 @@ test('each rule fires for its problem alone', () => {
   assert.deepEqual(subjects({ storeMs: 2_500 }), ['store-slow store'])
 })
 
-test('dead jobs are worth a new alert when they are ten times as many', () => {
+test('a new alert for dead jobs fires when their number is ten times as large', () => {
   const levels = [1, 9, 10, 99, 100, 12_345].map(
     (dead) => judgeAlerts({ ...quiet, queues: [{ ...line, dead }] }, alertDefaults)[0]!.level,
   )

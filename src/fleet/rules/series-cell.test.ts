@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { boundsMs, Histogram } from './histogram.ts'
 import { SeriesCell } from './series-cell.ts'
 
-test('a cell that is written and read again is the same, and two add up', () => {
+test('a cell that is written and read is unchanged, and two cells add up', () => {
   const cell = new SeriesCell()
   Object.assign(cell, { added: 7, started: 6, completed: 4, failed: 3, dead: 2, cancelled: 1 })
   for (const ms of [0, 0.4, 1, 12, 12, 999, 65_000, 9e9]) cell.run.observe(ms)
@@ -22,7 +22,7 @@ test('a cell that is written and read again is the same, and two add up', () => 
   assert.deepEqual([empty.run.count, empty.waits.size, empty.toValues().runTimes], [0, 0, ''])
 })
 
-test('a percentile is right within a fifth', () => {
+test('a percentile is correct within a fifth', () => {
   for (const ms of [0.7, 1.2, 4, 26, 480, 3_300, 59_000, 7_000_000]) {
     const times = new Histogram()
     // All around it, so that the percentile is in the middle.
@@ -32,7 +32,7 @@ test('a percentile is right within a fifth', () => {
   }
 })
 
-test('observations within a bound are those that Prometheus counts there', () => {
+test('observations below a bound are those that Prometheus counts there', () => {
   const times = new Histogram()
   const given = [0, 1, 1.1, 5, 5.1, 100, 101, 1e12]
   for (const ms of given) times.observe(ms)

@@ -17,13 +17,13 @@ test('a namespace without rows has nothing to do', () => {
   assert.deepEqual(plan({}), { part: undefined, rollUps: [], old: [] })
 })
 
-test('a minute is put together when no process can write it any more', () => {
+test('a minute is merged when no process can write it any more', () => {
   const firstPart = begin
   assert.equal(plan({ firstPart, now: begin + 149_999 }).part, undefined)
   assert.equal(plan({ firstPart, now: begin + 150_000 }).part, begin)
 })
 
-test('ten minutes are put together up to the first minute that processes may still write', () => {
+test('ten minutes are merged up to the first minute that processes may still write', () => {
   const [one] = plan({ firstMinute: begin + 3 * minuteMs, firstPart: begin + 25 * minuteMs }).rollUps
   assert.deepEqual(one, {
     ...{ from: begin, to: begin + 2 * tenMinutesMs, fromMs: minuteMs, stepMs: tenMinutesMs },
@@ -33,7 +33,7 @@ test('ten minutes are put together up to the first minute that processes may sti
   assert.deepEqual(plan(early).rollUps, [])
 })
 
-test('an hour is put together when all its steps of ten minutes are there', () => {
+test('an hour is merged when all its ten-minute steps exist', () => {
   const extent = { now: begin + 3 * hourMs, firstTen: begin, firstMinute: begin + hourMs }
   const hours = (tensUntil: number) =>
     plan({ ...extent, mark: { tensUntil, hoursUntil: begin } })
@@ -43,13 +43,13 @@ test('an hour is put together when all its steps of ten minutes are there', () =
   assert.deepEqual(hours(begin + hourMs), [[begin, begin + hourMs]])
 })
 
-test('one transaction puts an hour of minutes and a day of steps together at most', () => {
+test('one transaction merges at most an hour of minutes and a day of steps', () => {
   const extent = { now: begin + 9 * dayMs, firstMinute: begin, firstTen: begin - 9 * dayMs }
   const spans = plan(extent).rollUps.map(({ from, to }) => to - from)
   assert.deepEqual(spans, [hourMs, dayMs])
 })
 
-test('steps are deleted when they are older than they are kept', () => {
+test('steps older than their retention are deleted', () => {
   const now = begin + hourMs
   const oldest = [now - keep.minutesMs - 1, now - 14 * dayMs, now - keep.hoursMs - 1]
   assert.deepEqual(plan({ oldest }).old, [
@@ -58,7 +58,7 @@ test('steps are deleted when they are older than they are kept', () => {
   ])
 })
 
-test('a reader takes the longest steps that are there, and each instant once', () => {
+test('a reader takes the longest existing steps, and each instant once', () => {
   const mark = { tensUntil: begin + 80 * minuteMs, hoursUntil: begin + hourMs }
   const spans = (stepMs: number, from = begin, to = begin + 2 * hourMs) =>
     Object.values(planRead({ from, to, stepMs }, mark)).map((span) => [

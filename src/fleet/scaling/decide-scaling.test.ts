@@ -8,14 +8,14 @@ const idle: ScalingSight = {
 }
 const decide = (sight: Partial<ScalingSight>) => decideScaling({ ...idle, ...sight }, 60_000, 'workers')
 
-test('without work, no worker is wanted', () => {
+test('without work, no worker is called for', () => {
   const { wanted, slots, reason } = decide({})
   assert.deepEqual([wanted, slots, reason], [0, 0, 'Nothing waits and nothing arrives.'])
   assert.equal(decide({ blocked: 7 }).wanted, 0, 'no worker can take a job that is blocked')
   assert.match(decide({ blocked: 7 }).reason, /7 more wait for others or for a lock/)
 })
 
-test('slots keep up with arrivals and work off what waits in time', () => {
+test('slots match the arrival rate and work off the waiting jobs in time', () => {
   const decided = decide({ waiting: 300, running: 4, oldestMs: 95_000, arrivalPerSecond: 4 })
   // 4 × 2 s, and 300 × 2 s in 60 s.
   assert.deepEqual([decided.slots, decided.wanted, decided.boundBy], [18, 4, null])
@@ -26,7 +26,7 @@ test('slots keep up with arrivals and work off what waits in time', () => {
   )
 })
 
-test('one job that waits is enough for a worker, and jobs that run keep theirs', () => {
+test('one waiting job is enough for a worker, and running jobs keep theirs', () => {
   assert.equal(decide({ waiting: 1, runMs: 5 }).wanted, 1)
   assert.equal(decide({ running: 11 }).wanted, 3)
 })
@@ -35,13 +35,13 @@ test('there are never more slots than jobs', () => {
   assert.equal(decide({ waiting: 3, runMs: 3_600_000 }).slots, 3)
 })
 
-test('while no attempt ended, each job has a slot', () => {
+test('until an attempt has ended, each job has a slot', () => {
   const { slots, reason } = decide({ waiting: 12, running: 1, runMs: null, arrivalPerSecond: 3 })
   assert.equal(slots, 13)
   assert.match(reason, /no attempt ended lately/)
 })
 
-test('limits of the queue bound what is wanted, the tighter one first', () => {
+test('limits of the queue cap the number, the tighter limit first', () => {
   const busy = { waiting: 600, runMs: 6_000, slotsPerMember: 2 }
   assert.equal(decide(busy).slots, 60)
   const limits = (concurrency: number | null, count: number | null) => ({
@@ -58,7 +58,7 @@ test('limits of the queue bound what is wanted, the tighter one first', () => {
   assert.equal(decide({ ...busy, limits: limits(100, 6_000) }).boundBy, null)
 })
 
-test('a paused queue wants no worker for what waits', () => {
+test('a paused queue calls for no worker for its waiting jobs', () => {
   const { slots, wanted, boundBy, reason } = decide({ isPaused: true, waiting: 50, running: 2 })
   assert.deepEqual([slots, wanted, boundBy], [2, 1, 'paused'])
   assert.equal(reason, 'The queue is paused: 50 wait; 2 still run. 2 slots are 1 workers of 5.')

@@ -57,7 +57,7 @@ function stage() {
   }
 }
 
-test('thousands of jobs of a kind are one row every ten seconds, and an idle process writes nothing', async () => {
+test('thousands of jobs of a kind make one row every ten seconds, and an idle process writes nothing', async () => {
   const { recorder, writes, pass, sum, clock } = stage()
   for (let second = 0; second < 30; second++) {
     for (let nth = 0; nth < 100; nth++) recorder.ended(job, 'completed', 3)
@@ -73,7 +73,7 @@ test('thousands of jobs of a kind are one row every ten seconds, and an idle pro
   assert.deepEqual([writes.length, clock.timerCount], [before, 0])
 })
 
-test('counts belong to the minute of the store in which they were made', async () => {
+test("counts belong to the store's minute in which they were made", async () => {
   const { recorder, pass, minutes } = stage()
   recorder.ended(job, 'completed', 3)
   await pass(12_000)
@@ -89,7 +89,7 @@ test('counts belong to the minute of the store in which they were made', async (
   ])
 })
 
-test('a write whose answer was lost is made again, and counts once', async () => {
+test('a write whose answer was lost is repeated, and counts once', async () => {
   const { recorder, pass, sum, minutes, loseAnswers } = stage()
   recorder.ended(job, 'completed', 3)
   await pass(10_000)
@@ -105,7 +105,7 @@ test('a write whose answer was lost is made again, and counts once', async () =>
   )
 })
 
-test('counts of a minute that was closed before they were written belong to a later one', async () => {
+test('counts of a minute that closed before their write belong to a later minute', async () => {
   const { recorder, pass, sum, minutes, refuse } = stage()
   recorder.ended(job, 'completed', 3)
   await pass(10_000)
@@ -121,7 +121,7 @@ test('counts of a minute that was closed before they were written belong to a la
   assert.ok(second![0]! >= 3, `minute ${second![0]}`)
 })
 
-test('the last counts are written when the recorder is closed', async () => {
+test('a closing recorder writes the last counts', async () => {
   const { recorder, sum } = stage()
   recorder.added([{ ...job, id: 'a' }] as never, [{ id: 'a', duplicate: false }])
   recorder.added([{ ...job, id: 'b' }] as never, [{ id: 'b', duplicate: true }])
@@ -131,7 +131,7 @@ test('the last counts are written when the recorder is closed', async () => {
   assert.equal(await sum('added'), 1)
 })
 
-test('why a job waited is counted with its wait', () => {
+test("the cause of a job's wait is counted with the wait", () => {
   const { recorder } = stage()
   const started = (more: object) =>
     recorder.started({ ...job, attempt: 1, meta: null, runAt: 0, startedAt: 10, ...more } as never)
@@ -157,14 +157,14 @@ test('why a job waited is counted with its wait', () => {
   )
 })
 
-test('tasks are counted by service, and are no jobs of this process', async () => {
+test('tasks are counted by service, and are not jobs of this process', async () => {
   const { recorder, sum } = stage()
   recorder.ended({ queue: 'signalbox.dispatch', kind: 'asr' }, 'completed', 3)
   await recorder[Symbol.asyncDispose]()
   assert.deepEqual([await sum(), recorder.totals().length], [1, 0])
 })
 
-test('Signalbox’s own queues are not counted', async () => {
+test('jobs of Signalbox’s internal queues are not counted', async () => {
   const { recorder, sum, writes } = stage()
   recorder.ended({ queue: 'signalbox.bulk', kind: 'x' }, 'completed', 3)
   await recorder[Symbol.asyncDispose]()

@@ -62,7 +62,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-test('without wake-ups of other processes, operators are obeyed within two seconds', async () => {
+test('without wake-ups of other processes, a worker obeys operators within two seconds', async () => {
   for (const hearsOthers of [undefined, () => false]) {
     await using member = enlist(hearsOthers)
     const { stage } = member
@@ -74,7 +74,7 @@ test('without wake-ups of other processes, operators are obeyed within two secon
   }
 })
 
-test('while wake-ups arrive, only they and renewals read what is wanted', async () => {
+test("while wake-ups arrive, only they and renewals read an operator's requests", async () => {
   await using member = enlist(() => true)
   const { stage } = member
   await pass(1_000)
@@ -92,7 +92,7 @@ test('while wake-ups arrive, only they and renewals read what is wanted', async 
   assert.deepEqual(stage.followed, ['quiet', 'run'])
 })
 
-test('a wake-up is not forgotten because the store does not answer', async () => {
+test('a wake-up is not forgotten when the store does not answer', async () => {
   await using member = enlist(() => true)
   const { stage } = member
   await pass(2_000)

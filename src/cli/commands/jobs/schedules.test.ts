@@ -59,7 +59,7 @@ test('an interval is listed in a unit that people read', async () => {
   await box.jobs.schedules.remove('sweep')
 })
 
-test('what is wrong is said, with the exit code of what it is', async () => {
+test('a mistake is reported, with its own exit code', async () => {
   const never = await schedules('set', 'never', '--cron', '0 0 30 2 *', '--kind', 'k')
   assert.equal(never.code, 2)
   assert.match(never.err, /names no day that ever comes/)

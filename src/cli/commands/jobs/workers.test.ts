@@ -63,7 +63,7 @@ test('workers are listed in a table, and quieted, resumed and stopped from the s
   assert.match((await workers('ls')).out, /^There are no workers\./)
 })
 
-test('what is wrong is said, with the exit code of what it is', async () => {
+test('a mistake is reported, with its own exit code', async () => {
   const absent = await workers('quiet', 'eve')
   assert.equal(absent.code, 1)
   assert.match(absent.err, /There is no worker "eve"/)
