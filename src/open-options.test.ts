@@ -4,7 +4,7 @@ import { open } from './index.ts'
 
 const remote = 'http://127.0.0.1:9'
 
-test('an option of open that is unknown or stands in the wrong place is refused, and the message says where it belongs', async () => {
+test('an unknown or misplaced option of open is refused, and the message gives its place', async () => {
   const wrong: readonly (readonly [string, unknown, RegExp])[] = [
     [
       'memory:',

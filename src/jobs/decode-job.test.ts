@@ -44,7 +44,7 @@ test('a record becomes a job with its values', () => {
   )
 })
 
-test('a payload that cannot be read is refused to run and shown with a reason', () => {
+test('an unreadable payload is not run, and is shown with a reason', () => {
   for (const payload of ['', '{', 'undefined', '{"a":1}}']) {
     assert.throws(() => decodeClaimed(aRecord({ payload })), { code: 'undecodable' })
     const job = decodeJob(aRecord({ payload }))
@@ -54,13 +54,13 @@ test('a payload that cannot be read is refused to run and shown with a reason', 
   assert.equal(failed.error?.message, 'its own')
 })
 
-test('results and errors that cannot be read never throw', () => {
+test('unreadable results and errors never throw', () => {
   const job = decodeJob(aRecord({ result: '{', error: 'plain words' }))
   assert.deepEqual([job.result, job.error], [null, { message: 'plain words' }])
   assert.deepEqual(decodeJob(aRecord({ error: '5' })).error, { message: '5' })
 })
 
-test('a back-off that cannot be used is the usual one: no wait is ever not a number', () => {
+test('an unusable back-off becomes the default one: no wait is ever NaN', () => {
   for (const text of [
     '',
     '{',
@@ -75,14 +75,14 @@ test('a back-off that cannot be used is the usual one: no wait is ever not a num
     assert.deepEqual(decodeBackoff(text), backoffDefaults, text)
 })
 
-test('a job without facts has no meta text', () => {
+test('a job without meta fields has no meta text', () => {
   assert.equal(encodeMeta({}), null)
   assert.equal(encodeMeta({ tags: [] }), null)
   assert.deepEqual(parseMeta(null), {})
   assert.deepEqual(decodeMeta(null).tags, [])
 })
 
-test('tags come back as they were given, and unknown fields are kept', () => {
+test('tags are read as they were written, and unknown fields are kept', () => {
   assert.equal(encodeMeta({ tags: ['a', 'ä🚂'] }), '{"tags":["a","ä🚂"]}')
   const kept = '{"tags":["a"],"trace":{"id":"7"}}'
   assert.deepEqual(decodeMeta(kept).tags, ['a'])

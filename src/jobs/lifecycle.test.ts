@@ -48,7 +48,7 @@ test('a failure with attempts left is scheduled after its back-off, with its err
   }
 })
 
-test('a failure may bring its own back-off, and what it leaves out is the job’s', () => {
+test('a failure may bring its own back-off, completed from the job’s', () => {
   const job = aJob({ attempt: 3, maxAttempts: 10 })
   assert.equal(judge(job, { ...failed, backoff: { baseMs: 10 } }).delayMs, 40)
   assert.equal(judge(job, { ...failed, backoff: { factor: 1 } }).delayMs, 100)
@@ -57,7 +57,7 @@ test('a failure may bring its own back-off, and what it leaves out is the job’
   assert.equal(judge(job, { ...failed, retryInMs: 7 }).delayMs, 7)
 })
 
-test('the last attempt that fails is dead, and so is one that says so', () => {
+test('a job whose last attempt fails is dead, and so is one whose failure says so', () => {
   assert.equal(judge(aJob({ attempt: 2 }), failed).state, 'scheduled')
   for (const attempt of [3, 4])
     assert.deepEqual(
@@ -67,7 +67,7 @@ test('the last attempt that fails is dead, and so is one that says so', () => {
   assert.equal(judge(aJob(), { ...failed, dead: true, retryInMs: 5 }).state, 'dead')
 })
 
-test('a wait that was asked for overrules the back-off, also one of 0', () => {
+test('a requested wait overrides the back-off, also a wait of 0', () => {
   for (const retryInMs of [0, 7, 86_400_000]) {
     const verdict = judge(aJob(), { ...failed, retryInMs })
     assert.deepEqual([verdict.state, verdict.delayMs], ['scheduled', retryInMs])

@@ -35,7 +35,7 @@ function createStage(looks: readonly (readonly WaitingHolder[])[], options = {})
 
 const circle = [holder('A', 'a', 'b', 5), holder('B', 'b', 'a', 7)]
 
-test('a circle is followed from a noted wait queue, and its youngest wait ends once it was seen twice', async () => {
+test('a circle of waits is followed from a suspected queue; its youngest wait ends after two sightings', async () => {
   const { detector, asked, ended } = createStage([circle])
   detector.suspect(queue('a'))
   await detector.look()
@@ -54,7 +54,7 @@ test('a suspected wait queue is checked once, and without suspects the store is 
   assert.deepEqual(asked, [['a']], 'a holder that waits nowhere costs one look')
 })
 
-test('a circle of different moments is none', async () => {
+test('a circle of waits from different moments is no deadlock', async () => {
   const [a, b] = circle as [WaitingHolder, WaitingHolder]
   for (const changed of [
     { ...a, token: 2 },
@@ -75,7 +75,7 @@ test('a circle of different moments is none', async () => {
   assert.deepEqual(ended, [])
 })
 
-test('queues that exclude each other are looked at together', async () => {
+test('wait queues that exclude each other are read together', async () => {
   const { detector, asked, ended } = createStage([[holder('A', 'pull', 'delete', 5)]], {
     conflicts: [['pull', 'delete']],
   })
@@ -85,7 +85,7 @@ test('queues that exclude each other are looked at together', async () => {
   assert.deepEqual(ended, ['A for delete at 5: deadlock'])
 })
 
-test('a chain without end is followed only so far', async () => {
+test('an endless chain of waits is followed up to a limit', async () => {
   let links = 0
   const store = {
     async findWaitingHolders([key]: readonly LockKey[]) {

@@ -24,21 +24,21 @@ function victims(texts: readonly string[], blocking: Parameters<typeof findVicti
     .toSorted()
 }
 
-test('two who wait for each other are a deadlock, and the younger wait ends', () => {
+test('two requesters that wait for each other are a deadlock, and the younger wait ends', () => {
   assert.deepEqual(victims(['A:a>b@5', 'B:b>a@7']), ['B for a'])
   assert.deepEqual(victims(['A:a>b@9', 'B:b>a@7']), ['A for b'])
 })
 
-test('a chain that does not come back is none', () => {
+test('a chain that does not return to its start is no deadlock', () => {
   assert.deepEqual(victims(['A:a>b@5', 'B:b>c@7', 'C:c>d@8']), [])
   assert.deepEqual(victims([]), [])
 })
 
-test('one victim breaks a circle of many, and others that lead into it are left alone', () => {
+test('one victim breaks a circle of many, and waits that lead into it are unaffected', () => {
   assert.deepEqual(victims(['X:x>a@99', 'A:a>b@1', 'B:b>c@3', 'C:c>a@2', 'Y:y>x@98']), ['B for c'])
 })
 
-test('circles apart have a victim each', () => {
+test('separate circles have a victim each', () => {
   assert.deepEqual(victims(['A:a>b@1', 'B:b>a@2', 'C:c>d@4', 'D:d>c@3']), ['B for a', 'C for d'])
 })
 
@@ -48,7 +48,7 @@ test('circles that share a wait are both broken by ending it when it is the youn
   assert.deepEqual(victims(['A:a>b@1', 'B:b>c@9', 'C:c>a@2', 'C:c>b@3']), ['B for c'])
 })
 
-test('a holder of several wait queues is one, and its wait ends once', () => {
+test('a holder of several wait queues counts once, and its wait ends once', () => {
   assert.deepEqual(victims(['A:a>b@9', 'A:a2>b@9', 'B:b>a@1', 'B:b>a2@2']), ['A for b'])
 })
 
@@ -59,13 +59,13 @@ test('the same node with another requestId is another requester', () => {
   assert.equal(findVictims([a, { ...other, holds: queue('z') }], alone).length, 0)
 })
 
-test('a wait queue that excludes another blocks it too, also for one who holds it itself', () => {
+test('an excluding wait queue blocks too, also for a requester that holds it itself', () => {
   const excluding = (key: LockKey) => [key, queue(key.operation === 'pull' ? 'delete' : 'pull')]
   assert.deepEqual(victims(['A:pull>delete@5'], excluding), ['A for delete'])
   assert.deepEqual(victims(['A:pull>delete@5']), [])
 })
 
-test('thousands in one circle are found in no time', () => {
+test('thousands in one circle are found quickly', () => {
   const many = 2_000
   const holders = Array.from({ length: many }, (_, at) => holder(`N${at}:l${at}>l${(at + 1) % many}@${at}`))
   const began = performance.now()

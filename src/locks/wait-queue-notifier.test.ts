@@ -44,7 +44,7 @@ test('waiters are woken at once, and watchers once for all changes of a moment',
   assert.deepEqual(notes.woken.slice(2), [queue, queue])
 })
 
-test('what is left is woken when the notifier is closed, and a store that is closed by then is no error', () => {
+test('closing the notifier wakes the remaining listeners, and a closed store is no error', () => {
   const notes = createNotes()
   const notifier = createWaitQueueNotifier(notes)
   notifier.wake(queue)

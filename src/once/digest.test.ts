@@ -15,7 +15,7 @@ test('equal values have one text, whatever the order of their fields', () => {
   assert.equal(canonicalJson('state', undefined), 'null')
 })
 
-test('what is undefined or ignored is left out, also in the items of an array', () => {
+test('undefined and ignored fields are left out, also in the items of an array', () => {
   const state = { at: 1, offer: { seenAt: 2, price: 3 }, courts: [{ seenAt: 4, nr: 5 }, 6], gone: undefined }
   assert.equal(
     canonicalJson('state', state, ['at', 'offer.seenAt', 'courts.seenAt']),
@@ -23,7 +23,7 @@ test('what is undefined or ignored is left out, also in the items of an array', 
   )
 })
 
-test('a value is judged as a whole, also by what is ignored of it', () => {
+test('a value is checked as a whole, also its ignored fields', () => {
   const large = 'x'.repeat(300_000)
   const isTooLarge = (error: unknown) => isSignalboxError(error, 'too_large')
   expect(() => canonicalJson('state', { large }, ['large'])).toThrowError(expect.toSatisfy(isTooLarge))

@@ -23,13 +23,13 @@ function knexTx(over = false) {
   })
 }
 
-test('what no library made goes out as it came in', async () => {
+test('values that no library made are passed on unchanged', async () => {
   for (const tx of [client, null, undefined, 5, 'tx', {}, [], () => undefined]) {
     assert.equal(await findInnerTx(tx), tx)
   }
 })
 
-test('the way inwards goes through MikroORM and Knex to the connection', async () => {
+test('a transaction of MikroORM or Knex leads to its connection', async () => {
   assert.equal(await findInnerTx({ getTransactionContext: () => knexTx() }), client)
 })
 
@@ -37,7 +37,7 @@ test('a transaction of Knex that has ended is refused', async () => {
   await assert.rejects(findInnerTx(knexTx(true)), refused)
 })
 
-test('a runner of TypeORM that was released is refused, whatever it says of its transaction', async () => {
+test('a released runner of TypeORM is refused, whatever it reports of its transaction', async () => {
   const runner = { isTransactionActive: true, isReleased: true, connect: async () => client }
   await assert.rejects(findInnerTx(runner), refused)
   assert.equal(await findInnerTx({ ...runner, isReleased: false }), client)
@@ -62,7 +62,7 @@ test('a controlled transaction of Kysely that has ended is refused', async () =>
   await assert.rejects(findInnerTx({ ...tx, isTransaction: false }), refused)
 })
 
-test('what Kysely throws of the database comes out as it was thrown', async () => {
+test('a database error that Kysely throws is passed on unchanged', async () => {
   const failure = new Error('no such table')
   const tx = {
     isTransaction: true,
@@ -72,14 +72,14 @@ test('what Kysely throws of the database comes out as it was thrown', async () =
   await assert.rejects(askKysely(tx, 'SELECT 1', []), (error) => error === failure)
 })
 
-test('the root of postgres.js is refused, and its transaction is known', async () => {
+test('the root of postgres.js is refused, and its transaction is recognised', async () => {
   const sql = Object.assign(() => undefined, { unsafe() {} })
   assert.ok(isPostgresJs(sql))
   assert.equal(await findInnerTx(sql), sql)
   await assert.rejects(findInnerTx(Object.assign(() => undefined, { unsafe() {}, begin() {} })), refused)
 })
 
-test('an error of Prisma has the code of the database, wherever Prisma keeps it', async () => {
+test('an error of Prisma has the code of the database, wherever Prisma stores it', async () => {
   const failing = (error: object) => ({ $queryRawUnsafe: () => Promise.reject(error) })
   const adapter = { driverAdapterError: { cause: { originalCode: '42P01' } } }
   for (const meta of [adapter, { code: '42P01' }]) {

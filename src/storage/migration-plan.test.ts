@@ -17,7 +17,7 @@ const step = (number: number, oldest?: number): Migration => ({
   ...(oldest === undefined ? {} : { oldest }),
 })
 
-test('a program works on the schema it knows, and on a newer one that allows for it', () => {
+test('a program runs on the schema it knows, and on a newer one that allows it', () => {
   const known = [step(1), step(2)]
   const first = 'step 1'
   const isRunnable = (current: number, oldest?: number) =>
@@ -50,7 +50,7 @@ test('the strictest step decides which programs may work on a schema, and on tha
     assert.deepEqual(readMarks({ ...row, note }), { ...row, oldest: undefined })
 })
 
-test('a schema from before the baseline is neither run nor migrated, whatever its number', () => {
+test('a schema from before the baseline is neither used nor migrated, whatever its number', () => {
   const known = [step(1), step(2), step(3)]
   for (const current of [1, 2, 3, 13, copyMark]) {
     const plan = planMigrations({ current, oldest: 1, first: 'jobs' }, known)

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import type { Stores } from './backend.ts'
 import { Views } from './views.ts'
 
-test('a namespace asked for again is the same as long as it was asked for lately', () => {
+test('a namespace view that is requested again soon is the same object', () => {
   let made = 0
   const views = new Views(() => {
     made++
@@ -17,7 +17,7 @@ test('a namespace asked for again is the same as long as it was asked for lately
   assert.equal(made, 1_001)
 })
 
-test('of many namespaces only those used last are kept', () => {
+test('of many namespaces only the most recently used views are kept', () => {
   const views = new Views(() => ({}) as Stores)
   const first = views.within('first')
   for (let i = 0; i < 1_000; i++) views.within(`other ${i}`)

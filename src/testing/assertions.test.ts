@@ -44,7 +44,7 @@ async function message(asserted: Promise<unknown>): Promise<string> {
   return error.message
 }
 
-test('what was added is found by kind or definition, part of the payload, queue and count', async () => {
+test('added jobs are found by kind or definition, part of the payload, queue and count', async () => {
   await using box = await aBox()
   assert.equal((await assertAdded(box, 'mail')).length, 2)
   const [job] = await assertAdded(box, mail, { to: 'ada' }, { queue: 'post', count: 1 })
@@ -60,7 +60,7 @@ test('what was added is found by kind or definition, part of the payload, queue 
   await assertNotAdded(box, 'unheard-of')
 })
 
-test('what does not hold is an AssertionError that lists what is there instead', async () => {
+test('a failed assertion is an AssertionError that lists the jobs there are', async () => {
   await using box = await aBox()
   const missing = await message(assertAdded(box, mail, { to: 'eve' }, { queue: 'post' }))
   assert.equal(
@@ -95,7 +95,7 @@ test('what does not hold is an AssertionError that lists what is there instead',
   await assertAdded(box, 'mail', { more: undefined }, { count: 2 })
 })
 
-test('with nothing there it says so, and of very many it lists some', async () => {
+test('the error says when there are no jobs, and lists only some of very many', async () => {
   await using box = await openTestBox()
   assert.match(await message(assertAdded(box, 'mail')), /\nThere are no jobs at all\.$/)
   await box.jobs.addMany(Array.from({ length: 1_200 }, (_, n) => ({ kind: 'note', payload: 'x'.repeat(n) })))
@@ -106,7 +106,7 @@ test('with nothing there it says so, and of very many it lists some', async () =
   assert.ok(told.length < 10_000)
 })
 
-test('a misspelt option is a mistake, not an assertion', async () => {
+test('a misspelt option is an error, not a failed assertion', async () => {
   await using box = await openTestBox()
   await assert.rejects(assertAdded(box, 'mail', undefined, { times: 1 } as never), {
     code: 'invalid_argument',
@@ -117,7 +117,7 @@ test('a misspelt option is a mistake, not an assertion', async () => {
   await assert.rejects(assertAdded(box, 5 as never), { code: 'invalid_argument' })
 })
 
-test('what no payload can hold is refused, and not taken for a job that is not there', async () => {
+test('a value that no payload can contain is refused, and not reported as a missing job', async () => {
   await using box = await aBox()
   for (const part of [{ at: new Date(0) }, new Map(), { order: { id: 7n } }, { order: new Set() }])
     await assert.rejects(assertNotAdded(box, 'charge', part), { code: 'invalid_argument' })

@@ -19,7 +19,7 @@ async function saying(mode: 'inline' | 'manual' = 'manual'): Promise<{ box: Test
   return { box, said }
 }
 
-test('what waits for others runs in the same drain, whatever order it was added in', async () => {
+test('jobs with dependencies run in the same drain, in whatever order they were added', async () => {
   const { box, said } = await saying()
   await box.jobs.addMany([
     { kind: 'say', payload: 3, after: ['second'] },
@@ -31,7 +31,7 @@ test('what waits for others runs in the same drain, whatever order it was added 
   await box.close()
 })
 
-test('what waited for a job that died is cancelled by the same drain, however long the row', async () => {
+test('dependents of a dead job are cancelled by the same drain, however long the chain', async () => {
   const { box, said } = await saying()
   await box.jobs.addMany([
     { kind: 'say', payload: 3, after: ['c'] },
@@ -73,7 +73,7 @@ test('a test waits for a foreign lock by the clock, and not for ever', async () 
   await box.close()
 })
 
-test('one that waits and is not due either is found by a drain that moves the clock', async () => {
+test('a drain that moves the clock finds a job that waits and is not due', async () => {
   const { box, said } = await saying()
   const from = box.clock.now()
   await box.jobs.add('say', 'late', { delayMs: '1h', lock: { operation: 'o', resource: 'r' } })
@@ -83,7 +83,7 @@ test('one that waits and is not due either is found by a drain that moves the cl
   await box.close()
 })
 
-test('inline, an add comes back when what it waits for has run and it has too', async () => {
+test('inline, an add returns when its dependencies and the job itself have run', async () => {
   const { box, said } = await saying('inline')
   await box.jobs.addMany([
     { kind: 'say', payload: 2, after: ['first'] },
@@ -101,7 +101,7 @@ test('inline, an add comes back when what it waits for has run and it has too', 
   await box.close()
 })
 
-test('a rate is a rate of the clock', async () => {
+test('a rate uses the clock of the test', async () => {
   const { box, said } = await saying()
   await box.jobs.setLimits('default', { rate: { count: 2, perMs: '1m' } })
   for (let nr = 0; nr < 5; nr++) await box.jobs.add('say', nr)

@@ -10,7 +10,7 @@ import { openTestBox } from './index.ts'
 
 const at = Date.UTC(2026, 0, 1)
 
-test('in manual mode nothing runs before drain, and then all that is due does, in order', async () => {
+test('in manual mode nothing runs before drain, which then runs all due jobs in order', async () => {
   await using box = await openTestBox({ mode: 'manual', at })
   const ran: unknown[] = []
   const worker = box.jobs.worker({ handlers: { note: (job) => ran.push(job.payload) } })
@@ -31,7 +31,7 @@ test('in manual mode nothing runs before drain, and then all that is due does, i
   assert.deepEqual(worker.counts.completed, 3)
 })
 
-test('schedules whose time has come by the clock are run by drain', async () => {
+test('drain runs schedules that are due by the clock', async () => {
   await using box = await openTestBox({ at })
   const ran: unknown[] = []
   box.jobs.worker({ handlers: { report: (job) => ran.push(job.schedule) } })
@@ -46,7 +46,7 @@ test('schedules whose time has come by the clock are run by drain', async () => 
   ])
 })
 
-test('the clock is the store’s: what happens, happens at its time', async () => {
+test('the clock is the store’s: every event has its time', async () => {
   await using box = await openTestBox({ at: new Date(at) })
   const { id } = await box.jobs.add('note', null, { delayMs: '1h' })
   box.jobs.worker({ handlers: { note: () => box.clock.advance('10s') } })
@@ -65,7 +65,7 @@ test('the clock is the store’s: what happens, happens at its time', async () =
   assert.equal(await claim(), 'run')
 })
 
-test('a failed job is tried again only when the clock says so, until it is dead', async () => {
+test('a failed job is retried only when the clock says so, until it is dead', async () => {
   await using box = await openTestBox({ at })
   let attempts = 0
   box.jobs.worker({
@@ -88,7 +88,7 @@ test('a failed job is tried again only when the clock says so, until it is dead'
   assert.equal((await box.jobs.find(id))?.state, 'dead')
 })
 
-test('drain can move the clock itself to whatever falls due, also past a paused queue', async () => {
+test('drain can move the clock itself to the next due job, also past a paused queue', async () => {
   await using box = await openTestBox({ at })
   const ran: [unknown, number][] = []
   box.jobs.worker({
@@ -120,7 +120,7 @@ test('drain can move the clock itself to whatever falls due, also past a paused 
   assert.equal(box.clock.now(), at + 86_400_000)
 })
 
-test('drain runs one queue if asked, and stops at its limit', async () => {
+test('drain can run one queue, and stops at its limit', async () => {
   await using box = await openTestBox({ at })
   box.jobs.worker({ queues: ['a', 'b'], handlers: { note: () => undefined } })
   for (const queue of ['a', 'a', 'a', 'b']) await box.jobs.add('note', null, { queue })
@@ -130,7 +130,7 @@ test('drain runs one queue if asked, and stops at its limit', async () => {
   assert.deepEqual(await box.drain(), { completed: 1, failed: 0, dead: 0, errors: [] })
 })
 
-test('a job that adds itself for ever ends the drain with too_many', async () => {
+test('a job that adds itself endlessly ends the drain with too_many', async () => {
   await using box = await openTestBox({ at })
   box.jobs.worker({ handlers: { again: () => box.jobs.add('again') } })
   await box.jobs.add('again')
@@ -138,7 +138,7 @@ test('a job that adds itself for ever ends the drain with too_many', async () =>
   assert.deepEqual(await box.drain({ limit: 5 }), { completed: 5, failed: 0, dead: 0, errors: [] })
 })
 
-test('a thousand jobs are not for ever', async () => {
+test('a thousand jobs do not count as endless', async () => {
   await using box = await openTestBox({ at })
   box.jobs.worker({ handlers: { note: () => undefined } })
   await box.jobs.addMany(Array.from({ length: 1_000 }, () => ({ kind: 'note' })))
@@ -156,7 +156,7 @@ test('a handler that never ends is named when the drain’s own time is over', a
   await worker.stop({ graceMs: 0 })
 })
 
-test('a time-out of a job is the clock’s to call', async () => {
+test('a time-out of a job follows the clock of the test', async () => {
   await using box = await openTestBox({ at })
   const begun = Promise.withResolvers<void>()
   box.jobs.worker({
@@ -177,7 +177,7 @@ test('a time-out of a job is the clock’s to call', async () => {
   assert.equal((await box.jobs.find(id))?.error?.code, 'timeout')
 })
 
-test('a wish to cancel reaches the handler’s signal', async () => {
+test('a cancellation request reaches the handler’s signal', async () => {
   await using box = await openTestBox({ at })
   const begun = Promise.withResolvers<void>()
   box.jobs.worker({
@@ -196,7 +196,7 @@ test('a wish to cancel reaches the handler’s signal', async () => {
   assert.equal((await box.jobs.find(id))?.state, 'cancelled')
 })
 
-test('a handler keeps its job however long the clock is moved, and may end it itself', async () => {
+test('a handler keeps its job however far the clock is moved, and may end it itself', async () => {
   await using box = await openTestBox({ at })
   box.jobs.worker({
     handlers: {
@@ -217,7 +217,7 @@ test('a handler keeps its job however long the clock is moved, and may end it it
   )
 })
 
-test('drain waits for a handler that goes on after it ended its job', async () => {
+test('drain waits for a handler that continues after it ended its job', async () => {
   await using box = await openTestBox({ at })
   let isOver = false
   box.jobs.worker({
@@ -234,7 +234,7 @@ test('drain waits for a handler that goes on after it ended its job', async () =
   assert.equal(isOver, true)
 })
 
-test('in inline mode a job has run when add comes back, and what it adds has run too', async () => {
+test('in inline mode add returns after its job, and the jobs that this added, have run', async () => {
   await using box = await openTestBox({ mode: 'inline', at })
   const ran: string[] = []
   const parent = defineJob('parent', { schema: z.object({ name: z.string() }) })
@@ -252,7 +252,7 @@ test('in inline mode a job has run when add comes back, and what it adds has run
   assert.equal((await box.jobs.find(id))?.state, 'completed')
 })
 
-test('in inline mode add throws what the handler threw, and the job is kept as it failed', async () => {
+test("in inline mode add throws the handler's error, and the job stays failed", async () => {
   await using box = await openTestBox({ mode: 'inline', at })
   const declined = new Error('card declined')
   box.jobs.worker({
@@ -311,7 +311,7 @@ test('in inline mode jobs added at once each get their own answer', async () => 
   }
 })
 
-test('in inline mode a job that adds its own kind for ever ends with too_many', async () => {
+test('in inline mode a job that adds its own kind endlessly ends with too_many', async () => {
   await using box = await openTestBox({ mode: 'inline', at })
   box.jobs.worker({ handlers: { again: () => box.jobs.add('again') } })
   await assert.rejects(box.jobs.add('again'), (error) => isSignalboxError(error, 'too_many'))
@@ -350,7 +350,7 @@ test('a stopped worker’s handlers are gone, and a closed box runs nothing', as
   await assert.rejects(box.jobs.add('note'), (error) => isSignalboxError(error, 'closed'))
 })
 
-test('only memory and SQLite take a clock, and options that are not there are refused', async () => {
+test('only memory and SQLite accept a clock, and unknown options are refused', async () => {
   const refused = (error: unknown) => isSignalboxError(error, 'invalid_argument')
   const clock = { now: () => 1 }
   await assert.rejects(open('postgres://127.0.0.1:1/none', { clock }), refused)
@@ -364,7 +364,7 @@ test('only memory and SQLite take a clock, and options that are not there are re
   assert.throws(() => box.clock.advance('soon' as never), refused)
 })
 
-test('a handler that hangs does not hold up the end of its test', async () => {
+test('a handler that hangs does not delay the end of its test', async () => {
   const box = await openTestBox()
   const { promise: aborted, resolve } = Promise.withResolvers<void>()
   box.jobs.worker({

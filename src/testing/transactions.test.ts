@@ -54,7 +54,7 @@ test('rows, added jobs and the end of the job are committed together', async () 
   await assertCompleted(box, 'receipt', { orderId: 7 })
 })
 
-test('rows and added jobs are rolled back together, and drain gives the error', async () => {
+test('rows and added jobs are rolled back together, and drain returns the error', async () => {
   await using box = await openShop()
   const { id } = await box.jobs.add('charge', { orderId: 8, amount: 1, card: 'declined' }, { maxAttempts: 2 })
   const { errors, ...counts } = await box.drain()
@@ -110,7 +110,7 @@ test('add and ack take part in a transaction of the test’s own, and roll back 
   assert.equal(done?.result, 'refunded')
 })
 
-test('in inline mode a transactional handler has run when add comes back, with the jobs that it added', async () => {
+test('in inline mode add returns after a transactional handler, and the jobs that it added, have run', async () => {
   await using box = await openShop({ mode: 'inline' })
   await box.jobs.add('charge', { orderId: 7, amount: 1_200 })
   await assertCompleted(box, 'receipt', { orderId: 7 })
@@ -134,7 +134,7 @@ test('in inline mode the error of a job that a handler added with tx is thrown, 
   await assertCompleted(box, 'charge')
 })
 
-test('the errors of drain are what handlers threw, and of a nack what it said', async () => {
+test('the errors of drain are the errors that handlers threw or nacked', async () => {
   await using box = await openTestBox({ at })
   const boom = new TypeError('boom')
   box.jobs.worker({
@@ -175,7 +175,7 @@ test('locks, guards and leases of jobs claimed by hand follow the clock of the t
   assert.equal((await box.jobs.find(again!.id))?.finishedAt, at + 61_000)
 })
 
-test('the database of a test box is gone when it is closed, and a file of yours stays', async () => {
+test('closing a test box deletes its database, and keeps a file of yours', async () => {
   const box = await openTestBox()
   const file = box.database.location()!
   assert.ok(existsSync(file))

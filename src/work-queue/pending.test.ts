@@ -10,7 +10,7 @@ const aStep = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ renumber: true }) },
 )
 
-test('key indexes come first in, first out, each with its newest item, also after they were renumbered', () => {
+test('key indexes come first in, first out, each with its newest item, also after a renumbering', () => {
   const property = fc.property(fc.array(aStep, { maxLength: 30 }), fc.boolean(), (steps, isRanked) => {
     let pending: Pending<string> = new IndexList<string>()
     /** In the order of the queue: key index and item. */

@@ -102,7 +102,7 @@ const aStep = fc.oneof(
   { weight: 3, arbitrary: fc.record({ takeNext: fc.nat(200) }) },
 )
 
-test('delayed adds come out by due time and then by the call that set it, however many come and go', () => {
+test('delayed adds come out by due time and then by call, however many come and go', () => {
   let mostWaiting = 0
   let renumberCount = 0
   const property = fc.property(fc.array(aStep, { maxLength: 30 }), (steps) => {
@@ -148,7 +148,7 @@ function pick({ key, item, priority }: Naive): object {
   return { key, item, priority }
 }
 
-test('memory that a burst needed is given back', async () => {
+test('the memory of a burst is released', async () => {
   const indexed = new IndexedAdds()
   const before = await heldBytes()
   for (let key = 0; key < 200_000; key++) indexed.set(key, 'x', key % 1_000, 0, false)

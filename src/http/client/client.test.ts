@@ -115,13 +115,13 @@ const job = {
   cancelIgnored: false,
 }
 
-test('a server may stand under a path', async () => {
+test('a server may have a base path', async () => {
   await using server = await fakeServer((_, response) => json(response, noQueues))
   await createClient(`${server.url}/tools/signalbox/`).call(listQueues)
   assert.equal(server.seen[0]?.path, '/tools/signalbox/v1/queues')
 })
 
-test('a problem document is thrown as the error it tells of, and what will not pass is not asked again', async () => {
+test('a problem document is thrown as its error, and a permanent error is not retried', async () => {
   for (const [status, code] of [
     [400, 'invalid_argument'],
     [401, 'unauthorized'],
@@ -145,13 +145,13 @@ test('a problem document is thrown as the error it tells of, and what will not p
   }
 })
 
-test('a code of a later version becomes internal and keeps its name', async () => {
+test('an error code of a later version becomes internal and keeps its name', async () => {
   const { code, message } = await callOf((_, response) => problem(response, 418, 'teapot'))
   assert.equal(code, 'internal')
   assert.match(message, /teapot/)
 })
 
-test('trouble that passes is asked again: 503, 502 pages, 504, in_progress, cut connections', async () => {
+test('temporary errors are retried: 503, 502 pages, 504, in_progress, cut connections', async () => {
   const troubles: Script[] = [
     (_, response) => problem(response, 503, 'store_busy'),
     (_, response) => problem(response, 503, 'draining'),
@@ -174,7 +174,7 @@ test('trouble that passes is asked again: 503, 502 pages, 504, in_progress, cut 
   }
 })
 
-test('what never passes is given up after the retries, with the last word', async () => {
+test('a call that never succeeds ends after the retries with the last error', async () => {
   const cases: readonly (readonly [Script, string])[] = [
     [(_, response) => problem(response, 503, 'store_busy'), 'store_busy'],
     [(_, response) => page(response, 502), 'store_unavailable'],
@@ -186,7 +186,7 @@ test('what never passes is given up after the retries, with the last word', asyn
   }
 })
 
-test('a server that is not there is store_unavailable, and the message says where and why', async () => {
+test('an unreachable server gives store_unavailable, with the address and the reason', async () => {
   const port = await freePort()
   const client = createClient(`http://127.0.0.1:${port}`, { backoff: quick, retries: 1, token: 'sesame' })
   const error = await failure(client.call(listQueues))
@@ -220,7 +220,7 @@ test('a mutation keeps one key over its tries, and each call has its own', async
   assert.equal(new Set(server.seen.slice(0, 2).map(({ body }) => body)).size, 1)
 })
 
-test('renewing and waking are repeated without a key, for twice is the same as once', async () => {
+test('renewing and waking are retried without a key, because a repetition does no harm', async () => {
   for (const call of [
     (client: ReturnType<typeof createClient>) =>
       client.call(renewJob, { params: { id: '1' }, body: { token: 't' } }),
@@ -235,7 +235,7 @@ test('renewing and waking are repeated without a key, for twice is the same as o
   }
 })
 
-test('making a token is never repeated and carries no key', async () => {
+test('creating a token is never retried and carries no key', async () => {
   const troubles: readonly Script[] = [
     (_, response) => problem(response, 503, 'store_busy'),
     (_, response) => void response.destroy(),
@@ -252,7 +252,7 @@ test('making a token is never repeated and carries no key', async () => {
   }
 })
 
-test('a request that never left is repeated whatever it is, and a server that is not trusted is not asked again', async () => {
+test('any request that was never sent is retried, except to an untrusted server', async () => {
   const failing = (code: string, failures: number) => {
     let tries = 0
     const client = createClient('http://127.0.0.1:9', {
@@ -277,7 +277,7 @@ test('a request that never left is repeated whatever it is, and a server that is
   assert.deepEqual(await failing('DEPTH_ZERO_SELF_SIGNED_CERT', 3), { code: 'store_unavailable', tries: 1 })
 })
 
-test('guards and the monitor carry a key, and a lock that is asked for none', async () => {
+test('calls of guards and the monitor carry a key, and a lock request carries none', async () => {
   await using server = await fakeServer((_, response) => problem(response, 400, 'invalid_argument'))
   const client = clientOf(server)
   const key = 'k'
@@ -291,7 +291,7 @@ test('guards and the monitor carry a key, and a lock that is asked for none', as
   assert.deepEqual(isKeyed, [true, true, true, true, false, false])
 })
 
-test('Retry-After is honoured, and when it asks for more than the deadline the call ends at once', async () => {
+test('Retry-After is obeyed, and when it exceeds the deadline the call ends at once', async () => {
   const at: number[] = []
   const patient = await callOf((_, response, nth) => {
     at.push(performance.now())
@@ -309,7 +309,7 @@ test('Retry-After is honoured, and when it asks for more than the deadline the c
   assert.ok(performance.now() - begunAt < 5_000)
 })
 
-test('the deadline holds while the server is silent, while a body dribbles and over all tries', async () => {
+test('the deadline holds for a silent server, for a slow body and over all tries', async () => {
   const scripts: Script[] = [
     () => undefined,
     (_, response) => {
@@ -334,7 +334,7 @@ test('the deadline holds while the server is silent, while a body dribbles and o
   assert.ok(['store_busy', 'timeout'].includes(codes[2]!), codes[2])
 })
 
-test('the deadline holds even when fetch pays no heed to its signal', async () => {
+test('the deadline holds even when fetch ignores its signal', async () => {
   const client = createClient('http://x.invalid', {
     timeoutMs: 50,
     fetch: () => new Promise(() => undefined),
@@ -349,7 +349,7 @@ test('the deadline holds even when fetch pays no heed to its signal', async () =
   assert.equal((await failure(reading.call(listQueues))).code, 'timeout')
 })
 
-test('a time-out of a mutation says that its outcome is not known', async () => {
+test('a time-out of a mutation says that its outcome is unknown', async () => {
   const { code, message } = await callOf(
     () => undefined,
     (client) => client.call(addJobs, { body: { kind: 'mail' }, timeoutMs: 50 }),
@@ -358,7 +358,7 @@ test('a time-out of a mutation says that its outcome is not known', async () => 
   assert.match(message, /unknown whether/)
 })
 
-test('a signal ends a call with its reason, before, while and between tries', async () => {
+test('a signal ends a call with its reason, before, during and between tries', async () => {
   const reason = new Error('enough')
   await using silent = await fakeServer(() => undefined)
   await using busy = await fakeServer((_, response) => problem(response, 503, 'store_busy'))
@@ -374,7 +374,7 @@ test('a signal ends a call with its reason, before, while and between tries', as
   }
 })
 
-test('what is not from Signalbox is store_unavailable and says what came instead', async () => {
+test('an answer that is not from Signalbox gives store_unavailable with the received answer', async () => {
   const cases: readonly (readonly [Script, RegExp])[] = [
     [(_, response) => page(response, 200), /200 text\/html.*proxy/],
     [(_, response) => page(response, 404), /404 text\/html/],
@@ -402,7 +402,7 @@ test('a redirect is not followed, so a token goes nowhere else', async () => {
   assert.deepEqual([tries, other.seen.length], [1, 0])
 })
 
-test('an answer of 10 MB is not read to its end, and a claim may ask for more', async () => {
+test('an answer of 10 MB is not read to its end, and a claim may allow more', async () => {
   const big = JSON.stringify({ items: [], cursor: null, filler: 'x'.repeat(10_000_000) })
   const script: Script = (_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
@@ -426,7 +426,7 @@ test('a documented reply is an answer whatever its status, and text is text', as
   assert.equal(server.seen.length, 2)
 })
 
-test('a client that was closed ends what is under way and refuses what comes', async () => {
+test('a closed client ends its running calls and refuses new ones', async () => {
   await using server = await fakeServer(() => undefined)
   const client = clientOf(server)
   const call = failure(client.call(listQueues))
@@ -436,7 +436,7 @@ test('a client that was closed ends what is under way and refuses what comes', a
   assert.equal((await failure(client.stream(jobEvents, { onEvent: () => undefined }))).code, 'closed')
 })
 
-test('a token is in no error, whatever goes wrong with it', async () => {
+test('no error contains a token, whatever fails', async () => {
   const token = 'sbx_canary_0123456789'
   const scripts: Script[] = [
     (_, response) => problem(response, 401, 'unauthorized'),
@@ -458,7 +458,7 @@ test('a token is in no error, whatever goes wrong with it', async () => {
     )
 })
 
-test('an address or option that means nothing is refused, without showing what may be a secret', () => {
+test('an invalid address or option is refused, without showing what may be a secret', () => {
   for (const url of [
     '',
     'x',
@@ -485,7 +485,7 @@ test('an address or option that means nothing is refused, without showing what m
     assert.throws(() => createClient('http://x', options as ClientOptions), { code: 'invalid_argument' })
 })
 
-test('a call that makes no sense is refused before anything is sent', async () => {
+test('an invalid call is refused before anything is sent', async () => {
   await using server = await fakeServer((_, response) => json(response, noQueues))
   const client = clientOf(server)
   for (const call of [

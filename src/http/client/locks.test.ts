@@ -24,21 +24,21 @@ async function releaseOn(script: Script): Promise<{ ended: string; tries: number
   return { ended, tries: server.seen.length }
 }
 
-test('a release that a crowded server turned away is said again', async () => {
+test('a release that an overloaded server refused is sent again', async () => {
   const outcome = await releaseOn((_, response, nth) =>
     nth < 2 ? problem(response, 429, 'too_many') : json(response, { next: 'b' }),
   )
   assert.deepEqual(outcome, { ended: 'next b', tries: 3 })
 })
 
-test('a turn that is over after the release was only turned away had run out: lease_lost', async () => {
+test('a turn that had ended before a refused release was repeated gives lease_lost', async () => {
   const outcome = await releaseOn((_, response, nth) =>
     nth === 0 ? problem(response, 429, 'too_many') : problem(response, 409, 'lease_lost'),
   )
   assert.deepEqual(outcome, { ended: 'lease_lost', tries: 2 })
 })
 
-test('a turn that is over after an answer was lost may have been ended by it: commit_unknown', async () => {
+test('a turn that had ended before a lost answer was repeated gives commit_unknown', async () => {
   const outcome = await releaseOn((_, response, nth) => {
     if (nth === 0) response.destroy()
     else problem(response, 409, 'lease_lost')

@@ -67,7 +67,7 @@ async function until(what: string, isSo: () => boolean): Promise<void> {
   await within(8_000, what, look())
 }
 
-test('events come in order with their ids and parsed data, however they were cut', async () => {
+test('events come in order with their ids and parsed data, however the bytes are split', async () => {
   const text = ': hello\n\nid: 1\nevent: ready\ndata: {"queue":"mäil"}\n\nevent: cancel\ndata: {}\n\n'
   await using server = await fakeServer(async (_, response) => {
     openStream(response)
@@ -87,7 +87,7 @@ test('events come in order with their ids and parsed data, however they were cut
   assert.deepEqual([headers.authorization, headers['last-event-id']], ['Bearer sesame', undefined])
 })
 
-test('a stream that breaks is opened again where it stood', async () => {
+test('a broken stream is opened again where it was', async () => {
   const troubles: Script[] = [
     (_, response) => openStream(response, 'id: 7\nevent: ready\ndata: {"n":1}\n\n'),
     (_, response) => problem(response, 503, 'draining'),
@@ -116,7 +116,7 @@ test('a stream that breaks is opened again where it stood', async () => {
   )
 })
 
-test('an end by the server is followed by another connection, after the wait it asked for', async () => {
+test('after an end by the server the client reconnects after the requested wait', async () => {
   const at: number[] = []
   await using server = await fakeServer((_, response, nth) => {
     at.push(performance.now())
@@ -129,7 +129,7 @@ test('an end by the server is followed by another connection, after the wait it 
   assert.ok(reading.breaks[0]!.retryInMs >= 300 && reading.breaks[0]!.retryInMs <= 900)
 })
 
-test('a server that asks to be asked at once, or never again, is asked in good measure', async () => {
+test('a server that asks for an immediate or endless wait gets a moderate one', async () => {
   for (const [wish, least, most] of [
     ['0', 25, 1_000],
     ['99999999999', 3_600_000, 3_600_000],
@@ -145,7 +145,7 @@ test('a server that asks to be asked at once, or never again, is asked in good m
   }
 })
 
-test('too_many is obeyed: the stream stays away as long as Retry-After says', async () => {
+test('too_many is obeyed: the stream waits as long as Retry-After says', async () => {
   await using server = await fakeServer((_, response) =>
     problem(response, 429, 'too_many', { headers: { 'retry-after': '30' } }),
   )
@@ -154,7 +154,7 @@ test('too_many is obeyed: the stream stays away as long as Retry-After says', as
   assert.ok(reading.breaks[0]!.retryInMs >= 30_000)
 })
 
-test('silence is a cut, and signs of life are none', async () => {
+test('silence counts as a cut, and signs of life do not', async () => {
   await inGrowingLeases(250, async (silenceMs) => {
     await using server = await fakeServer((_, response, nth) => {
       openStream(response, 'event: x\ndata: 1\n\n')
@@ -170,7 +170,7 @@ test('silence is a cut, and signs of life are none', async () => {
   })
 }, 60_000)
 
-test('a server that takes the connection and says nothing is given up in time', async () => {
+test('a server that accepts the connection and stays silent is given up in time', async () => {
   await using server = await fakeServer((_, response, nth) => {
     if (nth > 0) openStream(response, 'event: x\ndata: 1\n\n')
   })
@@ -197,7 +197,7 @@ test('a refusal ends the stream with its error: the token, the scope, the path, 
   }
 })
 
-test('a token that is revoked meanwhile ends the stream when it is opened again', async () => {
+test('a token that is revoked meanwhile ends the stream at its reconnect', async () => {
   await using server = await fakeServer((_, response, nth) => {
     if (nth > 0) return problem(response, 401, 'unauthorized')
     openStream(response, 'event: x\ndata: 1\n\n')
@@ -207,7 +207,7 @@ test('a token that is revoked meanwhile ends the stream when it is opened again'
   await assert.rejects(within(5_000, 'the end', reading.ended), { code: 'unauthorized' })
 })
 
-test('an event without end, or one that is no JSON, breaks the connection and not the reader', async () => {
+test('an endless event, or one that is not JSON, breaks the connection and not the reader', async () => {
   await using server = await fakeServer((_, response, nth) => {
     openStream(response)
     if (nth === 0) response.write('event: x\ndata: {"cut\n\n')
@@ -240,7 +240,7 @@ test('a signal ends the stream without an error, also while it waits', async () 
   assert.equal(open.seen.length, before)
 })
 
-test('what a callback throws ends the stream with that', async () => {
+test('an error of a callback ends the stream with that error', async () => {
   await using server = await fakeServer((_, response) => openStream(response, 'event: x\ndata: 1\n\n'))
   const mine = new Error('mine')
   const fail = () => {

@@ -33,7 +33,7 @@ function references(part: unknown): readonly string[] {
   return [...own, ...Object.values(part).flatMap(references)]
 }
 
-test('the document is valid OpenAPI 3.1, and a broken one would be noticed', async () => {
+test('the document is valid OpenAPI 3.1, and an invalid one is found', async () => {
   assert.equal(await isValid(api), true)
   const { responses: _, ...withoutReplies } = operationOf(routes[0]!)
   for (const broken of [
@@ -46,14 +46,14 @@ test('the document is valid OpenAPI 3.1, and a broken one would be noticed', asy
   }
 })
 
-test('every route is an operation under its id, and there are no others', () => {
+test('every route is an operation with its id, and there are no other operations', () => {
   const ids = Object.values(api.paths).flatMap((item) => Object.values(item).map((one) => one.operationId))
   assert.deepEqual(new Set(ids).size, ids.length)
   assert.deepEqual([...ids].sort(), routes.map((route) => route.id).sort())
   for (const route of routes) assert.equal(operationOf(route).operationId, route.id)
 })
 
-test('every reference leads somewhere, and every description is referred to', () => {
+test('every reference has a target, and every component is referenced', () => {
   const all = new Set(references(api))
   for (const pointer of all) assert.ok(resolve(pointer), pointer)
   for (const kind of ['schemas', 'responses', 'parameters', 'headers']) {
@@ -63,7 +63,7 @@ test('every reference leads somewhere, and every description is referred to', ()
   }
 })
 
-test('what several routes share is described once', () => {
+test('components that several routes share are described once', () => {
   for (const name of ['Job', 'ClaimedJob', 'QueueStats', 'Token', 'Problem']) {
     assert.ok(Object.hasOwn(api.components.schemas!, name), name)
   }
@@ -100,7 +100,7 @@ test('every parameter in a path is described as required, and no other', () => {
   }
 })
 
-test('every answer a route may give is described, problems with their codes by status', () => {
+test('every possible answer of a route is described, with the problem codes of each status', () => {
   for (const route of routes) {
     const replies = operationOf(route).responses
     const codes = new Set<string>()
@@ -124,7 +124,7 @@ interface ProblemFields {
   readonly code: { readonly enum: readonly string[] }
 }
 
-test('the scope, the headers that count and the kind of reply are said', () => {
+test('each operation describes its scope, its headers and its kind of reply', () => {
   for (const route of routes) {
     const operation = operationOf(route)
     const refs = references(operation.parameters ?? [])
@@ -139,7 +139,7 @@ test('the scope, the headers that count and the kind of reply are said', () => {
   }
 })
 
-test('a stream names its events and what they hold', () => {
+test('a stream describes its events and their data', () => {
   for (const route of routes.filter((one) => one.replyType === 'events')) {
     const { content } = operationOf(route).responses[200] as Reply
     const events = content['text/event-stream']!['x-events']!
@@ -147,7 +147,7 @@ test('a stream names its events and what they hold', () => {
   }
 })
 
-test('a body that may be left out is described so', () => {
+test('an optional body is described as optional', () => {
   for (const route of routes) {
     const { requestBody } = operationOf(route) as { requestBody?: { required: boolean } }
     assert.equal(requestBody?.required, route.body && route.bodyOptional !== true, route.id)

@@ -87,7 +87,7 @@ const anyStream = fc.oneof(
     .map((parts) => Uint8Array.from(parts.flatMap((part) => [...part]))),
 )
 
-test('any stream gives the same events by the book, however its bytes are cut', () => {
+test('any stream gives the events of the standard, however its bytes are split', () => {
   fc.assert(
     fc.property(anyStream, fc.array(fc.nat({ max: 7 }), { minLength: 1 }), (bytes, sizes) => {
       const chunks: Uint8Array[] = []
@@ -104,13 +104,13 @@ test('any stream gives the same events by the book, however its bytes are cut', 
   )
 })
 
-test('one byte order mark is taken away, and no second one, however they are cut', () => {
+test('one byte order mark is removed, and no second one, however the bytes are split', () => {
   const bytes = encoder.encode('\uFEFF\uFEFFdata: x\n\ndata: y\n\n')
   for (let cut = 1; cut < 8; cut++)
     assert.deepEqual(read([bytes.subarray(0, cut), bytes.subarray(cut)]), readByTheBook(bytes), `${cut}`)
 })
 
-test('what is encoded is read back', () => {
+test('an encoded event decodes to the same event', () => {
   const line = fc.string({ unit: 'grapheme' }).filter((text) => !/[\r\n\0]/.test(text))
   const event = fc.record({ id: line, type: line, data: fc.string({ unit: 'grapheme' }) })
   fc.assert(
@@ -136,7 +136,7 @@ test('an event is written in the order id, event, data, with a data line for eac
   assert.equal(encodeRetry(1_500.4), 'retry: 1500\n\n')
 })
 
-test('a type, an id or a comment that would begin a new line is refused', () => {
+test('a type, an id or a comment with a line break is refused', () => {
   for (const bad of ['a\nb', 'a\rb', 'a\0b']) {
     assert.throws(() => encodeEvent({ type: bad, data: '' }), { code: 'invalid_argument' })
     assert.throws(() => encodeEvent({ id: bad, data: '' }), { code: 'invalid_argument' })
@@ -144,7 +144,7 @@ test('a type, an id or a comment that would begin a new line is refused', () => 
   }
 })
 
-test('an id counts from its own event on, stays until the next, and is remembered also without data', () => {
+test('an id applies from its event until the next id, and is remembered also without data', () => {
   const { events, lastEventId } = readText(
     'id: 1\ndata: a\n\ndata: b\n\nid\ndata: c\n\nid: 4\n\nid: 5\ndata: lost',
   )
@@ -160,7 +160,7 @@ test('an id counts from its own event on, stays until the next, and is remembere
   assert.equal(lastEventId, '4')
 })
 
-test('an id with NUL is ignored, and a wish to wait counts only in digits', () => {
+test('an id with NUL is ignored, and a retry time counts only in digits', () => {
   assert.equal(readText('id: 1\nid: 2\0\ndata: x\n\n').lastEventId, '1')
   assert.equal(readText('retry: 2500\n').retryMs, 2_500)
   for (const bad of ['', ' ', '1.5', '-1', '1e3', '٣', '5 ']) {
@@ -193,7 +193,7 @@ test('an event above the limit is an error, in one chunk or in many', () => {
   assert.equal(readText(`: ${'z'.repeat(1_000)}\n`.repeat(2_000)).events.length, 0)
 })
 
-test('the events before one that is too large are given', () => {
+test('the events before one that is too large are returned', () => {
   const events: ParsedEvent[] = []
   const parser = createEventParser((event) => events.push(event), { lastEventId: '3' })
   assert.equal(parser.lastEventId, '3')

@@ -57,7 +57,7 @@ const aListedJob = (id: string) => ({ id, payload: null, backoff: {}, result: nu
 
 const settled = (response: ServerResponse) => json(response, { id: 'job/1', state: 'completed' })
 
-test('payload and back-off are sent as the text they are', async () => {
+test('payload and back-off are sent as their text', async () => {
   await using place = await aStore((_, response) =>
     json(response, { items: [{ id: 'theirs', duplicate: false }] }, 201),
   )
@@ -112,7 +112,7 @@ test('many jobs are one request, and more than a thousand are refused before any
   assert.equal(place.seen.length, 2)
 })
 
-test('jobs are removed by the thousand, and all that are gone are answered', async () => {
+test('jobs are removed by the thousand, and all removed ones are returned', async () => {
   await using place = await aStore(({ body }, response) => {
     const { ids } = JSON.parse(body) as { ids: string[] }
     json(response, { removed: ids.slice(1) })
@@ -130,7 +130,7 @@ test('jobs are removed by the thousand, and all that are gone are answered', asy
   assert.deepEqual(await place.store.remove([]), [])
 })
 
-test('each verdict is said in the words of the wire', async () => {
+test('each verdict is sent as its call of the API', async () => {
   await using place = await aStore((_, response) => settled(response))
   const error = '{"name":"RangeError","message":"too much"}'
   await place.store.settle([
@@ -150,7 +150,7 @@ test('each verdict is said in the words of the wire', async () => {
   ])
 })
 
-test('a verdict whose lease is lost did not take, and its neighbours are none the worse', async () => {
+test('a verdict whose lease is lost is refused, and other verdicts are unaffected', async () => {
   await using place = await aStore((seen, response) =>
     seen.path.includes('lost') ? problem(response, 409, 'lease_lost') : settled(response),
   )
@@ -158,7 +158,7 @@ test('a verdict whose lease is lost did not take, and its neighbours are none th
   assert.deepEqual(await place.store.settle(verdicts), [true, false, true])
 })
 
-test('a verdict whose answer was lost is written again with the same key, over all tries', async () => {
+test('a verdict whose answer was lost is sent again with the same key, over all tries', async () => {
   const keyOf = ({ headers }: Seen) => headers['idempotency-key']
   await using place = await aStore((_, response, nth) => {
     if (nth < 5) response.destroy()
@@ -172,14 +172,14 @@ test('a verdict whose answer was lost is written again with the same key, over a
   assert.notEqual(keyOf(place.seen.at(-1)!), keyOf(place.seen[0]!))
 })
 
-test('while the server is away, a thousand verdicts are not each tried to the end', async () => {
+test('while the server is away, a thousand verdicts are not each retried to the end', async () => {
   await using place = await aStore((_, response) => void response.destroy())
   const verdicts = Array.from({ length: 1_000 }, (_, n) => aVerdict({ jobId: `${n}` }))
   await assert.rejects(place.store.settle(verdicts), { code: 'store_unavailable' })
   assert.ok(place.seen.length <= 32 * 5, `${place.seen.length} requests`)
 })
 
-test('a result that the server does not take is dropped for a worker, whose work is done, and refused to others', async () => {
+test('a worker drops a result that the server refuses, and other callers get the refusal', async () => {
   const script: Script = (seen, response) =>
     seen.body.includes('result') ? problem(response, 413, 'too_large') : settled(response)
   await using worker = await aStore(script, { dropsResults: true })
@@ -190,7 +190,7 @@ test('a result that the server does not take is dropped for a worker, whose work
   await assert.rejects(other.store.settle([aVerdict({ result: '{"huge":1}' })]), { code: 'too_large' })
 })
 
-test('renewing many leases asks for a few at a time, and leaves out those that are lost', async () => {
+test('renewing many leases sends a few requests at a time, and leaves out lost leases', async () => {
   let asking = 0
   let most = 0
   await using place = await aStore(async (seen, response) => {
@@ -211,7 +211,7 @@ test('renewing many leases asks for a few at a time, and leaves out those that a
   assert.deepEqual(JSON.parse(place.seen[0]!.body), { token: 't', leaseMs: 5_000 })
 })
 
-test('a renewal that could not be made is trouble, not a lost lease', async () => {
+test('a failed renewal is an error, not a lost lease', async () => {
   await using place = await aStore((seen, response) =>
     seen.path.includes('/1/')
       ? problem(response, 500, 'internal')
@@ -221,7 +221,7 @@ test('a renewal that could not be made is trouble, not a lost lease', async () =
   await assert.rejects(place.store.renew(leases, 5_000), { code: 'internal' })
 })
 
-test('one verdict that the server fails on does not keep its neighbours from being written', async () => {
+test('a verdict on which the server fails does not keep others from being written', async () => {
   await using place = await aStore((seen, response) =>
     seen.path.includes('/0/') ? problem(response, 500, 'internal') : settled(response),
   )
@@ -230,7 +230,7 @@ test('one verdict that the server fails on does not keep its neighbours from bei
   assert.equal(new Set(place.seen.map(({ path }) => path)).size, 100)
 })
 
-test('what became of attempts, and wishes to cancel, are asked for a thousand at a time', async () => {
+test('outcomes of attempts, and cancellation requests, are read a thousand at a time', async () => {
   await using place = await aStore((seen, response) => {
     const { items } = JSON.parse(seen.body) as { items: { id: string }[] }
     assert.ok(items.length <= 1_000)
@@ -249,7 +249,7 @@ test('what became of attempts, and wishes to cancel, are asked for a thousand at
   assert.equal(place.seen.length, 4)
 })
 
-test('there is no transaction over HTTP, and nothing is sent for one', async () => {
+test('a transaction over HTTP is refused, and nothing is sent for it', async () => {
   await using place = await aStore((_, response) => settled(response))
   for (const ask of [
     () => place.store.add([aJob()], {}),
@@ -261,7 +261,7 @@ test('there is no transaction over HTTP, and nothing is sent for one', async () 
   assert.equal(place.seen.length, 0)
 })
 
-test('no such job is undefined, and a job that cannot be retried is a conflict in the server’s words', async () => {
+test('an unknown job is undefined, and a job that cannot be retried is a conflict with the server’s message', async () => {
   await using place = await aStore((seen, response) => {
     if (seen.path.includes('busy')) problem(response, 409, 'conflict')
     else problem(response, 404, 'not_found')
@@ -273,7 +273,7 @@ test('no such job is undefined, and a job that cannot be retried is a conflict i
   await assert.rejects(place.store.retry('busy'), { code: 'conflict', message: 'It is conflict.' })
 })
 
-test('a page that the server ended early is read on until it is whole', async () => {
+test('a page that the server ended early is continued until it is full', async () => {
   const all = ['e', 'd', 'c', 'b', 'a'].map((id) => aListedJob(id))
   await using place = await aStore((seen, response) => {
     const { searchParams } = new URL(seen.path, 'http://server')

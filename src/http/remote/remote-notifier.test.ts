@@ -29,7 +29,7 @@ function fakeClient() {
   return { client, streams, opened }
 }
 
-test('all who listen share one stream, of all their queues', async () => {
+test('all listeners share one stream, of all their queues', async () => {
   const { client, streams, opened } = fakeClient()
   const notifier = new RemoteNotifier(client)
   notifier.listen([queueTopic('mail'), queueTopic('a,b c')], () => undefined)
@@ -42,7 +42,7 @@ test('all who listen share one stream, of all their queues', async () => {
   notifier.close()
 })
 
-test('a listener is called at each opening, and by its hints', async () => {
+test('a listener is called at each reconnect, and for its hints', async () => {
   const { client, opened } = fakeClient()
   const notifier = new RemoteNotifier(client)
   const heard: string[] = []
@@ -89,7 +89,7 @@ test('a listener is called at each opening, and by its hints', async () => {
   notifier.close()
 })
 
-test('a change of queues opens another stream and ends the old one; without listeners there is none', async () => {
+test('a change of queues replaces the stream; without listeners there is none', async () => {
   const { client, streams, opened } = fakeClient()
   const notifier = new RemoteNotifier(client)
   const heard: string[] = []
@@ -135,7 +135,7 @@ test('with more queues than one request can name, the rest is left to polling', 
   notifier.close()
 })
 
-test('a notifier that was closed ends its stream and refuses listeners', async () => {
+test('a closed notifier ends its stream and refuses listeners', async () => {
   const { client, opened } = fakeClient()
   const notifier = new RemoteNotifier(client)
   notifier.listen([queueTopic('mail')], () => assert.fail('it was closed'))

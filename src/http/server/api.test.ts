@@ -40,7 +40,7 @@ function incomingOf({ method, path }: Route): Incoming {
   }
 }
 
-test('with more to do than it can, a server takes what ends or keeps work, says how it is, and refuses all else', async () => {
+test('an overloaded server accepts calls that end or keep work, reports its load, and refuses all else', async () => {
   const api = apiThat({ isOverloaded: () => true })
   const passed: string[] = []
   for (const route of routes) {

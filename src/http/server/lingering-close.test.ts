@@ -22,7 +22,7 @@ async function pair(): Promise<{ client: Socket; served: Socket } & AsyncDisposa
   }
 }
 
-test('a connection that lingers closes as soon as its client does', async () => {
+test('a lingering connection closes as soon as its client does', async () => {
   await using both = await pair()
   const { client, served } = both
   client.resume().once('end', () => client.end())
@@ -36,7 +36,7 @@ test('a connection that lingers closes as soon as its client does', async () => 
   assert.ok(performance.now() - begunAt < lingerMs / 2)
 })
 
-test('a client that goes on sending is cut when the time is over', async () => {
+test('a client that continues to send is cut when the time is over', async () => {
   await using both = await pair()
   const { client, served } = both
   client.resume().on('error', () => {})
@@ -49,7 +49,7 @@ test('a client that goes on sending is cut when the time is over', async () => {
   assert.ok(tookMs > lingerMs - 100 && tookMs < lingerMs + 2_000, `it took ${tookMs} ms`)
 })
 
-test('a client that sends without end is not read without end, and can still read its answer', async () => {
+test('a client that sends endlessly is read up to a limit, and can still read its answer', async () => {
   await using both = await pair()
   const { client, served } = both
   const chunk = Buffer.alloc(1_048_576)
@@ -71,7 +71,7 @@ test('a client that sends without end is not read without end, and can still rea
   assert.ok(served.bytesRead < 80 * 1_048_576, `${served.bytesRead} bytes were read`)
 })
 
-test('the time begins when the answer is out, so a slow reader gets a large answer whole', async () => {
+test('the time starts when the answer is sent, so a slow reader gets a large answer whole', async () => {
   await using both = await pair()
   const { client, served } = both
   const answer = Buffer.alloc(64 * 1_048_576)

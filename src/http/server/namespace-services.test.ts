@@ -31,7 +31,7 @@ async function opened(max: number) {
 const deaf: FeedReader = { send: () => {}, fail: () => {} }
 const never = new AbortController().signal
 
-test('a namespace has one space for all who come, made when the first one does', async () => {
+test('all callers of a namespace share its services, created for the first one', async () => {
   const { spaces, made } = await opened(10)
   const [one, other] = [spaces.enter('a'), spaces.enter('a')]
   assert.equal(one, other)
@@ -41,7 +41,7 @@ test('a namespace has one space for all who come, made when the first one does',
   assert.deepEqual(made, ['a'])
 })
 
-test('beyond the bound the space that was left alone longest is forgotten, and none that is in use', async () => {
+test('beyond the limit the longest unused namespace is forgotten, and none in use', async () => {
   const { spaces, made } = await opened(3)
   const kept = spaces.enter('in use')
   for (const namespace of ['a', 'b']) spaces.leave(spaces.enter(namespace))
@@ -57,7 +57,7 @@ test('beyond the bound the space that was left alone longest is forgotten, and n
   assert.equal(made.filter((namespace) => namespace === 'in use').length, 1)
 })
 
-test('where all are in use there may be more, and they are forgotten as they fall empty', async () => {
+test('the limit may be exceeded while all namespaces are in use, and unused ones are then forgotten', async () => {
   const { spaces } = await opened(2)
   const entered = ['a', 'b', 'c', 'd'].map((namespace) => spaces.enter(namespace))
   assert.equal(spaces.size, 4)
@@ -65,7 +65,7 @@ test('where all are in use there may be more, and they are forgotten as they fal
   assert.equal(spaces.size, 2)
 })
 
-test('a reader of a stream keeps its space, and one opened late brings it back', async () => {
+test("a reader of a stream keeps its namespace's services, and one opened late restores them", async () => {
   const { spaces, listeners } = await opened(1)
   const space = spaces.enter('a')
   const feeds = [space.queuesFeed, space.hintsFeed(['mail'])]
@@ -87,7 +87,7 @@ test('a reader of a stream keeps its space, and one opened late brings it back',
   assert.equal(listeners(), 0)
 })
 
-test('letting go ends every wait for a job, also of those who come later', async () => {
+test("closing a namespace's services ends every wait for a job, also of later callers", async () => {
   const { spaces } = await opened(10)
   const wait = (namespace: string) =>
     spaces

@@ -51,7 +51,7 @@ async function setUp() {
 
 const head = (line: string) => `POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${line}\r\n\r\n`
 
-test('a body that came with its head is taken as it lies there; one that comes in parts is listened for', async () => {
+test('a body that came with its head is used directly; one in parts is read from the socket', async () => {
   await using server = await setUp()
   await server.send(`${head('Content-Length: 4')}abcd`)
   await server.send(`${head('Content-Length: 4')}ab`, 'cd')
@@ -65,7 +65,7 @@ test('a body that came with its head is taken as it lies there; one that comes i
   ])
 })
 
-test('a body without a length is read to its end, and no further than it may be', async () => {
+test('a body without a length is read to its end, up to its limit', async () => {
   await using server = await setUp()
   await server.send(`${head('Transfer-Encoding: chunked')}4\r\nabcd\r\n0\r\n\r\n`)
   await server.send(head('Transfer-Encoding: chunked'), '2\r\nab\r\n', '2\r\ncd\r\n', '0\r\n\r\n')
@@ -79,7 +79,7 @@ test('a body without a length is read to its end, and no further than it may be'
   )
 })
 
-test('an answer that says that nothing has changed names no length, by every adapter of Node’s', async () => {
+test('a 304 answer has no content length, with each of Node’s adapters', async () => {
   const unchanged = { status: 304, headers: { etag: '"a"' }, body: '' }
   const listener = createListener({
     service: { api: { answer: async () => unchanged }, streams: {} as never },

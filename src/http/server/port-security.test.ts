@@ -56,7 +56,7 @@ const post = (port: number, length: number) =>
   `POST /v1/jobs HTTP/1.1\r\nHost: localhost:${port}\r\nConnection: close\r\n` +
   `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
 
-test('an address that others can reach refuses to start while there is no token', async () => {
+test('a public address refuses to start while there is no token', async () => {
   for (const host of ['192.168.1.5', '::ffff:1.2.3.4', '0.0.0.0', '::']) {
     const server = createServer({ host, port: 0, allowedHosts: ['signalbox.example'] })
     await assert.rejects(server.listen(), { code: 'invalid_argument', message: /no token exists/ })
@@ -74,7 +74,7 @@ test('an address that others can reach refuses to start while there is no token'
     await createServer({ host }).close()
 })
 
-test('behind a bind to everywhere only the names that were given are answered, and only with a token', async () => {
+test('a server on all addresses answers only its configured names, and only with a token', async () => {
   const secret = 'a-secret-of-thirty-two-characters!'
   const options = { host: '0.0.0.0', port: 0, allowedHosts: ['signalbox.example'], bootstrap: [secret] }
   await using server = createServer(options)
@@ -130,7 +130,7 @@ test('a request without a Host, or with one inside its target, is refused', asyn
   })
 })
 
-test('every answer forbids sniffing, framing and scripts, and does not say what made it', async () => {
+test('every answer forbids sniffing, framing and scripts, and does not name the software', async () => {
   await withServer({}, async (_port, url) => {
     for (const path of ['/', '/livez', '/readyz', '/nope', '/%zz']) {
       const { headers } = await fetch(url + path)
@@ -156,7 +156,7 @@ test('a malformed request gets a problem document, not silence', async () => {
   })
 })
 
-test('requests that Node would answer by itself get a document as well', async () => {
+test('requests that Node would answer on its own get a document as well', async () => {
   await withServer({}, async (port) => {
     const connection = `CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`
     assertProblem(await send(port, connection), 404, 'not_found')
@@ -182,7 +182,7 @@ test('headers above the limit are refused', async () => {
   })
 })
 
-test('a body above the limit is refused by its announced length, and by what really comes', async () => {
+test('a body above the limit is refused by its announced length, and by its real length', async () => {
   await withServer({}, async (port) => {
     const claim = (length: number) => post(port, length).replace('/v1/jobs', '/v1/jobs/claim')
     assertProblem(await send(port, claim(1_048_577)), 413, 'too_large')
@@ -193,7 +193,7 @@ test('a body above the limit is refused by its announced length, and by what rea
   })
 })
 
-test('a client that is still sending when its last request is refused reads why', async () => {
+test('a client that is still sending when its last request is refused can read the reason', async () => {
   await withServer({}, async (port) => {
     // As many programs do, it reads when all is sent.
     const socket = connect(port, '127.0.0.1').pause()
@@ -237,7 +237,7 @@ test('a body that reaches for a prototype is refused and changes nothing', async
   })
 })
 
-test('a client that dribbles its headers, or its body, is answered and cut', async () => {
+test('a client that sends its headers or its body too slowly is answered and cut', async () => {
   await withServer({ headersTimeoutMs: 60, requestTimeoutMs: 120, timeoutCheckMs: 20 }, async (port) => {
     assertProblem(await send(port, 'GET /livez HTTP/1.1\r\nHost: loc'), 408, 'request_timeout')
     assertProblem(await send(port, post(port, 10), '{'), 408, 'request_timeout')

@@ -18,14 +18,14 @@ test('every route of the table is found at its path, with its parameters decoded
   }
 })
 
-test('a fixed name goes before a parameter, unless the method says otherwise', () => {
+test('a fixed name wins over a parameter, unless the method differs', () => {
   assert.equal(idOf('POST', '/v1/jobs/claim'), 'claimJobs')
   assert.equal(idOf('GET', '/v1/jobs/events'), 'jobEvents')
   assert.equal(idOf('GET', '/v1/jobs/claim'), 'getJob')
   assert.equal(idOf('HEAD', '/v1/jobs/7'), 'getJob')
 })
 
-test('a wrong method is told which there are, and a wrong path that there is none', () => {
+test('a wrong method gets the list of methods, and an unknown path gets not found', () => {
   assert.throws(() => router.match('PUT', '/v1/jobs/claim'), {
     code: 'method_not_allowed',
     details: { allow: ['POST', 'GET', 'HEAD'] },

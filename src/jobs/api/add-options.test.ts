@@ -69,7 +69,7 @@ test('a name that is empty, too long, or has control characters or broken surrog
   }
 })
 
-test('names of 191 characters in any script are taken, and queues of Signalbox itself are not', async () => {
+test('names of 191 characters in any script are accepted, and names of internal queues are not', async () => {
   await using memory = await openMemory({ namespace: 'n', migrate: true })
   const jobs = createJobs({ store: memory.jobs, notifier: memory.notifier })
   for (const name of [
@@ -158,7 +158,7 @@ test('addMany takes a list of at most 10,000 jobs, and an empty one costs nothin
   await refuses(() => jobs.addMany(many), /10000/, 'too_large')
 })
 
-test('a nack says dead with true or false, and a wait that a store can count', async () => {
+test('a nack accepts dead only as true or false, and only a wait that a store can count', async () => {
   const jobs = unreachable()
   const held = { id: 'a', token: 'b' }
   for (const dead of ['yes', 1, null] as never[]) await refuses(() => jobs.nack(held, { dead }), /nack\.dead/)
@@ -166,7 +166,7 @@ test('a nack says dead with true or false, and a wait that a store can count', a
     await refuses(() => jobs.nack(held, { retryInMs }), /nack\.retryInMs/)
 })
 
-test('what was not claimed cannot be acked', async () => {
+test('a job that was not claimed cannot be acked', async () => {
   const jobs = unreachable()
   for (const bad of [
     null,
@@ -206,7 +206,7 @@ test('a job acked by its id and token alone keeps its attempt', async () => {
   await assert.rejects(jobs.ack({ id: 'unknown', token: second!.token }), { code: 'lease_lost' })
 })
 
-test('a worker without handlers, or with options that are not so, is refused', () => {
+test('a worker without handlers, or with invalid options, is refused', () => {
   const run = () => undefined
   const bad = (options: object, message: RegExp) => {
     assert.throws(

@@ -26,7 +26,7 @@ async function claimOne(jobs: Jobs, options?: Parameters<Jobs['add']>[2]) {
   return job!
 }
 
-test('ack and nack say which state the job is in now', async () => {
+test('ack and nack return the present state of the job', async () => {
   await using box = await opened()
   const { jobs } = box
   assert.deepEqual(await jobs.ack(await claimOne(jobs)), { state: 'completed' })
@@ -36,7 +36,7 @@ test('ack and nack say which state the job is in now', async () => {
   assert.deepEqual(await jobs.nack(await claimOne(jobs), { handBack: true }), { state: 'ready' })
 })
 
-test('a job shows its tags while it lives and when it has ended', async () => {
+test('a job shows its tags while it is live and after its end', async () => {
   await using box = await opened()
   const { jobs } = box
   const { id } = await jobs.add('mail', {}, { tags: ['ada', 'welcome', 'ada'] })
@@ -56,7 +56,7 @@ test('a job shows its tags while it lives and when it has ended', async () => {
   })
 })
 
-test('a job handed back is ready at once and its attempt is not burnt', async () => {
+test('a job handed back is ready at once and keeps its attempt', async () => {
   await using box = await opened()
   const job = await claimOne(box.jobs, { maxAttempts: 1 })
   await box.jobs.nack({ id: job.id, token: job.token }, { handBack: true })
@@ -64,7 +64,7 @@ test('a job handed back is ready at once and its attempt is not burnt', async ()
   assert.deepEqual([found?.state, found?.attempt, found?.error], ['ready', 0, null])
 })
 
-test('a job handed back for the eleventh time burns its attempt', async () => {
+test('a job handed back for the eleventh time loses its attempt', async () => {
   await using box = await opened()
   const { id } = await box.jobs.add('mail', {}, { maxAttempts: 1 })
   const states: string[] = []
@@ -76,7 +76,7 @@ test('a job handed back for the eleventh time burns its attempt', async () => {
   assert.equal((await box.jobs.find(id))?.error?.code, 'handed_back')
 })
 
-test('handing back and failing are two things: together they are refused and nothing is written', async () => {
+test('a call that both hands back and fails a job is refused, and nothing is written', async () => {
   await using box = await opened()
   const job = await claimOne(box.jobs)
   for (const also of [{ error: 'x' }, { retryInMs: 0 }, { dead: true }]) {
@@ -88,7 +88,7 @@ test('handing back and failing are two things: together they are refused and not
   assert.equal((await box.jobs.find(job.id))?.state, 'running')
 })
 
-test('a handler that tells how long it ran sets the real start', async () => {
+test('a handler that reports its running time sets the real start', async () => {
   await using box = await opened()
   const { jobs } = box
   const acked = await claimOne(jobs)
@@ -105,7 +105,7 @@ test('a handler that tells how long it ran sets the real start', async () => {
   }
 })
 
-test('a failed job whose cancellation was asked for ends cancelled, whatever else was said', async () => {
+test('a failed job with a cancellation request ends cancelled, whatever else the nack says', async () => {
   await using box = await opened()
   const { jobs } = box
   const ways = [{}, { dead: true }, { handBack: true }, { retryInMs: 5 }]
@@ -123,7 +123,7 @@ test('a failed job whose cancellation was asked for ends cancelled, whatever els
   }
 })
 
-test('jobs that do not run are removed, and what is no list of ids is refused', async () => {
+test('jobs that do not run are removed, and an invalid list of ids is refused', async () => {
   await using box = await opened()
   const { jobs } = box
   const running = await claimOne(jobs)
@@ -136,7 +136,7 @@ test('jobs that do not run are removed, and what is no list of ids is refused', 
   }
 })
 
-test('who kept only id and token is told that the job was cancelled', async () => {
+test('a caller that kept only id and token learns that the job was cancelled', async () => {
   await using box = await opened()
   const { jobs } = box
   const job = await claimOne(jobs)
@@ -147,7 +147,7 @@ test('who kept only id and token is told that the job was cancelled', async () =
   assert.equal((await jobs.find(job.id))?.error?.message, 'stopped')
 })
 
-test('an ack made twice with one key gives its first answer, also when the job was pruned', async () => {
+test('a repeated ack with one key gets its first answer, also when the job was pruned', async () => {
   await using box = await opened()
   const { memory, jobs } = box
   const { id, token } = await claimOne(jobs)
@@ -160,7 +160,7 @@ test('an ack made twice with one key gives its first answer, also when the job w
   await assert.rejects(jobs.ack({ id, token }), { code: 'lease_lost' })
 })
 
-test('a longer-lived service wakes workers for jobs that a service beside it added for later', async () => {
+test('a longer-lived service wakes workers for delayed jobs of another service on the store', async () => {
   await using memory = await openMemory({ namespace: 'n', migrate: true })
   const jobs = createJobs({ store: memory.jobs, notifier: memory.notifier })
   const woken = new Promise<void>((resolve) => memory.notifier.listen(['jobs:default'], resolve))

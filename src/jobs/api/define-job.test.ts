@@ -74,7 +74,7 @@ for (const [library, schema] of [
   ],
   ['zod, asynchronously', order.refine(async ({ orderId }) => orderId > 0)],
 ] as const) {
-  test(`what was given is kept, and the handler gets what the schema makes of it (${library})`, async () => {
+  test(`the given payload is stored, and the handler gets the output of the schema (${library})`, async () => {
     await using bench = await aBench()
     const charge = defineJob('charge', { schema })
     const { id } = await bench.jobs.add(charge, { orderId: 7, at: '2026-01-01' })
@@ -86,7 +86,7 @@ for (const [library, schema] of [
     assert.deepEqual(seen, [new Date('2026-01-01')])
   })
 
-  test(`a payload that does not fit is refused by add, with the place, and nothing is written (${library})`, async () => {
+  test(`add refuses a payload that does not fit, with the position, and writes nothing (${library})`, async () => {
     await using bench = await aBench()
     const charge = defineJob('charge', { schema })
     const bad = { orderId: '7', at: 'soon' } as unknown as { orderId: number; at: string }
@@ -108,7 +108,7 @@ for (const [library, schema] of [
     assert.deepEqual((await bench.jobs.list()).items, [])
   })
 
-  test(`a payload that no longer fits when it is run is dead at once, with the reason (${library})`, async () => {
+  test(`a payload that no longer fits at its run is dead at once, with the reason (${library})`, async () => {
     await using bench = await aBench()
     const charge = defineJob('charge', { schema })
     const { id } = await bench.jobs.add('charge', { orderId: 'seven', at: '2026-01-01' }, { maxAttempts: 5 })
@@ -120,7 +120,7 @@ for (const [library, schema] of [
   })
 }
 
-test('the options of a definition hold for each job that says nothing else', async () => {
+test('the options of a definition apply to each job without its own options', async () => {
   await using bench = await aBench()
   const mail = defineJob('mail', {
     schema: z.string(),
@@ -143,7 +143,7 @@ test('the options of a definition hold for each job that says nothing else', asy
   assert.deepEqual([b?.queue, b?.priority, b?.runAt, b?.maxAttempts], ['post', 9, runAt, 2])
 })
 
-test('a job of a definition is still checked when it was spread into another', async () => {
+test('a job of a definition is still checked when it was spread into another object', async () => {
   await using bench = await aBench()
   const mail = defineJob('mail', { schema: z.object({ to: z.string() }) })
   const spread = { ...mail.job({ to: 'ada' }), payload: { to: 5 } }
@@ -169,7 +169,7 @@ test('a schema gets a copy of the payload, as the store will return it', async (
   assert.equal((await refusal(bench.jobs.add(nothing, undefined))).code, 'invalid_argument')
 })
 
-test('a schema that throws, rejects or answers nonsense is a typed error, and nothing is written', async () => {
+test('a schema that throws, rejects or returns nonsense gives an error with a code, and nothing is written', async () => {
   await using bench = await aBench()
   const cause = new TypeError('no such table')
   const broken: readonly StandardSchema[] = [
@@ -206,7 +206,7 @@ test('a schema that never answers is given up when its time is over', async () =
   assert.deepEqual((await bench.jobs.list()).items, [])
 })
 
-test('a schema that fails when the job is run costs an attempt and no more: it may be mended', async () => {
+test('a schema that fails at the run costs one attempt, because it may be repaired', async () => {
   await using bench = await aBench()
   const thrower = schemaOf(() => {
     throw new Error('the lookup is down')
@@ -216,7 +216,7 @@ test('a schema that fails when the job is run costs an attempt and no more: it m
   assert.deepEqual([job.state, job.attempt, job.error?.code], ['scheduled', 1, 'schema_failed'])
 })
 
-test('a handler that lets another kind’s invalid_payload through fails like any other', async () => {
+test('a handler that passes on another kind’s invalid_payload fails like any other', async () => {
   await using bench = await aBench()
   const any = defineJob('any', { schema: schemaOf<unknown>((value) => ({ value })) })
   const never = defineJob('never', { schema: refusing([{ message: 'No' }]) })
@@ -225,7 +225,7 @@ test('a handler that lets another kind’s invalid_payload through fails like an
   assert.deepEqual([job.state, job.error?.code], ['scheduled', 'invalid_payload'])
 })
 
-test('work does not begin when the attempt’s time ran out while its schema was asked', async () => {
+test('the handler does not start when the attempt’s time ran out during the schema check', async () => {
   await using bench = await aBench()
   const asked = Promise.withResolvers<SchemaResult<unknown>>()
   const definition = defineJob('late', { schema: schemaOf<unknown>(() => asked.promise) })
@@ -242,7 +242,7 @@ test('work does not begin when the attempt’s time ran out while its schema was
   assert.equal((await bench.jobs.find(id))?.error?.code, 'timeout')
 })
 
-test('issues are told with their places, in bounded words', async () => {
+test('issues are reported with their positions, in a limited text', async () => {
   await using bench = await aBench()
   const path = ['items', 3, { key: 'a b' }, Symbol('s')]
   const issues = [
@@ -262,7 +262,7 @@ test('issues are told with their places, in bounded words', async () => {
   assert.equal(odd.code, 'invalid_argument')
 })
 
-test('what cannot be a definition or a handler is refused where it is written', async () => {
+test('an invalid definition or handler is refused where it is written', async () => {
   await using bench = await aBench()
   const schema = z.string()
   const wrong: readonly (() => unknown)[] = [
@@ -293,7 +293,7 @@ test('what cannot be a definition or a handler is refused where it is written', 
   }
 })
 
-test('a list of handlers takes plain ones too, and a schema that is a function', async () => {
+test('a list of handlers accepts plain ones too, and a schema that is a function', async () => {
   await using bench = await aBench()
   const callable = Object.assign(
     () => undefined,

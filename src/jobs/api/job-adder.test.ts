@@ -21,7 +21,7 @@ function slowStore() {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-test('adds made in one go are one write, each with its own answer', async () => {
+test('concurrent adds are one write, each with its own answer', async () => {
   const store = slowStore()
   const batcher = createAddBatcher(store)
   const jobs = Array.from({ length: 50 }, aJob)
@@ -36,7 +36,7 @@ test('adds made in one go are one write, each with its own answer', async () => 
   )
 })
 
-test('adds that come while two writes are under way go together in the next', async () => {
+test('adds that come while two writes are in flight go together in the next', async () => {
   const store = slowStore()
   const batcher = createAddBatcher(store)
   const first = batcher.add(aJob())
@@ -64,7 +64,7 @@ test('adds that come while two writes are under way go together in the next', as
   await last
 })
 
-test('a crowd is written by the thousand, in the order it came', async () => {
+test('many adds are written by the thousand, in order of arrival', async () => {
   const store = slowStore()
   const batcher = createAddBatcher(store)
   const jobs = Array.from({ length: 2_500 }, aJob)
@@ -84,7 +84,7 @@ test('a crowd is written by the thousand, in the order it came', async () => {
   )
 })
 
-test('a write that fails is told to those in it, and the next ones go on', async () => {
+test('a failed write is reported to its own adds, and the next writes continue', async () => {
   const store = slowStore()
   const batcher = createAddBatcher(store)
   const first = Promise.allSettled([batcher.add(aJob()), batcher.add(aJob())])
@@ -100,7 +100,7 @@ test('a write that fails is told to those in it, and the next ones go on', async
   assert.equal((await next).duplicate, false)
 })
 
-test('what is wrong with one of several adds is told to that one alone', async () => {
+test('a mistake in one of several adds is reported to that add only', async () => {
   const bad = aJob()
   const written: string[] = []
   const batcher = createAddBatcher({
@@ -123,7 +123,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('an alarm goes off for each instant, soonest first, and not before', () => {
+test('an alarm fires at each time, soonest first, and not before', () => {
   let wakeUps = 0
   const alarm = createAlarm(() => wakeUps++)
   alarm.set(500)
@@ -143,14 +143,14 @@ test('an alarm goes off for each instant, soonest first, and not before', () => 
   }
 })
 
-test('an alarm that was cleared is silent', () => {
+test('a cleared alarm does not fire', () => {
   const alarm = createAlarm(() => assert.fail('the alarm went off'))
   alarm.set(10)
   alarm.clear()
   vi.advanceTimersByTime(1_000)
 })
 
-test('an alarm keeps a bounded number of instants and still goes off for the soonest', () => {
+test('an alarm keeps a bounded number of times and still fires for the soonest', () => {
   let wakeUps = 0
   const alarm = createAlarm(() => wakeUps++)
   for (let nth = 0; nth < 5_000; nth++) alarm.set(1_000)
@@ -158,7 +158,7 @@ test('an alarm keeps a bounded number of instants and still goes off for the soo
   assert.ok(wakeUps >= 1 && wakeUps < 10)
 })
 
-test('jobs that are due are announced now, once a queue, and delayed ones when they fall due', () => {
+test('due jobs are announced now, once per queue, and delayed jobs when they are due', () => {
   const woken: string[] = []
   const announcer = createAnnouncer({ wake: (topic) => woken.push(topic), listen: () => () => undefined })
   const job = (queue: string, options: object = {}) => resolveNewJob('add', 'mail', {}, { queue, ...options })

@@ -33,17 +33,17 @@ const alike: readonly (readonly [string, string, string])[] = [
   ['a\n  b', 'a b', 'a b'],
 ]
 
-test.each(alike)('"%s" and "%s" say the same', (one, other, normal) => {
+test.each(alike)('"%s" and "%s" have the same fingerprint', (one, other, normal) => {
   assert.equal(normaliseMessage(one), normal)
   assert.equal(normaliseMessage(other), normal)
 })
 
-test('messages that say different things stay different', () => {
+test('messages with different meanings stay different', () => {
   const messages = ['Order not found', 'Order is paid', 'item 1 not found', 'order 1 not found', '']
   assert.equal(new Set(messages.map(normaliseMessage)).size, messages.length)
 })
 
-test('a message of any kind is read in little time', () => {
+test('any message is fingerprinted quickly', () => {
   for (const part of ['"', "'", 'a1', '1', 'a@', '0x', '2026-', '1:', '_', '. ', '@a.'])
     assert.ok(normaliseMessage(part.repeat(50_000)).length <= 300)
 })
@@ -51,7 +51,7 @@ test('a message of any kind is read in little time', () => {
 const stackOf = (...frames: readonly string[]) =>
   `Error: boom\n${frames.map((frame) => `    at ${frame}`).join('\n')}`
 
-test('the frame is the first one of the user’s own code, without lines and folders', () => {
+test('the frame is the first one of the user’s own code, without line numbers and folders', () => {
   const stack = stackOf(
     'JSON.parse (<anonymous>)',
     'node:internal/process/task_queues:105:5',
@@ -69,7 +69,7 @@ test('the frame is the first one of the user’s own code, without lines and fol
   assert.equal(ownFrame(stackOf('node:fs:1:1')), '')
 })
 
-test('a fingerprint tells kinds, names, messages and frames apart', () => {
+test('a fingerprint distinguishes kinds, names, messages and frames', () => {
   const error = { name: 'TypeError', message: 'x 1', stack: stackOf('a (/app/src/a.ts:1:1)') }
   const of = (change: Partial<typeof error>, kind = 'mail') =>
     fingerprintError(kind, JSON.stringify({ ...error, ...change }))

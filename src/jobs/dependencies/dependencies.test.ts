@@ -13,12 +13,12 @@ function refuses(what: () => unknown, option: string): void {
   })
 }
 
-test('a job that waits for nothing has no dependsOn', () => {
+test('a job without dependencies has no dependsOn', () => {
   for (const options of [{}, { after: null, lock: null }, { after: [] }])
     assert.equal(resolveNewJob('add', 'k', null, options).dependsOn ?? null, null)
 })
 
-test('what a job waits for is made whole: each dependency once, the policy kept beside it', () => {
+test('dependencies are completed: each dependency once, with the policy', () => {
   assert.deepEqual(resolveDependencies('add', { after: ['a', 'b', 'a'] }), {
     dependsOn: { jobs: ['a', 'b'], lock: null },
     meta: { after: true },
@@ -30,7 +30,7 @@ test('what a job waits for is made whole: each dependency once, the policy kept 
   })
 })
 
-test('what cannot be waited for is refused, and the message points at it', () => {
+test('an invalid dependency is refused, and the message points at it', () => {
   const add = (options: object) => () => resolveNewJob('add', 'k', null, options)
   refuses(add({ after: 5 }), 'add.after')
   refuses(add({ after: '' }), 'add.after')
@@ -44,7 +44,7 @@ test('what cannot be waited for is refused, and the message points at it', () =>
   refuses(add({ limitKey: 'a\u0000' }), 'add.limitKey')
 })
 
-test('limits are made whole', () => {
+test('limits are completed with their defaults', () => {
   assert.deepEqual(resolveLimits('limit', { concurrency: 3 }), { concurrency: 3, rate: null, perKey: null })
   assert.deepEqual(
     resolveLimits('limit', { perKey: { rate: { count: 10, perMs: '1m' } }, concurrency: null }),
@@ -52,7 +52,7 @@ test('limits are made whole', () => {
   )
 })
 
-test('limits of nothing, of 0 and of nonsense are refused', () => {
+test('empty, zero and invalid limits are refused', () => {
   const limit = (options: unknown) => () => resolveLimits('limit', options)
   for (const options of [{}, { perKey: null }, { concurrency: null }])
     refuses(limit(options), 'limits nothing')
@@ -84,7 +84,7 @@ function refusal(list: Parameters<typeof resolve>[0]): SignalboxError {
   throw new Error('it was not refused')
 }
 
-test('refs become the ids of their jobs, and what is no ref stays the id it is', () => {
+test('refs become the ids of their jobs, and other ids stay as they are', () => {
   const { records, resolved } = resolve([['a'], [undefined, 'a', 'an-id'], ['b', 'b2'], ['b2']])
   assert.deepEqual(
     resolved.map(({ dependsOn }) => dependsOn?.jobs ?? []),
@@ -92,7 +92,7 @@ test('refs become the ids of their jobs, and what is no ref stays the id it is',
   )
 })
 
-test('a ring is refused, and told by its names', () => {
+test('a circle of dependencies is refused, and its names are listed', () => {
   const error = refusal([
     ['a', 'c'],
     ['b', 'a'],
@@ -103,11 +103,11 @@ test('a ring is refused, and told by its names', () => {
   assert.deepEqual(error.details.ring, [0, 2, 1, 0])
 })
 
-test('a job that waits for itself is a ring of one', () => {
+test('a job that depends on itself is a circle of one', () => {
   assert.match(refusal([['a', 'a']]).message, /"a" waits for "a"/)
 })
 
-test('jobs that share a unique key are one, and a ring through them is seen', () => {
+test('jobs that share a unique key are one, and a circle through them is found', () => {
   const record = (options: object) => resolveNewJob('job', 'k', null, options)
   const list = [record({ uniqueKey: 'u', after: 'b' }), record({ after: 'c' }), record({ uniqueKey: 'u' })]
   assert.throws(() => resolveRefs('addMany', ['a', 'b', 'c'], list), /has a cycle/)
@@ -119,7 +119,7 @@ test('a ref used twice is refused', () => {
   assert.match(refusal([['a'], ['a']]).message, /addMany\[1\]\.ref is "a", as is addMany\[0\]\.ref/)
 })
 
-test('a chain of thousands is no trouble, and neither is a wide fan', () => {
+test('a chain of thousands works, and so does a wide fan', () => {
   const chain = Array.from(
     { length: 5_000 },
     (_, at) => [`r${at}`, ...(at === 0 ? [] : [`r${at - 1}`])] as const,

@@ -56,7 +56,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('a job that is called while its ask is still being answered goes on at once', async () => {
+test('a job whose lock is granted while its request is still answered continues at once', async () => {
   let asks = 0
   await using resolver = keepOne(async () => {
     if (++asks > 1) return { fence: 7 }
@@ -69,7 +69,7 @@ test('a job that is called while its ask is still being answered goes on at once
   await vi.waitFor(() => assert.equal(stage.listeners, 0, 'it has what it listened for'), 10_000)
 })
 
-test('a job that another resolver let on is listened for no longer', async () => {
+test('a job that another resolver unblocked is no longer watched', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   await using resolver = keepOne(async () => 'waits')
   const { stage } = resolver
@@ -88,7 +88,7 @@ test('a job that another resolver let on is listened for no longer', async () =>
   assert.equal(stage.listeners, 0, 'it was called again')
 })
 
-test('what becomes of a job is worth knowing also where another resolver tends it, and is asked for once a second', async () => {
+test('the end of a job that another resolver tends is still awaited, and read once a second', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   const tended: (readonly string[] | undefined)[] = []
   const dependencies = {
@@ -121,7 +121,7 @@ test('what becomes of a job is worth knowing also where another resolver tends i
   assert.ok(tended.length >= 4 && tended.length <= 6, `${tended.length} polls in five seconds`)
 })
 
-test('a job that is to stand in line anew is woken elsewhere when no local resolver runs', () => {
+test('a job that must wait for its lock again wakes other processes when no local resolver runs', () => {
   const woken: string[] = []
   const notifier = { wake: (topic: string) => void woken.push(topic), listen: () => () => undefined }
   wakeResolvers(notifier, ['a'])

@@ -27,7 +27,7 @@ async function aStage(locks: Partial<JobLocks>) {
   return { memory, store, locked: locked.id, plain: plain.id, unlocked }
 }
 
-test('a job with a live grant is handed out with its fence, and telling its end lets the lock go', async () => {
+test('a job with a live grant is claimed with its fence, and its end releases the lock', async () => {
   const { store, locked, plain, unlocked } = await aStage({ renew: async () => true })
   const claimed = await store.claim(request)
   assert.deepEqual(
@@ -51,7 +51,7 @@ test('a job with a live grant is handed out with its fence, and telling its end 
   assert.deepEqual(unlocked, [locked])
 })
 
-test('when locks are away, others are handed out, and a job with a lock is put off without burning an attempt', async () => {
+test('without locks other jobs are claimed, and a job with a lock is delayed without losing an attempt', async () => {
   const away = async () => {
     throw new Error('Redis is away')
   }
@@ -65,7 +65,7 @@ test('when locks are away, others are handed out, and a job with a lock is put o
   assert.ok(job.runAt > Date.now() + 1_000)
 })
 
-test('a job whose grant is lost is not handed out, and waits in its line again', async () => {
+test('a job whose grant is lost is not claimed, and joins its wait queue again', async () => {
   const left: unknown[] = []
   const lost = {
     renew: async () => false,
@@ -82,7 +82,7 @@ test('a job whose grant is lost is not handed out, and waits in its line again',
   assert.deepEqual(unlocked, [locked, 'next'], 'the resolver is woken for both jobs')
 })
 
-test('a lease is not kept for a job that lost its lock, and is kept for the others', async () => {
+test('a lease is not renewed for a job that lost its lock, and is renewed for others', async () => {
   const { memory, store, locked, plain } = await aStage({ renew: async () => true })
   const claimed = await store.claim(request)
   const leases = claimed.map(({ id, token }) => ({ jobId: id, token }))
@@ -101,7 +101,7 @@ test.each([
   ['scheduled', true],
   ['completed', false],
 ] as const)(
-  'a job that goes back as %s lets its lock go before it can be claimed: %s',
+  'a job that returns as %s releases its lock before it can be claimed: %s',
   async (state, letsGo) => {
     const steps: unknown[] = []
     const stage = await aStage({
@@ -131,7 +131,7 @@ test.each([
   },
 )
 
-test('a job that was claimed elsewhere and is handed back here lets its lock go too, where the lease was its own', async () => {
+test('a job claimed elsewhere and handed back here also releases its lock, if the lease was its own', async () => {
   const released: number[] = []
   const { memory, store, locked } = await aStage({
     release: async (_, fence) => {
@@ -156,7 +156,7 @@ test('a job that was claimed elsewhere and is handed back here lets its lock go 
   assert.deepEqual(released, [7])
 })
 
-test('a job that is lost with its worker is not handed out with the fence it had', async () => {
+test('a job that is lost with its worker is not claimed with its old fence', async () => {
   const { memory, store, locked } = await aStage({ renew: async () => true, release: async () => undefined })
   // More asks behind it than attempts, as after an operator's retry.
   for (const askNo of [1, 2, 3]) await memory.dependencies.blockAgain({ jobId: locked, askNo })

@@ -45,17 +45,17 @@ async function tend(seen: Partial<LockDependency>, answers: Partial<JobLocks & D
   return [left, ...steps]
 }
 
-test('a job that waits asks, and is ready when it is granted', async () => {
+test('a waiting job requests its lock, and is ready once it is granted', async () => {
   assert.deepEqual(await tend({}), ['waits', 'ask'])
   assert.deepEqual(await tend({}, { ask: async () => ({ fence: 7 }) }), ['held', 'grant', 'ready default'])
 })
 
-test('a grant that came too late for the job is given to the next', async () => {
+test('a grant that came too late for the job goes to the next', async () => {
   const late = { ask: async () => ({ fence: 7 }), grant: async () => undefined }
   assert.deepEqual(await tend({}, late), ['waits', 'release 7 failure'])
 })
 
-test('a grant that another resolver gave the job is not given away', async () => {
+test('a grant that another resolver gave the job is not released', async () => {
   const other = {
     ask: async () => ({ fence: 7 }),
     grant: async () => undefined,
@@ -68,7 +68,7 @@ test('a request that another resolver has renewed keeps its position in the wait
   assert.deepEqual(await tend({ state: 'ready' }, { blockAgain: async () => false }), ['waits', 'later j 0'])
 })
 
-test('an ask that will come to nothing is followed by another', async () => {
+test('a lock request that cannot succeed is replaced by another', async () => {
   assert.deepEqual(await tend({}, { ask: async () => 'over' as const }), [
     'waits',
     'blockAgain',
@@ -77,35 +77,35 @@ test('an ask that will come to nothing is followed by another', async () => {
   ])
 })
 
-test('a job that is not due asks for nothing', async () => {
+test('a job that is not due requests no lock', async () => {
   assert.deepEqual(await tend({ dueInMs: 500 }), ['waits', 'later j 500'])
 })
 
-test('while a job is ready or runs, its grant is kept', async () => {
+test('the grant of a ready or running job is renewed', async () => {
   assert.deepEqual(await tend({ state: 'ready', fence: 7 }), ['held', 'renew 7'])
   assert.deepEqual(await tend({ state: 'running', fence: 7 }), ['held', 'renew 7'])
 })
 
-test('a grant that an earlier run had is given back as soon as the job is in line again', async () => {
+test('a grant from an earlier run is released once the job waits again', async () => {
   const taken = { fence: 7, isTaken: true }
   const back = ['waits', 'release 7 failure', 'blockAgain', 'later j 0']
   assert.deepEqual(await tend({ ...taken, state: 'ready' }), back)
   assert.deepEqual(await tend({ ...taken, state: 'running' }), ['held', 'renew 7'])
 })
 
-test('a grant that was lost is forgotten, and a job that is ready waits again', async () => {
+test('a lost grant is forgotten, and its ready job waits again', async () => {
   const lost = { renew: async () => false }
   assert.deepEqual(await tend({ state: 'ready', fence: 7 }, lost), ['waits', 'blockAgain', 'later j 0'])
   assert.deepEqual(await tend({ state: 'running', fence: 7 }, lost), ['waits', 'blockAgain', 'later j 0'])
   assert.deepEqual(await tend({ state: 'running' }), ['held'])
 })
 
-test('a back-off gives the turn back and waits for another', async () => {
+test('a back-off releases the turn and waits for another', async () => {
   const step = await tend({ state: 'scheduled', fence: 7, dueInMs: 900 })
   assert.deepEqual(step, ['waits', 'release 7 failure', 'blockAgain', 'later j 900'])
 })
 
-test('an end tells the line its outcome, and who is next', async () => {
+test('an end passes its outcome to the wait queue and wakes the next waiter', async () => {
   assert.deepEqual(await tend({ state: 'completed', fence: 7 }), ['over', 'release 7 success', 'rest'])
   for (const state of ['dead', 'cancelled', undefined] as const)
     assert.deepEqual(await tend({ state, fence: 7 }), ['over', 'release 7 failure', 'rest'])

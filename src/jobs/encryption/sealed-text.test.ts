@@ -21,7 +21,7 @@ function sealedFor(jobId: string): string {
   return encodeSealed(jobId, sealer.seal(new TextEncoder().encode('"sesame"'), context) as Uint8Array)
 }
 
-test('why a payload did not open is known of every copy of its record', async () => {
+test('the reason why a payload did not open is known for every copy of its record', async () => {
   const record = { id, queue: 'q', kind: 'mail', payload: sealedFor(other), result: null }
   const opened = await openSealed(sealer, record)
   for (const copy of [opened, { ...opened, fence: 7 }]) {
@@ -32,7 +32,7 @@ test('why a payload did not open is known of every copy of its record', async ()
   assert.deepEqual(Object.keys(opened), Object.keys(record))
 })
 
-test('only what has the whole form of a seal is taken for one', () => {
+test('only a text in the complete form of a seal is taken for one', () => {
   for (const json of [sealedFor(id), encodeLost(id), `{"$sealed":"${id}:not base64!"}`])
     assert.ok(isSealed(json), json)
   for (const json of [

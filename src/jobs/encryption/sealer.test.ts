@@ -10,7 +10,7 @@ const plain = new TextEncoder().encode('{"to":"canary"}')
 const sealer = createAesSealer({ keys: { old }, current: 'old' })
 const sealed = sealer.seal(plain, context) as Uint8Array
 
-test('what is sealed is not readable, never the same twice, and opens again', () => {
+test('a sealed text is unreadable, different each time, and opens again', () => {
   assert.ok(!Buffer.from(sealed).includes('canary'))
   assert.notDeepEqual(sealer.seal(plain, context), sealed)
   assert.deepEqual(new Uint8Array(sealer.open(sealed, context) as Uint8Array), plain)
@@ -20,7 +20,7 @@ test('what is sealed is not readable, never the same twice, and opens again', ()
   )
 })
 
-test('after a change of keys the old one still opens and the new one seals', () => {
+test('after a change of keys the old key still opens and the new one seals', () => {
   const both = createAesSealer({ keys: { old, young }, current: 'young' })
   assert.deepEqual(new Uint8Array(both.open(sealed, context) as Uint8Array), plain)
   const renewed = both.seal(plain, context) as Uint8Array
@@ -32,13 +32,13 @@ test('after a change of keys the old one still opens and the new one seals', () 
 
 const told = { jobId: 'a', kind: 'mail', part: 'payload' }
 
-test('another job, kind or part does not open it; the queue is not bound', () => {
+test('a seal does not open for another job, kind or part; the queue is not bound', () => {
   for (const other of [{ jobId: 'b' }, { kind: 'sms' }, { part: 'result' as const }])
     assert.throws(() => sealer.open(sealed, { ...context, ...other }), { code: 'seal_broken' })
   sealer.open(sealed, { ...context, queue: 'other' })
 })
 
-test('no bit of it can be changed, and nothing of it left out', () => {
+test('no bit of a seal can be changed, and no part left out', () => {
   for (let at = 0; at < sealed.length; at++) {
     const changed = Uint8Array.from(sealed)
     changed[at]! ^= 1
@@ -51,7 +51,7 @@ test('no bit of it can be changed, and nothing of it left out', () => {
   assert.throws(() => samename.open(sealed, context), { code: 'seal_broken' })
 })
 
-test('what another sealer made is left for that sealer, and not called broken', () => {
+test('a text of another sealer is left for that sealer, and not called broken', () => {
   const foreign = Uint8Array.from([2, ...sealed.subarray(1)])
   assert.throws(() => sealer.open(foreign, context), { code: 'payload_sealed', details: told })
   assert.throws(() => sealer.open(new TextEncoder().encode('vault:v1:c2VjcmV0'), context), {
@@ -59,7 +59,7 @@ test('what another sealer made is left for that sealer, and not called broken', 
   })
 })
 
-test('keys that are none are refused without showing them', () => {
+test('invalid keys are refused without showing them', () => {
   const secret = 'sesame-sesame-sesame-sesame-1234'
   for (const options of [
     {},

@@ -27,7 +27,7 @@ function aStore(): {
 
 const unheard = (): undefined => undefined
 
-test('quick updates share one write, with the latest progress only', async () => {
+test('quick updates share one write, with only the latest progress', async () => {
   const store = aStore()
   const writer = createLogWriter(store, unheard)
   const log = writer.open(owner)
@@ -59,7 +59,7 @@ test('quick updates share one write, with the latest progress only', async () =>
   assert.deepEqual(store.updates[1]!.logs, [])
 })
 
-test('nothing that can be said throws, and what cannot be kept is left out', async () => {
+test('no update throws, and a value that cannot be stored is left out', async () => {
   const store = aStore()
   const writer = createLogWriter(store, unheard)
   const log = writer.open(owner)
@@ -90,7 +90,7 @@ test('nothing that can be said throws, and what cannot be kept is left out', asy
   )
 })
 
-test('lines beyond what an attempt keeps are counted and not carried', async () => {
+test('log lines beyond the limit of an attempt are counted and not sent', async () => {
   const memory = await openMemory({ namespace: 'test', migrate: true })
   let most = 0
   const writer = createLogWriter(
@@ -117,7 +117,7 @@ test('lines beyond what an attempt keeps are counted and not carried', async () 
   await memory.close()
 })
 
-test('while the store is away words wait, in order and within bounds; of an ended attempt not for ever', async () => {
+test('while the store is away updates wait, in order and within limits; of ended attempts only for a while', async () => {
   const store = aStore()
   store.isDown = true
   let failures = 0
@@ -151,7 +151,7 @@ test('while the store is away words wait, in order and within bounds; of an ende
   assert.ok(store.updates.some(({ logs }) => /did not keep up/.test(logs.at(-1)?.text ?? '')))
 })
 
-test('while nothing can be kept, pages of ended attempts are given up from the oldest on', async () => {
+test('while the store is away, updates of ended attempts are dropped from the oldest on', async () => {
   const store = aStore()
   const writer = createLogWriter(store, unheard)
   const count = 6_000
@@ -166,7 +166,7 @@ test('while nothing can be kept, pages of ended attempts are given up from the o
   assert.deepEqual([kept[0], kept.at(-1)], [count - 5_000, count - 1])
 })
 
-test('a handler’s words are there when its end is, by attempt, and are forgotten with old jobs', async () => {
+test('a handler’s log lines are stored with its end, by attempt, and are deleted with old jobs', async () => {
   await using box = await open('memory:')
   const { id } = await box.jobs.add('work', null, { backoff: { baseMs: 0 } })
   const { promise: done, resolve } = Promise.withResolvers<void>()
@@ -219,7 +219,7 @@ test('a handler’s words are there when its end is, by attempt, and are forgott
   assert.deepEqual((await box.jobs.logs(id)).items, [])
 })
 
-test('who claimed by hand notes with the token, and only then', async () => {
+test('a caller that claimed by hand adds log lines with its token, and only then', async () => {
   await using box = await open('memory:')
   const { id } = await box.jobs.add('work')
   const [job] = await box.jobs.claim()
@@ -240,7 +240,7 @@ test('who claimed by hand notes with the token, and only then', async () => {
   )
 })
 
-test('a job that was retried shows how far it is now, not how far it once was', async () => {
+test('a retried job shows its present progress, not its earlier one', async () => {
   await using box = await open('memory:')
   const { id } = await box.jobs.add('work', null, { maxAttempts: 3 })
   const say = async (percent: number) => {
@@ -259,7 +259,7 @@ test('a job that was retried shows how far it is now, not how far it once was', 
   assert.deepEqual([percent, attempt], [10, 1])
 })
 
-test('last words of an attempt that has no number are refused', async () => {
+test('last log lines of an attempt without a number are refused', async () => {
   await using box = await open('memory:')
   await box.jobs.add('work')
   const [job] = await box.jobs.claim()

@@ -15,7 +15,7 @@ function slots(line: string, timeZone: string, after: string, count: number): st
   return found
 }
 
-test('a line is read in its time zone', () => {
+test('a cron line is read in its time zone', () => {
   assert.deepEqual(slots('0 9 * * 1-5', 'Asia/Shanghai', '2026-11-13T00:00:00Z', 3), [
     '2026-11-13T01:00Z',
     '2026-11-16T01:00Z',
@@ -80,7 +80,7 @@ test.each([
 test.each([
   { timeZone: 'Europe/Berlin', changes: ['2026-03-29T01:00Z', '2026-10-25T01:00Z'] },
   { timeZone: 'America/New_York', changes: ['2026-03-08T07:00Z', '2026-11-01T06:00Z'] },
-])('a line of every hour runs every hour in $timeZone, whatever clocks do', ({ timeZone, changes }) => {
+])('an hourly cron line runs every hour in $timeZone, whatever clocks do', ({ timeZone, changes }) => {
   for (const change of changes) {
     const first = Date.parse(change) - 3 * 3_600_000
     const expected = Array.from({ length: 7 }, (_, hour) => first + hour * 3_600_000)
@@ -97,7 +97,7 @@ test.each([
   }
 })
 
-test('a line of every hour has no run too many where an hour is left out', () => {
+test('an hourly cron line has no extra run where an hour is missing', () => {
   const from = Date.parse('2026-03-29T00:00:00Z')
   const found = slots('30 * * * *', 'Europe/Berlin', new Date(from).toISOString(), 4)
   assert.deepEqual(found, [
@@ -108,7 +108,7 @@ test('a line of every hour has no run too many where an hour is left out', () =>
   ])
 })
 
-test('an hourly line runs within the hour even if clocks change by half an hour', () => {
+test('an hourly cron line runs within the hour even if clocks change by half an hour', () => {
   // 02:00 becomes 02:30: what was meant for 02:15 runs an hour after 01:15.
   assert.deepEqual(slots('15 * * * *', 'Australia/Lord_Howe', '2026-10-03T14:00:00Z', 3), [
     '2026-10-03T14:45Z',
@@ -123,7 +123,7 @@ test('an hourly line runs within the hour even if clocks change by half an hour'
   ])
 })
 
-test('a line of every second runs through the repeated hour without looking through all of it each time', () => {
+test('a cron line of every second skips through the repeated hour without a search each time', () => {
   const first = Date.parse('2026-10-25T01:00:00Z')
   for (const line of ['* * * * * *', '* * 2,4 * * *']) {
     const cron = createCron('schedule.cron', line, 'Europe/Berlin')
@@ -160,7 +160,7 @@ test('the newest slots are found without counting the many before them', () => {
   assert.deepEqual(newestByNext(next, end, end + 1, 5), [])
 })
 
-test('of many slots that have come, the newest are found at once', () => {
+test('of many slots that are due, the newest are found at once', () => {
   const cron = createCron('schedule.cron', '* * * * * *', 'Europe/Berlin')
   const now = Date.parse('2026-11-15T12:00:00Z')
   const year = now - 365 * 86_400_000
@@ -183,7 +183,7 @@ test.each([
   ['2027-01-01T00:00:00', undefined, /has one field/],
   ['@reboot', undefined, /has one field/],
   [5, undefined, /must be a cron line/],
-])('the line %j is refused at its place', (line, field, message) => {
+])('the cron line %j is refused with the position of the mistake', (line, field, message) => {
   assert.throws(
     () => createCron('schedule.cron', line, 'UTC'),
     (error) =>

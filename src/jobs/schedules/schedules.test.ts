@@ -47,7 +47,7 @@ async function openPlace(): Promise<Place> {
   return place
 }
 
-test('a schedule says when it runs next and when it ran last', async () => {
+test('a schedule shows its next and its last run', async () => {
   await using place = await openPlace()
   const { schedules } = place.jobs
   const made = await schedules.set('report', {
@@ -70,7 +70,7 @@ test('a schedule says when it runs next and when it ran last', async () => {
   assert.deepEqual([job!.kind, job!.payload, job!.tags], ['report', { to: 'team' }, ['nightly']])
 })
 
-test('said again a schedule changes nothing, and what is changed keeps what ran last', async () => {
+test('setting a schedule again changes nothing, and a changed one keeps its last run', async () => {
   await using place = await openPlace()
   const { schedules } = place.jobs
   const rate: ScheduleOptions = { everyMs: '1h', job: { kind: 'tick' } }
@@ -89,7 +89,7 @@ test('said again a schedule changes nothing, and what is changed keeps what ran 
   assert.deepEqual([slower.nextAt, slower.lastSlotAt], [monday + 3 * hour + 1, monday + hour])
 })
 
-test('another end leaves the slots of a rate where they are', async () => {
+test('another end leaves the slots of a rate unchanged', async () => {
   await using place = await openPlace()
   const rate: ScheduleOptions = { everyMs: '1h', job: { kind: 'tick' } }
   await place.jobs.schedules.set('tick', rate)
@@ -111,7 +111,7 @@ test('a change of its job loses no slot that is due', async () => {
   assert.deepEqual(await place.slots(), [monday + 9 * hour])
 })
 
-test('a change of its end loses no slot that is due and not after it', async () => {
+test('a change of its end loses no slot that is due before the end', async () => {
   await using place = await openPlace()
   await place.jobs.schedules.set('report', daily)
   place.now = monday + 10 * hour
@@ -124,7 +124,7 @@ test('a change of its end loses no slot that is due and not after it', async () 
   assert.deepEqual(await place.slots(), [monday + 9 * hour], 'that of the next day is after the end')
 })
 
-test('a fixed rate is counted from its start, however late it is run', async () => {
+test('a fixed rate is counted from its start, however late it runs', async () => {
   await using place = await openPlace()
   const startAt = new Date(monday + 10_000)
   await place.jobs.schedules.set('tick', { everyMs: 60_000, startAt, catchUp: 'all', job: { kind: 'tick' } })
@@ -142,7 +142,7 @@ test.each([
   { catchUp: 'all', came: 3 * 24 * hour, expected: [9, 33, 57] },
   { catchUp: 'none', came: 3 * 24 * hour, expected: [] },
   { catchUp: 'none', came: 57 * hour + 59_000, expected: [57] },
-] as const)('runs missed while no scheduler ran: $catchUp at $came', async ({ catchUp, came, expected }) => {
+] as const)('missed runs without a scheduler: $catchUp at $came', async ({ catchUp, came, expected }) => {
   await using place = await openPlace()
   await place.jobs.schedules.set('report', { ...daily, catchUp })
   await place.at(monday + came)
@@ -154,7 +154,7 @@ test.each([
   assert.equal((await place.jobs.schedules.find('report'))!.nextAt, monday + 81 * hour)
 })
 
-test('of very many slots that were missed, the newest hundred run', async () => {
+test('of very many missed slots, the newest hundred run', async () => {
   await using place = await openPlace()
   await place.jobs.schedules.set('tick', { cron: '* * * * * *', catchUp: 'all', job: { kind: 'tick' } })
   const now = monday + 30 * 24 * hour
@@ -165,7 +165,7 @@ test('of very many slots that were missed, the newest hundred run', async () => 
   )
 })
 
-test('a paused schedule runs nothing, and resumed it does not make up for it', async () => {
+test('a paused schedule runs nothing, and a resumed one does not make up for it', async () => {
   await using place = await openPlace()
   const { schedules } = place.jobs
   await schedules.set('report', { ...daily, catchUp: 'all' })
@@ -181,7 +181,7 @@ test('a paused schedule runs nothing, and resumed it does not make up for it', a
   assert.deepEqual(await place.slots(), [monday + 57 * hour])
 })
 
-test('a run out of turn adds the job and moves no slot', async () => {
+test('a forced run adds the job and moves no slot', async () => {
   await using place = await openPlace()
   const { schedules } = place.jobs
   await schedules.set('report', { ...daily, paused: true })
@@ -193,7 +193,7 @@ test('a run out of turn adds the job and moves no slot', async () => {
   assert.deepEqual([nextAt, lastSlotAt, lastFiredAt], [monday + 9 * hour, null, monday])
 })
 
-test('with a unique key a slot is skipped while the last run lives', async () => {
+test('with a unique key a slot is skipped while the last run is live', async () => {
   await using place = await openPlace()
   await place.jobs.schedules.set('report', { ...daily, job: { kind: 'report', uniqueKey: 'report' } })
   await place.at(monday + 9 * hour)
@@ -202,7 +202,7 @@ test('with a unique key a slot is skipped while the last run lives', async () =>
   assert.equal((await place.jobs.schedules.find('report'))!.lastSlotAt, monday + 33 * hour)
 })
 
-test('nothing runs after the end', async () => {
+test('a schedule runs nothing after its end', async () => {
   await using place = await openPlace()
   const endAt = monday + 33 * hour
   await place.jobs.schedules.set('report', { ...daily, endAt, catchUp: 'all' })
@@ -211,7 +211,7 @@ test('nothing runs after the end', async () => {
   assert.equal((await place.jobs.schedules.find('report'))!.nextAt, null)
 })
 
-test('of many who run a schedule at once, one does', async () => {
+test('of many concurrent runners of a schedule, one runs it', async () => {
   await using place = await openPlace()
   const { schedules, notifier } = place.store
   for (const name of ['a', 'b', 'c']) await place.jobs.schedules.set(name, { ...daily, job: { kind: name } })
@@ -220,7 +220,7 @@ test('of many who run a schedule at once, one does', async () => {
   assert.equal((await place.slots()).length, 3)
 })
 
-test('one that was damaged is paused and holds up no other', async () => {
+test('a damaged schedule is paused and delays no other', async () => {
   await using place = await openPlace()
   const { schedules } = place.jobs
   await place.store.schedules.put({ name: 'bad', doc: '{', isPaused: false, nextAt: monday }, 0)
@@ -307,7 +307,7 @@ test('the payload of a defined kind is checked when its schedule is set', async 
   assert.equal(await place.jobs.schedules.find('bad'), undefined)
 })
 
-test('what is not there cannot be paused, resumed or run', async () => {
+test('an unknown schedule cannot be paused, resumed or run', async () => {
   await using place = await openPlace()
   const { schedules } = place.jobs
   for (const verb of ['pause', 'resume', 'run'] as const)

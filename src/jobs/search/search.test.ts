@@ -104,7 +104,7 @@ test.each([
   assert.equal(finds(search), false)
 })
 
-test('what never happened is neither before nor after anything', () => {
+test('an event that never happened is neither before nor after any time', () => {
   const waiting: JobRecord = {
     ...record,
     state: 'ready',
@@ -147,7 +147,7 @@ test.each([
   ['error.group:0123456789abcde*', 13, '16 hexadecimal digits'],
   ['""', 3, 'text'],
   ['https://example.com', 1, 'quotes around'],
-])('%s is refused at its place', (search, column, expected) => {
+])('%s is refused with the position of the mistake', (search, column, expected) => {
   const refuses = (error: unknown) => {
     assert.ok(isSignalboxError(error, 'invalid_argument'))
     assert.equal(error.details.column, column)
@@ -158,7 +158,7 @@ test.each([
   assert.throws(() => parseSearch(search), refuses)
 })
 
-test('a search that is too long, or no text, is refused', () => {
+test('a search that is too long, or not a text, is refused', () => {
   for (const search of ['a '.repeat(51), 'a'.repeat(2_001), '\ud800', 5, null, undefined])
     assert.throws(() => parseSearch(search), { code: 'invalid_argument' })
   assert.equal(parseSearch('a '.repeat(50)).length, 50)
@@ -167,7 +167,7 @@ test('a search that is too long, or no text, is refused', () => {
 const words = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
 const spiky = fc.string({ unit: fc.constantFrom(...'a-* ":<>=.\\\n\tpayload'), minLength: 1, maxLength: 8 })
 const text = fc.oneof(words, spiky)
-test('of what is sealed or hidden neither a term is found nor its opposite', () => {
+test('neither a term nor its opposite finds sealed or redacted values', () => {
   const sealed = { ...record, payload: encodeSealed(record.id, Buffer.from('Ann')), error: null }
   for (const search of ['payload.order.id:42', '-payload.order.id:42', 'Ann', '-Ann', '-payload.order:*'])
     assert.equal(finds(search, sealed), false, search)

@@ -109,7 +109,7 @@ function spans(name: string): readonly Told[] {
   return told.filter((span) => span.name === name)
 }
 
-test('an attempt is a child of the span that added its job, and so is every retry and what handlers add', async () => {
+test('an attempt, a retry and jobs added by handlers are children of the span that added the job', async () => {
   told.length = measured.length = 0
   await using box = await open('memory:', { telemetry: api })
   const { promise: done, resolve } = Promise.withResolvers<void>()
@@ -189,7 +189,7 @@ test('an attempt is a child of the span that added its job, and so is every retr
   assert.ok(times.length === 3 && times.every(({ value }) => value >= 0 && value < 10))
 })
 
-test('many that are added at once share a span; a batch has one that is linked to all, and ends with the last', async () => {
+test('jobs added together share a span; a batch has one span linked to all, which ends with the last', async () => {
   told.length = measured.length = 0
   // The installed package, found by name: its globals are those above.
   await using box = await open('memory:', { telemetry: true })
@@ -219,7 +219,7 @@ test('many that are added at once share a span; a batch has one that is linked t
   assert.deepEqual(outcomes.toSorted(), ['completed', 'completed', 'dead'])
 })
 
-test('an add that fails says so, and without the option nothing is told at all', async () => {
+test('a failed add is recorded as failed, and without the option nothing is recorded', async () => {
   told.length = measured.length = 0
   await using quiet = await open('memory:')
   await quiet.jobs.add('work')
@@ -311,7 +311,7 @@ test.each(breaks)(
   },
 )
 
-test('what cannot be looked at is thrown like anything else, with tracing as without', async () => {
+test('an unreadable value is thrown like any other, with tracing as without', async () => {
   told.length = measured.length = 0
   const strange = Object.create(null, {
     message: {

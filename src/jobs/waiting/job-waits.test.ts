@@ -42,7 +42,7 @@ function ids(count: number): readonly string[] {
   return Array.from({ length: count }, (_, nth) => `job-${nth}`)
 }
 
-test('a thousand waits that begin together share one look', async () => {
+test('a thousand waits that start together share one read', async () => {
   const { states, looks, waits } = aStore()
   for (const id of ids(1_000)) states.set(id, 'completed')
   const answers = await Promise.all(ids(1_000).map((id) => waits.any([id], minute)))
@@ -54,7 +54,7 @@ test('a thousand waits that begin together share one look', async () => {
   assert.equal(waits.size, 0)
 })
 
-test('a hint looks at the hinted job alone, and the poll finds what no hint told', async () => {
+test('a hint reads only its job, and the poll finds jobs without a hint', async () => {
   const { states, looks, waits } = aStore()
   for (const id of ids(3)) states.set(id, 'running')
   const all = ids(3).map((id) => waits.any([id], minute))
@@ -69,7 +69,7 @@ test('a hint looks at the hinted job alone, and the poll finds what no hint told
   assert.deepEqual(await all[2], new Map([['job-2', undefined]]))
 })
 
-test('a wait for several ends with the first of them, for each waiter', async () => {
+test('a wait for several jobs ends with the first of them, for each waiter', async () => {
   const { states, waits } = aStore()
   for (const id of ids(2)) states.set(id, 'ready')
   const both = [waits.any(ids(2), minute), waits.any(['job-1'], minute)]
@@ -88,7 +88,7 @@ test('a store that fails is asked again', async () => {
   assert.deepEqual(await wait, new Map([['a', 'completed']]))
 })
 
-test('a store that hangs holds up no deadline and no abort', async () => {
+test('a store that hangs delays no deadline and no abort', async () => {
   const { states, store, waits } = aStore()
   states.set('a', 'completed')
   store.hang = new Promise(() => undefined)
@@ -101,7 +101,7 @@ test('a store that hangs holds up no deadline and no abort', async () => {
   assert.equal(waits.size, 0)
 })
 
-test('letting go answers all with nothing, closing refuses them', async () => {
+test('releasing the waits answers all with nothing, closing refuses them', async () => {
   const { waits } = aStore()
   const one = waits.any(['a'], minute)
   waits.letGo()
@@ -115,7 +115,7 @@ test('letting go answers all with nothing, closing refuses them', async () => {
   await assert.rejects(other.waits.any(['a'], minute), { code: 'closed' })
 })
 
-test('a held look begins again for a new wait, and without waits there is none', async () => {
+test('a delayed read starts again for a new wait, and without waits there is none', async () => {
   const { states, looks, waits } = aStore({ isHeld: true })
   for (const id of ids(2)) states.set(id, 'running')
   const first = waits.any(['job-0'], minute)

@@ -32,7 +32,7 @@ async function add(jobs: JobStore, ids: readonly string[]): Promise<void> {
   await jobs.add(ids.map((id) => ({ id, ...job, ...limits, due: { delayMs: 0 }, dependsOn: null })))
 }
 
-test('a thousand ended jobs are read in turn, and each wait has its job', async () => {
+test('a thousand ended jobs are read in turn, and each wait gets its job', async () => {
   let [reading, most] = [0, 0]
   await using stage = await endedJobs((find) => async (id) => {
     most = Math.max(most, ++reading)
@@ -50,7 +50,7 @@ test('a thousand ended jobs are read in turn, and each wait has its job', async 
   assert.ok(most <= 50, `${most} at the same time`)
 })
 
-test('an ended job is read again while the store is away, until the time of the wait is over', async () => {
+test('an ended job is read again while the store is away, until the wait times out', async () => {
   const failures = ['store_unavailable', 'timeout', 'store_unavailable'] as const
   let tries = 0
   await using stage = await endedJobs((find) => async (id) => {
@@ -72,7 +72,7 @@ test('an ended job is read again while the store is away, until the time of the 
   await assert.rejects(stopped, { message: 'enough' })
 })
 
-test('a read that fails for good ends the wait at once', async () => {
+test('a permanent read error ends the wait at once', async () => {
   let tries = 0
   await using stage = await endedJobs(() => async () => {
     tries++

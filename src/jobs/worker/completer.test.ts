@@ -77,7 +77,7 @@ const down = () => {
   throw new Error('the store is down')
 }
 
-test('what ends in one turn is one write, and each learns whether its own took', async () => {
+test('verdicts of one turn are one write, and each learns whether it was accepted', async () => {
   const { completer, calls } = aStore({ settle: (verdicts) => verdicts.map((_, index) => index !== 1) })
   assert.deepEqual(await Promise.all([1, 2, 3].map(() => settle(completer, anAttempt()))), [
     true,
@@ -88,7 +88,7 @@ test('what ends in one turn is one write, and each learns whether its own took',
   assert.equal(completer.size, 0)
 })
 
-test('what ends while two writes are under way goes in the next, by the thousand', async () => {
+test('verdicts that come while two writes are in flight go in the next, by the thousand', async () => {
   const gate = Promise.withResolvers<void>()
   const { completer, calls } = aStore({
     settle: async (verdicts) => {
@@ -123,7 +123,7 @@ test('a callback that throws is reported, and the other verdicts of its write le
   assert.equal(troubles.length, 1)
 })
 
-test('a write whose answer was lost is made again, and the outcomes tell what the first one wrote', async () => {
+test('a write whose answer was lost is repeated, and the outcomes show what the first one wrote', async () => {
   const { completer, calls, troubles } = aStore({
     settle: (verdicts, call) => (call === 1 ? down() : verdicts.map(() => false)),
     outcomes: () => ['settled', 'lost'],
@@ -140,7 +140,7 @@ test('a first refusal is final: the store is not asked again', async () => {
   assert.equal(await settle(completer, anAttempt()), false)
 })
 
-test('when only the outcomes could not be asked, the write is made again and they are asked again', async () => {
+test('when only the outcomes could not be read, the write is repeated and they are read again', async () => {
   const { completer, calls } = aStore({
     settle: (verdicts, call) => (call === 1 ? down() : verdicts.map(() => false)),
     outcomes: (call) => (call === 1 ? down() : ['settled']),
@@ -149,7 +149,7 @@ test('when only the outcomes could not be asked, the write is made again and the
   assert.deepEqual([calls.settle.length, calls.outcomes], [3, 2])
 })
 
-test('a store that stays down is given up when the lease is over, and all is idle', async () => {
+test('a store that stays down is given up when the lease is over, and the completer is idle', async () => {
   const { completer, troubles } = aStore({ settle: down })
   const begunAt = performance.now()
   const told = settle(completer, anAttempt(300))
@@ -161,7 +161,7 @@ test('a store that stays down is given up when the lease is over, and all is idl
   assert.ok(troubles.length >= 2)
 })
 
-test('idle waits for what is being written and confirmed, and for nothing when there is nothing', async () => {
+test('idle waits for verdicts being written and confirmed, and otherwise for nothing', async () => {
   const gate = Promise.withResolvers<readonly AttemptOutcome[]>()
   const { completer } = aStore({ outcomes: () => gate.promise })
   await completer.idle()
@@ -177,19 +177,19 @@ test('idle waits for what is being written and confirmed, and for nothing when t
   await idle
 })
 
-test('an ack in the user’s transaction that committed stands, and nothing is written', async () => {
+test('a committed ack of the user’s transaction stays, and nothing is written', async () => {
   const { completer, calls } = aStore({ outcomes: () => ['settled'] })
   assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, took: false })
   assert.equal(calls.settle.length, 0)
 })
 
-test('one that was rolled back gets the verdict instead', async () => {
+test('a rolled back ack is replaced by the verdict', async () => {
   const { completer, calls } = aStore({ outcomes: () => ['held'] })
   assert.deepEqual(await confirm(completer, anAttempt()), { committed: false, took: true })
   assert.equal(calls.settle.length, 1)
 })
 
-test('one that commits between the question and the verdict stands', async () => {
+test('an ack that commits between the question and the verdict stays', async () => {
   const { completer, calls } = aStore({
     settle: () => [false],
     outcomes: (call) => (call === 1 ? ['held'] : ['settled']),
@@ -198,7 +198,7 @@ test('one that commits between the question and the verdict stands', async () =>
   assert.deepEqual([calls.settle.length, calls.outcomes], [1, 2])
 })
 
-test('one whose lease was lost has neither', async () => {
+test('a lost lease gets neither ack nor verdict', async () => {
   const { completer } = aStore({ outcomes: () => ['lost'] })
   assert.deepEqual(await confirm(completer, anAttempt()), { committed: false, took: false })
 })
@@ -209,12 +209,12 @@ test('while the store is down the completer does not guess: it asks until the st
   assert.equal(troubles.length, 2)
 })
 
-test('a store that is down for longer than the lease ends the asking', async () => {
+test('the completer stops asking a store that is down for longer than the lease', async () => {
   const { completer } = aStore({ outcomes: down })
   assert.deepEqual(await confirm(completer, anAttempt(300)), { committed: false, took: false })
 })
 
-test('a store that contradicts itself is not asked without a pause', async () => {
+test('the completer pauses between questions to a store that contradicts itself', async () => {
   // "Held", and yet the verdict does not take: until the lease is over there is nothing to do but ask again.
   const { completer, calls } = aStore({ settle: () => [false], outcomes: () => ['held'] })
   assert.deepEqual(await confirm(completer, anAttempt(500)), { committed: false, took: false })

@@ -34,14 +34,14 @@ async function aStage() {
   return { fetcher, claims, received, load }
 }
 
-test('while a claim is under way no other is sent', async () => {
+test('the fetcher sends no second claim while one is in flight', async () => {
   const { fetcher, claims } = await aStage()
   void fetcher.step()
   fetcher.askForMore()
   assert.equal(claims.length, 2)
 })
 
-test('what comes of a step that was given up is received, and the next one waits for nothing', async () => {
+test('jobs of an abandoned claim are still received, and the next claim does not wait', async () => {
   const { fetcher, claims, received } = await aStage()
   void fetcher.step()
   void fetcher.step()

@@ -21,7 +21,7 @@ function numbered(count: number): { kind: string; payload: number; maxAttempts: 
   return Array.from({ length: count }, (_, payload) => ({ kind: 'send', payload, maxAttempts: 1 }))
 }
 
-test('a batch takes up to its size of its kind, and returning completes them all', async () => {
+test('a batch takes up to its size of its kind, and returning completes all its jobs', async () => {
   await using box = await openTestBox()
   const sizes: number[] = []
   box.jobs.worker({
@@ -36,7 +36,7 @@ test('a batch takes up to its size of its kind, and returning completes them all
   assert.deepEqual(new Set(await statesOf(box.jobs, added)), new Set(['completed']))
 })
 
-test('an outcome for each job ends each in its own way: by position, by id, or as allSettled says it', async () => {
+test('one outcome per job ends each in its own way: by position, by id, or like allSettled', async () => {
   const failed = new Error('no such address')
   const ways: ((jobs: readonly HandlerJob[]) => unknown)[] = [
     () => ['sent', failed, { id: 3 }],
@@ -65,7 +65,7 @@ test('an outcome for each job ends each in its own way: by position, by id, or a
   }
 })
 
-test('a throw fails those that were not ended singly, and an array of another length is no answer', async () => {
+test('a throw fails all jobs that were not ended singly, and an array of another length is refused', async () => {
   await using box = await openTestBox()
   box.jobs.worker({
     handlers: {
@@ -102,7 +102,7 @@ test('a throw fails those that were not ended singly, and an array of another le
   )
 })
 
-test('a batch counts as one of the worker’s concurrency, and jobs that are short of it are claimed for it', async () => {
+test('a batch counts as one of the worker’s concurrency, and the worker claims the jobs it lacks', async () => {
   await using box = await open('memory:')
   const sizes: number[] = []
   const { promise: done, resolve } = Promise.withResolvers<void>()
@@ -133,7 +133,7 @@ test('a batch counts as one of the worker’s concurrency, and jobs that are sho
   assert.deepEqual([Math.max(...sizes), sizes.length <= 5], [50, true], `sizes ${sizes}`)
 })
 
-test('a batch waits for others as long as it was told, and goes as soon as it is full', async () => {
+test('a batch waits for more jobs as long as configured, and starts as soon as it is full', async () => {
   await using box = await open('memory:')
   const batches: unknown[][] = []
   const { promise: done, resolve } = Promise.withResolvers<void>()
@@ -174,7 +174,7 @@ test('a batch waits for others as long as it was told, and goes as soon as it is
   assert.deepEqual([job?.state, job?.attempt, batches.length], ['ready', 0, 1])
 })
 
-test('what the worker claims for other places joins a batch that waits for more', async () => {
+test('jobs that the worker claims for other slots join a batch that waits for more', async () => {
   const memory = await openMemory({ namespace: 'test', migrate: true })
   // Claims for a batch find nothing, so its jobs can come only by the worker's claims.
   const store = new Proxy(memory.jobs, {
@@ -200,7 +200,7 @@ test('what the worker claims for other places joins a batch that waits for more'
   await memory.close()
 })
 
-test('cancelling one job aborts that job’s signal alone; the batch’s aborts when all are unwanted', async () => {
+test('cancelling one job aborts only its signal; the batch’s signal aborts when all are cancelled', async () => {
   await using box = await open('memory:')
   const { promise: begun, resolve: begin } = Promise.withResolvers<readonly HandlerJob[]>()
   const signals: string[] = []
@@ -240,7 +240,7 @@ test('cancelling one job aborts that job’s signal alone; the batch’s aborts 
   assert.deepEqual(await statesOf(box.jobs, added), ['cancelled', 'cancelled'])
 })
 
-test('a job whose time is up fails alone, and its batch goes on with the others', async () => {
+test('a job that times out fails alone, and its batch continues with the others', async () => {
   await using box = await openTestBox()
   const { promise: gate, resolve: open } = Promise.withResolvers<void>()
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
@@ -268,7 +268,7 @@ test('a job whose time is up fails alone, and its batch goes on with the others'
   assert.equal((await box.jobs.find(patient!.id))?.state, 'completed')
 })
 
-test('a job whose lease is lost leaves its batch alone, and each of the others ends as the handler says', async () => {
+test('a job whose lease is lost leaves its batch alone, and the handler ends the others', async () => {
   await using box = await open('memory:')
   const calls: unknown[][] = []
   const { promise: done, resolve } = Promise.withResolvers<void>()
@@ -307,7 +307,7 @@ test('a job whose lease is lost leaves its batch alone, and each of the others e
   assert.deepEqual([worker.counts.lost, worker.load.running], [1, 0])
 })
 
-test('a defined kind’s batch is given what the schema made of each, and never what does not fit', async () => {
+test("a defined kind’s batch gets the schema's output of each payload, and no invalid one", async () => {
   await using box = await openTestBox()
   const price = defineJob('price', { schema: z.object({ amount: z.number().transform((n) => n * 2) }) })
   const seen: number[][] = []
@@ -336,7 +336,7 @@ test('a defined kind’s batch is given what the schema made of each, and never 
   )
 })
 
-test('a batch that is not one is refused where it is written', async () => {
+test('an invalid batch is refused where it is written', async () => {
   await using box = await openTestBox()
   const runBatch = () => undefined
   for (const wrong of [

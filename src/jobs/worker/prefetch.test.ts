@@ -19,7 +19,7 @@ function end(prefetch: Prefetch, count: number): void {
   for (let nth = 0; nth < count; nth++) prefetch.ended()
 }
 
-test('a worker that has shown no pace claims what it has slots for', () => {
+test('a worker without a measured pace claims only for its slots', () => {
   const { prefetch, pass } = aPrefetch()
   assert.equal(prefetch.room(0, 0), 10)
   pass(5)
@@ -28,7 +28,7 @@ test('a worker that has shown no pace claims what it has slots for', () => {
   assert.equal(prefetch.room(7, 3), 0)
 })
 
-test('long jobs are never held beyond the slots, also when all slots were filled at once', () => {
+test('long jobs are never claimed beyond the slots, also when all slots were filled at once', () => {
   const { prefetch, pass } = aPrefetch()
   for (let second = 0; second < 60; second++) {
     pass(1_000)
@@ -39,7 +39,7 @@ test('long jobs are never held beyond the slots, also when all slots were filled
   assert.ok(prefetch.room(9, 0) <= 2)
 })
 
-test('quick jobs are held for a tenth of a second ahead, up to the limit', () => {
+test('quick jobs are claimed a tenth of a second ahead, up to the limit', () => {
   const { prefetch, pass } = aPrefetch()
   pass(10)
   end(prefetch, 20)
@@ -51,7 +51,7 @@ test('quick jobs are held for a tenth of a second ahead, up to the limit', () =>
   assert.equal(prefetch.room(10, 250), 250)
 })
 
-test('a pace that ended is forgotten within a moment', () => {
+test('the pace is forgotten a moment after it ended', () => {
   const { prefetch, pass } = aPrefetch()
   pass(10)
   end(prefetch, 1_000)
@@ -62,7 +62,7 @@ test('a pace that ended is forgotten within a moment', () => {
   assert.ok(prefetch.room(10, 0) <= 1)
 })
 
-test('with a prefetch of 0 nothing is held beyond the slots, however quick', () => {
+test('with a prefetch of 0 nothing is claimed beyond the slots, however quick', () => {
   const { prefetch, pass } = aPrefetch({ concurrency: 1, prefetch: 0 })
   pass(10)
   end(prefetch, 1_000)

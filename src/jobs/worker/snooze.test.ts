@@ -7,7 +7,7 @@ import { backoffDefaults, judge, maxFree } from '../lifecycle.ts'
 
 const at = Date.UTC(2026, 0, 1)
 
-test('a job that is snoozed comes back after that time, with the same attempt, however often', async () => {
+test('a snoozed job returns after its time, with the same attempt, however often', async () => {
   await using box = await openTestBox({ at })
   const seen: [attempt: number, snoozeCount: number, time: number][] = []
   const worker = box.jobs.worker({
@@ -34,7 +34,7 @@ test('a job that is snoozed comes back after that time, with the same attempt, h
   assert.equal((await box.jobs.find(id))?.state, 'completed')
 })
 
-test('snoozes and hand-backs are counted apart: ten hand-backs are free whatever was snoozed', () => {
+test('snoozes and hand-backs are counted separately: ten hand-backs are free despite snoozes', () => {
   const job = { id: 'a', token: 't', attempt: 1, maxAttempts: 1, backoff: backoffDefaults }
   let counts = { handBackCount: 0, snoozeCount: 0 }
   const countsIn = ({ handBackCount, snoozeCount }: typeof counts) => ({ handBackCount, snoozeCount })

@@ -20,7 +20,7 @@ test('a stop calls each listener once, and later listeners at once', () => {
   )
 })
 
-test("Node's own signals are as good", () => {
+test("Node's own signals also work", () => {
   const controller = new AbortController()
   const signal: StopSignal = controller.signal
   let isHeard = false

@@ -47,7 +47,7 @@ function aStore({ fail }: { fail?: () => Error | undefined } = {}) {
   return { transactAll, groups, written }
 }
 
-test('calls of one turn share a commit, and no more of them than the group takes', async () => {
+test('calls of one turn share a commit, up to the size of the group', async () => {
   const store = aStore()
   const groups = createTransactionGroups(store)
   const runs = Array.from({ length: 25 }, (_, n) => groups.run(10, async () => aVerdict(`${n}`), options))
@@ -58,7 +58,7 @@ test('calls of one turn share a commit, and no more of them than the group takes
   )
 })
 
-test('a single call waits for no other', async () => {
+test('a single call does not wait for others', async () => {
   const store = aStore()
   const groups = createTransactionGroups(store)
   await groups.run(50, async () => aVerdict('1'), options)
@@ -89,7 +89,7 @@ test('a member that fails gets its error alone', async () => {
   )
 })
 
-test('when the commit fails, all its members get the error, and the next group goes on', async () => {
+test('when the commit fails, all its members get the error, and the next group continues', async () => {
   let failures = 1
   const groups = createTransactionGroups(
     aStore({ fail: () => (failures-- > 0 ? new Error('connection lost') : undefined) }),
@@ -102,7 +102,7 @@ test('when the commit fails, all its members get the error, and the next group g
   )
 })
 
-test('a group takes as long as its most patient member may; 0 leaves it to the engine', async () => {
+test('a group may take as long as its member with the longest time-out; 0 leaves it to the engine', async () => {
   const store = aStore()
   const groups = createTransactionGroups(store)
   const run = (timeoutMs: number) => groups.run(10, async () => aVerdict('1'), { timeoutMs })

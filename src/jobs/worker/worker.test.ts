@@ -76,7 +76,7 @@ function first(name: Call, act: (next: () => Promise<unknown>) => Promise<unknow
   }
 }
 
-test('a worker whose store fails for a while recovers by itself, and ready tells', async () => {
+test('a worker whose store fails for a while recovers, and ready resolves', async () => {
   await using bench = await aBench()
   const { jobs } = bench
   const worker = jobs.worker({ watchdogMs: 150, pollMs: 20, handlers: { mail: () => 'sent' } })
@@ -109,7 +109,7 @@ test('events have the job as its handler sees it', async () => {
   assert.deepEqual([job.id, job.payload], [id, { to: ['ada'] }])
 })
 
-test('a claim that hangs is replaced by the watchdog, and what it brings in the end is not lost', async () => {
+test('the watchdog replaces a hanging claim, and jobs that it finally returns are not lost', async () => {
   await using bench = await aBench()
   const { jobs } = bench
   const release = Promise.withResolvers<void>()
@@ -130,7 +130,7 @@ test('a claim that hangs is replaced by the watchdog, and what it brings in the 
   assert.deepEqual([job.result, job.attempt], ['first', 1])
 })
 
-test('transactions of a worker end by its transactionTimeoutMs, unless one says another time', async () => {
+test('transactions of a worker end by its transactionTimeoutMs, unless one sets its own', async () => {
   await using bench = await aBench()
   const slow = () => new Promise((resolve) => setTimeout(resolve, 60))
   await using worker = bench.jobs.worker({
@@ -152,7 +152,7 @@ test('transactions of a worker end by its transactionTimeoutMs, unless one says 
   })
 })
 
-test('a renewal that hangs is made again in time, and no lease is lost', async () => {
+test('a hanging renewal is repeated in time, and no lease is lost', async () => {
   await inGrowingLeases(900, async (leaseMs) => {
     await using bench = await aBench()
     const { jobs } = bench
@@ -207,7 +207,7 @@ test('Q13: a commit whose answer was lost is looked up, and the handler learns t
   assert.deepEqual([job.state, job.result, job.attempt, answers], ['completed', 'paid', 1, ['paid']])
 })
 
-test('Q13: a commit that was never made is found out too, and burns no attempt', async () => {
+test('Q13: a commit that never happened is also detected, and costs no attempt', async () => {
   await using bench = await aBench()
   const { jobs } = bench
   bench.intercept = first('transact', () =>
@@ -239,7 +239,7 @@ test('a conflict in the database does not use up an attempt', async () => {
   assert.deepEqual([worker.counts.handedBack, worker.counts.failed], [1, 0])
 })
 
-test('a renewal that no longer finds a job whose transaction is committing does not lose it', async () => {
+test('a renewal that misses a job whose transaction is committing does not lose it', async () => {
   await inGrowingLeases(300, async (leaseMs) => {
     const limitMs = 5_000 + 3 * leaseMs
     await using bench = await aBench()
@@ -269,7 +269,7 @@ test('a renewal that no longer finds a job whose transaction is committing does 
   })
 }, 120_000)
 
-test('a lost lease of another job, thrown inside a transaction, fails this one and does not lose it', async () => {
+test('a lost lease of another job, thrown inside a transaction, fails this job and does not lose it', async () => {
   await using bench = await aBench()
   const { jobs } = bench
   const worker = jobs.worker({
@@ -296,7 +296,7 @@ test('an idle worker asks its store at most twice a second', async () => {
   assert.ok(bench.calls.length - 1 <= 2 * seconds, `${bench.calls.length} calls in ${seconds} s`)
 })
 
-test('jobs that take long are not held beyond the slots', async () => {
+test('long jobs are not claimed beyond the slots', async () => {
   await using bench = await aBench()
   const { jobs } = bench
   const worker = jobs.worker({ concurrency: 3, pollMs: 20, handlers: { long: () => never } })
@@ -313,7 +313,7 @@ test('jobs that take long are not held beyond the slots', async () => {
   assert.equal((await jobs.stats())[0]?.ready, 100)
 })
 
-test('a claim that comes back while the worker stops is handed back', async () => {
+test('a claim that returns while the worker stops is handed back', async () => {
   await using bench = await aBench()
   const { jobs } = bench
   await jobs.addMany([{ kind: 'mail' }, { kind: 'mail' }])
@@ -340,7 +340,7 @@ test('a claim that comes back while the worker stops is handed back', async () =
   assert.equal(worker.counts.handedBack, 2)
 })
 
-test('a handler that never ends does not keep its worker from stopping, nor its job from another', async () => {
+test("a handler that never ends blocks neither its worker's stop nor its job from another worker", async () => {
   await using bench = await aBench()
   const { jobs } = bench
   const worker = jobs.worker({ handlers: { stuck: () => never } })
@@ -363,7 +363,7 @@ test('a worker that was never started stops at once, and starts no more', async 
   assert.throws(() => worker.stop({ graceMs: -1 }), { code: 'invalid_argument' })
 })
 
-test('a wake-up that comes while there is no room is heeded as soon as there is, not at the next poll', async () => {
+test('a wake-up without a free slot is obeyed once a slot is free, not at the next poll', async () => {
   await using bench = await aBench()
   const { promise: isFree, resolve: free } = Promise.withResolvers<void>()
   const { promise: isAnswered, resolve: answer } = Promise.withResolvers<void>()

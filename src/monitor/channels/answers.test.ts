@@ -4,7 +4,7 @@ import { createHiding } from './answers.ts'
 
 const url = 'https://hooks.example/services/a%2Fkey-in-the-path?token=a%2Fkey-in-the-query'
 
-test('a provider that repeats a key of its channel, alone or decoded, does not bring it into a reason', () => {
+test('a provider that repeats a key of its channel, plain or decoded, does not bring it into a reason', () => {
   const basic = `Basic ${Buffer.from('robot:a-pass:word').toString('base64')}`
   const headers = ['Bearer key-in-a-header', basic, 'session=key-in-a-cookie; mode=x']
   const hide = createHiding([{ url, secret: 'key-that-signs' }], headers)
@@ -25,7 +25,7 @@ test('a provider that repeats a key of its channel, alone or decoded, does not b
     assert.equal(hide(`401: "${key}" is unknown.`), '401: "***" is unknown.', key)
 })
 
-test('words that every provider says stay readable', () => {
+test('words that every provider uses stay readable', () => {
   const hide = createHiding([{ url, secret: null }], ['Bearer key-in-a-header', 'x'])
   const words = 'The services of hooks.example take a Bearer token, x times.'
   assert.equal(hide(words), words)

@@ -21,7 +21,7 @@ function aLimiter(
   return new Limiter({ limits: { rate, burst }, robots: robots(options.robots ?? 1), state, now })
 }
 
-test('a robot takes its twenty, then none until the first is a minute old', () => {
+test('a robot gets twenty messages, then none until the first is a minute old', () => {
   const limiter = aLimiter()
   for (let at = 0; at < 20; at++) limiter.arrived(limiter.begin(limiter.choose(at)!, at + 5_000), at)
   assert.equal(limiter.free(19), 0)
@@ -32,7 +32,7 @@ test('a robot takes its twenty, then none until the first is a minute old', () =
   assert.equal(limiter.nextAt(19, 3), minute + 3)
 })
 
-test('what was begun counts at the latest it can have arrived, until its reply is there', () => {
+test('a started request counts at its latest possible arrival, until its reply comes', () => {
   const limiter = aLimiter({ rate: { messages: 1, perMs: 1_000 } })
   const slot = limiter.begin(0, 5_000)
   assert.equal(limiter.nextAt(0), 6_001)
@@ -42,7 +42,7 @@ test('what was begun counts at the latest it can have arrived, until its reply i
   assert.equal(limiter.free(0), 1)
 })
 
-test('a second, shorter window holds besides the first', () => {
+test('a second, shorter window applies in addition to the first', () => {
   const limiter = aLimiter({ rate: { messages: 100, perMs: minute }, burst: { messages: 5, perMs: 1_000 } })
   for (let count = 0; count < 5; count++) limiter.arrived(limiter.begin(0, 5_000), 0)
   assert.equal(limiter.free(1_000), 0)
@@ -51,7 +51,7 @@ test('a second, shorter window holds besides the first', () => {
   assert.equal(limiter.capacity, 5)
 })
 
-test('the robot of a pool that may take the most requests is chosen; one that rests is not', () => {
+test('the robot of a pool with the most free requests is chosen; a resting one is not', () => {
   const limiter = aLimiter({ robots: 3 })
   const chosen = Array.from({ length: 6 }, () => {
     const robot = limiter.choose(0)!
@@ -68,7 +68,7 @@ test('the robot of a pool that may take the most requests is chosen; one that re
   assert.equal(limiter.nextAt(0), 500_000)
 })
 
-test('a channel without limits takes any number of requests, and its robots take turns', () => {
+test('a channel without limits allows any number of requests, and its robots take turns', () => {
   const limiter = aLimiter({ rate: null, robots: 2 })
   assert.equal(limiter.free(0), Number.POSITIVE_INFINITY)
   const chosen = Array.from({ length: 4 }, () => {
@@ -80,7 +80,7 @@ test('a channel without limits takes any number of requests, and its robots take
   assert.equal(limiter.encode(0), null, 'nothing needs to be kept')
 })
 
-test('the next sender goes on from what was kept, and no address is in it', () => {
+test('the next sender continues from the stored state, which contains no address', () => {
   const first = aLimiter({ robots: 2 })
   for (let count = 0; count < 25; count++) first.begin(first.choose(1_000)!, 2_000)
   first.rest(1, 300_000)
@@ -91,7 +91,7 @@ test('the next sender goes on from what was kept, and no address is in it', () =
   assert.equal(aLimiter({ robots: 2, state, now: 3_000 }).encode(900_000), null, 'what is over is forgotten')
 })
 
-test('a clock that was set back closes nothing for long, and nonsense closes nothing', () => {
+test('a clock that was set back closes nothing for long, and neither do invalid values', () => {
   const ahead = aLimiter({ now: 10 ** 12 })
   for (let count = 0; count < 20; count++) ahead.begin(0, 10 ** 12)
   const after = aLimiter({ state: ahead.encode(10 ** 12), now: 5_000 })
@@ -101,7 +101,7 @@ test('a clock that was set back closes nothing for long, and nonsense closes not
   }
 })
 
-test('over random turns, hand-overs and crashes no window ever has more than its number', () => {
+test('over random turns, hand-overs and crashes no window ever exceeds its number', () => {
   let seed = 7
   const random = () => {
     seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31

@@ -43,7 +43,7 @@ test('a message describes a change in one plain line', () => {
   assert.equal(lineOf({ kind: 'reconcile' }), 'gym 18:00-19:00 court 1: is now free (last notified: full)')
 })
 
-test('an alert says in words what is wrong, and that it is over', () => {
+test('an alert describes the problem in words, and later its end', () => {
   const alert = { source: 'signalbox', group: '', name: 'dead-jobs mail', from: null }
   const firing = { ...alert, to: '{"level":1,"says":"1 dead.","status":"firing"}' }
   const over = { ...alert, from: firing.to, to: '{"level":0,"says":"It is over.","status":"ok"}' }
@@ -56,7 +56,7 @@ test('an alert says in words what is wrong, and that it is over', () => {
   assert.match(lineOf({ ...firing, source: 'gym' }), /first seen, \{"level"/)
 })
 
-test('a template puts in what it names, once', () => {
+test('a template inserts the values that it names, once', () => {
   assert.equal(
     lineOf({ to: '"{from} {source}"' }, '{venueId}@{timeSlot} ({source}) {from}=>{to} {reason} {at}'),
     'court 1@18:00-19:00 (gym) full=>{from} {source} changed 2023-11-14T22:13:20.000Z',
@@ -64,7 +64,7 @@ test('a template puts in what it names, once', () => {
   assert.equal(lineOf({}, 'no braces { here }x'), 'no braces { here }x')
 })
 
-test('a template with a placeholder that stands for nothing is refused', () => {
+test('a template with an unknown placeholder is refused', () => {
   assert.equal(checkTemplate('template', '{venueId}: {to}'), '{venueId}: {to}')
   for (const bad of [
     '{venue}',
@@ -86,7 +86,7 @@ test('a template with a placeholder that stands for nothing is refused', () => {
   }
 })
 
-test('several changes are a digest, and a possible repeat is marked as one', () => {
+test('several changes make a digest, and a possible repeat is marked as one', () => {
   const message = composeMessage(
     'd1',
     ['a', 'b'].map((id) => ({ record: aRecord({ id }), template: null })),
@@ -102,7 +102,7 @@ test('several changes are a digest, and a possible repeat is marked as one', () 
   )
 })
 
-test('programs get states whole, people get them short and on one line', () => {
+test('programs get states whole, people get them shortened and on one line', () => {
   const state = { note: 'x'.repeat(500) }
   const [change] = composeMessage(
     'm',

@@ -18,12 +18,12 @@ function some(count: number, candidate: Partial<Candidate> = {}, from = 0): Cand
 const sizes = (items: readonly Candidate[], free: number, now = 2_000) =>
   planMessages(items, free, now).messages.map((message) => message.length)
 
-test('when all may go, each goes by itself', () => {
+test('when all messages may go, each goes on its own', () => {
   assert.deepEqual(sizes(some(3), 3), [1, 1, 1])
   assert.deepEqual(sizes(some(3), Number.POSITIVE_INFINITY), [1, 1, 1])
 })
 
-test('when one place is left and more than one is due, the rest share it', () => {
+test('when one message is left and more than one is due, the rest share it', () => {
   assert.deepEqual(sizes(some(5), 3), [1, 1, 3])
   assert.deepEqual(sizes(some(5), 1), [5])
   assert.deepEqual(sizes(some(1), 1), [1])
@@ -34,7 +34,7 @@ test('when no message may go, nothing goes and nothing is lost', () => {
   assert.deepEqual(planMessages(some(5), 0, 2_000), { messages: [], later: [] })
 })
 
-test('those that go by another configuration have a message of their own', () => {
+test('notifications with another configuration have a separate message', () => {
   const items = [...some(3, { group: 'one' }), ...some(3, { group: 'two' }, 3)]
   assert.deepEqual(sizes(items, 2), [3, 3])
   assert.deepEqual(sizes(items, 3), [1, 2, 3])
@@ -52,19 +52,19 @@ test('a subscription with a window is notified at its end, in one message', () =
   assert.deepEqual(sizes(items, 10, 20_000), [4])
 })
 
-test('a message that was shared is tried again as it was, and a retry waits for no window', () => {
+test('a shared message is retried unchanged, and a retry waits for no window', () => {
   const again = some(3, { attempt: 1, digestId: 'd1', digestMs: 10_000, createdAt: 12_345 })
   assert.deepEqual(sizes([...again, ...some(2, {}, 3)], 10, 13_000), [3, 1, 1])
 })
 
-test('what must not share goes by itself or waits', () => {
+test('a notification that must not be shared goes alone or waits', () => {
   const items = [...some(3, { alone: true, attempt: 1, digestId: 'd1' }), ...some(3, {}, 3)]
   assert.deepEqual(sizes(items, 10), [1, 1, 1, 1, 1, 1])
   assert.deepEqual(sizes(items, 4), [1, 1, 1, 3])
   assert.deepEqual(sizes(items, 2), [1, 1])
 })
 
-test('whatever comes, each is in one message at most, in order, and no more messages than may go', () => {
+test('each notification is in at most one message, in order, and the messages stay within the limit', () => {
   let seed = 11
   const random = (below: number) => {
     seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31

@@ -7,7 +7,7 @@ import { sendTest } from './sender.ts'
 
 const allowPrivate = ['127.0.0.0/8']
 
-test('a test message arrives now, or the answer says what is wrong, without secrets', async () => {
+test('a test message arrives now, or the answer gives the mistake, without secrets', async () => {
   const secret = 'SEC0123456789abcdef'
   await using robot = await startDingTalk({ secret })
   await using outbound = createOutbound({ allowPrivate })

@@ -30,8 +30,8 @@ const open = aWindow({ ...over, stateHash: 'open', endsAt: now + 1 })
 const owed = aWindow({ stateHash: 'owed', status: 'owed', notificationId: 'n2' })
 const reserved = aWindow({ stateHash: 'reserved', notificationId: 'n3' })
 
-describe('windows when a notification ends', () => {
-  test('its window begins with the ack; what is over or owed of a past state is forgotten', () => {
+describe('the windows when a notification ends', () => {
+  test('start with the ack, and ended or owed windows of past states are cleared', () => {
     for (const outcome of ['sent', 'held'] as const)
       assert.deepEqual(end(outcome, over, open, owed, reserved, aWindow()), [
         'open notified',
@@ -42,29 +42,29 @@ describe('windows when a notification ends', () => {
     assert.deepEqual([window!.notifiedAt, window!.endsAt], [now, now + 500])
   })
 
-  test('the present state stays owed when something else is notified', () => {
+  test('keep the present state owed when another state is notified', () => {
     const present = { ...moment, presentHash: 'owed' }
     assert.deepEqual(endWindows([owed], 'sent', present)[0], owed)
   })
 
-  test('a dead notification is owed, and nothing of a past state that was never notified', () => {
+  test('owe a dead notification, and nothing of a past state that was never notified', () => {
     const repeat = aWindow({ stateHash: 'repeat', status: 'owed', notifiedAt: 5 })
     assert.deepEqual(end('dead', over, owed, repeat, aWindow()), ['over notified', 'repeat owed', 'B owed'])
   })
 
-  test('a cancelled one leaves nothing; one that is tried again keeps its reservation', () => {
+  test("lose a cancelled notification's reservation, and keep that of a retry", () => {
     assert.deepEqual(end('cancelled', open, aWindow()), ['open notified'])
     assert.deepEqual(end('retry', over, aWindow()), ['over notified', 'B pending'])
   })
 
-  test('a window that another notification has reserved since is left alone', () => {
+  test('keep the reservation of another notification', () => {
     const others = aWindow({ notificationId: 'n10' })
     for (const outcome of ['dead', 'cancelled'] as const)
       assert.deepEqual(endWindows([others], outcome, moment), [others])
   })
 })
 
-test('a try again falls due later, and a free one gives its attempt back', () => {
+test('a retry is due later, and a free retry counts no attempt', () => {
   const record = { attempt: 3, dueAt: 1 }
   const ending = { afterMs: 50, error: 'e', digestId: 'd' }
   const again = {

@@ -10,7 +10,7 @@ function aTry(tried: Partial<Tried> = {}): Tried {
 const last = { attempt: 4 }
 const reason = 'HTTP 500'
 
-test('a failure is tried again after the wait, or when the provider says, until no try is left', () => {
+test('a failure is retried after the wait, or when the provider says, until no try is left', () => {
   const { end, counted } = judgeTry(aTry({ attempt: 3 }), { kind: 'retry', reason })
   assert.equal(end.outcome, 'retry')
   assert.equal(end.afterMs, 5_000)
@@ -20,7 +20,7 @@ test('a failure is tried again after the wait, or when the provider says, until 
   assert.equal(judgeTry(aTry(last), { kind: 'retry', reason }).end.outcome, 'dead')
 })
 
-test('a provider that asks for silence, or a request that never began, costs no try, not even the last', () => {
+test("a provider's request for silence, or a request that never started, costs no try", () => {
   for (const outcome of [
     { kind: 'retry', reason, penaltyMs: 1 } as const,
     { kind: 'unbegun', reason } as const,
@@ -31,7 +31,7 @@ test('a provider that asks for silence, or a request that never began, costs no 
   }
 })
 
-test('a refusal is final for one, and splits a digest', () => {
+test('a refusal is final for one notification, and splits a digest', () => {
   assert.equal(judgeTry(aTry(), { kind: 'refused', reason }).end.outcome, 'dead')
   const { end } = judgeTry(aTry({ digestId: 'd1' }), { kind: 'refused', reason })
   assert.equal(end.outcome, 'retry')
@@ -57,6 +57,6 @@ test('an unknown outcome is counted, and sent again or held as the subscription 
   assert.equal(judgeAbandoned(aTry({ onAmbiguous: 'hold' }))?.end.outcome, 'held')
 })
 
-test('an error that cannot be read has no code', () => {
+test('an unreadable error has no code', () => {
   for (const error of [null, '', 'nonsense', 'null', '{"code":7}']) assert.equal(codeOf(error), undefined)
 })

@@ -108,7 +108,7 @@ class Story {
   }
 }
 
-describe('one subject, notified by the table', () => {
+describe('the decision table for one subject', () => {
   type Step = readonly [at: number, state: string, reason: string]
   const stories: readonly {
     readonly name: string
@@ -184,7 +184,7 @@ describe('one subject, notified by the table', () => {
   }
 })
 
-test('what is on its way is pending until it arrived; its window begins then', () => {
+test('a notification in flight is pending until it arrives; its window starts then', () => {
   const story = new Story(aListener())
   story.see('A')
   story.see('B')
@@ -197,13 +197,13 @@ test('what is on its way is pending until it arrived; its window begins then', (
   assert.equal(story.pass(1).see('B').reason, 'changed')
 })
 
-test('without a window a repeat is notified although the first is still on its way', () => {
+test('without a window a repeat is notified although the first is still in flight', () => {
   const story = new Story(aListener({ windowMs: 0 }))
   const heard = ['A', 'B', 'A', 'B'].map((state) => story.see(state).reason)
   assert.deepEqual(heard, ['new', 'changed', 'changed', 'changed'])
 })
 
-test('what died is owed and notified with the next report, but not if the truth was notified since', () => {
+test('a dead notification is owed and notified with the next report, unless the state was notified since', () => {
   const story = new Story(aListener())
   story.see('A')
   story.see('B')
@@ -220,7 +220,7 @@ test('what died is owed and notified with the next report, but not if the truth 
   assert.equal(story.see('B').reason, 'unchanged', 'it was notified, and a repeat of it died')
 })
 
-test('an older observation is stale if it says something else, and never becomes the truth', () => {
+test('a different older observation is stale, and never becomes the present state', () => {
   const story = new Story(aListener())
   story.see('A')
   const late = story.see('B', { observedAt: story.now - 1 })
@@ -272,7 +272,7 @@ test('each subscription has its own windows, and one that is notified makes the 
   )
 })
 
-test('silenced is silenced, whatever else it is', () => {
+test('a silenced change is silenced, whatever else applies', () => {
   const story = new Story(aListener({ reconcile: true }))
   story.see('A')
   const until = story.now + minute
@@ -288,7 +288,7 @@ test('a throttled subscription gets its maximum of notifications, and no more', 
   assert.deepEqual(heard, ['changed', 'changed', 'throttled'])
 })
 
-test('flapping is notified once, then nothing until it is calm', () => {
+test('flapping is notified once, then nothing until the subject is calm', () => {
   const story = new Story(aListener({ windowMs: 0, flap: { changes: 3, withinMs: 10 * minute } }))
   story.see('A')
   const notified = ['B', 'A', 'B', 'A', 'B', 'A'].map((state) => {
@@ -309,7 +309,7 @@ test('flapping is notified once, then nothing until it is calm', () => {
   assert.deepEqual(calm.recall.flapping, [])
 })
 
-test('flapping that calms down is reconciled with what was notified last', () => {
+test('flapping that calms down is reconciled with the last notified state', () => {
   const story = new Story(aListener({ reconcile: true, flap: { changes: 2, withinMs: 10 * minute } }))
   story.see('A')
   for (const state of ['B', 'A', 'B', 'C']) {
@@ -322,7 +322,7 @@ test('flapping that calms down is reconciled with what was notified last', () =>
   assert.equal(story.sent.at(-1)?.state, 'C')
 })
 
-test('a reconcile notifies once what was held back, and nothing when the truth is what was notified last', () => {
+test('a reconcile notifies once a state that was held back, unless it is the last notified one', () => {
   const story = new Story(aListener({ reconcile: true }))
   const start = story.now
   for (const state of ['A', 'B', 'A', 'B']) {
@@ -341,7 +341,7 @@ test('a reconcile notifies once what was held back, and nothing when the truth i
   assert.deepEqual(story.look().verdicts, [])
 })
 
-test('what an event id held back is looked at again once the id is free', () => {
+test('a change held back by an event id is decided again once the id is free', () => {
   const story = new Story(aListener({ windowMs: 1_000, reconcile: true }))
   for (const state of ['A', 'B', 'A']) {
     story.see(state)
@@ -354,7 +354,7 @@ test('what an event id held back is looked at again once the id is free', () => 
   assert.deepEqual(story.look().verdicts[0]?.kind, 'reconcile')
 })
 
-test('a reconcile knows what everybody was notified last, also when the windows of that are forgotten', () => {
+test("a reconcile knows each subscription's last notified state, also after its windows are pruned", () => {
   const story = new Story(aListener({ reconcile: true }))
   story.see('A')
   story.see('B')
@@ -365,7 +365,7 @@ test('a reconcile knows what everybody was notified last, also when the windows 
   assert.equal(story.look().verdicts[0]?.notified, true)
 })
 
-test('a reconcile of what went back to where it was says nothing', () => {
+test('a reconcile of a state that returned to the earlier one notifies nothing', () => {
   const story = new Story(aListener({ reconcile: true }))
   story.see('A')
   story.see('B', { silencedUntil: story.now + minute })
@@ -374,7 +374,7 @@ test('a reconcile of what went back to where it was says nothing', () => {
   assert.deepEqual(story.look().verdicts, [])
 })
 
-test('whatever happens: no state is notified twice within its window, every change has a reason for everybody', () => {
+test('in random stories no state is notified twice within its window, and every change has a reason', () => {
   const step = fc.oneof(
     fc.record({
       do: fc.constant('see' as const),

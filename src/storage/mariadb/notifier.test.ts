@@ -4,7 +4,7 @@ import { MariadbNotifiers } from './notifier.ts'
 
 const aTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('a wake-up is heard in its own namespace alone, through whichever notifier of it', async () => {
+test('a wake-up reaches only its own namespace, through any notifier of it', async () => {
   const notifiers = new MariadbNotifiers()
   const heard: string[] = []
   notifiers.within('a').listen(['news'], () => heard.push('a'))
@@ -14,7 +14,7 @@ test('a wake-up is heard in its own namespace alone, through whichever notifier 
   assert.deepEqual(heard, ['a'])
 })
 
-test('wake-ups that follow each other at once wake a listener once', async () => {
+test('wake-ups right after each other wake a listener once', async () => {
   const notifier = new MariadbNotifiers().within('a')
   let heard = 0
   notifier.listen(['x', 'y'], () => heard++)
@@ -26,7 +26,7 @@ test('wake-ups that follow each other at once wake a listener once', async () =>
   assert.equal(heard, 1)
 })
 
-test('a listener that stopped hears nothing, not even an earlier wake-up', async () => {
+test('a stopped listener gets no wake-up, not even an earlier one', async () => {
   const notifier = new MariadbNotifiers().within('a')
   let heard = 0
   const stop = notifier.listen(['x'], () => heard++)

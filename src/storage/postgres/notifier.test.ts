@@ -21,7 +21,7 @@ const topic = 'jobs:default'
 /** Longer than wake-ups are merged. */
 const aMoment = 10
 
-test('a wake-up that rode behind its write is not sent again', async () => {
+test('a wake-up that was sent with its write is not sent again', async () => {
   const { notifier, run } = createStage()
   const ride = notifier.ride(topic)!
   ride.over(true)
@@ -33,7 +33,7 @@ test('a wake-up that rode behind its write is not sent again', async () => {
   expect(run).toHaveBeenCalledTimes(1)
 })
 
-test('one that comes while another rides is sent once that is over', async () => {
+test('a wake-up that comes while another is being sent is sent after it', async () => {
   const { notifier, run } = createStage()
   const ride = notifier.ride(topic)!
   assert.equal(notifier.ride(topic), undefined, 'two never ride at once')
@@ -44,7 +44,7 @@ test('one that comes while another rides is sent once that is over', async () =>
   expect(run).toHaveBeenCalledTimes(1)
 })
 
-test('one that was taken for the wake-up of a write that failed is sent after all', () => {
+test('a wake-up attached to a failed write is sent after all', () => {
   const { notifier, run } = createStage()
   const ride = notifier.ride(topic)!
   notifier.wake(topic)
@@ -52,7 +52,7 @@ test('one that was taken for the wake-up of a write that failed is sent after al
   expect(run).toHaveBeenCalledTimes(1)
 })
 
-test('a write that failed leaves nothing behind', () => {
+test('a failed write leaves nothing behind', () => {
   const { notifier, run } = createStage()
   const ride = notifier.ride(topic)!
   ride.over(false)

@@ -87,7 +87,7 @@ test('resources are spread over all shards', () => {
   for (const count of counts.values()) assert.ok(count > 700 && count < 1_300, `${count}`)
 })
 
-test('where a wait queue lies never changes', () => {
+test('the shard of a wait queue never changes', () => {
   const { key, shard } = new Keyring('default').locate({ operation: 'pull', resource: 'app:1.2' })
   assert.equal(shard, 7)
   assert.equal(key, 'signalbox:{sb:7}:queue:default\x1fpull\x1fapp:1.2')

@@ -23,7 +23,7 @@ function from(positions: Positions): Place | undefined {
 
 afterEach(() => void vi.useRealTimers())
 
-test('a look begins at the front unless three before it were slow', () => {
+test('a look starts at the front unless three looks before it were slow', () => {
   const positions = new Positions()
   for (const tookMs of [100, 100, 1, 100, 100]) look(positions, { tookMs })
   assert.equal(from(positions), undefined)
@@ -33,7 +33,7 @@ test('a look begins at the front unless three before it were slow', () => {
   assert.equal(from(positions), undefined)
 })
 
-test('one look from the front begins each second', () => {
+test('each second one look starts at the front', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const positions = slow(100)
   vi.advanceTimersByTime(899)
@@ -42,7 +42,7 @@ test('one look from the front begins each second', () => {
   assert.equal(from(positions), undefined)
 })
 
-test('a place is kept for twenty times as long as the look took', () => {
+test('a position is kept for twenty times as long as the look took', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const positions = slow(5)
   vi.advanceTimersByTime(99)
@@ -51,7 +51,7 @@ test('a place is kept for twenty times as long as the look took', () => {
   assert.equal(from(positions), undefined)
 })
 
-test('what is put in line before the place moves it back, and nothing else does', () => {
+test('only jobs that are added in front of the position move it back', () => {
   const positions = slow()
   positions.passed(place(500_000, 'z'))
   positions.passed(place(1, 'a', 1))
@@ -63,7 +63,7 @@ test('what is put in line before the place moves it back, and nothing else does'
   assert.deepEqual(from(positions), place(now - 1_000, '', -7))
 })
 
-test('what is put in line during a look is not passed by it', () => {
+test('jobs that are added during a look are not skipped by it', () => {
   const positions = slow()
   {
     using one = positions.begin('key')

@@ -18,27 +18,27 @@ function planOf(limits: Partial<QueueLimits>, running: Record<string, number> = 
 const jobs = (...keys: (string | null)[]) => keys.map((limitKey) => ({ limitKey }))
 const keysOf = (taken: readonly { limitKey: string | null }[]) => taken.map(({ limitKey }) => limitKey)
 
-test('a queue gives out what its concurrency leaves, whatever the keys', () => {
+test('a queue gives as many jobs as its concurrency leaves, whatever the keys', () => {
   const plan = planOf({ concurrency: 5 }, { a: 2, [wholeQueue]: 1 })
   assert.equal(plan.room, 2)
   assert.deepEqual(keysOf(plan.take(jobs('a', 'b', null), 10)), ['a', 'b'])
   assert.equal(plan.room, 0)
 })
 
-test('a key without room is passed over and holds up no other', () => {
+test('a key without a free slot is skipped and blocks no other', () => {
   const plan = planOf({ perKey: { concurrency: 2, rate: null } }, { a: 1 })
   assert.deepEqual(keysOf(plan.take(jobs('a', 'a', 'a', 'b', null, 'b', 'b'), 10)), ['a', 'b', null, 'b'])
 })
 
-test('more than was asked for is never taken', () => {
+test('a plan never takes more than was asked for', () => {
   assert.equal(planOf({ concurrency: 100 }).take(jobs('a', 'b', 'c'), 2).length, 2)
 })
 
-test('more that run than are allowed leave no room, and not less than none', () => {
+test('more running jobs than allowed leave no free slot, and not a negative number', () => {
   assert.equal(planOf({ concurrency: 2 }, { a: 5 }).room, 0)
 })
 
-test('whatever the moments of claims, no span has more starts than the rate allows', () => {
+test('whatever the times of claims, no period has more starts than the rate allows', () => {
   fc.assert(
     fc.property(
       fc.record({
@@ -75,7 +75,7 @@ test('whatever the moments of claims, no span has more starts than the rate allo
   )
 })
 
-test('a rate that was used up is there again after its span and a sixtieth', () => {
+test('a used up rate is available again after its period and a sixtieth', () => {
   const limits = { ...none, rate: { count: 3, perMs: 600 } }
   const first = new LimitPlan({ now: 1_000, limits, running: new Map(), starts: new Map() })
   first.take(jobs(null, null, null), 3)
@@ -84,7 +84,7 @@ test('a rate that was used up is there again after its span and a sixtieth', () 
   assert.equal(at(1_000 + 600 + 10), 3)
 })
 
-test('starts that cannot be decoded do not count', () => {
+test('unreadable starts do not count', () => {
   const limits = { ...none, rate: { count: 3, perMs: 600 } }
   for (const kept of ['', 'null', '[1]', '[[null,2]]', '{'])
     assert.equal(
@@ -93,7 +93,7 @@ test('starts that cannot be decoded do not count', () => {
     )
 })
 
-test('limits are read as they were written, and what is no limits is none', () => {
+test('limits are read as they were written, and invalid limits count as none', () => {
   const limits = { concurrency: 2, rate: { count: 1, perMs: 10 }, perKey: null }
   assert.deepEqual(decodeLimits(JSON.stringify(limits)), limits)
   assert.equal(decodeLimits(null), undefined)

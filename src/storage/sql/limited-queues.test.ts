@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { LimitedQueues } from './limited-queues.ts'
 
-test('a queue is known to have limits until it is seen without', () => {
+test('a queue counts as limited until a claim sees it without limits', () => {
   const queues = new LimitedQueues()
   queues.note('mail', true)
   assert.equal(queues.has('mail'), true)
@@ -11,7 +11,7 @@ test('a queue is known to have limits until it is seen without', () => {
   assert.equal(queues.has('mail'), false)
 })
 
-test('queues with limits come first every other time, and each of them comes first in turn', () => {
+test('queues with limits come first every other time, and each of them in turn', () => {
   const queues = new LimitedQueues()
   const [first, second, third] = [queues.comeFirst(), queues.comeFirst(), queues.comeFirst()]
   assert.notEqual(first, second)
@@ -21,7 +21,7 @@ test('queues with limits come first every other time, and each of them comes fir
   assert.deepEqual([...queues.inRotation(['a', 'b', 'c'])].sort(), ['a', 'b', 'c'])
 })
 
-test('one claim at a time asks for a queue, also when the one before failed, and other queues are asked meanwhile', async () => {
+test('one claim at a time asks for a queue, also after a failed claim, while other queues are asked', async () => {
   const queues = new LimitedQueues()
   const gate = Promise.withResolvers<void>()
   const order: string[] = []
@@ -40,7 +40,7 @@ test('one claim at a time asks for a queue, also when the one before failed, and
   assert.deepEqual(order, ['first', 'other', 'second', 'third'])
 })
 
-test('who waits too long for a turn is told so, and never takes it', async () => {
+test('a claim that waits too long for its turn gets an error, and never takes the turn', async () => {
   const queues = new LimitedQueues()
   const gate = Promise.withResolvers<void>()
   const first = queues.inTurn('mail', 60_000, () => gate.promise)

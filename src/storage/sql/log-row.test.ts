@@ -12,7 +12,7 @@ function anUpdate(
   return { jobId, attempt, progress, logs: texts.map((text) => ({ level: 'info', text })) }
 }
 
-test('updates of one attempt become one, with the latest progress and every line in order', () => {
+test('updates of one attempt become one, with the latest progress and every log line in order', () => {
   const [one, ...more] = gatherUpdates([
     anUpdate('a', 1, '1', 'x'),
     anUpdate('a', 1, '2', 'ü'),
@@ -31,7 +31,7 @@ test('updates of one attempt become one, with the latest progress and every line
   )
 })
 
-test('attempts come by job, then attempt, and those that say nothing are left out', () => {
+test('attempts are sorted by job, then attempt, and empty ones are left out', () => {
   const updates = [
     anUpdate('b', 10, '1'),
     anUpdate('b', 9, '1'),
@@ -48,7 +48,7 @@ test('attempts come by job, then attempt, and those that say nothing are left ou
   )
 })
 
-test('lines that no attempt could keep are counted and not sent', () => {
+test('log lines beyond every limit are counted and not sent', () => {
   const many = gatherUpdates([anUpdate('a', 1, null, ...Array.from({ length: 700 }, () => ''))])
   assert.deepEqual([many[0]?.lineCount, many[0]?.logs.length], [700, 500])
   const large = gatherUpdates([anUpdate('a', 1, null, 'x'.repeat(65_536), '', 'y', '')])

@@ -8,7 +8,7 @@ const row = {
   ...{ created_at: '1', expires_at: null, revoked_at: null, live: 1 },
 }
 
-test('a token for nodes is written with a scope that a server of the release before gives no right', () => {
+test('a token for nodes is written with a scope without rights for a server of the previous release', () => {
   const written = encodeScope({ scope: 'work', nodes: ['a', 'b'] })
   assert.deepEqual(written, { scope: 'node', nodes: '["a","b"]' })
   for (const needed of ['read', 'work', 'admin'] as const)
@@ -16,7 +16,7 @@ test('a token for nodes is written with a scope that a server of the release bef
   assert.deepEqual(encodeScope({ scope: 'admin', nodes: null }), { scope: 'admin', nodes: null })
 })
 
-test('a token for nodes is read as such, and one whose nodes cannot be read is bound to none', () => {
+test('a token for nodes is read as such, and one with unreadable nodes is bound to none', () => {
   const bound = decodeToken({ ...row, scope: 'node', nodes: '["a"]' })
   assert.deepEqual([bound.scope, bound.nodes], ['work', ['a']])
   assert.equal(decodeToken(row).nodes, null)

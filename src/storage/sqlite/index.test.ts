@@ -51,7 +51,7 @@ async function workOff(store: Awaited<ReturnType<typeof openSqlite>>, id: string
   assert.equal((await store.jobs.find(id))?.state, 'completed')
 }
 
-test('a store that was closed leaves one file, with everything in it', async () => {
+test('a closed store leaves one file, with all its data', async () => {
   using set = setUp()
   const store = await set.open()
   await workOff(store, 'a')
@@ -63,7 +63,7 @@ test('a store that was closed leaves one file, with everything in it', async () 
   assert.equal((await again.jobs.find('a'))?.state, 'completed')
 })
 
-test("the notifier wakes for a neighbour's commits, and for none of our own", async () => {
+test("the notifier wakes for a neighbour's commits, and not for our own", async () => {
   using set = setUp()
   await using store = await set.open()
   await using neighbour = await set.open()
@@ -92,7 +92,7 @@ test("the notifier wakes for a neighbour's commits, and for none of our own", as
   unlisten()
 })
 
-test('the notifier still hears others after a transaction ran out of time and its connection was replaced', async () => {
+test('the notifier still sees others after a transaction timed out and its connection was replaced', async () => {
   using set = setUp()
   await using store = await set.open()
   await using neighbour = await set.open()
@@ -107,7 +107,7 @@ test('the notifier still hears others after a transaction ran out of time and it
   unlisten()
 })
 
-test('a file that is moved away takes no more writes, and says so; put back, it goes on', async () => {
+test('a file that is moved away accepts no writes and reports it; put back, it works again', async () => {
   using stage = setUp()
   await using store = await stage.open()
   await store.jobs.add([aJob('first')])
@@ -129,7 +129,7 @@ test('a file that is moved away takes no more writes, and says so; put back, it 
   )
 })
 
-test('a link that leads nowhere is not followed', async () => {
+test('a dangling link is not followed', async () => {
   using stage = setUp()
   symlinkSync(`${stage.path}.elsewhere`, stage.path)
   await assert.rejects(stage.open(), { code: 'store_unavailable' })

@@ -17,7 +17,7 @@ function setUp() {
   return { notifier, committed: () => starts.at(-1)?.(), started: () => starts.length, stopped: () => stops }
 }
 
-test('a wake-up costs nothing for those who listen to other topics', () => {
+test('a wake-up costs nothing for listeners to other topics', () => {
   const { notifier } = setUp()
   const mine = notifier.within('a')
   let [heard, others] = [0, 0]
@@ -29,7 +29,7 @@ test('a wake-up costs nothing for those who listen to other topics', () => {
   assert.ok(performance.now() - began < 2_000, 'going through all who listen would take far longer')
 })
 
-test('a commit of another process is told to every listener, of whatever namespace and topic, once', () => {
+test('a commit of another process wakes every listener, of any namespace and topic, once', () => {
   const { notifier, committed } = setUp()
   const heard: string[] = []
   notifier.within('a').listen(['x', 'y'], () => heard.push('a'))
@@ -52,7 +52,7 @@ test('the notifier watches other processes only while it has listeners', () => {
   assert.equal(started(), 2)
 })
 
-test('who stops in the middle of a wake-up is not called any more by the next', () => {
+test('a listener that stops in the middle of a wake-up is not called by the next', () => {
   const { notifier } = setUp()
   const { listen, wake } = notifier.within('a')
   const heard: string[] = []

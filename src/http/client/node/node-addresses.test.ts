@@ -7,7 +7,7 @@ const backoff = { baseMs: 100, factor: 2, jitter: 0, maxMs: 1_000 }
 const absent = { code: 1006, wasWelcome: false, wasGood: false }
 const lost = { code: 1001, wasWelcome: true, wasGood: true }
 
-test('servers are tried in turn without a wait, and each round that failed makes the next wait longer', () => {
+test('servers are tried in order without a wait, and each failed round makes the next wait longer', () => {
   const addresses = new NodeAddresses(servers, backoff)
   const tried: string[] = []
   const waits: number[] = []
@@ -26,7 +26,7 @@ test('servers are tried in turn without a wait, and each round that failed makes
   assert.equal(waits.filter((ms) => ms === 0).length, 12)
 })
 
-test('one that was there and is lost is followed by another, soon; and the wait is short again', () => {
+test('after a lost connection another server is tried soon, and the waits start short again', () => {
   const addresses = new NodeAddresses(servers, backoff)
   for (let tries = 0; tries < 10; tries++) addresses.next(absent)
   const { url } = addresses.current
@@ -38,7 +38,7 @@ test('one that was there and is lost is followed by another, soon; and the wait 
   assert.equal(addresses.current.url, url)
 })
 
-test('a server that wants to be told hello again is not left, and not stormed', () => {
+test('a server that asks for a new hello is kept, and not flooded', () => {
   const addresses = new NodeAddresses(servers, backoff)
   const { url } = addresses.current
   const unknown = { code: 4404, wasWelcome: true, wasGood: false }
@@ -46,13 +46,13 @@ test('a server that wants to be told hello again is not left, and not stormed', 
   assert.equal(addresses.current.url, url)
 })
 
-test('a single server is waited for a little longer each time', () => {
+test('the waits for a single server grow each time', () => {
   const addresses = new NodeAddresses(servers.slice(0, 1), backoff)
   assert.deepEqual([addresses.next(absent), addresses.next(absent), addresses.next(lost)], [100, 200, 100])
   assert.equal(addresses.current.url, 'ws://a')
 })
 
-test('nodes begin at different servers, and those of one server go to different others', () => {
+test('nodes start at different servers, and nodes of one server move to different others', () => {
   const first = new Map<string, number>()
   const secondOfA = new Map<string, number>()
   for (let node = 0; node < 3_000; node++) {

@@ -42,7 +42,7 @@ function stage() {
   }
 }
 
-test('a dispatcher works wherever there are tasks or nodes, and its space is kept meanwhile', async () => {
+test("a dispatcher runs wherever there are tasks or nodes, and keeps its namespace's services", async () => {
   const { started, refCounts, spaces, served, has, looked } = stage()
   has('b', 'a')
   const dispatchers = createDispatchers({ served, spaces, lookMs: 5 })
@@ -57,7 +57,7 @@ test('a dispatcher works wherever there are tasks or nodes, and its space is kep
   assert.deepEqual([...refCounts.values()], [0, 0, 0])
 })
 
-test('one that cannot start holds up no other, and is tried again', async () => {
+test('a dispatcher that cannot start delays no other, and is tried again', async () => {
   const { started, refCounts, broken, spaces, served, has, looked } = stage()
   const troubles: string[] = []
   broken.add('a')

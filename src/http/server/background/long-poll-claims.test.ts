@@ -112,7 +112,7 @@ function aStage(): Stage {
 
 const names = (count: number) => Array.from({ length: count }, (_, nth) => `w${nth}`)
 
-test('a claim that finds a job is answered at once, and an empty claim queue is forgotten soon', async () => {
+test('a claim that finds a job is answered at once, and an empty claim queue is soon forgotten', async () => {
   const { store, wait, listenerCount, clock } = aStage()
   store.jobs.push('j1')
   const waiting = await wait('a')
@@ -124,7 +124,7 @@ test('a claim that finds a job is answered at once, and an empty claim queue is 
   assert.equal(clock.timerCount, 0)
 })
 
-test('jobs go to those who wait in the order they came', async () => {
+test('jobs go to waiting claims in order of arrival', async () => {
   const { store, wait, wake } = aStage()
   const waiting = []
   for (const who of names(5)) waiting.push(await wait(who))
@@ -142,7 +142,7 @@ test('jobs go to those who wait in the order they came', async () => {
   assert.deepEqual(store.claimedBy.slice(3), ['w3', 'w4'])
 })
 
-test('a wake-up costs one claim more than there are jobs, however many wait', async () => {
+test('a wake-up costs one claim more than there are jobs, however many callers wait', async () => {
   const { store, wait, wake, listenerCount } = aStage()
   await Promise.all(names(10_000).map((who) => wait(who)))
   assert.equal(listenerCount(), 1)
@@ -156,7 +156,7 @@ test('a wake-up costs one claim more than there are jobs, however many wait', as
   assert.deepEqual(store.claimedBy, ['w0'])
 })
 
-test('many jobs at once are claimed by several at a time, and all are handed out in order', async () => {
+test('many jobs at once are claimed by several claims, and all are handed out in order', async () => {
   const { store, wait, wake } = aStage()
   for (const who of names(100)) await wait(who)
   let underWay = 0
@@ -178,7 +178,7 @@ test('many jobs at once are claimed by several at a time, and all are handed out
   assert.ok(store.claimCount - before <= 60 + 16)
 })
 
-test('wake-ups during a claim become one more claim after it', async () => {
+test('wake-ups during a claim cause one more claim after it', async () => {
   const { store, wait, wake } = aStage()
   const a = await wait('a')
   await wait('b')
@@ -193,14 +193,14 @@ test('wake-ups during a claim become one more claim after it', async () => {
   assert.equal(a.answer, undefined)
 })
 
-test('where no claim is idle, a newcomer does not wait for the claims of others', async () => {
+test('where no claim is idle, a new caller does not wait for the claims of others', async () => {
   const { store, wait } = aStage()
   store.hold()
   for (const who of names(20)) await wait(who)
   assert.equal(store.claimCount, 20)
 })
 
-test('a newcomer does not go before those who wait, but what it brings to light is handed out', async () => {
+test('a new caller does not overtake waiting ones, but the jobs that it finds are handed out', async () => {
   const { store, wait } = aStage()
   const first = await wait('first')
   // Added where no wake-up comes from.
@@ -210,7 +210,7 @@ test('a newcomer does not go before those who wait, but what it brings to light 
   assert.equal(second.answer, undefined)
 })
 
-test('without wake-ups the head looks every second', async () => {
+test('without wake-ups the first caller looks every second', async () => {
   const { store, wait, clock } = aStage()
   const a = await wait('a')
   await wait('b')
@@ -224,7 +224,7 @@ test('without wake-ups the head looks every second', async () => {
   assert.deepEqual(a.answer, ['j1'])
 })
 
-test('when the time is over the answer is nothing, to the millisecond', async () => {
+test('a claim without a job is answered exactly when its time is over', async () => {
   const { wait, clock, listenerCount } = aStage()
   const waiting = await wait('a', { waitMs: 2_500 })
   for (const ms of [1_000, 1_000, 499]) {
@@ -255,7 +255,7 @@ test('a job that is being claimed when the time is over is still handed out', as
   assert.equal(clock.timerCount, 0)
 })
 
-test('a claim that hangs keeps neither its own client nor those behind it', async () => {
+test('a hanging claim delays neither its own client nor the clients behind it', async () => {
   const { store, wait, clock, listenerCount } = aStage()
   store.hold()
   const stuck = store.gate!
@@ -294,7 +294,7 @@ test('a claim queue whose only claim hangs is still forgotten', async () => {
   assert.equal(clock.timerCount, 0)
 })
 
-test('jobs that come for a client that has gone are given back, and others are told', async () => {
+test('jobs for a client that has gone are handed back, and other callers are woken', async () => {
   const { store, wait, wakeUps } = aStage()
   store.hold()
   store.jobs.push('j1')
@@ -322,7 +322,7 @@ test('a client that leaves the middle of the claim queue does not disturb the ot
   assert.deepEqual([a.answer, c.answer], [['j1'], ['j2']])
 })
 
-test('when the head goes in the middle of its claim the next one looks at once', async () => {
+test('when the first caller leaves during its claim the next one looks at once', async () => {
   const { store, wait, wake } = aStage()
   const [a, b] = [await wait('a'), await wait('b')]
   store.hold()
@@ -351,7 +351,7 @@ test('jobs claimed with an idempotency key are kept for the second request', asy
   assert.deepEqual(wakeUps, [])
 })
 
-test('an error reaches the one whose claim it was, and the next one looks soon', async () => {
+test('an error reaches the caller of its claim, and the next caller looks soon', async () => {
   const { store, wait, wake, clock } = aStage()
   const [a, b, c] = [await wait('a'), await wait('b'), await wait('c')]
   store.error = new Error('down')
@@ -366,7 +366,7 @@ test('an error reaches the one whose claim it was, and the next one looks soon',
   assert.equal(c.answer, undefined)
 })
 
-test('a claim that throws before it begins is an error like any other', async () => {
+test('a claim that throws before it starts is an error like any other', async () => {
   const { longPollClaims } = aStage()
   const claim = () => {
     throw new Error('at once')
@@ -380,7 +380,7 @@ test('a claim that throws before it begins is an error like any other', async ()
   }
 })
 
-test('those who wait for other queues or kinds stand in other lines', async () => {
+test('callers for other queues or kinds wait in other claim queues', async () => {
   const { store, wait, wake, listenerCount } = aStage()
   await wait('a', { queues: ['mail', 'pdf'], kinds: ['x', 'y'] })
   await wait('b', { queues: ['pdf', 'mail'], kinds: ['y', 'x', 'x'] })
@@ -393,7 +393,7 @@ test('those who wait for other queues or kinds stand in other lines', async () =
   assert.equal(store.claimCount - before, 2)
 })
 
-test('closing lets everybody go, and those whose claim is under way with what it brings', async () => {
+test('closing ends all waits, and lets running claims finish with their jobs', async () => {
   const { store, wait, longPollClaims, wake, clock, listenerCount } = aStage()
   const [a, b] = [await wait('a'), await wait('b')]
   store.jobs.push('j1')
@@ -412,7 +412,7 @@ test('closing lets everybody go, and those whose claim is under way with what it
   assert.deepEqual(late.answer, [])
 })
 
-test('who does not wait claims once, and a client that is gone already not at all', async () => {
+test('a caller that does not wait claims once, and a client that has gone does not claim', async () => {
   const { store, wait, longPollClaims } = aStage()
   const none = await wait('a', { waitMs: 0 })
   assert.deepEqual(none.answer, [])

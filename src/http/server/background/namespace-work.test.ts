@@ -4,7 +4,7 @@ import { within } from '../../../../test/support/deadline.ts'
 import { createLoop, type Loop } from '../../../core/loop.ts'
 import { createNamespaceWork } from './namespace-work.ts'
 
-test('where more namespaces have something to do than there are loops, each has one in its turn', async () => {
+test('with more busy namespaces than loops, each namespace gets its turn', async () => {
   const running = new Set<string>()
   let most = 0
   const served = new Set<string>()

@@ -100,7 +100,7 @@ test('a namespace has a sender, and keeps its services, while it has subscriptio
   )
 })
 
-test('one that cannot begin holds up no other, is reported, leaves its space, and is tried again', async () => {
+test('a sender that cannot start delays no other, is reported, and is tried again', async () => {
   const { served, spaces, subscribe, heard, broken, inside } = stage()
   subscribe('bad', 'good')
   broken.add('bad')
@@ -119,7 +119,7 @@ test('one that cannot begin holds up no other, is reported, leaves its space, an
   assert.equal(senders.loop.name, 'server.senders')
 })
 
-test('all of them end with the server', async () => {
+test('all senders end with the server', async () => {
   const { served, spaces, subscribe, heard, inside, events } = stage()
   subscribe('a', 'b')
   {

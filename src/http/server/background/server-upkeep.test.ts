@@ -7,7 +7,7 @@ import { openMemory } from '../../../storage/memory/index.ts'
 import { createSpaces } from '../namespace-services.ts'
 import { createServerUpkeep } from './server-upkeep.ts'
 
-test('jobs whose lease ran out come back in every namespace in use, and old keys go', async () => {
+test('jobs with expired leases are reclaimed in every namespace in use, and old keys are deleted', async () => {
   let now = 1_000_000
   await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
   const spaces = createSpaces(memory)
@@ -32,7 +32,7 @@ test('jobs whose lease ran out come back in every namespace in use, and old keys
   assert.ok(upkeep.loops.every(({ healthy }) => healthy))
 })
 
-test('guards past their time are forgotten in every namespace in use, in either store of them', async () => {
+test('expired guards are deleted in every namespace in use, in both stores of guards', async () => {
   let now = 1_000_000
   await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
   await using elsewhere = await openMemory({ namespace: 'default', migrate: true, now: () => now })
@@ -57,7 +57,7 @@ test('guards past their time are forgotten in every namespace in use, in either 
     for (const store of [memory, elsewhere]) assert.equal(await store.within(namespace).guards.prune(10), 0)
 })
 
-test('trouble with the store is told, and the loops go on', async () => {
+test('an error of the store is reported, and the loops continue', async () => {
   const trouble: string[] = []
   let failures = 0
   const served = {
@@ -82,7 +82,7 @@ test('trouble with the store is told, and the loops go on', async () => {
   assert.ok(upkeep.loops.every(({ healthy }) => healthy))
 })
 
-test('jobs that ended longer ago than the retention are forgotten in every namespace in use, others kept', async () => {
+test('jobs that ended before the retention are deleted in every namespace in use, and others kept', async () => {
   let now = 1_000_000
   await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
   const spaces = createSpaces(memory)
@@ -115,7 +115,7 @@ test('jobs that ended longer ago than the retention are forgotten in every names
   assert.equal((await find('unused', old.unused))?.state, 'completed')
 })
 
-test('what operators did longer ago than it is kept is forgotten in every namespace in use', async () => {
+test('audit entries older than their retention are deleted in every namespace in use', async () => {
   let now = 1_000_000
   await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
   const spaces = createSpaces(memory)

@@ -24,7 +24,7 @@ function bodyOf<Body>(answer: { readonly body: Body } | object): Body {
   return answer.body as Body
 }
 
-test('an admin of one namespace makes tokens of that namespace only', async () => {
+test('an admin of one namespace creates tokens of that namespace only', async () => {
   const { handlers } = await stage()
   const make = (principal: Principal, namespace?: string) =>
     handlers.createToken(
@@ -54,7 +54,7 @@ test('a new token comes with its secret, and later answers have neither secret n
   assert.equal(await tokens.verify(secret), undefined)
 })
 
-test('an admin of one namespace sees only its tokens, page by page; of every namespace, all', async () => {
+test('an admin of one namespace sees only its tokens, page by page; a global admin sees all', async () => {
   const { handlers, tokens } = await stage()
   for (const namespace of ['shop', 'default', '*', 'shop', 'shop'])
     await tokens.create({ name: 'n', scope: 'read', namespace })
@@ -70,7 +70,7 @@ test('an admin of one namespace sees only its tokens, page by page; of every nam
   assert.equal((await list(every, {})).items.length, 5)
 })
 
-test('a token of another namespace is not there for those it does not belong to', async () => {
+test('a token of another namespace is not found by other callers', async () => {
   const { handlers, tokens } = await stage()
   const revoke = (principal: Principal, id: string) =>
     handlers.revokeToken(call(principal, { params: { id } }))

@@ -4,7 +4,7 @@ import { auditActions } from '../../../audit/index.ts'
 import { mutates, routes } from '../../contract/index.ts'
 import { operatorActs } from './audit-trail.ts'
 
-test('every route that changes something and needs the scope admin is an operator’s act', () => {
+test('every admin route that changes something is in the audit trail', () => {
   const missing = routes
     .filter((route) => mutates(route) && route.scope === 'admin')
     .filter(({ id }) => !operatorActs.has(id))
@@ -15,7 +15,7 @@ test('every route that changes something and needs the scope admin is an operato
   )
 })
 
-test('every act belongs to an existing route that changes something, and has a unique name', () => {
+test('every audited action belongs to an existing changing route, and has a unique name', () => {
   const acts = [...operatorActs].map(([id, { action }]) => {
     assert.ok(
       routes.some((route) => route.id === id && mutates(route)),

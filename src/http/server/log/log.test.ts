@@ -39,7 +39,7 @@ const line: RequestLine = {
   bytes: 42,
 }
 
-test('a request is one line with who, what, how it ended and how long it took', async () => {
+test('a request is one line with caller, action, outcome and duration', async () => {
   const { log, lines } = collect()
   log.request(line)
   log.request({ ...line, route: undefined, principal: undefined, bytes: undefined, status: 404 })
@@ -69,7 +69,7 @@ test('the level decides which events are logged', async () => {
   assert.throws(() => createLog({ level: 'loud' as never }), { code: 'invalid_argument' })
 })
 
-test('health probes can be kept out, but not those that fail', async () => {
+test('successful health probes can be left out of the log, failing ones cannot', async () => {
   const { log, lines } = collect({ quietHealth: true })
   for (const route of ['livez', 'readyz', 'metrics', 'getJob']) log.request({ ...line, route })
   log.request({ ...line, route: 'readyz', status: 503 })
@@ -82,7 +82,7 @@ test('health probes can be kept out, but not those that fail', async () => {
   )
 })
 
-test('an error is written with its stack, its code and its causes, and nothing else it carries', async () => {
+test('an error is logged with its stack, its code and its causes, and no other field', async () => {
   const { log, lines } = collect()
   const cause = Object.assign(new Error('connect'), { code: 'ECONNREFUSED', address: '10.1.2.3', rows: [1] })
   log.error('request.failed', {
@@ -99,7 +99,7 @@ test('an error is written with its stack, its code and its causes, and nothing e
 
 const token = `sbx_01k9z3v8qe0m4t9wq3rb5c7xkd_${'Ab-_9'.repeat(8)}abc`
 
-test('secrets are hidden wherever they stand', () => {
+test('secrets are redacted in every place', () => {
   for (const [text, secret] of [
     [`token ${token} was refused`, token],
     [`Authorization: Bearer ${token}`, token],
@@ -129,7 +129,7 @@ test('secrets are hidden wherever they stand', () => {
   }
 })
 
-test('no secret reaches a line, in a message, a field, a path or a name', async () => {
+test('no log line contains a secret, in a message, a field, a path or a name', async () => {
   const { log, text } = collect()
   const encoded = [...token].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('')
   const error = new Error(`bad token ${token}`, { cause: new Error(`dsn postgres://a:hunter2@h/${token}`) })
@@ -205,7 +205,7 @@ test('a value that cannot be shown does not break the log', async () => {
   assert.deepEqual([only!.big, only!.nan, only!.f, 'u' in only!], ['2', 'NaN', null, false])
 })
 
-test('an id that came with a request is kept when it is harmless, else made anew', () => {
+test('a harmless request id is kept, any other is replaced', () => {
   for (const id of ['a', 'trace-1.2:3', 'x'.repeat(64), '0af7651916cd43dd8448eb211c80319c'])
     assert.equal(requestIdOf(id), id)
   for (const id of ['', 'x'.repeat(65), 'a b', 'a\r\nb', '<script>', 'é', '"', token]) {
@@ -249,7 +249,7 @@ test('without a reader, lines are dropped and counted, and memory does not grow'
   )
 })
 
-test('a destination that fails, throws or has gone does not disturb the server', async () => {
+test('a destination that fails, throws or is gone does not disturb the server', async () => {
   const failing = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) })
   const throwing = {
     write() {
@@ -268,13 +268,13 @@ test('a destination that fails, throws or has gone does not disturb the server',
   }
 })
 
-test('waiting for a destination that takes nothing has an end', async () => {
+test('the wait for a blocked destination has an end', async () => {
   const log = createLog({ destination: { write() {} } })
   log.info('a')
   await log.flush(10)
 })
 
-test('a log leaves nothing behind on its destination', async () => {
+test('a closed log leaves no listeners on its destination', async () => {
   const destination = new Writable({ write: (_chunk, _encoding, done) => done() })
   const log = createLog({ destination })
   log.info('a')
@@ -286,7 +286,7 @@ test('a log leaves nothing behind on its destination', async () => {
   assert.equal(destination.listenerCount('error'), 0)
 })
 
-test('no text takes long to look through', () => {
+test('every text is searched quickly for secrets', () => {
   for (const unit of [
     'a.',
     '://',
@@ -312,7 +312,7 @@ test('no text takes long to look through', () => {
   }
 })
 
-test('many slow waits of a kind are one line of the log, with their number, the longest and its cause', () => {
+test('many slow waits of a kind make one log line, with their number, the longest and its cause', () => {
   const contention = createContention()
   const lines: unknown[] = []
   contention.events.on('slow', (waits) => lines.push(slowWaitsLine(waits).message))

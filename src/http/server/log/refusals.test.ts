@@ -18,7 +18,7 @@ function setUp() {
   return { clock, lines, counts, refusals }
 }
 
-test('each refusal is counted, and written with its reason', () => {
+test('each refusal is counted, and logged with its reason', () => {
   const { refusals, lines, counts } = setUp()
   refusals.refused('parse_error', { address: '10.0.0.1' })
   refusals.refused('cut_request')
@@ -29,7 +29,7 @@ test('each refusal is counted, and written with its reason', () => {
   ])
 })
 
-test('a flood of one reason is a few lines and a sum, and hides no other reason', () => {
+test('a flood of one reason makes a few lines and a sum, and hides no other reason', () => {
   const { refusals, lines, counts, clock } = setUp()
   for (let count = 0; count < 10_000; count++) refusals.refused('parse_error')
   refusals.refused('headers_timeout')
@@ -47,7 +47,7 @@ test('a flood of one reason is a few lines and a sum, and hides no other reason'
   assert.equal(lines.length, 8)
 })
 
-test('closing says what was left out, and leaves no timer', () => {
+test('closing logs the omitted number, and leaves no timer', () => {
   const { refusals, lines, clock } = setUp()
   for (let count = 0; count < 7; count++) refusals.refused('connection_limit')
   refusals.close()

@@ -42,7 +42,7 @@ test('a server whose store answers with our schema is ready', async () => {
   assert.deepEqual(health.live(), { status: 'ok', version })
 })
 
-test('however many ask, the store is asked once, and once a second', async () => {
+test('the store is asked once a second, however many callers ask', async () => {
   const { asked, clock, health } = stage()
   const answers = Array.from({ length: 1_000 }, () => health.ready())
   assert.equal(asked.length, 1)
@@ -69,7 +69,7 @@ test('a store that hangs is unready after 2 s, and is not asked again at once', 
   assert.equal(asked.length, 1, 'one ping at a time')
 })
 
-test('a ping that never ends is replaced, so a store that is back is found within 10 s', async () => {
+test('a ping that never ends is replaced, so a recovered store is found within 10 s', async () => {
   const { asked, clock, health } = stage()
   const hung = health.ready()
   clock.advance(2_000)
@@ -82,7 +82,7 @@ test('a ping that never ends is replaced, so a store that is back is found withi
   assert.equal(await health.storeUp(), true)
 })
 
-test('a ping that ends late makes way for the next', async () => {
+test('a ping that ends late does not stop the next', async () => {
   const { asked, clock, health } = stage()
   const slow = health.ready()
   clock.advance(2_000)
@@ -94,7 +94,7 @@ test('a ping that ends late makes way for the next', async () => {
   assert.equal(asked.length, 2)
 })
 
-test('what a store says when it fails is not told, only its code and what that means', async () => {
+test("an error of the store shows only its code and that code's meaning", async () => {
   const { asked, clock, health } = stage()
   const tell = async (error: unknown) => {
     clock.advance(1_001)
@@ -142,7 +142,7 @@ test('a schema that is missing, older or newer is named', async () => {
   }
 })
 
-test('a loop that stands still and a server that drains are unready, by name, and at once', async () => {
+test('a stopped loop or a draining server is unready, by name, and at once', async () => {
   let healthy = true
   let draining = false
   const { asked, health } = stage({

@@ -62,7 +62,7 @@ function granted(standing: Awaited<ReturnType<ReturnType<typeof stage>['acquire'
   return standing.status === 'granted' ? standing.token : 0
 }
 
-test('a free lock is a wait of nothing, and held until it is released', async () => {
+test('a free lock counts as a wait of zero, and as held until its release', async () => {
   const { clock, acquire, release, waits, holds } = stage()
   const token = granted(await acquire('a'))
   clock.advance(2_000)
@@ -76,7 +76,7 @@ test('a free lock is a wait of nothing, and held until it is released', async ()
   assert.deepEqual(await holds('success'), [1, 4], 'a release that came too late counts for nothing')
 })
 
-test('a waiter is counted until its wait is over, by its outcome', async () => {
+test('a waiter counts until its wait is over, by its outcome', async () => {
   const { clock, store, acquire, release, waits, holds, waiters } = stage()
   const first = granted(await acquire('a'))
   for (const node of ['b', 'c', 'd', 'e']) await acquire(node)
@@ -122,7 +122,7 @@ test('an expired lease is counted once, whichever call finds it', async () => {
   assert.deepEqual([await expired(), await holds('lost')], [2, [3, 2.5]], 'an operator is no lease')
 })
 
-test('a lease that a step on another operation finds is counted for its own', async () => {
+test('an expired lease that a step on another operation finds counts for its own operation', async () => {
   const { clock, store, expired, holds } = stage()
   const excluding = resolveLocksOptions({ conflicts: [['pull', 'delete']] })
   const ask = { wait: true, want: 'turn', deadlineMs: null, isStreamed: false } as const
@@ -132,7 +132,7 @@ test('a lease that a step on another operation finds is counted for its own', as
   assert.deepEqual([await expired(), await holds('lost')], [1, [1, 1]])
 })
 
-test('a holder whose lease ran out and who gets it again has had two turns', async () => {
+test('a holder whose lease expired and who acquires it again has had two turns', async () => {
   const { clock, acquire, expired, holds } = stage()
   granted(await acquire('a', { ttlMs: 1_000 }))
   clock.advance(1_000)
@@ -140,7 +140,7 @@ test('a holder whose lease ran out and who gets it again has had two turns', asy
   assert.deepEqual([await expired(), await holds('lost')], [1, [1, 1]])
 })
 
-test('a waiter that disappears is gone after the lease of its position', async () => {
+test('a waiter that disappears is dropped after the lease of its position', async () => {
   const { clock, store, acquire, waiters, waits } = stage()
   await acquire('a', { ttlMs: 3_600_000 })
   for (const node of ['b', 'c']) await acquire(node)
@@ -152,7 +152,7 @@ test('a waiter that disappears is gone after the lease of its position', async (
   assert.deepEqual([await waiters(), await waits('gone')], [0, [2, locksDefaults.waiterLeaseMs / 2_000]])
 })
 
-test('a grant to a requester that waits elsewhere begins no turn here', async () => {
+test('a grant to a requester that waits at another server starts no turn here', async () => {
   const { memory, acquire, release, holds, waits } = stage()
   const token = granted(await acquire('a'))
   const elsewhere = { ...named('b'), wait: true, want: 'turn', ttlMs: 30_000, deadlineMs: null } as const
@@ -164,7 +164,7 @@ test('a grant to a requester that waits elsewhere begins no turn here', async ()
   )
 })
 
-test('there are never more operations than can be shown, and a namespace sees its own', async () => {
+test('the number of operations shown is bounded, and a namespace sees only its own', async () => {
   const { registry, acquire } = stage()
   const familiesOf = async (namespace: string) =>
     (await (await viewOf(registry, namespace)).getMetricsAsJSON()) as unknown as Family[]

@@ -79,7 +79,7 @@ function claimed(queue: string, more: Pick<ClaimedRecord, 'runAt' | 'startedAt'>
   return { id: 'a', queue, kind: 'welcome', attempt: 1, meta: null, ...more } as ClaimedRecord
 }
 
-test('a scrape is text that Prometheus reads, and says what serves it', async () => {
+test('a scrape is text that Prometheus reads, and names the version of the server', async () => {
   const { scrape } = stage()
   const values = await scrape()
   assert.match(metricsType, /^text\/plain; version=0\.0\.4/)
@@ -141,7 +141,7 @@ test('streams, waiting claims and store errors are counted', async () => {
   }
 })
 
-test('what this server counts and what the fleet counted stand side by side', async () => {
+test('metrics show the counts of this server and those of the fleet together', async () => {
   const store = new MemorySeries(() => 0)
   const activity = createSeriesRecorder({ store })
   const { spaces, scrape } = stage()
@@ -181,7 +181,7 @@ test('what this server counts and what the fleet counted stand side by side', as
   assert.equal(values.get(`signalbox_jobs_started_total{${of('process')},name="welcome"}`), 2)
 })
 
-test('however many names people choose, the metrics stay small', async () => {
+test('the metrics stay small, however many names users choose', async () => {
   const store = new MemorySeries(() => 0)
   const activity = createSeriesRecorder({ store })
   const { spaces, scrape } = stage()
@@ -255,7 +255,7 @@ test('a broken store makes a scrape shorter, not an error', async () => {
   assert.doesNotMatch([...values.keys()].join('\n'), /hunter2/)
 })
 
-test('a store that hangs holds a scrape up for its deadline only, and is asked once', async () => {
+test('a hanging store delays a scrape only up to its deadline, and is asked once', async () => {
   const { spaces, scrape } = stage()
   let asked = 0
   spaces.push(
@@ -272,7 +272,7 @@ test('a store that hangs holds a scrape up for its deadline only, and is asked o
   assert.equal(asked, 1)
 })
 
-test('more queues than are shown are added up', async () => {
+test('queues beyond the limit are added up', async () => {
   const { spaces, scrape } = stage()
   const many = Array.from({ length: scrapeLimits.queues + 20 }, (_, i) =>
     queue(`q${String(i).padStart(4, '0')}`, { ready: 1, oldestReadyAt: Date.now() - 1_000 * i }),

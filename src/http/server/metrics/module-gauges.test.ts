@@ -19,7 +19,7 @@ function counted(families: readonly Family[], name: string, labels: Labels): num
   return found[0]?.value
 }
 
-test('what guards answered is counted by name, by outcome and by policy', () => {
+test('the answers of guards are counted by name, by outcome and by policy', () => {
   const tally = new OnceTally()
   tally.claimed('processing', 'task', { status: 'run' })
   tally.claimed('processing', 'task', { status: 'running' })
@@ -64,7 +64,7 @@ test('namespaces above the limit are added up as one', () => {
   assert.equal(counted(families, 'signalbox_once_total', answered), 3)
 })
 
-test('what was sent is counted by type of channel and outcome', () => {
+test('sent notifications are counted by type of channel and outcome', () => {
   const zero = {
     sent: 0,
     retried: 0,
@@ -125,7 +125,7 @@ test('services have waiting tasks, the oldest wait and slots as gauges', () => {
   assert.deepEqual(valuesOf('signalbox_slots_used', families), { 'shop asr': 5 })
 })
 
-test('services beyond the bound are added up as other, and those in which tasks wait keep their names', () => {
+test('services beyond the limit are added up as other, and those with waiting tasks keep their names', () => {
   const count = maxServiceLines + 10
   const lines = Array.from({ length: count }, (_, at) => ({
     ...{ service: `s${at}`, waiting: at === count - 1 ? 7 : 0 },

@@ -23,7 +23,7 @@ function createStore() {
 
 const readyOf = async (counted: Promise<Counted>) => (await counted).lines[0]!.ready
 
-test('with few jobs, a caller that asks for now gets a count that began after its call', async () => {
+test('with few jobs, a caller that wants a fresh count gets one that began after its call', async () => {
   const store = createStore()
   const counts = queueCountsOf(store)
   const first = counts.now()
@@ -36,7 +36,7 @@ test('with few jobs, a caller that asks for now gets a count that began after it
   assert.equal(store.asked.length, 2)
 })
 
-test('of very many jobs, all who ask share what was counted last', async () => {
+test('with very many jobs, all callers share the last count', async () => {
   const store = createStore()
   const counts = queueCountsOf(store)
   const many = queueCountLimits.largeCount
@@ -66,7 +66,7 @@ test('after a change of a queue, a count that began before it serves no later ca
   assert.equal(await readyOf(last), many + 2)
 })
 
-test('who says how long they would wait learns by then that jobs are being counted, and gets the count later', async () => {
+test('a caller with a time limit learns by then that jobs are being counted, and gets the count later', async () => {
   vi.useFakeTimers()
   try {
     const store = createStore()
@@ -94,7 +94,7 @@ test('who says how long they would wait learns by then that jobs are being count
   }
 })
 
-test('callers that would not wait also get the error of the store', async () => {
+test('callers that do not wait also get the error of the store', async () => {
   const store = createStore()
   const counts = queueCountsOf(store)
   assert.equal((await counts.recent(5)).isCounting, true)

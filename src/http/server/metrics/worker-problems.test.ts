@@ -41,13 +41,13 @@ function aWorker(worker: Partial<NewWorker>): NewWorker {
   }
 }
 
-test('a queue that no worker takes is a problem once nothing has moved for a while', async () => {
+test('a queue without a worker is a problem once nothing has moved for a while', async () => {
   await using stage = await behind({ queues: ['other'] })
   assert.deepEqual(await stage.problems(), [])
   assert.deepEqual(await stage.problems(), [['no_worker', 'mail', 1]])
 })
 
-test('a queue is not without a worker while its jobs run or its oldest job changes: a worker may have no row', async () => {
+test('a queue with running jobs or a changing oldest job has a worker, which may have no row', async () => {
   await using stage = await behind()
   const { box, clock } = stage
   assert.deepEqual(await stage.problems(), [])
@@ -60,7 +60,7 @@ test('a queue is not without a worker while its jobs run or its oldest job chang
   assert.deepEqual(await stage.problems(), [['no_worker', 'mail', 1]])
 })
 
-test('quiet workers and workers that are gone take no queue', async () => {
+test('quiet workers and workers that are gone do not serve a queue', async () => {
   await using quiet = await behind({ mode: 'quiet' })
   await quiet.problems()
   assert.deepEqual(await quiet.problems(), [['no_worker', 'mail', 1]])

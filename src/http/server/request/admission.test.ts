@@ -18,7 +18,7 @@ import {
 const ci = { id: 'ci' }
 const ops = { id: 'ops' }
 
-test('one request more than a token may have in flight is refused, and only that token’s', () => {
+test("a request above a token's cap is refused, and only that token’s", () => {
   const { enterRequest } = createAdmission({ maxRequestsPerPrincipal: 2 })
   const leave = enterRequest(ci)
   enterRequest(ci)
@@ -30,7 +30,7 @@ test('one request more than a token may have in flight is refused, and only that
   assert.throws(() => enterRequest(ci), { code: 'too_many' }, 'leaving twice must not make room twice')
 })
 
-test('one stream more than a token may have is refused, and requests are counted apart', () => {
+test("a stream above a token's cap is refused, and requests are counted separately", () => {
   const { enterRequest, enterStream } = createAdmission({ maxStreamsPerPrincipal: 1 })
   const leave = enterStream(ci)
   assert.throws(() => enterStream(ci), { code: 'too_many', details: { max: 1, retryAfterMs: 5_000 } })
@@ -40,7 +40,7 @@ test('one stream more than a token may have is refused, and requests are counted
   enterStream(ci)
 })
 
-test('one wrong token more than an address may send within the time is refused', () => {
+test('a wrong token above the cap of an address in the period is refused', () => {
   const clock = createFakeClock()
   const { failures } = createAdmission({ maxFailuresPerAddress: 2, failureWindowMs: 1_000 }, clock)
   for (const _ of [1, 2]) failures.count('10.0.0.1')
@@ -49,7 +49,7 @@ test('one wrong token more than an address may send within the time is refused',
   failures.count('10.0.0.1')
 })
 
-test('what is counted is gone when it is over, however many came', () => {
+test('counters disappear when their time is over, however many there were', () => {
   const admission = createAdmission()
   const leavers = Array.from({ length: 1_000 }, (_, i) => [
     admission.enterRequest({ id: `t${i}` }),
@@ -102,7 +102,7 @@ async function leave(server: Server, socket: Socket): Promise<void> {
   while ((await count()) >= before) await new Promise(setImmediate)
 }
 
-test('one connection more than an address may have is told so; other addresses still come in', async () => {
+test('a connection above the cap of an address is refused; other addresses can still connect', async () => {
   await serving({ maxConnectionsPerAddress: 2 }, async (port, server) => {
     const first = await stay(port)
     await stay(port)
@@ -116,7 +116,7 @@ test('one connection more than an address may have is told so; other addresses s
   })
 })
 
-test('a trusted proxy may have more connections than one address, and no more than all', async () => {
+test('a trusted proxy may have more connections than one address, up to the total cap', async () => {
   const story = async (port: number, server: Server) => {
     const [first] = await Promise.all([stay(port), stay(port), stay(port)])
     await stay(port, '127.0.0.2')
@@ -128,7 +128,7 @@ test('a trusted proxy may have more connections than one address, and no more th
   await serving({ maxConnections: 4, maxConnectionsPerAddress: 1 }, story, ['127.0.0.1'])
 })
 
-test('one connection more than the server takes in all is refused, wherever it comes from', async () => {
+test('a connection above the total cap is refused, wherever it comes from', async () => {
   await serving({ maxConnections: 2 }, async (port, server) => {
     const first = await stay(port)
     await stay(port, '127.0.0.2')
@@ -138,7 +138,7 @@ test('one connection more than the server takes in all is refused, wherever it c
   })
 })
 
-test('a crowd of refused connections is cut and keeps nothing', async () => {
+test('a crowd of refused connections is cut and leaves nothing behind', async () => {
   await serving({ maxConnections: 1 }, async (port, server, admission) => {
     const only = await stay(port)
     const answers = await Promise.all(Array.from({ length: 300 }, () => knock(port)))
@@ -210,7 +210,7 @@ test('a loop that is repeatedly late is overloaded until it keeps time', () => {
   assert.equal(set.isSet(), false)
 })
 
-test('a pause of the whole process, or now and then a long turn, is not overload', () => {
+test('a pause of the whole process, or an occasional long turn, is not overload', () => {
   const set = lateClock()
   const lag = createLoopLag({ clock: set.clock })
   for (const afterMs of [60_000, 250, 3_000, 250, 1_200, 1_200]) {
@@ -231,7 +231,7 @@ test('without trusted proxies, and from any other peer, the header is ignored', 
   assert.equal(clientOf(['10.0.0.0/8'], '', '203.0.113.7'), '', 'who the peer is must be known')
 })
 
-test('the client is the right-most address that is no trusted proxy, whatever stands left of it', () => {
+test('the client is the right-most address that is no trusted proxy', () => {
   const trusted = ['10.0.0.0/8', 'fd00::/8']
   for (const [forwardedFor, client] of [
     ['203.0.113.7', '203.0.113.7'],
@@ -255,7 +255,7 @@ test('the client is the right-most address that is no trusted proxy, whatever st
   assert.equal(clientOf(trusted, '10.0.0.1'), '10.0.0.1')
 })
 
-test('a peer is known in every form of its address', () => {
+test('a peer is recognised in every form of its address', () => {
   for (const peer of ['::ffff:10.0.0.1', '::FFFF:10.0.0.1', '::ffff:a00:1'])
     assert.equal(clientOf(['10.0.0.1'], peer, '203.0.113.7'), '203.0.113.7', peer)
   assert.equal(clientOf([], '::ffff:10.0.0.1'), '10.0.0.1')
@@ -265,14 +265,14 @@ test('a peer is known in every form of its address', () => {
   assert.equal(clientOf(['::/0'], '10.0.0.1', '203.0.113.7'), '10.0.0.1', 'nor IPv6 ranges an IPv4 one')
 })
 
-test('a list of thousands is read in no time', () => {
+test('a list of thousands of addresses is read quickly', () => {
   const begunAt = performance.now()
   clientOf(['10.0.0.0/8'], '10.0.0.1', '10.0.0.1,'.repeat(4_000))
   clientOf(['10.0.0.0/8'], '10.0.0.1', `1.1.1.1,${'10.0.0.1,'.repeat(2_000)}10.0.0.2`)
   assert.ok(performance.now() - begunAt < 500)
 })
 
-test('what is no address or range is refused, by its place', () => {
+test('an invalid address or range is refused, by its position', () => {
   for (const wrong of [
     '10.0.0.0/33',
     'proxy',

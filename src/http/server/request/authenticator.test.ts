@@ -39,14 +39,14 @@ const bearer = (secret: string): Headers => ({ authorization: `Bearer ${secret}`
 const unauthorized = { code: 'unauthorized', details: { authenticate: true } }
 const local = { id: 'local', scope: 'admin', namespace: 'default', everyNamespace: true }
 
-test('on a loopback without tokens everybody is local and may do everything, in any namespace', async () => {
+test('on a loopback without tokens every caller is local and may do everything, in any namespace', async () => {
   const { auth } = await stage()
   assert.equal(await auth.isRequired(), false)
   assert.deepEqual(await ask(auth), local)
   assert.deepEqual(await ask(auth, { 'signalbox-namespace': 'shop' }), { ...local, namespace: 'shop' })
 })
 
-test('a token is needed on any other bind, with a bootstrap secret, and once there is a live token', async () => {
+test('a token is required on any other address, with a bootstrap secret, and once a token is live', async () => {
   for (const options of [{ loopback: false }, { bootstrap: [bootstrap] }]) {
     const { auth } = await stage(options)
     assert.equal(await auth.isRequired(), true)
@@ -61,7 +61,7 @@ test('a token is needed on any other bind, with a bootstrap secret, and once the
   assert.deepEqual(await ask(auth), local)
 })
 
-test('a token made on another server is needed here within 2 seconds', async () => {
+test('a token created on another server is required here within 2 seconds', async () => {
   const { auth, another, clock } = await stage()
   assert.deepEqual(await ask(auth), local)
   await another.tokens.create({ name: 'n', scope: 'read', namespace: 'shop' })
@@ -78,7 +78,7 @@ test('an app that authenticates its callers needs no tokens, and a wrong token i
   await assert.rejects(ask(auth, bearer('nope')), unauthorized)
 })
 
-test('a token that is presented must be valid, also where none is needed', async () => {
+test('a token in a request must be valid, also where none is required', async () => {
   const { auth } = await stage()
   for (const authorization of [
     'Bearer nope',
@@ -101,7 +101,7 @@ test('only the Authorization header is read', async () => {
   assert.equal((await ask(auth, { authorization: `bEaReR  ${bootstrap} ` })).id, 'bootstrap')
 })
 
-test('a bootstrap secret may do everything, several overlap, and a weak one refuses to start', async () => {
+test('a bootstrap secret may do everything, several may overlap, and a weak one refuses to start', async () => {
   const other = 'c'.repeat(64)
   const { auth } = await stage({ bootstrap: [bootstrap, other] })
   for (const secret of [bootstrap, other]) {
@@ -117,7 +117,7 @@ test('a bootstrap secret may do everything, several overlap, and a weak one refu
     )
 })
 
-test('a token speaks for its own namespace, and one of every namespace for whichever it names', async () => {
+test('a token acts in its own namespace, and a global token in whichever it names', async () => {
   const { auth } = await stage()
   const shop = await auth.tokens.create({ name: 'n', scope: 'work', namespace: 'shop' })
   const every = await auth.tokens.create({ name: 'n', scope: 'read', namespace: '*' })
@@ -185,7 +185,7 @@ test('when the store cannot answer, every caller is refused, without details', a
   assert.deepEqual(await ask(auth), local)
 })
 
-test('only answers to wrong tokens are throttled: a valid one that was not seen yet comes in', async () => {
+test('only wrong tokens are throttled: a valid new token is accepted', async () => {
   const clock = createFakeClock()
   const { failures } = createAdmission({ maxFailuresPerAddress: 20 }, clock)
   const { auth, shared } = await stage({ failures, clock })
@@ -258,7 +258,7 @@ test('local streams end when tokens come to be needed', async () => {
   assert.equal(await there, 'unauthorized')
 })
 
-test('a bootstrap secret’s streams need no watching, and closing leaves no timer', async () => {
+test('a bootstrap secret’s streams need no checks, and closing leaves no timer', async () => {
   const { auth, clock } = await stage({ bootstrap: [bootstrap] })
   auth.watch(await ask(auth, bearer(bootstrap)), () => assert.fail('ended'))()
   assert.equal(clock.timerCount, 0)

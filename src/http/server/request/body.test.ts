@@ -16,7 +16,7 @@ const codeOf = (text: string, limits = bodyLimits) => {
   }
 }
 
-test('what is JSON comes out as JSON.parse would have it', () => {
+test('JSON is parsed as JSON.parse does', () => {
   for (const text of [
     '{}',
     ' [1, 2.5e3, "a\\"b\\\\", null, true] ',
@@ -28,7 +28,7 @@ test('what is JSON comes out as JSON.parse would have it', () => {
   }
 })
 
-test('any JSON is read as it was meant, and refused exactly when it reaches for a prototype', () => {
+test('any JSON is read like JSON.parse, and refused exactly when it reaches for a prototype', () => {
   const word = fc.oneof(
     fc.constantFrom('__proto__', 'constructor', 'prototype', '\\', '"', '{[:,]}', 'x'.repeat(70)),
     fc.string({ unit: 'binary', maxLength: 100 }),
@@ -98,7 +98,7 @@ test('a view into a larger buffer is read within its own bounds', () => {
   assert.deepEqual(parseBody(buffer.subarray(2, -2), bodyLimits), { a: 1 })
 })
 
-test('depth is counted over brackets, not over text', () => {
+test('depth is counted by brackets outside of strings', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   assert.equal(codeOf(nested(maxBodyDepth)), 'taken')
   assert.equal(codeOf(nested(maxBodyDepth + 1)), 'invalid_argument')
@@ -106,13 +106,13 @@ test('depth is counted over brackets, not over text', () => {
   assert.equal(codeOf(`["\\"${'['.repeat(100)}"]`), 'taken')
 })
 
-test('keys are counted over colons, not over text', () => {
+test('keys are counted by colons outside of strings', () => {
   const keys = (count: number) => `{${Array.from({ length: count }, (_, n) => `"${n}":":"`).join()}}`
   assert.equal(codeOf(keys(10_000)), 'taken')
   assert.equal(codeOf(keys(10_001)), 'too_large')
 })
 
-test('a hostile body is judged in the time that its bytes take', () => {
+test('the time to judge a hostile body is proportional to its size', () => {
   const hostile = {
     deep: '['.repeat(100_000),
     deepObjects: '{"a":'.repeat(100_000),
@@ -137,7 +137,7 @@ test('a hostile body is judged in the time that its bytes take', () => {
   }
 })
 
-test('what begins with a bracket is a list, whatever space is before it', () => {
+test('a body that starts with a bracket is a list, whatever white space is before it', () => {
   assert.ok(isList(bytes(' \n\t\r[')))
   for (const text of ['', ' ', '{}', '"["', 'x[']) assert.equal(isList(bytes(text)), false, text)
 })

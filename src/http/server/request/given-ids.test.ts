@@ -26,7 +26,7 @@ function engine(theirs: readonly string[] = []) {
   }
 }
 
-test('another server that adds the same jobs in the same moment is no failure', async () => {
+test('a concurrent add of the same jobs by another server is not a failure', async () => {
   const [a, b] = [createId(), createId()]
   const raced = engine([a])
   const answer = await addSealed([sealed(a), sealed(b)], { ...raced, isKeyed: true })
@@ -37,12 +37,12 @@ test('another server that adds the same jobs in the same moment is no failure', 
   assert.deepEqual([...raced.kept], [a, b])
 })
 
-test('what the engine says of other things is passed on', async () => {
+test('other errors of the engine are passed on', async () => {
   const broken = { ...engine(), addMany: async () => Promise.reject(new Error('disk full')), isKeyed: true }
   await assert.rejects(addSealed([sealed(createId())], broken), /disk full/)
 })
 
-test('a key that knows the request answers for it, also when some of its jobs are gone', async () => {
+test('a key that knows the request answers it, also when some of its jobs are gone', async () => {
   const [a, b] = [createId(), createId()]
   const answered = [
     { id: a, duplicate: false },

@@ -8,7 +8,7 @@ import { createRedactor, noRedactor } from './redact-job.ts'
 
 const shown = (paths: readonly string[], payload: unknown) => createRedactor(paths).payload(payload)
 
-test('a path is the end of the way to a value, through lists and whatever its case', () => {
+test('a path matches the end of the way to a value, through lists and in any case', () => {
   const payload = { card: { Number: 1, name: 'n' }, cards: [{ number: 2 }, [{ number: 3 }]], number: 4 }
   assert.deepEqual(shown(['card.number'], payload), {
     ...payload,
@@ -34,7 +34,7 @@ test('a path is the end of the way to a value, through lists and whatever its ca
   assert.deepEqual(shown(['result', 'error.message'], payload), payload)
 })
 
-test('a path reaches into lists, whether or not it names the places', () => {
+test('a path reaches into lists, with or without positions', () => {
   const payload = { items: [{ secret: 1, open: 2 }, [{ secret: 3 }]], card: ['4111', '4222'] }
   const hidden = { ...payload, items: [{ secret: '[redacted]', open: 2 }, [{ secret: '[redacted]' }]] }
   for (const path of ['items.secret', 'items.*.secret', 'payload.items.*.secret', 'payload.*.*.secret'])
@@ -52,7 +52,7 @@ test('a path reaches into lists, whether or not it names the places', () => {
   })
 })
 
-test('a field whose name has dots is the way it spells, and a name like any other', () => {
+test('a field whose name has dots matches as its spelt path, and as a plain name', () => {
   const payload = { 'card.number': 1, 'a.b': { 'c.d': 2 }, number: 3 }
   const hides = (path: string, value: unknown) => assert.deepEqual(shown([path], payload), value, path)
   hides('card.number', { ...payload, 'card.number': '[redacted]' })
@@ -65,7 +65,7 @@ test('a field whose name has dots is the way it spells, and a name like any othe
   for (const path of ['card', 'payload.number.card', 'x.card.number', 'a.c.d']) hides(path, payload)
 })
 
-test('no nest of lists makes a path slow', () => {
+test('nested lists do not make a path slow', () => {
   let deep: unknown = { secret: 1 }
   for (let level = 0; level < 60; level++) deep = [deep, 0]
   const path = `none${'.*'.repeat(18)}.secret`
@@ -74,7 +74,7 @@ test('no nest of lists makes a path slow', () => {
   assert.ok(performance.now() - from < 2_000)
 })
 
-test('a payload that only begins like a sealed one is shown like any other', async () => {
+test('a payload that only starts like a sealed one is shown like any other', async () => {
   const record = { queue: 'q', result: null, error: null } as JobRecord
   const show = async (payload: string) => {
     const store = { find: async () => ({ ...record, payload }) } as unknown as JobStore
@@ -85,19 +85,19 @@ test('a payload that only begins like a sealed one is shown like any other', asy
   assert.equal(await show(sealed), sealed)
 })
 
-test('names that objects have by themselves are names like any other', () => {
+test('names of built-in object properties are names like any other', () => {
   const payload = JSON.parse('{"__proto__":{"a":1},"constructor":2}') as unknown
   assert.equal(JSON.stringify(shown(['a'], payload)), '{"__proto__":{"a":"[redacted]"},"constructor":2}')
   assert.equal(JSON.stringify(shown(['toString'], payload)), JSON.stringify(payload))
 })
 
-test('a value that is deeper than any that was taken is hidden, not walked for ever', () => {
+test('a value beyond the maximum depth is redacted, not searched for ever', () => {
   let deep: unknown = 'end'
   for (let level = 0; level < 20_000; level++) deep = [deep]
   assert.doesNotMatch(JSON.stringify(shown(['x'], deep)), /end/)
 })
 
-test('without paths nothing is looked at, and what is no path is refused', () => {
+test('without paths nothing is searched, and an invalid path is refused', () => {
   assert.equal(createRedactor([]), noRedactor)
   for (const path of ['', 'a..b', '.a', 'a.', ' a', 5, 'a.'.repeat(20).concat('a'), 'a'.repeat(101)])
     assert.throws(() => createRedactor([path as string]), { code: 'invalid_argument' })
@@ -117,7 +117,7 @@ test('without paths nothing is looked at, and what is no path is refused', () =>
   assert.throws(() => createRedactor(Array.from({ length: 201 }, () => 'a')), { code: 'invalid_argument' })
 })
 
-test('a hidden error keeps its group, on jobs, attempts and groups of errors', async () => {
+test('a redacted error keeps its group, on jobs, attempts and groups of errors', async () => {
   const error = JSON.stringify({
     name: 'Error',
     message: 'card 4111 was declined',

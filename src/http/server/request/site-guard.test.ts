@@ -28,7 +28,7 @@ function ask(headers: Readonly<Record<string, string>>, asked: Asked = {}): stri
   }
 }
 
-test('only our own names are answered, so a page cannot rebind its name to this server', () => {
+test('only configured host names are answered, so a page cannot rebind its name to this server', () => {
   for (const host of ['localhost:7420', 'LocalHost:7420', '127.0.0.1:7420', '[::1]:7420'])
     assert.equal(ask({ host }), 'passed', host)
   for (const host of ['evil.example', 'evil.example:7420', 'localhost', 'localhost:7421', 'localhost.:7420'])
@@ -56,7 +56,7 @@ test('a page of another site is refused, reading or writing, on every route', ()
   }
 })
 
-test('a link from elsewhere may lead to a page of ours, but not into the API', () => {
+test('a link from another site may lead to a page of ours, but not into the API', () => {
   const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
   assert.equal(ask(link, { path: '/' }), 'passed')
   assert.equal(ask(link, { path: '/openapi.json' }), 'passed')
@@ -87,11 +87,11 @@ test('without Fetch Metadata the Origin must be ours', () => {
   assert.equal(ask({ host: 'app.example', origin: 'https://evil.example', ...json }, mounted), 'forbidden')
 })
 
-test('a program that is no browser needs none of this', () => {
+test('a program that is not a browser needs none of these headers', () => {
   for (const { method, path } of routes) assert.equal(ask(json, { method, path }), 'passed', path)
 })
 
-test('a change with a body must come as JSON, which a form of another site cannot send', () => {
+test('a change with a body must be JSON, which a form of another site cannot send', () => {
   const post = { method: 'POST', path: '/v1/jobs' }
   for (const type of [
     'application/json',
@@ -120,7 +120,7 @@ test('a change with a body must come as JSON, which a form of another site canno
   assert.equal(ask({ 'content-type': 'text/plain' }), 'passed', 'it changes nothing')
 })
 
-test('headers made to be expensive are judged in no time', () => {
+test('headers made to be expensive are judged quickly', () => {
   const post = { method: 'POST', path: '/v1/jobs' }
   const types = [`application/json;${' '.repeat(50_000)}x`, `application/json${';'.repeat(50_000)}`]
   // The best of several: a machine that is busy elsewhere says nothing about the guard.

@@ -40,7 +40,7 @@ async function stage(bytes: number, options: UnsentOptions) {
 
 const large = 16 * 1_048_576
 
-test('an answer that its reader takes is not counted any more', async () => {
+test('an answer that its reader has taken is no longer counted', async () => {
   await using stand = await stage(large, {})
   const socket = await stand.ask()
   assert.ok(stand.unsent.bytes > 0)
@@ -56,7 +56,7 @@ test('a small answer goes out at once and is never counted', async () => {
   assert.equal(stand.unsent.bytes, 0)
 })
 
-test('above the bound those that have waited longest are cut, and the last one is not', async () => {
+test('above the limit the longest waiting answers are cut, and the last one is not', async () => {
   const cut: unknown[] = []
   await using stand = await stage(large, { maxBytes: 2.5 * large, onCut: (answer) => cut.push(answer) })
   for (let i = 0; i < 3; i++) await stand.ask()
@@ -72,7 +72,7 @@ test('above the bound those that have waited longest are cut, and the last one i
   assert.ok(last.bytesRead > large)
 })
 
-test('one answer may be larger than the bound', async () => {
+test('one answer may be larger than the limit', async () => {
   await using stand = await stage(large, { maxBytes: 1 })
   const socket = await stand.ask()
   socket.resume()
@@ -80,7 +80,7 @@ test('one answer may be larger than the bound', async () => {
   assert.ok(socket.bytesRead > large)
 })
 
-test('a reader that takes nothing is cut when its time is over, which grows with what it was sent', async () => {
+test('a reader that takes nothing is cut after a time that grows with its data', async () => {
   const timers: { callback: () => void; ms: number }[] = []
   const clock = {
     now: () => 0,

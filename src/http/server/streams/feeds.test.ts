@@ -81,7 +81,7 @@ function aStage(options: QueuesFeedOptions = {}) {
 const gapsOf = (instants: readonly number[]) => instants.slice(1).map((at, nth) => at - instants[nth]!)
 const readyOf = ({ data }: FeedEvent) => (data as { items: QueueStats[] }).items.map(({ ready }) => ready)
 
-test('a reader gets the present state first, and then only what changed', async () => {
+test('a reader gets the present state first, and then only the changes', async () => {
   const { store, feed, open } = aStage()
   await using _ = feed
   const reader = open()
@@ -127,7 +127,7 @@ test('the store is read only while the feed has readers', async () => {
   assert.deepEqual(readyOf(late.events[0]!), [9])
 })
 
-test('a wake-up brings the next reading forward, but not to less than a second after the last', async () => {
+test('a wake-up triggers the next reading earlier, but at least a second after the last', async () => {
   const clock = createFakeClock()
   const { store, feed, notifier, open } = aStage({ pollMs: 2_000, leastMs: 1_000, clock })
   const readAt: number[] = []
@@ -183,7 +183,7 @@ test('a reader that was cut off goes on from the last event, or is told to begin
   assert.deepEqual(readyOf(upToDate.events[0]!), [5])
 })
 
-test('ids rise over a restart, and a reader from before it begins anew', async () => {
+test('ids rise over a restart, and a reader from before it starts again', async () => {
   const before = aStage()
   const reader = before.open()
   await reader.until(1)
@@ -197,7 +197,7 @@ test('ids rise over a restart, and a reader from before it begins anew', async (
   assert.ok(again.events[1]!.id! > reader.events[0]!.id!)
 })
 
-test('trouble with the store is told once, and its end by the present state', async () => {
+test('an error of the store is reported once, and its end by the present state', async () => {
   const { store, feed, open } = aStage()
   await using _ = feed
   const reader = open()
@@ -230,7 +230,7 @@ test('an unexpected failure is not described to readers', async () => {
   assert.doesNotMatch(JSON.stringify(reader.events), /hunter2/)
 })
 
-test('a store that never answers is told as trouble, and the feed goes on when it does', async () => {
+test('a store that never answers is reported, and the feed continues when it answers', async () => {
   const clock = createFakeClock()
   const hanging = Promise.withResolvers<readonly QueueStats[]>()
   let count = 0
@@ -262,7 +262,7 @@ test('more queues than one event can hold are an error event, not an unreadable 
   assert.deepEqual(reader.types, ['error', 'queues'])
 })
 
-test('thousands of readers are told in turns, each event once and in order', async () => {
+test('thousands of readers get events in turns, each event once and in order', async () => {
   const { store, feed, open } = aStage()
   await using _ = feed
   const readers = Array.from({ length: 2_000 }, () => open())
@@ -279,14 +279,14 @@ test('thousands of readers are told in turns, each event once and in order', asy
   for (const reader of late) assert.deepEqual(reader.events.map(readyOf), [[2], [3]])
 })
 
-test('a feed that was closed tells its readers to come again', async () => {
+test('a closed feed tells its readers to reconnect', async () => {
   const { feed, open } = aStage()
   await feed[Symbol.asyncDispose]()
   const reader = open()
   assert.equal((reader.failures[0] as SignalboxError).code, 'draining')
 })
 
-test('hints begin with open, and tell of the queues that were asked for and of cancellations', () => {
+test('hints start with open, and then report the requested queues and cancellations', () => {
   const notifier = new FakeNotifier()
   const reader = new FakeReader()
   const leave = createHintsFeed(notifier, ['mail', 'a:b', 'mail']).open('7', reader)
@@ -307,7 +307,7 @@ test('hints begin with open, and tell of the queues that were asked for and of c
   assert.equal(reader.events.length, 4)
 })
 
-test('wake-ups of a queue within 50 ms become one hint now and one after', async () => {
+test('wake-ups of a queue within 50 ms cause one hint now and one after', async () => {
   const clock = createFakeClock()
   const notifier = new FakeNotifier()
   const reader = new FakeReader()
@@ -334,7 +334,7 @@ test('wake-ups of a queue within 50 ms become one hint now and one after', async
   assert.equal(clock.timerCount, 0)
 })
 
-test('however many read, each topic of a notifier is listened to once', () => {
+test('each topic of a notifier has one listener, however many readers there are', () => {
   const notifier = new FakeNotifier()
   const readers = Array.from({ length: 100 }, (_, nth) => {
     const reader = new FakeReader()
@@ -350,7 +350,7 @@ test('however many read, each topic of a notifier is listened to once', () => {
   for (const [topic] of notifier.listeners) assert.equal(notifier.countOf(topic), 0)
 })
 
-test('hints of a notifier that was closed fail, and leave nothing behind', () => {
+test('hints of a closed notifier fail, and leave nothing behind', () => {
   const notifier = new FakeNotifier()
   const listen = notifier.listen.bind(notifier)
   notifier.listen = (topics, heard) => {

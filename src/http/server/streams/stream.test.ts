@@ -123,7 +123,7 @@ function aStage(options: StreamsOptions = {}): Stage {
   }
 }
 
-test('a stream begins with how long to wait before connecting again, then what its feed has', () => {
+test('a stream starts with its reconnect time, followed by the events of its feed', () => {
   for (const [random, retryMs] of [
     [0, 1_000],
     [0.999, 2_998],
@@ -147,7 +147,7 @@ test('an idle stream gets a comment every 15 s, the first of them within that ti
   for (const reader of readers) assert.equal(reader.commentCount, 3)
 })
 
-test('an event is put into JSON once, however many read it', () => {
+test('an event is encoded once, however many readers there are', () => {
   const { open, feed } = aStage()
   const readers = Array.from({ length: 10 }, () => open())
   let count = 0
@@ -167,7 +167,7 @@ test('an id comes once and never falls', () => {
   )
 })
 
-test('what a reader does not take at once waits for it, in order', () => {
+test('data that a reader does not take at once waits for it, in order', () => {
   const { open, feed, streams } = aStage()
   const reader = open()
   reader.takes = false
@@ -208,7 +208,7 @@ test('a reader that is too slow gets the reason and is cut, and no other reader 
   assert.equal(fast.fate, 'open')
 })
 
-test('500 readers that read nothing hold no more than their share, and one that reads gets everything', () => {
+test('500 readers that read nothing hold only their share, and a normal reader gets everything', () => {
   const { open, feed, streams } = aStage()
   const stuck = Array.from({ length: 500 }, () => open())
   const good = open()
@@ -241,7 +241,7 @@ test('a reader whose connection stays full is cut even when nothing is sent to i
   assert.equal(slow.fate, 'open')
 })
 
-test('a token that counts no more ends its streams with the reason', () => {
+test('an ended token ends its streams with the reason', () => {
   const { open, watchers, feed } = aStage()
   const reader = open()
   const [ended] = watchers
@@ -254,7 +254,7 @@ test('a token that counts no more ends its streams with the reason', () => {
   assert.doesNotMatch(reader.text, /secret/)
 })
 
-test('a token that is found dead while the stream opens is not told anything else', () => {
+test('a token that is found ended while the stream opens gets no event', () => {
   const feed = new FakeFeed()
   let unwatched = 0
   const streams = createStreams({
@@ -311,7 +311,7 @@ test('a reader learns that its feed failed, without details of unexpected errors
   assert.equal(watchers.size, 0)
 })
 
-test('a feed that ends the stream while it opens is let go of', () => {
+test('a feed that ends the stream while it opens is released', () => {
   const { open } = aStage({ maxBufferedBytes: 10 })
   let left = 0
   const eager: Feed = {
@@ -325,7 +325,7 @@ test('a feed that ends the stream while it opens is let go of', () => {
   assert.equal(left, 1)
 })
 
-test('when the client has gone nothing is left of its stream', () => {
+test('a client that has gone leaves nothing of its stream behind', () => {
   const { open, feed, watchers, clock, streams, ends } = aStage()
   const reader = open()
   reader.owner!.closed()
@@ -340,7 +340,7 @@ test('when the client has gone nothing is left of its stream', () => {
   assert.equal(reader.text, before)
 })
 
-test('a client that went before its stream began opens no feed', () => {
+test('a client that left before its stream began opens no feed', () => {
   const { streams, outgoing, feed, ends } = aStage()
   const reader = new FakeTransport()
   reader.attach = (owner) => owner.closed()
@@ -350,7 +350,7 @@ test('a client that went before its stream began opens no feed', () => {
   assert.equal(streams.size, 0)
 })
 
-test('closing tells every reader when to come again, spread out, and ends its stream', async () => {
+test('closing tells every reader when to reconnect, spread out, and ends its stream', async () => {
   let drawn = 0
   const { open, streams, clock } = aStage({ random: () => (drawn++ % 100) / 100 })
   const readers = Array.from({ length: 5_000 }, () => open())
@@ -377,7 +377,7 @@ test('closing tells every reader when to come again, spread out, and ends its st
   assert.ok(late.retryMs! >= 2_000)
 })
 
-test('closing with nothing open is done at once', async () => {
+test('closing without open streams is done at once', async () => {
   await aStage().streams.close()
 })
 
@@ -399,7 +399,7 @@ test('a stream can be the body of a Response, and ends when that is cancelled', 
   assert.deepEqual(ends, ['ended'])
 })
 
-test('an unread body is bounded, and goes on when it is read again', async () => {
+test('an unread body is bounded, and continues when it is read again', async () => {
   const { streams, outgoing, feed } = aStage()
   const abandoned = streams.toBody(outgoing())
   const paused = streams.toBody(outgoing())
@@ -422,7 +422,7 @@ test('an unread body is bounded, and goes on when it is read again', async () =>
   assert.match(left, /event: error\ndata: {"code":"too_many"/)
 })
 
-test('options that make no sense are refused by name', () => {
+test('invalid options are refused by name', () => {
   for (const [options, message] of [
     [{ keepAliveMs: 0 }, /keepAliveMs/],
     [{ maxBufferedBytes: -1 }, /maxBufferedBytes/],

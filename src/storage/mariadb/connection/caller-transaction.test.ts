@@ -4,7 +4,7 @@ import { toCallerTx } from './caller-transaction.ts'
 
 const verb = async () => []
 
-test('a connection of another driver with the same verbs is refused as what it is', async () => {
+test('a connection of another driver with the same methods is refused by its name', async () => {
   const connection = { query: verb, execute: verb, beginTransaction: verb }
   await assert.rejects(toCallerTx({ ...connection, batch: verb, importFile: verb }), {
     code: 'invalid_argument',
@@ -13,7 +13,7 @@ test('a connection of another driver with the same verbs is refused as what it i
   await toCallerTx(connection)
 })
 
-test('a connection that was ended is in no transaction, and what else the driver says is passed on', async () => {
+test('a closed connection is in no transaction, and other errors of the driver are passed on', async () => {
   const saying = (message: string) => {
     const query = async () => Promise.reject(new Error(message))
     return toCallerTx({ query, execute: verb, beginTransaction: verb })

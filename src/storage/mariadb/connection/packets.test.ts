@@ -18,11 +18,11 @@ test('statements that do not fit together keep their order, and none is left out
   assert.equal(packets.length, 2)
 })
 
-test('a statement that is larger than a packet goes by itself', () => {
+test('a statement that is larger than a packet goes alone', () => {
   assert.deepEqual(packStatements([small, large, small], 100), [[small], [large], [small]])
 })
 
-test('values in lists of rows are counted', () => {
+test('the size of values in lists of rows is counted', () => {
   const rows: Statement = ['INSERT … VALUES ?', [[['x'.repeat(300)], ['x'.repeat(300)]]]]
   assert.deepEqual(packStatements([rows, rows], 2_000), [[rows], [rows]])
 })

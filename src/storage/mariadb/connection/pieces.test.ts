@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { cutPieces } from './pieces.ts'
 
-test('a text is cut into pieces that fit and make it up again', () => {
+test('a text is cut into pieces that fit and give the text again', () => {
   for (const text of ['', 'a', 'abcdefghij', 'é'.repeat(50), '🚂'.repeat(33), `a${'🚂'.repeat(20)}"\\`]) {
     for (const bytes of [6, 7, 12, 31, 1_000]) {
       const pieces = cutPieces(text, bytes)

@@ -20,7 +20,7 @@ function aCall(): { readonly call: Call; readonly sent: string[][] } {
   return { call, sent }
 }
 
-test('a call in the transaction of another neither begins nor commits, and finds its answers in their places', async () => {
+test("a call in another call's transaction neither begins nor commits, and finds its answers", async () => {
   const { call, sent } = aCall()
   const answers = await new PinnedCalls(call).run('test', (inner) =>
     inner.packet([begin, ['UPDATE one', []], commit]),
@@ -29,7 +29,7 @@ test('a call in the transaction of another neither begins nor commits, and finds
   assert.equal(answers[1], 'answer to UPDATE one')
 })
 
-test('what is remembered waits for the commit', () => {
+test('effects that wait for the commit run after it', () => {
   const calls = new PinnedCalls(aCall().call)
   const noted: string[] = []
   calls.onCommit(() => noted.push('first'))
@@ -40,13 +40,13 @@ test('what is remembered waits for the commit', () => {
   assert.deepEqual(noted, ['first', 'second'])
 })
 
-test('what takes several steps is asked for again', async () => {
+test('a call of several steps is sent again', async () => {
   let looks = 0
   const calls = new PinnedCalls(aCall().call)
   assert.equal(await calls.until('test', async () => (++looks < 3 ? undefined : 'done')), 'done')
 })
 
-test('what others have locked is given up as a conflict, and not waited for', async () => {
+test('a lock of another transaction ends the call as a conflict, without a wait', async () => {
   const calls = new PinnedCalls(aCall().call)
   await assert.rejects(
     calls.until('test', async () => undefined),

@@ -11,14 +11,14 @@ import {
 } from './caller-transaction.ts'
 import type { Runner } from './statement.ts'
 
-test('an array becomes the literal that Postgres reads, whatever stands in it', () => {
+test('an array becomes the literal that Postgres reads, whatever its content', () => {
   assert.equal(toParameter(['a', 'b"c', 'd\\e', null, undefined]), '{"a","b\\"c","d\\\\e",NULL,NULL}')
   assert.equal(toParameter([1, 2.5]), '{"1","2.5"}')
   assert.equal(toParameter([]), '{}')
   assert.deepEqual([toParameter('x'), toParameter(null), toParameter(undefined)], ['x', null, null])
 })
 
-test('names that a library rewrote are led back to ours', () => {
+test('names that a library rewrote are mapped back to ours', () => {
   for (const name of ['windowKey', 'WindowKey', 'window-key', 'window_key']) {
     assert.equal(toSnakeCase(name), 'window_key')
   }
@@ -50,12 +50,12 @@ test('raw rows of postgres.js are read as pg reads them', async () => {
   ])
 })
 
-test('large integers of Prisma are texts, as pg gives them', async () => {
+test('large integers of Prisma are texts, as pg returns them', async () => {
   const runner = throughPrisma({ $queryRawUnsafe: async () => [{ ends_at: 9007199254740993n, nr: 1 }] })
   assert.deepEqual((await runner.query('SELECT 1')).rows, [{ ends_at: '9007199254740993', nr: 1 }])
 })
 
-test('what a program told pg about types does not reach our answers', async () => {
+test("a program's type parsers for pg do not affect our answers", async () => {
   const sent: unknown[] = []
   const query = async (config: unknown) => sent.push(config)
   const client = { query } as unknown as Runner

@@ -14,7 +14,7 @@ test('a statement is parsed once, and after a failure closed and parsed again', 
   assert.equal(prepared.use('a').isPrepared, true)
 })
 
-test('what was not used for longest makes room', () => {
+test('the least recently used statement is evicted', () => {
   const prepared = new PreparedStatements()
   for (let nr = 0; nr < 100; nr++) assert.deepEqual(prepared.use(`${nr}`).closed, [])
   prepared.use('0')
@@ -23,7 +23,7 @@ test('what was not used for longest makes room', () => {
   assert.equal(prepared.use('1').isPrepared, false)
 })
 
-test('a text gets a name when it came often, and has to earn another once that is forgotten', () => {
+test('a frequent text gets a name, and must earn another once that is forgotten', () => {
   const names = new StatementNames()
   const ask = () => names.of('SELECT $1')
   assert.deepEqual([ask(), ask(), ask(), ask(), ask()], Array(5).fill(undefined))
@@ -36,7 +36,7 @@ test('a text gets a name when it came often, and has to earn another once that i
   assert.notEqual(ask(), name)
 })
 
-test('texts that are made anew for every job, and very long ones, get none', () => {
+test('texts that differ for every job, and very long ones, get no name', () => {
   const names = new StatementNames()
   for (let nr = 0; nr < 2_000; nr++) assert.equal(names.of(`SELECT ${nr}`), undefined)
   for (let nr = 0; nr < 20; nr++) assert.equal(names.of('x'.repeat(10_001)), undefined)

@@ -32,7 +32,7 @@ function part(pinned: Pinned, statement: Statement, isKept = true): Promise<unkn
   )
 }
 
-test('a part that fails leaves what was done before it', async () => {
+test('a failed part keeps the work done before it', async () => {
   const { pinned, sent } = aPin()
   await pinned.run(good, [])
   await assert.rejects(part(pinned, bad), { message: 'refused' })
@@ -40,7 +40,7 @@ test('a part that fails leaves what was done before it', async () => {
   assert.deepEqual(sent, ['GOOD', savepoint, 'BAD', undo, 'GOOD'])
 })
 
-test('parts follow each other, so that undoing one does not touch another', async () => {
+test('parts run one after the other, so undoing one does not affect another', async () => {
   const { pinned, sent } = aPin()
   const outcomes = await Promise.allSettled([part(pinned, bad), part(pinned, good), part(pinned, bad)])
   assert.deepEqual(
@@ -51,14 +51,14 @@ test('parts follow each other, so that undoing one does not touch another', asyn
   assert.deepEqual(sent, [...failed, savepoint, 'GOOD', release, ...failed])
 })
 
-test('a part that is not to be kept is undone, and nothing of it is committed or rolled back as a whole', async () => {
+test('a part that is not to be kept is undone alone, before the commit', async () => {
   const { pinned, sent } = aPin()
   await part(pinned, good)
   await part(pinned, good, false)
   assert.deepEqual(sent, [savepoint, 'GOOD', release, savepoint, 'GOOD', undo])
 })
 
-test('what is remembered waits for the commit', () => {
+test('effects that wait for the commit run after it', () => {
   const { pinned } = aPin()
   const noted: string[] = []
   pinned.onCommit(() => noted.push('first'))

@@ -7,7 +7,7 @@ import { parseTarget } from './target.ts'
 const coded = (code: string, message = 'x') => Object.assign(new Error(message), { code })
 const codeOf = (error: unknown) => (toStoreError(error) as { code?: string }).code
 
-test('the address gives the schema and the size of the pool, and the driver gets the rest', () => {
+test('the address sets the schema and the size of the pool, and the driver gets the rest', () => {
   const target = parseTarget('postgres://u:p@h:1/d?schema=mine&pool=7&application_name=a')
   assert.equal(target.schema, 'mine')
   assert.equal(target.poolSize, 7)
@@ -15,7 +15,7 @@ test('the address gives the schema and the size of the pool, and the driver gets
   assert.equal(parseTarget('postgres://h/d').poolSize, 20)
 })
 
-test('an address that cannot be right is refused, without its password in the message', () => {
+test('an invalid address is refused, without its password in the message', () => {
   for (const url of [
     'postgres://u:hunter2@h/d?schema=No',
     'postgres://u:hunter2@h/d?schema=a"b',
@@ -45,7 +45,7 @@ test('failures of the store have one code each', () => {
   assert.equal(codeOf(coded('22012')), '22012')
 })
 
-test('a code of the network is not taken for one of the database, nor our own words for the driver’s', () => {
+test('a network error code is not mistaken for a database code, nor our messages for the driver’s', () => {
   assert.equal(sqlState(coded('EPIPE')), undefined)
   assert.equal(sqlState(coded('40P01')), '40P01')
   assert.equal(isConnectionLoss(coded('EPIPE')), true)

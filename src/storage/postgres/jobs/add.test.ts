@@ -18,12 +18,12 @@ const job = (fields: Partial<NewJob> = {}): NewJob => ({
   ...fields,
 })
 
-test('jobs that differ in id and payload alone share all else', () => {
+test('jobs that differ only in id and payload share all other values', () => {
   const values = alikeValues('space', [job(), job({ id: 'b', payload: '"\\u001f"' })])
   assert.deepEqual(values, ['space', 'a\x1fb', 'mail', 'welcome', '{"to":1}\x1f"\\u001f"', 2, 10, 5])
 })
 
-test('jobs that differ in anything else are not alike, nor are those that say something rare', () => {
+test('jobs that differ in any other value, or have a rare one, are not alike', () => {
   const different: Partial<NewJob>[] = [
     { queue: 'other' },
     { kind: 'other' },

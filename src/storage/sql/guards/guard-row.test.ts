@@ -24,7 +24,7 @@ test('a lease is over at its end, and not before', () => {
   assert.deepEqual(judgeGuard({ ...row, mode: 'at-most-once' }, null, 1_000), { status: 'stuck' })
 })
 
-test('a claim that ran out is remembered as a failed one for as long as it would be kept', () => {
+test('an expired claim is remembered like a failed one, for as long as that would be kept', () => {
   for (const stored of [row, textual]) {
     const { status, endsAt } = decodeGuardRow(stored, 1_499)
     assert.deepEqual([status, endsAt], ['failed', 1_500])

@@ -111,7 +111,7 @@ interface Opening {
   readonly hasOutcomes?: boolean
 }
 
-test('a free wait queue is taken with no question but for the token', () => {
+test('taking a free wait queue needs one question, for the token', () => {
   const { buffer, trips } = createBook({})
   const { standing } = step(acquire(askOf('A'), times), buffer)
   assert.equal(standing.status, 'granted')
@@ -121,7 +121,7 @@ test('a free wait queue is taken with no question but for the token', () => {
   assert.deepEqual([waiters, outcomes], [[], []])
 })
 
-test('a failure hands a wait queue of thousands on with no question but for the token', () => {
+test('a failure passes a wait queue of thousands on with one question, for the token', () => {
   const { buffer, trips } = createBook({ row: heldRow('A'), length: 5_000 })
   const end = { outcome: 'failure', value: null, terminal: false } as const
   const { released } = step(release({ node: 'A', requestId: 'r', token: 7 }, end, times), buffer)
@@ -146,14 +146,14 @@ test('joining a wait queue of thousands takes one question and no count', () => 
   assert.deepEqual(waiters.map(({ node }) => node).sort(), ['new', 'newer'])
 })
 
-test('one who waits far behind is found together with its position', () => {
+test('a waiter far behind is found together with its position', () => {
   const { buffer, trips } = createBook({ row: heldRow('A'), length: 5_000 })
   const { standing } = step(acquire(askOf('n3000'), times), buffer)
   assert.deepEqual(standing, { status: 'queued', position: 3_000 })
   assert.deepEqual(trips, ['find'])
 })
 
-test('who leaves and comes back in one transaction is written at its last position only', () => {
+test('a waiter that leaves and returns in one transaction is written at its last position only', () => {
   const { buffer } = createBook({ row: heldRow('A'), length: 3 })
   const who = { node: 'n2', requestId: 'r' }
   step(leave(who, times), buffer)
@@ -170,7 +170,7 @@ test('who leaves and comes back in one transaction is written at its last positi
   assert.equal(queue?.waiterCount, 3)
 })
 
-test('what is to be written goes before the next question', () => {
+test('pending writes go before the next question', () => {
   const { buffer, trips, flushed } = createBook({ row: heldRow('A'), length: 200 })
   for (let seq = 1; seq <= 4; seq++) finish(buffer.removeWaiter(waiterAt(seq)))
   assert.deepEqual(trips, [])

@@ -63,7 +63,7 @@ test('a transaction takes a limited number of steps', async () => {
   )
 })
 
-test('queues do not wait for each other', async () => {
+test('wait queues do not wait for each other', async () => {
   const { run, turns, gates } = createStore()
   const blocked = run(queue, answering('a'))
   const other = run({ ...queue, resource: 'b' }, answering('b'))
@@ -74,7 +74,7 @@ test('queues do not wait for each other', async () => {
   assert.equal(await blocked, 'a')
 })
 
-test('a transaction that fails fails those in it and no others', async () => {
+test('a failed transaction fails its own calls and no others', async () => {
   const { run, gates } = createStore()
   const first = run(queue, answering(1))
   const second = run(queue, answering(2))
@@ -84,7 +84,7 @@ test('a transaction that fails fails those in it and no others', async () => {
   assert.equal(await second, 2)
 })
 
-test('the time a call waited is taken from its time limit', async () => {
+test('the time a call waited is subtracted from its time limit', async () => {
   const { run, turns, gates } = createStore()
   const before = performance.now()
   const first = run(queue, answering(1))

@@ -122,7 +122,7 @@ for (const [what, options] of Object.entries(settings)) {
   })
 }
 
-test('a caller’s database that was closed is refused with a reason', async () => {
+test('a caller’s closed database is refused with a reason', async () => {
   await using store = await opened()
   const db = new DatabaseSync(store.path)
   db.close()
@@ -132,7 +132,7 @@ test('a caller’s database that was closed is refused with a reason', async () 
   })
 })
 
-test('a transaction of ours that is over is refused, also while the next one is open', async () => {
+test('an ended transaction of ours is refused, also while the next one is open', async () => {
   await using store = await opened()
   const { jobs } = store.backend
   await jobs.add([job(), job()])

@@ -34,7 +34,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('what others commit is heard once, and our own commits are not', () => {
+test('commits of others are seen once, and our own commits are not', () => {
   const { watch, reader, heard } = watched()
   vi.advanceTimersByTime(100)
   assert.equal(heard(), 0)
@@ -52,7 +52,7 @@ test('what others commit is heard once, and our own commits are not', () => {
   watch.stop()
 })
 
-test('a connection that could not be asked when it was first relied on hides nothing, whatever its number', () => {
+test('a connection whose first data version could not be read hides no commit', () => {
   const { watch, heard } = watched()
   const writer = aConnection(undefined)
   watch.began(writer.connection)

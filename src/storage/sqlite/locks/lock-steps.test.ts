@@ -7,7 +7,7 @@ import { test } from 'vitest'
 import { openSqlite } from '../index.ts'
 import { findDueSql, findGoneSql, forgetSql, maySweepSql } from './lock-steps.ts'
 
-test('a sweep looks at nothing but what its indexes say is due, however many wait queues there are', async () => {
+test('a sweep reads only entries that its indexes show as due, however many wait queues there are', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-'))
   try {
     const path = join(folder, 'x.db')

@@ -12,7 +12,7 @@ function openTokens(): Connection {
   return new Connection(db)
 }
 
-test('tokens rise over transactions, many in one of them, and a clock that goes back', () => {
+test('tokens rise over transactions, several in one, and when the clock goes back', () => {
   const connection = openTokens()
   let last = 0
   for (const [now, many] of [
@@ -33,7 +33,7 @@ test('tokens rise over transactions, many in one of them, and a clock that goes 
   assert.equal(last, (wall + 1_000) * 1_000 + 2)
 })
 
-test('a token is above the wait queue’s own last one, and above all of a file that counted in parts', () => {
+test('a token is above the wait queue’s last one, and above all tokens of an older file format', () => {
   const connection = openTokens()
   connection.run('INSERT INTO lock_shard VALUES (0, 5), (17, ?1)', (wall + 500) * 1_000)
   connection.begin()
@@ -45,7 +45,7 @@ test('a token is above the wait queue’s own last one, and above all of a file 
   connection.commit()
 })
 
-test('what a transaction took is undone with it, and with a step of it that failed', () => {
+test('a rollback, of a transaction or of one step, also undoes its tokens', () => {
   const connection = openTokens()
   connection.begin()
   mintToken(connection, 0, wall)

@@ -60,7 +60,7 @@ test('writes of one round share a commit and are answered in order, after it', a
   assert.equal(commits, 1)
 })
 
-test('a write that fails is undone alone', async () => {
+test('a failed write is undone alone', async () => {
   await using set = setUp()
   const answers = await Promise.allSettled([
     set.writeQueue.write(insert('a')),
@@ -78,7 +78,7 @@ test('a write that fails is undone alone', async () => {
   assert.deepEqual(set.names(), ['a', 'c'])
 })
 
-test('a write that fails leaves nothing behind and does not affect later writes', async () => {
+test('a failed write leaves nothing behind and does not affect later writes', async () => {
   await using set = setUp()
   await assert.rejects(
     set.writeQueue.write((connection) => {
@@ -91,7 +91,7 @@ test('a write that fails leaves nothing behind and does not affect later writes'
   assert.deepEqual(set.names(), ['b'])
 })
 
-test('turns are taken in the order they were asked for, and renewals go first', async () => {
+test('turns run in the order of their requests, and renewals go first', async () => {
   await using set = setUp()
   const order: string[] = []
   const write = (name: string, urgent = false) =>
@@ -126,7 +126,7 @@ test('a renewal that comes while a hold runs has the next turn', async () => {
   assert.deepEqual(order, ['renewal', 'hold', 'write'])
 })
 
-test('a hold that throws or is aborted in line lets the next one in', async () => {
+test('a hold that throws or is aborted while it waits lets the next one in', async () => {
   await using set = setUp()
   const leaving = new AbortController()
   const first = set.writeQueue.hold(async () => {
@@ -140,7 +140,7 @@ test('a hold that throws or is aborted in line lets the next one in', async () =
   await third
 })
 
-test('a signal that aborts inside a hold interrupts it, and afterwards does nothing', async () => {
+test('a signal that aborts inside a hold interrupts it, and has no later effect', async () => {
   await using set = setUp()
   const controller = new AbortController()
   const interrupted: unknown[] = []
@@ -166,7 +166,7 @@ test('a signal that aborts inside a hold interrupts it, and afterwards does noth
   other.abort()
 })
 
-test('holds follow one another without a round of the event loop between, and still leave room for timers', async () => {
+test('holds follow each other without an event loop round in between, and still leave time for timers', async () => {
   await using set = setUp()
   let rounds = 0
   const count = () => {
@@ -190,7 +190,7 @@ test('holds follow one another without a round of the event loop between, and st
   assert.ok(fired > 0, 'the timer fired between two holds')
 })
 
-test("another process's lock is waited for without stopping the event loop", async () => {
+test("waiting for another process's lock does not block the event loop", async () => {
   await using set = setUp()
   set.neighbour.begin()
   let rounds = 0
@@ -228,7 +228,7 @@ test('the deadline also counts behind a hold that does not end', async () => {
   assert.deepEqual(set.names(), [])
 })
 
-test('a full disk is store_unavailable, leaves nothing behind, and is forgotten once there is space', async () => {
+test('a full disk gives store_unavailable, leaves nothing behind, and later writes work again', async () => {
   await using set = setUp()
   await set.writeQueue.write((connection) => connection.db.exec('PRAGMA max_page_count = 8'))
   const large = (name: string) => insert(name.repeat(100_000))
@@ -246,7 +246,7 @@ test('a full disk is store_unavailable, leaves nothing behind, and is forgotten 
   assert.deepEqual(set.names(), ['c'])
 })
 
-test('a disk that fails while committing is store_unavailable, and the connection is opened afresh', async () => {
+test('a disk that fails during the commit gives store_unavailable, and the connection is reopened', async () => {
   await using set = setUp()
   const failed = set.writeQueue.write((connection) => {
     connection.commit = () => {
@@ -261,7 +261,7 @@ test('a disk that fails while committing is store_unavailable, and the connectio
   assert.deepEqual(set.names(), ['a'])
 })
 
-test('closing writes what waits, turns holds away and refuses what comes later', async () => {
+test('closing writes waiting writes, refuses waiting holds and refuses later calls', async () => {
   const set = setUp()
   const entered = Promise.withResolvers<void>()
   const { closing } = set.writeQueue
@@ -280,7 +280,7 @@ test('closing writes what waits, turns holds away and refuses what comes later',
   await set[Symbol.asyncDispose]()
 })
 
-test('a stream of writes leaves room for timers', async () => {
+test('a stream of writes leaves time for timers', async () => {
   await using set = setUp()
   let fired = false
   setTimeout(() => {
@@ -294,7 +294,7 @@ test('a stream of writes leaves room for timers', async () => {
   assert.ok(fired, 'the timer had its turn')
 })
 
-test('writes that would take long are spread over several commits, in order', async () => {
+test('long writes are spread over several commits, in order', async () => {
   let commits = 0
   await using set = setUp({ began: () => commits++ })
   const slow = (name: string) => (connection: Connection) => {
@@ -308,7 +308,7 @@ test('writes that would take long are spread over several commits, in order', as
   assert.ok(commits >= 2, `${commits} commits`)
 })
 
-test("two write queues over one file, as two processes have them, lose none of each other's writes", async () => {
+test("two write queues over one file, as in two processes, lose none of each other's writes", async () => {
   await using set = setUp()
   const other = new WriteQueue({ open: () => openWriter({ path: set.path, synchronous: 'normal' }) })
   const count = 100

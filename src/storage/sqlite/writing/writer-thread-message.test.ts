@@ -28,7 +28,7 @@ test('an error of ours crosses with its code, message, details and cause, and is
   assert.deepEqual([message, errcode], ['disk I/O error', 10])
 })
 
-test('an error without a cause has none afterwards, and one of SQLite keeps its number', () => {
+test('an error without a cause stays without one, and one of SQLite keeps its number', () => {
   const ours = reviveError(cross(encodeFailure(1, new SignalboxError('closed', 'Closed.')))[2]!)
   assert.equal('cause' in ours, false)
   const constraint = Object.assign(new Error('UNIQUE constraint failed'), {
@@ -47,7 +47,7 @@ test('a thrown value that is not an Error still crosses as one', () => {
   assert.equal(reviveError(cross(encodeFailure(1, 'plain text'))[2]!).message, 'plain text')
 })
 
-test('an answer of undefined is undefined on the other side, and null is null', () => {
+test('undefined crosses as undefined, and null as null', () => {
   assert.equal(cross(encodeAnswerTo(1, undefined))[1], undefined)
   assert.equal(cross(encodeAnswerTo(2, null))[1], null)
   assert.deepEqual(cross(encodeAnswerTo(3, [{ a: '\u2028👩‍🚀\u0000' }]))[1], [{ a: '\u2028👩‍🚀\u0000' }])

@@ -91,7 +91,7 @@ test('calls of one round cross in few messages, and so do their answers', async 
   assert.equal((await store.jobs.list({ limit: 50 })).length, 20)
 })
 
-test('reads are answered while a write cannot be made', async () => {
+test('reads are answered while a write is blocked', async () => {
   using set = setUp()
   await using store = await set.open()
   await store.jobs.add([aJob('a')])
@@ -115,7 +115,7 @@ test('reads are answered while a write cannot be made', async () => {
   assert.equal((await store.jobs.find('b'))?.state, 'ready')
 })
 
-test('an error of the thread is thrown here as it would have been thrown there', async () => {
+test('an error of the thread is thrown here as it would have been there', async () => {
   using set = setUp()
   await using store = await set.open()
   const key = { caller: 'c', key: 'k', fingerprint: 'one', keepMs: 60_000 }
@@ -163,7 +163,7 @@ test('transactions are refused, and their handlers never called', async () => {
   assert.deepEqual(await store.jobs.settle([verdict]), [true])
 })
 
-test("the notifier wakes for a neighbour's commits, and for none of our own thread's", async () => {
+test("the notifier wakes for a neighbour's commits, and not for our own thread's", async () => {
   using set = setUp()
   await using store = await set.open()
   await using neighbour = await set.open({ thread: false })
@@ -197,7 +197,7 @@ test("the notifier wakes for a neighbour's commits, and for none of our own thre
   unlisten()
 })
 
-test('closing waits for what was asked, ends the thread and leaves one file', async () => {
+test('closing waits for pending calls, ends the thread and leaves one file', async () => {
   using set = setUp()
   const store = await set.open()
   const neighbour = set.neighbour()
@@ -216,7 +216,7 @@ test('closing waits for what was asked, ends the thread and leaves one file', as
   assert.equal((await again.jobs.list({ limit: 10 })).length, 3)
 })
 
-test('a thread that ends by itself fails the calls it had, and the next call starts another', async () => {
+test('a thread that ends unexpectedly fails its calls, and the next call starts another thread', async () => {
   using set = setUp()
   await using store = await set.open()
   const neighbour = set.neighbour()
@@ -240,7 +240,7 @@ test('a thread that ends by itself fails the calls it had, and the next call sta
   )
 })
 
-test('what was not sent yet when a thread ended is done by the next', async () => {
+test('the next thread runs the calls that were not sent before one ended', async () => {
   using set = setUp()
   await using store = await set.open()
   const [thread] = set.threads
@@ -252,7 +252,7 @@ test('what was not sent yet when a thread ended is done by the next', async () =
   assert.equal(set.threads.length, 2)
 })
 
-test('after its thread ended, the notifier wakes listeners once for what may have been missed, and hears others again', async () => {
+test('after its thread ended, the notifier wakes listeners once for missed commits, and continues', async () => {
   using set = setUp()
   await using store = await set.open()
   await using neighbour = await set.open({ thread: false })
@@ -269,7 +269,7 @@ test('after its thread ended, the notifier wakes listeners once for what may hav
   unlisten()
 })
 
-test('a thread that does not answer is not waited for without end', async () => {
+test('a thread that does not answer is given up after a time', async () => {
   using set = setUp()
   await (await set.open()).close()
   const neighbour = set.neighbour()
@@ -305,7 +305,7 @@ test('an idle store with a thread lets the process end', async () => {
   assert.deepEqual([code, output], [0, 'resumed\n'])
 })
 
-test('what the thread compiled is kept where its process keeps what it compiled', async () => {
+test('the compile cache of the thread is that of its process', async () => {
   using set = setUp()
   const cache = join(set.path, '..', 'compiled')
   const program = `
