@@ -24,38 +24,22 @@ export function meterBackend(backend: Backend, namespace: string, contention: Co
 }
 
 function meterStores(stores: Stores, namespace: string, contention: Contention): Stores {
-  const {
-    jobs,
-    logs,
-    attempts,
-    schedules,
-    dependencies,
-    locks,
-    guards,
-    ownGuards,
-    monitor,
-    audit,
-    series,
-    cluster,
-    workers,
-    notifier,
-    keyed,
-  } = stores
+  const { locks, ownGuards, keyed } = stores
   return {
-    jobs: contention.store(jobs, 'jobs'),
-    logs: contention.store(logs, 'logs'),
-    attempts: contention.store(attempts, 'attempts'),
-    schedules: contention.store(schedules, 'schedules'),
-    dependencies: contention.store(dependencies, 'dependencies'),
+    jobs: contention.store(stores.jobs, 'jobs'),
+    logs: contention.store(stores.logs, 'logs'),
+    attempts: contention.store(stores.attempts, 'attempts'),
+    schedules: contention.store(stores.schedules, 'schedules'),
+    dependencies: contention.store(stores.dependencies, 'dependencies'),
     locks: contention.store(meterLocks(locks, namespace, contention.keys), 'locks'),
-    guards: contention.store(guards, 'guards'),
+    guards: contention.store(stores.guards, 'guards'),
     ...(ownGuards && { ownGuards: contention.store(ownGuards, 'guards') }),
-    monitor: contention.store(monitor, 'monitor'),
-    audit: contention.store(audit, 'audit'),
-    series: contention.store(series, 'series'),
-    cluster: contention.store(cluster, 'fleet'),
-    workers: contention.store(workers, 'workers'),
-    notifier,
+    monitor: contention.store(stores.monitor, 'monitor'),
+    audit: contention.store(stores.audit, 'audit'),
+    series: contention.store(stores.series, 'series'),
+    cluster: contention.store(stores.cluster, 'fleet'),
+    workers: contention.store(stores.workers, 'workers'),
+    notifier: stores.notifier,
     keyed: (key) => ({ jobs: contention.store(keyed(key).jobs, 'jobs') }),
   }
 }

@@ -2,9 +2,8 @@ import { Command, CommanderError, type Option } from 'commander'
 import { isSignalboxError, type SignalboxError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { problemLines } from './config/problems.ts'
-import { addTwins } from './environment-twins.ts'
 import { createPrinter, type Printer, withJsonProblems } from './print.ts'
-import { type Stage, verbs } from './verbs.ts'
+import { addTwins, type Stage, verbs } from './verbs.ts'
 
 /** How a run can end; docs/cli.md says the same. */
 export const exitCodes = { ok: 0, failure: 1, usage: 2 } as const

@@ -253,14 +253,8 @@ export interface SendingStep {
 }
 
 /**
- * - `sent`: the window `[now, now + windowMs)` begins (status `notified`, by this notification, whatever stood there). Of the
- *   same subject and subscription, what is notified and over is forgotten, and what is owed of any state but the subject's
- *   present one: this is what was notified last, and the present state may still have to be notified.
- * - `retry`: pending again, due `afterMs` from now; with `free`, the attempt is given back.
- * - `dead`: the reservation becomes `owed` if it is still this notification's, and its event id is forgotten. Of the same
- *   subject and subscription, what else is owed, was never notified and is not the present state is forgotten.
- * - `held`: kept for an operator; the window begins as if it were sent.
- * - `cancelled`: the subscription is gone; the reservation is deleted if it is still this notification's.
+ * `sending-end.ts` says what an end does to the notification and its windows. The event id of a dead one is forgotten.
+ * `retry`: due `afterMs` from now; with `free`, the attempt is given back. `held`: kept for an operator.
  */
 export interface SendingEnd {
   readonly id: string

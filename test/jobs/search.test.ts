@@ -3,8 +3,7 @@ import { test } from 'vitest'
 import { createId, createIds } from '../../src/core/ids.ts'
 import type { JobStore } from '../../src/jobs/index.ts'
 import { parseSearch } from '../../src/jobs/index.ts'
-import { listPage } from '../../src/jobs/search/list-jobs.ts'
-import { scanJobs, searchPage } from '../../src/jobs/search/scan-jobs.ts'
+import { listPage, scanJobs, searchPage } from '../../src/jobs/search/scan-jobs.ts'
 import { engines, openGround } from './searching.ts'
 
 for (const engine of engines) {
@@ -182,7 +181,8 @@ test('a list of rare jobs stops in time, says so, and continues from there', asy
   for (let times = 0; times < 6; times++)
     await jobs.addMany(Array.from({ length: 1_000 }, () => ({ kind: 'mail' })))
   let slowMs = 100
-  const store: Pick<JobStore, 'list' | 'reach'> = {
+  const store: Pick<JobStore, 'find' | 'list' | 'reach'> = {
+    find: (id) => backend.jobs.find(id),
     reach: (query) => backend.jobs.reach(query),
     async list(query) {
       await new Promise((resolve) => setTimeout(resolve, slowMs))

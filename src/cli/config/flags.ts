@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { LocksOptions } from '../../locks/index.ts'
-import { twinsOf } from '../environment-twins.ts'
+import { twinsOf } from '../verbs.ts'
 import { type ConfigSources, resolveSetting } from './config.ts'
 import { flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
 import type { Kind } from './value-kinds.ts'

@@ -84,68 +84,60 @@ export const trueOrFalse: Kind<boolean> = {
   show: (value) => value,
 }
 
-export function choice<const Value extends string>(allowed: readonly Value[]): Kind<Value> {
+/** Text, which is taken as it comes. */
+function textKind<Value extends string>(
+  check: (name: string, value: unknown) => Value,
+  show: (value: Value) => string = (value) => value,
+): Kind<Value> {
+  return { parse: (given) => given, check, show }
+}
+
+/** A list of texts; in text they are separated by commas. A single one need not be a list. */
+function listKind(
+  check: (name: string, values: readonly unknown[]) => readonly string[],
+): Kind<readonly string[]> {
   return {
-    parse: (given) => given,
-    check: (name, value) => oneOf(name, value, allowed),
+    parse: (given) => given.split(',').map((one) => one.trim()),
+    check: (name, value) => check(name, Array.isArray(value) ? value : [value]),
     show: (value) => value,
   }
+}
+
+export function choice<const Value extends string>(allowed: readonly Value[]): Kind<Value> {
+  return textKind((name, value) => oneOf(name, value, allowed))
 }
 
 /** One line of text, such as an address or a path. */
 export function line(max: number): Kind<string> {
-  return {
-    parse: (given) => given,
-    check: (name, value) => text(name, value, { max }),
-    show: (value) => value,
-  }
+  return textKind((name, value) => text(name, value, { max }))
 }
 
 /** An address to listen on. Names are not looked up, for what they stand for may change. */
-export const address: Kind<string> = {
-  parse: (given) => given,
-  check: (name, value) => {
-    const bare = typeof value === 'string' ? value.toLowerCase().replace(/^\[(.*)\]$/, '$1') : ''
-    if (bare === 'localhost' || isIP(bare) !== 0) return value as string
-    throw refuse(name, `an IP address or localhost, not ${show(value)}`)
-  },
-  show: (value) => value,
-}
+export const address: Kind<string> = textKind((name, value) => {
+  const bare = typeof value === 'string' ? value.toLowerCase().replace(/^\[(.*)\]$/, '$1') : ''
+  if (bare === 'localhost' || isIP(bare) !== 0) return value as string
+  throw refuse(name, `an IP address or localhost, not ${show(value)}`)
+})
 
 /** A name of this server as it stands in a Host header: a DNS name or an address, with a port where one is typed. */
 const hostName = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
 
-/** Host names; in text they are separated by commas. */
-export const hostNames: Kind<readonly string[]> = {
-  parse: (given) => given.split(',').map((name) => name.trim()),
-  check: (name, value) => {
-    const names: readonly unknown[] = Array.isArray(value) ? value : [value]
-    for (const one of names) {
-      if (typeof one === 'string' && one.length <= 253 && hostName.test(one)) continue
-      throw refuse(name, `host names such as "jobs.example.com" or "10.0.0.5:7420", not ${show(one)}`)
-    }
-    return names as readonly string[]
-  },
-  show: (value) => value,
-}
+export const hostNames: Kind<readonly string[]> = listKind((name, values) => {
+  for (const one of values) {
+    if (typeof one === 'string' && one.length <= 253 && hostName.test(one)) continue
+    throw refuse(name, `host names such as "jobs.example.com" or "10.0.0.5:7420", not ${show(one)}`)
+  }
+  return values as readonly string[]
+})
 
-/** Addresses and ranges of them; in text they are separated by commas. */
-export const addressRanges: Kind<readonly string[]> = {
-  parse: (given) => given.split(',').map((range) => range.trim()),
-  check: (name, value) => {
-    const ranges: readonly unknown[] = Array.isArray(value) ? value : [value]
-    parseRanges(name, ranges)
-    return ranges as readonly string[]
-  },
-  show: (value) => value,
-}
+/** Addresses and ranges of them. */
+export const addressRanges: Kind<readonly string[]> = listKind((name, values) => {
+  parseRanges(name, values)
+  return values as readonly string[]
+})
 
-/** Paths into what jobs carry; in text they are separated by commas. */
-export const redactPaths: Kind<readonly string[]> = {
-  parse: (given) => given.split(',').map((path) => path.trim()),
-  check: (name, value) => resolveRedactPaths(name, Array.isArray(value) ? value : [value]),
-  show: (value) => value,
-}
+/** Paths into what jobs carry. */
+export const redactPaths: Kind<readonly string[]> = listKind(resolveRedactPaths)
 
 /** Pairs of operations; in text each is joined by a plus sign, and they are separated by commas. */
 export const operationPairs: Kind<NonNullable<LocksOptions['conflicts']>> = {
@@ -166,25 +158,17 @@ function splitPair(pair: string): readonly string[] {
 const schemes = ['memory', 'sqlite', 'postgres', 'postgresql', 'mysql', 'mariadb']
 
 /** The address of a database. It may hold a password, so no message quotes it. */
-export const database: Kind<string> = {
-  parse: (given) => given,
-  check: (name, value) => {
-    const [scheme = ''] = typeof value === 'string' ? (/^[a-z]+(?=:)/.exec(value) ?? []) : []
-    if (schemes.includes(scheme)) return value as string
-    throw refuse(name, 'sqlite:FILE, postgres://…, mysql://… (MariaDB) or memory:')
-  },
-  show: nameOfDatabase,
-}
+export const database: Kind<string> = textKind((name, value) => {
+  const [scheme = ''] = typeof value === 'string' ? (/^[a-z]+(?=:)/.exec(value) ?? []) : []
+  if (schemes.includes(scheme)) return value as string
+  throw refuse(name, 'sqlite:FILE, postgres://…, mysql://… (MariaDB) or memory:')
+}, nameOfDatabase)
 
 /** The address of a Redis. It may hold a password, so no message quotes it. */
-export const redisAddress: Kind<string> = {
-  parse: (given) => given,
-  check: (name, value) => {
-    if (typeof value === 'string' && /^rediss?:\/\//.test(value) && URL.canParse(value)) return value
-    throw refuse(name, 'redis://… or rediss://…')
-  },
-  show: nameOfDatabase,
-}
+export const redisAddress: Kind<string> = textKind((name, value) => {
+  if (typeof value === 'string' && /^rediss?:\/\//.test(value) && URL.canParse(value)) return value
+  throw refuse(name, 'redis://… or rediss://…')
+}, nameOfDatabase)
 
 /** The address for people to see, without what may be secret: user, password and parameters. */
 export function nameOfDatabase(address: string): string {
@@ -205,25 +189,23 @@ export function secretFault(secret: string): string | undefined {
     : 'it must be at most 512 printable ASCII characters without spaces'
 }
 
-export const secret: Kind<string> = {
-  parse: (given) => given,
-  check: (name, value) => {
+export const secret: Kind<string> = textKind(
+  (name, value) => {
     const fault = typeof value === 'string' ? secretFault(value) : 'it must be text'
     if (fault === undefined) return value as string
     throw refuse(name, `a secret such as \`openssl rand -hex 32\` prints: ${fault}`)
   },
-  show: () => '(set)',
-}
+  () => '(set)',
+)
 
 /** Keys that seal secrets. No message quotes them. */
-export const secretKeyText: Kind<string> = {
-  parse: (given) => given,
-  check: (name, value) => {
+export const secretKeyText: Kind<string> = textKind(
+  (name, value) => {
     parseSecretKeys(name, value)
     return value as string
   },
-  show: () => '(set)',
-}
+  () => '(set)',
+)
 
 /** The same kind for a setting that need not have a value; no value is written as none at all. */
 export function optional<Value>(kind: Kind<Value>): Kind<Value | undefined> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { patientClock } from '../../core/clock.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { isReserved } from '../api/add-options.ts'
@@ -174,8 +175,9 @@ export async function runBulk(parts: BulkParts, run: BulkRun): Promise<BulkCount
     signal.throwIfAborted()
     const left = order.limit === null ? sliceSize : Math.min(sliceSize, order.limit - at.matched)
     if (at.cursor === null || left <= 0) break
-    await rest(Math.min(maxRestMs, performance.now() - beganAt), signal)
-    signal.throwIfAborted()
+    // Ends early when the signal aborts.
+    const restMs = Math.min(maxRestMs, performance.now() - beganAt)
+    await sleep(restMs, undefined, { signal }).catch(() => signal.throwIfAborted())
 
     beganAt = performance.now()
     const found: JobRecord[] = []
@@ -278,18 +280,4 @@ async function removeAll(
   const removed = await store.remove(ids)
   const done = removed.length + (isTakenOver ? goneBefore : 0)
   return { done, skipped: slice.length - done }
-}
-
-/** Ends early when the signal aborts. */
-function rest(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    if (signal.aborted) end()
-    else signal.addEventListener('abort', end)
-  })
 }

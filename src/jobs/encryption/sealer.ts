@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import { systemClock } from '../../core/clock.ts'
-import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { type ErrorCode, invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { callable, onlyKeys, refuse, text } from '../../core/options.ts'
 
 /**
@@ -98,30 +98,34 @@ function ask(
   return promise
 }
 
-function sealFailed({ jobId, kind, part }: SealContext, cause: unknown): SignalboxError {
-  if (isSignalboxError(cause, 'seal_failed')) return cause
-  return new SignalboxError(
-    'seal_failed',
-    `The ${part} of job "${jobId}" (${kind}) could not be sealed, and was not written. See the cause.`,
-    { cause, details: { jobId, kind, part } },
-  )
+function sealError(
+  code: ErrorCode,
+  { jobId, kind, part }: SealContext,
+  message: string,
+  { cause, ...more }: { readonly cause?: unknown; readonly keyId?: string } = {},
+): SignalboxError {
+  return new SignalboxError(code, message, { cause, details: { jobId, kind, part, ...more } })
 }
 
-function notOpened({ jobId, kind, part }: SealContext, cause: unknown): SignalboxError {
-  return new SignalboxError(
-    'payload_sealed',
-    `The ${part} of job "${jobId}" (${kind}) is sealed, and the sealer of this box could not open it. The job waits; see the cause.`,
-    { cause, details: { jobId, kind, part } },
-  )
+function sealFailed(context: SealContext, cause: unknown): SignalboxError {
+  if (isSignalboxError(cause, 'seal_failed')) return cause
+  const message = `The ${nameOf(context)} could not be sealed, and was not written. See the cause.`
+  return sealError('seal_failed', context, message, { cause })
+}
+
+function notOpened(context: SealContext, cause: unknown): SignalboxError {
+  const message = `The ${nameOf(context)} is sealed, and the sealer of this box could not open it. The job waits; see the cause.`
+  return sealError('payload_sealed', context, message, { cause })
+}
+
+function nameOf({ part, jobId, kind }: SealContext): string {
+  return `${part} of job "${jobId}" (${kind})`
 }
 
 /** The data was changed, or belongs to another job: no key ever opens it. */
-export function sealBroken({ jobId, kind, part }: SealContext): SignalboxError {
-  return new SignalboxError(
-    'seal_broken',
-    `The sealed ${part} of job "${jobId}" (${kind}) was changed, or belongs to another job, and no key opens it.`,
-    { details: { jobId, kind, part } },
-  )
+export function sealBroken(context: SealContext): SignalboxError {
+  const message = `The sealed ${nameOf(context)} was changed, or belongs to another job, and no key opens it.`
+  return sealError('seal_broken', context, message)
 }
 
 /**
@@ -234,18 +238,12 @@ function refused(option: string, allowed: string): SignalboxError {
   return invalidArgument(`createAesSealer.${option} must be ${allowed}.`, `createAesSealer.${option}`)
 }
 
-function keyMissing({ jobId, kind, part }: SealContext, keyId: string): SignalboxError {
-  return new SignalboxError(
-    'payload_sealed',
-    `The ${part} of job "${jobId}" (${kind}) is sealed with the key ${JSON.stringify(keyId)}, which this box does not have. The job waits; give the key to createAesSealer.`,
-    { details: { jobId, kind, part, keyId } },
-  )
+function keyMissing(context: SealContext, keyId: string): SignalboxError {
+  const message = `The ${nameOf(context)} is sealed with the key ${JSON.stringify(keyId)}, which this box does not have. The job waits; give the key to createAesSealer.`
+  return sealError('payload_sealed', context, message, { keyId })
 }
 
-function unknownForm({ jobId, kind, part }: SealContext): SignalboxError {
-  return new SignalboxError(
-    'payload_sealed',
-    `The ${part} of job "${jobId}" (${kind}) was not sealed by createAesSealer as this version knows it. The job waits for a worker with the sealer that made it.`,
-    { details: { jobId, kind, part } },
-  )
+function unknownForm(context: SealContext): SignalboxError {
+  const message = `The ${nameOf(context)} was not sealed by createAesSealer as this version knows it. The job waits for a worker with the sealer that made it.`
+  return sealError('payload_sealed', context, message)
 }

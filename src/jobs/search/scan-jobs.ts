@@ -2,10 +2,9 @@ import { createIds, decodeIdTime, isId } from '../../core/ids.ts'
 import { isReserved } from '../api/add-options.ts'
 import { type Job, type JobState, jobStates } from '../job.ts'
 import type { JobRecord, JobStore, ListQuery } from '../job-store.ts'
-import { createRows } from './list-jobs.ts'
+import { ListedRows } from './list-jobs.ts'
 import { createMatcher } from './match-search.ts'
-import type { NameTerm, SearchTerm } from './search-terms.ts'
-import { parseSearch } from './search-terms.ts'
+import { type NameTerm, parseSearch, type SearchTerm } from './search-terms.ts'
 
 /**
  * A scan reads jobs, newest first, and passes on those that match a search. It ends at a bound of rows or of time and
@@ -25,6 +24,8 @@ export interface ScanBounds {
   readonly maxMs: number
   /** `maxMs` counts only after this many rows, so that a small store is always read whole. @default 0 */
   readonly minRows?: number
+  /** How many rows the first read has. @default 50 */
+  readonly firstRead?: number
 }
 
 /** How far a scan came. */
@@ -54,14 +55,13 @@ export async function scanJobs(
   if (id !== undefined) return scanOne(store, id, query, isMeant, take)
 
   const { earliest, latest } = createdBetween(terms, now)
-  const pace = new Pace()
+  const pace = new Pace(bounds.firstRead)
   const beganAt = performance.now()
-  const narrowed = { ...named, ...query }
-  const rows = createRows(store, narrowed)
+  const rows = new ListedRows(store, { ...named, ...query })
   let scanned = 0
   for (;;) {
     const limit = Math.min(pace.pageSize, bounds.maxRows - scanned)
-    const page = await pace.read(() => rows.list({ ...narrowed, limit }))
+    const page = await pace.read(() => rows.list(limit))
     for (const record of page) {
       scanned++
       if (earliest !== undefined && isBefore(earliest - skewMs, record))
@@ -161,8 +161,12 @@ const maxPageChars = 1_048_576
 
 /** Sizes pages so that one is read in a short turn. */
 class Pace {
-  pageSize = 50
+  pageSize: number
   #turnBeganAt = performance.now()
+
+  constructor(pageSize = 50) {
+    this.pageSize = pageSize
+  }
 
   async read(list: () => Promise<readonly JobRecord[]>): Promise<readonly JobRecord[]> {
     let hasTurned = false
@@ -221,15 +225,35 @@ export async function searchPage(
   store: ScannedStore,
   terms: readonly SearchTerm[],
   { limit, ...query }: ListQuery,
+  bounds: ScanBounds = searchBounds,
 ): Promise<Scanned & { readonly records: readonly JobRecord[] }> {
   const records: JobRecord[] = []
   let chars = 0
-  const scanned = await scanJobs(store, { terms, now: Date.now(), query, bounds: searchBounds }, (record) => {
+  const scanned = await scanJobs(store, { terms, now: Date.now(), query, bounds }, (record) => {
     records.push(record)
     chars += record.payload.length + (record.result?.length ?? 0)
     return records.length < limit && chars < maxAnswerChars
   })
   return { ...scanned, records }
+}
+
+/** A page of a list ends after `maxMs`, but not before it looked at `minRows`: a store of that size is always listed whole. */
+const listBounds = { minRows: 50_000, maxMs: 80 } as const
+/** How many rows it looks at, at most, to fill the places of jobs that it leaves out. */
+const maxListRows = 2_000
+
+/**
+ * A page of jobs without those of Signalbox's own queues, unless the query names one. It can be short and not the last:
+ * only a null cursor marks the end.
+ */
+export async function listPage(
+  store: ScannedStore,
+  query: ListQuery,
+  times: { readonly minRows: number; readonly maxMs: number } = listBounds,
+): Promise<Pick<Scanned, 'cursor'> & Partial<Scanned> & { readonly records: readonly JobRecord[] }> {
+  const bounds = { ...times, maxRows: maxListRows, firstRead: query.limit }
+  const { records, cursor, scanned, stopped } = await searchPage(store, [], query, bounds)
+  return { records, cursor, ...(stopped === 'time' && { scanned, stopped }) }
 }
 
 /** How many jobs match, by state, as far as the count read. */

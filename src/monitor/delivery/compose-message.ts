@@ -62,7 +62,7 @@ export function composeMessage(id: string, items: readonly MessageItem[], possib
   const isDigest = items.length > 1
   return {
     id,
-    kind: isDigest ? 'digest' : kindOf(first!.record),
+    kind: isDigest ? 'digest' : wordsOf(first!.record).kind,
     title: isDigest ? `${items.length} changes` : titleOf(first!.record),
     changes: items.map(changeOf),
     possibleRepeat,
@@ -94,12 +94,13 @@ function changeOf({ record, template }: MessageItem): MessageChange {
   const { id, source, group, name, createdAt } = record
   const from = record.from === null ? null : parseJson(record.from, record.from)
   const to = parseJson(record.to, record.to)
+  const words = wordsOf(record)
   return {
     notificationId: id,
     ...showPlace(record),
     from,
     to,
-    line: fill(template ?? alertSentence(record, to) ?? sentenceOf(record), {
+    line: fill(template ?? alertSentence(record, to) ?? `{source} {subject}: ${words.sentence}`, {
       source: oneLine(source),
       subject: oneLine(group === '' ? name : `${group} ${name}`),
       timeSlot: oneLine(group),
@@ -107,7 +108,7 @@ function changeOf({ record, template }: MessageItem): MessageChange {
       from: record.from === null ? 'nothing' : showValue(from),
       to: showValue(to),
       at: new Date(createdAt).toISOString(),
-      reason: reasonOf(record),
+      reason: words.reason,
     }),
     at: createdAt,
   }
@@ -136,45 +137,31 @@ function fill(template: string, values: Readonly<Record<Placeholder, string>>): 
   )
 }
 
-function kindOf({ kind }: NotificationRecord): 'change' | 'flapping' | 'reconcile' {
-  return kind === 'flapping' || kind === 'reconcile' ? kind : 'change'
+/** What people read about a notification: the sentence is a template behind the subject, the title follows its name. */
+interface Words {
+  readonly kind: 'change' | 'flapping' | 'reconcile'
+  readonly sentence: string
+  readonly reason: string
+  readonly title: string
 }
 
-function sentenceOf(record: NotificationRecord): string {
-  const subject = '{source} {subject}: '
-  switch (kindOf(record)) {
-    case 'flapping':
-      return `${subject}keeps changing, now {to}`
-    case 'reconcile':
-      return record.from === null ? `${subject}is now {to}` : `${subject}is now {to} (last notified: {from})`
-    case 'change':
-      return record.from === null ? `${subject}first seen, {to}` : `${subject}{from} → {to}`
+function wordsOf({ kind, from }: NotificationRecord): Words {
+  if (kind === 'flapping')
+    return { kind, sentence: 'keeps changing, now {to}', reason: 'keeps changing', title: 'keeps changing' }
+  if (kind === 'reconcile') {
+    const sentence = from === null ? 'is now {to}' : 'is now {to} (last notified: {from})'
+    return { kind, sentence, reason: 'still true', title: 'is still so' }
   }
-}
-
-function reasonOf(record: NotificationRecord): string {
-  switch (kindOf(record)) {
-    case 'flapping':
-      return 'keeps changing'
-    case 'reconcile':
-      return 'still true'
-    case 'change':
-      return record.from === null ? 'new' : 'changed'
-  }
+  return from === null
+    ? { kind: 'change', sentence: 'first seen, {to}', reason: 'new', title: 'is new' }
+    : { kind: 'change', sentence: '{from} → {to}', reason: 'changed', title: 'changed' }
 }
 
 function titleOf(record: NotificationRecord): string {
   const name = oneLine(record.name)
   const to = parseJson(record.to, record.to)
   if (alertSentence(record, to) !== undefined) return alertTitle(name, record, to)
-  switch (kindOf(record)) {
-    case 'flapping':
-      return `${name} keeps changing`
-    case 'reconcile':
-      return `${name} is still so`
-    case 'change':
-      return record.from === null ? `${name} is new` : `${name} changed`
-  }
+  return `${name} ${wordsOf(record).title}`
 }
 
 /** A state as people read it: text as it is, the rest as JSON, cut to a line. */
