@@ -196,7 +196,7 @@ test('the command line pages cover every command and every exit code', async () 
   const { readFile } = await import('node:fs/promises')
   const { exitCodes } = await import('./run.ts')
   const { lockExitCodes } = await import('./commands/locks.ts')
-  const { onceExitCodes } = await import('./commands/once.ts')
+  const { onceExitCodes } = await import('./commands/locks.ts')
   const pages = ['cli.md', 'cli-operations.md'].map((name) =>
     readFile(new URL(`../../docs/${name}`, import.meta.url), 'utf8'),
   )

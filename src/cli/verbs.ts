@@ -44,11 +44,11 @@ export const verbs: readonly Verb[] = [
   ...under('The database:', {
     migrate: [
       'migrate the schema of a database, show its state, or print its SQL',
-      (stage) => import('./commands/migrate.ts').then((of) => of.migrateCommand(stage)),
+      (stage) => import('./commands/database.ts').then((of) => of.migrateCommand(stage)),
     ],
     copy: [
       'copy all data from one database to an empty one, and verify it',
-      (stage) => import('./commands/copy.ts').then((of) => of.copyCommand(stage)),
+      (stage) => import('./commands/database.ts').then((of) => of.copyCommand(stage)),
     ],
     token: [
       'create, list and revoke access tokens',
@@ -85,7 +85,7 @@ export const verbs: readonly Verb[] = [
     ],
     once: [
       'run a command once per key, over all machines',
-      (stage) => import('./commands/once.ts').then((of) => of.onceCommand(stage)),
+      (stage) => import('./commands/locks.ts').then((of) => of.onceCommand(stage)),
     ],
     monitor: [
       'list and replay notifications, explain decisions, test channels, encrypt their secrets',

@@ -47,16 +47,16 @@ export type {
   SchemaResult,
   StandardSchema,
 } from './api/schema-check.ts'
-export type * from './attempts/attempt-store.ts'
-export { fingerprintError } from './attempts/error-fingerprint.ts'
+export type { BlockedInterval, JobAttempt } from './attempts/attempt-reads.ts'
 export {
   countSome,
   type ErrorGroup,
   type ErrorGroupOptions,
   type ErrorGroupPage,
   type ErrorGroupVerbs,
-} from './attempts/error-groups.ts'
-export type { BlockedInterval, JobAttempt } from './attempts/job-attempts.ts'
+} from './attempts/attempt-reads.ts'
+export type * from './attempts/attempt-store.ts'
+export { fingerprintError } from './attempts/error-fingerprint.ts'
 export {
   type BulkAction,
   type BulkCount,

@@ -1,6 +1,6 @@
 import type { Backoff } from '../core/backoff.ts'
 import type { Failure } from '../core/describe-error.ts'
-import type { BlockedInterval, JobAttempt } from './attempts/job-attempts.ts'
+import type { BlockedInterval, JobAttempt } from './attempts/attempt-reads.ts'
 import type { JobFacts } from './job-facts.ts'
 import type { JobProgress } from './logs/job-logs.ts'
 

@@ -4,7 +4,7 @@ import { cpus } from 'node:os'
 import { Argument, type Command } from 'commander'
 import { invalidArgument } from '../../core/errors.ts'
 import type { Box } from '../../index.ts'
-import type { Bench, BenchLine, Raw } from '../bench/measure.ts'
+import type { Bench, BenchLine, Raw } from '../bench-workloads.ts'
 import { resolveGiven } from '../config/config.ts'
 import { addStoreFlags, sourcesOf } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/value-kinds.ts'
@@ -82,7 +82,7 @@ async function measure(command: Command, module: BenchModule, seconds: number) {
   }
   try {
     const { open } = await import('../../index.ts')
-    const { benchLocksOptions: locks } = await import('../bench/workloads.ts')
+    const { benchLocksOptions: locks } = await import('../bench-workloads.ts')
     await using box = await open(database, { namespace: tag, redis, locks, contention: false, series: false })
     const { raw, noRaw } = await tryRaw(bench, database, module !== 'jobs' && redis !== undefined)
     try {
@@ -105,11 +105,11 @@ async function benchModule(
 ): Promise<readonly BenchLine[]> {
   switch (module) {
     case 'jobs':
-      return (await import('../bench/workloads.ts')).benchJobs(bench, box, raw)
+      return (await import('../bench-workloads.ts')).benchJobs(bench, box, raw)
     case 'locks':
-      return (await import('../bench/workloads.ts')).benchLocks(bench, box, raw)
+      return (await import('../bench-workloads.ts')).benchLocks(bench, box, raw)
     case 'once':
-      return (await import('../bench/workloads.ts')).benchOnce(bench, box, raw)
+      return (await import('../bench-workloads.ts')).benchOnce(bench, box, raw)
   }
 }
 
@@ -120,7 +120,7 @@ async function tryRaw(
   isInRedis: boolean,
 ): Promise<{ readonly raw?: Raw; readonly noRaw?: string }> {
   if (isInRedis) return {}
-  const { measureRaw } = await import('../bench/measure.ts')
+  const { measureRaw } = await import('../bench-workloads.ts')
   try {
     return { raw: await measureRaw(bench, database) }
   } catch (error) {
@@ -131,8 +131,8 @@ async function tryRaw(
 
 /** Keys are forgotten by those who claimed them. */
 async function clean(module: BenchModule, box: Box): Promise<void> {
-  if (module === 'jobs') await (await import('../bench/workloads.ts')).forgetJobs(box)
-  if (module === 'locks') await (await import('../bench/workloads.ts')).forgetLocks(box)
+  if (module === 'jobs') await (await import('../bench-workloads.ts')).forgetJobs(box)
+  if (module === 'locks') await (await import('../bench-workloads.ts')).forgetLocks(box)
 }
 
 function placeOf(database: string, redis: string | undefined) {

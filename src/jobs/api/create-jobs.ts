@@ -3,8 +3,7 @@ import { encodeError } from '../../core/describe-error.ts'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { duration, listOf, onlyKeys, text, whole } from '../../core/options.ts'
 import { absentWorkers, createMembership, createWorkerVerbs } from '../../fleet/workers/index.ts'
-import { createErrorCounter, createErrorGroups } from '../attempts/error-groups.ts'
-import { readPast } from '../attempts/job-attempts.ts'
+import { createErrorCounter, createErrorGroups, readPast } from '../attempts/attempt-reads.ts'
 import { bulkVerbs } from '../bulk/bulk-operations.ts'
 import { createBulkWork } from '../bulk/bulk-worker.ts'
 import { decodeClaimed, decodeJob } from '../decode-job.ts'
@@ -50,8 +49,14 @@ import {
   resolveNack,
 } from './held-jobs.ts'
 import { type Announcer, createAddBatcher, createAnnouncer, createHandover, type Taker } from './job-adder.ts'
-import type { AddInTransaction, Ended, Jobs } from './jobs-api.ts'
-import { cancelTopic, type JobsParts, queueTopic } from './jobs-api.ts'
+import {
+  type AddInTransaction,
+  cancelTopic,
+  type Ended,
+  type Jobs,
+  type JobsParts,
+  queueTopic,
+} from './jobs-api.ts'
 import { checkPayloads } from './schema-check.ts'
 
 const maxAddMany = 10_000

@@ -1,13 +1,16 @@
 import { createHmac } from 'node:crypto'
 import { type CodeMeanings, createHiding, judgeCode } from './answers.ts'
-import type { Channel, Message, OutboundRequest, Robot } from './channel.ts'
 import {
   allowFields,
+  type Channel,
   type ChannelConfig,
   type ChannelType,
   identify,
   jsonRequest,
+  type Message,
+  type OutboundRequest,
   object,
+  type Robot,
   type RobotWithSecret,
   readChoice,
   readFlag,
@@ -18,7 +21,7 @@ import {
   robotSecrets,
   type Through,
   textOf,
-} from './channel-config.ts'
+} from './channel.ts'
 import { escapeMarkdown, jsonBytes, layOut, type Page } from './paging.ts'
 
 /**

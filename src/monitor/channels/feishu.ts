@@ -1,20 +1,25 @@
 import { createHmac } from 'node:crypto'
 import { type CodeMeanings, createHiding, judgeCode } from './answers.ts'
-import type { Channel, Message, OutboundReply, OutboundRequest, Robot, SendVerdict } from './channel.ts'
 import {
   allowFields,
+  type Channel,
   type ChannelConfig,
   type ChannelType,
   identify,
   jsonRequest,
+  type Message,
+  type OutboundReply,
+  type OutboundRequest,
+  type Robot,
   type RobotWithSecret,
   readChoice,
   readRobots,
   readText,
   readTexts,
   robotSecrets,
+  type SendVerdict,
   type Through,
-} from './channel-config.ts'
+} from './channel.ts'
 import { jsonBytes, layOut, type Page } from './paging.ts'
 
 /** A custom bot of a Feishu (Lark) group. Its signature is in the body, keyed by time and secret, over nothing. */

@@ -1,5 +1,4 @@
-import type { Channel } from './channel.ts'
-import { type ChannelOptions, type ChannelType, openConfig, refuse } from './channel-config.ts'
+import { type Channel, type ChannelOptions, type ChannelType, openConfig, refuse } from './channel.ts'
 import { type DingTalkChannel, dingTalk } from './dingtalk.ts'
 import { type FeishuChannel, feishu } from './feishu.ts'
 import { type SlackChannel, slack } from './slack.ts'

@@ -1,16 +1,21 @@
 import { createHiding, judgeStatus } from './answers.ts'
-import type { Channel, Message, OutboundReply, OutboundRequest, Robot, SendVerdict } from './channel.ts'
 import {
   allowFields,
+  type Channel,
   type ChannelConfig,
   type ChannelType,
   identify,
   jsonRequest,
   type KeylessRobot,
+  type Message,
+  type OutboundReply,
+  type OutboundRequest,
+  type Robot,
   readRobots,
   robotSecrets,
+  type SendVerdict,
   type Through,
-} from './channel-config.ts'
+} from './channel.ts'
 import { jsonBytes, layOut, type Page } from './paging.ts'
 
 /** An incoming webhook of Slack: its key is in the url, one message a second, errors as HTTP statuses, no signature. */

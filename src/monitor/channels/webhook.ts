@@ -1,17 +1,21 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { createHiding, judgeStatus } from './answers.ts'
-import type { Channel, Message, MessageChange, OutboundRequest, Robot } from './channel.ts'
 import {
   allowFields,
+  type Channel,
   type ChannelConfig,
   type ChannelType,
   identify,
+  type Message,
+  type MessageChange,
+  type OutboundRequest,
   object,
+  type Robot,
   readRobots,
   refuse,
   robotSecrets,
   type Through,
-} from './channel-config.ts'
+} from './channel.ts'
 import { oneLine, shorten } from './paging.ts'
 
 /**

@@ -1,19 +1,22 @@
 import { type CodeMeanings, createHiding, judgeCode } from './answers.ts'
-import type { Channel, Message, OutboundRequest, Robot } from './channel.ts'
 import {
   allowFields,
+  type Channel,
   type ChannelConfig,
   type ChannelType,
   identify,
   jsonRequest,
   type KeylessRobot,
+  type Message,
+  type OutboundRequest,
+  type Robot,
   readChoice,
   readRobots,
   readTexts,
   refuse,
   robotSecrets,
   type Through,
-} from './channel-config.ts'
+} from './channel.ts'
 import { escapeMarkdown, layOut, type Page } from './paging.ts'
 
 /** A robot of a WeCom (Enterprise WeChat) group: its key is in the url, messages are short, 20 a minute. */

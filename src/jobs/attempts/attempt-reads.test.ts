@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { countSome } from './attempt-reads.ts'
 import type { AttemptStore, UncountedAttempt } from './attempt-store.ts'
-import { countSome } from './error-groups.ts'
 
 const attempt: UncountedAttempt = {
   ...{ jobId: 'a', number: 1, attempt: 1, queue: 'mail', kind: 'welcome', outcome: 'lost', workerId: 'w' },
