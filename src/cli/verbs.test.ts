@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import type { Command } from 'commander'
 import { test } from 'vitest'
+import { twinsOf } from './config/flags.ts'
 import { createPrinter } from './print.ts'
 import { createProgram, everyCommand } from './run.ts'
-import { twinsOf, verbs } from './verbs.ts'
+import { verbs } from './verbs.ts'
 
 /** The whole command line, where every command notes that it was called instead of doing anything. */
 async function createStage() {

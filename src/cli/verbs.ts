@@ -152,12 +152,6 @@ export function addTwins(command: Command, path: readonly string[] = []): void {
   for (const sub of command.commands) addTwins(sub, [...path, sub.name()])
 }
 
-/** The variables of a command and of all below it. */
-export function twinsOf(command: Command): readonly string[] {
-  const own = command.options.flatMap(({ envVar }) => envVar ?? [])
-  return [...new Set([...own, ...command.commands.flatMap(twinsOf)])]
-}
-
 /** `--no-wait` of `lock` is SIGNALBOX_LOCK_WAIT, as it is the opposite that is asked for. */
 function twinOf(path: readonly string[], option: Option): string {
   const words = [...path, option.name().replace(/^no-/, '')].join('-')

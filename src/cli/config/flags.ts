@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander'
 import type { LocksOptions } from '../../locks/index.ts'
-import { twinsOf } from '../verbs.ts'
 import { type ConfigSources, resolveSetting } from './config.ts'
 import { flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
 import type { Kind } from './value-kinds.ts'
@@ -101,4 +100,10 @@ export function configSources(command: Command): ConfigSources {
   let program = command
   while (program.parent) program = program.parent
   return { ...sourcesOf(command), twins: twinsOf(program) }
+}
+
+/** The variables of a command and of all below it. */
+export function twinsOf(command: Command): readonly string[] {
+  const own = command.options.flatMap(({ envVar }) => envVar ?? [])
+  return [...new Set([...own, ...command.commands.flatMap(twinsOf)])]
 }

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import { systemClock } from '../../core/clock.ts'
-import { type ErrorCode, invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { callable, onlyKeys, refuse, text } from '../../core/options.ts'
 
 /**
@@ -98,24 +98,19 @@ function ask(
   return promise
 }
 
-function sealError(
-  code: ErrorCode,
-  { jobId, kind, part }: SealContext,
-  message: string,
-  { cause, ...more }: { readonly cause?: unknown; readonly keyId?: string } = {},
-): SignalboxError {
-  return new SignalboxError(code, message, { cause, details: { jobId, kind, part, ...more } })
+function detailsOf({ jobId, kind, part }: SealContext, more: object = {}): Readonly<Record<string, unknown>> {
+  return { jobId, kind, part, ...more }
 }
 
 function sealFailed(context: SealContext, cause: unknown): SignalboxError {
   if (isSignalboxError(cause, 'seal_failed')) return cause
   const message = `The ${nameOf(context)} could not be sealed, and was not written. See the cause.`
-  return sealError('seal_failed', context, message, { cause })
+  return new SignalboxError('seal_failed', message, { cause, details: detailsOf(context) })
 }
 
 function notOpened(context: SealContext, cause: unknown): SignalboxError {
   const message = `The ${nameOf(context)} is sealed, and the sealer of this box could not open it. The job waits; see the cause.`
-  return sealError('payload_sealed', context, message, { cause })
+  return new SignalboxError('payload_sealed', message, { cause, details: detailsOf(context) })
 }
 
 function nameOf({ part, jobId, kind }: SealContext): string {
@@ -125,7 +120,7 @@ function nameOf({ part, jobId, kind }: SealContext): string {
 /** The data was changed, or belongs to another job: no key ever opens it. */
 export function sealBroken(context: SealContext): SignalboxError {
   const message = `The sealed ${nameOf(context)} was changed, or belongs to another job, and no key opens it.`
-  return sealError('seal_broken', context, message)
+  return new SignalboxError('seal_broken', message, { details: detailsOf(context) })
 }
 
 /**
@@ -240,10 +235,10 @@ function refused(option: string, allowed: string): SignalboxError {
 
 function keyMissing(context: SealContext, keyId: string): SignalboxError {
   const message = `The ${nameOf(context)} is sealed with the key ${JSON.stringify(keyId)}, which this box does not have. The job waits; give the key to createAesSealer.`
-  return sealError('payload_sealed', context, message, { keyId })
+  return new SignalboxError('payload_sealed', message, { details: detailsOf(context, { keyId }) })
 }
 
 function unknownForm(context: SealContext): SignalboxError {
   const message = `The ${nameOf(context)} was not sealed by createAesSealer as this version knows it. The job waits for a worker with the sealer that made it.`
-  return sealError('payload_sealed', context, message)
+  return new SignalboxError('payload_sealed', message, { details: detailsOf(context) })
 }
