@@ -3,9 +3,17 @@
  * nothing waits. When the timer fires, all that is due by then enters the queue in due order, as any `add` would.
  */
 
+import { type HeapItem, PositionHeap } from '../core/position-heap.ts'
+import { KeyMap } from './key-map.ts'
 import { type AddAfterOptions, type AddOptions, type DelayingQueueOptions, priorityOf } from './options.ts'
-import { DelayedItems } from './timer-heap.ts'
 import { WorkQueue } from './work-queue.ts'
+
+/** A delayed add, at most one per key; in the heap by its due time. */
+interface DelayedAdd<T> extends HeapItem {
+  readonly key: unknown
+  item: T
+  priority: number
+}
 
 /** The longest a timer is set for: a stepped clock is noticed within it, and no delay is too long for a timer. */
 const longestTimerMs = 10_000
@@ -14,7 +22,8 @@ const longestTimerMs = 10_000
 export class DelayingQueue<T> extends WorkQueue<T> {
   readonly #coalesce: boolean
   readonly #unref: boolean
-  readonly #delayed = new DelayedItems<T>()
+  #delayed = new KeyMap<DelayedAdd<T>>()
+  #heap = new PositionHeap<DelayedAdd<T>>()
   #timer: unknown
   /** When the armed timer fires; Infinity while none is armed. */
   #timerAt = Number.POSITIVE_INFINITY
@@ -33,13 +42,14 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     if (this.#delayed.size === 0) return super.add(item, options)
     const priority = options === undefined ? 0 : priorityOf(options)
     if (this.shuttingDown) return false
-    const index = this.keyIndexes.take(this.keyOf(item))
-    if (this.#delayed.has(index)) {
-      if (this.#coalesce) return this.#useUp(index, item, priority)
+    const key = this.keyOf(item)
+    const delayed = this.#delayed.get(key)
+    if (delayed !== undefined) {
+      if (this.#coalesce) return this.#useUp(delayed, item, priority)
       // The waiting add stays in force, but it must not bring an older payload back when it falls due.
-      this.#delayed.renew(index, item)
+      delayed.item = item
     }
-    return this.enter(index, item, priority)
+    return this.enter(key, item, priority)
   }
 
   /** Makes an item pending `ms` from now. True: newly so; an earlier add of it may already be waiting. */
@@ -56,73 +66,69 @@ export class DelayingQueue<T> extends WorkQueue<T> {
 
   /** Takes a waiting add back. False: the item was not waiting. */
   cancelAfter(item: T): boolean {
-    const index = this.keyIndexes.find(this.keyOf(item))
-    if (index === undefined || !this.#delayed.has(index)) return false
-    this.#stopWaiting(index)
+    const delayed = this.#delayed.get(this.keyOf(item))
+    if (delayed === undefined) return false
+    this.#stopWaiting(delayed)
     return true
   }
 
   /** When a waiting item falls due, on the queue's clock. */
   readyAt(item: T): number | undefined {
-    const index = this.keyIndexes.find(this.keyOf(item))
-    return index !== undefined && this.#delayed.has(index) ? this.#delayed.dueAt(index) : undefined
-  }
-
-  protected override isWaiting(index: number): boolean {
-    return this.#delayed.has(index)
-  }
-
-  protected override renumber(newIndexes: Uint32Array): void {
-    super.renumber(newIndexes)
-    this.#delayed.renumber(newIndexes)
-  }
-
-  protected override clear(): void {
-    super.clear()
-    this.#delayed.clear()
+    return this.#delayed.get(this.keyOf(item))?.at
   }
 
   protected override close(): void {
     super.close()
-    while (this.#delayed.size > 0) {
-      this.#stopWaiting(this.#delayed.lastIndex)
-    }
+    this.#delayed = new KeyMap()
+    this.#heap = new PositionHeap()
+    this.#disarm()
   }
 
   #addLater(item: T, ms: number, priority: number, replace: boolean): boolean {
-    const index = this.keyIndexes.take(this.keyOf(item))
-    if (this.#coalesce && this.isPending(index)) return this.enter(index, item, priority)
-    const isWaiting = this.#delayed.has(index)
+    const key = this.keyOf(item)
+    if (this.#coalesce && this.isPending(key)) return this.enter(key, item, priority)
+    const delayed = this.#delayed.get(key)
     if (ms <= 0) {
       // An `add`, except that `replace` moves the waiting add to this moment.
-      return isWaiting && replace ? this.#useUp(index, item, priority) : this.add(item, { priority })
+      return delayed !== undefined && replace
+        ? this.#useUp(delayed, item, priority)
+        : this.add(item, { priority })
     }
     const dueAt = this.clock.now() + ms
-    if (isWaiting) this.#delayed.merge(index, item, dueAt, priority, replace)
-    else this.#delayed.add(index, item, dueAt, priority)
+    if (delayed === undefined) {
+      this.#wait({ key, item, priority, at: 0, order: 0, position: -1 }, dueAt)
+    } else {
+      delayed.item = item
+      if (priority > delayed.priority) delayed.priority = priority
+      if (replace || dueAt < delayed.at) this.#heap.set(delayed, dueAt)
+    }
     this.#arm()
-    return !isWaiting
+    return delayed === undefined
+  }
+
+  #wait(delayed: DelayedAdd<T>, dueAt: number): void {
+    this.#delayed.enter(delayed.key, delayed)
+    this.#heap.set(delayed, dueAt)
   }
 
   /** Adds an item now, in place of its waiting add. */
-  #useUp(index: number, item: T, priority: number): boolean {
-    const entered = this.enter(index, item, Math.max(priority, this.#delayed.priority(index)))
-    // Found anew: a metrics hook may have called the queue meanwhile, and the key indexes may have moved.
-    const present = this.keyIndexes.find(this.keyOf(item))
-    if (present !== undefined && this.#delayed.has(present)) this.#stopWaiting(present)
+  #useUp({ key, priority: waitingPriority }: DelayedAdd<T>, item: T, priority: number): boolean {
+    const entered = this.enter(key, item, Math.max(priority, waitingPriority))
+    // Looked up anew: a metrics hook may have called the queue meanwhile.
+    const present = this.#delayed.get(key)
+    if (present !== undefined) this.#stopWaiting(present)
     return entered
   }
 
-  #stopWaiting(index: number): void {
-    const item = this.#delayed.item(index)
-    this.#delayed.remove(index)
+  #stopWaiting(delayed: DelayedAdd<T>): void {
+    this.#delayed.leave(delayed.key)
+    this.#heap.clear(delayed)
     if (this.#delayed.size === 0) this.#disarm()
-    this.leave(index, item)
   }
 
   /** Sets the timer if it would fire too late, or not at all. */
   #arm(): void {
-    const dueAt = this.#delayed.nextDueAt
+    const dueAt = this.#heap.first?.at ?? Number.POSITIVE_INFINITY
     // What never falls due needs no timer either, and must not keep the process alive.
     if (dueAt >= this.#timerAt) return
     const now = this.clock.now()
@@ -143,22 +149,20 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     this.#timer = undefined
     this.#timerAt = Number.POSITIVE_INFINITY
     const now = this.clock.now()
-    while (this.#delayed.nextDueAt <= now) this.#enterNext(now)
+    for (let next = this.#heap.first; next !== undefined && next.at <= now; next = this.#heap.first)
+      this.#enterDue(next, now)
     this.#arm()
   }
 
-  #enterNext(now: number): void {
-    const index = this.#delayed.nextIndex
-    const item = this.#delayed.item(index)
-    const priority = this.#delayed.priority(index)
-    // A key index that is given up in the meantime (a store that throws) takes its key along.
-    const key = this.keyAt(index, item)
-    this.#delayed.remove(index)
+  #enterDue(delayed: DelayedAdd<T>, now: number): void {
+    const { key, item, priority } = delayed
+    this.#delayed.leave(key)
+    this.#heap.clear(delayed)
     try {
-      this.enter(index, item, priority)
+      this.enter(key, item, priority)
     } catch (error) {
       // Only a store of the caller's can throw here, and no caller is there to catch it. The item waits again.
-      this.#delayed.add(this.keyIndexes.take(key), item, now + longestTimerMs, priority)
+      this.#wait(delayed, now + longestTimerMs)
       console.error('A work queue could not take in an item that fell due; it is tried again:', error)
     }
   }

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { Metrics } from './queue-meter.ts'
-import type { Queue } from './queue-stores.ts'
+import { FifoQueue, type Queue } from './queue-stores.ts'
 
 export interface QueueOptions<T> {
   /** Shown in `stats()`. @default '' */
@@ -51,14 +51,13 @@ export interface RunOptions<T> {
 export interface ResolvedQueueOptions<T> {
   readonly name: string
   readonly key: ((item: T) => unknown) | undefined
-  /** Undefined for the default, for which the queue has a quicker form. */
-  readonly queue: Queue<T> | undefined
+  readonly queue: Queue<T>
   readonly clock: Clock
   readonly metrics: Metrics | undefined
 }
 
 export function resolveQueueOptions<T>(options: QueueOptions<T>): ResolvedQueueOptions<T> {
-  const { name = '', key, queue, clock = systemClock, metrics } = options
+  const { name = '', key, queue = new FifoQueue<T>(), clock = systemClock, metrics } = options
   return { name, key, queue, clock, metrics }
 }
 

@@ -1,5 +1,6 @@
+import { type HeapItem, PositionHeap } from '../core/position-heap.ts'
 import { Ring } from '../core/ring.ts'
-import { KeyMap } from './key-indexes.ts'
+import { KeyMap } from './key-map.ts'
 import type { Entry } from './turn.ts'
 
 /** The stores that decide which entry is next. */
@@ -34,7 +35,8 @@ export interface Lane<T> {
   keep(passes: (entry: Entry<T>) => boolean): void
 }
 
-interface Level<T> {
+/** In the heap by its priority, the highest first. */
+interface Level<T> extends HeapItem {
   readonly priority: number
   readonly lane: Lane<T>
 }
@@ -45,8 +47,8 @@ const spareStale = 32
 export abstract class Levels<T> {
   readonly #laneFor: (priority: number) => Lane<T>
   readonly #levels = new Map<number, Level<T>>()
-  /** The levels as a binary heap, the highest at 0. Nearly always there is one. */
-  #ranks: Level<T>[] = []
+  /** Nearly always there is one. */
+  readonly #ranks = new PositionHeap<Level<T>>()
   #size = 0
   #stale = 0
 
@@ -72,9 +74,9 @@ export abstract class Levels<T> {
 
   pop(): Entry<T> {
     for (;;) {
-      const top = this.#ranks[0] as Level<T>
+      const top = this.#ranks.first!
       if (top.lane.size === 0) {
-        this.#dropTop()
+        this.#drop(top)
         continue
       }
       const entry = top.lane.shift()
@@ -90,7 +92,7 @@ export abstract class Levels<T> {
   }
 
   #enter(entry: Entry<T>): void {
-    const top = this.#ranks[0]
+    const top = this.#ranks.first
     const level = top?.priority === entry.priority ? top : this.#level(entry.priority)
     level.lane.push(entry)
   }
@@ -98,51 +100,24 @@ export abstract class Levels<T> {
   #level(priority: number): Level<T> {
     let level = this.#levels.get(priority)
     if (level === undefined) {
-      level = { priority, lane: this.#laneFor(priority) }
+      level = { priority, lane: this.#laneFor(priority), at: 0, order: 0, position: -1 }
       this.#levels.set(priority, level)
-      this.#rank(level)
+      this.#ranks.set(level, -priority)
     }
     return level
   }
 
-  /** Sifts a new level up to where its parent is higher. */
-  #rank(level: Level<T>): void {
-    const ranks = this.#ranks
-    let at = ranks.push(level) - 1
-    while (at > 0) {
-      const parent = (at - 1) >> 1
-      const above = ranks[parent] as Level<T>
-      if (above.priority > level.priority) break
-      ranks[at] = above
-      at = parent
-    }
-    ranks[at] = level
-  }
-
-  #dropTop(): void {
-    const ranks = this.#ranks
-    this.#levels.delete((ranks[0] as Level<T>).priority)
-    const last = ranks.pop() as Level<T>
-    if (ranks.length === 0) return
-    let at = 0
-    for (let child = 1; child < ranks.length; child = 2 * at + 1) {
-      const [left, right] = [ranks[child] as Level<T>, ranks[child + 1]]
-      const higher = right !== undefined && right.priority > left.priority ? right : left
-      if (higher.priority <= last.priority) break
-      ranks[at] = higher
-      at = higher === left ? child : child + 1
-    }
-    ranks[at] = last
+  #drop(level: Level<T>): void {
+    this.#levels.delete(level.priority)
+    this.#ranks.clear(level)
   }
 
   #sweep(): void {
-    for (const level of this.#ranks) {
+    for (const level of this.#levels.values()) {
       level.lane.keep((entry) => entry.priority === level.priority)
-      if (level.lane.size === 0) this.#levels.delete(level.priority)
+      if (level.lane.size === 0) this.#drop(level)
     }
     this.#stale = 0
-    // In descending order it is a heap again.
-    this.#ranks = [...this.#levels.values()].sort((a, b) => b.priority - a.priority)
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../core/clock.ts'
 import { consume } from './consume.ts'
 import { DelayingQueue } from './delaying-queue.ts'
-import { KeyMap } from './key-indexes.ts'
+import { KeyMap } from './key-map.ts'
 import {
   type AddOptions,
   type DelayingQueueOptions,

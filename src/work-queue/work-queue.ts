@@ -7,13 +7,13 @@
  *                     |                   v                   | if added again
  *                     +------------- added again <------------+
  *
- * A key that is queued is in `#pending`, one in flight is in `#inFlight`. If it was added again since, it has a second turn in
- * `#again`, which enters `#pending` when `done` is called. Each call runs to its end, or to a point where everything is
- * consistent, before other code runs. So there is nothing to lock.
+ * Each key that is queued or in flight has one turn in `#turns`. A key that is added again while in flight has a second
+ * turn, the `next` of the first, which takes its place and enters the store when `done` is called. Each call runs to its
+ * end, or to a point where everything is consistent, before other code runs. So there is nothing to lock.
  */
 import type { Clock } from '../core/clock.ts'
 import { consume, iterate } from './consume.ts'
-import { KeyIndexes } from './key-indexes.ts'
+import { KeyMap } from './key-map.ts'
 import {
   type AddOptions,
   priorityOf,
@@ -23,11 +23,10 @@ import {
   resolveRunOptions,
   type SignalOptions,
 } from './options.ts'
-import { IndexList, type Pending, StoredTurns } from './pending.ts'
 import { Meter, type QueueStats } from './queue-meter.ts'
-import { FifoQueue } from './queue-stores.ts'
+import type { Queue } from './queue-stores.ts'
 import { LimitWaits, WaitList } from './queue-waits.ts'
-import { InFlight, type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
+import { type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
 
 /** client-go's plain work queue: fair, stingy, for many producers and consumers. */
 export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposable {
@@ -37,15 +36,16 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   readonly #meter: Meter | undefined
   readonly #owner: TurnOwner<T> = { end: (turn) => this.#end(turn) }
 
-  protected readonly keyIndexes: KeyIndexes
-  #pending: Pending<T>
-  readonly #inFlight = new InFlight<T>()
-  /** By key index: the turn that was added while one is in flight. */
-  #again = new Map<number, Turn<T>>()
+  /** By key: the turn that is queued or in flight. */
+  readonly #turns = new KeyMap<Turn<T>>()
+  /** What is queued, in the order in which it is taken. */
+  readonly #store: Queue<T>
+  #processing = 0
+  /** How many turns in flight have a next one. */
+  #againCount = 0
   #shuttingDown = false
   #addCount = 0
   #retryCount = 0
-  #tidying = false
 
   /** Getters wait only while nothing is queued. */
   readonly #getters = new WaitList<Work<T> | NoWork>()
@@ -58,21 +58,18 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.clock = clock
     this.#name = name
     this.#key = key
-    this.keyIndexes = new KeyIndexes(key !== undefined)
     this.#meter = metrics && new Meter(metrics, clock)
-    // A meter keeps times by turn, so there must be turns.
-    const isPlain = queue === undefined && metrics === undefined
-    this.#pending = isPlain ? new IndexList() : new StoredTurns(queue ?? new FifoQueue())
+    this.#store = queue
   }
 
   /** Ready to be taken. Items added again while in flight are left out; `stats().depth` counts them. */
   get size(): number {
-    return this.#pending.size
+    return this.#store.size
   }
 
   /** Taken and not yet done. */
   get processing(): number {
-    return this.#inFlight.size
+    return this.#processing
   }
 
   /** Delayed; always 0 on a plain queue. */
@@ -88,7 +85,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   add(item: T, options?: AddOptions): boolean {
     const priority = options === undefined ? 0 : priorityOf(options)
     if (this.#shuttingDown) return false
-    return this.enter(this.keyIndexes.take(this.keyOf(item)), item, priority)
+    return this.enter(this.keyOf(item), item, priority)
   }
 
   /** Takes the next item, waiting for one; rejects with the signal's reason when it aborts first. */
@@ -104,7 +101,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Takes the next item if there is one now. */
   tryGet(): Work<T> | NoWork | undefined {
-    if (this.#pending.size === 0) return this.#shuttingDown ? noWork : undefined
+    if (this.#store.size === 0) return this.#shuttingDown ? noWork : undefined
     const turn = this.#pop()
     this.#taken(turn)
     return turn
@@ -112,8 +109,8 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Ends the turn of an item in flight. False, and no effect: it is not in flight. */
   done(item: T): boolean {
-    const turn = this.#findInFlight(item)
-    if (turn === undefined) return false
+    const turn = this.#turns.get(this.keyOf(item))
+    if (turn === undefined || !Turn.isInFlight(turn)) return false
     this.#end(turn)
     return true
   }
@@ -162,7 +159,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   stats(): QueueStats {
     return {
       name: this.#name,
-      depth: this.size + this.#again.size,
+      depth: this.size + this.#againCount,
       size: this.size,
       processing: this.processing,
       waiting: this.waiting,
@@ -176,19 +173,10 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return this.#key === undefined ? item : this.#key(item)
   }
 
-  /** The key of a key index, from its item. */
-  protected keyAt(index: number, item: T): unknown {
-    return this.#key === undefined ? item : this.keyIndexes.keyAt(index)
-  }
-
-  /** Whether a key index is queued or added again; in flight alone is not pending. */
-  protected isPending(index: number): boolean {
-    return this.#pending.has(index) || this.#again.has(index)
-  }
-
-  /** Whether a delayed add of a key index is waiting; never on a plain queue. */
-  protected isWaiting(_index: number): boolean {
-    return false
+  /** Whether a key is queued or added again; in flight alone is not pending. */
+  protected isPending(key: unknown): boolean {
+    const turn = this.#turns.get(key)
+    return turn !== undefined && (!Turn.isInFlight(turn) || turn.next !== undefined)
   }
 
   protected countRetry(): void {
@@ -203,74 +191,52 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   }
 
   /** Makes an item pending. A store that throws leaves everything as it was. */
-  protected enter(index: number, item: T, priority: number): boolean {
-    if (priority !== 0) this.#pending = this.#pending.ranked()
-    if (this.#pending.has(index)) {
-      this.#pending.touch(index, item, priority)
-      return false
-    }
-    if (this.#inFlight.find(index) === undefined) {
-      this.#queue(new Turn(index, item, priority))
+  protected enter(key: unknown, item: T, priority: number): boolean {
+    const turn = this.#turns.get(key)
+    if (turn === undefined) {
+      this.#queue(new Turn(key, item, priority))
       return true
     }
-    const again = this.#again.get(index)
-    if (again !== undefined) {
-      again.item = item
-      if (priority > again.priority) again.priority = priority
+    if (!Turn.isInFlight(turn)) {
+      this.#renew(turn, item, priority)
       return false
     }
-    const fresh = new Turn(index, item, priority)
-    this.#again.set(index, fresh)
-    this.#added(fresh)
+    if (turn.next !== undefined) {
+      turn.next.item = item
+      if (priority > turn.next.priority) turn.next.priority = priority
+      return false
+    }
+    turn.next = new Turn(key, item, priority)
+    this.#againCount++
+    this.#added(turn.next)
     return true
   }
 
-  /** Gives up a key index that is not in use. */
-  protected leave(index: number, item: T): void {
-    if (this.#inFlight.find(index) === undefined && !this.#pending.has(index)) this.#vacate(index, item)
-  }
-
-  /** Gives up a key index that is neither queued nor in flight, unless it waits. */
-  #vacate(index: number, item: T): void {
-    if (!this.#tidying) this.#tidySoon()
-    if (this.isWaiting(index)) return
-    this.keyIndexes.leave(index, this.keyAt(index, item))
-    if (this.keyIndexes.isSparse) this.renumber(this.keyIndexes.renumber())
-  }
-
-  /** Key indexes were renumbered. */
-  protected renumber(newIndexes: Uint32Array): void {
-    this.#pending.renumber(newIndexes)
-    this.#inFlight.renumber(newIndexes)
-    for (const turn of this.#again.values()) turn.index = newIndexes[turn.index] as number
-    this.#again = new Map([...this.#again.values()].map((turn) => [turn.index, turn]))
-  }
-
-  /** Gives memory back; only while nothing is queued, in flight or waiting. */
-  protected clear(): void {
-    this.keyIndexes.clear()
-    this.#pending.clear()
-    this.#inFlight.clear()
-  }
-
-  #findInFlight(item: T): Turn<T> | undefined {
-    const { latest } = this.#inFlight
-    // Where an item is its own key, the same item has the same key index. Object.is, because === would read both strings
-    // from memory; an equal string that is another object is looked up.
-    if (latest !== undefined && Object.is(latest.item, item) && this.#key === undefined) return latest
-    const index = this.keyIndexes.find(this.keyOf(item))
-    return index === undefined ? undefined : this.#inFlight.find(index)
-  }
-
   #queue(turn: Turn<T>): void {
+    // Recorded first, so that a store which calls the queue finds it there.
+    this.#turns.enter(turn.key, turn)
     try {
-      this.#pending.push(turn)
+      this.#store.push(turn)
     } catch (error) {
-      this.leave(turn.index, turn.item)
+      this.#turns.leave(turn.key)
       throw error
     }
     this.#added(turn)
     if (!this.#getters.isEmpty) this.#serveGetters()
+  }
+
+  /** A queued item was added again. */
+  #renew(turn: Turn<T>, item: T, priority: number): void {
+    const { item: previousItem, priority: previousPriority } = turn
+    turn.item = item
+    if (priority > previousPriority) turn.priority = priority
+    try {
+      this.#store.touch(turn, previousPriority)
+    } catch (error) {
+      turn.item = previousItem
+      turn.priority = previousPriority
+      throw error
+    }
   }
 
   #added(turn: Turn<T>): void {
@@ -279,20 +245,20 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   }
 
   #pop(): Turn<T> {
-    const turn = this.#pending.pop()
-    this.#inFlight.put(turn)
+    const turn = this.#store.pop() as Turn<T>
     Turn.begin(turn, this.#owner)
+    this.#processing++
     return turn
   }
 
   /** Reports a turn that a consumer has taken. Hooks are the caller's code and may call the queue. */
   #taken(turn: Turn<T>): void {
     this.#meter?.taken(turn)
-    this.#sizeWaits.update(this.#pending.size)
+    this.#sizeWaits.update(this.#store.size)
   }
 
   #serveGetters(): void {
-    while (!this.#getters.isEmpty && this.#pending.size > 0) {
+    while (!this.#getters.isEmpty && this.#store.size > 0) {
       const turn = this.#pop()
       this.#getters.serve(turn)
       this.#taken(turn)
@@ -301,13 +267,10 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Ends the turn of an item in flight. */
   #end(turn: Turn<T>): void {
-    const { index } = turn
-    const again = this.#again.size === 0 ? undefined : this.#again.get(index)
-    this.#inFlight.remove(turn)
-    if (again !== undefined) this.#queueAgain(again, turn)
+    if (turn.next === undefined) this.#turns.leave(turn.key)
+    else this.#queueNext(turn, turn.next)
     Turn.end(turn)
-    // In flight it was not queued besides; see `enter`.
-    if (again === undefined) this.#vacate(index, turn.item)
+    this.#processing--
     // From here on everything is consistent: hooks are the caller's code and may call the queue.
     this.#meter?.done(turn)
     if (!this.#getters.isEmpty) this.#serveGetters()
@@ -318,33 +281,22 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   }
 
   /** Puts the turn that was added again in the place of the one that ends. A store that throws changes nothing. */
-  #queueAgain(again: Turn<T>, ending: Turn<T>): void {
-    this.#again.delete(again.index)
+  #queueNext(ending: Turn<T>, next: Turn<T>): void {
+    ending.next = undefined
+    this.#againCount--
+    this.#turns.set(next.key, next)
     try {
-      this.#pending.push(again)
+      this.#store.push(next)
     } catch (error) {
-      this.#again.set(again.index, again)
-      // A store may call the queue before it throws, and the key indexes may have moved.
-      ending.index = again.index
-      this.#inFlight.put(ending)
+      this.#turns.set(next.key, ending)
+      ending.next = next
+      this.#againCount++
       throw error
     }
   }
 
   /** Whether nothing is queued or in flight; an item added again is in flight too. */
   #isIdle(): boolean {
-    return this.#inFlight.size === 0 && this.#pending.size === 0
-  }
-
-  #tidySoon(): void {
-    this.#tidying = true
-    setImmediate(() => this.#tidy()).unref()
-  }
-
-  /** Forgets the key indexes that rest, once the burst is over. */
-  #tidy(): void {
-    this.#tidying = false
-    if (!this.#isIdle() || this.waiting > 0) return
-    this.clear()
+    return this.#processing === 0 && this.#store.size === 0
   }
 }

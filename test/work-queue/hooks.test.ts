@@ -155,7 +155,7 @@ test('a store that ends other turns before it refuses an item still leaves it in
   for (const each of [...others, item]) queue.add(each)
   while (queue.size > 0) queue.tryGet()
   queue.add(item)
-  // Enough items leave that the key indexes of the others are renumbered.
+  // The store refuses while many others leave.
   refuse = () => {
     for (const other of others) queue.done(other)
     throw new Error('the store is full')
@@ -188,7 +188,6 @@ test('queued items do not slow down an item that waits now and then', () => {
     assert.equal(queue.addAfter(-1, 5), true)
     assert.equal(queue.cancelAfter(-1), true)
   }
-  // The first makes room for every key index; if each did, it would be several times as much.
   assert.ok((performance.now() - startedAt) / rounds < 4)
 })
 

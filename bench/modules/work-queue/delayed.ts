@@ -114,7 +114,7 @@ export const delayedTrial: Trial = {
       better: 'lower',
       figure: 'bytes',
       peers: [],
-      goal: atMost(70),
+      goal: atMost(110),
       constants: { 'client-go': '104' },
     },
   ],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Sessions } from './choose-node.ts'
+import { Dice, Sessions } from './choose-node.ts'
 
 test('a session is known until its time is over, and each use extends it', () => {
   const sessions = new Sessions(100, 10)
@@ -20,4 +20,27 @@ test('of too many sessions the longest unused are forgotten', () => {
     ['n', undefined, 'n', 'n'],
   )
   assert.equal(sessions.size, 3)
+})
+
+test('random generators with one seed give the same even sequence, and a seed of zero works too', () => {
+  const a = new Dice(42)
+  const b = new Dice(42)
+  const counts = [0, 0, 0, 0, 0, 0]
+  for (let i = 0; i < 6_000; i += 1) {
+    const face = a.roll(6)
+    assert.equal(face, b.roll(6))
+    counts[face]! += 1
+  }
+  assert.ok(Math.min(...counts) > 800, counts.join(' '))
+  assert.ok(
+    new Set(
+      Array.from(
+        { length: 20 },
+        (
+          (dice) => () =>
+            dice.roll(1_000)
+        )(new Dice(0)),
+      ),
+    ).size > 10,
+  )
 })

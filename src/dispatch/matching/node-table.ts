@@ -3,9 +3,9 @@
  * takes the line of a forgotten one.
  */
 
+import { createTimer, type Timer } from '../../core/position-heap.ts'
 import type { Labels, NodeLoad, NodeStatus, NodeView, ServiceOffer } from '../node.ts'
 import { ForeignTasks } from '../registry/orphan-tasks.ts'
-import { createTimer, type Timer } from '../registry/position-heap.ts'
 import type { RegistryPolicy } from '../registry/registry-state.ts'
 import type { Lease, TaskEntry } from '../registry/task-entry.ts'
 import type { Shape } from './demand.ts'

@@ -3,6 +3,7 @@
  * clock: `now` is the command's, and what is to be done outside is written down as effects.
  */
 
+import { createTimer, PositionHeap, type Timer } from '../../core/position-heap.ts'
 import { Dice, Sessions } from '../matching/choose-node.ts'
 import { type Demand, Demands } from '../matching/demand.ts'
 import { Generation } from '../matching/generation.ts'
@@ -12,7 +13,6 @@ import type { View } from '../matching/pool.ts'
 import type { Rebuild } from '../matching/rebuild.ts'
 import type { FaultCode, Term } from '../node.ts'
 import type { Effect, RegistryEvent } from './command.ts'
-import { createTimer, PositionHeap, type Timer } from './position-heap.ts'
 import type { Lease, LeaseTimer, TaskEntry } from './task-entry.ts'
 import { Tenants } from './wait-queue.ts'
 

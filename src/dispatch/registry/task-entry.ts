@@ -1,8 +1,9 @@
 /** A task in the registry, and the lease that its attempt has on a node. */
+
+import { createTimer, type Timer } from '../../core/position-heap.ts'
 import type { Demand, Shape } from '../matching/demand.ts'
 import type { RegistryNode } from '../matching/node-table.ts'
 import type { TaskSpec, TaskView } from '../node.ts'
-import { createTimer, type Timer } from './position-heap.ts'
 import type { RegistryState } from './registry-state.ts'
 import type { WaitEntry } from './wait-queue.ts'
 

@@ -4,11 +4,11 @@
  * stopped, or for `cancelGraceMs`.
  */
 
+import { createTimer } from '../../core/position-heap.ts'
 import type { RegistryNode } from '../matching/node-table.ts'
 import type { FaultCode, TaskEnd, TaskError } from '../node.ts'
 import type { CommandOf } from './command.ts'
 import { enterQueue, leaveQueue, place } from './placing.ts'
-import { createTimer } from './position-heap.ts'
 import type { RegistryState } from './registry-state.ts'
 import { type Lease, setTaskTimer, TaskEntry } from './task-entry.ts'
 

@@ -6,7 +6,7 @@
  *   level 8 ─ …          ▲ after ageMs
  */
 
-import { type HeapItem, PositionHeap } from './position-heap.ts'
+import { type HeapItem, PositionHeap } from '../../core/position-heap.ts'
 import type { TaskEntry } from './task-entry.ts'
 
 /** Priorities go from 0 to this. */
@@ -46,7 +46,7 @@ class Level {
   add(entry: WaitEntry): void {
     let row = this.rows.get(entry.tenant.name)
     if (row === undefined || row.tenant !== entry.tenant) {
-      row = { tenant: entry.tenant, at: 0, position: -1, first: null, last: null }
+      row = { tenant: entry.tenant, at: 0, order: 0, position: -1, first: null, last: null }
       this.rows.set(entry.tenant.name, row)
       this.heap.set(row, entry.tenant.pass)
     }

@@ -1,6 +1,6 @@
 /**
  * Bursts of many keys on a queue and on a naive one beside it, each call answered alike. The walk of `walk.ts` knows
- * more operations and has five keys; here there are thousands, so that key indexes are swept, renumbered, and given again.
+ * more operations and has five keys; here there are thousands.
  */
 import assert from 'node:assert/strict'
 import { createFakeClock } from 'signalbox/testing'

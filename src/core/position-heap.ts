@@ -1,19 +1,22 @@
 /**
  * A heap that knows where each of its items lies, so that an item can be moved or taken out at once. The registry keeps
- * its timers in one, and each level of a wait queue keeps its tenants in one.
+ * its timers in one, each level of a wait queue keeps its tenants in one, and a delaying queue its delayed items.
  */
 
 /** An item of a heap. */
 export interface HeapItem {
   /** The item with the lowest number comes first. */
   at: number
+  /** By which call it was set, which decides among equals. */
+  order: number
   /** Its index in the heap; -1: not in it. */
   position: number
 }
 
-/** Items by `at`. Among equals the order is that of the heap: the same for the same history. */
+/** Items by `at`, and equal ones in the order in which they were set. */
 export class PositionHeap<T extends HeapItem> {
-  readonly #items: T[] = []
+  #items: T[] = []
+  #lastOrder = 0
 
   get size(): number {
     return this.#items.length
@@ -23,9 +26,10 @@ export class PositionHeap<T extends HeapItem> {
     return this.#items[0]
   }
 
-  /** Puts an item in, or moves one that is in. */
+  /** Puts an item in, or moves one that is in; among equals it is now the last. */
   set(item: T, at: number): void {
     item.at = at
+    item.order = ++this.#lastOrder
     if (item.position < 0) {
       item.position = this.#items.length
       this.#items.push(item)
@@ -40,6 +44,8 @@ export class PositionHeap<T extends HeapItem> {
     if (position < 0) return
     item.position = -1
     const last = this.#items.pop()!
+    // A burst leaves nothing behind.
+    if (this.#items.length === 0) this.#items = []
     if (last === item) return
     last.position = position
     this.#items[position] = last
@@ -52,7 +58,7 @@ export class PositionHeap<T extends HeapItem> {
     while (position > 0) {
       const above = (position - 1) >> 1
       const parent = this.#items[above]!
-      if (parent.at <= item.at) break
+      if (isBefore(parent, item)) break
       this.#put(parent, position)
       position = above
     }
@@ -65,9 +71,9 @@ export class PositionHeap<T extends HeapItem> {
     for (;;) {
       let below = position * 2 + 1
       if (below >= size) break
-      if (below + 1 < size && this.#items[below + 1]!.at < this.#items[below]!.at) below += 1
+      if (below + 1 < size && isBefore(this.#items[below + 1]!, this.#items[below]!)) below += 1
       const child = this.#items[below]!
-      if (child.at >= item.at) break
+      if (isBefore(item, child)) break
       this.#put(child, position)
       position = below
     }
@@ -78,6 +84,10 @@ export class PositionHeap<T extends HeapItem> {
     this.#items[position] = item
     item.position = position
   }
+}
+
+function isBefore(one: HeapItem, other: HeapItem): boolean {
+  return one.at < other.at || (one.at === other.at && one.order < other.order)
 }
 
 /** A timer: what it is for, what it is about, and when it is due. */
@@ -91,5 +101,5 @@ export function createTimer<Kind extends string, Subject>(
   kind: Kind,
   subject: Subject,
 ): Timer<Kind, Subject> {
-  return { kind, subject, at: 0, position: -1 }
+  return { kind, subject, at: 0, order: 0, position: -1 }
 }
