@@ -1,4 +1,6 @@
 /** At most once per key, with the result: claims, running tasks, and windows in which nothing is notified twice. */
+
+export { createUpkeep, type Upkeep, type UpkeepParts } from '../core/upkeep.ts'
 export { canonicalJson, digestParts, digestState } from './digest.ts'
 export * from './guard-store.ts'
 export {
@@ -23,5 +25,4 @@ export {
   resolveOnceOptions,
 } from './once-options.ts'
 export { type OnceEvents, type OnceStats, OnceTally } from './once-tally.ts'
-export { createUpkeep, type Upkeep, type UpkeepParts } from './upkeep.ts'
 export { type ChangeEvent, eventId, type SeenOptions, type Sighting } from './window.ts'

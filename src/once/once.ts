@@ -5,6 +5,7 @@ import { SignalboxError } from '../core/errors.ts'
 import type { EventSource } from '../core/events.ts'
 import { encodeJson } from '../core/json.ts'
 import { text } from '../core/options.ts'
+import { createUpkeep } from '../core/upkeep.ts'
 import { askWithin, claimKeys, isDegradedToken, isDown } from './guard-claims.ts'
 import type { ClaimAnswer, Guard, GuardEnd, GuardStore, RunAnswer, SeenAnswer } from './guard-store.ts'
 import {
@@ -30,7 +31,7 @@ import {
   resolveRef,
 } from './once-options.ts'
 import { type OnceEvents, type OnceStats, OnceTally } from './once-tally.ts'
-import { createUpkeep } from './upkeep.ts'
+
 import { type ChangeEvent, eventId, resolveSighting, type SeenOptions, type Sighting } from './window.ts'
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { createUpkeep } from '../../src/core/upkeep.ts'
 import { createOnce } from '../../src/once/index.ts'
-import { createUpkeep } from '../../src/once/upkeep.ts'
 import { until } from '../conformance/locks/stage.ts'
 import { brokenStore } from './stage.ts'
 
