@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { wrapMethods } from '../core/wrap-methods.ts'
 import { type Kinds, noteHold, noteWait } from './kinds.ts'
+import type { Slowest } from './recorder.ts'
 import { longWaitMs } from './recorder.ts'
-import type { Slowest } from './slowest.ts'
 import type { Matrix } from './wait-matrix.ts'
 
 /**

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { Kinds } from './kinds.ts'
-import { Recorder } from './recorder.ts'
-import { Slowest } from './slowest.ts'
+import { Recorder, Slowest } from './recorder.ts'
 import { Matrix } from './wait-matrix.ts'
 
 function stage({ capacity = 100, maxKinds = 64 } = {}) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Slowest } from './slowest.ts'
+import { Slowest } from './recorder.ts'
 
 const hourMs = 3_600_000
 

@@ -1,8 +1,7 @@
 import type { Histogram } from './histogram.ts'
 import type { KeyEntry, KeyWaits } from './key-waits.ts'
 import type { Kind, Kinds } from './kinds.ts'
-import type { Recorder } from './recorder.ts'
-import type { Slowest } from './slowest.ts'
+import type { Recorder, Slowest } from './recorder.ts'
 import type { Cell, Matrix } from './wait-matrix.ts'
 
 /** What a snapshot is taken of. */

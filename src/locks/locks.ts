@@ -7,7 +7,7 @@ import { type Held, type HoldOptions, holdLock, type LockCalls } from './held-lo
 import { Waits } from './local-waits.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockQueue, LockRequest } from './lock.ts'
 import type { LockKey, LockStore } from './lock-store.ts'
-import { type LocksNotifier, wakeForStep } from './lock-topics.ts'
+import { createWaitQueueNotifier, type LocksNotifier, wakeForStep } from './lock-topics.ts'
 import {
   encodeCursor,
   type ListLocksOptions,
@@ -26,7 +26,6 @@ import {
 import type { Requester, Ruled } from './rules/index.ts'
 import { createFlight, type FlightOptions } from './single-flight.ts'
 import { createSweeper } from './upkeep.ts'
-import { createWaitQueueNotifier } from './wait-queue-notifier.ts'
 import { createWatcher, type WatchOptions } from './watch-lock.ts'
 
 /**

@@ -1,8 +1,7 @@
 import type { LockKey, WaitQueueView } from './lock-store.ts'
-import { queueTopic } from './lock-topics.ts'
+import { queueTopic, wakeDelayMs } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
 import type { Requester } from './rules/index.ts'
-import { wakeDelayMs } from './wait-queue-notifier.ts'
 
 /**
  * Looks at wait queues for all who look on: one reading of a wait queue is shared by everybody, and made after a wake-up or when its

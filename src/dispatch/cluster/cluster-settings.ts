@@ -2,16 +2,15 @@
  * Pools, cordons and drains: what operators decide, for all servers and for good. The row is written first; every server
  * that reads it informs its registry. So they count at every server, and after a restart too.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SignalboxError } from '../../core/errors.ts'
 import { slotsFor, type TaskKind } from '../matching/demand.ts'
-import { allHold, type PoolRules } from '../matching/requirement.ts'
+import { allHold, type PoolRules } from '../matching/terms.ts'
 import type { Term } from '../node.ts'
 import type { Command } from '../registry/command.ts'
 import type { ClusterChange } from './cluster-state.ts'
 import type { NodeDoc } from './node-ownership.ts'
 import type { Sharing } from './server-sharing.ts'
-
-type ClusterSettingsParts = Pick<Sharing, 'cluster' | 'mailbox' | 'now' | 'monotonicMs' | 'ownNodes'>
 
 /** A drain in the cluster state. It counts for that epoch of the node only. */
 export interface DrainDoc {
@@ -27,7 +26,7 @@ const wordWithinMs = 8_000
 
 /** What operators decided. */
 export class ClusterSettings {
-  readonly #parts: ClusterSettingsParts
+  readonly #sharing: Sharing
   readonly #rules = new Map<string, readonly Term[]>()
   readonly #cordons = new Map<string, Set<string | null>>()
   readonly #untold: Command[] = []
@@ -35,9 +34,9 @@ export class ClusterSettings {
   #writing: Promise<unknown> = Promise.resolve()
   #isTelling = false
 
-  constructor(parts: ClusterSettingsParts) {
-    this.#parts = parts
-    parts.cluster.onChange((change) => this.#heard(change))
+  constructor(sharing: Sharing) {
+    this.#sharing = sharing
+    sharing.cluster.onChange((change) => this.#heard(change))
   }
 
   /** The pools defined by name. */
@@ -51,7 +50,7 @@ export class ClusterSettings {
   }
 
   isDraining(nodeId: string, epoch: number): boolean {
-    return (this.#parts.cluster.rows('drain').get(nodeId)?.doc as DrainDoc | undefined)?.epoch === epoch
+    return (this.#sharing.cluster.rows('drain').get(nodeId)?.doc as DrainDoc | undefined)?.epoch === epoch
   }
 
   /** Whether a node could do what a task asks for, with free slots or without: operators left it open, and it meets all terms. */
@@ -64,7 +63,7 @@ export class ClusterSettings {
 
   /** The drain that counts for a node that comes in, with its deadline by this process's clock. */
   drainOf(nodeId: string, epoch: number): { readonly deadlineAt: number | null } | undefined {
-    const doc = this.#parts.cluster.rows('drain').get(nodeId)?.doc as DrainDoc | undefined
+    const doc = this.#sharing.cluster.rows('drain').get(nodeId)?.doc as DrainDoc | undefined
     return doc?.epoch === epoch ? { deadlineAt: this.#localOf(doc.deadlineAt) } : undefined
   }
 
@@ -88,14 +87,14 @@ export class ClusterSettings {
 
   /** Resolves when the registry has applied all commands. */
   async applied(): Promise<void> {
-    const { mailbox } = this.#parts
-    while (this.#untold.length > 0 && !mailbox.isClosed) await turn()
+    const { mailbox } = this.#sharing
+    while (this.#untold.length > 0 && !mailbox.isClosed) await nextTurn()
     const last = mailbox.adminServed + mailbox.depth().admin
-    while (mailbox.adminServed < last && !mailbox.isClosed) await turn()
+    while (mailbox.adminServed < last && !mailbox.isClosed) await nextTurn()
   }
 
   async #write(kind: 'pool' | 'cordon' | 'drain', key: string, doc: object | null): Promise<boolean> {
-    const { cluster, monotonicMs } = this.#parts
+    const { cluster, monotonicMs } = this.#sharing
     const until = monotonicMs() + wordWithinMs
     const written = this.#writing.then(() => {
       // Earlier writes took so long that the caller no longer waits for this one.
@@ -146,20 +145,20 @@ export class ClusterSettings {
 
   /** An instant of the store's clock by this process's own. */
   #localOf(at: number | null): number | null {
-    const { cluster, now } = this.#parts
+    const { cluster, now } = this.#sharing
     return at === null ? null : now() + Math.max(0, Math.round(at - cluster.storeNow))
   }
 
   /** In order, as fast as the registry takes it. */
   #tell(command: Command): void {
     // Drains are for nodes that are here; other servers handle theirs.
-    if (command.kind === 'drain' && !this.#parts.ownNodes.has(command.nodeId)) return
+    if (command.kind === 'drain' && !this.#sharing.ownNodes.has(command.nodeId)) return
     this.#untold.push(command)
     if (!this.#isTelling) this.#pump()
   }
 
   #pump(): void {
-    const { mailbox } = this.#parts
+    const { mailbox } = this.#sharing
     let told = 0
     while (told < this.#untold.length && mailbox.post(this.#untold[told]!)) told += 1
     this.#untold.splice(0, told)
@@ -171,8 +170,4 @@ export class ClusterSettings {
 function notHeard(): SignalboxError {
   const message = `The cluster state did not answer within ${wordWithinMs} ms; nothing was changed.`
   return new SignalboxError('store_unavailable', message)
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

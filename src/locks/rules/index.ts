@@ -2,5 +2,4 @@
 export * from './conflicts.ts'
 export * from './rule.ts'
 export * from './rules.ts'
-export * from './run-rule.ts'
 export * from './wait-queue.ts'

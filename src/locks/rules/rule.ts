@@ -3,7 +3,7 @@ import type { OutcomeKind, Requester, WaitQueueRows, Want } from './wait-queue.t
 
 /**
  * What a rule is, what it is asked with and what it answers. A rule is a generator: it asks for rows by yielding and is
- * given them, at once by a store in this process, later by one across a connection (run-rule.ts).
+ * given them, at once by a store in this process, later by one across a connection.
  */
 export type Rule<Answer> = Generator<Ask, Answer, Given>
 
@@ -91,4 +91,28 @@ export interface HolderView extends Requester {
   readonly since: number
   readonly expiresAt: number
   readonly progress: string | null
+}
+
+/** The rows of another operation of the same resource. */
+export type Others<Rows> = (operation: string) => Rows
+
+/** Runs a rule on rows that answer at once. `others` is asked only where operations exclude each other. */
+export function runNow<Answer>(
+  rule: Rule<Answer>,
+  rows: WaitQueueRows,
+  others: Others<WaitQueueRows> = alone,
+): Answer {
+  let step = rule.next()
+  while (!step.done) {
+    let target = rows
+    let ask: Ask = step.value
+    for (; ask[0] === 'of'; ask = ask[2]) target = others(ask[1])
+    // No question has more than two; taking a list of them apart and together again costs more than most answers.
+    step = rule.next((target[ask[0]] as (...args: unknown[]) => never)(ask[1], ask[2]))
+  }
+  return step.value
+}
+
+function alone(operation: string): never {
+  throw new Error(`The wait queue of ${operation} was asked for by a rule that was given one wait queue.`)
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { findVictims } from './deadlock-detector.ts'
 import type { LockKey, WaitingHolder } from './lock-store.ts'
-import { findVictims } from './wait-graph.ts'
 
 const queue = (operation: string): LockKey => ({ operation, resource: 'r' })
 const alone = (key: LockKey) => [key]

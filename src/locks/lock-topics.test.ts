@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { endTopic, type LocksNotifier, queueTopic, requesterTopic } from './lock-topics.ts'
-import { createWaitQueueNotifier, wakeDelayMs } from './wait-queue-notifier.ts'
+import {
+  createWaitQueueNotifier,
+  endTopic,
+  type LocksNotifier,
+  queueTopic,
+  requesterTopic,
+  wakeDelayMs,
+} from './lock-topics.ts'
 
 const key = { operation: 'pull', resource: 'app:1.2' }
 const queue = queueTopic(key)
