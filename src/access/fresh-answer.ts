@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts'
-import { within } from '../core/deadline.ts'
+import { within } from '../core/clock.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 
 export interface FreshOptions {

@@ -1,4 +1,4 @@
-import { within } from './deadline.ts'
+import { within } from './clock.ts'
 import { type ErrorCode, isSignalboxError, SignalboxError } from './errors.ts'
 
 /**

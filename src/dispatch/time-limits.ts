@@ -1,4 +1,5 @@
-import { within } from '../core/deadline.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { within } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
 
 /** What the call answers, unless it takes longer: then `store_unavailable`, and its late answer is ignored. */
@@ -32,7 +33,7 @@ export class Stretch {
   /** Lets others run. */
   async pause(): Promise<void> {
     this.#beforeMs = this.workedMs
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
     this.#began = performance.now()
   }
 }

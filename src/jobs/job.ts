@@ -20,7 +20,7 @@ export type LiveState = 'scheduled' | 'ready' | 'waiting' | 'running'
 export type FinalState = 'completed' | 'dead' | 'cancelled'
 export type JobState = LiveState | FinalState
 
-export { jobStates } from '../core/job-states.ts'
+export { jobStates } from '../core/job-words.ts'
 
 /** Why a job failed, as it is kept and shown. */
 export type JobError = Failure

@@ -1,4 +1,4 @@
-import { within } from '../core/deadline.ts'
+import { within } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'

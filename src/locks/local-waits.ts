@@ -1,4 +1,4 @@
-import { within } from '../core/deadline.ts'
+import { within } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
 
 /**

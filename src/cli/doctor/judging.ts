@@ -1,6 +1,6 @@
 import type { Token } from '../../access/index.ts'
-import { showCount } from '../../core/count-estimates.ts'
 import { isSignalboxError } from '../../core/errors.ts'
+import { showCount } from '../../core/job-words.ts'
 import type { QueueStats } from '../../jobs/index.ts'
 import type { MonitorProblems } from '../../monitor/index.ts'
 import type { ResolvedConfig } from '../config/config.ts'

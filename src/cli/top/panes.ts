@@ -1,4 +1,4 @@
-import { showCount } from '../../core/count-estimates.ts'
+import { showCount } from '../../core/job-words.ts'
 import type { WireOverview } from '../../http/client/index.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import type { LockSummary } from '../../locks/index.ts'

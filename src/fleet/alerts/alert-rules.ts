@@ -1,4 +1,4 @@
-import { showCount } from '../../core/count-estimates.ts'
+import { showCount } from '../../core/job-words.ts'
 
 /**
  * Which alerts fire, from what a server knows at one moment. Pure: it reads no clock and remembers nothing. That an alert was

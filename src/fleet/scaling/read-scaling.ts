@@ -1,6 +1,6 @@
 import { SignalboxError } from '../../core/errors.ts'
+import { taskQueue } from '../../core/job-words.ts'
 import { duration, onlyKeys, text, whole } from '../../core/options.ts'
-import { taskQueue } from '../../core/task-queue.ts'
 import type { QueueStats } from '../../jobs/index.ts'
 import { isOfKind, minuteMs, SeriesCell, stepAt } from '../rules/index.ts'
 import type { SeriesStore } from '../series/series-store.ts'

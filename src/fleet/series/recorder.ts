@@ -1,6 +1,6 @@
 import { type Clock, patientClock } from '../../core/clock.ts'
 import { createId } from '../../core/ids.ts'
-import { taskQueue } from '../../core/task-queue.ts'
+import { taskQueue } from '../../core/job-words.ts'
 import { isReserved, type JobActivity, type RunOutcome, type StartedJob } from '../../jobs/index.ts'
 import { minuteMs, SeriesCell, type SeriesRow, seriesBounds, stepAt, type WaitCause } from '../rules/index.ts'
 import type { SeriesStore } from './series-store.ts'

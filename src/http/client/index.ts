@@ -1,8 +1,8 @@
 /** Speaks to a Signalbox server, from Node or a browser: calls typed by their routes, and streams that reconnect. */
-export { showCount } from '../../core/count-estimates.ts'
+
 export type { Duration } from '../../core/duration.ts'
 export { type ErrorCode, isSignalboxError, SignalboxError } from '../../core/errors.ts'
-export { jobStates } from '../../core/job-states.ts'
+export { jobStates, showCount } from '../../core/job-words.ts'
 // Routes, for `client.call` and `client.stream`.
 export {
   ackJob,

@@ -2,7 +2,7 @@ import type { TArray, TInteger, TNull, TOptional, TSchema, TString, TUnion, TUns
 import type { Backoff } from '../../core/backoff.ts'
 import type { Failure } from '../../core/describe-error.ts'
 import type { Duration } from '../../core/duration.ts'
-import { jobStates } from '../../core/job-states.ts'
+import { jobStates } from '../../core/job-words.ts'
 import type { Term } from '../../dispatch/index.ts'
 import {
   instantOptions,

@@ -1,4 +1,4 @@
-import { within } from '../../core/deadline.ts'
+import { within } from '../../core/clock.ts'
 import { digestParts } from '../../once/index.ts'
 import type { Channel, OutboundReply, OutboundRequest, SendVerdict } from '../channels/channel.ts'
 import type { NotificationRecord, SendingEnd } from '../monitor-store.ts'

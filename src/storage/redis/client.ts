@@ -1,5 +1,5 @@
 import { createClient, type RedisClientType } from '@redis/client'
-import { within } from '../../core/deadline.ts'
+import { within } from '../../core/clock.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { noAnswer } from './failures.ts'
 import type { Script } from './scripts/script.ts'

@@ -1,4 +1,4 @@
-import { exactBelow } from '../../core/count-estimates.ts'
+import { exactBelow } from '../../core/job-words.ts'
 import type { QueueStats } from '../../jobs/index.ts'
 import type { Database } from './database.ts'
 import type { JobWalk, WalkName } from './job-layout.ts'

@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
-import { jobStates } from '../../../core/job-states.ts'
+import { jobStates } from '../../../core/job-words.ts'
 import { whole } from '../../../core/options.ts'
 import type {
   AddOptions,

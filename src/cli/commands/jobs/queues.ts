@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { showCount } from '../../../core/count-estimates.ts'
 import type { Duration } from '../../../core/duration.ts'
 import { invalidArgument } from '../../../core/errors.ts'
+import { showCount } from '../../../core/job-words.ts'
 import { whole } from '../../../core/options.ts'
 import type { Box, RemoteBox } from '../../../index.ts'
 import type { LimitOptions, QueueLimits, QueueStats } from '../../../jobs/index.ts'

@@ -1,5 +1,5 @@
 import { type Backoff, resolveBackoff } from '../../../core/backoff.ts'
-import { within } from '../../../core/deadline.ts'
+import { within } from '../../../core/clock.ts'
 import type { Duration } from '../../../core/duration.ts'
 import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
 import type { EventSource } from '../../../core/events.ts'

@@ -1,5 +1,5 @@
 import type { AuditAct, AuditAction, AuditTarget } from '../../../audit/index.ts'
-import { within } from '../../../core/deadline.ts'
+import { within } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import * as api from '../../contract/index.ts'
 import type { Answer, Call } from '../call.ts'

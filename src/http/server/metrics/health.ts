@@ -1,5 +1,4 @@
-import { type Clock, systemClock } from '../../../core/clock.ts'
-import { within } from '../../../core/deadline.ts'
+import { type Clock, systemClock, within } from '../../../core/clock.ts'
 import { type ErrorCode, errorCodes, isSignalboxError } from '../../../core/errors.ts'
 import { createLoop, type Loop } from '../../../core/loop.ts'
 import { version } from '../../../core/version.ts'

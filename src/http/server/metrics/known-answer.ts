@@ -1,4 +1,4 @@
-import { within } from '../../../core/deadline.ts'
+import { within } from '../../../core/clock.ts'
 
 /**
  * What the store answers to a question that many ask: overviews and scrapes. It is asked at most every two seconds, however

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { within } from '../../../core/deadline.ts'
+import { within } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { type BodyLimits, maxBodyDepth } from '../../contract/index.ts'
 
