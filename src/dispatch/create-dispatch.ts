@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Batcher } from '../core/batcher.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
@@ -106,7 +107,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
           const notWaiting = whyNotWaiting(await reads.standing(record))
           return notWaiting === null ? step.value : { ...step.value, wakes: [notWaiting] }
         }
-        await new Promise((resolve) => setImmediate(resolve))
+        await nextTurn()
       }
     },
 

@@ -5,6 +5,7 @@
  *   store ─claims─▶ fetcher ─▶ mailbox ─▶ registry ─▶ effects ─▶ completer ─▶ store
  *   nodes ─frames─▶ connections ───────▲                       └──────▶ connections ─▶ nodes
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type JobActivity,
   type JobStore,
@@ -244,11 +245,11 @@ export class Engine {
         // Tasks that are not assigned yet are not assigned any more.
         if (status === undefined || status === 'waiting') this.#giveUp(claim)
       }
-      await pause(lookEveryMs)
+      await sleep(lookEveryMs)
     }
     for (const claim of this.claims.values()) this.#giveUp(claim)
     // The registry needs a turn to send the frames.
-    await pause(lookEveryMs)
+    await sleep(lookEveryMs)
     await inTime(writeWithinMs, () => this.completer.idle()).catch(() => undefined)
     await this.#halt(haltWithinMs)
   }
@@ -333,8 +334,4 @@ export class Engine {
 function forwardClock(): () => number {
   const origin = Date.now() - performance.now()
   return () => Math.floor(origin + performance.now())
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

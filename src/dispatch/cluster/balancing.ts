@@ -10,21 +10,6 @@ import { Stretch } from '../time-limits.ts'
 import type { Capacity } from './other-nodes.ts'
 import type { Sharing } from './server-sharing.ts'
 
-/** What balancing needs. */
-export type BalancingParts = Pick<
-  Sharing,
-  | 'otherNodes'
-  | 'demands'
-  | 'ownNodes'
-  | 'settings'
-  | 'kinds'
-  | 'registry'
-  | 'mailbox'
-  | 'now'
-  | 'monotonicMs'
-  | 'onTrouble'
->
-
 /** How long a yielded kind is left to other servers, unless there is capacity here. */
 const restMs = 1_000
 /** The same kind is not yielded again before the other servers have written what they took. */
@@ -41,18 +26,18 @@ export function shareOf(waiting: number, there: Pick<Capacity, 'free' | 'size'>,
 
 /** Yields tasks that other servers have free slots for. */
 export class Balancing {
-  readonly #parts: BalancingParts
+  readonly #sharing: Sharing
   readonly #yieldedAt = new Map<string, number>()
   #notBefore = Number.NEGATIVE_INFINITY
   #isLooking = false
 
-  constructor(parts: BalancingParts) {
-    this.#parts = parts
+  constructor(sharing: Sharing) {
+    this.#sharing = sharing
   }
 
   /** Looks once; one look at a time. */
   async look(): Promise<void> {
-    const { monotonicMs } = this.#parts
+    const { monotonicMs } = this.#sharing
     if (this.#isLooking || monotonicMs() < this.#notBefore) return
     this.#isLooking = true
     const stretch = new Stretch()
@@ -65,7 +50,7 @@ export class Balancing {
   }
 
   async #look(stretch: Stretch): Promise<void> {
-    const { registry, demands, kinds, monotonicMs, onTrouble } = this.#parts
+    const { registry, demands, kinds, monotonicMs, onTrouble } = this.#sharing
     for (const [kind, at] of this.#yieldedAt) if (monotonicMs() - at > againMs) this.#yieldedAt.delete(kind)
     const waitingKinds = new Map<string, WaitingKind>()
     for (const waitingKind of registry.waitingKinds()) waitingKinds.set(waitingKind.kind, waitingKind)
@@ -85,7 +70,7 @@ export class Balancing {
   }
 
   async #yield({ kind, waiting, asked }: WaitingKind, stretch: Stretch): Promise<void> {
-    const { demands, otherNodes, kinds, mailbox, monotonicMs } = this.#parts
+    const { demands, otherNodes, kinds, mailbox, monotonicMs } = this.#sharing
     if (this.#yieldedAt.has(kind)) return
     if (!demands.canBeFound(kind)) {
       // No server would claim it yet: write its row first.
@@ -103,7 +88,7 @@ export class Balancing {
 
   /** How many tasks of this kind the nodes of this server can run at once. */
   async #sizeHere(taskKind: TaskKind, stretch: Stretch): Promise<number> {
-    const { ownNodes, settings } = this.#parts
+    const { ownNodes, settings } = this.#sharing
     let size = 0
     for (const { nodeId, doc, isGone } of ownNodes.values()) {
       if (!isGone && settings.couldDo(taskKind, nodeId, doc)) size += slotsFor(taskKind.uses, doc.services)
@@ -113,7 +98,7 @@ export class Balancing {
   }
 
   async #hasCapacity(taskKind: TaskKind, stretch: Stretch): Promise<boolean> {
-    const { registry, ownNodes, settings, now } = this.#parts
+    const { registry, ownNodes, settings, now } = this.#sharing
     for (const node of registry.nodes()) {
       const { nodeId, status, draining, cordoned, overloaded, heldFor } = node
       const held = ownNodes.get(nodeId)

@@ -9,20 +9,6 @@ import { anyKind } from '../tasks/task-document.ts'
 import { Stretch } from '../time-limits.ts'
 import type { Sharing } from './server-sharing.ts'
 
-/** What the choice is made from. */
-export type ClaimKindsParts = Pick<
-  Sharing,
-  | 'cluster'
-  | 'demands'
-  | 'ownNodes'
-  | 'otherNodes'
-  | 'servers'
-  | 'settings'
-  | 'monotonicMs'
-  | 'wake'
-  | 'onTrouble'
->
-
 /** One claim of tasks. */
 export interface ClaimAsk {
   /** Null: any. */
@@ -40,7 +26,7 @@ const net = { everyMs: 10_000, limit: 10 } as const
 
 /** The kinds to claim. */
 export class ClaimKinds {
-  readonly #parts: ClaimKindsParts
+  readonly #sharing: Sharing
   /** By kind, the node that could do it when it was last judged, here and elsewhere: it is tried first. */
   readonly #own = new Map<string, string>()
   readonly #others = new Map<string, string>()
@@ -56,10 +42,10 @@ export class ClaimKinds {
   readonly #able: Set<string> = new Set([anyKind])
   #netAt: number
 
-  constructor(parts: ClaimKindsParts) {
-    this.#parts = parts
-    this.#netAt = parts.monotonicMs()
-    parts.cluster.onChange(({ kind, key, row }) => {
+  constructor(sharing: Sharing) {
+    this.#sharing = sharing
+    this.#netAt = sharing.monotonicMs()
+    sharing.cluster.onChange(({ kind, key, row }) => {
       if (kind === 'demand') this.#heard(key, row !== undefined)
       else if (kind !== 'server') this.changed()
     })
@@ -67,7 +53,7 @@ export class ClaimKinds {
 
   /** The claims to make now. */
   asks(): readonly ClaimAsk[] {
-    const { servers, monotonicMs } = this.#parts
+    const { servers, monotonicMs } = this.#sharing
     if (servers.others.length === 0) return [{ kinds: null, limit: claimLimit, isWhole: true }]
     const now = monotonicMs()
     const kinds = this.#awake(now)
@@ -88,12 +74,12 @@ export class ClaimKinds {
 
   /** Leaves a kind to others for a while. */
   rest(kind: string, forMs: number): void {
-    this.#resting.set(kind, this.#parts.monotonicMs() + forMs)
+    this.#resting.set(kind, this.#sharing.monotonicMs() + forMs)
   }
 
   /** There is capacity for it after all. */
   wake(kind: string): void {
-    if (this.#resting.delete(kind)) this.#parts.wake()
+    if (this.#resting.delete(kind)) this.#sharing.wake()
   }
 
   /** Something changed on which the choice depends: all kinds are judged again. */
@@ -124,7 +110,7 @@ export class ClaimKinds {
 
   /** Judges kinds until none is left. Alone, this server claims all there is. */
   async #look(): Promise<void> {
-    const { servers, wake } = this.#parts
+    const { servers, wake } = this.#sharing
     const stretch = new Stretch()
     while (servers.others.length > 0) {
       const kind = this.#next()
@@ -143,7 +129,7 @@ export class ClaimKinds {
   #next(): string | undefined {
     if (this.#stale.size === 0 && this.#isOutdated) {
       this.#isOutdated = false
-      for (const kind of this.#parts.cluster.rows('demand').keys()) this.#stale.add(kind)
+      for (const kind of this.#sharing.cluster.rows('demand').keys()) this.#stale.add(kind)
     }
     const [kind] = this.#fresh.size > 0 ? this.#fresh : this.#stale
     if (kind === undefined) return undefined
@@ -153,7 +139,7 @@ export class ClaimKinds {
   }
 
   async #claims(kind: string, stretch: Stretch): Promise<boolean> {
-    const { demands, onTrouble } = this.#parts
+    const { demands, onTrouble } = this.#sharing
     try {
       const taskKind = demands.find(kind)
       return taskKind !== undefined && (await this.#isMine(taskKind, stretch))
@@ -165,7 +151,7 @@ export class ClaimKinds {
   }
 
   async #isMine(taskKind: TaskKind, stretch: Stretch): Promise<boolean> {
-    const { servers, ownNodes, otherNodes, settings } = this.#parts
+    const { servers, ownNodes, otherNodes, settings } = this.#sharing
     const couldDo = (nodeId: string): boolean => {
       const held = ownNodes.get(nodeId)
       return held !== undefined && !held.isGone && settings.couldDo(taskKind, nodeId, held.doc)

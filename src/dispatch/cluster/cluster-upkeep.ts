@@ -11,11 +11,6 @@ import { type ClusterKind, type ClusterWrite, tombstoneMs } from './cluster-stor
 import type { NodeDoc } from './node-ownership.ts'
 import type { Sharing } from './server-sharing.ts'
 
-type ClusterUpkeepParts = Pick<
-  Sharing,
-  'cluster' | 'store' | 'servers' | 'ownNodes' | 'serverId' | 'monotonicMs'
->
-
 /** Rows that seem to have no owner stay for this long. */
 const patienceMs = 60_000
 /** How long a demand stays beyond its time: a server that still holds such tasks renews it. */
@@ -26,19 +21,19 @@ const biteSize = 200
 
 /** Keeps the cluster state small. */
 export class ClusterUpkeep {
-  readonly #parts: ClusterUpkeepParts
+  readonly #sharing: Sharing
   /** Rows that seem to have no owner, and since when. */
   #orphans = new Map<string, number>()
   #prunedAt: number
 
-  constructor(parts: ClusterUpkeepParts) {
-    this.#parts = parts
-    this.#prunedAt = parts.monotonicMs()
+  constructor(sharing: Sharing) {
+    this.#sharing = sharing
+    this.#prunedAt = sharing.monotonicMs()
   }
 
   /** Looks once; to be called every few seconds. */
   async look(): Promise<void> {
-    const { cluster, store, servers, monotonicMs } = this.#parts
+    const { cluster, store, servers, monotonicMs } = this.#sharing
     if (!cluster.isLoaded) return
     const orphans = new Map<string, number>()
     const writes: ClusterWrite[] = []
@@ -58,7 +53,7 @@ export class ClusterUpkeep {
   }
 
   *#ownerless(): Generator<readonly [ClusterKind, string, ClusterRow]> {
-    const { cluster, servers, ownNodes, serverId } = this.#parts
+    const { cluster, servers, ownNodes, serverId } = this.#sharing
     // Its own that came to nothing are each server's own affair.
     for (const [key, row] of cluster.rows('node')) {
       const { owner } = row.doc as NodeDoc

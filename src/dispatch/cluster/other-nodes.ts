@@ -7,8 +7,6 @@ import type { NodeDoc } from './node-ownership.ts'
 import { decodeUsage } from './server-list.ts'
 import type { Sharing } from './server-sharing.ts'
 
-type OtherNodesParts = Pick<Sharing, 'cluster' | 'servers' | 'settings' | 'serverId'>
-
 /** How many tasks of a kind fit on nodes that have free slots, now and when they are empty. */
 export interface Capacity {
   readonly free: number
@@ -17,10 +15,10 @@ export interface Capacity {
 
 /** The nodes of other servers. */
 export class OtherNodes {
-  readonly #parts: OtherNodesParts
+  readonly #sharing: Sharing
 
-  constructor(parts: OtherNodesParts) {
-    this.#parts = parts
+  constructor(sharing: Sharing) {
+    this.#sharing = sharing
   }
 
   has(nodeId: string): boolean {
@@ -38,7 +36,7 @@ export class OtherNodes {
 
   /** Whether a node of a server that lives could do it, with free slots or without. */
   couldDo(taskKind: TaskKind, nodeId: string): boolean {
-    const { servers, settings } = this.#parts
+    const { servers, settings } = this.#sharing
     const doc = this.#find(nodeId)
     if (doc === undefined || !servers.isLive(doc.owner) || !settings.couldDo(taskKind, nodeId, doc))
       return false
@@ -53,7 +51,7 @@ export class OtherNodes {
 
   /** Free slots for a kind, as the servers last wrote, up to `wanted`. */
   async capacity(taskKind: TaskKind, wanted: number, stretch: Stretch): Promise<Capacity> {
-    const { servers, settings } = this.#parts
+    const { servers, settings } = this.#sharing
     let free = 0
     let size = 0
     for (const [nodeId, doc] of this.#all()) {
@@ -71,7 +69,7 @@ export class OtherNodes {
   }
 
   #freeOn(nodeId: string, { owner, epoch, services }: NodeDoc, taskKind: TaskKind): number {
-    const told = this.#parts.servers.usage(owner, nodeId)
+    const told = this.#sharing.servers.usage(owner, nodeId)
     if (told === undefined) return 0
     const usage = decodeUsage(told)
     if (usage.epoch !== epoch || !usage.isOpen || usage.services.length !== services.length) return 0
@@ -83,7 +81,7 @@ export class OtherNodes {
   }
 
   #view(nodeId: string, doc: NodeDoc): NodeView {
-    const { servers, settings } = this.#parts
+    const { servers, settings } = this.#sharing
     const { instanceId, epoch, owner, labels, joinedAt } = doc
     const told = servers.usage(owner, nodeId)
     const usage = told === undefined ? undefined : decodeUsage(told)
@@ -109,13 +107,13 @@ export class OtherNodes {
   }
 
   #find(nodeId: string): NodeDoc | undefined {
-    const { cluster, serverId } = this.#parts
+    const { cluster, serverId } = this.#sharing
     const doc = cluster.rows('node').get(nodeId)?.doc as NodeDoc | undefined
     return doc?.owner === serverId ? undefined : doc
   }
 
   *#all(): Generator<readonly [string, NodeDoc]> {
-    const { cluster, serverId } = this.#parts
+    const { cluster, serverId } = this.#sharing
     for (const [nodeId, row] of cluster.rows('node')) {
       const doc = row.doc as NodeDoc
       if (doc.owner !== serverId) yield [nodeId, doc]

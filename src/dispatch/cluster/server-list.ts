@@ -11,27 +11,13 @@ import { Stretch } from '../time-limits.ts'
 import type { ClusterRecord } from './cluster-store.ts'
 import type { Sharing } from './server-sharing.ts'
 
-type ServerListParts = Pick<
-  Sharing,
-  | 'cluster'
-  | 'serverId'
-  | 'options'
-  | 'registry'
-  | 'ownNodes'
-  | 'now'
-  | 'monotonicMs'
-  | 'rename'
-  | 'serversChanged'
-  | 'onTrouble'
->
-
 /** News of use go out this often at most, and more slowly from a server with many nodes. */
 const leastMs = 250
 const nodesPerMs = 10
 
 /** This server and the others. */
 export class ServerList {
-  readonly #parts: ServerListParts
+  readonly #sharing: Sharing
   /** Distinguishes this server's row from that of another one of the same name. */
   readonly #instanceId = createId()
   #startedAt = 0
@@ -43,12 +29,12 @@ export class ServerList {
   #others: readonly string[] = []
   #picture = '[]'
 
-  constructor(parts: ServerListParts) {
-    this.#parts = parts
-    parts.cluster.onRead(() => this.#look())
-    parts.cluster.onChange(({ kind, key, row }) => {
+  constructor(sharing: Sharing) {
+    this.#sharing = sharing
+    sharing.cluster.onRead(() => this.#look())
+    sharing.cluster.onChange(({ kind, key, row }) => {
       // Taken away, or lost: the others must not do without this server until its next turn.
-      if (kind === 'server' && key === parts.serverId && row === undefined) {
+      if (kind === 'server' && key === sharing.serverId && row === undefined) {
         this.#wroteAt = Number.NEGATIVE_INFINITY
       }
     })
@@ -61,16 +47,16 @@ export class ServerList {
 
   /** The one of all that does what any one may do. */
   get isFirst(): boolean {
-    return this.#others.every((other) => this.#parts.serverId < other)
+    return this.#others.every((other) => this.#sharing.serverId < other)
   }
 
   isLive(serverId: string): boolean {
-    return serverId === this.#parts.serverId || this.#others.includes(serverId)
+    return serverId === this.#sharing.serverId || this.#others.includes(serverId)
   }
 
   /** The others that live by the store's clock, also when this process does not follow it, and how many tasks wait there. */
   get elsewhere(): { readonly serverCount: number; readonly waiting: number } {
-    const { cluster, serverId } = this.#parts
+    const { cluster, serverId } = this.#sharing
     let serverCount = 0
     let waiting = 0
     for (const [key, { doc, expiresAt }] of cluster.rows('server')) {
@@ -83,7 +69,7 @@ export class ServerList {
 
   /** What waits for a service at the other servers that live, as they last wrote. */
   waitingElsewhere(service: string): { readonly waiting: number; readonly oldestWaitMs: number } {
-    const { cluster, serverId } = this.#parts
+    const { cluster, serverId } = this.#sharing
     let waiting = 0
     let oldestWaitMs = 0
     for (const [key, { doc, expiresAt }] of cluster.rows('server')) {
@@ -105,20 +91,20 @@ export class ServerList {
 
   /** When a server was last heard of, by its own row. */
   heardAt(serverId: string): number {
-    const row = this.#parts.cluster.rows('server').get(serverId)
+    const row = this.#sharing.cluster.rows('server').get(serverId)
     return row === undefined ? 0 : (row.expiresAt ?? 0) - (row.doc as ServerDoc).leaseMs
   }
 
   /** Writes the row if it is time to; to be called every `leastMs` or so. */
   tick(): void {
-    const { options, monotonicMs, registry, ownNodes } = this.#parts
+    const { options, monotonicMs, registry, ownNodes } = this.#sharing
     if (this.#writing !== null || this.#isStopped) return
     const sinceMs = monotonicMs() - this.#wroteAt
     const isNews = this.#others.length > 0 && registry.version !== this.#wroteVersion
     const newsMs = Math.max(leastMs, ownNodes.size / nodesPerMs)
     if (sinceMs < options.serverLeaseMs / 3 && !(isNews && sinceMs >= newsMs)) return
     this.#writing = this.#write()
-      .catch(this.#parts.onTrouble)
+      .catch(this.#sharing.onTrouble)
       .finally(() => {
         this.#writing = null
       })
@@ -129,22 +115,22 @@ export class ServerList {
     this.#isStopped = true
     await this.#writing
     if (this.#seen === 0) return
-    const { cluster, serverId: key } = this.#parts
+    const { cluster, serverId: key } = this.#sharing
     await cluster.write({ kind: 'server', key, seen: this.#seen, doc: null, forMs: null })
   }
 
   async #write(): Promise<void> {
-    const { cluster, options, registry, monotonicMs } = this.#parts
+    const { cluster, options, registry, monotonicMs } = this.#sharing
     const at = monotonicMs()
     const { version } = registry
     const doc = await this.#encode()
     if (this.#isStopped) return
     const write = { kind: 'server', doc, forMs: options.serverLeaseMs } as const
-    let took = await cluster.write({ ...write, key: this.#parts.serverId, seen: this.#seen })
+    let took = await cluster.write({ ...write, key: this.#sharing.serverId, seen: this.#seen })
     if (took === null) {
       // An earlier process left the row, another server took this one for dead, or two servers have one name.
       const found = await this.#ownRow()
-      took = await cluster.write({ ...write, key: this.#parts.serverId, seen: found?.version ?? 0 })
+      took = await cluster.write({ ...write, key: this.#sharing.serverId, seen: found?.version ?? 0 })
     }
     if (took === null) return
     this.#seen = took
@@ -154,7 +140,7 @@ export class ServerList {
 
   /** The row of this server's name, which is a new name when another live server has the old one. */
   async #ownRow(): Promise<ClusterRecord | undefined> {
-    const { cluster, serverId, rename } = this.#parts
+    const { cluster, serverId, rename } = this.#sharing
     const found = await cluster.find('server', serverId)
     if (found === undefined || found.doc === null) return found
     // For the store's clock.
@@ -169,7 +155,7 @@ export class ServerList {
 
   /** In pieces: a large fleet's use is long. */
   async #encode(): Promise<string> {
-    const { registry, options, now } = this.#parts
+    const { registry, options, now } = this.#sharing
     this.#startedAt ||= now()
     const stretch = new Stretch()
     const parts: string[] = []
@@ -188,11 +174,11 @@ export class ServerList {
   }
 
   #doc(serverId: string): ServerDoc | undefined {
-    return this.#parts.cluster.rows('server').get(serverId)?.doc as ServerDoc | undefined
+    return this.#sharing.cluster.rows('server').get(serverId)?.doc as ServerDoc | undefined
   }
 
   #look(): void {
-    const { cluster, serverId, serversChanged } = this.#parts
+    const { cluster, serverId, serversChanged } = this.#sharing
     const others: string[] = []
     for (const [key, { expiresAt }] of cluster.rows('server')) {
       if (key !== serverId && (expiresAt ?? Number.POSITIVE_INFINITY) > cluster.readNow) others.push(key)

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Duration } from '../../core/duration.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
@@ -113,7 +114,7 @@ export async function taskOfKey(
       case 'run':
         return writeUnder(parts, key, fingerprint, { token: standing.token, beganAt })
       default:
-        if (waitMs !== null) await new Promise((resolve) => setTimeout(resolve, waitMs))
+        if (waitMs !== null) await sleep(waitMs)
     }
   }
   throw inProgress(key)

@@ -3,6 +3,7 @@
  * to look; polling is the truth.
  */
 
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { createLoop, type Loop } from '../../core/loop.ts'
 import { createNotifier, type Notifier } from '../../core/notifier.ts'
 import { type ClaimedRecord, type JobRecord, type JobStore, queueTopic } from '../../jobs/index.ts'
@@ -100,8 +101,7 @@ export class TaskFetcher {
     for (const record of records) {
       const fault = this.#receive(record, leaseUntil)
       if (fault !== undefined) await this.#park(record, fault)
-      while (!this.#isStopping && mailbox.depth().dispatches >= maxWaiting)
-        await new Promise((resolve) => setImmediate(resolve))
+      while (!this.#isStopping && mailbox.depth().dispatches >= maxWaiting) await nextTurn()
     }
   }
 
@@ -180,7 +180,7 @@ export class Lookups {
       } catch (error) {
         this.#onTrouble(error)
         if (!this.#isStopped) this.#queue.push(next)
-        await new Promise((resolve) => setTimeout(resolve, retryMs))
+        await sleep(retryMs)
       }
     }
     this.#active -= 1

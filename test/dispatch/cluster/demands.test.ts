@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Balancing, type BalancingParts } from '../../../src/dispatch/cluster/balancing.ts'
-import { ClaimKinds, type ClaimKindsParts } from '../../../src/dispatch/cluster/claim-kinds.ts'
+import { Balancing } from '../../../src/dispatch/cluster/balancing.ts'
+import { ClaimKinds } from '../../../src/dispatch/cluster/claim-kinds.ts'
 import { ClusterDemands } from '../../../src/dispatch/cluster/cluster-demands.ts'
 import { ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
 import { type ClusterStore, clusterTopic } from '../../../src/dispatch/cluster/cluster-store.ts'
+import type { Sharing } from '../../../src/dispatch/cluster/server-sharing.ts'
 import { MemoryClusterState } from '../../../src/storage/memory/cluster-state.ts'
 import { obliging, openStore, type Store, until } from '../service/stage.ts'
 import { connect, ended, startServers } from './stage.ts'
@@ -196,7 +197,7 @@ test('a new demand is looked at on its own', async () => {
       },
     },
     otherNodes: {},
-  } as unknown as ClaimKindsParts)
+  } as unknown as Sharing)
   const put = (key: string) => ({
     ...({ kind: 'demand', key, seen: 0, forMs: null } as const),
     doc: JSON.stringify({ service: key, uses: { [key]: 1 }, requires: [] }),
@@ -226,7 +227,7 @@ test('a server does not yield a task before other servers could find its kind', 
     mailbox: { post: () => assert.fail('nothing is given up') },
     monotonicMs: () => 0,
     onTrouble: assert.ifError,
-  } as unknown as BalancingParts)
+  } as unknown as Sharing)
   await balancing.look()
   assert.deepEqual(learned, ['k'])
 })
