@@ -1,4 +1,4 @@
-import { within } from '../../../core/deadline.ts'
+import { within } from '../../../core/clock.ts'
 import { isReserved, type QueueStats } from '../../../jobs/index.ts'
 import type { Space } from '../call.ts'
 import { type Family, gauge } from './metric-registry.ts'
