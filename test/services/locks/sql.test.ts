@@ -98,6 +98,80 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal(released, undefined, 'it had been released')
     })
 
+    test('steps of many callers share a commit, and when its answer is lost all of them are unknown', {
+      concurrent: false,
+    }, async () => {
+      let [commits, cuts] = [0, 0]
+      await using both = await openBoth(candidate, ({ isCommit }) => {
+        if (!isCommit) return undefined
+        commits++
+        return cuts > 0 && cuts-- > 0 ? 'after' : undefined
+      })
+      const keys = Array.from({ length: 20 }, (_, nr) => ({ operation: 'pull', resource: `of many ${nr}` }))
+      const takeAll = () => Promise.all(keys.map((key) => granted(both.wired, 'A', key)))
+      const giveBackAll = (tokens: readonly number[]) =>
+        Promise.all(
+          keys.map((key, nr) => {
+            const who = { node: 'A', requestId: 'A', token: tokens[nr]! }
+            return both.wired.locks.release(key, who, success, times)
+          }),
+        )
+      await giveBackAll(await takeAll())
+      commits = 0
+      const tokens = await takeAll()
+      assert.ok(commits <= 2, `${commits} commits`)
+      assert.deepEqual(await takeAll(), tokens)
+      commits = 0
+      cuts = 1
+      const ends = await Promise.allSettled(
+        keys.map((key, nr) => {
+          const who = { node: 'A', requestId: 'A', token: tokens[nr]! }
+          return both.wired.locks.release(key, who, success, times)
+        }),
+      )
+      const lost = ends.filter((end) => end.status === 'rejected' && end.reason.code === 'commit_unknown')
+      assert.ok(lost.length > 1, 'the commit was that of several')
+      for (const key of keys)
+        while ((await both.straight.locks.inspect(key, 1))?.holder)
+          await new Promise((resolve) => setTimeout(resolve, 5))
+    })
+
+    test('processes that want the same wait queues at once get each of them one after the other', {
+      concurrent: false,
+    }, async () => {
+      await using one = await candidate.open()
+      const namespace = aNamespace()
+      await using two = await candidate.open({ namespace })
+      const stores = [one.within(namespace), two]
+      const keys = Array.from({ length: 30 }, (_, nr) => ({ operation: 'pull', resource: `wanted ${nr}` }))
+      const last = new Map<string, number>()
+      for (let round = 0; round < 4; round++) {
+        const answers = await Promise.all(
+          stores.flatMap(({ locks }, nr) =>
+            keys.map(async (key) => {
+              const { standing } = await locks.acquire(key, askOf(`node ${nr}`, { wait: false }), times)
+              return { key, locks, node: `node ${nr}`, standing }
+            }),
+          ),
+        )
+        const taken = answers.flatMap(({ standing, ...rest }) =>
+          standing.status === 'granted' ? [{ ...rest, token: standing.token }] : [],
+        )
+        assert.deepEqual(
+          taken.map(({ key }) => key.resource).sort(),
+          keys.map(({ resource }) => resource).sort(),
+        )
+        await Promise.all(
+          taken.map(async ({ key, locks, node, token }) => {
+            assert.ok(token > (last.get(key.resource) ?? 0), 'tokens of a wait queue rise')
+            last.set(key.resource, token)
+            const who = { node, requestId: node, token }
+            assert.ok((await locks.release(key, who, success, times)).released)
+          }),
+        )
+      }
+    })
+
     test('a step whose connection broke before the commit had no effect', { concurrent: false }, async () => {
       let cuts = 0
       await using both = await openBoth(candidate, ({ isCommit }) => {

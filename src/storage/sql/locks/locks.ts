@@ -3,13 +3,13 @@ import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import type { LockStore } from '../../../locks/index.ts'
 import { ruledLocks } from '../../ruled-locks.ts'
 import type { Database } from '../database.ts'
-import { operation } from '../procedure.ts'
-import { runRule } from './run-rule.ts'
+import { operation, type Procedure } from '../procedure.ts'
+import { type ProcedureRows, runRule, sideBySide } from './run-rule.ts'
 import type { WaitQueueName } from './wait-queue-key.ts'
 import { createQueueReads } from './wait-queue-reads.ts'
-import { commitQueues, openQueues } from './wait-queue-rows.ts'
+import { commitQueues, mintsIn, openQueues, tryOpenQueues } from './wait-queue-rows.ts'
 import { sweepNamespace } from './wait-queue-sweep.ts'
-import { shareTurns, type WaitQueueCall } from './wait-queue-turns.ts'
+import { shareTurns, type Turn, type WaitQueueCall } from './wait-queue-turns.ts'
 
 /**
  * Wait queues on Postgres and MariaDB. A step is one transaction:
@@ -18,7 +18,8 @@ import { shareTurns, type WaitQueueCall } from './wait-queue-turns.ts'
  *
  * The wait queue and the clock are read after its key was locked. The counter of tokens comes last, because all grants of its
  * shard wait for each other from there to the commit. Several wait queues, whose operations exclude each other, are locked in
- * one order and in one trip. SQLite has one writer and takes its steps inside a group commit (sqlite/locks).
+ * one order and in one trip. Steps of many callers on many wait queues share a transaction, which locks what it can have
+ * without waiting. SQLite has one writer and takes its steps inside a group commit (sqlite/locks).
  *
  * `isLost`: whether the connection was lost, or gave no answer in time.
  */
@@ -27,7 +28,7 @@ export function createLockStore(
   namespace: string,
   isLost: (error: unknown) => boolean,
 ): LockStore {
-  const run = shareTurns(namespace, perform)
+  const run = shareTurns(namespace, perform, performTogether)
 
   async function perform(
     names: readonly WaitQueueName[],
@@ -47,6 +48,19 @@ export function createLockStore(
     }
   }
 
+  async function performTogether(
+    turns: readonly Turn[],
+  ): Promise<readonly (readonly unknown[] | undefined)[]> {
+    const progress = { isCommitting: false }
+    try {
+      return await database.run(takeTurns, [turns, progress], { deadline: turns[0]!.deadline })
+    } catch (error) {
+      if (progress.isCommitting && isLost(error)) throw commitUnknown(error)
+      // Nothing was done; each is taken alone, and shows its own trouble.
+      return turns.map(() => undefined)
+    }
+  }
+
   return {
     ...ruledLocks(run),
     ...createQueueReads(database, namespace),
@@ -54,26 +68,57 @@ export function createLockStore(
   }
 }
 
-/** Runs rules one after the other; each sees what those before it did. They are made anew for every try. */
+/** Whether what follows is the COMMIT. */
+interface Progress {
+  isCommitting: boolean
+}
+
+/** Takes steps on one wait queue, or on several that exclude each other. */
 const takeSteps = operation({
   name: 'take a step on a lock',
   lane: 'waiting',
   mayUndo: true,
-  *procedure(
-    names: readonly WaitQueueName[],
-    calls: readonly WaitQueueCall[],
-    progress: { isCommitting: boolean },
-  ) {
+  *procedure(names: readonly WaitQueueName[], calls: readonly WaitQueueCall[], progress: Progress) {
     progress.isCommitting = false
-    const buffers = yield* openQueues(names)
-    const answers: unknown[] = []
-    for (const { operation, rule } of calls)
-      answers.push(yield* runRule(rule(), operation, (other) => buffers.get(other)!))
+    const queues = yield* openQueues(names)
+    const buffers = new Map(queues.map(({ name, buffer }) => [name.operation, buffer]))
+    const answers = yield* runRules(calls, (other) => buffers.get(other)!)
     progress.isCommitting = true
-    yield* commitQueues(names, buffers)
-    return answers as readonly unknown[]
+    yield* commitQueues(queues)
+    return answers
   },
 })
+
+/** Takes the turns of many wait queues together, but of those that another process has at this moment. */
+const takeTurns = operation({
+  name: 'take steps on locks',
+  lane: 'waiting',
+  mayUndo: true,
+  *procedure(turns: readonly Turn[], progress: Progress) {
+    progress.isCommitting = false
+    const queues = yield* tryOpenQueues(turns.map(({ queue }) => queue))
+    const buffers = new Map(queues.map(({ name, buffer }) => [name, buffer]))
+    const taken = turns.filter(({ queue }) => buffers.has(queue))
+    const answers = yield* sideBySide(
+      taken.map(({ queue, calls }) => runRules(calls, () => buffers.get(queue)!)),
+      mintsIn,
+    )
+    progress.isCommitting = true
+    yield* commitQueues(queues)
+    const answersOf = new Map(taken.map((turn, nr) => [turn, answers[nr]!]))
+    return turns.map((turn) => answersOf.get(turn))
+  },
+})
+
+/** Runs rules one after the other; each sees what those before it did. They are made anew for every try. */
+function* runRules(
+  calls: readonly WaitQueueCall[],
+  rowsOf: (operation: string) => ProcedureRows,
+): Procedure<readonly unknown[]> {
+  const answers: unknown[] = []
+  for (const { operation, rule } of calls) answers.push(yield* runRule(rule(), operation, rowsOf))
+  return answers
+}
 
 function commitUnknown(cause: unknown): SignalboxError {
   return new SignalboxError(

@@ -1,5 +1,5 @@
 import type { Ask, Rule, WaitQueueRows } from '../../../locks/rules/index.ts'
-import type { Procedure } from '../procedure.ts'
+import { type Procedure, run, type Step } from '../procedure.ts'
 
 /** The rows of a wait queue for a rule that is part of a procedure: some answers are there, others are procedures. */
 export type ProcedureRows = {
@@ -29,4 +29,31 @@ export function* runRule<Answer>(
 /** No row and no number has such a method. */
 function isProcedure(answer: unknown): answer is Procedure<unknown> {
   return typeof (answer as Procedure<unknown> | undefined | null)?.next === 'function'
+}
+
+/**
+ * Runs procedures side by side, so that their steps share round trips. Steps of which `lateOrder` gives a number wait until
+ * all others have come as far, and are then taken in that order: so transactions that lock the same rows there do not
+ * wait for each other in a circle.
+ */
+export function* sideBySide<Answer>(
+  procedures: readonly Procedure<Answer>[],
+  lateOrder: (step: Step) => number | undefined,
+): Procedure<readonly Answer[]> {
+  const states = procedures.map((procedure) => ({ procedure, step: procedure.next() }))
+  while (true) {
+    const open = states.flatMap((state) => {
+      const { done, value } = state.step
+      return done ? [] : [{ state, statements: value.statements, late: lateOrder(value) }]
+    })
+    if (open.length === 0) return states.map(({ step }) => step.value as Answer)
+    const early = open.filter(({ late }) => late === undefined)
+    const next = early.length > 0 ? early : open.sort((a, b) => a.late! - b.late!)
+    const results = yield* run(...next.flatMap(({ statements }) => statements))
+    let at = 0
+    for (const { state, statements } of next) {
+      state.step = state.procedure.next(results.slice(at, at + statements.length))
+      at += statements.length
+    }
+  }
 }

@@ -1,5 +1,5 @@
 import type { Waiter } from '../../../locks/rules/index.ts'
-import { last, type Procedure, type Result, run, undo } from '../procedure.ts'
+import { last, type Procedure, type Result, run, type Step, undo } from '../procedure.ts'
 import { type Bound, type Statement, statement } from '../statement.ts'
 import {
   openedHeadSize,
@@ -57,13 +57,27 @@ export const tryLock: Statement<{ readonly queueKeys: readonly string[] }> = sta
   forServers,
 )
 
+const opened = `l.queue_key, ${queueNames.map((name) => `l.${name}`).join(', ')}, l.progress`
+
 const selectQueue = statement(
   'lock_queue_open',
   { queueKey: 'text' },
   (d) => `
-SELECT clock.now, l.queue_key, ${queueNames.map((name) => `l.${name}`).join(', ')}, l.progress,
+SELECT clock.now, ${opened},
   EXISTS (SELECT 1 FROM @lock_outcome o WHERE o.queue_key = :queueKey) AS has_outcomes
 FROM (SELECT ${d.now} AS now) clock LEFT JOIN @lock_queue l ON l.queue_key = :queueKey`,
+  forServers,
+)
+
+const selectNow = statement('lock_queue_now', {}, (d) => `SELECT ${d.now} AS now`, forServers)
+
+/** Those of these that there are. */
+const selectQueues = statement(
+  'lock_queue_open_many',
+  { queueKeys: 'text[]' },
+  (d) => `
+SELECT ${opened}, (SELECT 1 FROM @lock_outcome o WHERE o.queue_key = l.queue_key LIMIT 1) AS has_outcomes
+${d.byKeys({ from: '@lock_queue', alias: 'l', where: 'l.revision > 0', key: 'l.queue_key', keys: ':queueKeys' })}`,
   forServers,
 )
 
@@ -245,21 +259,56 @@ WHERE queue_key = :queueKey`,
   forServers,
 )
 
-/** Waits for the wait queues in the order given and reads them; by operation. */
-export function* openQueues(
-  names: readonly WaitQueueName[],
-): Procedure<ReadonlyMap<string, WaitQueueBuffer>> {
+/** A wait queue that was locked and read. */
+export interface OpenWaitQueueRows {
+  readonly name: WaitQueueName
+  readonly buffer: WaitQueueBuffer
+}
+
+/** Waits for the wait queues in the order given and reads them. */
+export function* openQueues(names: readonly WaitQueueName[]): Procedure<readonly OpenWaitQueueRows[]> {
   const results = yield* run(
     ...names.map(({ queueKey, namespace, operation, resource }) =>
       lock({ queueKey, namespace, operation, resource }),
     ),
     ...names.flatMap(read),
   )
-  const opened = results.slice(names.length)
-  return new Map(
-    names.map((name, nr) => [name.operation, bufferOf(name, opened[2 * nr]!, opened[2 * nr + 1]!)]),
-  )
+  const found = results.slice(names.length)
+  return names.map((name, nr) => ({ name, buffer: bufferOf(name, found[2 * nr]!, found[2 * nr + 1]!) }))
 }
+
+/** Reads those that it can lock without waiting, in two trips at most; on MariaDB none that has no row yet. */
+export function* tryOpenQueues(names: readonly WaitQueueName[]): Procedure<readonly OpenWaitQueueRows[]> {
+  const queueKeys = names.map(({ queueKey }) => queueKey)
+  const [locked, clock, found] = yield* run(
+    tryLock({ queueKeys }),
+    selectNow({}),
+    selectQueues({ queueKeys }),
+  )
+  const lockedKeys = new Set((locked!.rows as readonly KeyRow[]).map(({ queue_key }) => queue_key))
+  const rows = new Map((found!.rows as readonly OpenedRow[]).map((row) => [row.queue_key, row]))
+  const own = names.filter(({ queueKey }) => lockedKeys.has(queueKey))
+  const waitedFor = own.filter(({ queueKey }) => {
+    const row = rows.get(queueKey)
+    return row !== undefined && storedCounts.decode(row).waiterCount > 0
+  })
+  const heads = yield* run(
+    ...waitedFor.map(({ queueKey }) => selectHead({ queueKey, limit: openedHeadSize })),
+  )
+  const headOf = new Map(waitedFor.map((name, nr) => [name, heads[nr]!]))
+  const { now } = clock!.rows[0] as Pick<OpenedRow, 'now'>
+  return own.map((name) => {
+    const row = { ...(rows.get(name.queueKey) ?? absent), now }
+    return { name, buffer: bufferOf(name, { rows: [row], rowCount: 1 }, headOf.get(name) ?? nobody) }
+  })
+}
+
+interface KeyRow {
+  readonly queue_key: string
+}
+
+const absent = { queue_key: null, due_at: null, has_outcomes: false } as const
+const nobody: Result = { rows: [], rowCount: 0 }
 
 /** The same without waiting, with those who wait at these positions; undefined: another has it, or on MariaDB it is gone. */
 export function* tryOpenQueue(
@@ -267,26 +316,28 @@ export function* tryOpenQueue(
   seqs: readonly number[],
 ): Procedure<{ readonly buffer: WaitQueueBuffer; readonly waiters: readonly Waiter[] } | undefined> {
   const { queueKey } = name
-  const [locked, opened, head, at] = yield* run(
+  const [locked, found, head, at] = yield* run(
     tryLock({ queueKeys: [queueKey] }),
     ...read(name),
     selectAt({ queueKey, seqs }),
   )
   if (locked!.rows.length === 0) return undefined
-  const buffer = bufferOf(name, opened!, head!)
+  const buffer = bufferOf(name, found!, head!)
   const waiters = at!.rows.map(storedWaiter.decode)
   buffer.note(waiters)
   return { buffer, waiters }
 }
 
 /** Writes what is left to write and commits. Takes all back where nothing was written. */
-export function* commitQueues(
-  names: readonly WaitQueueName[],
-  buffers: ReadonlyMap<string, WaitQueueBuffer>,
-): Procedure<void> {
-  const writes = names.flatMap((name) => encodeWrites(name, buffers.get(name.operation)!.lastWrites()))
-  if (names.some(({ operation }) => buffers.get(operation)!.hasWritten)) yield* last(run(...writes))
+export function* commitQueues(queues: readonly OpenWaitQueueRows[]): Procedure<void> {
+  const writes = queues.flatMap(({ name, buffer }) => encodeWrites(name, buffer.lastWrites()))
+  if (queues.some(({ buffer }) => buffer.hasWritten)) yield* last(run(...writes))
   else yield* undo()
+}
+
+/** Whether a step asks for tokens, and of which shard. */
+export function mintsIn({ statements: [first] }: Step): number | undefined {
+  return first?.definition === raiseToken.definition ? (first.params.shard as number) : undefined
 }
 
 function read({ queueKey }: WaitQueueName): readonly [Bound, Bound] {
@@ -296,21 +347,21 @@ function read({ queueKey }: WaitQueueName): readonly [Bound, Bound] {
 interface OpenedRow extends HolderRow {
   readonly now: number | string
   readonly queue_key: string | null
-  readonly has_outcomes: boolean | number
+  readonly has_outcomes: boolean | number | null
 }
 
 function bufferOf(name: WaitQueueName, { rows: [row] }: Result, head: Result): WaitQueueBuffer {
-  const opened = row as OpenedRow
-  const { revision, waiterCount, dueAt } = storedCounts.decode(opened)
-  const isThere = opened.queue_key !== null && revision > 0
+  const stored = row as OpenedRow
+  const { revision, waiterCount, dueAt } = storedCounts.decode(stored)
+  const isThere = stored.queue_key !== null && revision > 0
   return new WaitQueueBuffer(createCalls(name), {
     operation: name.operation,
-    now: Number(opened.now),
-    row: isThere ? decodeQueue(opened) : undefined,
+    now: Number(stored.now),
+    row: isThere ? decodeQueue(stored) : undefined,
     dueAt,
     waiterCount: isThere ? waiterCount : 0,
     head: head.rows.map(storedWaiter.decode),
-    hasOutcomes: Boolean(opened.has_outcomes),
+    hasOutcomes: Boolean(stored.has_outcomes),
   })
 }
 

@@ -185,7 +185,7 @@ const sweepQueue = operation({
     if (buffer.isDue) changes.push(...tellings(due, yield* runRule(sweep(times), due.operation, on)))
     for (const who of waiters)
       changes.push(...tellings(due, yield* runRule(expire(who, times), due.operation, on)))
-    yield* commitQueues([name], new Map([[due.operation, buffer]]))
+    yield* commitQueues([{ name, buffer }])
     return changes
   },
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Rule } from '../../../locks/rules/index.ts'
-import { type Perform, shareTurns } from './wait-queue-turns.ts'
+import { type Perform, type PerformTogether, shareTurns } from './wait-queue-turns.ts'
 
 const queue = { operation: 'pull', resource: 'a' }
 
@@ -14,7 +14,7 @@ function answering(value: unknown): () => Rule<unknown> {
 }
 
 /** Runs rules when it is told to, and notes what it was given. */
-function createStore() {
+function createStore(performTogether?: PerformTogether) {
   const turns: { readonly resources: string; readonly count: number; readonly deadline: number }[] = []
   const gates: PromiseWithResolvers<void>[] = []
   const perform: Perform = async (queues, calls, deadline) => {
@@ -25,7 +25,7 @@ function createStore() {
     await gate.promise
     return calls.map(({ rule }) => rule().next().value)
   }
-  return { run: shareTurns('ns', perform), turns, gates }
+  return { run: shareTurns('ns', perform, performTogether), turns, gates }
 }
 
 test('calls that come while a wait queue is busy share the next transaction, in their order', async () => {
@@ -96,4 +96,36 @@ test('the time a call waited is subtracted from its time limit', async () => {
   gates[1]!.resolve()
   await second
   for (const { deadline } of turns) assert.ok(deadline >= before + 10_000 && deadline <= after + 10_000)
+})
+
+test('turns of several wait queues that come at once are taken together, a lone one alone', async () => {
+  const together: (readonly string[])[] = []
+  const { run, turns, gates } = createStore(async (some) => {
+    together.push(some.map(({ queue }) => queue.resource))
+    return some.map(({ calls }) => calls.map(({ rule }) => rule().next().value))
+  })
+  const resources = ['a', 'b', 'c']
+  const answers = resources.map((resource) => run({ ...queue, resource }, answering(resource)))
+  assert.deepEqual(await Promise.all(answers), resources)
+  assert.deepEqual([together, turns], [[resources], []])
+  const alone = run(queue, answering('alone'))
+  while (turns.length === 0) await new Promise(setImmediate)
+  gates[0]!.resolve()
+  assert.equal(await alone, 'alone')
+  assert.equal(together.length, 1)
+})
+
+test('a turn that others keep waiting is taken alone, and lone turns are few at a time', async () => {
+  let isShared = false
+  const { run, turns, gates } = createStore(async (some) => {
+    if (isShared) return some.map(({ calls }) => calls.map(() => 'shared'))
+    return some.map(() => undefined)
+  })
+  const resources = ['a', 'b', 'c', 'd']
+  const kept = resources.map((resource) => run({ ...queue, resource }, answering(resource)))
+  while (turns.length < resources.length) await new Promise(setImmediate)
+  isShared = true
+  assert.equal(await run({ ...queue, resource: 'e' }, answering('e')), 'shared')
+  for (const gate of gates) gate.resolve()
+  assert.deepEqual(await Promise.all(kept), resources)
 })

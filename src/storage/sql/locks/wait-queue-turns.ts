@@ -1,3 +1,4 @@
+import { Batcher } from '../../../core/batcher.ts'
 import type { LockKey } from '../../../locks/index.ts'
 import type { Rule } from '../../../locks/rules/index.ts'
 import type { RunRule } from '../../ruled-locks.ts'
@@ -9,15 +10,46 @@ import { nameWaitQueue, type WaitQueueName } from './wait-queue-key.ts'
  * occupies one connection and not all of them, and is the faster the more want it.
  *
  * Wait queues of a resource whose operations exclude each other are one in this: their calls take turns together.
+ *
+ * Turns of different wait queues share transactions, too, as soon as several come at once or a few are under way. A turn
+ * that comes alone is taken alone, and so is one that has to wait for another process.
  */
-export function shareTurns(namespace: string, perform: Perform): RunRule {
+export function shareTurns(namespace: string, perform: Perform, performTogether?: PerformTogether): RunRule {
   const turns = new Map<string, Waiting[]>()
+  let aloneCount = 0
+  const together =
+    performTogether &&
+    new Batcher<Turn, readonly unknown[] | undefined>({
+      maxItems: mostTogether,
+      maxInFlight: sharedInFlight,
+      run: async (some) =>
+        some.length === 1 && aloneCount < mostAlone ? [undefined] : performTogether(some),
+    })
 
-  async function work(queues: readonly WaitQueueName[], waiting: Waiting[]): Promise<void> {
+  async function take(
+    queues: readonly [WaitQueueName, ...WaitQueueName[]],
+    calls: readonly WaitQueueCall[],
+    deadline: number,
+  ): Promise<readonly unknown[]> {
+    const [queue, ...others] = queues
+    if (together && others.length === 0) {
+      const shared = await together.add({ queue, calls, deadline })
+      if (shared !== undefined) return shared
+    }
+    aloneCount++
+    return perform(queues, calls, deadline).finally(() => {
+      aloneCount--
+    })
+  }
+
+  async function work(
+    queues: readonly [WaitQueueName, ...WaitQueueName[]],
+    waiting: Waiting[],
+  ): Promise<void> {
     while (waiting.length > 0) {
       const batch = waiting.splice(0, mostTogether)
       try {
-        const answers = await perform(queues, batch, batch[0]!.deadline)
+        const answers = await take(queues, batch, batch[0]!.deadline)
         batch.forEach(({ resolve }, index) => {
           resolve(answers[index])
         })
@@ -25,7 +57,7 @@ export function shareTurns(namespace: string, perform: Perform): RunRule {
         for (const { reject } of batch) reject(error)
       }
     }
-    turns.delete(queues[0]!.queueKey)
+    turns.delete(queues[0].queueKey)
   }
 
   return <Answer>(key: LockKey, rule: () => Rule<Answer>, group?: readonly string[]): Promise<Answer> => {
@@ -78,6 +110,19 @@ export type Perform = (
   deadline: number,
 ) => Promise<readonly unknown[]>
 
+/**
+ * The same for turns of different wait queues, in one transaction. Undefined for a turn that was not taken: another process
+ * has its wait queue, or the transaction failed. Rejects when it is not known whether they were taken.
+ */
+export type PerformTogether = (turns: readonly Turn[]) => Promise<readonly (readonly unknown[] | undefined)[]>
+
+/** Steps on one wait queue, which are taken one after the other. */
+export interface Turn {
+  readonly queue: WaitQueueName
+  readonly calls: readonly WaitQueueCall[]
+  readonly deadline: number
+}
+
 export interface WaitQueueCall {
   /** Whose wait queue the rule is about. */
   readonly operation: string
@@ -94,3 +139,7 @@ interface Waiting extends WaitQueueCall {
 const callMs = 10_000
 /** What one transaction takes on, so that none is long. */
 const mostTogether = 64
+/** How many transactions take turns of several wait queues: while one commits, the next can be prepared. */
+const sharedInFlight = 2
+/** How many turns are taken alone at once; what comes meanwhile is taken together. */
+const mostAlone = 4
