@@ -1,27 +1,24 @@
 import type { Scope, TokenStore } from '../../access/index.ts'
-import type { Audit, AuditStore } from '../../audit/index.ts'
+import type { AuditStore } from '../../audit/index.ts'
 import type { SignalboxError } from '../../core/errors.ts'
-import type { ClusterStore, Dispatch, ServiceCounts } from '../../dispatch/index.ts'
-import type { SeriesRecorder, SeriesStore } from '../../fleet/index.ts'
+import type { ClusterStore } from '../../dispatch/index.ts'
+import type { SeriesStore } from '../../fleet/index.ts'
 import type { WorkerStore } from '../../fleet/workers/index.ts'
 import type {
   AttemptStore,
   DependencyStore,
-  JobLocks,
   JobStore,
   Jobs,
   JobsNotifier,
-  JobWaits,
   LogStore,
   ScheduleStore,
 } from '../../jobs/index.ts'
-import type { LockStore, Locks, WatchOptions } from '../../locks/index.ts'
-import type { Monitor, MonitorStore } from '../../monitor/index.ts'
-import type { GuardStore, Once, OnceTally } from '../../once/index.ts'
+import type { LockStore } from '../../locks/index.ts'
+import type { MonitorStore } from '../../monitor/index.ts'
+import type { GuardStore } from '../../once/index.ts'
 import type * as wire from '../contract/index.ts'
 import type { BodyLimits, Route, Shape, ShapeOf } from '../contract/index.ts'
-import type { ClaimingWorkers } from './background/claiming-workers.ts'
-import type { Redactor } from './request/redact-job.ts'
+import type { Space } from './namespace-services.ts'
 
 /**
  * The words in which the server's parts speak to one another. None belongs to a framework: Fastify and `fetch` each
@@ -132,48 +129,6 @@ export type Handlers<Id extends keyof typeof wire> = {
 
 /** Some of them; the server does not start without all. */
 export type SomeHandlers = Partial<Handlers<keyof typeof wire>>
-
-/** One namespace's services. Made when first asked for, and forgotten when idle. */
-export interface Space {
-  readonly namespace: string
-  readonly stores: ServedStores
-  /** What is hidden of what jobs carry. */
-  readonly redactor: Redactor
-  /** What jobs wait for here, and with which locks. */
-  readonly dependencies: { readonly store: DependencyStore; readonly locks: JobLocks }
-  readonly jobs: Jobs
-  /** Counts what passes through this server. Undefined: nothing is counted. */
-  readonly activity?: SeriesRecorder | undefined
-  readonly locks: Locks
-  readonly once: Once
-  readonly monitor: Monitor
-  /** How many nodes are connected to this server, by status. */
-  nodeStates?(): ReadonlyMap<string, number>
-  /** Places no task before `start`. */
-  readonly dispatch: Dispatch
-  /** Tasks and slots of this server, by service; empty until dispatch is first used here. */
-  serviceCounts?(): readonly ServiceCounts[]
-  /** What both of them counted, without making them. */
-  readonly tally: Pick<OnceTally, 'stats'>
-  readonly audit: Audit
-  /** Lists programs that only claim over HTTP. */
-  readonly claimingWorkers?: ClaimingWorkers
-  /** Requests that wait for jobs to end. */
-  readonly jobWaits: JobWaits
-  readonly longPollClaims: LongPollClaims
-  /** What operators watch: `/v1/events`. */
-  readonly queuesFeed: Feed
-  /** Hints for remote workers of these queues: `/v1/jobs/events`. */
-  hintsFeed(queues: readonly string[]): Feed
-  /** The events of a wait queue: `/v1/locks/events`. */
-  locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed
-  /** What happens to a job: `/v1/jobs/{id}/events`. */
-  jobFeed(jobId: string): Feed
-  /** Which jobs of a queue ended: `/v1/queues/{name}/events`. */
-  queueFeed(queue: string): Feed
-  /** What happens to a task: `/v1/tasks/{id}/events`. */
-  tasksFeed(taskId: string): Feed
-}
 
 /**
  * Claims that wait. Claims for the same queues and kinds share one queue, and a wake-up makes one claim for its head. So

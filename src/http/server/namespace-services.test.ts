@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { openMemory } from '../../storage/memory/index.ts'
 import type { FeedReader, ServedStores } from './call.ts'
-import { createSpaces } from './namespace-services.ts'
+import { Spaces } from './namespace-services.ts'
 
 /** Spaces over a store in memory, and who listens to its notifiers. */
 async function opened(max: number) {
@@ -25,7 +25,7 @@ async function opened(max: number) {
     }
     return { ...stores, notifier }
   }
-  return { spaces: createSpaces({ within }, { max }), made, listeners: () => listeners, memory }
+  return { spaces: new Spaces({ within }, { max }), made, listeners: () => listeners, memory }
 }
 
 const deaf: FeedReader = { send: () => {}, fail: () => {} }

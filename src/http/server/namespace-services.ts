@@ -26,7 +26,7 @@ import { createMonitor, type Monitor } from '../../monitor/index.ts'
 import { createOnce, type Once, OnceTally } from '../../once/index.ts'
 import { type ClaimingWorkers, createClaimingWorkers } from './background/claiming-workers.ts'
 import { createLongPollClaims } from './background/long-poll-claims.ts'
-import type { Feed, LongPollClaims, Served, ServedStores, Space } from './call.ts'
+import type { Feed, LongPollClaims, Served, ServedStores } from './call.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { noRedactor, type Redactor } from './request/redact-job.ts'
 import type { ModuleSettings } from './server-options.ts'
@@ -34,24 +34,6 @@ import { createJobFeed } from './streams/job-feed.ts'
 import { createQueueFeed, QueueEnds } from './streams/queue-feed.ts'
 import { createQueuesFeed } from './streams/queues-feed.ts'
 import { createHintsFeed, createLocksFeed, createTasksFeed } from './streams/watch-feeds.ts'
-
-/**
- * The services of every namespace in use. A space is created by its first request and kept for the next. Their number is
- * bounded: beyond it, unused ones are dropped first, the longest unused before the others. A space with a request, a
- * waiting claim or a stream is never dropped.
- */
-export interface Spaces extends AsyncDisposable {
-  /** The namespace's services; every `enter` needs a `leave`. */
-  enter(namespace: string): Space
-  leave(space: Space): void
-  /** Those that are kept, for upkeep. */
-  [Symbol.iterator](): Iterator<Space>
-  readonly size: number
-  /** Lets every claim that waits go with what it has; later ones do not wait. */
-  letGo(): void
-  /** Gives out no more tasks; what nodes run may end for so long, and then they are sent away. */
-  stopDispatch(graceMs: number): Promise<void>
-}
 
 /** What spaces are made from. */
 export type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits' | 'time'>>
@@ -86,27 +68,28 @@ const spacesDefaults: Required<SpacesOptions> = {
   max: 1_000,
 }
 
-export function createSpaces(served: SpacesSource, options?: SpacesOptions): Spaces {
-  return new KnownSpaces(served, { ...spacesDefaults, ...options })
-}
-
-class KnownSpaces implements Spaces {
+/**
+ * The services of every namespace in use. A space is created by its first request and kept for the next. Their number is
+ * bounded: beyond it, unused ones are dropped first, the longest unused before the others. A space with a request, a
+ * waiting claim or a stream is never dropped.
+ */
+export class Spaces implements AsyncDisposable {
   readonly #served: SpacesSource
   readonly options: Required<SpacesOptions>
   readonly isCounting: boolean
-  readonly #services = new Map<string, NamespaceServices>()
+  readonly #spaces = new Map<string, Space>()
   /** Rises whenever the last reference to a namespace is released. */
   #turn = 0
   #isLettingGo = false
 
-  constructor(served: SpacesSource, options: Required<SpacesOptions>) {
+  constructor(served: SpacesSource, options?: SpacesOptions) {
     this.#served = served
-    this.options = options
-    this.isCounting = resolveSeriesOptions('settings.series', options.settings.series) !== undefined
+    this.options = { ...spacesDefaults, ...options }
+    this.isCounting = resolveSeriesOptions('settings.series', this.options.settings.series) !== undefined
   }
 
   get size(): number {
-    return this.#services.size
+    return this.#spaces.size
   }
 
   /** The store's clock. */
@@ -118,75 +101,84 @@ class KnownSpaces implements Spaces {
     return this.#isLettingGo
   }
 
+  /** Those that are kept, for upkeep. */
   *[Symbol.iterator](): Iterator<Space> {
-    yield* [...this.#services.values()]
+    yield* [...this.#spaces.values()]
   }
 
+  /** The namespace's services; every `enter` needs a `leave`. */
   enter(namespace: string): Space {
-    const services = this.#services.get(namespace) ?? this.#make(namespace)
-    services.refCount++
-    return services
+    const space = this.#spaces.get(namespace) ?? this.#make(namespace)
+    space.refCount++
+    return space
   }
 
   leave(space: Space): void {
-    const services = space as NamespaceServices
-    if (--services.refCount > 0) return
-    services.emptySince = ++this.#turn
-    if (this.#services.size > this.options.max) this.#forgetOne()
+    if (--space.refCount > 0) return
+    space.emptySince = ++this.#turn
+    if (this.#spaces.size > this.options.max) this.#forgetOne()
   }
 
+  /** Lets every claim that waits go with what it has; later ones do not wait. */
   letGo(): void {
     this.#isLettingGo = true
-    for (const services of this.#services.values()) services.letGo()
+    for (const space of this.#spaces.values()) space.letGo()
   }
 
+  /** Gives out no more tasks; what nodes run may end for so long, and then they are sent away. */
   async stopDispatch(graceMs: number): Promise<void> {
-    await Promise.all([...this.#services.values()].map((services) => services.stopDispatch(graceMs)))
+    await Promise.all([...this.#spaces.values()].map((space) => space.stopDispatch(graceMs)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.letGo()
-    const all = [...this.#services.values()]
-    this.#services.clear()
-    await Promise.all(all.map((services) => services.close()))
+    const all = [...this.#spaces.values()]
+    this.#spaces.clear()
+    await Promise.all(all.map((space) => space.close()))
   }
 
-  #make(namespace: string): NamespaceServices {
+  #make(namespace: string): Space {
     const remoteWakeUps = this.#served.traits?.remoteWakeUps ?? false
-    const services = new NamespaceServices(namespace, this.#served.within(namespace), remoteWakeUps, this)
-    if (this.#isLettingGo) services.letGo()
-    this.#services.set(namespace, services)
-    if (this.#services.size > this.options.max) this.#forgetOne(services)
-    return services
+    const space = new Space(namespace, this.#served.within(namespace), remoteWakeUps, this)
+    if (this.#isLettingGo) space.letGo()
+    this.#spaces.set(namespace, space)
+    if (this.#spaces.size > this.options.max) this.#forgetOne(space)
+    return space
   }
 
   /** Where all are in use there are too many for a while: each that falls empty then is forgotten at once. */
-  #forgetOne(but?: NamespaceServices): void {
-    let oldest: NamespaceServices | undefined
-    for (const services of this.#services.values()) {
-      if (services.refCount > 0 || services === but) continue
-      if (oldest === undefined || services.emptySince < oldest.emptySince) oldest = services
+  #forgetOne(but?: Space): void {
+    let oldest: Space | undefined
+    for (const space of this.#spaces.values()) {
+      if (space.refCount > 0 || space === but) continue
+      if (oldest === undefined || space.emptySince < oldest.emptySince) oldest = space
     }
     if (oldest === undefined) return
-    this.#services.delete(oldest.namespace)
+    this.#spaces.delete(oldest.namespace)
     void oldest.close()
   }
 }
 
-class NamespaceServices implements Space {
+/** One namespace's services. Made when first asked for, and forgotten when idle. */
+export class Space {
   readonly namespace: string
   readonly stores: ServedStores
+  /** What is hidden of what jobs carry. */
   readonly redactor: Redactor
   /** What jobs wait for here, and with which locks. */
   readonly dependencies: { readonly store: DependencyStore; readonly locks: JobLocks }
   readonly jobs: Jobs
+  /** Requests that wait for jobs to end. */
   readonly jobWaits: JobWaits
+  /** Counts what passes through this server. Undefined: nothing is counted. */
   readonly activity: SeriesRecorder | undefined
   readonly queueEnds: QueueEnds
   readonly longPollClaims: LongPollClaims
+  /** Lists programs that only claim over HTTP. */
   readonly claimingWorkers: ClaimingWorkers
+  /** What operators watch: `/v1/events`. */
   readonly queuesFeed: Feed
-  readonly #spaces: KnownSpaces
+  readonly #spaces: Spaces
   readonly #remoteWakeUps: boolean
   #locks: Locks | undefined
   #once: Once | undefined
@@ -199,7 +191,7 @@ class NamespaceServices implements Space {
   refCount = 0
   emptySince = 0
 
-  constructor(namespace: string, stores: ServedStores, remoteWakeUps: boolean, spaces: KnownSpaces) {
+  constructor(namespace: string, stores: ServedStores, remoteWakeUps: boolean, spaces: Spaces) {
     this.namespace = namespace
     this.stores = stores
     const { redactor, onSeriesTrouble } = spaces.options
@@ -232,7 +224,7 @@ class NamespaceServices implements Space {
     this.longPollClaims = createLongPollClaims(stores.notifier)
     this.#spaces = spaces
     this.#remoteWakeUps = remoteWakeUps
-    this.queuesFeed = this.#kept((services) => services.queues)
+    this.queuesFeed = this.#kept((space) => space.#queuesRead)
   }
 
   /** Created on first use. */
@@ -287,7 +279,7 @@ class NamespaceServices implements Space {
     return this.#dispatch
   }
 
-  /** None while dispatch is unused here. Other servers report their own nodes. */
+  /** How many nodes are connected to this server, by status; none while dispatch is unused here. */
   nodeStates(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>()
     for (const { status, via } of this.#dispatch?.nodes() ?? [])
@@ -313,25 +305,28 @@ class NamespaceServices implements Space {
     return createAudit({ store: this.stores.audit })
   }
 
+  /** The events of a wait queue: `/v1/locks/events`. */
   locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed {
     const spaces = this.#spaces
-    return this.#kept((services) => createLocksFeed(services.locks, options, () => spaces.isLettingGo))
+    return this.#kept((space) => createLocksFeed(space.locks, options, () => spaces.isLettingGo))
   }
 
+  /** What happens to a job: `/v1/jobs/{id}/events`. */
   jobFeed(jobId: string): Feed {
     return this.#kept(({ jobs, jobWaits }) => createJobFeed({ jobs, waits: jobWaits }, jobId))
   }
 
+  /** Which jobs of a queue ended: `/v1/queues/{name}/events`. */
   queueFeed(queue: string): Feed {
     return this.#kept(({ queueEnds }) => createQueueFeed(queueEnds, queue))
   }
 
+  /** What happens to a task: `/v1/tasks/{id}/events`. */
   tasksFeed(taskId: string): Feed {
-    return this.#kept((services) => createTasksFeed(services.dispatch, taskId))
+    return this.#kept((space) => createTasksFeed(space.dispatch, taskId))
   }
 
-  /** Created for the first watcher. */
-  get queues(): Feed {
+  get #queuesRead(): Feed {
     const stats = async () => {
       const { lines } = await queueCountsOf(this.stores).now()
       return lines.filter(({ queue }) => !isReserved(queue))
@@ -340,8 +335,9 @@ class NamespaceServices implements Space {
     return this.#queues
   }
 
+  /** Hints for remote workers of these queues: `/v1/jobs/events`. */
   hintsFeed(queues: readonly string[]): Feed {
-    return this.#kept((services) => createHintsFeed(services.stores.notifier, queues))
+    return this.#kept((space) => createHintsFeed(space.stores.notifier, queues))
   }
 
   /** Ends what waits for jobs, with what there is; later requests do not wait. */
@@ -366,19 +362,19 @@ class NamespaceServices implements Space {
    * A feed whose readers are counted in refCount. It is opened after the request that asked for it has left, when the space
    * may be forgotten already; so it enters again.
    */
-  #kept(feedOf: (services: NamespaceServices) => Feed): Feed {
+  #kept(feedOf: (space: Space) => Feed): Feed {
     const { namespace } = this
     const spaces = this.#spaces
     return {
       open(lastEventId, reader) {
-        const services = spaces.enter(namespace) as NamespaceServices
+        const space = spaces.enter(namespace)
         let isOpen = true
         const leave = () => {
-          if (isOpen) spaces.leave(services)
+          if (isOpen) spaces.leave(space)
           isOpen = false
         }
         try {
-          const close = feedOf(services).open(lastEventId, reader)
+          const close = feedOf(space).open(lastEventId, reader)
           return () => {
             if (isOpen) close()
             leave()

@@ -25,7 +25,7 @@ import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { createOverviews } from './metrics/overview.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { createRequestMeter, type RequestMeter } from './metrics/request-meter.ts'
-import { createSpaces } from './namespace-services.ts'
+import { Spaces } from './namespace-services.ts'
 import { type Admission, createAdmission, createLoopLag } from './request/admission.ts'
 import { createAuthenticator, type TokenAuthenticator } from './request/authenticator.ts'
 import { createRedactor } from './request/redact-job.ts'
@@ -109,7 +109,7 @@ export function createService(parts: ServiceParts): Service {
   const { bootstrap, loopback, trust } = parts
   const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures, clients })
   const redactor = createRedactor(parts.redact)
-  const spaces = createSpaces(served, {
+  const spaces = new Spaces(served, {
     settings: parts.settings,
     redactor,
     onSeriesTrouble: (error) => onTrouble('server.series', 'failed', { error }),

@@ -6,9 +6,9 @@ import {
   type ResolvedAlertOptions,
 } from '../../../fleet/alerts/index.ts'
 import { isReserved } from '../../../jobs/index.ts'
-import type { Served, Space } from '../call.ts'
+import type { Served } from '../call.ts'
 import { queueCountsOf } from '../metrics/queue-counts.ts'
-import type { Spaces } from '../namespace-services.ts'
+import type { Space, Spaces } from '../namespace-services.ts'
 
 /**
  * Watches a namespace for its alerts, while a subscription wants them. Every server looks; the monitor takes one report of each

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Space } from '../call.ts'
-import type { Spaces } from '../namespace-services.ts'
+import type { Space, Spaces } from '../namespace-services.ts'
 import { createDispatchers } from './dispatchers.ts'
 
 /** Dispatchers that do nothing, and say when they start. */

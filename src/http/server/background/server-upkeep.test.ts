@@ -4,13 +4,13 @@ import { createAudit } from '../../../audit/index.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { createJobs } from '../../../jobs/index.ts'
 import { openMemory } from '../../../storage/memory/index.ts'
-import { createSpaces } from '../namespace-services.ts'
+import { Spaces } from '../namespace-services.ts'
 import { createServerUpkeep } from './server-upkeep.ts'
 
 test('jobs with expired leases are reclaimed in every namespace in use, and old keys are deleted', async () => {
   let now = 1_000_000
   await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
-  const spaces = createSpaces(memory)
+  const spaces = new Spaces(memory)
   const ids: string[] = []
   for (const namespace of ['a', 'b']) {
     const { jobs, stores } = spaces.enter(namespace)
@@ -41,7 +41,7 @@ test('expired guards are deleted in every namespace in use, in both stores of gu
     guards: elsewhere.within(namespace).guards,
     ownGuards: memory.within(namespace).guards,
   })
-  const spaces = createSpaces({ within })
+  const spaces = new Spaces({ within })
   const ask = { space: 'once', key: 'k', leaseMs: 100, keepMs: 100, mode: 'at-least-once' } as const
   for (const namespace of ['a', 'b']) {
     const { guards, ownGuards } = spaces.enter(namespace).stores
@@ -71,7 +71,7 @@ test('an error of the store is reported, and the loops continue', async () => {
   const told = Promise.withResolvers<void>()
   await using upkeep = createServerUpkeep({
     served,
-    spaces: createSpaces(memory),
+    spaces: new Spaces(memory),
     onTrouble: (loop, what) => {
       trouble.push(`${loop} ${what}`)
       if (what === 'recovered') told.resolve()
@@ -85,7 +85,7 @@ test('an error of the store is reported, and the loops continue', async () => {
 test('jobs that ended before the retention are deleted in every namespace in use, and others kept', async () => {
   let now = 1_000_000
   await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
-  const spaces = createSpaces(memory)
+  const spaces = new Spaces(memory)
   const end = async (namespace: string) => {
     const jobs = createJobs({
       store: memory.within(namespace).jobs,
@@ -118,7 +118,7 @@ test('jobs that ended before the retention are deleted in every namespace in use
 test('audit entries older than their retention are deleted in every namespace in use', async () => {
   let now = 1_000_000
   await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
-  const spaces = createSpaces(memory)
+  const spaces = new Spaces(memory)
   const record = (queue: string) =>
     createAudit({ store: memory.within('shop').audit }).record({
       actor: { id: 'ada', name: null },

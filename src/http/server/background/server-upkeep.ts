@@ -9,9 +9,9 @@ import {
   type JobStore,
   type LogStore,
 } from '../../../jobs/index.ts'
-import type { Served, ServedStores, Space } from '../call.ts'
+import type { Served, ServedStores } from '../call.ts'
 import { queueCountsOf } from '../metrics/queue-counts.ts'
-import type { Spaces } from '../namespace-services.ts'
+import type { Space, Spaces } from '../namespace-services.ts'
 import { type OnTrouble, tellTrouble } from './namespace-work.ts'
 
 /**

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Dispatch, FoundTask, NodeView } from '../../../dispatch/index.ts'
 import { nodeProtocol } from '../../contract/index.ts'
-import type { SomeHandlers, Space } from '../call.ts'
+import type { SomeHandlers } from '../call.ts'
 import { hidden } from '../log/redact.ts'
+import type { Space } from '../namespace-services.ts'
 
 /** The routes of dispatch. A body is the arguments and options of the verb itself. */
 export const dispatchHandlers: SomeHandlers = {

@@ -59,12 +59,12 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
       const { waitMs = 0, ...options } = call.body
       const waits = duration('waitMs', waitMs, { max: maxWaitMs })
       const workers = call.space.claimingWorkers
-      workers?.seen(options, waits)
+      workers.seen(options, waits)
       const items = await (waits === 0
         ? claimAtOnce(call, options)
         : claimInLine(call, options, waits, meter))
-      workers?.claimed(options.workerId, items)
-      const wanted = workers?.wanted(options.workerId) ?? 'run'
+      workers.claimed(options.workerId, items)
+      const wanted = workers.wanted(options.workerId)
       return { body: { items, cursor: null, ...(wanted === 'run' ? {} : { wanted }) } }
     },
 
@@ -100,13 +100,13 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
 
     async ackJob({ params: { id }, body: { token, ...options }, jobs, space }) {
       const { state } = await jobs.ack({ id, token }, options)
-      space.claimingWorkers?.settled(id)
+      space.claimingWorkers.settled(id)
       return { body: { id, state } }
     },
 
     async nackJob({ params: { id }, body: { token, ...options }, jobs, space }) {
       const { state } = await jobs.nack({ id, token }, options)
-      space.claimingWorkers?.settled(id)
+      space.claimingWorkers.settled(id)
       return { body: { id, state } }
     },
 
@@ -123,7 +123,7 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
 
     async renewJob({ params: { id }, body: { token, leaseMs }, jobs, space }) {
       const renewed = await jobs.renew({ id, token }, leaseMs)
-      space.claimingWorkers?.renewed(id, renewed.leaseEndsAt)
+      space.claimingWorkers.renewed(id, renewed.leaseEndsAt)
       return { body: renewed }
     },
 
@@ -182,7 +182,7 @@ function unlessAborted(signal: AbortSignal): (error: unknown) => undefined {
 }
 
 function isQuiet({ body: { workerId }, space }: Call<{ body: wire.ClaimBody }>): boolean {
-  return (space.claimingWorkers?.wanted(workerId) ?? 'run') !== 'run'
+  return space.claimingWorkers.wanted(workerId) !== 'run'
 }
 
 /** The same without a wait: a client that has gone meanwhile takes no job with it. */

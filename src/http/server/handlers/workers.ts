@@ -23,7 +23,7 @@ export const workerHandlers: SomeHandlers = {
     const { leaseMs } = membershipTimes
     // Their claims come through this server as well, and must not list them a second time, or again after their end.
     const { claimingWorkers } = space
-    claimingWorkers?.listThemselves([...join, ...renew, ...ask].map(({ id }) => id))
+    claimingWorkers.listThemselves([...join, ...renew, ...ask].map(({ id }) => id))
     const joining = join.map((worker) => ({
       ...worker,
       via: 'remote' as const,
@@ -35,7 +35,7 @@ export const workerHandlers: SomeHandlers = {
       ask.length === 0 ? [] : workers.wanted(ask),
     ])
     if (leave.length > 0) {
-      await claimingWorkers?.left(leave.map(({ id }) => id))
+      await claimingWorkers.left(leave.map(({ id }) => id))
       await workers.leave(leave)
     }
     return { body: { joined, renewed, asked } }

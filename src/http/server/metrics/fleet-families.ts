@@ -8,7 +8,7 @@ import {
 } from '../../../fleet/index.ts'
 import { Histogram, SeriesCell, type WaitCause } from '../../../fleet/rules/index.ts'
 import { isReserved } from '../../../jobs/index.ts'
-import type { Space } from '../call.ts'
+import type { Space } from '../namespace-services.ts'
 import { createKnownAnswers, type KnownAnswer } from './known-answer.ts'
 import { bucketsOf, counter, type Family, gauge, type Value } from './metric-registry.ts'
 import { capped } from './module-gauges.ts'

@@ -1,6 +1,6 @@
 import { within } from '../../../core/clock.ts'
 import { isReserved, type QueueStats } from '../../../jobs/index.ts'
-import type { Space } from '../call.ts'
+import type { Space } from '../namespace-services.ts'
 import { type Family, gauge } from './metric-registry.ts'
 
 /**

@@ -1,8 +1,8 @@
 import type { SignalboxError } from '../../../core/errors.ts'
 import { createJobs, type Jobs } from '../../../jobs/index.ts'
 import type { Route } from '../../contract/index.ts'
-import type { Authenticator, Call, Incoming, Principal, Space } from '../call.ts'
-import type { Spaces } from '../namespace-services.ts'
+import type { Authenticator, Call, Incoming, Principal } from '../call.ts'
+import type { Space, Spaces } from '../namespace-services.ts'
 import { keepMs } from './idempotent-response.ts'
 
 /** The principal of a request that is not authenticated yet. */

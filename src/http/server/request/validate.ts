@@ -149,21 +149,22 @@ function judge(subject: Subject, rule: Rule, value: unknown, path: string): Vali
     const problem = judgeTerms(path, value)
     if (problem !== undefined) return problem
   }
-  if (rule.anyOf !== undefined) return judgeUnion(subject, rule, rule.anyOf, value, path)
-  if (!isOfType(rule, value)) return refuse(subject, rule, value, path)
-  switch (rule.type) {
-    case 'object':
-      return judgeObject(subject, rule, value as Record<string, unknown>, path)
-    case 'array':
-      return judgeList(subject, rule, value as readonly unknown[], path)
-    case 'string':
-      return isText(rule, value as string) ? undefined : refuse(subject, rule, value, path)
-    case 'integer':
-    case 'number':
-      return isInRange(rule, value as number) ? undefined : refuse(subject, rule, value, path)
-    default:
-      return undefined
-  }
+  if (checkOf(rule as Schema)(value)) return undefined
+  // Of a union, look into the alternative that is of the value's own kind.
+  const alike = rule.anyOf?.find(({ type }) => isContainer(type) && isOfKind(type, value)) ?? rule
+  if (!isContainer(alike.type) || !isOfKind(alike.type, value)) return refuse(subject, rule, value, path)
+  return alike.type === 'object'
+    ? judgeObject(subject, alike, value as Record<string, unknown>, path)
+    : judgeList(subject, alike, value as readonly unknown[], path)
+}
+
+function isContainer(type: string | undefined): type is 'object' | 'array' {
+  return type === 'object' || type === 'array'
+}
+
+function isOfKind(type: 'object' | 'array', value: unknown): boolean {
+  if (type === 'array') return Array.isArray(value)
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Terms are explained as the library explains them: by the kind of term that was meant. */
@@ -175,19 +176,6 @@ function judgeTerms(path: string, value: unknown): ValidationProblem | undefined
     if (!isSignalboxError(error)) throw error
     return { place: String(error.details.option ?? path), text: error.message }
   }
-}
-
-/** Against the alternative that is of the value's own kind, when there is one to look into. */
-function judgeUnion(
-  subject: Subject,
-  rule: Rule,
-  choices: readonly Rule[],
-  value: unknown,
-  path: string,
-): ValidationProblem | undefined {
-  if (choices.some((choice) => judge(subject, choice, value, path) === undefined)) return undefined
-  const alike = choices.find(({ type }) => (type === 'object' || type === 'array') && isOfKind(type, value))
-  return alike === undefined ? refuse(subject, rule, value, path) : judge(subject, alike, value, path)
 }
 
 function judgeObject(
@@ -248,38 +236,6 @@ function within(path: string, name: string): string {
 
 function nameOf({ what }: Subject, path: string): string {
   return path === '' ? what : path
-}
-
-function isOfType(rule: Rule, value: unknown): boolean {
-  if ('const' in rule) return rule.const === value
-  return rule.type === undefined || isOfKind(rule.type, value)
-}
-
-function isOfKind(type: string, value: unknown): boolean {
-  switch (type) {
-    case 'object':
-      return typeof value === 'object' && value !== null && !Array.isArray(value)
-    case 'array':
-      return Array.isArray(value)
-    case 'integer':
-      return Number.isInteger(value)
-    case 'number':
-      return Number.isFinite(value)
-    case 'null':
-      return value === null
-    default:
-      return typeof value === type
-  }
-}
-
-function isText({ minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: Rule, value: string) {
-  const length = value.length > maxLength ? [...value].length : value.length
-  if (length < minLength || length > maxLength) return false
-  return pattern === undefined || new RegExp(pattern, 'u').test(value)
-}
-
-function isInRange({ minimum = -Infinity, maximum = Infinity }: Rule, value: number): boolean {
-  return value >= minimum && value <= maximum
 }
 
 /** What a rule allows, to be read after "must be". */

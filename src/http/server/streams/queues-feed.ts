@@ -77,7 +77,8 @@ class QueuesFeed implements Feed, AsyncDisposable {
       return () => {}
     }
     this.#readers.set(reader, { lastEventId, told: undefined })
-    this.#bring(reader)
+    const isOld = this.#clock.now() - this.#readAt > 2 * this.#pollMs
+    this.#bring(reader, this.#trouble ?? (isOld ? undefined : this.#state))
     this.#loop ??= this.#start()
     return () => {
       this.#readers.delete(reader)
@@ -161,18 +162,24 @@ class QueuesFeed implements Feed, AsyncDisposable {
     await this.#tellReaders()
   }
 
+  /** Telling many takes several turns of the event loop. What is no longer the news by then is not told. */
   #tellReaders(): Promise<void> {
-    return tellEach(this.#readers.keys(), (reader) => this.#bring(reader))
+    const news = this.#news
+    return tellEach(this.#readers.keys(), (reader) => {
+      if (news === this.#news) this.#bring(reader, news)
+    })
   }
 
-  /** Gives a reader what it has not been told: the trouble, or the present state when that is known. */
-  #bring(reader: FeedReader): void {
+  get #news(): FeedEvent | undefined {
+    return this.#trouble ?? this.#state
+  }
+
+  /** Gives a reader the trouble or the present state, unless it was told that already. */
+  #bring(reader: FeedReader, news: FeedEvent | undefined): void {
     const reading = this.#readers.get(reader)!
-    const isOld = this.#clock.now() - this.#readAt > 2 * this.#pollMs
-    const news = this.#trouble ?? (isOld ? undefined : this.#state)
     if (news === undefined || news === reading.told) return
     reading.told = news
-    if (news !== this.#trouble) {
+    if (news.id !== undefined) {
       const { lastEventId } = reading
       reading.lastEventId = undefined
       if (lastEventId === String(news.id)) return
