@@ -114,9 +114,9 @@ export function locksOnRedis(): void {
 
 function describeEach<Chosen extends { readonly title: string }>(
   chosen: readonly Chosen[],
-  tell: (candidate: Chosen) => void,
+  define: (candidate: Chosen) => void,
 ): void {
-  for (const candidate of chosen) describe(candidate.title, () => tell(candidate))
+  for (const candidate of chosen) describe(candidate.title, () => define(candidate))
   if (chosen.length === 0) test.skip('BACKENDS leaves this engine out', () => undefined)
 }
 

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
-import { forgetProcess, keepProcess } from '../support/services/keeper.ts'
 import { hasService, serviceFacts } from '../support/services/own.ts'
 import { serviceNames } from '../support/services/service.ts'
+import { forgetProcess, keepProcess } from '../support/services/watchdog-client.ts'
 
 // A server that was there before us is not ours to end.
 const started = serviceNames.filter((name) => hasService(name) && serviceFacts(name).from !== 'environment')

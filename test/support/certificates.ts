@@ -14,7 +14,7 @@ export interface KeyPair {
   readonly key: string
 }
 
-/** Someone who signs certificates: the server's, for this machine, and those of clients. */
+/** A certificate authority: it signs the server's certificate, for this machine, and those of clients. */
 export interface Authority extends AsyncDisposable, KeyPair {
   /** For 127.0.0.1 and localhost, valid for two days. */
   server(name?: string): Promise<KeyPair>

@@ -1,6 +1,6 @@
 import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 
-/** How a run's tests ended. */
+/** The outcomes of a run's tests. */
 export interface Tally {
   passed: number
   failed: number

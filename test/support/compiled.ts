@@ -1,8 +1,8 @@
 import { flushCompileCache } from 'node:module'
 
 /**
- * Writes down what this process has compiled, for the next one that is started. Node does so when a process ends, and
- * one that is killed never comes to it; thousands of lines would be compiled anew for each that takes its place.
+ * Stores the compiled code of this process for the next one. Node does so only when a process ends normally, so after a
+ * kill each new process would compile thousands of lines again.
  */
 export function keepCompiled(): void {
   flushCompileCache()

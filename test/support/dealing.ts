@@ -2,12 +2,15 @@ import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * Test files by what they do to the machine: campaigns start processes by the dozen, tests with services mostly wait, and
- * all others compute.
+ * Test files by their use of the machine: campaigns start dozens of processes, tests with services mostly wait, and all
+ * others compute.
  */
 const lanes: readonly RegExp[] = [/^test\/crashes\//, /^test\/(conformance|services)\//, /./]
 
-/** How the paths of files begin that take ten seconds and more. Vitest begins with the largest, and most of these are small. */
+/**
+ * Path prefixes of files that take ten seconds and more. Vitest starts the largest files first, and most of these are
+ * small.
+ */
 export const longOnes: readonly string[] = `
   src/http/client/stream
   test/cli/monitor test/cli/serve test/cli/workers
@@ -27,7 +30,7 @@ export const longOnes: readonly string[] = `
   .trim()
   .split(/\s+/)
 
-/** Orders files so that those that run side by side are of different kinds, and no long one is begun last. */
+/** Orders files so that files of different kinds run side by side, and no slow file starts last. */
 export default class Dealing extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const { root } = this.ctx.config
@@ -38,8 +41,8 @@ export default class Dealing extends BaseSequencer {
 }
 
 /**
- * Deals items from the lanes of their paths, so that all lanes come to their end together. Those that share processes
- * come last: a process goes on only with a file that comes right after its own, and they are small enough to fill the end.
+ * Deals items from the lanes of their paths, so that all lanes end together. Files that share processes come last: a
+ * process continues only with a file right after its own, and these files are small enough to fill the end.
  */
 export function deal<Item>(
   items: readonly Item[],

@@ -9,8 +9,8 @@ const packages = { bash: 'bash', curl: 'curl', python3: 'python3' } as const
 export type Interpreter = keyof typeof packages
 
 /**
- * Where a program is; installed first where that is missing and allowed, as the servers of the tests are. Without it the
- * test fails with a line that says what to do: a language that was left out would look like one that works.
+ * The path of a program. Where it is missing and installing is allowed, it is installed first, as the servers of the
+ * tests are. Otherwise the test fails with an instruction, because a skipped language would look like a working one.
  */
 export async function findInterpreter(name: Interpreter): Promise<string> {
   const find = () => findBinary(name, binaryFolders(process.env))

@@ -11,7 +11,7 @@ import { migrationsFor } from '../../src/storage/postgres/schema.ts'
 import { openSqliteMigrator } from '../../src/storage/sqlite/open-migrator.ts'
 import { migrations as sqliteMigrations } from '../../src/storage/sqlite/schema.ts'
 
-/** How the synthetic steps treat programs that know this version's steps alone. */
+/** How the synthetic steps treat programs that know only this version's steps. */
 export type NextSteps = 'allowing' | 'allowing, then refusing'
 
 /** The migrator of the next release. Its second step changes a table and makes one; its third refuses this version. */

@@ -1,6 +1,6 @@
 /**
- * Ends a test worker whose vitest is gone. Vitest ends its workers itself unless it was killed with -9; a test that
- * waits for something would then wait on, alone. SIGKILL, because vitest lets no worker exit by itself.
+ * Ends a test worker whose vitest is gone. Vitest ends its workers unless it was killed with -9; a waiting test would
+ * then wait on, alone. SIGKILL, because vitest lets no worker exit on its own.
  */
 function endMyself(): void {
   process.kill(process.pid, 'SIGKILL')

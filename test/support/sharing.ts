@@ -1,7 +1,9 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Whether a test file changes what its process has only one of: the clock, the environment, functions of others. */
+/**
+ * Whether a test file changes things that its process has only once: the clock, the environment, functions of modules.
+ */
 export function changesItsProcess(text: string): boolean {
   return /import \{[^}]*\bvi\b[^}]*\} from 'vitest'|process\.env\.\w+ =|delete process\.env/.test(text)
 }

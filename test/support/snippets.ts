@@ -1,15 +1,15 @@
 /** The fenced blocks of a Markdown page, for the code that runs them. */
 
 export interface Snippet {
-  /** The first word after the fence: `sh`, `ts`, `json`; empty when nothing stands there. */
+  /** The first word after the fence: `sh`, `ts`, `json`; empty when there is none. */
   readonly language: string
-  /** What follows it: ` ```ts file=hello.ts` has `file=hello.ts`. */
+  /** The rest of the fence line: ` ```ts file=hello.ts` has `file=hello.ts`. */
   readonly info: string
-  /** What is between the fences, each line with its end; where the fence is indented, without the indentation. */
+  /** The text between the fences, each line with its end; where the fence is indented, without the indentation. */
   readonly text: string
   /** The line of the opening fence in the page, from 1. */
   readonly line: number
-  /** The HTML comment that stands right above the fence, without its dashes: readers do not see it. */
+  /** The HTML comment right above the fence, without its dashes: readers do not see it. */
   readonly comment: string | undefined
 }
 
@@ -55,7 +55,7 @@ function commentAbove(lines: readonly string[], at: number): string | undefined 
   return /^\s*<!--\s*(.*?)\s*-->\s*$/.exec(above ?? '')?.[1]
 }
 
-/** What comments at the end of lines say will be printed: `# {"status":"running","retryInMs":…}`, with … for whatever comes. */
+/** The output that comments at line ends promise: `# {"status":"running","retryInMs":…}`, with … for any text. */
 export function promisesIn(text: string): readonly { readonly text: string; readonly pattern: RegExp }[] {
   return [...text.matchAll(/\S +# ([{"].*)$/gm)].map(([, promised]) => ({
     text: promised!,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 
 /**
- * Tells a story that must come to a certain point before a span is over: with a short span first, and with longer ones
- * when the machine, or its disk, stood still meanwhile. The story answers nothing when it came too late; what is wrong
- * however much time there is fails with the longest as well.
+ * Runs a story that must reach a certain point before a span is over: first with a short span, then with longer ones if
+ * the machine, or its disk, froze meanwhile. The story returns nothing when it came too late; a real mistake also fails
+ * with the longest span.
  */
 export async function inGrowingSpans<Answer>(
   what: string,
@@ -17,7 +17,7 @@ export async function inGrowingSpans<Answer>(
 }
 
 /**
- * Runs a story about a lease that is kept. If it fails after a process stood still for so long that the lease may have
+ * Runs a story about a lease that is renewed. If it fails after a process froze for so long that the lease may have
  * expired, it runs again with a longer lease. Any other failure counts at once.
  */
 export async function inGrowingLeases<Answer>(
@@ -34,7 +34,7 @@ export async function inGrowingLeases<Answer>(
   }
 }
 
-/** How long this process, or what a story asks, stood still at most. */
+/** The longest time for which this process, or the service that a story asks, froze. */
 export class Stills implements Disposable {
   #lastAt = performance.now()
   #longestMs = 0

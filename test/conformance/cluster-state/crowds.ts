@@ -83,16 +83,16 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
       await Promise.all(following)
     }
 
-    const board = await stages[0].board()
-    assert.deepEqual(board, await stages[1].board())
+    const allRows = await stages[0].allRows()
+    assert.deepEqual(allRows, await stages[1].allRows())
     for (const follower of followers) {
-      assert.deepEqual(follower.live(), board.filter(isThere))
+      assert.deepEqual(follower.live(), allRows.filter(isThere))
       assert.equal(follower.resetCount, 0)
       for (const { key, version, doc } of follower.seen)
         assert.equal(`${key} ${doc}`, written.get(version), `${version}`)
     }
-    assert.equal(board.length, 4 * 12 * 2 + 2)
-    const counters = board.filter(({ key }) => key.startsWith('counter'))
+    assert.equal(allRows.length, 4 * 12 * 2 + 2)
+    const counters = allRows.filter(({ key }) => key.startsWith('counter'))
     assert.equal(
       counters.reduce((sum, { doc }) => sum + Number(doc), 0),
       4 * 8,
@@ -132,7 +132,7 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
     const answers = await Promise.all(
       twenty.map(async (n) => {
         const stage = both.stages[n % 2]!
-        const rows = await stage.board()
+        const rows = await stage.allRows()
         const own = n % 2 ? rows : rows.toReversed()
         return stage.store.write(own.map(({ key, version }) => aWrite(key, { seen: version, doc: `${n}` })))
       }),
@@ -141,7 +141,7 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
     const made = answers.flat().filter((version) => version !== null)
     assert.equal(new Set(made).size, made.length)
     assert.ok(made.length >= keys.length)
-    const board = await both.stages[1].board()
-    assert.ok(board.every(({ version }) => made.includes(version)))
+    const allRows = await both.stages[1].allRows()
+    assert.ok(allRows.every(({ version }) => made.includes(version)))
   })
 }

@@ -7,7 +7,7 @@ import { aWrite, ClusterStage, Follower, isThere, keysOf, plenty, until } from '
 /** The store forgets removed rows after a while. A reader that was away for longer starts again. */
 export function forgettingContract({ open, isShared }: ClusterStateCandidate): void {
   /** A cluster state with `kept` rows, then `gone` removed rows, then one more row. Returns all their versions. */
-  async function boardWith(stage: ClusterStage, kept: number, gone: number) {
+  async function stateWith(stage: ClusterStage, kept: number, gone: number) {
     await stage.all(Array.from({ length: kept }, (_, n) => aWrite(`kept ${n}`)))
     const goneKeys = Array.from({ length: gone }, (_, n) => `gone ${n}`)
     const goneVersions = await stage.all(goneKeys.map((key) => aWrite(key)))
@@ -21,21 +21,21 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
   test('pruning forgets old removed rows, at most as many as asked', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
-    await boardWith(stage, 2, 5)
+    await stateWith(stage, 2, 5)
     assert.equal(await stage.store.prune(plenty, 600_000), 0)
-    assert.equal((await stage.board()).length, 8)
+    assert.equal((await stage.allRows()).length, 8)
     await until('the rows are old', async () => (await stage.store.prune(3, 0)) === 3)
-    assert.equal((await stage.board()).length, 5)
+    assert.equal((await stage.allRows()).length, 5)
     assert.equal(await stage.store.prune(plenty, 600_000), 0)
     assert.equal(await stage.store.prune(plenty, 0), 2)
-    assert.deepEqual(keysOf(await stage.board()), ['kept 0', 'kept 1', 'newest'])
+    assert.deepEqual(keysOf(await stage.allRows()), ['kept 0', 'kept 1', 'newest'])
     assert.equal(await stage.store.prune(plenty, 0), 0)
   })
 
   test('a reader starts again only if it missed rows that were forgotten', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
-    const { goneVersions, removed, last } = await boardWith(stage, 3, 2)
+    const { goneVersions, removed, last } = await stateWith(stage, 3, 2)
     const follower = new Follower(stage.store)
     await follower.catchUp()
     const away = new Follower(stage.store)
@@ -62,10 +62,10 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
   test('the cluster state is read page by page to its end after rows were forgotten', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
-    await boardWith(stage, 5, 3)
+    await stateWith(stage, 5, 3)
     await stage.forgetRemoved()
     await stage.all(Array.from({ length: 6 }, (_, n) => aWrite(`later ${n}`)))
-    const expected = await stage.board()
+    const expected = await stage.allRows()
     assert.equal(expected.length, 12)
     for (const limit of [1, 2, 5, 6, 7, 100]) {
       const follower = new Follower(stage.store, limit)
@@ -100,11 +100,11 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
     let backend = await open({ namespace })
     try {
       const stage = new ClusterStage(backend)
-      const { removed, last: newest } = await boardWith(stage, 3, 1)
+      const { removed, last: newest } = await stateWith(stage, 3, 1)
       const last = await stage.made('newest', { seen: newest, doc: null })
       // A reader that has read to the end is past all forgotten versions and continues there.
       assert.equal(await stage.forgetRemoved(), 1)
-      assert.deepEqual(keysOf(await stage.board()), ['kept 0', 'kept 1', 'kept 2', 'newest'])
+      assert.deepEqual(keysOf(await stage.allRows()), ['kept 0', 'kept 1', 'kept 2', 'newest'])
       for (const limit of [1, 2, plenty]) {
         const follower = new Follower(stage.store, limit)
         await follower.catchUp()
@@ -125,7 +125,7 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
       const { rows, isReset } = await after.store.read(last, plenty)
       assert.deepEqual([rows.map((row) => row.version), isReset], [[version], false])
       assert.equal(await after.forgetRemoved(), 1)
-      assert.deepEqual(keysOf(await after.board()), ['kept 0', 'kept 1', 'kept 2', 'gone 0'])
+      assert.deepEqual(keysOf(await after.allRows()), ['kept 0', 'kept 1', 'kept 2', 'gone 0'])
     } finally {
       await backend[Symbol.asyncDispose]()
     }
@@ -134,11 +134,11 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
   test('pruning keeps a removed row that was created again', async () => {
     await using backend = await open()
     const stage = new ClusterStage(backend)
-    await boardWith(stage, 1, 2)
+    await stateWith(stage, 1, 2)
     const again = await stage.made('gone 1', { doc: '"again"' })
     assert.equal(await stage.forgetRemoved(), 1)
     assert.equal((await stage.find('gone 1'))?.version, again)
-    assert.deepEqual(keysOf((await stage.board()).filter(isThere)), ['kept 0', 'newest', 'gone 1'])
+    assert.deepEqual(keysOf((await stage.allRows()).filter(isThere)), ['kept 0', 'newest', 'gone 1'])
     // Nor is a row forgotten that was removed again recently.
     await stage.all([aWrite('gone 1', { seen: again, doc: null }), aWrite('other')])
     await stage.tick()
@@ -149,10 +149,10 @@ export function forgettingContract({ open, isShared }: ClusterStateCandidate): v
   test('pruning one namespace leaves the removed rows of another', async () => {
     await using backend = await open()
     const [mine, yours] = [new ClusterStage(backend), new ClusterStage(backend.within(aNamespace()))]
-    const { removed } = await boardWith(mine, 1, 2)
-    const { goneVersions } = await boardWith(yours, 1, 2)
+    const { removed } = await stateWith(mine, 1, 2)
+    const { goneVersions } = await stateWith(yours, 1, 2)
     assert.equal(await mine.forgetRemoved(), 2)
-    assert.equal((await yours.board()).length, 4)
+    assert.equal((await yours.allRows()).length, 4)
     assert.equal((await yours.store.read(goneVersions[0]!, plenty)).isReset, false)
     assert.equal((await mine.store.read(removed[0]!, plenty)).isReset, true)
     assert.equal(await yours.forgetRemoved(), 2)

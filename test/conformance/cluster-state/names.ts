@@ -16,7 +16,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
       assert.deepEqual([row?.key, row?.version, row?.doc], [key, versions[n], JSON.stringify(key)])
     }
     assert.deepEqual(
-      (await stage.board()).map(({ key }) => key),
+      (await stage.allRows()).map(({ key }) => key),
       keys,
     )
     await stage.made('x', { seen: versions[keys.indexOf('x')]!, doc: null })
@@ -30,7 +30,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
       await stage.made(key)
       assert.equal(await stage.put(key), null)
     }
-    assert.equal((await stage.board()).length, keys.length)
+    assert.equal((await stage.allRows()).length, keys.length)
   })
 
   test('the same key in another kind is a different row', async () => {
@@ -43,7 +43,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
     for (const kind of kinds)
       assert.equal((await stage.find('a', kind))?.doc, kind === 'pool' ? undefined : `"${kind}"`)
     assert.deepEqual(
-      (await stage.board()).map(({ kind }) => kind),
+      (await stage.allRows()).map(({ kind }) => kind),
       ['server', 'node', 'demand', 'cordon', 'drain', 'pool'],
     )
   })
@@ -59,7 +59,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
       assert.deepEqual([(await stage.find(one))?.doc, (await stage.find(two))?.doc], ['3', '2'])
       assert.equal((await stage.find(two))?.key, two)
     }
-    assert.equal((await stage.board()).length, 2 * longest.length)
+    assert.equal((await stage.allRows()).length, 2 * longest.length)
   })
 
   test('a document is read back byte for byte', async () => {
@@ -68,7 +68,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
     const versions = await stage.all(documents.map((doc, n) => aWrite(`${n}`, { doc })))
     for (const [n, doc] of documents.entries()) assert.equal((await stage.find(`${n}`))?.doc, doc)
     assert.deepEqual(
-      (await stage.board()).map((row) => row.doc),
+      (await stage.allRows()).map((row) => row.doc),
       documents,
     )
     // The same documents, written over the earlier ones.

@@ -29,7 +29,7 @@ export function readingContract(candidate: ClusterStateCandidate): void {
       follower.seen.map(({ version }) => version),
       versions,
     )
-    assert.deepEqual(follower.seen, await stage.board())
+    assert.deepEqual(follower.seen, await stage.allRows())
     assert.equal((await backend.cluster.read(0, 1)).rows.length, 1)
     assert.deepEqual((await backend.cluster.read(versions[9]!, 3)).rows, follower.seen.slice(10, 13))
     assert.equal(follower.resetCount, 0)
@@ -56,7 +56,7 @@ export function readingContract(candidate: ClusterStateCandidate): void {
         ['k1', '"third"'],
       ],
     )
-    assert.deepEqual(follower.live(), await stage.board())
+    assert.deepEqual(follower.live(), await stage.allRows())
   })
 
   test('readers see the removal of a row in version order', async () => {
@@ -136,15 +136,15 @@ export function readingContract(candidate: ClusterStateCandidate): void {
     const mine = await here.made('a', { doc: '"here"' })
     for (const other of [name, `${name}:fleet`, `${name}.`, name.toUpperCase()]) {
       const there = new ClusterStage(backend.within(other))
-      assert.deepEqual(await there.board(), [])
+      assert.deepEqual(await there.allRows(), [])
       assert.equal(await there.find('a'), undefined)
       assert.equal(await there.put('b', { seen: mine }), null)
       const version = await there.made('a', { doc: JSON.stringify(other) })
       await there.made('a', { seen: version, doc: null })
       await there.made('a', { doc: JSON.stringify(other) })
-      assert.equal((await there.board()).length, 1)
+      assert.equal((await there.allRows()).length, 1)
     }
-    assert.deepEqual(await here.board(), [
+    assert.deepEqual(await here.allRows(), [
       { kind: 'node', key: 'a', version: mine, doc: '"here"', expiresAt: null },
     ])
     assert.deepEqual((await here.store.read(mine, plenty)).rows, [])

@@ -52,7 +52,7 @@ export class ClusterStage {
   }
 
   /** All rows of the cluster state, removed rows too. */
-  async board(): Promise<readonly ClusterRecord[]> {
+  async allRows(): Promise<readonly ClusterRecord[]> {
     const { rows, isReset } = await this.store.read(0, plenty)
     assert.equal(isReset, false)
     return rows
@@ -92,7 +92,7 @@ export class Follower {
   /** Reads page after page until there is no more. */
   async catchUp(): Promise<void> {
     for (let pageCount = 0; (await this.page()).rows.length >= this.#limit; pageCount++)
-      assert.ok(pageCount < 10_000, 'a board comes to an end')
+      assert.ok(pageCount < 10_000, 'the pages come to an end')
   }
 
   async page(): Promise<ClusterPage> {

@@ -15,7 +15,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.deepEqual(await stage.find('a'), row)
     assert.equal(await stage.put('a', { doc: '{"n":2}' }), null)
     assert.deepEqual(await stage.find('a'), row)
-    assert.deepEqual(await stage.board(), [row])
+    assert.deepEqual(await stage.allRows(), [row])
   })
 
   test('a row is changed only by a writer that has seen its latest version', async () => {
@@ -44,7 +44,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
       assert.equal(await stage.put('b', { seen, doc: null }), null)
     }
     assert.equal(await stage.find('b'), undefined)
-    assert.equal((await stage.board()).length, 1)
+    assert.equal((await stage.allRows()).length, 1)
   })
 
   test('a writer that has seen its version removes a row, which can then be created again', async () => {
@@ -57,14 +57,14 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     const removed = await stage.made('a', { seen: made, doc: null, forMs: 60_000 })
     assert.ok(removed > made)
     assert.equal(await stage.find('a'), undefined)
-    assert.deepEqual(await stage.board(), [
+    assert.deepEqual(await stage.allRows(), [
       { kind: 'node', key: 'a', version: removed, doc: null, expiresAt: null },
     ])
     assert.equal(await stage.put('a', { seen: made, doc: '2' }), null)
     const again = await stage.made('a', { seen: 0, doc: '3' })
     assert.ok(again > removed)
     assert.equal((await stage.find('a'))?.doc, '3')
-    assert.equal((await stage.board()).length, 1)
+    assert.equal((await stage.allRows()).length, 1)
   })
 
   test('a writer may create a row again by naming the version of its removal', async () => {
@@ -84,7 +84,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     assert.ok(second > first)
     assert.equal(await stage.find('a'), undefined)
     assert.deepEqual(
-      (await stage.board()).map(({ version, doc }) => [version, doc]),
+      (await stage.allRows()).map(({ version, doc }) => [version, doc]),
       [[second, null]],
     )
   })
@@ -110,7 +110,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
       ['2', '1', undefined, '2', undefined],
     )
     assert.deepEqual(
-      (await stage.board()).map(({ key, version }) => [key, version]),
+      (await stage.allRows()).map(({ key, version }) => [key, version]),
       [
         ['b', b],
         ['a', versions[0]],
@@ -151,7 +151,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     const stage = new ClusterStage(backend)
     assert.deepEqual(await stage.store.write([]), [])
     assert.equal(await stage.put('a', { seen: 9 }), null)
-    assert.deepEqual(await stage.board(), [])
+    assert.deepEqual(await stage.allRows(), [])
     const version = await stage.made('a')
     assert.equal(await stage.put('a'), null)
     assert.deepEqual((await stage.store.read(version, plenty)).rows, [])
@@ -162,7 +162,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     const stage = new ClusterStage(backend)
     const keys = Array.from({ length: 500 }, (_, n) => `node-${n}`)
     const versions = await stage.all(keys.map((key) => aWrite(key, { doc: JSON.stringify({ key }) })))
-    const rows = await stage.board()
+    const rows = await stage.allRows()
     assert.deepEqual(
       rows.map(({ key, version, doc }) => ({ key, version, doc })),
       keys.map((key, n) => ({ key, version: versions[n], doc: JSON.stringify({ key }) })),
@@ -179,7 +179,7 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
     const { expiresAt } = (await stage.find('a'))!
     assert.ok(expiresAt !== null && expiresAt >= before + 60_000 && expiresAt <= after + 60_000)
     assert.deepEqual(
-      (await stage.board()).map((row) => row.expiresAt),
+      (await stage.allRows()).map((row) => row.expiresAt),
       [expiresAt, (await stage.find('b'))!.expiresAt],
     )
     const lapsesAt = (await stage.find('b'))!.expiresAt!
@@ -196,17 +196,17 @@ export function writingContract({ open, isShared }: ClusterStateCandidate): void
   test.runIf(isShared)('a reopened cluster state keeps its rows and continues its versions', async () => {
     const namespace = aNamespace()
     let last: number
-    let rows: Awaited<ReturnType<ClusterStage['board']>>
+    let rows: Awaited<ReturnType<ClusterStage['allRows']>>
     {
       await using backend = await open({ namespace })
       const stage = new ClusterStage(backend)
       await stage.made('a', { doc: '{"n":1}', forMs: 60_000 })
       last = await stage.made('b', { seen: await stage.made('b'), doc: null })
-      rows = await stage.board()
+      rows = await stage.allRows()
     }
     await using backend = await open({ namespace })
     const stage = new ClusterStage(backend)
-    assert.deepEqual(await stage.board(), rows)
+    assert.deepEqual(await stage.allRows(), rows)
     const page = await stage.store.read(last, plenty)
     assert.deepEqual([page.rows, page.isReset], [[], false])
     assert.ok((await stage.made('c')) > last)

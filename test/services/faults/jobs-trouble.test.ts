@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import type { StoreTransaction, WorkerOptions } from 'signalbox/jobs'
 import { describe } from 'vitest'
 import { inGrowingLeases } from '../../support/spans.ts'
-import { aborted, gate, jobIn, jobWhen, stages, until } from '../jobs/stage.ts'
+import { aborted, deferred, jobIn, jobWhen, stages, until } from '../jobs/stage.ts'
 
 const soon = { backoff: { baseMs: 10, factor: 1, jitter: 0 } }
 
@@ -26,7 +26,7 @@ for (const stage of stages()) {
       'a job that exceeds its time-out fails at once, and its later calls are ignored',
       async (scene) => {
         const box = await scene.open()
-        const late = gate()
+        const late = deferred()
         const reasons: unknown[] = []
         const worker = await scene.work(box, {
           concurrency: 1,
@@ -263,7 +263,7 @@ for (const stage of stages()) {
         inGrowingLeases(600, async (leaseMs, stills) => {
           const box = await scene.open()
           const other = await scene.openAnother(box)
-          const done = gate()
+          const done = deferred()
           // The workers of another telling may still be there.
           const kind = `long ${leaseMs}`
           const handlers = { [kind]: () => done.promise }

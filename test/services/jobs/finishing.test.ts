@@ -4,7 +4,7 @@ import type { Box } from 'signalbox'
 import type { HandlerJob, StoreTransaction } from 'signalbox/jobs'
 import { describe } from 'vitest'
 import { inGrowingLeases, type Stills } from '../../support/spans.ts'
-import { gate, jobIn, jobWhen, type Scene, stages, until } from './stage.ts'
+import { deferred, jobIn, jobWhen, type Scene, stages, until } from './stage.ts'
 
 const soon = { backoff: { baseMs: 10, factor: 1, jitter: 0 } }
 
@@ -397,7 +397,7 @@ for (const stage of stages()) {
       const session = await scene.connect()
       let rolledBackAt = 0
       // The second attempt ends when the error of the first was looked at.
-      let isSeen = gate()
+      let isSeen = deferred()
       await scene.work(box, {
         leaseMs: 30_000,
         handlers: {
@@ -424,7 +424,7 @@ for (const stage of stages()) {
         ['returns', 'ack_missing', /rolled back/],
         ['throws', undefined, /changed my mind/],
       ] as const) {
-        isSeen = gate()
+        isSeen = deferred()
         const { id } = await box.jobs.add(kind, {}, { backoff: { baseMs: 100, jitter: 0 } })
         const failed = await jobWhen(box, id, ({ error }) => error !== null)
         // Ten times the promised time; the lease would take longer still.
@@ -441,7 +441,7 @@ for (const stage of stages()) {
       'finish: "transaction" fails a handler that returns without a committed ack',
       async (scene) => {
         const box = await scene.open()
-        const isSeen = gate()
+        const isSeen = deferred()
         const worker = await scene.work(box, {
           handlers: {
             charge: {
@@ -607,8 +607,8 @@ for (const stage of stages()) {
         inGrowingLeases(400, async (leaseMs, stills) => {
           const box = await scene.open()
           const session = await scene.connect()
-          const neighbour = gate()
-          const isKept = gate()
+          const neighbour = deferred()
+          const isKept = deferred()
           isKept.promise.catch(() => undefined)
           // The worker of another telling may still be there.
           const [acks, waits] = [`acks ${leaseMs}`, `waits ${leaseMs}`] as const

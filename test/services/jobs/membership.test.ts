@@ -5,7 +5,7 @@ import { defineJob } from 'signalbox'
 import { describe } from 'vitest'
 import { z } from 'zod'
 import { version } from '../../../src/core/version.ts'
-import { gate, jobIn, stages, until } from './stage.ts'
+import { deferred, jobIn, stages, until } from './stage.ts'
 
 for (const stage of stages()) {
   describe(stage.title, { concurrent: true }, () => {
@@ -107,7 +107,7 @@ for (const stage of stages()) {
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
-        const [begun, end] = [gate(), gate()]
+        const [begun, end] = [deferred(), deferred()]
         const handlers = {
           async slow() {
             begun.resolve()
@@ -140,7 +140,7 @@ for (const stage of stages()) {
     stage.story('another worker runs the jobs that a quiet worker hands back', async (scene) => {
       const box = await scene.open()
       const other = await scene.openAnother(box)
-      const begun = gate()
+      const begun = deferred()
       const handlers = {
         async hold(_: unknown, { signal }: { signal: AbortSignal }) {
           begun.resolve()
@@ -163,7 +163,7 @@ for (const stage of stages()) {
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
-        const [begun, end] = [gate(), gate()]
+        const [begun, end] = [deferred(), deferred()]
         const handlers = {
           async slow() {
             begun.resolve()
@@ -191,7 +191,7 @@ for (const stage of stages()) {
       'the list shows the running jobs of each worker, longest first',
       async (scene) => {
         const box = await scene.open()
-        const end = gate()
+        const end = deferred()
         const worker = await scene.work(box, {
           workerId: 'ada',
           concurrency: 30,

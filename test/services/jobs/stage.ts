@@ -39,7 +39,7 @@ export function stages(): readonly Stage[] {
     .flatMap((name) => [new Stage(name, false), new Stage(name, true)])
 }
 
-type Tell = (scene: Scene) => Promise<void>
+type Story = (scene: Scene) => Promise<void>
 
 /**
  * One engine, reached in one way. It creates its databases when first needed and removes them after the file's last
@@ -80,35 +80,35 @@ export class Stage {
    * `concurrent`) where stories mostly wait and none watches a lease or a clock closely. The stories of one engine
    * always run in order, because an open transaction may block all of its writers.
    */
-  story(name: string, tell: Tell, limitMs = 15_000): void {
+  story(name: string, story: Story, limitMs = 15_000): void {
     test(name, { timeout: limitMs + 30_000, concurrent: false }, async () => {
       await this.#prepare()
       await using scene = new Scene(this)
-      await within(limitMs, `"${name}" on ${this.title}`, tell(scene))
+      await within(limitMs, `"${name}" on ${this.title}`, story(scene))
     })
   }
 
   /** The same, where users have tables. */
-  tableStory(name: string, tell: Tell, limitMs?: number): void {
-    if (this.hasTables) this.story(name, tell, limitMs)
+  tableStory(name: string, story: Story, limitMs?: number): void {
+    if (this.hasTables) this.story(name, story, limitMs)
     else this.#skip(name, 'this engine has no tables of the user’s')
   }
 
   /** The same, for features that need a local store: transactions, above all. */
-  localStory(name: string, tell: Tell, limitMs?: number): void {
-    if (this.isRemote) this.#skip(name, 'a remote box refuses it, as other stories tell')
-    else this.story(name, tell, limitMs)
+  localStory(name: string, story: Story, limitMs?: number): void {
+    if (this.isRemote) this.#skip(name, 'a remote box refuses it, as other stories show')
+    else this.story(name, story, limitMs)
   }
 
   /** The same, where users have tables and their own transactions. */
-  callerStory(name: string, tell: Tell, limitMs?: number): void {
-    if (this.isRemote) this.localStory(name, tell, limitMs)
-    else this.tableStory(name, tell, limitMs)
+  callerStory(name: string, story: Story, limitMs?: number): void {
+    if (this.isRemote) this.localStory(name, story, limitMs)
+    else this.tableStory(name, story, limitMs)
   }
 
   /** The same, where a user's open transaction leaves other writers alone. */
-  rowLockStory(name: string, tell: Tell, limitMs?: number): void {
-    if (this.name !== 'sqlite') this.callerStory(name, tell, limitMs)
+  rowLockStory(name: string, story: Story, limitMs?: number): void {
+    if (this.name !== 'sqlite') this.callerStory(name, story, limitMs)
     else this.#skip(name, 'this engine has one writer')
   }
 
@@ -263,6 +263,6 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
 }
 
 /** A promise that the test settles, for handlers that must not end on their own. */
-export function gate(): PromiseWithResolvers<void> {
+export function deferred(): PromiseWithResolvers<void> {
   return Promise.withResolvers<void>()
 }

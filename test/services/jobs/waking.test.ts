@@ -5,7 +5,7 @@
 import type { Box } from 'signalbox'
 import type { NackOptions, Worker } from 'signalbox/jobs'
 import { describe } from 'vitest'
-import { aborted, gate, jobIn, type Scene, stages } from './stage.ts'
+import { aborted, deferred, jobIn, type Scene, stages } from './stage.ts'
 
 const rarely = { pollMs: '1h' as const }
 
@@ -36,7 +36,7 @@ for (const stage of stages()) {
     stage.story('jobs that a stopping worker hands back wake waiting workers', async (scene) => {
       const box = await scene.open()
       const other = await openElsewhere(scene, box)
-      const isHeld = gate()
+      const isHeld = deferred()
       const leaving = await scene.work(other, {
         ...rarely,
         handlers: {

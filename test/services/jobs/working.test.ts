@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe } from 'vitest'
-import { gate, jobIn, jobWhen, stages, until } from './stage.ts'
+import { deferred, jobIn, jobWhen, stages, until } from './stage.ts'
 
 const run = promisify(execFile)
 
@@ -135,7 +135,7 @@ for (const stage of stages()) {
 
     stage.story('a stopping worker lets running handlers finish within its grace time', async (scene) => {
       const box = await scene.open()
-      const done = gate()
+      const done = deferred()
       const worker = await scene.work(box, { handlers: { long: () => done.promise } })
       const { id } = await box.jobs.add('long')
       await until('it runs', () => worker.load.running === 1)

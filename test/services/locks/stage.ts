@@ -54,12 +54,12 @@ export class Stage {
   }
 
   /** A test; the story is over after `limitMs`, whatever hangs. Engines go side by side, the stories of one in order. */
-  story(name: string, tell: (pair: Pair) => Promise<void>, limitMs = 20_000): void {
+  story(name: string, story: (pair: Pair) => Promise<void>, limitMs = 20_000): void {
     test(name, { timeout: limitMs + 10_000, concurrent: false }, async () => {
       await using stack = new AsyncDisposableStack()
       const [one, other] = await this.#open(stack)
       const pair = { one: one.locks, other: other.locks, isRemote: this.#isRemote }
-      await within(limitMs, `"${name}" on ${this.title}`, tell(pair))
+      await within(limitMs, `"${name}" on ${this.title}`, story(pair))
     })
   }
 

@@ -5,14 +5,14 @@ import { describe, test } from 'vitest'
 import { type Stage, serving } from '../../http/server/stage.ts'
 import { hasService, ownMariadb, ownPostgres, ownRedis } from '../../support/services/own.ts'
 
-const line = { operation: 'pull', resource: 'r', node: 'a' }
+const lock = { operation: 'pull', resource: 'r', node: 'a' }
 
-async function tell({ ask }: Stage): Promise<void> {
+async function repeatWithKeys({ ask }: Stage): Promise<void> {
   const post = (path: string, body: object, key: string) =>
     ask('POST', `/v1/${path}`, { body, headers: { 'idempotency-key': key } })
-  const granted = await post('locks/acquire', line, 'acquire')
-  assert.deepEqual((await post('locks/acquire', line, 'acquire')).body, granted.body)
-  const end = { ...line, token: granted.body.token, outcome: 'success' }
+  const granted = await post('locks/acquire', lock, 'acquire')
+  assert.deepEqual((await post('locks/acquire', lock, 'acquire')).body, granted.body)
+  const end = { ...lock, token: granted.body.token, outcome: 'success' }
   for (let i = 0; i < 2; i++)
     assert.deepEqual((await post('locks/release', end, 'release')).body, { next: null })
 
@@ -28,7 +28,7 @@ describe.runIf(hasService('redis'))('with a Redis', () => {
     await using keys = await ownRedis()
     const options: OpenOptions = { redis: keys.url }
     await using stage = await serving({}, (folder) => `sqlite:${folder}/box.db`, options)
-    await tell(stage)
+    await repeatWithKeys(stage)
   })
 })
 
@@ -38,7 +38,7 @@ for (const [name, own] of Object.entries(places)) {
     test('a request key is stored together with its effect', async () => {
       await using place = await own()
       await using stage = await serving({}, place.url, { migrate: true })
-      await tell(stage)
+      await repeatWithKeys(stage)
     })
   })
 }

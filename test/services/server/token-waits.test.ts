@@ -257,15 +257,15 @@ for (const candidate of candidates()) {
 
     test('a claim whose token was revoked takes no job', async () => {
       await using stage = await servers(candidate)
-      const [worker, keeper] = [await stage.makeToken(), await stage.makeToken()]
+      const [worker, owner] = [await stage.makeToken(), await stage.makeToken()]
       const claims = [claim(stage, worker), claim(stage, worker), claim(stage, worker, 'a-key')]
       await sleep(700)
       await stage.ask(bootstrap, 'DELETE', `/v1/tokens/${worker.id}`)
       for (const { status } of await within(5_000, 'the end of the claims', Promise.all(claims)))
         assert.equal(status, 401)
-      const { id } = (await stage.ask(keeper.secret, 'POST', '/v1/jobs', { kind: 'pay' })) as Job
+      const { id } = (await stage.ask(owner.secret, 'POST', '/v1/jobs', { kind: 'pay' })) as Job
       await sleep(200)
-      const job = (await stage.ask(keeper.secret, 'GET', `/v1/jobs/${id}`)) as Job
+      const job = (await stage.ask(owner.secret, 'GET', `/v1/jobs/${id}`)) as Job
       assert.deepEqual([job.state, job.attempt], ['ready', 0])
     })
 
@@ -281,9 +281,9 @@ for (const candidate of candidates()) {
           },
         })
         await using stage = await servers(candidate, slow)
-        const [worker, keeper] = [await stage.makeToken(), await stage.makeToken()]
-        const { id } = (await stage.ask(keeper.secret, 'POST', '/v1/jobs', { kind: 'pay' })) as Job
-        const look = async () => (await stage.ask(keeper.secret, 'GET', `/v1/jobs/${id}`)) as Job
+        const [worker, owner] = [await stage.makeToken(), await stage.makeToken()]
+        const { id } = (await stage.ask(owner.secret, 'POST', '/v1/jobs', { kind: 'pay' })) as Job
+        const look = async () => (await stage.ask(owner.secret, 'GET', `/v1/jobs/${id}`)) as Job
         for (const waitMs of key === undefined ? [30_000, 0] : [30_000]) {
           const token = waitMs === 0 ? await stage.makeToken() : worker
           const claiming = claim(stage, token, key, waitMs)

@@ -18,7 +18,7 @@ export interface DingTalkOptions extends StandInOptions {
   readonly keyword?: string
   /** @default 20 */
   readonly perMinute?: number
-  /** How long it is silent after one too many. @default 600_000 */
+  /** How long the robot is silent after one message too many. @default 600_000 */
   readonly banMs?: number
 }
 

@@ -1,4 +1,4 @@
-/** Local stand-ins of the providers that messages go to; they import nothing of Signalbox. */
+/** Local stand-ins of the message providers; they import nothing of Signalbox. */
 export { type DingTalkOptions, startDingTalk } from './dingtalk.ts'
 export { type FeishuOptions, startFeishu } from './feishu.ts'
 export { type Receiver, type ReceiverOptions, startReceiver } from './receiver.ts'

@@ -13,7 +13,7 @@ export interface Receiver extends StandIn {
   readonly repeats: readonly string[]
 }
 
-/** A receiver of signed webhooks: takes each id once, refuses what is unsigned, altered or old. */
+/** A receiver of signed webhooks: it accepts each id once, and refuses unsigned, altered or old messages. */
 export async function startReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const { secret = 'receiver-secret-0123456789', toleranceMs = 300_000 } = options
   const seen = new Set<string>()

@@ -12,7 +12,7 @@ export interface SlackOptions extends StandInOptions {
   readonly token?: string
   /** @default 1 */
   readonly perSecond?: number
-  /** How many may come at once before the rate holds, as Slack allows for short bursts. @default 2 */
+  /** The number of messages accepted at once before the rate applies, as Slack allows for short bursts. @default 2 */
   readonly burst?: number
 }
 

@@ -2,14 +2,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 
 /**
- * What all stand-ins of the providers are made of: a small server on 127.0.0.1 that enforces the provider's rules,
- * keeps what it took and what it refused, and can be told to misbehave. It imports nothing of Signalbox, so that both
- * sides of a signature are never the same mistake.
+ * The base of all stand-ins: a small server on 127.0.0.1 that enforces the provider's rules, records accepted and
+ * refused messages, and can be made to misbehave. It imports nothing of Signalbox, so that both sides of a signature
+ * never have the same mistake.
  */
 
 /**
- * `500`, `nonsense` and `hang` take nothing. `close` reads the request and closes without an answer; `takeAndClose`
- * does the same, but the message was taken: the sender cannot tell the two apart.
+ * `500`, `nonsense` and `hang` accept nothing. `close` reads the request and closes without an answer; `takeAndClose`
+ * does the same, but has accepted the message: the sender cannot distinguish the two.
  */
 export type Misbehaviour = '500' | 'nonsense' | 'hang' | 'close' | 'takeAndClose'
 
@@ -36,9 +36,9 @@ export interface StandIn extends AsyncDisposable {
   readonly url: string
   readonly messages: readonly TakenMessage[]
   readonly refusals: readonly Refusal[]
-  /** How many requests came, whatever became of them. */
+  /** The number of requests, whatever their outcome. */
   readonly requests: number
-  /** How many connections were made. */
+  /** The number of connections. */
   readonly connections: number
   /** Applies to the next requests (all by default); null: behaves normally again. */
   misbehave(how: Misbehaviour | null, times?: number): void
@@ -52,7 +52,7 @@ export interface StandInOptions {
   readonly now?: () => number
   /** @default 0: any that is free */
   readonly port?: number
-  /** How long it thinks before it answers. @default 0 */
+  /** The delay before an answer. @default 0 */
   readonly delayMs?: number
 }
 
@@ -71,12 +71,12 @@ export interface Answer {
   readonly body: string
 }
 
-/** What a provider decides about a request. */
+/** The decision of a provider on a request. */
 export type Decision =
   | { readonly taken: true; readonly text: string; readonly body: unknown; readonly answer: Answer }
   | { readonly taken: false; readonly code: number; readonly why: string; readonly answer: Answer }
 
-/** A stand-in at `path` that answers as `decide` says. */
+/** A stand-in at `path` that answers with the decisions of `decide`. */
 export async function startStandIn(
   path: string,
   { now = Date.now, port = 0, delayMs = 0 }: StandInOptions,
@@ -204,7 +204,7 @@ export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
-/** Counts what comes within the last `perMs`. `take` is false for the one that is too many. */
+/** Counts requests within the last `perMs`. `take` returns false for a request above the limit. */
 export function createWindow(most: number, perMs: number): { take(at: number): boolean } {
   let times: number[] = []
   return {

@@ -19,8 +19,8 @@ export function findAccount(passwd: string, users: readonly string[]): Account |
 }
 
 /**
- * Whom a server should run as: Postgres and MariaDB refuse root, so root lends them one of `users`; anybody else
- * runs them as themselves.
+ * The account for a server: Postgres and MariaDB refuse root, so root lends them one of `users`; every other user runs
+ * them under its own account.
  */
 export function serverAccount(users: readonly string[]): Account | undefined {
   if (process.getuid?.() !== 0) return undefined

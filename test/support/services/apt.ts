@@ -5,16 +5,16 @@ import { binaryFolders, findBinary } from './binary.ts'
 
 // apt takes one lock for the machine: our own calls go one after the other, and another process's is waited for.
 const lockWaitSeconds = 120
-let line: Promise<unknown> = Promise.resolve()
+let queue: Promise<unknown> = Promise.resolve()
 let updated: Promise<string | undefined> | undefined
 
 /**
- * Installs Debian packages if this process may: it is root and there is an apt-get. Says whether it did. Callers ask
+ * Installs Debian packages if this process may: it is root and there is an apt-get. Returns whether it did. Callers ask
  * only when SIGNALBOX_TEST_APT allows (source.ts).
  */
 export function aptInstall(packages: readonly string[]): Promise<boolean> {
-  const turn = line.then(() => install(packages))
-  line = turn.catch(() => undefined)
+  const turn = queue.then(() => install(packages))
+  queue = turn.catch(() => undefined)
   return turn
 }
 
@@ -36,8 +36,8 @@ async function install(packages: readonly string[]): Promise<boolean> {
 const aptMs = 300_000
 
 /**
- * Runs apt-get; answers with what it said when it failed. It is not put under the watchdog: a package half
- * installed is worse than one that finishes after we are gone.
+ * Runs apt-get. Returns its output when it failed. The watchdog does not end it: a half installed package is worse than
+ * an installation that outlives the run.
  */
 async function run(aptGet: string, args: readonly string[]): Promise<string | undefined> {
   const child = spawn(aptGet, ['-qq', '-o', `DPkg::Lock::Timeout=${lockWaitSeconds}`, ...args], {

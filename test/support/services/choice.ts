@@ -1,6 +1,6 @@
 import { type ServiceName, serviceNames } from './service.ts'
 
-/** Which services a run brings up, and which it was told to do without. */
+/** The services that a run starts, and those that its settings leave out. */
 export interface Choice {
   readonly wanted: readonly ServiceName[]
   readonly leftOut: readonly ServiceName[]

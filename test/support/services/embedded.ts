@@ -46,7 +46,7 @@ function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined
 }
 
-/** Copies the binaries to where everybody can read them; answers with the folder that takes the place of `native`. */
+/** Copies the binaries to a folder that every account can read. Returns the folder that replaces `native`. */
 export function copyEmbeddedPostgres(native: string, folder: Folder): string {
   chmodSync(folder.path, 0o755)
   cpSync(native, folder.path, { recursive: true, verbatimSymlinks: true })

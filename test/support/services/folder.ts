@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Account } from './account.ts'
-import { forgetFolder, keepFolder } from './keeper.ts'
+import { forgetFolder, keepFolder } from './watchdog-client.ts'
 
 /** A temporary folder that goes when it is disposed of, or with this process. */
 export interface Folder {

@@ -1,4 +1,4 @@
-/** Brings up the servers tests need: real ones, on ports of their own, gone when the process that asked is gone. */
+/** Starts the servers that tests need: real ones, on separate ports, ended with the process that started them. */
 import { startMariadb } from './mariadb.ts'
 import { startPostgres } from './postgres.ts'
 import { startRedis } from './redis.ts'
@@ -20,18 +20,18 @@ export interface Services {
 }
 
 /**
- * Brings up the named services at once and tells `told` of each. When one cannot come up the others are ended again,
- * and the error has one line for each that failed.
+ * Starts the named services at once and calls `onReady` for each. When one cannot start, the others are ended again,
+ * and the error has one line for each failure.
  */
 export async function startServices(
   names: readonly ServiceName[],
-  told: (service: Service, ms: number) => void = () => undefined,
+  onReady: (service: Service, ms: number) => void = () => undefined,
 ): Promise<Services> {
   const begun = performance.now()
   const results = await Promise.allSettled(
     names.map(async (name) => {
       const service = await starters[name]()
-      told(service, Math.round(performance.now() - begun))
+      onReady(service, Math.round(performance.now() - begun))
       return service
     }),
   )

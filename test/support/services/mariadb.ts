@@ -18,7 +18,7 @@ const places: Places<Found> = {
     return url ? { url } : undefined
   },
   installed: () => findInstalled(),
-  // The server's package alone brings mariadb-install-db but not what it calls, which the client's has.
+  // The server's package has mariadb-install-db, but the client's package has the programs that it calls.
   apt: async () =>
     (await aptInstall(['mariadb-server-core', 'mariadb-client-core'])) ? findInstalled() : undefined,
   otherwise:
@@ -50,8 +50,8 @@ export async function startMariadb({ durable = false, env }: ServiceOptions = {}
   const account = serverAccount(['mysql', 'nobody'])
   const folder = kept.use(createFolder('mariadb', account))
   const data = join(folder.path, 'data')
-  // One log size for both: a server that finds another one than it is told would first write its log anew.
-  // And the folder for temporary files too: the system's may not be open to a lent account.
+  // One log size for both: a server that finds a log of another size would first rewrite it. And the folder for
+  // temporary files too: the system's may not be open to a lent account.
   const settings = [
     '--no-defaults',
     `--datadir=${data}`,

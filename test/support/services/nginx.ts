@@ -29,7 +29,7 @@ export interface NginxOptions {
 /** An nginx in front of a server. It keeps connections to the server, and hands on what clients ask to upgrade to. */
 export interface Nginx extends AsyncDisposable {
   readonly port: number
-  /** The last of what it logged: warnings and errors. */
+  /** The last lines of its log: warnings and errors. */
   tail(): string
 }
 

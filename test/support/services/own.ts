@@ -13,16 +13,16 @@ import { inject } from 'vitest'
 import { within } from '../deadline.ts'
 import type { ServiceFacts, ServiceName } from './service.ts'
 
-/** A database of one's own. */
+/** A separate database. */
 export interface OwnDatabase {
   readonly url: string
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Keys of one's own. */
+/** Separate keys. */
 export interface OwnKeys {
   readonly url: string
-  /** What every key must begin with. */
+  /** The prefix of every key. */
   readonly prefix: string
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -32,7 +32,7 @@ export function hasService(name: ServiceName): boolean {
   return provided()[name] !== undefined
 }
 
-/** What setup.ts handed over. */
+/** The values that setup.ts provided. */
 function provided(): Partial<Record<ServiceName, ServiceFacts>> {
   const services: Partial<Record<ServiceName, ServiceFacts>> | undefined = inject('services')
   if (services === undefined) {
@@ -43,7 +43,7 @@ function provided(): Partial<Record<ServiceName, ServiceFacts>> {
   return services
 }
 
-/** What is known of a service that this run has. */
+/** Facts about a service that this run has. */
 export function serviceFacts(name: ServiceName): ServiceFacts {
   const facts = provided()[name]
   if (facts === undefined) throw new Error(`this run leaves out ${name}: see SIGNALBOX_TEST_SERVICES`)

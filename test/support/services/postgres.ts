@@ -82,7 +82,7 @@ async function canRun(command: string, account: ReturnType<typeof serverAccount>
 
 async function ask(url: string, folder?: string): Promise<{ version: string }> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
-  // A server that is still starting may hang up on us; the query's rejection says so already.
+  // A server that is still starting may close the connection; the query's rejection reports it already.
   client.on('error', () => undefined)
   try {
     await client.connect()

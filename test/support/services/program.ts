@@ -2,22 +2,22 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { within } from '../deadline.ts'
 import type { Account } from './account.ts'
-import { forgetProcess, keepProcess } from './keeper.ts'
+import { forgetProcess, keepProcess } from './watchdog-client.ts'
 
 const tailChars = 4_000
 const graceMs = 5_000
-/** How long a program that is to end by itself may take. */
+/** The time limit for a program that ends on its own. */
 const runMs = 120_000
 
-/** What a program is started with. */
+/** The start options of a program. */
 export interface ProgramOptions {
-  /** Whom it runs as. @default this process's user */
+  /** The account that runs it. @default this process's user */
   readonly account?: Account | undefined
   /** The name it finds in argv[0]. @default its path */
   readonly argv0?: string | undefined
-  /** What it finds in its environment besides ours. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>> | undefined
-  /** How it is asked to end, before SIGKILL. @default 'SIGKILL' */
+  /** The signal that asks it to end, before SIGKILL. @default 'SIGKILL' */
   readonly endSignal?: NodeJS.Signals | undefined
 }
 
@@ -28,7 +28,7 @@ export interface Program {
   readonly ended: string | undefined
   /** Settles when it has ended. */
   readonly end: Promise<void>
-  /** The last of what it printed. */
+  /** The last part of its output. */
   tail(): string
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -42,7 +42,8 @@ export async function startProgram(
   const child = spawn(command, args, {
     ...account,
     ...(argv0 === undefined ? {} : { argv0 }),
-    // A server's messages are read by us when it fails; and a lent account may not enter the folder we stand in.
+    // We show a server's messages when it fails, so they are in English; and a lent account may not enter our working
+    // directory.
     env: { ...process.env, LC_ALL: 'C', ...env },
     cwd: '/',
     detached: true,
@@ -91,7 +92,7 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Runs a program to its end; throws with what it said when that was not a success. */
+/** Runs a program to its end. Throws with its output unless it succeeded. */
 export async function runProgram(
   command: string,
   args: readonly string[],

@@ -20,9 +20,9 @@ export async function findFreePort(): Promise<number> {
 }
 
 /**
- * Starts a server on a free port and waits until `ask` gets an answer. `ask` looks whether the one that answers is
- * ours (by its data folder): between finding the port and listening on it, another run's server may take it. Then,
- * and whenever the server ends at once, another port is tried.
+ * Starts a server on a free port and waits until `ask` gets an answer. `ask` checks by the data folder that the answer
+ * is from our server, because another run's server may take the port before ours listens. Then, and whenever the server
+ * ends at once, another port is tried.
  */
 export async function startOnFreePort<Answer>(
   start: (port: number) => Promise<Program>,
@@ -42,7 +42,7 @@ export async function startOnFreePort<Answer>(
   throw new Error(failures.join('\n'))
 }
 
-/** Asks until there is an answer; throws with what the server said when it ended or took too long. */
+/** Asks until there is an answer. Throws with the server's output when it ended or took too long. */
 export async function untilReady<Answer>(program: Program, ask: () => Promise<Answer>): Promise<Answer> {
   const deadline = Date.now() + readyMs
   let refusal: unknown

@@ -22,7 +22,7 @@ const places: Places<Found> = {
     'no Redis: set SIGNALBOX_TEST_REDIS_URL=redis://host:port, or install redis-server, valkey-server or redis-tools',
 }
 
-/** Redis is one binary that does what its name says: redis-check-rdb, called redis-server, is the server. */
+/** Redis is one binary that acts by its name: redis-check-rdb, started as redis-server, is the server. */
 function findInstalled(): Found | undefined {
   const folders = binaryFolders(process.env)
   for (const name of ['redis-server', 'valkey-server', 'redis-check-rdb']) {

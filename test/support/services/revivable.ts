@@ -21,8 +21,8 @@ export function createRevivable(
   let program = first
   return {
     async crash() {
-      // Stopped first, and seen to have stopped, so that it forks no process before the kill. Postgres puts each of its
-      // processes in a separate group; one that outlived it would keep its data locked.
+      // The process is stopped first, and observed as stopped, so that it forks no process before the kill. Postgres
+      // puts each of its processes in a separate group; a surviving one would keep the data locked.
       signal(program.pid, 'SIGSTOP')
       for (const deadline = Date.now() + 1_000; statOf(program.pid)?.state !== 'T'; await sleep(1))
         if (Date.now() > deadline) break
@@ -54,7 +54,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** By /proc; where there is none, forks have to notice the death of their parent by themselves. */
+/** By /proc; without it, forks must notice the death of their parent on their own. */
 function childrenOf(parent: number): readonly number[] {
   let names: readonly string[] = []
   try {

@@ -5,18 +5,18 @@ export const serviceNames = ['postgres', 'mariadb', 'redis'] as const
 
 export type ServiceName = (typeof serviceNames)[number]
 
-/** How a test server is started. */
+/** How to start a test server. */
 export interface ServiceOptions {
   /**
    * Whether a commit is on disk before it is answered, as in production. Crash tests and benches need that; all
    * others only wait for it. A server that was there before us is taken as it is. @default false
    */
   readonly durable?: boolean
-  /** What it finds in its environment besides ours. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** What test files are told about a server. */
+/** The facts about a server that test files get. */
 export interface ServiceFacts {
   readonly url: string
   readonly version: string
@@ -24,21 +24,21 @@ export interface ServiceFacts {
   readonly from: string
 }
 
-/** A server to test against. Disposing of it ends it and removes its folder, if it was us who started it. */
+/** A server for the tests. Disposing of it ends it and removes its folder, if this run started it. */
 export interface Service extends ServiceFacts {
   readonly name: ServiceName
   /** Absent when the server was there before us. */
   readonly pid?: number
   /** Where its data lies; absent when the server was there before us. */
   readonly folder?: string
-  /** How to kill it with -9 and start it again; absent when the server was there before us. */
+  /** How to kill it with -9 and start it again; absent when the server existed before this run. */
   readonly revivable?: Pick<Revivable, 'crash' | 'restart'>
   [Symbol.asyncDispose](): Promise<void>
 }
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The servers of this run (setup.ts); one that is missing was left out on purpose. */
+    /** The servers of this run (setup.ts); a missing one was left out on purpose. */
     services: Partial<Record<ServiceName, ServiceFacts>>
   }
 }

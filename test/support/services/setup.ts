@@ -14,7 +14,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return () => services[Symbol.asyncDispose]()
 }
 
-/** What is missing is said in the message; the way through vitest to this line would only bury it. */
+/** The message names the missing service; vitest's stack to this line would only hide it. */
 function withoutStack(error: Error): never {
   error.stack = error.message
   throw error

@@ -1,28 +1,28 @@
 /**
- * Where a server is taken from. The first place that has one wins:
+ * The source of a server. The first source that has one wins:
  *
  *   environment   its URL is set
  *   installed     its binaries are on PATH or where Debian puts them
  *   embedded      its binaries came with npm (Postgres alone)
  *   apt           root may install it (not Postgres: Debian's package starts a service that would stay)
  *
- * and when none has, one line says what to set or install.
+ * When no source has one, one line says what to set or install.
  */
 export const sources = ['environment', 'installed', 'embedded', 'apt'] as const
 
 export type Source = (typeof sources)[number]
 
-/** How to look in each place; nothing is looked up, let alone installed, before its turn. */
+/** How to look in each source; nothing is looked up, or installed, before its turn. */
 export interface Places<Found> {
   readonly environment: () => Found | undefined
   readonly installed: () => Found | undefined
   readonly embedded?: () => Found | undefined
   readonly apt?: () => Promise<Found | undefined>
-  /** What to do when no place has one. */
+  /** Advice for the case that no source has one. */
   readonly otherwise: string
 }
 
-/** Looks through the places in order, those `allowed`, and says which one had it. */
+/** Looks through the `allowed` sources in order, and returns the one that had the server. */
 export async function findSource<Found>(
   places: Places<Found>,
   allowed: readonly Source[],

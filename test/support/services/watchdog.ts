@@ -1,10 +1,10 @@
 /**
- * The process that outlives a test run by a moment. It is told, line by line on stdin, which processes and folders
- * belong to the run. When stdin closes the run is over, however it ended (even by `kill -9`, which no handler
- * inside the run survives): the watchdog ends and removes what is still on the list, and exits.
+ * The process that outlives a test run by a moment. Lines on stdin name the processes and folders of the run. When
+ * stdin closes the run is over, however it ended (even by `kill -9`, which no handler inside the run survives): the
+ * watchdog ends and removes everything still on its list, and exits.
  *
  *   process 4711 SIGQUIT   end this process group, first by that signal
- *   gone 4711              it ended by itself; the system may reuse the number
+ *   gone 4711              it ended; the system may reuse the number
  *   folder /tmp/…          remove this folder
  *   removed /tmp/…         it is removed already
  *

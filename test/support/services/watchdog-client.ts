@@ -3,12 +3,12 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 
 /**
- * The line to the watchdog (watchdog.ts), one for each process that starts servers. Telling it is a plain write to
- * a pipe, in the same turn as the start, so there is no moment at which a crash would leave the child unknown.
+ * The connection to the watchdog (watchdog.ts), one for each process that starts servers. A message is a plain write to
+ * a pipe, in the same turn as the start, so a crash at any moment leaves no child unknown.
  */
 let watchdog: ChildProcess | undefined
 
-function tell(...words: readonly (string | number)[]): void {
+function send(...words: readonly (string | number)[]): void {
   watchdog ??= startWatchdog()
   watchdog.stdin?.write(`${words.join('\t')}\n`)
 }
@@ -31,20 +31,20 @@ function startWatchdog(): ChildProcess {
 
 /** Puts a process group under the watchdog; `endSignal` is how it is asked to end, before SIGKILL. */
 export function keepProcess(pid: number, endSignal: NodeJS.Signals): void {
-  tell('process', pid, endSignal)
+  send('process', pid, endSignal)
 }
 
 /** Takes back a process that has ended. */
 export function forgetProcess(pid: number): void {
-  tell('gone', pid)
+  send('gone', pid)
 }
 
 /** Puts a folder under the watchdog. */
 export function keepFolder(path: string): void {
-  tell('folder', path)
+  send('folder', path)
 }
 
 /** Takes back a folder that is removed. */
 export function forgetFolder(path: string): void {
-  tell('removed', path)
+  send('removed', path)
 }
