@@ -142,15 +142,21 @@ export class Connections implements Sender {
     return client.query<Row>(query)
   }
 
-  /** The same, with rows as arrays. */
-  async sendForArrays<Row extends readonly unknown[]>(
+  /** The same, with rows as arrays of text. */
+  async sendForTexts(
     client: Runner,
     { name, text }: Statement,
     values: unknown[],
-  ): Promise<readonly Row[]> {
+  ): Promise<readonly (readonly (string | null)[])[]> {
     const prepared = this.#prepared ? { name } : {}
-    const { rows } = await client.query<unknown[]>({ ...prepared, text, values, rowMode: 'array' })
-    return rows as unknown as readonly Row[]
+    const { rows } = await client.query<(string | null)[]>({
+      ...prepared,
+      text,
+      values,
+      rowMode: 'array',
+      types: asText,
+    })
+    return rows
   }
 
   /** A statement by itself has been committed when it was answered. */
@@ -300,6 +306,9 @@ async function inTransaction<Result>(
     throw error
   }
 }
+
+/** Values as they come: the driver's own parsers test each big number by a regular expression. */
+const asText = { getTypeParser: () => (text: string) => text }
 
 /** Deadlock and serialisation failure: nothing was written. */
 const retried = new Set(['40001', '40P01'])

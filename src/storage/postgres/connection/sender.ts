@@ -37,12 +37,12 @@ export interface Sender {
     statement: Statement,
     values: unknown[],
   ): Promise<QueryResult<Row>>
-  /** The same, with rows as arrays. */
-  sendForArrays<Row extends readonly unknown[]>(
+  /** The same, with rows as arrays of text. */
+  sendForTexts(
     client: Runner,
     statement: Statement,
     values: unknown[],
-  ): Promise<readonly Row[]>
+  ): Promise<readonly (readonly (string | null)[])[]>
   /** Notes an effect once what was written before it is committed: for what this process remembers. */
   onCommit(effect: () => void): void
 }
@@ -130,12 +130,12 @@ export class Pinned implements Sender {
     return this.#connections.send<Row>(client, statement, values)
   }
 
-  sendForArrays<Row extends readonly unknown[]>(
+  sendForTexts(
     client: Runner,
     statement: Statement,
     values: unknown[],
-  ): Promise<readonly Row[]> {
-    return this.#connections.sendForArrays<Row>(client, statement, values)
+  ): Promise<readonly (readonly (string | null)[])[]> {
+    return this.#connections.sendForTexts(client, statement, values)
   }
 
   onCommit(effect: () => void): void {

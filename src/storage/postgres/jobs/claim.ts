@@ -9,6 +9,7 @@ import {
   byOrder,
   type ClaimedRow,
   claimedColumns,
+  claimedCount,
   claimerOf,
   decodeClaimedRow,
   handOut,
@@ -88,7 +89,7 @@ ${handOut(s, {
 SELECT ${claimedColumns(s)} FROM taken t
 UNION ALL
 -- One more row is about the claim itself.
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
+SELECT ${'NULL, '.repeat(claimedCount - 1)} json_build_array(
   (SELECT is_so FROM first), ARRAY (SELECT queue FROM control WHERE is_limited),
   extract(epoch FROM clock_timestamp() - (SELECT began FROM clock))::float8 * 1000, ${now})::text`,
   }
@@ -218,7 +219,7 @@ export class Claimer {
               expiredError,
             ])
           : undefined
-        const claiming = sender.sendForArrays<ClaimedRow>(client, claimStatement(schemaName), values)
+        const claiming = sender.sendForTexts(client, claimStatement(schemaName), values)
         const [prepared, claimed] = await Promise.allSettled([preparing, claiming])
         // In one transaction nothing works behind a statement that failed; the first says why.
         if (claimed.status === 'rejected') {
@@ -235,7 +236,7 @@ export class Claimer {
 }
 
 function readClaim(rows: readonly ClaimedRow[], asks: readonly Ask[]): Seen {
-  const about = rows.at(-1)![15] as string
+  const about = rows.at(-1)!.at(-1)!
   const [isRefused, limited, tookMs, now] = JSON.parse(about) as AboutClaim
   const looks = asks.map(() => ({ jobs: [] as ClaimedRecord[], limited }))
   for (let at = 0; at < rows.length - 1; at++) {

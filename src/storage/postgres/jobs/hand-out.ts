@@ -38,59 +38,69 @@ export function handOut(
  */
 export function claimedColumns(s: string): string {
   const isCancelled = `t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1)`
-  return `t.id, t.queue, t.kind, t.payload, t.priority, t.attempt, t.max_attempts, t.hand_back_count, t.snooze_count,
-       t.run_at, t.created_at, t.started_at, t.lease_no, t.lease_ends_at, t.claimer,
-       CASE WHEN num_nonnulls(t.unique_key, t.backoff, t.timeout_ms, t.error, t.meta) > 0 OR ${isCancelled}
-            THEN json_build_array(t.unique_key, t.backoff, t.timeout_ms, t.error, t.meta, ${isCancelled})::text END`
+  return `t.id, t.queue, t.kind, t.payload, t.attempt, t.max_attempts, t.run_at, t.created_at, t.started_at, t.lease_no,
+       t.lease_ends_at, t.claimer,
+       CASE WHEN num_nonnulls(t.unique_key, t.backoff, t.timeout_ms, t.error, t.meta) > 0 OR t.priority <> 0
+              OR t.hand_back_count <> 0 OR t.snooze_count <> 0 OR ${isCancelled}
+            THEN json_build_array(t.priority, t.hand_back_count, t.snooze_count, t.unique_key, t.backoff, t.timeout_ms, t.error,
+              t.meta, ${isCancelled})::text END`
 }
 
-/** A row of the answer, by position: objects with twenty keys cost more than the rest of a claim. */
-export type ClaimedRow = readonly (string | number | boolean | null)[]
+/** A row of the answer, by position and as text: objects with twenty keys cost more than the rest of a claim. */
+export type ClaimedRow = readonly (string | null)[]
+
+/** How many columns a row has. */
+export const claimedCount = 13
 
 /** The number of the claimer in a row of the answer. */
 export function claimerOf(row: ClaimedRow): number {
-  return row[14] as number
+  return Number(row[11])
 }
 
-/** A unique key, backoff, time-out, error and meta, and whether a cancellation was requested. */
+/** What most jobs do not have. */
 type RareColumns = readonly [
-  string | null,
-  string | null,
-  number | null,
-  string | null,
-  string | null,
-  boolean,
+  priority: number,
+  handBackCount: number,
+  snoozeCount: number,
+  uniqueKey: string | null,
+  backoff: string | null,
+  timeoutMs: number | null,
+  error: string | null,
+  meta: string | null,
+  cancelRequested: boolean,
 ]
-const noneRare: RareColumns = [null, null, null, null, null, false]
+const noneRare: RareColumns = [0, 0, 0, null, null, null, null, null, false]
 
 export function decodeClaimedRow(row: ClaimedRow, nonce: string, workerId: string): ClaimedRecord {
-  const rare = row[15] === null ? noneRare : (JSON.parse(row[15] as string) as RareColumns)
+  const rare = row[12] ? (JSON.parse(row[12]) as RareColumns) : noneRare
+  const [priority, handBackCount, snoozeCount, uniqueKey, backoff, timeoutMs, error, meta, cancelRequested] =
+    rare
   return {
-    id: row[0] as string,
-    queue: row[1] as string,
-    kind: row[2] as string,
-    payload: row[3] as string,
-    priority: row[4] as number,
-    uniqueKey: rare[0],
+    id: row[0]!,
+    queue: row[1]!,
+    kind: row[2]!,
+    payload: row[3]!,
+    priority,
+    uniqueKey,
     state: 'running',
-    attempt: row[5] as number,
-    maxAttempts: row[6] as number,
-    handBackCount: row[7] as number,
-    snoozeCount: row[8] as number,
-    runAt: Number(row[9]),
-    createdAt: Number(row[10]),
-    startedAt: Number(row[11]),
+    attempt: Number(row[4]),
+    maxAttempts: Number(row[5]),
+    handBackCount,
+    snoozeCount,
+    runAt: Number(row[6]),
+    createdAt: Number(row[7]),
+    startedAt: Number(row[8]),
     finishedAt: null,
     workerId,
-    leaseEndsAt: Number(row[13]),
-    backoff: rare[1],
-    timeoutMs: rare[2],
-    meta: rare[4],
+    leaseEndsAt: Number(row[10]),
+    backoff,
+    timeoutMs,
+    meta,
     result: null,
-    error: rare[3],
-    cancelRequested: rare[5],
+    error,
+    cancelRequested,
     cancelIgnored: false,
-    token: encodeToken({ leaseNo: String(row[12]), nonce }),
+    token: encodeToken({ leaseNo: row[9]!, nonce }),
   }
 }
 

@@ -6,7 +6,7 @@ import { createNonce, expiredError } from '../../token.ts'
 import { sqlState } from '../connection/failures.ts'
 import type { Sender } from '../connection/sender.ts'
 import { perSchema, type Statement } from '../connection/statement.ts'
-import { type ClaimedRow, claimedColumns, decodeClaimedRow, handOut, order } from './hand-out.ts'
+import { claimedColumns, decodeClaimedRow, handOut, order } from './hand-out.ts'
 import { type PreparedRow, reclaimStatements } from './reclaim.ts'
 import { runIn, type Scope } from './space.ts'
 
@@ -105,7 +105,7 @@ export class LimitClaimer {
     if (isKnown !== choice.isLimited) limited.note(queue, choice.isLimited)
     const nonce = createNonce()
     const values = [namespace, choice.ids, nonce, workerId, leaseMs, choice.now]
-    const taking = choice.ids.length === 0 ? [] : this.#sender.sendForArrays<ClaimedRow>(client, take, values)
+    const taking = choice.ids.length === 0 ? [] : this.#sender.sendForTexts(client, take, values)
     const writing = database.runWithin(client, run(...choice.starting()))
     keep()
     const [rows] = await Promise.all([taking, writing])

@@ -118,12 +118,10 @@ heeded AS (
   DELETE FROM ${s}.job_cancel c USING gone WHERE c.namespace = $1 AND c.job_id = gone.id AND gone.is_requested
 ),
 took AS MATERIALIZED (SELECT nr FROM gone UNION ALL SELECT nr FROM back)`
+  // What took has no row in the answer: that is almost always all.
   const answers = `
-SELECT nr, true AS took FROM took
-UNION ALL
-SELECT v.nr, false FROM verdict v
-WHERE CASE WHEN v.nr IN (SELECT nr FROM took) THEN false
-           ELSE EXISTS (SELECT FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.id = v.id AND ${isHeld} OFFSET 0) END`
+SELECT v.nr, EXISTS (SELECT FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.id = v.id AND ${isHeld} OFFSET 0) AS again
+FROM verdict v WHERE v.nr NOT IN (SELECT nr FROM took)`
   const orFail = `
 SELECT ${failUnless('(SELECT count(*) FROM took) = cardinality($2::text[])', leaseLostReason)}`
   return {
@@ -210,10 +208,10 @@ export function finishValues(namespace: string, sealed: readonly Sealed[]): unkn
   ]
 }
 
-interface SettledRow extends Record<string, unknown> {
+/** A verdict that was not written. */
+interface UnsettledRow extends Record<string, unknown> {
   readonly nr: number
-  /** False: to be asked for again. */
-  readonly took: boolean
+  readonly again: boolean
 }
 
 /** How often a verdict is asked for again while another transaction has its row: for a quarter of a second altogether. */
@@ -251,23 +249,31 @@ export async function trySettle(
   { sender, schemaName, namespace }: Scope,
   sealed: readonly Sealed[],
 ): Promise<readonly Settled[]> {
-  const settled: Settled[] = sealed.map(() => 'lost')
+  const settled: Settled[] = sealed.map(() => 'took')
   const values = verdictValues(namespace, sealed)
   const { settle, settleFailed } = settleStatements(schemaName)
-  const { rows } = await sender.run<SettledRow>(haveFailed(sealed) ? settleFailed : settle, values)
-  for (const { nr, took } of rows) settled[nr - 1] = took ? 'took' : 'again'
+  const { rows } = await sender.run<UnsettledRow>(haveFailed(sealed) ? settleFailed : settle, values)
+  for (const { nr, again } of rows) settled[nr - 1] = again ? 'again' : 'lost'
   return settled
 }
 
 /** The first verdict on an attempt counts. In the order of ids, so that two calls never wait for each other in a ring. */
 function listFirst(verdicts: readonly Verdict[]): readonly Numbered[] {
-  const first = new Map<string, Numbered>()
-  for (const [at, verdict] of verdicts.entries()) {
+  const numbered: Numbered[] = []
+  for (let at = 0; at < verdicts.length; at++) {
+    const verdict = verdicts[at]!
     const token = decodeToken(verdict.token)
-    const key = `${verdict.jobId} ${verdict.token}`
-    if (token !== undefined && !first.has(key)) first.set(key, { verdict, token, at })
+    if (token !== undefined) numbered.push({ verdict, token, at })
   }
-  return [...first.values()].sort((a, b) => (a.verdict.jobId < b.verdict.jobId ? -1 : 1))
+  numbered.sort((a, b) => byAttempt(a.verdict, b.verdict))
+  return numbered.filter(
+    ({ verdict }, index) => index === 0 || byAttempt(numbered[index - 1]!.verdict, verdict) !== 0,
+  )
+}
+
+function byAttempt(a: Verdict, b: Verdict): number {
+  if (a.jobId !== b.jobId) return a.jobId < b.jobId ? -1 : 1
+  return a.token === b.token ? 0 : a.token < b.token ? -1 : 1
 }
 
 /** Writes a verdict in the caller's transaction. */
@@ -283,8 +289,8 @@ export async function settleIn(scope: Scope, tx: unknown, verdict: Verdict): Pro
     if ((await client.query(here, [scope.storeId])).rows.length === 0) throw wrongDatabase()
     await client.query(lock.text, values.slice(0, 2))
     const { text } = leavesAttempt(verdict) ? settleFailed : settle
-    const { rows } = await client.query<SettledRow>(text, values)
-    return rows[0]?.took === true
+    const { rows } = await client.query<UnsettledRow>(text, values)
+    return rows.length === 0
   })
 }
 
