@@ -61,5 +61,10 @@ test('limits of the queue cap the number, the tighter limit first', () => {
 test('a paused queue calls for no worker for its waiting jobs', () => {
   const { slots, wanted, boundBy, reason } = decide({ isPaused: true, waiting: 50, running: 2 })
   assert.deepEqual([slots, wanted, boundBy], [2, 1, 'paused'])
-  assert.equal(reason, 'The queue is paused: 50 wait; 2 still run. 2 slots are 1 workers of 5.')
+  assert.equal(reason, 'The queue is paused: 50 wait; 2 still run. 2 slots are 1 worker of 5.')
+})
+
+test('the reason counts one of each as one', () => {
+  const { reason } = decide({ waiting: 1, oldestMs: 2_000, runMs: null })
+  assert.match(reason, /^1 waits, the oldest for 2 s; .* 1 slot is 1 worker of 5\.$/)
 })

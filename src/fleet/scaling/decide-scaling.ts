@@ -49,7 +49,11 @@ export function decideScaling(sight: ScalingSight, drainMs: number, members: str
   }
   if (isPaused) {
     const rest = running === 0 ? '' : `; ${running} still run`
-    return decide(running, 'paused', `The queue is paused: ${waiting} wait${rest}.`)
+    return decide(
+      running,
+      'paused',
+      `The queue is paused: ${waiting} ${waiting === 1 ? 'waits' : 'wait'}${rest}.`,
+    )
   }
   const isIdle = waiting === 0 && running === 0 && arrivalPerSecond === 0
   if (isIdle) return decide(0, null, `Nothing waits and nothing arrives${blockedText(sight)}.`)
@@ -96,7 +100,7 @@ function bounded(
 function waitingText(sight: ScalingSight): string {
   const { waiting, oldestMs } = sight
   const oldest = oldestMs === null || waiting === 0 ? '' : `, the oldest for ${spanText(oldestMs)}`
-  return `${waiting} wait${oldest}${blockedText(sight)}`
+  return `${waiting} ${waiting === 1 ? 'waits' : 'wait'}${oldest}${blockedText(sight)}`
 }
 
 function blockedText({ blocked }: ScalingSight): string {
@@ -104,7 +108,13 @@ function blockedText({ blocked }: ScalingSight): string {
 }
 
 function inMembers(wanted: number, slots: number, { slotsPerMember }: ScalingSight, members: string): string {
-  return slots === 0 ? '' : ` ${slots} slots are ${wanted} ${members} of ${slotsPerMember}.`
+  if (slots === 0) return ''
+  return ` ${counted(slots, 'slots')} ${slots === 1 ? 'is' : 'are'} ${counted(wanted, members)} of ${slotsPerMember}.`
+}
+
+/** `plural` ends in s. */
+function counted(count: number, plural: string): string {
+  return `${count} ${count === 1 ? plural.slice(0, -1) : plural}`
 }
 
 function rounded(value: number): string {
