@@ -11,6 +11,7 @@ export const monitorWords = catalogue({
   subscriptions: { en: 'Subscriptions', zh: '订阅' },
   venues: { en: 'Venues', zh: '场所' },
   silences: { en: 'Silences', zh: '静默' },
+  alerts: { en: 'Alerts', zh: '告警' },
 
   when: { en: 'When', zh: '时间' },
   venue: { en: 'Venue', zh: '场所' },

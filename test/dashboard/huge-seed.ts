@@ -7,7 +7,7 @@ export const longName = (nth: number): string => `${nth}-`.padStart(7, '0').padE
 /** A tag is shorter. */
 const longTag = (nth: number): string => longName(nth).slice(0, 64)
 
-const parts = ['decisions', 'notifications', 'subscriptions', 'venues', 'silences'] as const
+const parts = ['decisions', 'notifications', 'subscriptions', 'venues', 'silences', 'alerts'] as const
 
 /** The addresses of all views but those of a single thing. */
 export const listPaths: readonly string[] = [

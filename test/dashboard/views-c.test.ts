@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createClient, isSignalboxError } from '../../src/http/client/index.ts'
+import { addAlerts, createClient, isSignalboxError } from '../../src/http/client/index.ts'
 import { startReceiver } from '../support/robots/index.ts'
 import { type Dashboard, expectNoViolations, openDashboard } from './dashboard.ts'
 
@@ -337,6 +337,36 @@ test('a channel is tested and subscribed; the view shows each notification or it
   await expectNoViolations(page)
 })
 
+test('the alerts show each rule: what it fires for, and which channels take it', async () => {
+  await using receiver = await startReceiver()
+  await using dashboard = await openDashboard({
+    box: { allowPrivate: ['127.0.0.0/8'], alerts: { everyMs: 200 } },
+  })
+  const { page, client } = dashboard
+  await dashboard.visit('/monitor?part=alerts')
+  await page.getByText('Alerts are off').waitFor()
+  assert.equal(await page.locator('tbody tr').count(), 8)
+  await expectNoViolations(page)
+  const channel = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
+  await client.call(addAlerts, { body: { name: 'on-call', channel } })
+  await client.call(addAlerts, { body: { name: 'nodes', channel, rule: 'node-lost' } })
+  for (const queue of ['q1', 'q2', 'q3', 'q4']) {
+    await client.jobs.add('mail', null, { queue, maxAttempts: 1 })
+    const [job] = await client.jobs.claim({ queues: [queue] })
+    await client.jobs.nack(job!, { error: 'no' })
+  }
+  const dead = page.getByRole('row', { name: /^dead-jobs/ })
+  await dead.getByText('4 firing').waitFor()
+  await dead.getByText('and 1 more').waitFor()
+  await dead.getByText('1 dead.').first().waitFor()
+  assert.deepEqual(await dead.getByRole('cell').last().innerText(), 'on-call')
+  const lost = page.getByRole('row', { name: /^node-lost/ })
+  assert.match(await lost.innerText(), /no problem[\s\S]*on-call, nodes/)
+  await expectNoViolations(page)
+  await dead.getByRole('link').first().click()
+  await page.getByRole('heading', { name: /^dead-jobs q/ }).waitFor()
+})
+
 test('a user replays a dead notification, silences venues for a while, and ends a subscription', async () => {
   await using receiver = await startReceiver({ secret: 'the-secret-of-the-receiver' })
   await using dashboard = await openDashboard({
@@ -350,6 +380,7 @@ test('a user replays a dead notification, silences venues for a while, and ends 
     ['subscriptions', '还没有订阅'],
     ['venues', '还没有上报场所'],
     ['silences', '没有静默'],
+    ['alerts', '告警未开启'],
   ]) {
     await dashboard.visit(`/monitor?part=${part}`)
     await page.getByText(text!, { exact: true }).waitFor()

@@ -4,6 +4,7 @@ import { Link, usePlace } from '../../shell/router.tsx'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
 import { shellWords } from '../../words/shell.ts'
+import { Alerts } from './alerts.tsx'
 import { Decisions } from './decisions.tsx'
 import { Explain } from './explain.tsx'
 import { Notifications } from './notifications.tsx'
@@ -19,6 +20,7 @@ const parts = {
   subscriptions: Subscriptions,
   venues: Venues,
   silences: Silences,
+  alerts: Alerts,
 } as const
 
 type Part = keyof typeof parts
