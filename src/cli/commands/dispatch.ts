@@ -15,7 +15,7 @@ import {
   showSpan,
 } from '../print.ts'
 import type { Stage } from '../verbs.ts'
-import { openPlace, type PlaceFlags, Verb } from './place.ts'
+import { type Flags, openPlace, type PlaceFlags, Verb } from './place.ts'
 
 /** `signalbox tasks ls|show|cancel|explain`: the tasks that nodes do. */
 export function tasksCommand({ printer }: Stage): Command {
@@ -30,11 +30,7 @@ export function tasksCommand({ printer }: Stage): Command {
 /** Repeated here, so that the help does not load the module of dispatch. */
 const statuses: readonly TaskStatus[] = ['waiting', 'assigned', 'running', 'completed', 'failed', 'cancelled']
 
-interface ListFlags extends PlaceFlags {
-  readonly status?: TaskStatus
-  readonly limit: string
-  readonly cursor?: string
-}
+type ListFlags = Flags<'cursor'> & { readonly status?: TaskStatus; readonly limit: string }
 
 function listTasksCommand(printer: Printer): Verb {
   const command = new Verb('ls', 'list tasks, newest first')
@@ -102,17 +98,13 @@ function fieldsOf(task: FoundTask): Fields {
   }
 }
 
-interface CancelFlags extends PlaceFlags {
-  readonly reason?: string
-}
-
 function cancelTaskCommand(printer: Printer): Verb {
   return new Verb('cancel', 'cancel tasks; nodes that run them are asked to stop')
     .argument('<id...>', 'the tasks')
     .option('--reason <text>', 'the reason, shown to the node and to watchers of the task')
     .note('A task that has ended stays as it is.')
     .examples('tasks cancel 01k9z3v8qe0m4t9wq3rb5c7xkd --reason "wrong file"')
-    .onBox(async (box, ids: readonly string[], { json, reason }: CancelFlags) => {
+    .onBox(async (box, ids: readonly string[], { json, reason }: Flags<'reason'>) => {
       for (const id of ids) {
         const task = await box.dispatch.cancel(id, { reason })
         if (json) printer.json(task)
@@ -182,26 +174,17 @@ function listNodesCommand(printer: Printer): Verb {
     })
 }
 
-interface DrainFlags extends PlaceFlags {
-  readonly deadline?: string
-  readonly off?: boolean
-}
-
 function drainCommand(printer: Printer): Verb {
   return new Verb('drain', 'give a node no new work; running tasks may end')
     .argument('<node>', 'the node')
     .option('--deadline <span>', 'then running tasks go to other nodes')
     .option('--off', 'give it work again')
     .examples('nodes drain gpu-1 --deadline 10m', 'nodes drain gpu-1 --off')
-    .onBox(async (box, node: string, { json, deadline, off = false }: DrainFlags) => {
+    .onBox(async (box, node: string, { json, deadline, off = false }: Flags<'deadline', 'off'>) => {
       await box.dispatch.drain(node, { on: !off, deadlineMs: spanOf('--deadline', deadline) })
       if (json) printer.json({ nodeId: node, draining: !off })
       else printer.line(off ? `${node} gets work again` : `${node} gets no new work`)
     })
-}
-
-interface CordonFlags extends PlaceFlags {
-  readonly service?: string
 }
 
 /** A service may be cordoned before its node offers it. If the node offers others, the name may be misspelt: list them. */
@@ -219,7 +202,7 @@ function cordonCommand(printer: Printer, name: 'cordon' | 'uncordon', about: str
     .argument('<node>', 'the node')
     .option('--service <name>', 'only this service (default: the whole node)')
     .examples(`nodes ${name} gpu-1`, `nodes ${name} gpu-1 --service asr --json`)
-    .onBox(async (box, node: string, { json, service }: CordonFlags) => {
+    .onBox(async (box, node: string, { json, service }: Flags<'service'>) => {
       await box.dispatch[name](node, { service })
       const cordoned = name === 'cordon'
       if (json) return printer.json({ nodeId: node, service: service ?? null, cordoned })

@@ -7,12 +7,7 @@ import { spanOf } from '../config/value-kinds.ts'
 import { type Printer, printList, showSpan } from '../print.ts'
 import type { Stage } from '../verbs.ts'
 import { heedSignals, Interrupted, runChild } from './locked-child.ts'
-import { openPlace, type PlaceFlags, readAll, Verb } from './place.ts'
-
-interface ListFlags extends PlaceFlags {
-  readonly operation?: string
-  readonly search?: string
-}
+import { type Flags, openPlace, readAll, Verb } from './place.ts'
 
 /** `signalbox locks ls|evict`: locks that are held or waited for, and what operators do with them. */
 export function locksCommand({ printer }: Stage): Command {
@@ -24,7 +19,7 @@ function listCommand(printer: Printer): Verb {
     .option('--operation <name>', 'only this operation')
     .option('--search <text>', 'only resources that contain this text')
     .examples('locks ls', 'locks ls --operation pull --json')
-    .onBox(async (box, { json, operation, search }: ListFlags) => {
+    .onBox(async (box, { json, operation, search }: Flags<'operation' | 'search'>) => {
       const items = await readAll((cursor) => box.locks.list({ operation, search, cursor, limit: 500 }))
       if (json) return printer.json({ items })
       const now = Date.now()
@@ -36,11 +31,6 @@ function listCommand(printer: Printer): Verb {
         lock.waiterCount,
       ])
     })
-}
-
-interface EvictFlags extends PlaceFlags {
-  readonly node?: string
-  readonly requestId?: string
 }
 
 function evictCommand(printer: Printer): Verb {
@@ -55,7 +45,7 @@ function evictCommand(printer: Printer): Verb {
       'that check the fencing token can refuse its writes.',
     )
     .examples('locks evict pull nginx', 'locks evict pull nginx --node machine-2 --json')
-    .action(async (operation: string, resource: string, flags: EvictFlags) => {
+    .action(async (operation: string, resource: string, flags: Flags<'node' | 'requestId'>) => {
       const { node, requestId, json, ...place } = flags
       if (node === undefined && requestId !== undefined)
         throw invalidArgument('--request-id needs --node: it names one request of that node.')
@@ -97,12 +87,7 @@ export const lockExitCodes: Readonly<Record<'refused' | 'deadline' | 'lost', num
   lost: 125,
 }
 
-interface LockFlags extends PlaceFlags {
-  readonly node: string
-  readonly ttl: string
-  readonly wait: boolean
-  readonly deadline?: string
-}
+type LockFlags = Flags<'deadline'> & { readonly node: string; readonly ttl: string; readonly wait: boolean }
 
 /** How the turn ended, and the exit code. */
 interface LockEnd {
@@ -214,11 +199,7 @@ export const onceExitCodes: Readonly<Record<'running' | 'stuck' | 'lost', number
   lost: 125,
 }
 
-interface OnceFlags extends PlaceFlags {
-  readonly keep: string
-  readonly lease: string
-  readonly atMostOnce?: boolean
-}
+type OnceFlags = Flags<never, 'atMostOnce'> & { readonly keep: string; readonly lease: string }
 
 /** `signalbox once KEY -- command…`: runs the command unless that was done before, anywhere. */
 export function onceCommand({ printer, endWith }: Stage): Command {

@@ -4,15 +4,11 @@ import type { Box, RemoteBox } from '../../index.ts'
 import { type Explanation, notificationStatuses, type ShownNotification } from '../../monitor/index.ts'
 import { numberOr } from '../config/value-kinds.ts'
 import { type Printer, printList, printTable, showSpan } from '../print.ts'
-import { openPlace, type PlaceFlags, readAll, Verb } from './place.ts'
+import { type Flags, openPlace, readAll, Verb } from './place.ts'
 
 type AnyMonitor = Box['monitor'] | RemoteBox['monitor']
 
-interface ListFlags extends PlaceFlags {
-  readonly state?: string
-  readonly subscription?: string
-  readonly limit?: string
-}
+type ListFlags = Flags<'state' | 'subscription' | 'limit'>
 
 /** `signalbox monitor notifications`: what was sent or is to be, newest first. */
 export function notificationsCommand(printer: Printer): Verb {
@@ -47,11 +43,6 @@ function nameOf({ source, subject, timeSlot, venueId }: ShownNotification): stri
   return subject === undefined ? `${source} ${timeSlot} ${venueId}` : `${source} ${subject}`
 }
 
-interface ReplayFlags extends PlaceFlags {
-  readonly dead?: boolean
-  readonly subscription?: string
-}
-
 /** `signalbox monitor replay`: sends dead or held notifications once more. */
 export function replayCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
   const command = new Verb('replay', 'send dead or held notifications again, by id or all dead ones')
@@ -60,21 +51,28 @@ export function replayCommand(printer: Printer, endWith: (exitCode: number) => v
     .option('--subscription <name>', 'with --dead: only this subscription, by its name or id')
     .note('Exit codes: 0 all are queued again, 1 some were refused.')
     .examples('monitor replay 01k9z3v8qe0m4t9wq3rb5c7xkd', 'monitor replay --dead --subscription desk')
-    .action(async (ids: readonly string[], { json, dead = false, subscription, ...place }: ReplayFlags) => {
-      if (dead === ids.length > 0 || (subscription !== undefined && !dead))
-        throw invalidArgument(
-          'Give the ids of notifications, or --dead for all dead ones. --subscription needs --dead.',
-        )
-      await using box = await openPlace(command, place)
-      const chosen = dead ? await findDead(box.monitor, await idOf(box.monitor, subscription)) : ids
-      const { replayed, refused } = await replayAll(box.monitor, chosen)
-      if (json) printer.json({ replayed, refused })
-      else {
-        for (const { message } of refused) printer.problem(message)
-        printer.line(`${replayed.length} notification${replayed.length === 1 ? ' is' : 's are'} queued again`)
-      }
-      if (refused.length > 0) endWith(1)
-    })
+    .action(
+      async (
+        ids: readonly string[],
+        { json, dead = false, subscription, ...place }: Flags<'subscription', 'dead'>,
+      ) => {
+        if (dead === ids.length > 0 || (subscription !== undefined && !dead))
+          throw invalidArgument(
+            'Give the ids of notifications, or --dead for all dead ones. --subscription needs --dead.',
+          )
+        await using box = await openPlace(command, place)
+        const chosen = dead ? await findDead(box.monitor, await idOf(box.monitor, subscription)) : ids
+        const { replayed, refused } = await replayAll(box.monitor, chosen)
+        if (json) printer.json({ replayed, refused })
+        else {
+          for (const { message } of refused) printer.problem(message)
+          printer.line(
+            `${replayed.length} notification${replayed.length === 1 ? ' is' : 's are'} queued again`,
+          )
+        }
+        if (refused.length > 0) endWith(1)
+      },
+    )
   return command.boxFlags()
 }
 
@@ -117,10 +115,6 @@ async function idOf(monitor: AnyMonitor, given: string | undefined): Promise<str
   )
 }
 
-interface ExplainFlags extends PlaceFlags {
-  readonly limit?: string
-}
-
 /** `signalbox monitor explain`: why subscribers were notified of a subject, or why not. */
 export function explainCommand(printer: Printer): Verb {
   return new Verb('explain')
@@ -142,7 +136,7 @@ export function explainCommand(printer: Printer): Verb {
         source: string,
         subject: string,
         venueId: string | undefined,
-        { json, limit }: ExplainFlags,
+        { json, limit }: Flags<'limit'>,
       ) => {
         const explanation = await box.monitor.explain({
           ...(venueId === undefined ? { source, subject } : { source, timeSlot: subject, venueId }),

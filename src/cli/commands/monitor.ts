@@ -11,6 +11,7 @@ import { type Printer, printList, showSpan } from '../print.ts'
 import type { Stage } from '../verbs.ts'
 import { explainCommand, notificationsCommand, replayCommand } from './monitor-notifications.ts'
 import {
+  type Flags,
   openPlace,
   type PlaceFlags,
   remoteOptions,
@@ -209,11 +210,7 @@ function listAlertsCommand(printer: Printer): Verb {
     })
 }
 
-interface AddFlags extends PlaceFlags {
-  readonly rule?: NonNullable<AlertSubscribeOptions['rule']>
-  readonly window?: string
-  readonly digest?: string
-}
+type AddFlags = Flags<'window' | 'digest'> & { readonly rule?: NonNullable<AlertSubscribeOptions['rule']> }
 
 function addAlertsCommand(printer: Printer): Verb {
   const command = new Verb('add', 'alert a channel of problems')

@@ -22,6 +22,11 @@ export interface PlaceFlags {
   readonly json?: boolean
 }
 
+/** The flags of a command: texts that may be given, and switches. */
+export type Flags<Text extends string, Switch extends string = never> = PlaceFlags & {
+  readonly [Name in Text]?: string
+} & { readonly [Name in Switch]?: boolean }
+
 /** A command with examples in its help. Most work on a box. */
 export class Verb extends Command {
   #example: string | undefined

@@ -6,13 +6,9 @@ import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
 import { escapeText, type Printer } from '../print.ts'
 import type { PaneName } from '../top/pane.ts'
 import type { Stage } from '../verbs.ts'
-import { openPlace, type PlaceFlags, serverOf, Verb } from './place.ts'
+import { type Flags, openPlace, type PlaceFlags, serverOf, Verb } from './place.ts'
 
-interface TopFlags extends PlaceFlags {
-  readonly pane: PaneName
-  readonly every: string
-  readonly once?: boolean
-}
+type TopFlags = Flags<never, 'once'> & { readonly pane: PaneName; readonly every: string }
 
 const choices = [
   'queues',

@@ -28,7 +28,7 @@ import {
   showSpan,
 } from '../../print.ts'
 import type { Stage } from '../../verbs.ts'
-import { openPlace, type PlacedJobs, type PlaceFlags, Verb } from '../place.ts'
+import { type Flags, openPlace, type PlacedJobs, type PlaceFlags, Verb } from '../place.ts'
 
 /** `signalbox jobs ls|show|wait|retry|cancel|bulk|errors`: look at jobs, and do something to one or to all that are found. */
 export function jobsCommand({ printer, endWith }: Stage): Command {
@@ -43,13 +43,10 @@ export function jobsCommand({ printer, endWith }: Stage): Command {
   )
 }
 
-interface ListFlags extends PlaceFlags {
+type ListFlags = Flags<'queue' | 'kind' | 'cursor'> & {
   readonly state?: JobState
-  readonly queue?: string
-  readonly kind?: string
   readonly search: string
   readonly limit: string
-  readonly cursor?: string
 }
 
 function listCommand(printer: Printer): Verb {
@@ -79,11 +76,7 @@ function listCommand(printer: Printer): Verb {
     })
 }
 
-interface ErrorsFlags extends PlaceFlags {
-  readonly kind?: string
-  readonly limit: string
-  readonly cursor?: string
-}
+type ErrorsFlags = Flags<'kind' | 'cursor'> & { readonly limit: string }
 
 function errorsCommand(printer: Printer): Verb {
   return new Verb('errors', 'list groups of errors by their last error, or show one group')
@@ -134,11 +127,7 @@ function describeError({ name, code, message }: JobError): string {
 /** Repeated here, so that the help does not load the module of jobs. */
 const bulkActions: readonly BulkAction[] = ['retry', 'cancel', 'delete']
 
-interface BulkFlags extends PlaceFlags {
-  readonly search: string
-  readonly limit?: string
-  readonly dryRun?: boolean
-}
+type BulkFlags = Flags<'limit', 'dryRun'> & { readonly search: string }
 
 function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
   const command = new Verb('bulk')
@@ -226,13 +215,7 @@ function count(flag: string, value: string): number {
   return whole(flag, numberOr(value), { min: 1 })
 }
 
-interface AddFlags extends PlaceFlags {
-  readonly payload?: string
-  readonly queue?: string
-  readonly priority?: string
-  readonly delay?: string
-  readonly uniqueKey?: string
-  readonly limitKey?: string
+type AddFlags = Flags<'payload' | 'queue' | 'priority' | 'delay' | 'uniqueKey' | 'limitKey'> & {
   readonly tag?: readonly string[]
   readonly after?: readonly string[]
 }
@@ -301,9 +284,7 @@ export function showCommand(printer: Printer): Verb {
     })
 }
 
-interface WaitFlags extends PlaceFlags {
-  readonly timeout: string
-}
+type WaitFlags = PlaceFlags & { readonly timeout: string }
 
 /** As `timeout` of the shell ends. */
 const timeoutExitCode = 124

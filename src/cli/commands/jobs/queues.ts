@@ -9,7 +9,7 @@ import { nearestTo } from '../../config/problems.ts'
 import { numberOr } from '../../config/value-kinds.ts'
 import { type Printer, printList, showSpan } from '../../print.ts'
 import type { Stage } from '../../verbs.ts'
-import { openPlace, type PlaceFlags, Verb } from '../place.ts'
+import { type Flags, openPlace, type PlaceFlags, Verb } from '../place.ts'
 
 /** `signalbox queues ls|pause|resume|limit`: shows and operates queues. */
 export function queuesCommand({ printer }: Stage): Command {
@@ -90,13 +90,7 @@ function showUsage({ isUsed, nearest }: Usage): string {
   return ` (no job has used this queue yet${nearest === undefined ? '' : `; did you mean ${nearest}?`})`
 }
 
-interface LimitFlags extends PlaceFlags {
-  readonly concurrency?: string
-  readonly rate?: string
-  readonly perKeyConcurrency?: string
-  readonly perKeyRate?: string
-  readonly none?: boolean
-}
+type LimitFlags = Flags<'concurrency' | 'rate' | 'perKeyConcurrency' | 'perKeyRate', 'none'>
 
 function limitCommand(printer: Printer): Verb {
   const command = new Verb('limit')

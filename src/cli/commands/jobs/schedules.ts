@@ -4,7 +4,7 @@ import type { Schedule, ScheduleOptions, Schedules } from '../../../jobs/index.t
 import { parsePayload, spanOf, spanText } from '../../config/value-kinds.ts'
 import { type Cell, type Printer, printList } from '../../print.ts'
 import type { Stage } from '../../verbs.ts'
-import { openPlace, type PlacedJobs, type PlaceFlags, readAll, Verb } from '../place.ts'
+import { type Flags, openPlace, type PlacedJobs, type PlaceFlags, readAll, Verb } from '../place.ts'
 
 /** `signalbox schedules list|set|pause|resume|run|remove`: jobs that run by the clock. */
 export function schedulesCommand({ printer }: Stage): Command {
@@ -43,13 +43,8 @@ function listCommand(printer: Printer): Verb {
     })
 }
 
-interface SetFlags extends PlaceFlags {
-  readonly cron?: string
-  readonly timeZone?: string
-  readonly every?: string
+type SetFlags = Flags<'cron' | 'timeZone' | 'every' | 'payload' | 'queue'> & {
   readonly kind: string
-  readonly payload?: string
-  readonly queue?: string
   readonly catchUp?: 'none' | 'one' | 'all'
 }
 

@@ -4,7 +4,7 @@ import type { FleetWorker, FleetWorkerState } from '../../../jobs/index.ts'
 import { spanOf } from '../../config/value-kinds.ts'
 import { type Printer, printList, showSpan } from '../../print.ts'
 import type { Stage } from '../../verbs.ts'
-import { openPlace, type PlacedJobs, type PlaceFlags, Verb } from '../place.ts'
+import { type Flags, openPlace, type PlacedJobs, type PlaceFlags, Verb } from '../place.ts'
 
 /** `signalbox workers ls|quiet|resume|stop`: shows the workers of all processes, and operates them. */
 export function workersCommand({ printer }: Stage): Command {
@@ -19,13 +19,7 @@ export function workersCommand({ printer }: Stage): Command {
 /** Repeated here, so that the help does not load the module. */
 const states: readonly FleetWorkerState[] = ['running', 'quiet', 'stopping', 'gone']
 
-interface ListFlags extends PlaceFlags {
-  readonly queue?: string
-  readonly kind?: string
-  readonly state?: string
-  readonly host?: string
-  readonly release?: string
-}
+type ListFlags = Flags<'queue' | 'kind' | 'state' | 'host' | 'release'>
 
 function listCommand(printer: Printer): Verb {
   const command = new Verb('ls', 'list the workers of all processes, and what each runs')
@@ -106,17 +100,13 @@ function switchCommand(printer: Printer, name: 'quiet' | 'resume', about: string
     })
 }
 
-interface StopFlags extends PlaceFlags {
-  readonly grace?: string
-}
-
 function stopCommand(printer: Printer): Verb {
   const command = new Verb('stop', 'stop a worker in good order; its process goes on')
     .argument('<worker>', 'its id, from `signalbox workers ls`')
     .option('--grace <span>', 'how long what it runs may take to end (default: 10s)')
     .note('What has not ended then is handed back and runs elsewhere; that uses up no attempt.')
     .examples('workers stop mail-1', 'workers stop mail-1 --grace 5m')
-    .action(async (id: string, { json, grace, ...place }: StopFlags) => {
+    .action(async (id: string, { json, grace, ...place }: Flags<'grace'>) => {
       const options = grace === undefined ? {} : { graceMs: spanOf('--grace', grace) }
       await using box = await openPlace(command, place)
       const jobs: PlacedJobs = box.jobs
