@@ -109,20 +109,13 @@ export async function openStore(url: string, options: OpenOptions): Promise<Box>
     now: clock && (() => clock.now()),
     guards: options.guards === undefined ? undefined : oneOf('open.guards', options.guards, ['sql', 'redis']),
   })
-  const settings = {
-    locks: options.locks,
-    once: options.once,
-    monitor: monitorOptions,
-    secretKeys,
-    dispatch: options.dispatch,
-    series: options.series,
-    alerts: options.alerts,
+  const settings: ModuleSettings = {
+    ...{ locks: options.locks, once: options.once, monitor: monitorOptions, secretKeys },
+    ...{ dispatch: options.dispatch, series: options.series, alerts: options.alerts },
   }
-  return createBox(meterBackend(backend, namespace, contention), contention, keepMs, settings, {
-    namespace,
-    jobsOptions,
-    telemetry: telemetryApi && createTelemetry(telemetryApi),
-  })
+  const metered = meterBackend(backend, namespace, contention)
+  const telemetry = telemetryApi && createTelemetry(telemetryApi)
+  return createBox(metered, { contention, retentionMs: keepMs, settings, namespace, jobsOptions, telemetry })
 }
 
 function checkClock(clock: { now(): number }, url: string, thread: boolean): void {
@@ -142,17 +135,20 @@ function contentionOf(option: boolean | Contention | undefined): Contention {
   return flag('open.contention', option ?? true) ? processContention() : noContention
 }
 
+interface BoxParts {
+  readonly contention: Contention
+  readonly retentionMs: number | undefined
+  readonly settings: ModuleSettings
+  readonly namespace: string
+  readonly jobsOptions: ResolvedJobsOptions
+  readonly telemetry: JobsTelemetry | undefined
+}
+
 function createBox(
   backend: Backend,
-  contention: Contention,
-  retentionMs: number | undefined,
-  settings: ModuleSettings,
-  {
-    namespace,
-    jobsOptions: { sealer, release, membership },
-    telemetry,
-  }: { namespace: string; jobsOptions: ResolvedJobsOptions; telemetry: JobsTelemetry | undefined },
+  { contention, retentionMs, settings, namespace, jobsOptions, telemetry }: BoxParts,
 ): Box {
+  const { sealer, release, membership } = jobsOptions
   // Only this box decrypts: a server on it gets the backend itself, with encrypted jobs.
   const jobStore = sealer === undefined ? backend.jobs : new SealedJobStore(backend.jobs, sealer)
   const keep = resolveSeriesOptions('open.series', settings.series)

@@ -291,19 +291,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
       const { jobs } = parts
       const sender = createSender({ store, jobs, notifier, outbound: reach(), channels, reconcile }, options)
       senders.add(sender)
-      return {
-        ...sender,
-        get ready() {
-          return sender.ready
-        },
-        async stop(stopOptions) {
-          await sender.stop(stopOptions)
-          senders.delete(sender)
-        },
-        async [Symbol.asyncDispose]() {
-          await this.stop()
-        },
-      }
+      return sender
     },
 
     reconcile,

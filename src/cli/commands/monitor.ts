@@ -14,7 +14,6 @@ import {
   type Flags,
   openPlace,
   type PlaceFlags,
-  remoteOptions,
   requireDatabase,
   requireFile,
   serverInEnvironment,
@@ -83,11 +82,7 @@ async function test(
     await using box = await open('memory:', { allowPrivate, contention: false })
     return await box.monitor.test(channel)
   }
-  const { openRemote } = await import('../../http/remote/index.ts')
-  await using box = await openRemote(url, {
-    ...(namespace === undefined ? {} : { namespace: text('--namespace', namespace) }),
-    ...remoteOptions(),
-  })
+  await using box = await openPlace(command, { url, ...(namespace !== undefined && { namespace }) })
   return await box.monitor.test(channel)
 }
 

@@ -4,16 +4,8 @@ import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { show, text } from '../../core/options.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import type { Jobs } from '../../jobs/index.ts'
-import { resolveGiven } from '../config/config.ts'
-import {
-  addDatabaseFlags,
-  addStoreFlags,
-  givenFlags,
-  resolveDatabase,
-  resolveLocks,
-  resolveRedis,
-  sourcesOf,
-} from '../config/flags.ts'
+import { resolveGiven, resolveSetting } from '../config/config.ts'
+import { addDatabaseFlags, addStoreFlags, givenFlags, sourcesOf } from '../config/flags.ts'
 
 /** Flags that name the server or the store. */
 export interface PlaceFlags {
@@ -109,16 +101,22 @@ export async function openPlace(
     const { retries, ...options } = remoteOptions()
     return openRemote(url, { namespace, ...options, ...(mode === 'hold' ? {} : { retries }) })
   }
-  const database = resolveDatabase(command)
+  const given = sourcesOf(command)
+  const database = resolveSetting('database', given)
   const takesRedis = command.options.some(({ long }) => long === '--redis')
-  const redis = takesRedis ? resolveRedis(command) : undefined
+  const redis = takesRedis ? resolveSetting('redis', given) : undefined
   if (database.startsWith('memory:') && redis === undefined)
     throw invalidArgument(
       'A memory: database exists only in the process that opened it. Name another with --database, or a server with --url.',
     )
   if (mode === 'look') requireFile(database)
   const { open } = await import('../../index.ts')
-  return open(database, { namespace, redis, locks: resolveLocks(command), contention: false })
+  // As those of a server that is started here.
+  const locks = {
+    multiNode: resolveSetting('locksMultiNode', given),
+    conflicts: resolveSetting('locksConflicts', given),
+  }
+  return open(database, { namespace, redis, locks, contention: false })
 }
 
 /** Reads a list page by page, to its end. */

@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander'
-import type { LocksOptions } from '../../locks/index.ts'
 import { type ConfigSources, resolveSetting } from './config.ts'
 import { flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
 import type { Kind } from './value-kinds.ts'
@@ -31,20 +30,6 @@ export function addDatabaseFlags<Setting extends Command>(command: Setting): Set
 /** The same for one that works on locks, which a Redis may hold. */
 export function addStoreFlags<Setting extends Command>(command: Setting): Setting {
   return addSettingFlags(command, ['database', 'redis'])
-}
-
-/** How the locks of a server started here behave. */
-export function resolveLocks(command: Command): LocksOptions {
-  const given = sourcesOf(command)
-  return {
-    multiNode: resolveSetting('locksMultiNode', given),
-    conflicts: resolveSetting('locksConflicts', given),
-  }
-}
-
-/** The Redis that holds the locks of a server started here; undefined where the database does. */
-export function resolveRedis(command: Command): string | undefined {
-  return resolveSetting('redis', sourcesOf(command))
 }
 
 /** The database that such a command is to work on: the one a server started here would open. */

@@ -128,18 +128,11 @@ export async function createTlsReader({
   if (tlsCert === undefined || tlsKey === undefined) return undefined
   // Imported here, so that other commands do not load a server.
   const { checkTls } = await import('../../http/server/index.ts')
-  const cert: NamedFile = {
-    name: sources.tlsCert,
-    path: tlsCert,
-    holds: 'certificate',
-    maxBytes: maxTlsBytes,
-  }
-  const key: NamedFile = { name: sources.tlsKey, path: tlsKey, holds: 'private key', maxBytes: maxTlsBytes }
-  const clientCa: NamedFile | undefined =
-    tlsClientCa === undefined
-      ? undefined
-      : { name: sources.tlsClientCa, path: tlsClientCa, holds: 'list of certificates', maxBytes: maxTlsBytes }
-  const files = new Map<unknown, NamedFile | undefined>([
+  const fileOf = (name: string, path: string, holds: string) => ({ name, path, holds, maxBytes: maxTlsBytes })
+  const cert = fileOf(sources.tlsCert, tlsCert, 'certificate')
+  const key = fileOf(sources.tlsKey, tlsKey, 'private key')
+  const clientCa = tlsClientCa && fileOf(sources.tlsClientCa, tlsClientCa, 'list of certificates')
+  const files = new Map<unknown, NamedFile | '' | undefined>([
     ['tls.cert', cert],
     ['tls.key', key],
     ['tls.clientCa', clientCa],
@@ -148,14 +141,14 @@ export async function createTlsReader({
     const tls = {
       cert: readNamedFile(cert),
       key: readPrivateFile(key),
-      ...(clientCa === undefined ? {} : { clientCa: readNamedFile(clientCa) }),
+      ...(clientCa && { clientCa: readNamedFile(clientCa) }),
     }
     try {
       return { tls, ...checkTls(tls) }
     } catch (error) {
       // The server names the option; the operator needs the name of the file.
       const file = isSignalboxError(error) ? files.get(error.details.option) : undefined
-      if (file === undefined) throw error
+      if (!file) throw error
       const why = (error as Error).message.replace(/^tls\.\w+ /, 'which ').replaceAll('tls.cert', cert.name)
       throw refuseFile(file, why, error)
     }

@@ -1,8 +1,10 @@
+import type { ListedToken } from '../../access/index.ts'
 import { isSignalboxError } from '../../core/errors.ts'
 import { isReserved } from '../../jobs/index.ts'
 import type { MonitorProblems } from '../../monitor/index.ts'
 import { beforeBaseline, copyMark, type MigrationStatus } from '../../storage/index.ts'
 import type { Backend } from '../../storage/open.ts'
+import { readAll } from '../commands/place.ts'
 import type { ResolvedConfig } from '../config/config.ts'
 import { nameOfDatabase } from '../config/value-kinds.ts'
 import {
@@ -119,18 +121,10 @@ export function judgeWarnings(name: string, warnings: readonly string[]): readon
   return warnings.map((text) => warning(text, 'Change this setting of the database.'))
 }
 
-async function listTokens({
-  tokens,
-}: Pick<Backend, 'tokens'>): Promise<Awaited<ReturnType<Backend['tokens']['list']>>> {
-  const all: Awaited<ReturnType<Backend['tokens']['list']>>[number][] = []
-  // More than people make by hand. The oldest are the forgotten ones.
-  while (all.length < 10_000) {
-    const after = all.at(-1)?.id
-    const page = await tokens.list({ limit: 500, ...(after === undefined ? {} : { after }) })
-    all.push(...page)
-    if (page.length < 500) break
-  }
-  return all
+async function listTokens({ tokens: store }: Backend): Promise<readonly ListedToken[]> {
+  const { createTokens } = await import('../../access/index.ts')
+  const tokens = createTokens({ store })
+  return readAll((cursor) => tokens.list({ limit: 500, ...(cursor && { cursor }) }))
 }
 
 async function monitorProblems(
