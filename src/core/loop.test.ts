@@ -320,18 +320,3 @@ test('a listener that throws does not disturb the loop', async () => {
     console.error = print
   }
 })
-
-test('invalid options are refused by name', () => {
-  const good = { name: 'claim', step: () => 'idle' as const }
-  const bad = [
-    [{ ...good, name: '' }, /createLoop\.name/],
-    [{ name: 'claim' }, /createLoop\.step/],
-    [{ ...good, idleMs: -1 }, /createLoop\.idleMs/],
-    [{ ...good, watchdogMs: 0 }, /createLoop\.watchdogMs/],
-    [{ ...good, watchdogMs: 2 ** 31 }, /createLoop\.watchdogMs/],
-    [{ ...good, backoff: { factor: 0 } }, /createLoop\.backoff\.factor/],
-    [{ ...good, idle: 1 }, /has no option "idle"/],
-    [null, /createLoop must be an object/],
-  ] as const
-  for (const [options, message] of bad) assert.throws(() => createLoop(options as never), message)
-})

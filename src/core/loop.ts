@@ -1,8 +1,8 @@
-import { type Backoff, backoffMs, resolveBackoff } from './backoff.ts'
+import { type Backoff, backoffMs } from './backoff.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { createEvents, type EventSource, type Events } from './events.ts'
 import { createNotifier, type Notifier } from './notifier.ts'
-import { callable, duration, onlyKeys, text, whole, withDefaults } from './options.ts'
+import { whole } from './options.ts'
 
 /**
  * A supervised loop: it calls `step` repeatedly until `stop`. No error of a step ends it.
@@ -42,8 +42,21 @@ export interface LoopEvents {
 
 /** Starts a loop; its first step runs after the caller's turn, so listeners can be added first. */
 export function createLoop(options: LoopOptions): Loop {
-  return new SupervisedLoop(resolveLoopOptions(options))
+  const { backoff, ...given } = options
+  return new SupervisedLoop({
+    ...{
+      idleMs: 1_000,
+      notifier: createNotifier(),
+      watchdogMs: 30_000,
+      clock: systemClock,
+      random: Math.random,
+    },
+    ...given,
+    backoff: { ...defaultBackoff, ...backoff },
+  })
 }
+
+const defaultBackoff: Backoff = { baseMs: 100, factor: 2, maxMs: 30_000, jitter: 0.2 }
 
 /** After this many steps, or this long, the event loop gets its turn. */
 const stepsPerTurn = 100
@@ -286,36 +299,4 @@ export interface LoopOptions {
   readonly random?: () => number
 }
 
-/** Complete and checked options. */
-export type ResolvedLoopOptions = Required<Omit<LoopOptions, 'backoff'>> & { readonly backoff: Backoff }
-
-type LoopSettings = Required<Omit<LoopOptions, 'name' | 'step' | 'notifier'>>
-
-/** The default options of a loop. */
-export const loopDefaults: LoopSettings & { readonly backoff: Backoff } = {
-  idleMs: 1_000,
-  backoff: { baseMs: 100, factor: 2, maxMs: 30_000, jitter: 0.2 },
-  watchdogMs: 30_000,
-  clock: systemClock,
-  random: Math.random,
-}
-
-/** The longest delay a timer takes. */
-const maxTimerMs = 2 ** 31 - 1
-
-/** Checks a loop's options and makes them whole. */
-export function resolveLoopOptions(options: LoopOptions): ResolvedLoopOptions {
-  onlyKeys('createLoop', options, ['name', 'step', 'notifier', ...Object.keys(loopDefaults)])
-  const { name, step, notifier = createNotifier(), ...rest } = options
-  const given = withDefaults<LoopSettings>('createLoop', rest, loopDefaults)
-  return Object.freeze({
-    name: text('createLoop.name', name),
-    step: callable('createLoop.step', step),
-    notifier,
-    idleMs: duration('createLoop.idleMs', given.idleMs, { max: maxTimerMs }),
-    backoff: resolveBackoff('createLoop.backoff', given.backoff, loopDefaults.backoff),
-    watchdogMs: duration('createLoop.watchdogMs', given.watchdogMs, { min: 1, max: maxTimerMs }),
-    clock: given.clock,
-    random: callable('createLoop.random', given.random),
-  })
-}
+type ResolvedLoopOptions = Required<Omit<LoopOptions, 'backoff'>> & { readonly backoff: Backoff }

@@ -1,6 +1,6 @@
 import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
-import { duration, onlyKeys, type Range, real, text, whole } from '../core/options.ts'
+import { duration, type Range, real, text, whole, withDefaults } from '../core/options.ts'
 import { type MailboxOptions, mailboxDefaults } from './registry/mailbox.ts'
 import { type RegistryPolicy, registryDefaults } from './registry/registry-state.ts'
 
@@ -57,44 +57,38 @@ export const dispatchDefaults = {
   rebuildMs: 600_000,
 } as const
 
-const keys = [
-  ...Object.keys(dispatchDefaults),
-  'suspectAfterMs',
-  'goneAfterMs',
-  'policy',
-  'mailbox',
-  'workerId',
-]
+type DefaultedOptions = { readonly [Key in keyof DispatchOptions]-?: DispatchOptions[Key] }
+
+const defaults: DefaultedOptions = {
+  ...dispatchDefaults,
+  ...{ suspectAfterMs: undefined, goneAfterMs: undefined },
+  ...{ policy: undefined, mailbox: undefined, workerId: undefined },
+}
 const hourMs = 3_600_000
 
 /** Checks a dispatcher's options and makes them whole. */
 export function resolveDispatchOptions(options: DispatchOptions = {}): ResolvedDispatchOptions {
-  onlyKeys('dispatch', options, keys)
-  const given = { ...dispatchDefaults, ...withoutUndefined(options) } as DispatchOptions
-  const span = (name: keyof DispatchOptions, fallback: number, min: number, max: number) =>
+  const given = withDefaults('dispatch', options, defaults)
+  const span = (name: keyof DispatchOptions, min: number, max: number, fallback?: number) =>
     duration(`dispatch.${name}`, given[name] ?? fallback, { min, max })
-  const heartbeatMs = span('heartbeatMs', dispatchDefaults.heartbeatMs, 10, hourMs)
-  const suspectAfterMs = span('suspectAfterMs', 2 * heartbeatMs, heartbeatMs, 10 * hourMs)
+  const heartbeatMs = span('heartbeatMs', 10, hourMs)
+  const suspectAfterMs = span('suspectAfterMs', heartbeatMs, 10 * hourMs, 2 * heartbeatMs)
   return Object.freeze({
     heartbeatMs,
     suspectAfterMs,
-    goneAfterMs: span('goneAfterMs', Math.max(3 * heartbeatMs, suspectAfterMs), suspectAfterMs, 10 * hourMs),
-    closedGraceMs: span('closedGraceMs', dispatchDefaults.closedGraceMs, 0, hourMs),
-    leaseMs: span('leaseMs', dispatchDefaults.leaseMs, 300, hourMs),
-    serverLeaseMs: span('serverLeaseMs', dispatchDefaults.serverLeaseMs, 300, hourMs),
-    pollMs: span('pollMs', dispatchDefaults.pollMs, 10, hourMs),
+    goneAfterMs: span('goneAfterMs', suspectAfterMs, 10 * hourMs, Math.max(3 * heartbeatMs, suspectAfterMs)),
+    closedGraceMs: span('closedGraceMs', 0, hourMs),
+    leaseMs: span('leaseMs', 300, hourMs),
+    serverLeaseMs: span('serverLeaseMs', 300, hourMs),
+    pollMs: span('pollMs', 10, hourMs),
     maxAttempts: whole('dispatch.maxAttempts', given.maxAttempts, { min: 1, max: 100 }),
     maxHeld: whole('dispatch.maxHeld', given.maxHeld, { min: 1, max: 1_000_000 }),
     maxHeldBytes: whole('dispatch.maxHeldBytes', given.maxHeldBytes, { min: 1_048_576 }),
-    rebuildMs: span('rebuildMs', dispatchDefaults.rebuildMs, 0, 24 * hourMs),
+    rebuildMs: span('rebuildMs', 0, 24 * hourMs),
     policy: resolvePolicy(given.policy),
     mailbox: resolveMailbox(given.mailbox),
     workerId: text('dispatch.workerId', given.workerId ?? `dispatch-${createId()}`),
   })
-}
-
-function withoutUndefined(options: object): object {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 
 /** A policy as it is given: what is left out is as in `registryDefaults`, also within weights and vetoes. */
@@ -138,49 +132,40 @@ const mailboxWholes: Readonly<Record<Exclude<keyof MailboxOptions, 'turnMs'>, Ra
   maxAdmin: many,
 }
 
+const weightRanges = { used: { max: 1 }, cpu: { max: 1_000 }, gpu: { max: 1_000 }, memory: { max: 1_000 } }
+const vetoRanges = { cpu: { max: 1_000 }, gpu: { max: 1_000 }, memory: { max: 1_000 } }
+
 /** Checks how the registry is to decide, and makes it whole. */
-function resolvePolicy(given: PolicyOptions = {}): RegistryPolicy {
+function resolvePolicy(given: PolicyOptions | undefined): RegistryPolicy {
   const name = 'dispatch.policy'
-  const { weights: defaultWeights, veto: defaultVeto } = registryDefaults
-  onlyKeys(name, given, Object.keys(registryDefaults))
-  const weights = reals(`${name}.weights`, given.weights, defaultWeights, 1_000)
+  const policy = withDefaults<PolicyOptions>(name, given, registryDefaults)
+  const weights = withDefaults(`${name}.weights`, policy.weights, registryDefaults.weights)
+  const veto = withDefaults(`${name}.veto`, policy.veto, registryDefaults.veto)
   return Object.freeze({
-    ...numbers(name, given, registryDefaults, wholes),
-    weights: { ...weights, used: real(`${name}.weights.used`, weights.used, { max: 1 }) },
-    veto: reals(`${name}.veto`, given.veto, defaultVeto, 1_000),
+    ...checked(name, policy as RegistryPolicy, wholes, whole),
+    weights: checked(`${name}.weights`, weights, weightRanges, real),
+    veto: checked(`${name}.veto`, veto, vetoRanges, real),
   })
 }
 
 /** The same for how much may wait before it. */
-function resolveMailbox(given: MailboxOptions = {}): Required<MailboxOptions> {
+function resolveMailbox(given: MailboxOptions | undefined): Required<MailboxOptions> {
   const name = 'dispatch.mailbox'
-  onlyKeys(name, given, Object.keys(mailboxDefaults))
-  const turnMs = given.turnMs ?? mailboxDefaults.turnMs
+  const limits = withDefaults(name, given, mailboxDefaults)
   return Object.freeze({
-    ...numbers(name, given, mailboxDefaults, mailboxWholes),
-    turnMs: real(`${name}.turnMs`, turnMs, { min: 0.1, max: 1_000 }),
+    ...checked(name, limits, mailboxWholes, whole),
+    turnMs: real(`${name}.turnMs`, limits.turnMs, { min: 0.1, max: 1_000 }),
   })
 }
 
-function numbers<Key extends string>(
+/** Checks each number against its range, under its own name. */
+function checked<Key extends string>(
   name: string,
-  given: { readonly [Each in Key]?: number | undefined },
-  defaults: Readonly<Record<Key, number>>,
+  given: Readonly<Record<Key, number>>,
   ranges: Readonly<Record<Key, Range>>,
+  check: typeof whole,
 ): Record<Key, number> {
   const keys = Object.keys(ranges) as Key[]
-  const checked = keys.map((key) => [key, whole(`${name}.${key}`, given[key] ?? defaults[key], ranges[key])])
-  return Object.fromEntries(checked) as Record<Key, number>
-}
-
-function reals<Key extends string>(
-  name: string,
-  given: { readonly [Each in Key]?: number | undefined } | undefined,
-  defaults: Readonly<Record<Key, number>>,
-  max: number,
-): Record<Key, number> {
-  const keys = Object.keys(defaults) as Key[]
-  if (given !== undefined) onlyKeys(name, given, keys)
-  const checked = keys.map((key) => [key, real(`${name}.${key}`, given?.[key] ?? defaults[key], { max })])
-  return Object.fromEntries(checked) as Record<Key, number>
+  const entries = keys.map((key) => [key, check(`${name}.${key}`, given[key], ranges[key])])
+  return Object.fromEntries(entries) as Record<Key, number>
 }
