@@ -2,6 +2,7 @@ import { within } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
+import { KeptLease } from '../core/kept-lease.ts'
 import { onlyKeys } from '../core/options.ts'
 import { type Waits, waitClosed } from './local-waits.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder } from './lock.ts'
@@ -304,12 +305,8 @@ class HeldLock implements Held {
   readonly token: number
   readonly attempt: number
   readonly #ttlMs: number
-  readonly #lost = new AbortController()
   readonly #inHand: Set<string>
-  #isOver = false
-  #lostAt: number
-  #renewal: ReturnType<typeof setTimeout> | undefined
-  #deadline: ReturnType<typeof setTimeout> | undefined
+  readonly #lease: KeptLease
 
   constructor(
     locks: LockCalls,
@@ -329,17 +326,22 @@ class HeldLock implements Held {
     this.token = token
     this.attempt = attempt
     this.#ttlMs = ttlMs
-    this.#lostAt = sentAt + ttlMs
-    this.#renewal = setTimeout(() => void this.#renew(), ttlMs / 3)
-    this.#watchDeadline()
+    const lost = () => {
+      inHand.delete(nameOf(who))
+      return new SignalboxError(
+        'lease_lost',
+        `${who.node} lost ${who.operation} of ${JSON.stringify(who.resource)}: its lease ran out or was taken.`,
+      )
+    }
+    this.#lease = new KeptLease({ leaseMs: ttlMs, sentAt, renew: () => this.#renew({}), lost })
   }
 
   get signal(): AbortSignal {
-    return this.#lost.signal
+    return this.#lease.signal
   }
 
   async progress(value: unknown): Promise<void> {
-    await this.#renewWith(value)
+    await this.#lease.renew(() => this.#renew(value === undefined ? {} : { progress: value }))
   }
 
   async hold(operation: string, resource: string, options: NestedHoldOptions = {}): Promise<Held> {
@@ -368,13 +370,14 @@ class HeldLock implements Held {
   }
 
   async release(end: HeldEnd = {}): Promise<{ readonly next: string | null }> {
-    this.#stop()
+    this.#lease.stop()
+    this.#inHand.delete(nameOf(this))
     const { outcome = 'success', ...rest } = end
     return this.#locks.release({ ...this.#who(), outcome, ...rest })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#isOver) return
+    if (this.#lease.isOver) return
     try {
       await this.release()
     } catch {
@@ -382,53 +385,8 @@ class HeldLock implements Held {
     }
   }
 
-  async #renew(): Promise<void> {
-    try {
-      await this.#renewWith(undefined)
-    } catch {
-      // Tried again below until the time is over; a lease that is lost has aborted the signal already.
-    }
-    if (!this.#isOver) this.#renewal = setTimeout(() => void this.#renew(), this.#ttlMs / 3)
-  }
-
-  async #renewWith(progress: unknown): Promise<void> {
-    const sentAt = performance.now()
-    try {
-      const notified = progress === undefined ? {} : { progress }
-      await this.#locks.renew({ ...this.#who(), ttlMs: this.#ttlMs, ...notified })
-      this.#lostAt = Math.max(this.#lostAt, sentAt + this.#ttlMs)
-      this.#watchDeadline()
-    } catch (error) {
-      if (isSignalboxError(error, 'lease_lost')) this.#lose()
-      throw error
-    }
-  }
-
-  /** By this process's own clock, so that being cut off from the store, or frozen, ends in knowing it. */
-  #watchDeadline(): void {
-    clearTimeout(this.#deadline)
-    if (this.#isOver) return
-    const leftMs = this.#lostAt - performance.now()
-    if (leftMs <= 0) this.#lose()
-    else this.#deadline = setTimeout(() => this.#watchDeadline(), Math.min(leftMs, 2 ** 31 - 1))
-  }
-
-  #lose(): void {
-    if (this.#isOver) return
-    this.#stop()
-    this.#lost.abort(
-      new SignalboxError(
-        'lease_lost',
-        `${this.node} lost ${this.operation} of ${JSON.stringify(this.resource)}: its lease ran out or was taken.`,
-      ),
-    )
-  }
-
-  #stop(): void {
-    this.#isOver = true
-    this.#inHand.delete(nameOf(this))
-    clearTimeout(this.#renewal)
-    clearTimeout(this.#deadline)
+  #renew(progress: { readonly progress?: unknown }): Promise<unknown> {
+    return this.#locks.renew({ ...this.#who(), ttlMs: this.#ttlMs, ...progress })
   }
 
   #who(): Asking & { readonly token: number } {

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { KeptLease } from '../core/kept-lease.ts'
 import { callable, onlyKeys } from '../core/options.ts'
 import { isDown } from './guard-claims.ts'
 import type { ClaimAnswer, RunAnswer } from './guard-store.ts'
@@ -80,21 +81,24 @@ async function runGuarded<Result>(
   const { token, attempt, degraded } = answer
   const where = { space: claim.space, tx: claim.tx }
   const leaseMs = leaseSpan('leaseMs', claim.leaseMs ?? 30_000)
+  const lost = () => claimLost(key, leaseMs)
+  const renew = () => place.renew(key, token, leaseMs, where)
+  // What the store knows nothing of, and what a transaction keeps, is not renewed.
   const isKept = degraded === undefined && claim.tx === undefined
-  const lease = new GuardLease({ place, key, token, leaseMs, where, sentAt, clock }, isKept)
+  const lease = isKept ? new KeptLease({ leaseMs, sentAt, renew, lost, clock }) : undefined
   const flag = degraded && { degraded }
   let result: Result
   try {
-    const signals = signal ? AbortSignal.any([signal, lease.signal]) : lease.signal
-    result = await fn({ signal: signals, token, attempt })
+    const signals = [signal, lease?.signal].filter((one) => one !== undefined)
+    result = await fn({ signal: AbortSignal.any(signals), token, attempt })
   } catch (error) {
-    lease.stop()
+    lease?.stop()
     // Whether it took or not, the caller gets what ended the work.
     await place.fail(key, token, where).catch(() => undefined)
     throw error
   }
-  lease.stop()
-  if (lease.isRefused) throw lease.lost()
+  lease?.stop()
+  if (lease?.isRefused) throw lost()
   try {
     await place.done(key, token, claim.space === 'processing' ? undefined : result, where)
   } catch (error) {
@@ -117,83 +121,10 @@ function notRun(answer: Exclude<ClaimAnswer, { status: 'run' }>): Extract<RunAns
   return { ran: false, ...answer }
 }
 
-interface LeaseParts {
-  readonly place: OncePlace
-  readonly key: string
-  readonly token: string
-  readonly leaseMs: number
-  readonly where: Pick<ClaimOptions, 'space' | 'tx'>
-  readonly sentAt: number
-  readonly clock: Clock
-}
-
-/**
- * Renews a claim at a third of its lease, and counts it as lost no later than a lease after the last renewal was *sent*,
- * by this process's monotonic clock: then `signal` aborts, whatever the store thinks.
- */
-class GuardLease {
-  readonly #parts: LeaseParts
-  readonly #loss = new AbortController()
-  #lossTimer: unknown
-  #renewTimer: unknown
-  #isOver = false
-  /** The store said that the claim is not ours any more. */
-  isRefused = false
-
-  /** What the store knows nothing of, and what a transaction keeps, is not renewed. */
-  constructor(parts: LeaseParts, isKept: boolean) {
-    this.#parts = parts
-    if (!isKept) return
-    this.#keepUntil(parts.sentAt + parts.leaseMs)
-    this.#renewLater(parts.leaseMs / 3)
-  }
-
-  get signal(): AbortSignal {
-    return this.#loss.signal
-  }
-
-  stop(): void {
-    this.#isOver = true
-    this.#parts.clock.clearTimeout(this.#lossTimer)
-    this.#parts.clock.clearTimeout(this.#renewTimer)
-  }
-
-  lost(): SignalboxError {
-    const { key, leaseMs } = this.#parts
-    return new SignalboxError(
-      'lease_lost',
-      `The claim of ${JSON.stringify(key)} was lost: it was not renewed within its ${leaseMs} ms. Raise leaseMs or free the event loop.`,
-      { details: { key } },
-    )
-  }
-
-  #keepUntil(lostAt: number): void {
-    const { clock } = this.#parts
-    clock.clearTimeout(this.#lossTimer)
-    const leftMs = lostAt - clock.now()
-    if (leftMs <= 0) this.#loss.abort(this.lost())
-    else this.#lossTimer = clock.setTimeout(() => this.#loss.abort(this.lost()), leftMs)
-  }
-
-  #renewLater(ms: number): void {
-    this.#renewTimer = this.#parts.clock.setTimeout(() => void this.#renew(), ms)
-  }
-
-  async #renew(): Promise<void> {
-    const { place, key, token, leaseMs, where, clock } = this.#parts
-    const sentAt = clock.now()
-    let nextMs = leaseMs / 3
-    try {
-      await place.renew(key, token, leaseMs, where)
-      if (!this.#isOver && !this.signal.aborted) this.#keepUntil(sentAt + leaseMs)
-    } catch (error) {
-      if (isSignalboxError(error, 'lease_lost') && !this.#isOver) {
-        this.isRefused = true
-        this.#loss.abort(this.lost())
-      }
-      // Anything else may pass; the loss has its own timer.
-      nextMs = leaseMs / 10
-    }
-    if (!this.#isOver && !this.isRefused) this.#renewLater(nextMs)
-  }
+function claimLost(key: string, leaseMs: number): SignalboxError {
+  return new SignalboxError(
+    'lease_lost',
+    `The claim of ${JSON.stringify(key)} was lost: it was not renewed within its ${leaseMs} ms. Raise leaseMs or free the event loop.`,
+    { details: { key } },
+  )
 }
