@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
+import { setNewest } from '../core/newest-entries.ts'
 import { groupsOfIpv6, readAddress } from './address-ranges.ts'
 
 export interface FailedAttemptsOptions {
@@ -33,8 +34,8 @@ export class FailedAttempts {
     const network = networkOf(address)
     const window = this.#windows.get(network)
     if (window === undefined) {
-      if (this.#windows.size >= this.#options.maxNetworks) this.#forgetFirst()
-      this.#windows.set(network, { count: 1, endsAt: now + this.#options.windowMs })
+      const { windowMs, maxNetworks } = this.#options
+      setNewest(this.#windows, network, { count: 1, endsAt: now + windowMs }, maxNetworks)
       return
     }
     window.count++
@@ -57,11 +58,6 @@ export class FailedAttempts {
       if (endsAt > now) return
       this.#windows.delete(network)
     }
-  }
-
-  #forgetFirst(): void {
-    const [first] = this.#windows.keys()
-    this.#windows.delete(first!)
   }
 }
 

@@ -1,4 +1,5 @@
 import { Batcher } from '../core/batcher.ts'
+import { setNewest } from '../core/newest-entries.ts'
 import { asStoreTrouble, type FreshOptions, inTime } from './fresh-answer.ts'
 import type { PresentedSecret } from './secret.ts'
 import type { Token, TokenRecord, TokenStore } from './token-store.ts'
@@ -22,7 +23,7 @@ export interface VerifiedTokensOptions extends FreshOptions {
 export class VerifiedTokens {
   readonly #lookups: TokenLookups
   readonly #options: VerifiedTokensOptions
-  /** In the order in which they were first found valid. */
+  /** In the order in which they were last found valid. */
   readonly #valid = new Map<string, Entry>()
   /** Until when each counts as wrong, in that order. */
   readonly #wrong = new Map<string, number>()
@@ -111,8 +112,7 @@ export class VerifiedTokens {
   }
 
   #rememberValid(digest: string, entry: Entry): void {
-    if (!this.#valid.has(digest)) makeSpace(this.#valid, this.#options.maxEntries)
-    this.#valid.set(digest, entry)
+    setNewest(this.#valid, digest, entry, this.#options.maxEntries)
     this.#options.watch?.use(entry.token.id, entry.askedAt)
   }
 
@@ -120,13 +120,11 @@ export class VerifiedTokens {
     const { clock, wrongMs, maxEntries } = this.#options
     const now = clock.now()
     this.#valid.delete(digest)
-    this.#wrong.delete(digest)
     for (const [oldest, until] of this.#wrong) {
       if (until > now) break
       this.#wrong.delete(oldest)
     }
-    makeSpace(this.#wrong, maxEntries)
-    this.#wrong.set(digest, now + wrongMs)
+    setNewest(this.#wrong, digest, now + wrongMs, maxEntries)
   }
 }
 
@@ -139,13 +137,6 @@ interface Entry {
 interface Asking {
   readonly id: string
   readonly answer: Promise<Token | undefined>
-}
-
-/** Forgets the oldest entry when there are `max`. */
-function makeSpace(entries: Map<string, unknown>, max: number): void {
-  if (entries.size < max) return
-  const [oldest] = entries.keys()
-  entries.delete(oldest!)
 }
 
 /**

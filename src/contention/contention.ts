@@ -2,7 +2,7 @@ import { createEvents, type EventSource } from '../core/events.ts'
 import { type Meter, noMeter } from '../core/meter.ts'
 import { real, whole, withDefaults } from '../core/options.ts'
 import { Commands, meterStore } from './commands.ts'
-import { KeyWaits, type WaitKey } from './key-waits.ts'
+import { KeyWaits } from './key-waits.ts'
 import { type Kind, Kinds, noteWait } from './kinds.ts'
 import { LoopWatch, loopActiveMs } from './loop-watch.ts'
 import { Recorder, Slowest } from './recorder.ts'
@@ -43,14 +43,8 @@ export interface CommandUnderWay {
   resume(): void
 }
 
-/** Reports about locks; see KeyWaits. */
-export interface LockWaits {
-  queued(key: WaitKey, node: string, requestId: string): void
-  granted(key: WaitKey, node: string, requestId: string): void
-  left(key: WaitKey, node: string, requestId: string): void
-  released(key: WaitKey, next: { readonly node: string; readonly requestId: string } | null): void
-  heldBy(key: WaitKey, node: string | null): void
-}
+/** Reports about locks. */
+export type LockWaits = Pick<KeyWaits, 'queued' | 'granted' | 'left' | 'released' | 'heldBy'>
 
 export interface SnapshotOptions {
   /** Leaves out keys of other namespaces, and the subjects of the slowest turns. @default everything */

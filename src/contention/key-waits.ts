@@ -1,3 +1,5 @@
+import { setNewest } from '../core/newest-entries.ts'
+
 /**
  * Waits for locks by key: the holder, the waiters, and how long they waited for each holder. Only locks of this process are
  * known. While a node holds a key, each waiter adds to its time: ten waiters for a second are ten seconds.
@@ -33,7 +35,7 @@ export class KeyWaits {
   /** A holder has the key now, after a wait or without one. */
   granted(key: WaitKey, node: string, requestId: string): void {
     const name = keyName(key)
-    this.#remember(name, node)
+    setNewest(this.#holders, name, node, this.#max)
     if (!this.#keys.has(name)) return
     const now = this.#now()
     const entry = this.#touch(key, now)
@@ -104,15 +106,6 @@ export class KeyWaits {
     }
     this.#keys.set(name, entry)
     return entry
-  }
-
-  #remember(name: string, node: string): void {
-    this.#holders.delete(name)
-    if (this.#holders.size >= this.#max) {
-      const [oldest] = this.#holders.keys()
-      this.#holders.delete(oldest!)
-    }
-    this.#holders.set(name, node)
   }
 
   #end(entry: KeyEntry, name: string, now: number): void {

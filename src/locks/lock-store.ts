@@ -111,6 +111,7 @@ export interface WaitQueueView extends LockKey {
 }
 
 export interface WaiterView extends Requester {
+  /** 1 is next. */
   readonly position: number
   readonly since: number
   readonly want: Want

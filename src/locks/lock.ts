@@ -1,6 +1,6 @@
 import type { Failure } from '../core/describe-error.ts'
 import type { Duration } from '../core/duration.ts'
-import type { LockKey } from './lock-store.ts'
+import type { LockKey, WaiterView } from './lock-store.ts'
 import type { Want } from './rules/index.ts'
 
 /** Who asks, and for what. */
@@ -48,14 +48,7 @@ export interface LockHolder {
   readonly progress: unknown
 }
 
-export interface LockWaiter {
-  readonly node: string
-  readonly requestId: string
-  /** 1 is next. */
-  readonly position: number
-  readonly since: number
-  readonly want: Want
-}
+export type LockWaiter = WaiterView
 
 /** A wait queue as people see it. */
 export interface LockQueue extends LockKey {

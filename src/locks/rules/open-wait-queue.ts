@@ -1,4 +1,3 @@
-import { groupOf } from './conflicts.ts'
 import type { AcquireAsk, Ask, Given, HolderView, LockTimes, Notified, Ruled, Standing } from './rule.ts'
 import type {
   Holder,
@@ -10,7 +9,7 @@ import type {
   WaitQueueRow,
   WaitQueueRows,
 } from './wait-queue.ts'
-import { WaitQueueGroup } from './wait-queue-group.ts'
+import { groupOf, WaitQueueGroup } from './wait-queue-group.ts'
 
 /** A wait queue in the hands of one rule: what has changed is written when the rule closes it. */
 export class OpenWaitQueue {

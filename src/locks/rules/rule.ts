@@ -1,4 +1,3 @@
-import type { Conflicts } from './conflicts.ts'
 import type { OutcomeKind, Requester, WaitQueueRows, Want } from './wait-queue.ts'
 
 /**
@@ -17,6 +16,12 @@ export type OwnAsk = {
 
 /** A question to those, or to the rows of another operation of the same resource. */
 export type Ask = OwnAsk | readonly ['of', operation: string, ask: Ask]
+
+/**
+ * Operations that exclude each other on a resource: pairs of their names. Nothing of this is looked at unless a rule
+ * names the operation.
+ */
+export type Conflicts = readonly (readonly [string, string])[]
 
 /** How long things last, in milliseconds; and what excludes what. */
 export interface LockTimes {
