@@ -5,7 +5,7 @@ import { createTimer, PositionHeap, type Timer } from './position-heap.ts'
 
 const aStep = fc.record({ subject: fc.nat(199), at: fc.option(fc.nat(40), { freq: 2 }) })
 
-test('timers fall due in the order of their instants and then of their calls, however they were moved and cleared', () => {
+test('timers become due by time and then by call, however they were moved and cleared', () => {
   const property = fc.property(fc.array(aStep, { maxLength: 600, size: 'max' }), (steps) => {
     const timers = new PositionHeap<Timer<'x', number>>()
     const known = Array.from({ length: 200 }, (_, subject) => createTimer('x', subject))

@@ -46,7 +46,7 @@ test('W1: a busy name stays in flight once while tens of thousands of others com
   }
 })
 
-test('W1: names in flight stay so while thousands of others pass', () => {
+test('W1: names stay in flight while thousands of others pass', () => {
   const queue = new WorkQueue<unknown>()
   const takeOf = (items: readonly unknown[]): void => {
     for (const item of items) {

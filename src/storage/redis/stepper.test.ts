@@ -12,7 +12,7 @@ const reading = {
   quick: (revision: number) => revision,
 }
 
-test('steps of one turn share a script, up to a limit, in the order in which they were taken', async () => {
+test('steps of one turn share a script, up to a limit, in order', async () => {
   const { stepper, calls } = openStepper()
   const release = (no: number) =>
     stepper.step(queueAt(no), 'release', [`${no}`, '7', 's00'], times, undefined, reading)

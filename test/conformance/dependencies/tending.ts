@@ -44,7 +44,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     )
   })
 
-  test('jobs are blocked while one waits for another or for its lock, or holds it', async () => {
+  test('the store knows whether any job waits for another job or for its lock', async () => {
     await using backend = await open()
     const { dependencies } = backend
     await addOne(backend)

@@ -136,7 +136,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
           await new Promise((resolve) => setTimeout(resolve, 5))
     })
 
-    test('processes that want the same wait queues at once get each of them one after the other', {
+    test('processes that want the same wait queues at once get them one after the other', {
       concurrent: false,
     }, async () => {
       await using one = await candidate.open()

@@ -137,7 +137,7 @@ for (const { name, own, isThere } of [
   { name: 'mariadb', own: ownMariadb, isThere: hasService('mariadb') },
 ]) {
   test.skipIf(!isThere)(
-    `${name}: a problem of each rule is sent once when it begins, and once when it is over`,
+    `${name}: a problem of each rule is notified once when it begins, and once when it is over`,
     { timeout: 180_000 },
     async () => {
       Object.assign(faults, { isSlow: false, firesNothing: false })

@@ -160,7 +160,7 @@ test('a wake-up triggers the next reading earlier, but at least a second after t
   await feed[Symbol.asyncDispose]()
 })
 
-test('a reader that was cut off goes on from the last event, or is told to begin anew', async () => {
+test('a disconnected reader continues from the last event, or learns that it must start again', async () => {
   const { store, feed, open } = aStage()
   await using _ = feed
   const reader = open()

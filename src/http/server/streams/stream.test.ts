@@ -137,7 +137,7 @@ test('a stream starts with its reconnect time, followed by the events of its fee
   }
 })
 
-test('an idle stream gets a comment every 15 s, the first of them within that time', () => {
+test('an idle stream gets a comment every 15 s, the first one within that time', () => {
   const { open, clock, streams } = aStage()
   const readers = Array.from({ length: 100 }, () => open())
   assert.equal(streams.size, 100)

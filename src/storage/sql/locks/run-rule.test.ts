@@ -9,7 +9,7 @@ const [asking, minting] = [definition, { ...definition, name: 'mint' }]
 const ask = (by: string): Bound => ({ definition: asking, params: { by } })
 const mint = (shard: number): Bound => ({ definition: minting, params: { shard } })
 
-test('procedures side by side share steps; late ones wait for all others and are taken in order', () => {
+test('concurrent procedures share steps; late ones wait for all others and run in order', () => {
   function* work(by: string, questions: number, shard: number): Procedure<string> {
     for (let nr = 0; nr < questions; nr++) yield* run(ask(by))
     const [minted] = yield* run(mint(shard))

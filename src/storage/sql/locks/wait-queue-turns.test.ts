@@ -98,7 +98,7 @@ test('the time a call waited is subtracted from its time limit', async () => {
   for (const { deadline } of turns) assert.ok(deadline >= before + 10_000 && deadline <= after + 10_000)
 })
 
-test('turns of several wait queues that come at once are taken together, a lone one alone', async () => {
+test('concurrent turns of several wait queues run together, a single turn alone', async () => {
   const together: (readonly string[])[] = []
   const { run, turns, gates } = createStore(async (some) => {
     together.push(some.map(({ queue }) => queue.resource))
@@ -115,7 +115,7 @@ test('turns of several wait queues that come at once are taken together, a lone 
   assert.equal(together.length, 1)
 })
 
-test('a turn that others keep waiting is taken alone, and lone turns are few at a time', async () => {
+test('a turn that others delay runs alone, and only a few turns run alone at once', async () => {
   let isShared = false
   const { run, turns, gates } = createStore(async (some) => {
     if (isShared) return some.map(({ calls }) => calls.map(() => 'shared'))
