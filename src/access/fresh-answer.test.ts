@@ -72,7 +72,7 @@ test('when the store fails there is no answer, not even an old one, and the next
   assert.equal(await third, 'c')
 })
 
-test('a store that does not answer is given up in time', async () => {
+test('a question that the store does not answer ends in time', async () => {
   const { clock, readings, fresh } = stage()
   const hung = fresh.get()
   clock.advance(5_000)

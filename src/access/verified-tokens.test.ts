@@ -103,7 +103,7 @@ test('a flood of wrong secrets shares few calls of the store, and a valid one am
   assert.ok(asked.length <= 25, `${asked.length} calls`)
 })
 
-test('a store that hangs is given up in time, and delays no later request', async () => {
+test('a lookup in a store that hangs ends in time, and delays no later request', async () => {
   const { store, clock } = await stage()
   let isHanging = true
   const hanging: TokenStore = Object.assign(Object.create(store), {

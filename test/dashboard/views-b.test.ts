@@ -225,7 +225,7 @@ test('tasks are listed by status, and an ended task shows its result', async () 
   await page.getByText('No such task').waitFor()
 })
 
-test('a waiting task shows its reason and its live events, until a node wakes it or a user cancels it', async () => {
+test('a waiting task shows its reason and its live events, until it starts or is cancelled', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await using _ = await join(dashboard, 'gpu-1', { labels: { region: 'us' } })

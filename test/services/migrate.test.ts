@@ -86,7 +86,7 @@ for (const { name, own, runSql } of [
     assert.equal((await box.jobs.find(id))?.state, 'ready')
   })
 
-  test.runIf(hasService(name))(`what migrate sql prints for ${name} can be run by hand`, async () => {
+  test.runIf(hasService(name))(`the output of migrate sql for ${name} can be run by hand`, async () => {
     await using database = await own()
     const { code, out } = await migrate('sql', '--database', database.url)
     assert.equal(code, 0)

@@ -274,7 +274,7 @@ test('W7: the memory of one large burst is released, not kept for ever', async (
   assert.ok(kept <= enough, `${kept} bytes kept`)
 })
 
-test('fifty thousand aborted gets leave neither listeners nor getters behind', async () => {
+test('fifty thousand aborted gets leave no listeners and no getters behind', async () => {
   const queue = new WorkQueue<number>()
   const growth = await growthOf(async () => {
     for (let round = 0; round < 50; round++) {

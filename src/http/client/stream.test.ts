@@ -170,7 +170,7 @@ test('silence counts as a cut, and signs of life do not', async () => {
   })
 }, 60_000)
 
-test('a server that accepts the connection and stays silent is given up in time', async () => {
+test('the client gives up in time a server that accepts the connection and stays silent', async () => {
   await using server = await fakeServer((_, response, nth) => {
     if (nth > 0) openStream(response, 'event: x\ndata: 1\n\n')
   })

@@ -194,7 +194,7 @@ test('a schema that throws, rejects or returns nonsense gives an error with a co
   assert.deepEqual((await bench.jobs.list()).items, [])
 })
 
-test('a schema that never answers is given up when its time is over', async () => {
+test('a schema that never answers fails the add when its time is over', async () => {
   await using bench = await aBench()
   const definition = defineJob('slow', {
     schema: schemaOf(() => new Promise(() => undefined)),

@@ -149,7 +149,7 @@ test('when only the outcomes could not be read, the write is repeated and they a
   assert.deepEqual([calls.settle.length, calls.outcomes], [3, 2])
 })
 
-test('a store that stays down is given up when the lease is over, and the completer is idle', async () => {
+test('the completer gives up a store that stays down when the lease is over, and is idle', async () => {
   const { completer, troubles } = aStore({ settle: down })
   const begunAt = performance.now()
   const told = settle(completer, anAttempt(300))

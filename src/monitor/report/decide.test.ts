@@ -233,7 +233,7 @@ test('a different older observation is stale, and never becomes the present stat
   )
 })
 
-test('without a subscription the change is stored, no window opens, and a later subscription gets the next change', () => {
+test('without a subscription a change opens no window, and a later subscription gets the next change', () => {
   const story = new Story()
   story.see('A')
   assert.deepEqual([story.see('B').reason, story.known?.windows], ['no_subscriber', []])

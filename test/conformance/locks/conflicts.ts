@@ -217,7 +217,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     )
   })
 
-  test('a request that holds a lock which excludes its own wish is a deadlock', async () => {
+  test('a request that waits for an operation excluded by its own lock is a deadlock', async () => {
     await using backend = await open()
     await using locks = createLocks(partsOf(backend), { conflicts })
     await using held = await locks.hold('pull', 'app', { node: 'A' })

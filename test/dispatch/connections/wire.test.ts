@@ -455,7 +455,7 @@ test('500 nodes connect at once, and each can get a task', async () => {
   await Promise.all(nodes.map((node) => node.close()))
 }, 120_000)
 
-test('a closing server lets nodes finish their tasks, and tells them to reconnect', async () => {
+test('a closing server lets nodes finish their tasks, and asks them to reconnect', async () => {
   const stage = await serving()
   using client = createClient(stage.url)
   const begun = Promise.withResolvers<void>()

@@ -176,7 +176,7 @@ test('a node that rejects a task spends an attempt of it, and gets other tasks a
   assert.deepEqual(assigned(stage.submit('u')), ['u'])
 })
 
-test('a higher attempt proves that the older claim is over: the node is told to stop', () => {
+test('a higher attempt proves that the older claim is over: the node gets a stop request', () => {
   const stage = new Stage()
   stage.node('n', { asr: 2 })
   stage.submit('t')

@@ -109,7 +109,7 @@ for (const engine of engines) {
     assert.equal(again.tasks.length, 0)
   })
 
-  test(`${engine}: a cancelled task ends as cancelled wherever it was, and its node is told to stop`, async () => {
+  test(`${engine}: a cancelled task ends as cancelled wherever it was, and its node gets a stop request`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)
     const { dispatch } = stage

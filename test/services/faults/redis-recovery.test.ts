@@ -57,7 +57,7 @@ describe.runIf(isOurs)('a Redis that restarts', () => {
     await granted(redis.locks, 'D', { operation: 'pull', resource: 'app:3.0' })
   })
 
-  test('keeps the grant that it lost for its holder, who renews it, and grants it to no other', async () => {
+  test('lets a holder renew a grant that Redis lost, and grants it to no other', async () => {
     await using server = await startOwn(['--appendonly', 'no'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
     const before = await granted(redis.locks, 'A')
@@ -119,7 +119,7 @@ describe.runIf(isOurs)('a Redis that restarts', () => {
     assert.ok((await granted(redis.locks, 'B')) > token)
   })
 
-  test('lets the newer of two excluding grants continue after it lost that grant', async () => {
+  test('keeps the newer of two excluding grants, although Redis had lost that one', async () => {
     await using server = await startOwn(['--appendonly', 'no'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
     const rules = { ...times, conflicts: [['pull', 'delete']] as const }

@@ -119,7 +119,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     }
   })
 
-  test('that overlap count what the earlier ones took', async () => {
+  test('sent before the first is answered count its jobs against the limits', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', { ...perKey(1), concurrency: 5 })
@@ -179,7 +179,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     assert.ok(used.size <= 1, `${used.size} connections`)
   })
 
-  test('that fail on a new connection do not break the next claim', async () => {
+  test('do not break the next claim when they fail on a new connection', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     await backend.jobs.setLimits('mail', perKey(1))

@@ -30,7 +30,7 @@ async function repeatWithKeys({ ask }: Stage, namespace = 'default'): Promise<vo
   )
 }
 
-describe.runIf(hasService('redis'))('with a Redis', () => {
+describe.runIf(hasService('redis'))('request keys with a Redis', () => {
   test('the database stores the request key, and the effect in Redis happens once', async () => {
     await using keys = await ownRedis()
     const options: OpenOptions = { redis: keys.url }

@@ -279,7 +279,7 @@ test('thousands of readers get events in turns, each event once and in order', a
   for (const reader of late) assert.deepEqual(reader.events.map(readyOf), [[2], [3]])
 })
 
-test('a closed feed tells its readers to reconnect', async () => {
+test('a closed feed asks its readers to reconnect', async () => {
   const { feed, open } = aStage()
   await feed[Symbol.asyncDispose]()
   const reader = open()

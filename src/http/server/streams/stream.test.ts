@@ -350,7 +350,7 @@ test('a client that left before its stream began opens no feed', () => {
   assert.equal(streams.size, 0)
 })
 
-test('closing tells every reader when to reconnect, spread out, and ends its stream', async () => {
+test('closing sends every reader a reconnect time, spread out, and ends its stream', async () => {
   let drawn = 0
   const { open, streams, clock } = aStage({ random: () => (drawn++ % 100) / 100 })
   const readers = Array.from({ length: 5_000 }, () => open())

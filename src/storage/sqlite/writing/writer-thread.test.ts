@@ -269,7 +269,7 @@ test('after its thread ended, the notifier wakes listeners once for missed commi
   unlisten()
 })
 
-test('a thread that does not answer is given up after a time', async () => {
+test('the store gives up a thread that does not answer after a time', async () => {
   using set = setUp()
   await (await set.open()).close()
   const neighbour = set.neighbour()

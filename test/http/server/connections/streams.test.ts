@@ -111,7 +111,7 @@ test('a revoked token loses its open streams within 5 s, and other tokens keep t
   assert.equal((await other.next()).type, 'ready')
 })
 
-test('a closing server tells readers when to reconnect, and ends their streams', async () => {
+test('a closing server sends readers a reconnect time, and ends their streams', async () => {
   const stage = await serving({ graceMs: 60_000 })
   await using reader = await readEvents(`${stage.url}/v1/jobs/events`)
   await reader.next()

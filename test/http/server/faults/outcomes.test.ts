@@ -59,7 +59,7 @@ test('after kill -9 during requests the same keys return the first outcomes, and
   }
 })
 
-test('one key sent at once to two servers on one file is executed once, and all get the same answer', {
+test('one key sent at once to two servers on one file is executed once with one answer', {
   timeout: 60_000,
 }, async () => {
   using place = createWorkplace()

@@ -50,7 +50,7 @@ test('a refused lock is an answer and not a problem: 409 as JSON, with the holde
   assert.equal(state.body.waiterCount, 0)
 })
 
-test('a failure hands the lock to the head of the wait queue, and a success is notified to all waiters', async () => {
+test('a failure grants the lock to the next waiter, and a success is notified to all waiters', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')
   await acquire(stage, 'b')

@@ -76,7 +76,7 @@ test('no text of 50 KB slows a pattern down, in any field', async () => {
   }
 })
 
-test('a kind is only a name: one that reaches for a prototype or a file is stored like any other', async () => {
+test('a kind that looks like a prototype or a file name is stored like any other', async () => {
   await using stage = await serving()
   const kinds = [
     'constructor',

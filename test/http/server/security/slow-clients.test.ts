@@ -95,7 +95,7 @@ test.runIf(isLinux)(
 )
 
 test.runIf(isLinux)(
-  'a page of the largest jobs is short, and clients that do not read it do not fill the memory',
+  'a page of the largest jobs is short, and clients that do not read it fill no memory',
   {
     timeout: 180_000,
   },
