@@ -130,8 +130,8 @@ export {
   type TelemetryApi,
 } from './telemetry/telemetry.ts'
 export { createUpkeep } from './upkeep.ts'
+export type { EndedJob, WaitedJob, WaitOptions } from './waiting/job-waits.ts'
 export { type EndedStates, isFinal, JobWaits, type LookAtJobs, maxWaitedIds } from './waiting/job-waits.ts'
-export type { EndedJob, WaitedJob, WaitOptions } from './waiting/wait-for-job.ts'
 export { Completer } from './worker/completer.ts'
 export type { HandlerJob } from './worker/handler-job.ts'
 export { findCancelled, renewLeases } from './worker/lease-renewer.ts'

@@ -89,7 +89,6 @@ export const lockExitCodes: Readonly<Record<'refused' | 'deadline' | 'lost', num
 
 type LockFlags = Flags<'deadline'> & { readonly node: string; readonly ttl: string; readonly wait: boolean }
 
-/** How the turn ended, and the exit code. */
 interface LockEnd {
   readonly status: 'released' | 'refused' | 'timeout' | 'lost' | 'interrupted'
   readonly exitCode: number
@@ -165,7 +164,6 @@ async function runLocked(
   return (await release(held, exitCode, printer)) ? { status: 'released', exitCode, token } : lost
 }
 
-/** Whether the lock was held to the end. */
 async function release(held: Held, exitCode: number, printer: Printer): Promise<boolean> {
   try {
     if (exitCode === 0) await held.release()

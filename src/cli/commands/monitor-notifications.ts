@@ -192,7 +192,6 @@ function printExplanation(printer: Printer, explanation: Explanation): void {
   )
 }
 
-/** The names of subscriptions, as far as the explanation has them. */
 function namesOf({ windows, decisions }: Explanation): ReadonlyMap<string, string> {
   const known = [
     ...windows,

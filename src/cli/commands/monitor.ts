@@ -37,7 +37,6 @@ export function monitorCommand({ printer, endWith }: Stage): Command {
   )
 }
 
-/** `signalbox monitor test FILE`: sends a message through a channel now, and says how it went. */
 function testCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
   const command = new Verb('test', 'send a test message through a channel now, without queue and limits')
     .argument('<file>', 'a JSON file with the channel of a subscription; - reads standard input')

@@ -37,7 +37,6 @@ export function serveCommand({ printer, prepareServe }: Stage): Command {
   return addSettingFlags(command)
 }
 
-/** The certificates, and how they are read again. */
 interface ReloadableTls extends ReadTls {
   readAgain(): ReadTls
 }
@@ -168,7 +167,6 @@ async function requireSchema(database: string): Promise<void> {
   throw new SignalboxError('schema_outdated', `${name} has schema ${current} of ${latest}. ${advice}`)
 }
 
-/** The settings as options of the server. */
 function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
   const { host, port, allowedHosts, trustedProxies, grace, retention, redact } = values
   const { maxConnections, maxConnectionsPerAddress, maxRequestsPerPrincipal } = values

@@ -179,7 +179,6 @@ function addClashes(config: Config, sources: Readonly<Record<string, string>>, p
     )
 }
 
-/** TLS needs a certificate and its key. */
 function addTlsClashes(
   { tlsCert, tlsKey, tlsClientCa }: Config,
   sources: Readonly<Record<string, string>>,

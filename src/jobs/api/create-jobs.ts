@@ -22,8 +22,7 @@ import { listPage, type Scanned, type SearchPage, searchPage } from '../search/s
 import { outcomeOf } from '../telemetry/telemetry.ts'
 import { watchUnattended } from '../telemetry/unattended-queues.ts'
 import { createWorkerCompanion } from '../upkeep.ts'
-import { JobWaits } from '../waiting/job-waits.ts'
-import { waitForJob } from '../waiting/wait-for-job.ts'
+import { JobWaits, waitForJob } from '../waiting/job-waits.ts'
 import { RunningJob } from '../worker/handler-job.ts'
 import { createWorker, type Worker } from '../worker/worker.ts'
 import {

@@ -45,7 +45,6 @@ export function createBulkWork(parts: BulkWorkParts): BulkWork {
   return { start: () => keep()?.start(), join, leave, close, [Symbol.asyncDispose]: close }
 }
 
-/** The worker of bulk operations. It starts when asked, at the first wake-up, or after a delay. */
 interface Crew {
   start(): void
   stop(): Promise<void>

@@ -22,7 +22,6 @@ export function createMatcher(terms: readonly SearchTerm[], now: number): (recor
   }
 }
 
-/** A record with its parsed payload. */
 class SeenRecord {
   readonly record: JobRecord
   /** Its payload is unreadable. */

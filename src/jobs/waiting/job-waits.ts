@@ -1,8 +1,13 @@
+import type { Duration } from '../../core/duration.ts'
+import { isSignalboxError } from '../../core/errors.ts'
 import { createLoop, type Loop, type StepOutcome } from '../../core/loop.ts'
 import { createNotifier, type Notifier } from '../../core/notifier.ts'
+import { duration, onlyKeys, refuse, text } from '../../core/options.ts'
 import type { JobsNotifier } from '../api/jobs-api.ts'
-import type { FinalState, JobState } from '../job.ts'
-import { waitClosed } from '../job-errors.ts'
+import { decodeJob } from '../decode-job.ts'
+import type { FinalState, Job, JobState } from '../job.ts'
+import { notFound, waitClosed } from '../job-errors.ts'
+import type { JobStore } from '../job-store.ts'
 
 /**
  * All waits of one process for jobs to end. They share their looks at the store:
@@ -35,7 +40,10 @@ export type LookAtJobs = (
 /** The most jobs of one look. */
 export const maxWaitedIds = 1_000
 
+/** Between two looks, and between two tries to read from a store that is away. */
 const pollMs = 200
+/** A month; a timer takes no more. */
+const maxTimerMs = 2 ** 31 - 1
 /** How many ended jobs are read at the same time. */
 const maxReads = 50
 /** With more than 1,000 waits the polls are fewer, so that their cost stays the same. */
@@ -71,7 +79,7 @@ export class JobWaits {
    * such job); none: the time was over. Rejects with the signal's reason, and with `closed`.
    */
   any(ids: readonly string[], timeoutMs: number, signal?: AbortSignal): Promise<EndedStates> {
-    return this.#wait(ids, isEnd, timeoutMs, signal)
+    return this.#wait(ids, (state) => state === undefined || isFinal(state), timeoutMs, signal)
   }
 
   /** Waits until the job is in another state than this one, or is gone. */
@@ -90,18 +98,9 @@ export class JobWaits {
       if (this.#state === 'closed') return reject(waitClosed())
       if (this.#state === 'letGo' || timeoutMs <= 0) return resolve(new Map())
       const abort = () => this.#leave(entry, () => reject(signal!.reason))
-      const entry: Entry = {
-        ids,
-        isOver,
-        signal,
-        abort,
-        timer: setTimeout(
-          () => this.#leave(entry, () => resolve(new Map())),
-          Math.min(timeoutMs, maxTimerMs),
-        ),
-        resolve,
-        reject,
-      }
+      const timeOut = () => this.#leave(entry, () => resolve(new Map()))
+      const timer = setTimeout(timeOut, Math.min(timeoutMs, maxTimerMs))
+      const entry: Entry = { ids, isOver, signal, abort, timer, resolve, reject }
       signal?.addEventListener('abort', abort)
       this.#enter(entry)
     })
@@ -261,17 +260,10 @@ interface Entry {
   readonly reject: (reason: unknown) => void
 }
 
-/** The longest delay a timer takes. */
-const maxTimerMs = 2 ** 31 - 1
-
 /** Created once: the reason is of no interest, and its stack would be the dearest part of a new wait. */
 const another = new DOMException('There are other waits now.', 'AbortError')
 
 const finalStates: ReadonlySet<JobState> = new Set<FinalState>(['completed', 'dead', 'cancelled'])
-
-function isEnd(state: JobState | undefined): boolean {
-  return state === undefined || finalStates.has(state)
-}
 
 export function isFinal(state: JobState): state is FinalState {
   return finalStates.has(state)
@@ -290,4 +282,64 @@ function hintsOf(notifier: JobsNotifier | undefined): Set<JobWaits> | undefined 
 /** Tells the waits of this process that these jobs may have ended. */
 export function hintWaits(notifier: JobsNotifier, jobIds: readonly string[]): void {
   for (const waits of waiting.get(notifier) ?? []) waits.touched(jobIds)
+}
+
+/** How long to wait for a job. */
+export interface WaitOptions {
+  /** @default 60_000 */
+  readonly timeoutMs?: Duration | undefined
+  /** Ends the wait: it rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** A job that will not run again, unless an operator retries it. */
+export type EndedJob<Payload = unknown> = Job<Payload> & { readonly state: FinalState }
+
+/** How a wait for a job ended: the job has ended, or the time was over first. */
+export type WaitedJob<Payload = unknown> =
+  | { readonly status: 'ended'; readonly job: EndedJob<Payload> }
+  | { readonly status: 'timeout'; readonly job: Job<Payload> }
+
+export function resolveWait(options: WaitOptions): { timeoutMs: number; signal: AbortSignal | undefined } {
+  onlyKeys('wait', options, ['timeoutMs', 'signal'])
+  const { timeoutMs = 60_000, signal } = options
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    refuse('wait.signal', 'an AbortSignal', signal)
+  return { timeoutMs: duration('wait.timeoutMs', timeoutMs, { max: maxTimerMs }), signal }
+}
+
+/** Throws `not_found`, `closed`, the signal's reason, and what the store throws at the deadline. */
+export async function waitForJob(
+  { store, waits, passesSealed }: { store: Pick<JobStore, 'find'>; waits: JobWaits; passesSealed: boolean },
+  id: string,
+  options: WaitOptions,
+): Promise<WaitedJob> {
+  text('wait.id', id)
+  const { timeoutMs, signal } = resolveWait(options)
+  const endsAt = performance.now() + timeoutMs
+  await waits.any([id], timeoutMs, signal)
+  // Once it ended, its row has the result; at the deadline, this says how it stands, or why nothing is known.
+  const record = await readUntil(endsAt, () => waits.read(() => store.find(id)), signal)
+  if (record === undefined) throw notFound(id)
+  const job = decodeJob(record, passesSealed)
+  return isFinal(job.state) ? { status: 'ended', job: job as EndedJob } : { status: 'timeout', job }
+}
+
+/** A store that is away for longer than one call may take is asked again, until the time is over. */
+async function readUntil<Answer>(
+  endsAt: number,
+  read: () => Promise<Answer>,
+  signal: AbortSignal | undefined,
+): Promise<Answer> {
+  for (;;) {
+    try {
+      return await read()
+    } catch (error) {
+      const isPassing = isSignalboxError(error, 'store_unavailable') || isSignalboxError(error, 'timeout')
+      if (!isPassing || performance.now() + pollMs >= endsAt) throw error
+      signal?.throwIfAborted()
+      await new Promise((resolve) => setTimeout(resolve, pollMs))
+      signal?.throwIfAborted()
+    }
+  }
 }

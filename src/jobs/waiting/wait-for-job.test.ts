@@ -3,8 +3,7 @@ import { test } from 'vitest'
 import { SignalboxError } from '../../core/errors.ts'
 import { openMemory } from '../../storage/memory/index.ts'
 import type { JobStore } from '../job-store.ts'
-import { JobWaits } from './job-waits.ts'
-import { waitForJob } from './wait-for-job.ts'
+import { JobWaits, waitForJob } from './job-waits.ts'
 
 const minute = 60_000
 

@@ -72,7 +72,6 @@ const codes: CodeMeanings = {
 type Manner = ReturnType<typeof readManner>
 type Button = NonNullable<DingTalkChannel['button']>
 
-/** A channel through one DingTalk robot, or a pool of them. */
 function create(config: ChannelConfig): Channel {
   allowFields(config, ['format', 'atMobiles', 'atUserIds', 'isAtAll', 'keyword', 'button'])
   const robots = readRobots(config, { secret: 'optional', queryKey: 'access_token' })

@@ -57,7 +57,6 @@ function readManner(config: ChannelConfig) {
   }
 }
 
-/** A channel through one Feishu bot, or a pool of them. */
 function create(config: ChannelConfig): Channel {
   allowFields(config, ['format', 'mentioned', 'keyword'])
   const robots = readRobots(config, { secret: 'optional' })

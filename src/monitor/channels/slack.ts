@@ -26,7 +26,6 @@ export type SlackChannel = Through<KeylessRobot> & {
 // Slack cuts a message at 40,000 characters; these bytes are fewer in every script, and still one screen after another.
 const maxBytes = 16_000
 
-/** A channel through one Slack webhook, or a pool of them. */
 function create(config: ChannelConfig): Channel {
   allowFields(config, [])
   const robots = readRobots(config, { secret: 'none' })

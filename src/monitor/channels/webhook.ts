@@ -36,7 +36,6 @@ interface WebhookAddress {
 
 const maxBytes = 262_144
 
-/** A channel to one address, or a pool of them. */
 function create(config: ChannelConfig): Channel {
   allowFields(config, ['headers'])
   const robots = readRobots(config, { secret: 'required' })

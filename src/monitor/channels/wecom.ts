@@ -47,7 +47,6 @@ const codes: CodeMeanings = {
 
 type Manner = ReturnType<typeof readManner>
 
-/** A channel through one WeCom robot, or a pool of them. */
 function create(config: ChannelConfig): Channel {
   allowFields(config, ['format', 'mentioned', 'mentionedMobiles'])
   const robots = readRobots(config, { secret: 'none', queryKey: 'key' })

@@ -273,7 +273,6 @@ function explain(error: Error, connected: boolean): string {
   }
 }
 
-/** The reply to what never left. */
 function notSent(problem: string): OutboundReply {
   return { status: 0, headers: {}, body: '', problem, sure: true }
 }

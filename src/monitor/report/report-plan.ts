@@ -106,7 +106,6 @@ export function throttled(
   )
 }
 
-/** What is to be written for one subject. */
 interface Draft {
   readonly planned: Planned
   readonly subject: SubjectWrite | null

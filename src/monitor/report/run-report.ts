@@ -112,7 +112,6 @@ function answer(report: ResolvedReport, results: readonly BatchResult[]): Report
   return { status: 'processed', changes, notified, suppressed, failed }
 }
 
-/** A task that this report has claimed. */
 interface HeldTask {
   /** `done`: a later report of it is answered as a duplicate. `failed`: it may be reported again at once. */
   end(how: 'done' | 'failed'): Promise<void>

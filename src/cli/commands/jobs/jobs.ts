@@ -186,7 +186,6 @@ async function countFirst(jobs: PlacedJobs, options: BulkOptions): Promise<numbe
   return stopped === null ? Math.min(matched, options.limit ?? matched) : undefined
 }
 
-/** Waits for its end, and shows progress on a terminal. */
 async function watch(jobs: PlacedJobs, id: string, total: number | undefined): Promise<BulkOperation> {
   using progress = createProgress()
   for (;;) {
@@ -289,7 +288,6 @@ type WaitFlags = PlaceFlags & { readonly timeout: string }
 /** As `timeout` of the shell ends. */
 const timeoutExitCode = 124
 
-/** `signalbox jobs wait`: waits until a job has ended, and prints its result. */
 function waitCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
   return new Verb('wait', 'wait until a job has ended, and print its result')
     .argument('<id>', 'the job')
