@@ -11,9 +11,9 @@ import {
 import type { Locks } from '../../locks/index.ts'
 import { type ContentionClient, createClient, type FetchFunction, listJobs, readyz } from '../client/index.ts'
 import { createRemoteJobs, type RemoteJobs } from './jobs.ts'
-import { createRemoteLocks } from './locks.ts'
 import {
   createRemoteDispatch,
+  createRemoteLocks,
   createRemoteMonitor,
   createRemoteOnce,
   type RemoteDispatch,

@@ -1,12 +1,21 @@
 import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { encodeJson } from '../../core/json.ts'
-import { show, text } from '../../core/options.ts'
+import { createNotifier } from '../../core/notifier.ts'
+import { flag, show, text, whole } from '../../core/options.ts'
 import type { Dispatch, NodeView, PoolView, TaskEvent } from '../../dispatch/index.ts'
+import {
+  createFlight,
+  holdLock,
+  type LockCalls,
+  type LockEvent,
+  type Locks,
+  Waits,
+  type WatchOptions,
+} from '../../locks/index.ts'
 import type { FailedSubject, Monitor, Report } from '../../monitor/index.ts'
 import { eventId, type Once, runOnce, runProcessing } from '../../once/index.ts'
 import type { Client } from '../client/index.ts'
 import { objectOf, unlessNotFound } from './encode.ts'
-import { iterateStream } from './iterate-stream.ts'
 
 /** What a box on a server has of the monitor: all but sending, which the server does. */
 export type RemoteMonitor = Omit<
@@ -216,4 +225,103 @@ async function* watchTask(
     },
   })
   signal?.throwIfAborted()
+}
+
+export interface StreamIteration<Event> {
+  /** Ends the iteration. */
+  readonly signal: AbortSignal | undefined
+  /** Reads the stream until it is over or the signal aborts. */
+  read(seen: (event: Event) => void, signal: AbortSignal): Promise<void>
+  /** Keeps an event for the reader; what it throws ends the stream. */
+  keep(waiting: Event[], event: Event): void
+}
+
+/** The events that a stream of the client pushes, one by one. When the iteration ends, so does the stream. */
+export async function* iterateStream<Event>({
+  signal,
+  read,
+  keep,
+}: StreamIteration<Event>): AsyncGenerator<Event, void, undefined> {
+  const over = new AbortController()
+  const until = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal])
+  const notifier = createNotifier()
+  const waiting: Event[] = []
+  let end: { readonly error?: unknown } | undefined
+  const seen = (event: Event) => {
+    keep(waiting, event)
+    notifier.wake()
+  }
+  const ended = (how: { readonly error?: unknown }) => {
+    end = how
+    notifier.wake()
+  }
+  const reading = read(seen, until).then(
+    () => ended({}),
+    (error: unknown) => ended({ error }),
+  )
+  try {
+    while (!until.aborted) {
+      const event = waiting.shift()
+      if (event !== undefined) yield event
+      else if (end === undefined) await notifier.wait({ signal: until }).catch(() => undefined)
+      else if ('error' in end) throw end.error
+      else return
+    }
+  } finally {
+    over.abort()
+    await reading
+  }
+}
+
+/**
+ * The verbs of locks on a server elsewhere. A lock that is held or flown renews itself over the wire, and counts as
+ * lost by this process's own clock, whatever becomes of the connection.
+ */
+export function createRemoteLocks(client: Client): Locks {
+  const closing = new AbortController()
+  const { locks: wire } = client
+  const waits = new Waits()
+
+  const locks: Locks = {
+    ...wire,
+    acquire: (options) => wire.acquire(options),
+    watch: (options) => watch(client, options, closing.signal),
+    singleFlight: (operation, resource, options) => createFlight(place, operation, resource, options),
+    hold: (operation, resource, options) => holdLock(place, operation, resource, options),
+    async [Symbol.asyncDispose]() {
+      const left = waits.end()
+      closing.abort()
+      await left
+    },
+  }
+  const place: LockCalls = { ...locks, acquire: wire.acquire, waits }
+  return locks
+}
+
+/** The most events that may wait for who reads them. */
+const maxEvents = 1_000
+
+async function* watch(
+  client: Client,
+  options: WatchOptions,
+  closing: AbortSignal,
+): AsyncGenerator<LockEvent> {
+  const { signal, lastEventId, bind } = objectOf('watch', options)
+  if (lastEventId !== undefined) whole('watch.lastEventId', lastEventId)
+  if (bind !== undefined) flag('watch.bind', bind)
+  yield* iterateStream<LockEvent>({
+    signal: signal === undefined ? closing : AbortSignal.any([closing, signal]),
+    read: (seen, until) =>
+      client.locks.watch({ ...options, signal: until }, (event) => seen(event as unknown as LockEvent)),
+    keep(waiting, event) {
+      if (waiting.push(event) > maxEvents) throw tooSlow()
+    },
+  })
+}
+
+function tooSlow(): SignalboxError {
+  return new SignalboxError(
+    'too_many',
+    `${maxEvents} events of a wait queue wait to be read. Read faster, or watch again from the last event seen.`,
+  )
 }

@@ -30,9 +30,8 @@ import type { Feed, LongPollClaims, Served, ServedStores } from './call.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { noRedactor, type Redactor } from './request/redact-job.ts'
 import type { ModuleSettings } from './server-options.ts'
-import { createJobFeed } from './streams/job-feed.ts'
-import { createQueueFeed, QueueEnds } from './streams/queue-feed.ts'
 import { createQueuesFeed } from './streams/queues-feed.ts'
+import { createJobFeed, createQueueFeed, QueueEnds } from './streams/row-feeds.ts'
 import { createHintsFeed, createLocksFeed, createTasksFeed } from './streams/watch-feeds.ts'
 
 /** What spaces are made from. */

@@ -21,18 +21,17 @@ import { createAuditTrail } from './log/audit-trail.ts'
 import { slowWaitsLine } from './log/log-line.ts'
 import { createRefusals, type Refusals } from './log/refusals.ts'
 import { createClockWatch, createHealth } from './metrics/health.ts'
-import { createMetrics, type Metrics } from './metrics/metrics.ts'
+import { createMetrics, createRequestMeter, type Metrics, type RequestMeter } from './metrics/metrics.ts'
 import { createOverviews } from './metrics/overview.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
-import { createRequestMeter, type RequestMeter } from './metrics/request-meter.ts'
 import { Spaces } from './namespace-services.ts'
-import { type Admission, createAdmission, createLoopLag } from './request/admission.ts'
-import { createAuthenticator, type TokenAuthenticator } from './request/authenticator.ts'
+import { Admission, createLoopLag } from './request/admission.ts'
+import { TokenAuthenticator } from './request/authenticator.ts'
 import { createRedactor } from './request/redact-job.ts'
 import type { ResolvedServiceOptions } from './server-options.ts'
 import { createNodeGateway } from './sockets/node-gateway.ts'
 import type { Gateway } from './sockets/upgrade.ts'
-import { createStreams, type Streams } from './streams/stream.ts'
+import { Streams } from './streams/stream.ts'
 
 /**
  * Everything that serving needs, put together once, for whichever adapter stands in front of it. It ends in the order
@@ -104,10 +103,16 @@ const troubles: ReadonlySet<string> = new Set([
 export function createService(parts: ServiceParts): Service {
   const { served, log, caps, contention, clients } = parts
   let isDraining = false
-  const admission = createAdmission(caps, systemClock, clients)
+  const admission = new Admission(caps, systemClock, clients)
   const { failures } = admission
   const { bootstrap, loopback, trust } = parts
-  const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures, clients })
+  const authenticator = new TokenAuthenticator(served.tokens, {
+    bootstrap,
+    loopback,
+    trust,
+    failures,
+    clients,
+  })
   const redactor = createRedactor(parts.redact)
   const spaces = new Spaces(served, {
     settings: parts.settings,
@@ -143,7 +148,7 @@ export function createService(parts: ServiceParts): Service {
   const refusals = createRefusals({ count: metrics.refused, log })
   const requestMeter = createRequestMeter(contention, [...routes, rootRoute])
   const unwatch = contention.events.on('slow', (waits) => log?.warn('contention.slow', slowWaitsLine(waits)))
-  const streams = createStreams({ authenticator })
+  const streams = new Streams({ authenticator })
   const api = createApi({
     spaces,
     authenticator,

@@ -3,12 +3,10 @@ import type { Contention } from '../../../contention/index.ts'
 import type { Handler } from '../call.ts'
 import type { Overviews } from '../metrics/overview.ts'
 import type { Redactor } from '../request/redact-job.ts'
-import { alertHandlers } from './alerts.ts'
 import { dispatchHandlers } from './dispatch.ts'
 import { bulkHandlers, type JobMeterPart, jobHandlers, logHandlers, scheduleHandlers } from './jobs.ts'
-import { lockHandlers } from './locks.ts'
-import { monitorHandlers } from './monitor.ts'
-import { onceHandlers } from './once.ts'
+import { lockHandlers, onceHandlers } from './locks.ts'
+import { alertHandlers, monitorHandlers } from './monitor.ts'
 import {
   auditHandlers,
   contentionHandlers,

@@ -1,4 +1,5 @@
 import { SignalboxError } from '../../../core/errors.ts'
+import { createAlerts } from '../../../fleet/alerts/index.ts'
 import type { ExplainOptions, Report } from '../../../monitor/index.ts'
 import type { SomeHandlers } from '../call.ts'
 
@@ -36,4 +37,18 @@ export const monitorHandlers: SomeHandlers = {
 
 function noSuch(kind: string, id: string): SignalboxError {
   return new SignalboxError('not_found', `There is no ${kind} "${id}".`, { details: { id } })
+}
+
+export const alertHandlers: SomeHandlers = {
+  async listAlerts({ space }) {
+    const alerts = createAlerts(space.monitor)
+    const [firing, subscriptions] = await Promise.all([alerts.firing(), alerts.subscriptions()])
+    return { body: { firing, subscriptions } }
+  },
+  addAlerts: async ({ body, space }) => ({ body: await createAlerts(space.monitor).add(body) }),
+  testAlerts: async ({ space }) => ({ body: await createAlerts(space.monitor).test() }),
+  async removeAlerts({ params, space }) {
+    await createAlerts(space.monitor).remove(params.id)
+    return { body: { deleted: true } }
+  },
 }

@@ -52,11 +52,8 @@ export function createLog(options: LogOptions = {}): Log {
   const given = withDefaults('log', others, logDefaults)
   const least = logLevels.indexOf(oneOf('log.level', given.level, logLevels))
   const quietHealth = flag('log.quietHealth', given.quietHealth)
-  const writer = createLogWriter({
-    destination,
-    maxBufferBytes: whole('log.maxBufferBytes', given.maxBufferBytes, { min: 1_024 }),
-    droppedLine: (count) => eventLine('warn', 'log.dropped', { count }),
-  })
+  const maxBufferBytes = whole('log.maxBufferBytes', given.maxBufferBytes, { min: 1_024 })
+  const writer = createLogWriter(destination, maxBufferBytes)
   const writes = (level: LogLevel) => least <= logLevels.indexOf(level)
   const teller = (level: LogLevel) => {
     if (!writes(level)) return () => {}
@@ -100,23 +97,6 @@ function isProbe(route: string | undefined): boolean {
   return route === 'livez' || route === 'readyz' || route === 'metrics'
 }
 
-/**
- * Writes lines to a stream without ever waiting for it and without ever keeping much. Lines of one turn go out
- * together. What the stream has not taken yet counts against a limit; above it lines are dropped and counted, and once
- * there is room again a line says how many.
- */
-export interface LogWriter {
-  write(line: string): void
-  /** Hands over what is there now, not at the end of the turn. */
-  push(): void
-  /** How many lines were dropped. */
-  readonly droppedCount: number
-  /** Waits until the stream has taken everything, at most so long. */
-  flush(timeoutMs: number): Promise<void>
-  /** Writes nothing more. */
-  close(): void
-}
-
 /** The part of a writable stream that is used. */
 export interface LogDestination {
   write(text: string, taken: (error?: Error | null) => void): unknown
@@ -124,14 +104,12 @@ export interface LogDestination {
   off?(event: 'error', listener: (error: Error) => void): unknown
 }
 
-export interface LogWriterOptions {
-  readonly destination: LogDestination
-  readonly maxBufferBytes: number
-  /** The line that reports dropped lines. */
-  readonly droppedLine: (count: number) => string
-}
-
-export function createLogWriter({ destination, maxBufferBytes, droppedLine }: LogWriterOptions): LogWriter {
+/**
+ * Writes lines to a stream without ever waiting for it and without ever keeping much. Lines of one turn go out
+ * together. What the stream has not taken yet counts against a limit; above it lines are dropped and counted, and once
+ * there is room again a line says how many.
+ */
+function createLogWriter(destination: LogDestination, maxBufferBytes: number) {
   let lines = ''
   let lineBytes = 0
   let lineCount = 0
@@ -192,18 +170,20 @@ export function createLogWriter({ destination, maxBufferBytes, droppedLine }: Lo
     if (untoldCount === 0) return
     const count = untoldCount
     // The line about it does not come before there is room for it.
-    if (keep(droppedLine(count))) untoldCount -= count
+    if (keep(eventLine('warn', 'log.dropped', { count }))) untoldCount -= count
   }
 
   return {
-    write(line) {
+    write(line: string): void {
       if (!keep(line)) drop(1)
     },
+    /** Hands over what is there now, not at the end of the turn. */
     push,
-    get droppedCount() {
+    get droppedCount(): number {
       return droppedCount
     },
-    async flush(timeoutMs) {
+    /** Waits until the stream has taken everything, at most so long. */
+    async flush(timeoutMs: number): Promise<void> {
       push()
       if (outBytes === 0) return
       await new Promise<void>((resolve) => {
@@ -216,7 +196,8 @@ export function createLogWriter({ destination, maxBufferBytes, droppedLine }: Lo
         waiting.add(done)
       })
     },
-    close() {
+    /** Writes nothing more. */
+    close(): void {
       isClosed = true
       push()
       // Lines on their way may still fail, so keep listening for errors until they have been taken.

@@ -3,20 +3,6 @@ import { isReserved, type QueueStats } from '../../../jobs/index.ts'
 import type { Space } from '../namespace-services.ts'
 import { type Family, gauge } from './metric-registry.ts'
 
-/**
- * The counts of all queues of a namespace, shared by all callers. A count takes longer the more jobs there are, and
- * counting may take a twentieth of the time, no more. A caller with a time limit gets the counts that are known by then,
- * old ones or none.
- */
-export interface QueueCounts {
-  /** As they are now; where there are very many jobs, as they were a few seconds ago. */
-  now(waitMs?: number): Promise<Counted>
-  /** At most a second old; where counting takes long, a few. */
-  recent(waitMs?: number): Promise<Counted>
-  /** A setting of a queue was changed: later callers get a count that begins after this. */
-  forget(): void
-}
-
 export interface Counted {
   readonly lines: readonly QueueStats[]
   /** The wait was over before the count: these are of the one before, or there are none yet. */
@@ -40,12 +26,17 @@ const known = new WeakMap<CountingStore, QueueCounts>()
 
 /** The one of that store. Its counts are with those of the modules' own queues. */
 export function queueCountsOf({ jobs }: { readonly jobs: CountingStore }): QueueCounts {
-  const counts = known.get(jobs) ?? new SharedCounts(jobs)
+  const counts = known.get(jobs) ?? new QueueCounts(jobs)
   known.set(jobs, counts)
   return counts
 }
 
-class SharedCounts implements QueueCounts {
+/**
+ * The counts of all queues of a namespace, shared by all callers. A count takes longer the more jobs there are, and
+ * counting may take a twentieth of the time, no more. A caller with a time limit gets the counts that are known by then,
+ * old ones or none.
+ */
+export class QueueCounts {
   readonly #store: CountingStore
   #lines: readonly QueueStats[] | undefined
   /** Until when they are shown without another count. */
@@ -60,6 +51,7 @@ class SharedCounts implements QueueCounts {
     this.#store = store
   }
 
+  /** As they are now; where there are very many jobs, as they were a few seconds ago. */
   now(waitMs?: number): Promise<Counted> {
     // A running count does not serve: it may have begun before the change that the caller wants to see. Decide by the number
     // of jobs, not by the last duration, so that a short load does not lead to old counts.
@@ -69,12 +61,14 @@ class SharedCounts implements QueueCounts {
     return this.#within(waitMs, waitMs === undefined ? this.#count() : this.#share())
   }
 
+  /** At most a second old; where counting takes long, a few. */
   async recent(waitMs?: number): Promise<Counted> {
     if (this.#lines !== undefined && performance.now() < this.#freshUntil)
       return { lines: this.#lines, isCounting: false }
     return this.#within(waitMs, this.#share())
   }
 
+  /** A setting of a queue was changed: later callers get a count that begins after this. */
   forget(): void {
     this.#turn++
     this.#freshUntil = Number.NEGATIVE_INFINITY

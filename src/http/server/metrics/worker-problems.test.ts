@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { createFakeClock } from '../../../core/fake-clock.ts'
 import type { NewWorker } from '../../../fleet/workers/index.ts'
 import { open } from '../../../index.ts'
-import { findWorkerProblems } from './worker-problems.ts'
+import { findWorkerProblems } from './overview.ts'
 
 const minute = 60_000
 

@@ -7,10 +7,9 @@ import { test } from 'vitest'
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { createFakeClock } from '../../../core/fake-clock.ts'
 import {
-  type Admission,
+  Admission,
   type AdmissionOptions,
   admissionDefaults,
-  createAdmission,
   createClientAddresses,
   createLoopLag,
 } from './admission.ts'
@@ -19,30 +18,40 @@ const ci = { id: 'ci' }
 const ops = { id: 'ops' }
 
 test("a request above a token's cap is refused, and only that token’s", () => {
-  const { enterRequest } = createAdmission({ maxRequestsPerPrincipal: 2 })
-  const leave = enterRequest(ci)
-  enterRequest(ci)
-  assert.throws(() => enterRequest(ci), { code: 'too_many', details: { max: 2, retryAfterMs: 1_000 } })
-  enterRequest(ops)
+  const admission = new Admission({ maxRequestsPerPrincipal: 2 })
+  const leave = admission.enterRequest(ci)
+  admission.enterRequest(ci)
+  assert.throws(() => admission.enterRequest(ci), {
+    code: 'too_many',
+    details: { max: 2, retryAfterMs: 1_000 },
+  })
+  admission.enterRequest(ops)
   leave()
   leave()
-  enterRequest(ci)
-  assert.throws(() => enterRequest(ci), { code: 'too_many' }, 'leaving twice must not make room twice')
+  admission.enterRequest(ci)
+  assert.throws(
+    () => admission.enterRequest(ci),
+    { code: 'too_many' },
+    'leaving twice must not make room twice',
+  )
 })
 
 test("a stream above a token's cap is refused, and requests are counted separately", () => {
-  const { enterRequest, enterStream } = createAdmission({ maxStreamsPerPrincipal: 1 })
-  const leave = enterStream(ci)
-  assert.throws(() => enterStream(ci), { code: 'too_many', details: { max: 1, retryAfterMs: 5_000 } })
-  enterStream(ops)
-  enterRequest(ci)
+  const admission = new Admission({ maxStreamsPerPrincipal: 1 })
+  const leave = admission.enterStream(ci)
+  assert.throws(() => admission.enterStream(ci), {
+    code: 'too_many',
+    details: { max: 1, retryAfterMs: 5_000 },
+  })
+  admission.enterStream(ops)
+  admission.enterRequest(ci)
   leave()
-  enterStream(ci)
+  admission.enterStream(ci)
 })
 
 test('a wrong token above the cap of an address in the period is refused', () => {
   const clock = createFakeClock()
-  const { failures } = createAdmission({ maxFailuresPerAddress: 2, failureWindowMs: 1_000 }, clock)
+  const { failures } = new Admission({ maxFailuresPerAddress: 2, failureWindowMs: 1_000 }, clock)
   for (const _ of [1, 2]) failures.count('10.0.0.1')
   assert.throws(() => failures.count('10.0.0.1'), { code: 'too_many', details: { retryAfterMs: 1_000 } })
   clock.advance(1_000)
@@ -50,7 +59,7 @@ test('a wrong token above the cap of an address in the period is refused', () =>
 })
 
 test('counters disappear when their time is over, however many there were', () => {
-  const admission = createAdmission()
+  const admission = new Admission()
   const leavers = Array.from({ length: 1_000 }, (_, i) => [
     admission.enterRequest({ id: `t${i}` }),
     admission.enterRequest({ id: `t${i}` }),
@@ -67,7 +76,7 @@ async function serving(
   trustedProxies: readonly string[] = [],
 ): Promise<void> {
   const server = createServer((_request, reply) => reply.end('served'))
-  const admission = createAdmission(options, systemClock, createClientAddresses(trustedProxies))
+  const admission = new Admission(options, systemClock, createClientAddresses(trustedProxies))
   admission.attach(server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -161,7 +170,7 @@ test('the default caps are those of the documentation', () => {
     failureWindowMs: 60_000,
   })
   for (const wrong of [{ maxConnections: 0 }, { maxStreamsPerPrincipal: 1.5 }, { maxConections: 5 }])
-    assert.throws(() => createAdmission(wrong as AdmissionOptions), { code: 'invalid_argument' })
+    assert.throws(() => new Admission(wrong as AdmissionOptions), { code: 'invalid_argument' })
 })
 
 /** A clock whose only timer fires when the test says so, however late. */

@@ -14,26 +14,6 @@ import { whole, withDefaults } from '../../../core/options.ts'
 import type { Incoming, Principal } from '../call.ts'
 import { answerOnSocket } from './problem.ts'
 
-/**
- * How much one client may have open at a time, so that no client takes what the others need. Each counter counts what is
- * open now, and goes when it reaches zero. Above a cap the server refuses at once, with `too_many` and a time to wait.
- */
-export interface Admission {
-  /**
-   * Counts the connections of a server from now on. Those above a cap get a 429 and are closed; over TLS they are only
-   * closed, because an answer would need a handshake first.
-   */
-  attach(server: Server, onRefused?: (socket: Socket, error: SignalboxError) => void): void
-  /** Counts a request until the returned function is called. Throws `too_many`. */
-  enterRequest(principal: Pick<Principal, 'id'>): () => void
-  /** Counts a stream until the returned function is called. Throws `too_many`. */
-  enterStream(principal: Pick<Principal, 'id'>): () => void
-  /** Wrong tokens by address, for the authenticator. */
-  readonly failures: FailedAttempts
-  /** The number of counters: of connected addresses, and of tokens with requests or streams. */
-  readonly counterCount: number
-}
-
 /** The caps. */
 export interface AdmissionOptions {
   /** The most connections in all. @default 20_000 */
@@ -72,96 +52,98 @@ const maxNetworks = 10_000
 /** How many refused connections may linger with their answer. Above that, connections are closed without one. */
 const maxAnswered = 100
 
-/** Makes the counters of one server. */
-export function createAdmission(
-  options?: AdmissionOptions,
-  clock: Clock = systemClock,
-  clients: Pick<ClientAddresses, 'isProxy'> = { isProxy: () => false },
-): Admission {
-  const caps = resolveAdmissionOptions(options)
-  const connections = new Tally()
-  const requests = new Tally()
-  const streams = new Tally()
-  let connectionCount = 0
-  let answeredCount = 0
-  let isEncrypted = false
-  let reportRefused = (_socket: Socket, _error: SignalboxError): void => {}
+/**
+ * How much one client may have open at a time, so that no client takes what the others need. Each counter counts what is
+ * open now, and goes when it reaches zero. Above a cap the server refuses at once, with `too_many` and a time to wait.
+ */
+export class Admission {
+  /** Wrong tokens by address, for the authenticator. */
+  readonly failures: FailedAttempts
+  readonly #caps: Required<AdmissionOptions>
+  readonly #clients: Pick<ClientAddresses, 'isProxy'>
+  readonly #connections = new Tally()
+  readonly #requests = new Tally()
+  readonly #streams = new Tally()
+  #connectionCount = 0
+  #answeredCount = 0
 
-  function refuse(socket: Socket, error: SignalboxError): void {
-    reportRefused(socket, error)
-    if (isEncrypted || answeredCount >= maxAnswered) {
-      socket.destroy()
-      return
-    }
-    answeredCount++
-    socket.once('close', () => answeredCount--)
-    answerOnSocket(error, socket)
+  constructor(
+    options?: AdmissionOptions,
+    clock: Clock = systemClock,
+    clients: Pick<ClientAddresses, 'isProxy'> = { isProxy: () => false },
+  ) {
+    this.#caps = resolveAdmissionOptions(options)
+    this.#clients = clients
+    const { maxFailuresPerAddress: max, failureWindowMs: windowMs } = this.#caps
+    this.failures = new FailedAttempts({ clock, max, windowMs, maxNetworks })
   }
 
-  function admit(socket: Socket): boolean {
-    const network = networkOf(socket.remoteAddress ?? '')
-    if (connectionCount >= caps.maxConnections) {
-      refuse(
-        socket,
-        tooMany(
-          'This server has reached its limit of connections. Retry in 1 s.',
-          caps.maxConnections,
-          1_000,
-        ),
-      )
-      return false
-    }
-    // All clients behind a trusted proxy have its address, so it is not capped as one client.
-    const max = clients.isProxy(socket.remoteAddress ?? '')
-      ? caps.maxConnections
-      : caps.maxConnectionsPerAddress
-    if (!connections.enter(network, max)) {
-      const message = 'This address has reached its limit of connections. Close some, or retry in 1 s.'
-      refuse(socket, tooMany(message, caps.maxConnectionsPerAddress, 1_000))
-      return false
-    }
-    connectionCount++
-    socket.once('close', () => {
-      connectionCount--
-      connections.leave(network)
+  /**
+   * Counts the connections of a server from now on. Those above a cap get a 429 and are closed; over TLS they are only
+   * closed, because an answer would need a handshake first.
+   */
+  attach(server: Server, onRefused?: (socket: Socket, error: SignalboxError) => void): void {
+    const isEncrypted = server instanceof TlsServer
+    // The server's own listener must not see a socket that is refused: it would read a request from it and answer.
+    const own = server.listeners('connection')
+    server.removeAllListeners('connection')
+    server.on('connection', (socket: Socket) => {
+      const refusal = this.#admit(socket)
+      if (refusal === undefined) for (const listener of own) Reflect.apply(listener, server, [socket])
+      else {
+        onRefused?.(socket, refusal)
+        if (isEncrypted || this.#answeredCount >= maxAnswered) socket.destroy()
+        else this.#answer(socket, refusal)
+      }
     })
-    return true
   }
 
-  return {
-    attach(server, onRefused) {
-      if (onRefused !== undefined) reportRefused = onRefused
-      isEncrypted = server instanceof TlsServer
-      // The server's own listener must not see a socket that is refused: it would read a request from it and answer.
-      const own = server.listeners('connection')
-      server.removeAllListeners('connection')
-      server.on('connection', (socket: Socket) => {
-        if (admit(socket)) for (const listener of own) Reflect.apply(listener, server, [socket])
-      })
-    },
-    enterRequest({ id }) {
-      const max = caps.maxRequestsPerPrincipal
-      if (requests.enter(id, max)) return requests.leaver(id)
-      throw tooMany(
-        'This token has reached its limit of requests in flight. Wait for some to end.',
-        max,
-        1_000,
-      )
-    },
-    enterStream({ id }) {
-      const max = caps.maxStreamsPerPrincipal
-      if (streams.enter(id, max)) return streams.leaver(id)
-      throw tooMany('This token has reached its limit of open streams. Close some first.', max, 5_000)
-    },
-    failures: new FailedAttempts({
-      clock,
-      max: caps.maxFailuresPerAddress,
-      windowMs: caps.failureWindowMs,
-      maxNetworks,
-    }),
-    get counterCount() {
-      return connections.size + requests.size + streams.size
-    },
+  /** Counts a request until the returned function is called. Throws `too_many`. */
+  enterRequest({ id }: Pick<Principal, 'id'>): () => void {
+    const max = this.#caps.maxRequestsPerPrincipal
+    if (this.#requests.enter(id, max)) return this.#requests.leaver(id)
+    throw tooMany('This token has reached its limit of requests in flight. Wait for some to end.', max, 1_000)
+  }
+
+  /** Counts a stream until the returned function is called. Throws `too_many`. */
+  enterStream({ id }: Pick<Principal, 'id'>): () => void {
+    const max = this.#caps.maxStreamsPerPrincipal
+    if (this.#streams.enter(id, max)) return this.#streams.leaver(id)
+    throw tooMany('This token has reached its limit of open streams. Close some first.', max, 5_000)
+  }
+
+  /** The number of counters: of connected addresses, and of tokens with requests or streams. */
+  get counterCount(): number {
+    return this.#connections.size + this.#requests.size + this.#streams.size
+  }
+
+  /** Counts a connection until it closes; answers why not, when it is above a cap. */
+  #admit(socket: Socket): SignalboxError | undefined {
+    const { maxConnections, maxConnectionsPerAddress } = this.#caps
+    const address = socket.remoteAddress ?? ''
+    if (this.#connectionCount >= maxConnections) {
+      const message = 'This server has reached its limit of connections. Retry in 1 s.'
+      return tooMany(message, maxConnections, 1_000)
+    }
+    const network = networkOf(address)
+    // All clients behind a trusted proxy have its address, so it is not capped as one client.
+    const max = this.#clients.isProxy(address) ? maxConnections : maxConnectionsPerAddress
+    if (!this.#connections.enter(network, max)) {
+      const message = 'This address has reached its limit of connections. Close some, or retry in 1 s.'
+      return tooMany(message, maxConnectionsPerAddress, 1_000)
+    }
+    this.#connectionCount++
+    socket.once('close', () => {
+      this.#connectionCount--
+      this.#connections.leave(network)
+    })
+    return undefined
+  }
+
+  #answer(socket: Socket, refusal: SignalboxError): void {
+    this.#answeredCount++
+    socket.once('close', () => this.#answeredCount--)
+    answerOnSocket(refusal, socket)
   }
 }
 

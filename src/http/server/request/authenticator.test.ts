@@ -3,8 +3,8 @@ import { test } from 'vitest'
 import type { TokenStore } from '../../../access/index.ts'
 import { createFakeClock } from '../../../core/fake-clock.ts'
 import { openMemory } from '../../../storage/memory/index.ts'
-import { createAdmission } from './admission.ts'
-import { type AuthenticatorOptions, createAuthenticator, type TokenAuthenticator } from './authenticator.ts'
+import { Admission } from './admission.ts'
+import { type AuthenticatorOptions, TokenAuthenticator } from './authenticator.ts'
 
 const bootstrap = 'b'.repeat(32)
 
@@ -25,7 +25,7 @@ async function stage(options: Partial<AuthenticatorOptions> = {}) {
     clock.advance(500)
     await new Promise(setImmediate)
   }
-  const make = () => createAuthenticator(watched, { bootstrap: [], loopback: true, clock, ...options })
+  const make = () => new TokenAuthenticator(watched, { bootstrap: [], loopback: true, clock, ...options })
   return { clock, shared, store: tokens, auth: make(), another: make(), pass }
 }
 
@@ -187,7 +187,7 @@ test('when the store cannot answer, every caller is refused, without details', a
 
 test('only wrong tokens are throttled: a valid new token is accepted', async () => {
   const clock = createFakeClock()
-  const { failures } = createAdmission({ maxFailuresPerAddress: 20 }, clock)
+  const { failures } = new Admission({ maxFailuresPerAddress: 20 }, clock)
   const { auth, shared } = await stage({ failures, clock })
   const [known, fresh] = [
     await auth.tokens.create({ name: 'n', scope: 'work', namespace: 'shop' }),
@@ -212,7 +212,7 @@ test('only wrong tokens are throttled: a valid new token is accepted', async () 
 
 test('requests without a token are not counted: they cost nothing and guess nothing', async () => {
   const clock = createFakeClock()
-  const { failures } = createAdmission({ maxFailuresPerAddress: 1 }, clock)
+  const { failures } = new Admission({ maxFailuresPerAddress: 1 }, clock)
   const { auth } = await stage({ failures, clock, bootstrap: [bootstrap] })
   for (let i = 0; i < 5; i++) await assert.rejects(ask(auth), unauthorized)
 })

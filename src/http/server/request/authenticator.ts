@@ -21,19 +21,6 @@ import { text } from '../../../core/options.ts'
 import type { Authenticator, Incoming, Principal } from '../call.ts'
 import type { ClientAddresses, ForwardedRequest } from './admission.ts'
 
-/**
- * Finds the caller. A token is needed when a bootstrap secret is configured, when other machines can reach the port, or
- * when the store has a live token. Otherwise every client of the port is `local` and may do everything. A token that is
- * presented must be valid, also where none is needed. When the store cannot answer, every caller is refused.
- *
- * A token revoked here ends at once. One revoked elsewhere ends within a second, while the store can be asked: what the
- * store said counts for half a second for requests, and what waits with a token is asked about every 400 ms.
- */
-export interface TokenAuthenticator extends Authenticator {
-  /** The tokens, to be made and ended through: what is done here is obeyed at once. */
-  readonly tokens: Tokens
-}
-
 export interface AuthenticatorOptions {
   /** Secrets that may do everything in every namespace, of 32 characters or more. */
   readonly bootstrap: readonly string[]
@@ -67,18 +54,22 @@ const maxRemembered = 10_000
 const maxIds = 500
 const leastSecretChars = 32
 
-/** Makes an authenticator over the store's tokens. */
-export function createAuthenticator(store: TokenStore, options: AuthenticatorOptions): TokenAuthenticator {
-  return new StoreAuthenticator(store, options)
-}
-
 /** As whom a request counts, before its namespace is known. */
 type Identity = Pick<Token, 'id' | 'scope' | 'namespace'> & Partial<Pick<Token, 'name' | 'nodes'>>
 
 const local: Identity = { id: 'local', scope: 'admin', namespace: everyNamespace }
 const bootstrap: Identity = { id: 'bootstrap', scope: 'admin', namespace: everyNamespace }
 
-class StoreAuthenticator implements TokenAuthenticator {
+/**
+ * Finds the caller. A token is needed when a bootstrap secret is configured, when other machines can reach the port, or
+ * when the store has a live token. Otherwise every client of the port is `local` and may do everything. A token that is
+ * presented must be valid, also where none is needed. When the store cannot answer, every caller is refused.
+ *
+ * A token revoked here ends at once. One revoked elsewhere ends within a second, while the store can be asked: what the
+ * store said counts for half a second for requests, and what waits with a token is asked about every 400 ms.
+ */
+export class TokenAuthenticator implements Authenticator {
+  /** The tokens, to be made and ended through: what is done here is obeyed at once. */
   readonly tokens: Tokens
   readonly #store: TokenStore
   readonly #options: AuthenticatorOptions

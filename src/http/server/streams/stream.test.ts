@@ -4,7 +4,7 @@ import { SignalboxError } from '../../../core/errors.ts'
 import { createFakeClock, type FakeClock } from '../../../core/fake-clock.ts'
 import { createEventParser, type ParsedEvent } from '../../contract/index.ts'
 import type { Feed, FeedEvent, FeedReader, OutgoingStream, Principal } from '../call.ts'
-import { createStreams, type Streams, type StreamsOptions } from './stream.ts'
+import { Streams, type StreamsOptions } from './stream.ts'
 import type { Transport, TransportOwner } from './transport.ts'
 
 const principal: Principal = { id: 't1', scope: 'read', namespace: 'default', everyNamespace: false }
@@ -87,7 +87,7 @@ function aStage(options: StreamsOptions = {}): Stage {
   const watchers = new Set<(reason: SignalboxError) => void>()
   const errors: unknown[] = []
   const ends: Stage['ends'] = []
-  const streams = createStreams({
+  const streams = new Streams({
     authenticator: {
       watch(_principal, ended) {
         watchers.add(ended)
@@ -257,7 +257,7 @@ test('an ended token ends its streams with the reason', () => {
 test('a token that is found ended while the stream opens gets no event', () => {
   const feed = new FakeFeed()
   let unwatched = 0
-  const streams = createStreams({
+  const streams = new Streams({
     authenticator: {
       watch(_principal, ended) {
         ended(new SignalboxError('unauthorized', 'Gone.'))

@@ -6,31 +6,6 @@ import type { Authenticator, FeedEvent, FeedReader, OutgoingStream } from '../ca
 import { asSignalboxError } from '../request/problem.ts'
 import { bodyTransport, type Transport, type TransportOwner } from './transport.ts'
 
-/**
- * Streams of server-sent events, all that a server has open.
- *
- *     feed ──send──▶ stream ──write──▶ transport ──▶ reader
- *                      └─ it says no: wait here, up to maxBufferedBytes; above, or still no a period later: told why, cut
- *
- * An idle stream is a few small objects and a timer. An event is encoded once for all its readers, and nothing here
- * keeps the request. A reader that does not read has its own bounded queue and delays no other reader.
- *
- * A stream ends when its client has gone, its feed fails, its token is no longer valid, it reads too slowly, or the
- * server shuts down. A client that can still read gets the reason: `error { code, message }`, or when to come again.
- */
-export interface Streams {
-  /** Streams to a transport whose head has been written; calls `ended`, the stream's own unless given, once it is over. */
-  serve(outgoing: OutgoingStream, transport: Transport, ended?: OutgoingStream['ended']): void
-  /** The same as the body of a `Response`. */
-  toBody(outgoing: OutgoingStream, ended?: OutgoingStream['ended']): ReadableStream<Uint8Array>
-  /** How many are open. */
-  readonly size: number
-  /** How much waits for readers that are slow, beyond what their connections have taken. */
-  readonly bufferedBytes: number
-  /** Tells every reader when to come again and ends its stream; later ones are told at once. */
-  close(): Promise<void>
-}
-
 /** How streams are kept. */
 export interface StreamsOptions {
   /** How often a comment is sent as a sign of life. @default 15_000 */
@@ -57,48 +32,64 @@ export const streamsDefaults: Required<StreamsOptions> = {
   random: Math.random,
 }
 
-export function createStreams(
-  options: StreamsOptions & { readonly authenticator: Pick<Authenticator, 'watch'> },
-): Streams {
-  const { authenticator, ...rest } = options
-  const given = withDefaults<Required<StreamsOptions>>('createStreams', rest, streamsDefaults)
-  whole('createStreams.keepAliveMs', given.keepAliveMs, { min: 1, max: 2 ** 31 - 1 })
-  whole('createStreams.maxBufferedBytes', given.maxBufferedBytes)
-  whole('createStreams.retryMs', given.retryMs)
-  whole('createStreams.lastWordsMs', given.lastWordsMs)
-  return new OpenStreams(authenticator, given)
-}
-
-class OpenStreams implements Streams, StreamOwner {
+/**
+ * Streams of server-sent events, all that a server has open.
+ *
+ *     feed ──send──▶ stream ──write──▶ transport ──▶ reader
+ *                      └─ it says no: wait here, up to maxBufferedBytes; above, or still no a period later: told why, cut
+ *
+ * An idle stream is a few small objects and a timer. An event is encoded once for all its readers, and nothing here
+ * keeps the request. A reader that does not read has its own bounded queue and delays no other reader.
+ *
+ * A stream ends when its client has gone, its feed fails, its token is no longer valid, it reads too slowly, or the
+ * server shuts down. A client that can still read gets the reason: `error { code, message }`, or when to come again.
+ */
+export class Streams {
   readonly options: Required<StreamsOptions>
   readonly authenticator: Pick<Authenticator, 'watch'>
-  readonly open = new Set<EventStream>()
-  readonly ending = new Set<EventStream>()
+  readonly open: Set<EventStream> = new Set()
+  /** Those that have had their last word and are not closed yet. */
+  readonly ending: Set<EventStream> = new Set()
+  /** How much waits for readers that are slow, beyond what their connections have taken. */
   bufferedBytes = 0
   #whenEnded: PromiseWithResolvers<void> | undefined
 
-  constructor(authenticator: Pick<Authenticator, 'watch'>, options: Required<StreamsOptions>) {
+  constructor(options: StreamsOptions & { readonly authenticator: Pick<Authenticator, 'watch'> }) {
+    const { authenticator, ...rest } = options
+    const given = withDefaults<Required<StreamsOptions>>('streams', rest, streamsDefaults)
+    whole('streams.keepAliveMs', given.keepAliveMs, { min: 1, max: 2 ** 31 - 1 })
+    whole('streams.maxBufferedBytes', given.maxBufferedBytes)
+    whole('streams.retryMs', given.retryMs)
+    whole('streams.lastWordsMs', given.lastWordsMs)
+    this.options = given
     this.authenticator = authenticator
-    this.options = options
   }
 
+  /** How many are open. */
   get size(): number {
     return this.open.size
   }
 
-  serve(outgoing: OutgoingStream, transport: Transport, ended = outgoing.ended): void {
+  /** Streams to a transport whose head has been written; calls `ended`, the stream's own unless given, once it is over. */
+  serve(
+    outgoing: OutgoingStream,
+    transport: Transport,
+    ended: OutgoingStream['ended'] = outgoing.ended,
+  ): void {
     const stream = new EventStream(this, transport, ended)
     transport.attach(stream)
     if (this.#whenEnded === undefined) stream.open(outgoing, this.#retry(this.options.retryMs / 2))
     else stream.finish(this.#retry(this.options.retryMs))
   }
 
+  /** The same as the body of a `Response`. */
   toBody(outgoing: OutgoingStream, ended?: OutgoingStream['ended']): ReadableStream<Uint8Array> {
     const { transport, body } = bodyTransport()
     this.serve(outgoing, transport, ended)
     return body
   }
 
+  /** Tells every reader when to come again and ends its stream; later ones are told at once. */
   close(): Promise<void> {
     if (this.#whenEnded === undefined) {
       this.#whenEnded = Promise.withResolvers<void>()
@@ -111,6 +102,7 @@ class OpenStreams implements Streams, StreamOwner {
     return this.#whenEnded.promise
   }
 
+  /** One has been closed. */
   forget(stream: EventStream): void {
     this.ending.delete(stream)
     this.#checkEnd()
@@ -125,29 +117,15 @@ class OpenStreams implements Streams, StreamOwner {
   }
 }
 
-/** What the streams of a server share. */
-export interface StreamOwner {
-  readonly options: Required<StreamsOptions>
-  readonly authenticator: Pick<Authenticator, 'watch'>
-  /** Those that are open. */
-  readonly open: Set<EventStream>
-  /** Those that have had their last word and are not closed yet. */
-  readonly ending: Set<EventStream>
-  /** What waits in all of them. */
-  bufferedBytes: number
-  /** One has been closed. */
-  forget(stream: EventStream): void
-}
-
 const nothing: Uint8Array[] = []
 const comment: Uint8Array = Buffer.from(encodeComment())
 
 /**
- * One stream to one reader. Small, for there may be many thousands: what can be shared is in its keeper, and nothing
+ * One stream to one reader. Small, for there may be many thousands: what can be shared is in its owner, and nothing
  * here keeps the request it came from.
  */
 export class EventStream implements FeedReader, TransportOwner {
-  readonly #owner: StreamOwner
+  readonly #owner: Streams
   readonly #transport: Transport
   readonly #ended: OutgoingStream['ended']
   #state: 'open' | 'ending' | 'closed' = 'open'
@@ -165,7 +143,7 @@ export class EventStream implements FeedReader, TransportOwner {
   #queue: Uint8Array[] = nothing
   #queuedBytes = 0
 
-  constructor(owner: StreamOwner, transport: Transport, ended: OutgoingStream['ended']) {
+  constructor(owner: Streams, transport: Transport, ended: OutgoingStream['ended']) {
     this.#owner = owner
     this.#transport = transport
     this.#ended = ended

@@ -6,11 +6,7 @@ import { test } from 'vitest'
 import { createNotifier } from '../../../../src/core/notifier.ts'
 import { createEventParser, type ParsedEvent } from '../../../../src/http/contract/sse.ts'
 import type { Feed, FeedEvent, FeedReader } from '../../../../src/http/server/call.ts'
-import {
-  createStreams,
-  type Streams,
-  type StreamsOptions,
-} from '../../../../src/http/server/streams/stream.ts'
+import { Streams, type StreamsOptions } from '../../../../src/http/server/streams/stream.ts'
 import { httpTransport } from '../../../../src/http/server/streams/transport.ts'
 import { within } from '../../../support/deadline.ts'
 import { dataOf, readEvents } from '../event-reader.ts'
@@ -146,7 +142,7 @@ async function feeding(options: StreamsOptions = {}): Promise<FeedStage> {
       return () => readers.delete(reader)
     },
   }
-  const streams = createStreams({ authenticator: { watch: () => () => {} }, ...options })
+  const streams = new Streams({ authenticator: { watch: () => () => {} }, ...options })
   const principal = { id: 'local', scope: 'read', namespace: 'default', everyNamespace: true } as const
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
