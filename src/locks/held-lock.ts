@@ -4,11 +4,12 @@ import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { KeptLease } from '../core/kept-lease.ts'
 import { onlyKeys } from '../core/options.ts'
-import { type Waits, waitClosed } from './local-waits.ts'
+import { type HandedGrant, handedOver, type Waits, waitClosed } from './local-waits.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder } from './lock.ts'
+import { requesterTopic } from './lock-topics.ts'
 import type { Locks } from './locks.ts'
 import { deadlineSpan, lockSpan } from './locks-options.ts'
-import { defaultTtlMs } from './rules/index.ts'
+import { defaultTtlMs, type Grant } from './rules/index.ts'
 
 /**
  * A lock in the hand. It renews itself at a third of its time, and counts as lost no later than its time after the last
@@ -195,7 +196,10 @@ async function askUntil(
     // A grant that came late may be as old as the request, so it is renewed before it is used.
     const isFresh = performance.now() - sentAt < ttl / 3
     if (grant && isFirst && isNew && isFresh)
-      return { status: 'granted', held: new HeldLock(locks, who, grant, ttl, sentAt, inHand) }
+      return {
+        status: 'granted',
+        held: new HeldLock(locks, who, grant, { ttlMs: ttl, sentAt }, inHand),
+      }
     if (answer.status === 'refused') throw refused(who, answer.holder)
     if (answer.status === 'completed' || answer.status === 'failed') return answer
     if (answer.status === 'queued') {
@@ -208,7 +212,14 @@ async function askUntil(
         await leaveSoon(locks, who)
         throw waitClosed(who)
       }
-      if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
+      if (event && 'takeUpMs' in event) {
+        const forMs = Math.min(ttl, event.takeUpMs)
+        const lease = { ttlMs: ttl, sentAt: event.sentAt, firstMs: forMs }
+        // Where this process stood still meanwhile, it takes up the grant first, as any other that may be old.
+        if (performance.now() - event.sentAt < forMs / 3)
+          return { status: 'granted', held: new HeldLock(locks, who, event, lease, inHand) }
+        grant = event
+      } else if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
       // The grant or the position ran out while this process or the store stood still. A request for a turn joins the wait
       // queue again. A request for a result may find one by now; and where other processes know the requestId, one of them
       // may have left the wait queue.
@@ -234,11 +245,6 @@ function refused({ operation, resource }: Asking, holder: LockHolder | null): Si
   })
 }
 
-interface Grant {
-  readonly token: number
-  readonly attempt: number
-}
-
 /**
  * Takes up a grant that may be older than the news of it. Renewing does so, and gives it its full time from now on, so
  * the time at which it counts as lost here is never later than the store's. Undefined when it has gone to another.
@@ -253,7 +259,7 @@ async function takeUp(
   const sentAt = performance.now()
   try {
     await locks.renew({ ...who, token: grant.token, ttlMs })
-    return new HeldLock(locks, who, grant, ttlMs, sentAt, inHand)
+    return new HeldLock(locks, who, grant, { ttlMs, sentAt }, inHand)
   } catch (error) {
     if (isSignalboxError(error, 'lease_lost')) return undefined
     throw error
@@ -267,22 +273,28 @@ interface Asking {
   readonly requestId: string
 }
 
-/** Watches until the wait is over; undefined when the stream ended without saying so. */
+/** Watches until the wait is over, or the grant is handed over; undefined when the stream ended without saying so. */
 async function lastEvent(
   locks: LockCalls,
   who: Asking,
   signal: AbortSignal | undefined,
-): Promise<LockEvent | undefined> {
+): Promise<LockEvent | HandedGrant | undefined> {
   const over = new AbortController()
+  let handed: HandedGrant | undefined
+  const stop = locks.waits.takeGrant(requesterTopic(who, who), (grant) => {
+    handed = grant
+    over.abort(handedOver)
+  })
   const signals = signal ? AbortSignal.any([signal, over.signal]) : over.signal
   try {
     for await (const event of locks.watch({ ...who, signal: signals })) {
       if (event.type !== 'queued' && event.type !== 'progress' && event.type !== 'reset') return event
     }
   } finally {
+    stop()
     over.abort()
   }
-  return undefined
+  return handed
 }
 
 function endOf(event: LockEvent): Turn {
@@ -294,6 +306,15 @@ function endOf(event: LockEvent): Turn {
     default:
       return { status: 'failed', error: { code: event.type, message: `The wait ended: ${event.type}.` } }
   }
+}
+
+/** How long a grant lasts. */
+interface Lease {
+  readonly ttlMs: number
+  /** When it was asked for, or given at the earliest. */
+  readonly sentAt: number
+  /** It was handed over, and lasts for this time unless it is taken up. */
+  readonly firstMs?: number
 }
 
 class HeldLock implements Held {
@@ -312,8 +333,7 @@ class HeldLock implements Held {
     locks: LockCalls,
     who: Asking,
     { token, attempt }: Grant,
-    ttlMs: number,
-    sentAt: number,
+    { ttlMs, sentAt, firstMs }: Lease,
     inHand: Set<string>,
   ) {
     this.#locks = locks
@@ -333,7 +353,7 @@ class HeldLock implements Held {
         `${who.node} lost ${who.operation} of ${JSON.stringify(who.resource)}: its lease ran out or was taken.`,
       )
     }
-    this.#lease = new KeptLease({ leaseMs: ttlMs, sentAt, renew: () => this.#renew({}), lost })
+    this.#lease = new KeptLease({ leaseMs: ttlMs, sentAt, firstMs, renew: () => this.#renew({}), lost })
   }
 
   get signal(): AbortSignal {

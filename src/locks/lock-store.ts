@@ -4,6 +4,7 @@ import type {
   LastOutcome,
   LockTimes,
   Notified,
+  Released,
   RenewTerms,
   Requester,
   Ruled,
@@ -29,7 +30,7 @@ export interface LockStore {
       readonly terminal: boolean
     },
     times: LockTimes,
-  ): Promise<Ruled<{ readonly released: { readonly next: Requester | null } | undefined }>>
+  ): Promise<Ruled<Released>>
   renew(
     key: LockKey,
     who: Requester & { readonly token: number },

@@ -7,7 +7,7 @@ import { type Held, type HoldOptions, holdLock, type LockCalls } from './held-lo
 import { Waits } from './local-waits.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockQueue, LockRequest } from './lock.ts'
 import type { LockKey, LockStore } from './lock-store.ts'
-import { createWaitQueueNotifier, type LocksNotifier, wakeForStep } from './lock-topics.ts'
+import { createWaitQueueNotifier, type LocksNotifier, requesterTopic, wakeForStep } from './lock-topics.ts'
 import {
   encodeCursor,
   type ListLocksOptions,
@@ -23,7 +23,7 @@ import {
   resolveRequester,
   resolveToken,
 } from './locks-options.ts'
-import type { Requester, Ruled } from './rules/index.ts'
+import type { Released, Requester, Ruled } from './rules/index.ts'
 import { createFlight, type FlightOptions } from './single-flight.ts'
 import { createSweeper } from './upkeep.ts'
 import { createWatcher, type WatchOptions } from './watch-lock.ts'
@@ -114,6 +114,13 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
     return answer
   }
 
+  /** Gives the next holder its grant at once where it waits in this process. Others are woken, and ask for it. */
+  function handOver(key: LockKey, { released, granted }: Released, sentAt: number): boolean {
+    if (!released?.next || !granted) return false
+    const takeUpMs = Math.min(times.takeUpMs, times.streamedTakeUpMs)
+    return waits.hand(requesterTopic(key, released.next), { ...granted, sentAt, takeUpMs })
+  }
+
   const locks: Locks = {
     async acquire(options) {
       const key = resolveKey('acquire', options)
@@ -129,7 +136,10 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       onlyRequestKeys('release', options, releaseKeys)
       const key = resolveKey('release', options)
       const who = { ...resolveRequester('release', options), token: resolveToken('release', options.token) }
-      const { released } = wake(key, await store.release(key, who, resolveEnd(options), times))
+      const sentAt = performance.now()
+      const answer = await store.release(key, who, resolveEnd(options), times)
+      const isHanded = handOver(key, answer, sentAt)
+      const { released } = wake(key, answer, isHanded ? answer.released!.next! : undefined)
       if (released === undefined) throw lockLost(key, who.node)
       if (released.next !== null) sweeper.suspect(key)
       return { next: released.next?.node ?? null }

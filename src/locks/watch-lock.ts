@@ -2,6 +2,7 @@ import { isSignalboxError } from '../core/errors.ts'
 import { createNotifier, type Notifier } from '../core/notifier.ts'
 import { flag, whole } from '../core/options.ts'
 import { decodeHolder, decodeQueue, failureOf, parse } from './decode-lock.ts'
+import { handedOver } from './local-waits.ts'
 import type { LockEvent, LockRequest } from './lock.ts'
 import type { LockKey, WaitQueueView } from './lock-store.ts'
 import { endTopic, requesterTopic, wakeForStep } from './lock-topics.ts'
@@ -177,9 +178,10 @@ class WaiterWatch {
   #isConcernedBy(before: WaitQueueView | undefined, now: WaitQueueView | undefined): boolean {
     if (this.#standing?.status !== 'queued' || now === undefined) return false
     if (now.holder && this.#isSelf(now.holder)) return true
-    if (before === undefined) return false
+    // It is seen to wait: all that has changed is about others.
+    if (before === undefined || positionsIn(now).has(this.#name)) return false
     if (now.lastOutcome?.at !== before.lastOutcome?.at && now.waiterCount < before.waiterCount) return true
-    return positionsIn(before).has(this.#name) && !positionsIn(now).has(this.#name)
+    return positionsIn(before).has(this.#name)
   }
 
   #isSelf({ node, requestId }: Requester): boolean {
@@ -234,7 +236,7 @@ class WaiterWatch {
   #leaveStream(): void {
     const { parts, times, key, who, isBound, signal } = this.#own
     const standing = this.#standing
-    if (standing === undefined || standing.status === 'ended') return
+    if (standing === undefined || standing.status === 'ended' || signal?.reason === handedOver) return
     const isHolder = standing.status === 'granted'
     const isServersEnd = isSignalboxError(signal?.reason, 'draining')
     if (isHolder && (!isBound || isServersEnd)) return

@@ -242,3 +242,55 @@ test('without multi-node mode a caller that finds the lock busy is refused and n
   assert.equal(answer.status, 'refused')
   assert.equal((await locks.inspect(key)).waiterCount, 0)
 })
+
+/** Two nodes of one process want one lock; what the store is asked after the release is noted. */
+async function handOver(options: LocksOptions, renew: (store: LockStore) => LockStore['renew']) {
+  const store = createMemoryLocks(() => Date.now())
+  const asked: string[] = []
+  const noted = new Proxy(store, {
+    get(target, name: keyof LockStore) {
+      const method = (name === 'renew' ? renew(target) : target[name]) as (...args: unknown[]) => unknown
+      return (...args: unknown[]) => {
+        asked.push(name)
+        return method(...args)
+      }
+    },
+  })
+  const locks = openLocks(options, noted)
+  const first = await locks.hold('deploy', 'eu-1', { node: 'a' })
+  const waiting = locks.hold('deploy', 'eu-1', { node: 'b' })
+  waiting.catch(() => undefined)
+  while ((await locks.inspect({ operation: 'deploy', resource: 'eu-1' })).waiterCount === 0);
+  await until(() => asked.includes('keep'))
+  asked.length = 0
+  await first.release()
+  return { locks, waiting, asked }
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
+}
+
+test('a waiter of the same process gets its grant with the release, and takes it up behind that', async () => {
+  const { locks, waiting, asked } = await handOver({}, (store) => store.renew)
+  await using _ = locks
+  const second = await waiting
+  assert.ok(!asked.includes('keep'), asked.join())
+  await until(() => asked.includes('renew'))
+  const { holder } = await locks.inspect({ operation: 'deploy', resource: 'eu-1' })
+  assert.equal(holder?.node, 'b')
+  assert.ok(holder.expiresAt > Date.now() + 20_000)
+  assert.equal(second.signal.aborted, false)
+  await second.release()
+})
+
+test('a handed grant that cannot be taken up is lost when its time to be taken up is over', async () => {
+  const away = () => () => Promise.reject(new Error('away'))
+  const { locks, waiting } = await handOver({ takeUpMs: 300, streamedTakeUpMs: 200 }, away)
+  const begunAt = performance.now()
+  const held = await waiting
+  assert.equal(held.signal.aborted, false)
+  await until(() => held.signal.aborted)
+  assert.ok(performance.now() - begunAt < 5_000)
+  await locks[Symbol.asyncDispose]()
+})

@@ -1,4 +1,14 @@
-import type { AcquireAsk, Ask, Given, HolderView, LockTimes, Notified, Ruled, Standing } from './rule.ts'
+import type {
+  AcquireAsk,
+  Ask,
+  Given,
+  Grant,
+  HolderView,
+  LockTimes,
+  Notified,
+  Ruled,
+  Standing,
+} from './rule.ts'
 import type {
   Holder,
   LastOutcome,
@@ -304,6 +314,11 @@ export class OpenWaitQueue {
   holderName(): Requester | null {
     const { holder } = this.#row
     return holder && { node: holder.node, requestId: holder.requestId }
+  }
+
+  grant(): Grant | undefined {
+    const { holder } = this.#row
+    return holder ? { token: holder.token, attempt: holder.attempt } : undefined
   }
 
   holderView(): HolderView | null {

@@ -61,6 +61,20 @@ export type Ruled<Answer> = Answer & {
   readonly elsewhere?: readonly { readonly operation: string; readonly notified: Notified }[]
 }
 
+/** What the end of a turn comes to. */
+export interface Released {
+  /** Undefined: it was not the holder's any more. */
+  readonly released: { readonly next: Requester | null } | undefined
+  /** Of the next holder; undefined also where the store does not know it any more. */
+  readonly granted?: Grant | undefined
+}
+
+/** What a holder has to know of its grant. */
+export interface Grant {
+  readonly token: number
+  readonly attempt: number
+}
+
 /** How long a grant lasts without renewal, unless another time is asked for. */
 export const defaultTtlMs = 30_000
 

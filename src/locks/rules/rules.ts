@@ -1,5 +1,5 @@
 import { openQueue } from './open-wait-queue.ts'
-import type { AcquireAsk, LockTimes, RenewTerms, Rule, Ruled, Standing } from './rule.ts'
+import type { AcquireAsk, LockTimes, Released, RenewTerms, Rule, Ruled, Standing } from './rule.ts'
 import type { Requester } from './wait-queue.ts'
 
 /**
@@ -29,12 +29,12 @@ export function* release(
   who: Requester & { readonly token: number },
   end: { readonly outcome: 'success' | 'failure'; readonly value: string | null; readonly terminal: boolean },
   times: LockTimes,
-): Rule<Ruled<{ readonly released: { readonly next: Requester | null } | undefined }>> {
+): Rule<Ruled<Released>> {
   const queue = yield* openQueue(times)
   yield* queue.advance()
   if (!queue.isHeldBy(who, who.token)) return yield* queue.close({ released: undefined })
   yield* queue.end(end.outcome, end.value, end.terminal)
-  return yield* queue.close({ released: { next: queue.holderName() } })
+  return yield* queue.close({ released: { next: queue.holderName() }, granted: queue.grant() })
 }
 
 /** Keeps the lease, and tells how far the work is; undefined when it is not the holder's any more. */

@@ -1,11 +1,5 @@
 import type { LockKey, LockStore, WaitQueueSummary, WaitQueueView } from '../../locks/index.ts'
-import {
-  groupOf,
-  type LockTimes,
-  type Notified,
-  type Requester,
-  type Ruled,
-} from '../../locks/rules/index.ts'
+import { groupOf, type LockTimes, type Notified, type Released, type Ruled } from '../../locks/rules/index.ts'
 import { tellings } from '../ruled-locks.ts'
 import type { ScriptRunner } from './connection.ts'
 import { decodeRequester, encodeRequester, Keyring } from './keys.ts'
@@ -161,20 +155,20 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
 /** Wait queues that were left on the list though nothing is due in them cost a look each, and must not hold up those in which there is. */
 const sweepRounds = 20
 
-const releaseReading: Reading<Ruled<{ readonly released: { readonly next: Requester | null } | undefined }>> =
-  {
-    whole(reply) {
-      const [status, next] = reply[4] as readonly [string, string | null]
-      const released =
-        status === 'released' ? { next: next === null ? null : decodeRequester(next) } : undefined
-      return decodeRuled(reply, { released })
-    },
-    quick: (revision) => ({
-      released: { next: null },
-      notified: { requesters: [], everyone: false, changed: true },
-      revision,
-    }),
-  }
+const releaseReading: Reading<Ruled<Released>> = {
+  whole(reply) {
+    const [status, next, token, attempt] = reply[4] as readonly [string, string | null, number?, number?]
+    const released =
+      status === 'released' ? { next: next === null ? null : decodeRequester(next) } : undefined
+    const granted = next === null || token === undefined ? undefined : { token, attempt: attempt! }
+    return decodeRuled(reply, { released, granted })
+  },
+  quick: (revision) => ({
+    released: { next: null },
+    notified: { requesters: [], everyone: false, changed: true },
+    revision,
+  }),
+}
 
 function bit(value: boolean): '0' | '1' {
   return value ? '1' : '0'

@@ -107,7 +107,8 @@ function steps.release(at)
   local ending = ARGV[at + 2]
   local value = sub(ending, 3, 3) == '1' and sub(ending, 4)
   endTurn(sub(ending, 1, 1) == 's' and succeeded or failed, value, sub(ending, 2, 2) == '1')
-  return { 'released', holder ~= '' and holder }, true
+  if holder == '' then return { 'released', false }, true end
+  return { 'released', holder, token, heldAttempt }, true
 end
 
 function steps.renew(at)

@@ -13,7 +13,12 @@ import {
 } from '../../../locks/rules/index.ts'
 import type { Procedure } from '../procedure.ts'
 import { runRule } from './run-rule.ts'
-import { WaitQueueBuffer, type WaitQueueCalls, type WaitQueueWrites } from './wait-queue-buffer.ts'
+import {
+  openedHeadSize,
+  WaitQueueBuffer,
+  type WaitQueueCalls,
+  type WaitQueueWrites,
+} from './wait-queue-buffer.ts'
 
 const now = 1_900_000_000_000
 const times: LockTimes = resolveLocksOptions()
@@ -60,7 +65,7 @@ function step<Answer>(rule: Rule<Answer>, buffer: WaitQueueBuffer): Answer {
   return finish(runRule(rule, 'pull', () => buffer))
 }
 
-/** A wait queue with `length` waiters, of whom the first four were read; it records every question. */
+/** A wait queue with `length` waiters, of whom the first were read; it records every question. */
 function createBook({ row, length = 0, hasOutcomes = false }: Opening) {
   const waiters = Array.from({ length }, (_, index) => waiterAt(index + 1))
   const trips: string[] = []
@@ -99,7 +104,7 @@ function createBook({ row, length = 0, hasOutcomes = false }: Opening) {
     row,
     dueAt: null,
     waiterCount: length,
-    head: waiters.slice(0, 4),
+    head: waiters.slice(0, openedHeadSize),
     hasOutcomes,
   })
   return { buffer, trips, flushed }
@@ -172,11 +177,12 @@ test('a waiter that leaves and returns in one transaction is written at its last
 
 test('pending writes go before the next question', () => {
   const { buffer, trips, flushed } = createBook({ row: heldRow('A'), length: 200 })
-  for (let seq = 1; seq <= 4; seq++) finish(buffer.removeWaiter(waiterAt(seq)))
+  const seqs = Array.from({ length: openedHeadSize }, (_, nr) => nr + 1)
+  for (const seq of seqs) finish(buffer.removeWaiter(waiterAt(seq)))
   assert.deepEqual(trips, [])
-  assert.equal(finish(buffer.firstWaiter())?.seq, 5)
+  assert.equal(finish(buffer.firstWaiter())?.seq, openedHeadSize + 1)
   assert.deepEqual(trips, ['head'])
-  assert.deepEqual(flushed[0]?.goneSeqs, [1, 2, 3, 4])
+  assert.deepEqual(flushed[0]?.goneSeqs, seqs)
   assert.deepEqual(buffer.lastWrites().goneSeqs, [])
 })
 

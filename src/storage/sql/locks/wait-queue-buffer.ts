@@ -242,8 +242,8 @@ export class WaitQueueBuffer implements ProcedureRows {
   }
 }
 
-/** How many waiters are read with the wait queue. Rules seldom need more than the first, and most wait queues are shorter. */
-export const openedHeadSize = 4
+/** How many waiters are read with the wait queue. Most wait queues are shorter, and then nobody has to be looked for in it. */
+export const openedHeadSize = 64
 /** How many are read when those have been passed over. */
 const laterHeadSize = 100
 
