@@ -3,7 +3,7 @@
  * hundred nodes so that its caller can let others run.
  */
 
-import { type PoolRules, termHolds } from './matching/terms.ts'
+import { type PoolRules, termHolds } from './matching/requirement.ts'
 import type { NodeView, TaskSpec, TaskStatus, Term } from './node.ts'
 
 /** Why a task is not placed. */

@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from '../core/clock.ts'
+import type { Clock } from '../core/clock.ts'
 import type { Metrics } from './queue-meter.ts'
-import { FifoQueue, type Queue } from './queue-stores.ts'
+import type { Queue } from './queue-stores.ts'
 
 export interface QueueOptions<T> {
   /** Shown in `stats()`. @default '' */
@@ -46,19 +46,6 @@ export interface RunOptions<T> {
   readonly onError?: ((error: unknown, item: T) => void) | undefined
   /** How often a failing item is tried again; rate limiting queues only. @default Infinity */
   readonly maxRetries?: number | undefined
-}
-
-export interface ResolvedQueueOptions<T> {
-  readonly name: string
-  readonly key: ((item: T) => unknown) | undefined
-  readonly queue: Queue<T>
-  readonly clock: Clock
-  readonly metrics: Metrics | undefined
-}
-
-export function resolveQueueOptions<T>(options: QueueOptions<T>): ResolvedQueueOptions<T> {
-  const { name = '', key, queue = new FifoQueue<T>(), clock = systemClock, metrics } = options
-  return { name, key, queue, clock, metrics }
 }
 
 export interface ResolvedRunOptions<T> {

@@ -80,30 +80,22 @@ export class WaitList<V> {
 /** Callers who wait until a count falls below the limit that each of them gave. */
 export class LimitWaits {
   readonly #limits = new Map<Wait<void>, number>()
-  /** No smaller than any limit waited for, so a count above it needs no look at the waits. */
-  #highest = Number.NEGATIVE_INFINITY
 
   wait(limit: number, { signal }: SignalOptions): Promise<void> {
     return waitFor<void>(
       signal,
-      (wait) => {
-        this.#limits.set(wait, limit)
-        this.#highest = Math.max(this.#highest, limit)
-      },
+      (wait) => void this.#limits.set(wait, limit),
       (wait) => void this.#limits.delete(wait),
     )
   }
 
   /** Resolves the waits whose limit is above `count`. */
   update(count: number): void {
-    if (count >= this.#highest) return
-    let highest = Number.NEGATIVE_INFINITY
+    if (this.#limits.size === 0) return
     for (const [wait, limit] of this.#limits) {
-      if (count < limit) {
-        this.#limits.delete(wait)
-        wait.resolve()
-      } else if (limit > highest) highest = limit
+      if (count >= limit) continue
+      this.#limits.delete(wait)
+      wait.resolve()
     }
-    this.#highest = highest
   }
 }

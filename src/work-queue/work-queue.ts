@@ -11,7 +11,7 @@
  * turn, the `next` of the first, which takes its place and enters the store when `done` is called. Each call runs to its
  * end, or to a point where everything is consistent, before other code runs. So there is nothing to lock.
  */
-import type { Clock } from '../core/clock.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
 import { consume, iterate } from './consume.ts'
 import { KeyMap } from './key-map.ts'
 import {
@@ -19,12 +19,11 @@ import {
   priorityOf,
   type QueueOptions,
   type RunOptions,
-  resolveQueueOptions,
   resolveRunOptions,
   type SignalOptions,
 } from './options.ts'
 import { Meter, type QueueStats } from './queue-meter.ts'
-import type { Queue } from './queue-stores.ts'
+import { FifoQueue, type Queue } from './queue-stores.ts'
 import { LimitWaits, WaitList } from './queue-waits.ts'
 import { type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
 
@@ -54,7 +53,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   readonly #drains = new LimitWaits()
 
   constructor(options: QueueOptions<T> = {}) {
-    const { name, key, queue, clock, metrics } = resolveQueueOptions(options)
+    const { name = '', key, queue = new FifoQueue<T>(), clock = systemClock, metrics } = options
     this.clock = clock
     this.#name = name
     this.#key = key

@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SignalboxError } from '../../core/errors.ts'
 import { slotsFor, type TaskKind } from '../matching/demand.ts'
-import { allHold, type PoolRules } from '../matching/terms.ts'
+import { allHold, type PoolRules } from '../matching/requirement.ts'
 import type { Term } from '../node.ts'
 import type { Command } from '../registry/command.ts'
 import type { ClusterChange } from './cluster-state.ts'

@@ -2,7 +2,7 @@
  * Whose a node is: the row that says so, and what becomes of it when the node says hello somewhere. Pure; the store makes
  * sure that of two servers that decide at once only one is heard.
  */
-import { tidyServices } from '../matching/terms.ts'
+import { tidyServices } from '../matching/requirement.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
 
 /** A node in the cluster state. Its owner holds its socket, and places its work alone. */

@@ -3,7 +3,7 @@
  * that is done the node is not let in, and when another server has written it since, the node is that one's.
  */
 import { SignalboxError } from '../../core/errors.ts'
-import { tidyServices } from '../matching/terms.ts'
+import { tidyServices } from '../matching/requirement.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
 import { inTime } from '../time-limits.ts'
 import type { ClusterChange, ClusterRow } from './cluster-state.ts'

@@ -54,33 +54,33 @@ export class ServerList {
     return serverId === this.#sharing.serverId || this.#others.includes(serverId)
   }
 
-  /** The others that live by the store's clock, also when this process does not follow it, and how many tasks wait there. */
+  /** How many others live by the store's clock, also when this process does not follow it, and how many tasks wait there. */
   get elsewhere(): { readonly serverCount: number; readonly waiting: number } {
-    const { cluster, serverId } = this.#sharing
-    let serverCount = 0
-    let waiting = 0
-    for (const [key, { doc, expiresAt }] of cluster.rows('server')) {
-      if (key === serverId || (expiresAt ?? Number.POSITIVE_INFINITY) <= cluster.storeNow) continue
-      serverCount += 1
-      waiting += (doc as ServerDoc).waiting
-    }
-    return { serverCount, waiting }
+    const docs = Array.from(this.#live(), ([, doc]) => doc)
+    return { serverCount: docs.length, waiting: docs.reduce((sum, { waiting }) => sum + waiting, 0) }
   }
 
   /** What waits for a service at the other servers that live, as they last wrote. */
   waitingElsewhere(service: string): { readonly waiting: number; readonly oldestWaitMs: number } {
-    const { cluster, serverId } = this.#sharing
+    const { storeNow } = this.#sharing.cluster
     let waiting = 0
     let oldestWaitMs = 0
-    for (const [key, { doc, expiresAt }] of cluster.rows('server')) {
-      if (key === serverId || (expiresAt ?? Number.POSITIVE_INFINITY) <= cluster.storeNow) continue
-      const services = (doc as ServerDoc).services ?? {}
+    for (const [serverId, { services = {} }] of this.#live()) {
       const [count, waitMs] = Object.hasOwn(services, service) ? services[service]! : [0, 0]
       if (count === 0) continue
       waiting += count
-      oldestWaitMs = Math.max(oldestWaitMs, waitMs + Math.max(0, cluster.storeNow - this.heardAt(key)))
+      oldestWaitMs = Math.max(oldestWaitMs, waitMs + Math.max(0, storeNow - this.heardAt(serverId)))
     }
     return { waiting, oldestWaitMs: Math.round(oldestWaitMs) }
+  }
+
+  /** The others that live by the store's clock. */
+  *#live(): Generator<readonly [serverId: string, doc: ServerDoc]> {
+    const { cluster, serverId } = this.#sharing
+    for (const [key, { doc, expiresAt }] of cluster.rows('server')) {
+      const isOver = (expiresAt ?? Number.POSITIVE_INFINITY) <= cluster.storeNow
+      if (key !== serverId && !isOver) yield [key, doc as ServerDoc]
+    }
   }
 
   usage(serverId: string, nodeId: string): Usage | undefined {

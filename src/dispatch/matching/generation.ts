@@ -9,7 +9,7 @@ import type { Demand } from './demand.ts'
 import { type Finder, Matching, type Work } from './matching.ts'
 import type { RegistryNode } from './node-table.ts'
 import { bucketCount, Pool, type PoolMembership, type Row, type View } from './pool.ts'
-import { allHold, labelsAsked, labelsThatMatter, type PoolRules, type Profile } from './terms.ts'
+import { allHold, labelsAsked, labelsThatMatter, type PoolRules, type Profile } from './requirement.ts'
 
 /** Beyond this many pools without nodes, and half of all, a new generation is built. */
 const manyEmpty = 1_000

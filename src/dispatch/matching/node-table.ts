@@ -10,7 +10,7 @@ import type { RegistryPolicy } from '../registry/registry-state.ts'
 import type { Lease, TaskEntry } from '../registry/task-entry.ts'
 import type { Shape } from './demand.ts'
 import type { PoolMembership } from './pool.ts'
-import { servicesKey, tidyServices } from './terms.ts'
+import { servicesKey, tidyServices } from './requirement.ts'
 
 /** Nodes per page. */
 const pageSize = 256

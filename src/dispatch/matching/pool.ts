@@ -6,7 +6,7 @@
 
 import type { Demand, Shape } from './demand.ts'
 import type { RegistryNode } from './node-table.ts'
-import type { Profile } from './terms.ts'
+import type { Profile } from './requirement.ts'
 
 /** How finely load is distinguished. */
 export const bucketCount = 32

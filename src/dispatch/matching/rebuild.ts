@@ -9,7 +9,7 @@ import type { RegistryState } from '../registry/registry-state.ts'
 import type { Demand } from './demand.ts'
 import { Generation } from './generation.ts'
 import type { Finder } from './matching.ts'
-import { labelsAsked } from './terms.ts'
+import { labelsAsked } from './requirement.ts'
 
 /** A rebuild under way. */
 export interface Rebuild {

@@ -5,7 +5,7 @@
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { createNotifier, type Notifier } from '../../core/notifier.ts'
+import { type Alarm, createAlarm, createNotifier, type Notifier } from '../../core/notifier.ts'
 import { type ClaimedRecord, type JobRecord, type JobStore, queueTopic } from '../../jobs/index.ts'
 import type { Engine } from '../engine.ts'
 import type { TaskSpec } from '../node.ts'
@@ -20,7 +20,7 @@ const maxWaiting = 64
 export class TaskFetcher {
   readonly #engine: Engine
   readonly #notifier: Notifier = createNotifier()
-  readonly #alarms = new Set<NodeJS.Timeout>()
+  readonly #alarm: Alarm = createAlarm(() => this.#notifier.wake())
   #loop: Loop | null = null
   #unlisten: (() => void) | null = null
   #isHungry = false
@@ -51,16 +51,8 @@ export class TaskFetcher {
   /** Something may be there to claim, now or after `afterMs`. */
   wake(afterMs = 0): void {
     if (this.#isStopping) return
-    if (afterMs <= 0 || this.#alarms.size >= 1_000) {
-      this.#notifier.wake()
-      return
-    }
-    // The store's clock has whole milliseconds: a look that comes early would find nothing.
-    const alarm = setTimeout(() => {
-      this.#alarms.delete(alarm)
-      this.#notifier.wake()
-    }, afterMs + 2)
-    this.#alarms.add(alarm)
+    if (afterMs <= 0) this.#notifier.wake()
+    else this.#alarm.set(afterMs)
   }
 
   /** There is capacity again. */
@@ -74,8 +66,7 @@ export class TaskFetcher {
   async stop(withinMs: number): Promise<void> {
     this.#isStopping = true
     this.#unlisten?.()
-    for (const alarm of this.#alarms) clearTimeout(alarm)
-    this.#alarms.clear()
+    this.#alarm.clear()
     await this.#loop?.stop({ graceMs: withinMs })
   }
 

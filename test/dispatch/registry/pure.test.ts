@@ -36,7 +36,7 @@ function files(): ReadonlyMap<string, string> {
       const target = posix.join(posix.dirname(name), from!)
       assert.match(
         target,
-        /^(((registry|matching)\/)?[\w-]+|\.\.\/core\/ring)\.ts$/,
+        /^(((registry|matching)\/)?[\w-]+|\.\.\/core\/(ring|position-heap))\.ts$/,
         `${name} imports ${from}`,
       )
       open.push(target)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Labels, ServiceOffer, Term } from '../node.ts'
-import { allHold, labelsAsked, type Profile, termHolds } from './terms.ts'
+import { allHold, labelsAsked, type Profile, termHolds } from './requirement.ts'
 
 const services: readonly ServiceOffer[] = [
   { name: 'asr', slots: 1, tags: { language: ['zh', 'en'], pair: [] } },
