@@ -76,7 +76,7 @@ test('migrate, bench and reseal need a database, so they refuse when only a serv
     assert.match(err, /SIGNALBOX_URL names a server, and [\w ]+ works on a database\. .*--database/)
   }
   assert.deepEqual(readdirSync(place.folder), [])
-  // A database that is named is what is meant, whatever else stands in the environment.
+  // A named database wins over everything in the environment.
   const named = await place.run(['migrate', 'up', '--database', 'sqlite:own.db'], env)
   assert.equal(named.code, 0, named.err)
   assert.ok(readdirSync(place.folder).includes('own.db'))

@@ -16,7 +16,7 @@ import { admissionDefaults } from '../../src/http/server/request/admission.ts'
 import { serverDefaults } from '../../src/http/server/server-options.ts'
 import { readSource } from '../house/sources.ts'
 
-/** The line that docs/configuration.md has for a setting. */
+/** The table row of docs/configuration.md for a setting. */
 function rowOf(name: SettingName): string {
   const { takes, none, description, kind, default: fallback } = settings[name]
   const flag = flagOf(name)

@@ -33,7 +33,7 @@ function write(place: Workplace, { cert, key }: KeyPair): void {
 
 const flags = ['--tls-cert=cert.pem', '--tls-key=key.pem']
 
-/** Who answers a new connection. */
+/** The server that answers a new connection. */
 async function peerOf(url: string, pair?: KeyPair): Promise<string> {
   const agent = new Agent({ ca: authority.cert, ...pair })
   const asked = request(`${url}/livez`, { agent }).end()

@@ -54,7 +54,7 @@ export async function openWindow(
     return stdout
   }
   await tmux(...['new-session', '-d', '-x', '90', '-y', '20', 'sh', '-c', `${command}; sleep 600`])
-  // Where tmux has no server any more, it has none to end.
+  // Without a tmux server there is none to end.
   const close = async () => void (await tmux('kill-server').catch(() => undefined))
   const screen = () => tmux('capture-pane', '-p')
   return {
@@ -63,7 +63,7 @@ export async function openWindow(
     screen,
     async shows(pattern) {
       const until = performance.now() + patienceMs
-      // A terminal rings no bell when it shows something: it has to be looked at.
+      // A terminal sends no event when it shows something, so the test polls it.
       for (;;) {
         const shown = await screen()
         if (pattern.test(shown)) return shown

@@ -32,7 +32,7 @@ afterAll(async () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 })
 
-/** A terminal in which the view runs, with a line before and after it, and the file that has its pid. */
+/** A terminal that runs the view, with a line before and after it, and the file with its pid. */
 async function openTop(
   options: { readonly env?: Record<string, string>; readonly node?: string; readonly every?: string } = {},
 ) {
@@ -56,7 +56,7 @@ async function openTop(
   }
 }
 
-/** The screen that was there before, a cursor, and a line discipline that echoes. */
+/** The earlier screen, a cursor, and a line discipline that echoes. */
 async function expectRestored(window: TerminalWindow, exitCode: RegExp): Promise<void> {
   const shown = await window.shows(/ENDED \d+[\s\S]*echo/)
   assert.match(shown, /^BEFORE$/m)

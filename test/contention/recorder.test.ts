@@ -88,7 +88,7 @@ test('the garbage collector is named for the time it took', async () => {
     const collecting = Array.from({ length: 10 }, () => lane('work', () => globalThis.gc!()))
     await Promise.all(collecting)
     assert.equal(heap.length, 600_000)
-    // Collections are told of a round later.
+    // Garbage collections are reported a round later.
     await sleep(30)
 
     const snapshot = contention.snapshot()

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Program, startProgram } from '../support/services/program.ts'
 
 export interface Crew extends AsyncDisposable {
-  /** Processes that ended by themselves, and their last words. */
+  /** Processes that ended unexpectedly, and their last output. */
   readonly accidents: readonly string[]
   /** Starts a script with these options and waits until it says that it is ready. */
   start(script: string, options: object): Promise<Program>
@@ -13,7 +13,7 @@ export interface Crew extends AsyncDisposable {
   kill(program: Program): Promise<void>
   /** SIGSTOP, and SIGCONT after so long. */
   pause(program: Program, ms: number): Promise<void>
-  /** SIGTERM, as a deploy does it; who does not leave well in time has an accident. */
+  /** SIGTERM, as a deploy does it; a process that does not leave cleanly in time counts as an accident. */
   stop(program: Program): Promise<void>
 }
 

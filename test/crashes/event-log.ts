@@ -1,6 +1,6 @@
 /**
- * What the processes of a campaign did, one JSON line an event, in one file a process. A line is written before its
- * writer goes on, so that kill -9 loses nothing but the line in hand.
+ * The events of a campaign's processes, one JSON line per event, one file per process. A writer waits until its line is
+ * written, so kill -9 loses at most the present line.
  */
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,11 +19,11 @@ export function createEventLog<Event>(folder: string, proc: string): EventLog<Ev
   }
 }
 
-/** All events of a folder; those of one process in their order. */
+/** All events of a folder; those of one process in order. */
 export function readEventLogs<Event>(folder: string): readonly Event[] {
   const files = readdirSync(folder).filter((name) => name.endsWith(ending))
   return files.flatMap((name) => {
-    // A killed process may have left half a line; it is its last.
+    // A killed process may have left half a line, as its last.
     const lines = readFileSync(join(folder, name), 'utf8').split('\n').slice(0, -1)
     return lines.map((line) => JSON.parse(line) as Event)
   })

@@ -24,7 +24,7 @@ export function findCompiler(): string | undefined {
 export async function createFaults(compiler: string): Promise<Faults> {
   await using kept = new AsyncDisposableStack()
   const folder = kept.use(createFolder('faults')).path
-  // Servers run under accounts of their own.
+  // Servers run under separate accounts.
   chmodSync(folder, 0o755)
   const library = join(folder, 'shim.so')
   await runProgram(compiler, ['-shared', '-fPIC', '-O2', '-o', library, join(import.meta.dirname, 'shim.c')])

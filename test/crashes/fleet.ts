@@ -19,15 +19,18 @@ export interface Fleet extends AsyncDisposable {
   /** kill -9, and a new one in its place, under the name and options of the old. */
   killAndReplace(member: Member): Promise<Member>
   kill(member: Member): Promise<void>
-  /** SIGTERM, as a deploy does it, and a new one in its place; who does not leave in time has an accident. */
+  /**
+   * SIGTERM, as a deploy does it, and a new process in its place; one that does not leave in time counts as an
+   * accident.
+   */
   retireAndReplace(member: Member): Promise<Member>
   signal(member: Member, signal: 'SIGSTOP' | 'SIGCONT'): void
-  /** Processes that ended by themselves, and their last words. */
+  /** Processes that ended unexpectedly, and their last output. */
   readonly accidents: readonly string[]
 }
 
 export interface FleetOptions extends Omit<WorkerProcessOptions, 'name' | 'workerId'> {
-  /** Ends that a job may bring upon its process, such as `code 3`; who came to one of them is replaced. */
+  /** Ends that a job may cause for its process, such as `code 3`; such a process is replaced. */
   readonly expectedEnds?: readonly string[]
   /** What they find in their environment besides ours. */
   readonly env?: Readonly<Record<string, string>>

@@ -1,10 +1,9 @@
 /**
- * What every process of a campaign did, one JSON line an event, in one file a process. A line is written before its
- * writer goes on, so that kill -9 loses nothing but the line in hand. Times are the host's monotonic clock, which all
- * processes share.
+ * The calls of a campaign's processes, one JSON line per event, one file per process. A writer waits until its line is
+ * written, so kill -9 loses at most the present line. Times are the host's monotonic clock, which all processes share.
  *
- * `invoke` is written before a call and `ok` after it. `fail` means that it certainly had no effect; `info` that its effect
- * is unknown (the connection broke, or the process was killed in between).
+ * `invoke` is written before a call and `ok` after it. `fail` means that it certainly had no effect; `info` that its
+ * effect is unknown (the connection broke, or the process was killed in between).
  */
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -67,7 +66,7 @@ export function readHistory(folder: string): readonly HistoryEvent[] {
   for (const name of readdirSync(folder)) {
     if (!name.endsWith('.history')) continue
     const lines = readFileSync(join(folder, name), 'utf8').split('\n')
-    // A killed process may have left half a line; it is its last.
+    // A killed process may have left half a line, as its last.
     lines.pop()
     for (const line of lines) events.push(JSON.parse(line) as HistoryEvent)
   }

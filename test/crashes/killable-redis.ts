@@ -5,7 +5,7 @@ import { startProgram } from '../support/services/program.ts'
 import { startOnFreePort } from '../support/services/ready.ts'
 import { createRevivable, type Revivable } from '../support/services/revivable.ts'
 
-/** A Redis of one's own that comes back with all that it had answered, or with nothing. */
+/** A separate Redis that restarts with all confirmed writes, or with nothing. */
 export interface KillableRedis extends Revivable {
   readonly url: string
 }

@@ -98,7 +98,7 @@ const schemaQueries: Record<SqlEngine, readonly [string, ...string[]]> = {
   ],
 }
 
-/** Everything a schema is, as far as the database tells, and which steps it has on record. */
+/** The whole schema, as the database reports it, and its recorded steps. */
 async function schemaOf({ engine, url }: Ground): Promise<unknown> {
   const parts = []
   for (const query of schemaQueries[engine]) parts.push(await ask(url, query))

@@ -96,8 +96,8 @@ export async function createProxy(target: string, fate: Fate): Promise<Proxy> {
 }
 
 /**
- * ReadyForQuery, outside of any transaction: the end of what Postgres answers to COMMIT. What comes before may be the answer
- * to another statement of the same packet; who hangs up then ends the session before its COMMIT is done.
+ * ReadyForQuery, outside of any transaction: the end of Postgres's answer to COMMIT. Earlier messages may be the answer
+ * to another statement of the same packet, and cutting after one would end the session before its COMMIT is done.
  */
 const ready = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 

@@ -10,9 +10,9 @@ export interface ServerKillsOptions {
 }
 
 /**
- * The database server is killed with -9 and comes back after its recovery, while workers run and jobs keep coming.
- * What was answered is there, calls in between fail, and workers go on by themselves. The server must be durable:
- * one that answers before it has written may forget what it promised.
+ * The database server is killed with -9 and returns after its recovery, while workers run and jobs keep coming.
+ * Confirmed writes must exist, calls in between fail, and workers continue. The server must be durable: one that
+ * answers before it has written may forget its promises.
  */
 export async function killServer(
   ground: Ground,

@@ -28,7 +28,7 @@ export interface Stage extends AsyncDisposable {
   add(jobs: readonly JobToAdd[]): Promise<void>
   /** Adds a job in a transaction of our own and rolls that back. */
   addAndRollBack(): Promise<void>
-  /** JobLogs which jobs have ended by now, so that the end can tell whether they stayed so. */
+  /** Records the jobs that have ended by now, so that the end can check whether they stayed so. */
   look(): Promise<void>
   /** How many jobs have not ended. */
   backlog(): Promise<number>
@@ -81,7 +81,8 @@ export async function createStage(ground: Ground, { seed, ...fleetOptions }: Sta
 
   async function drain(withinMs: number): Promise<void> {
     const deadline = Date.now() + withinMs
-    // An engine that stood still may end a commit late whose connection was cut: nothing is left when that is so for a while.
+    // A frozen engine may end a commit late although its connection was cut: nothing is left when that is so for a
+    // while.
     let emptyLooks = 0
     for (let left = 'no answer'; ; await sleep(50)) {
       if (fleet.accidents.length > 0) throw new Error(fleet.accidents.join('\n'))

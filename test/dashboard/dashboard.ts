@@ -102,7 +102,7 @@ export async function expectNoViolations(page: Page, { rule, exclude = [] }: Axe
   const session = await page.context().newCDPSession(page)
   const evaluate = (expression: string) =>
     session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
-  // It is half a megabyte, and stays until the page is loaded anew.
+  // It is half a megabyte, and stays until the page is reloaded.
   if ((await evaluate('typeof axe')).result.value === 'undefined') await evaluate(`${axe}; undefined`)
   const context = JSON.stringify({ exclude: exclude.map((selector) => [selector]) })
   const options = JSON.stringify({

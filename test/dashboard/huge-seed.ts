@@ -9,7 +9,7 @@ const longTag = (nth: number): string => longName(nth).slice(0, 64)
 
 const parts = ['decisions', 'notifications', 'subscriptions', 'venues', 'silences', 'alerts'] as const
 
-/** The addresses of all views but those of a single thing. */
+/** The addresses of all views except those of a single thing. */
 export const listPaths: readonly string[] = [
   ...['', 'queues', 'jobs', 'schedules', 'errors', 'workers', 'locks', 'once', 'nodes', 'tasks'],
   ...parts.map((part) => `monitor?part=${part}`),

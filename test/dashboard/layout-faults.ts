@@ -55,7 +55,7 @@ export function findLayoutFaults(): readonly string[] {
     return { node, left, right, top, bottom }
   }
 
-  // As long as times become: those of a test have just been.
+  // The longest possible times: those of a test are very recent.
   for (const time of document.querySelectorAll('time')) {
     const text = time.firstChild as Text
     text.data = document.documentElement.lang.startsWith('zh') ? '59 分钟前' : '59 minutes ago'

@@ -101,7 +101,7 @@ async function watchFor(page: Page): Promise<readonly string[]> {
     Object.assign(window, { ran })
     for (const name of ['alert', 'prompt', 'confirm', 'print'] as const)
       window[name] = ((text: string) => void ran.push(`${name} ${text}`)) as never
-    // Elements are looked for as they come, for those of a moment ago are gone.
+    // Elements are queried one at a time, because earlier ones may be gone.
     const used =
       /^(SCRIPT|IMG|IFRAME|OBJECT|EMBED|BASE|META|STYLE|VIDEO|SOURCE|MARQUEE|MATH|TEMPLATE|NOSCRIPT|X|SCR)$/i
     const look = (element: Element) => {

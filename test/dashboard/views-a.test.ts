@@ -80,7 +80,7 @@ test('an open wait queue shows its events, and an operator can evict its waiters
     (await client.locks.inspect(line)).waiters.map(({ node }) => node),
     ['node-2'],
   )
-  // Asking again keeps a place in line.
+  // Asking again keeps a position.
   await client.locks.acquire({ ...line, node: 'node-2', want: 'turn' })
   await page.getByRole('button', { name: 'Evict the holder' }).click()
   await confirm(dashboard, 'Evict the holder node-1?', 'Evict')

@@ -5,7 +5,7 @@ import { type ConnectNodeOptions, connectNode, type NodeConnection } from '../..
 import { type Dashboard, expectNoViolations, openDashboard } from './dashboard.ts'
 import { scriptPayloads } from './script-payloads.ts'
 
-/** A node that keeps what it is given until it is told to stop, unless it has other things to do. */
+/** A node that keeps its tasks until they are stopped, unless it gets other behaviour. */
 function join(
   { url }: Dashboard,
   nodeId: string,

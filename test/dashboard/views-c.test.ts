@@ -36,7 +36,7 @@ async function see({ client }: Dashboard, venueId: string, state: unknown): Prom
   assert.equal(status, 'processed')
 }
 
-/** In the page: the texts of those that their cell or the table cuts. */
+/** In the page: the texts that their cell or the table cuts off. */
 function listCut(elements: readonly Element[]): readonly string[] {
   const cut = (element: Element) =>
     [element.closest('td'), element.closest('.table')].some(

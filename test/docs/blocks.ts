@@ -63,7 +63,7 @@ export interface Page {
   readonly blocks: readonly Block[]
 }
 
-/** Every page of docs/, in order, but those that others look after; and what of the README is ours. */
+/** Every page of docs/, in order, except those that other tests cover; and our part of the README. */
 export async function readPages(): Promise<readonly Page[]> {
   const names = await readdir(join(root, 'docs'), { recursive: true })
   const paths = names

@@ -9,7 +9,7 @@ export function letGo(): void {
   for (const end of held.splice(0)) end()
 }
 
-/** Adds a job and answers it as its handler sees it; the handler returns when it is told to let go. */
+/** Adds a job and returns it as its handler sees it; the handler returns when the test releases it. */
 export async function inHand(
   box: Box,
   kind = 'charge',

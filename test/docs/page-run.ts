@@ -1,4 +1,4 @@
-/** Starts the runner of a page, and gathers what it tells. */
+/** Starts the runner of a page, and collects its reports. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -106,7 +106,7 @@ async function follow({ path }: Page, { blocks, folder }: Plan, place: string): 
   return complaints
 }
 
-/** What a reader has who never heard of the tests. */
+/** The environment of a reader who does not know the tests. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const names = Object.keys(process.env).filter(
     (name) => !/^(SIGNALBOX_|VITEST|NODE_(ENV|OPTIONS)$)/.test(name),

@@ -41,7 +41,7 @@ export function check(key: string, expectation: (ran: Ran) => unknown): void {
   checks.set(key, expectation)
 }
 
-/** What stands in the page for something that only the run knows: an id, an address of a stand-in. */
+/** The placeholder in the page for a value that only the run knows: an id, an address of a stand-in. */
 export function replace(text: string, by: string | (() => string)): void {
   replacements.set(text, by)
 }

@@ -65,7 +65,7 @@ export function offerOf(file: string): Offer {
 /** A quote at the end of a line, perhaps with a comment behind it. */
 const importEnd = /(['"]);?(\s*\/\/.*)?$/
 
-/** The line that the last import ends on, or -1. Imports come first, with comments between them at most. */
+/** The line that the last import ends on, or -1. Imports come first, with only comments between them. */
 function endOfImports(lines: readonly string[]): number {
   let last = -1
   let inside = false

@@ -1,6 +1,6 @@
 /**
- * Runs the blocks of one page, in order, in a process and a folder of their own, and tells its parent what came of each. Whatever a
- * block started and did not end, a worker, a stream, ends with this process.
+ * Runs the blocks of one page, in order, in a separate process and folder, and reports the result of each to its
+ * parent. Everything that a block started and did not end, such as a worker or a stream, ends with this process.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -24,7 +24,7 @@ export interface Plan {
   readonly needsServer: boolean
 }
 
-/** What it tells of a block, by its line; line 0 is the prelude itself. */
+/** The report of a block, by its line; line 0 is the prelude itself. */
 export interface Told {
   readonly line: number
   readonly failure: string | undefined
@@ -33,7 +33,7 @@ export interface Told {
 const blockMs = 60_000
 
 async function runPage({ blocks, prelude, folder, addresses, needsServer }: Plan): Promise<void> {
-  // Who opens a store by its address finds it as after `signalbox migrate up`. Of MariaDB that takes seconds.
+  // A block that opens a store by its address finds it as after `signalbox migrate up`. On MariaDB that takes seconds.
   if (addresses.postgres !== undefined) await migrate(addresses.postgres)
   const isOpened = blocks.some(
     ({ language, info, text }) => (language === 'sql' && info === 'mariadb') || text.includes('mysql://'),
@@ -165,7 +165,7 @@ function tell(told: Told): Promise<unknown> {
   return new Promise((resolve) => process.send!(told, resolve))
 }
 
-// The tests have ended, so no one listens any more.
+// The tests have ended, so no test listens any more.
 process.once('disconnect', () => process.exit(1))
 await runPage(JSON.parse(readFileSync(process.argv[2]!, 'utf8')))
 // Whatever else is still at work has nothing more to say.

@@ -1,4 +1,4 @@
-/** The harness itself: a page whose blocks are wrong must be told so, block by block. */
+/** The test harness itself: each wrong block of a page must be reported. */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 
-/** A checkout as a stranger has it after `git clone`, and the environment in which one works there. */
+/** A checkout as after `git clone`, and the environment for working there. */
 export interface Clone extends Disposable {
   readonly folder: string
   /** Beside the clone, not in it. */

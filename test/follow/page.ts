@@ -70,7 +70,7 @@ function createTerminals(place: TerminalPlace): Terminals {
       return terminal
     },
     async [Symbol.asyncDispose]() {
-      // The other way round: who depends on a server ends before it.
+      // In reverse order: a program that depends on a server ends before it.
       for (const terminal of [...opened.values()].reverse()) await terminal[Symbol.asyncDispose]()
     },
   }

@@ -1,6 +1,6 @@
 /**
- * What a page says one sees, against what was seen. The page shows what was seen once; of what cannot be the same twice only the shape is
- * compared: ids, instants, spans of time and tokens. `…` stands for any text within a line, and alone on a line for any lines.
+ * The output that a page shows, against the real output. For values that cannot be the same twice only the shape is
+ * compared: ids, instants, spans of time and tokens. `…` matches any text within a line, and alone on a line any lines.
  */
 
 const shapes: readonly (readonly [RegExp, string])[] = [

@@ -10,7 +10,7 @@ export interface TerminalPlace {
   /** For the blocks that are typed; not the reader's. */
   readonly scratch: string
   readonly env: NodeJS.ProcessEnv
-  /** How long a command may take, and how long one waits for a line. */
+  /** The time limit for a command, and for one awaited line. */
   readonly limitMs: number
 }
 

@@ -245,7 +245,7 @@ test('the process that takes over after a crash counts finished jobs, and does n
   }) as typeof parts.store
   await assert.rejects(runBulk({ ...parts, store: dying }, run), /died/)
   assert.equal(retried, 20)
-  // Those that were retried run again and die again meanwhile: they look as if nothing had been done to them.
+  // Retried jobs run again and die again meanwhile: they look untouched.
   await die()
   let again = 0
   const counting = Object.create(parts.store, {
@@ -269,7 +269,7 @@ test('an operation outlasts the box that began it, and a box with a worker conti
   const { jobs } = ground.box
   const worker = jobs.worker({ handlers: { sms: () => undefined } })
   await worker.start()
-  // It would look by itself after a while.
+  // The worker would look on its own after a while.
   ground.box.backend.notifier.wake('jobs:signalbox.bulk')
   assert.deepEqual(counts(await ended(jobs, id)), { state: 'completed', matched: 500, done: 500, skipped: 0 })
   assert.deepEqual((await jobs.list()).items, [])

@@ -4,8 +4,8 @@ import { type Conflicts, excludedBy, groupOf, type LockTimes } from '../../src/l
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 import { Random } from '../conformance/random.ts'
 
-// Operations that exclude each other, checked from outside: the check knows only who holds, who waits and in which order
-// they came.
+// Operations that exclude each other, checked from outside: the check knows only the holders, the waiters and their
+// order of arrival.
 
 const conflicts: Conflicts = [
   ['pull', 'update'],
@@ -38,13 +38,13 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8])
       waiterLeaseMs: 1_000_000_000,
       streamedTakeUpMs: 1_000_000_000,
       takeUpMs: 1_000_000_000,
-      // Short, so that a requester that comes back begins anew.
+      // Short, so that a requester that returns starts again.
       keepMs: 1,
       lockDelayMs: 0,
       maxWaiters: 1_000,
       conflicts,
     }
-    /** When each who waits came, by operation and node. */
+    /** The arrival of each waiter, by operation and node. */
     const arrivals = new Map<string, number>()
     let came = 0
     let before = await look()

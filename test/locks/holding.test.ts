@@ -11,7 +11,7 @@ import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 import { createMemoryNotifier } from '../../src/storage/memory/notifier.ts'
 import { inGrowingLeases } from '../support/spans.ts'
 
-// The room's verbs on the memory store, in real time with short leases.
+// The methods of locks on the memory store, in real time with short leases.
 
 function openLocks(options?: LocksOptions, store: LockStore = createMemoryLocks(() => Date.now())): Locks {
   return createLocks(

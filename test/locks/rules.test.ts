@@ -4,7 +4,7 @@ import { type LockKey, type LockStore, resolveLocksOptions } from '../../src/loc
 import type { AcquireAsk, LockTimes, Standing } from '../../src/locks/rules/index.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 
-// The rules of a wait queue, told on the memory store with a clock that is moved by hand.
+// The rules of a wait queue, on the memory store with a clock that the test moves.
 
 const times: LockTimes = resolveLocksOptions({ maxWaiters: 5 })
 

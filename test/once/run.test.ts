@@ -83,7 +83,7 @@ test('a process that was frozen for longer than its lease learns that it lost th
   const wake = Promise.withResolvers<void>()
   const run = once.run('mail', () => wake.promise, { leaseMs: 1_000 })
   await settled()
-  // The time goes on and no timer fires, as when a machine sleeps.
+  // The time passes and no timer fires, as when a machine sleeps.
   clock.jump(1_000)
   const other = await once.claim('mail')
   assert.ok(other.status === 'run' && other.attempt === 2)

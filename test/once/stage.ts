@@ -1,4 +1,4 @@
-/** A room of guards on a memory store whose time stands still until a test moves it. */
+/** The guards on a memory store whose clock moves only when a test moves it. */
 
 import { createFakeClock, type FakeClock } from '../../src/core/fake-clock.ts'
 import { createOnce, type GuardStore, type Once, type OnceOptions } from '../../src/once/index.ts'

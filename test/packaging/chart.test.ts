@@ -153,7 +153,7 @@ test('the chart sets only known settings as variables, and Kubernetes adds none'
   assert.ok(variables.length >= 6)
   const known = settingNames.map(variableOf)
   for (const name of variables) assert.ok(known.includes(name), name)
-  // Those that the chart sets cannot be set beside it.
+  // The variables that the chart sets cannot be set a second time.
   const taken = schema.properties.settings.propertyNames.not.enum
   assert.deepEqual([...taken].sort(), [...new Set([...variables, 'SIGNALBOX_TOKEN'])].sort())
   // A service named signalbox would bring SIGNALBOX_SERVICE_HOST, and the server would not start.

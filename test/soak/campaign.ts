@@ -4,7 +4,7 @@
  * so that a failure is replayed alone and an interrupted run can go on from where it was.
  */
 
-/** How long a campaign goes on. Pieces for a replay, minutes for a soak. */
+/** The length of a campaign. Pieces for a replay, minutes for a soak. */
 export type Scale =
   | { readonly kind: 'runs'; readonly runs: number }
   | { readonly kind: 'minutes'; readonly minutes: number }

@@ -66,7 +66,7 @@ function row(finding: Finding): string {
     finding.signalbox,
     finding.date,
   ]
-  // A message may hold anything; a bar or a line break would end the cell.
+  // A message may contain anything; a bar or a line break would end the cell.
   return `| ${cells.map((cell) => cell.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|')).join(' | ')} |`
 }
 

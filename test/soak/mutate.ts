@@ -1,6 +1,6 @@
 /**
- * Breaks the code on purpose, one line at a time, and looks who notices. It happens in a copy of the project, because
- * the checkout may be in use; node_modules is linked, not copied.
+ * Breaks the code on purpose, one line at a time, and records the tests that notice. It happens in a copy of the
+ * project, because the checkout may be in use; node_modules is linked, not copied.
  */
 import { spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ export interface Mutation {
 }
 
 export interface Copy extends Disposable {
-  /** Runs the tests under these paths; answers the names of those that failed. */
+  /** Runs the tests under these paths. Returns the names of those that failed. */
   failing(paths: readonly string[]): Promise<string[]>
   /** Changes the copy until the result is disposed of. */
   apply(mutation: Mutation): Disposable
@@ -99,7 +99,7 @@ export function decodeReport(text: string): string[] {
   )
 }
 
-/** Whether it ended by itself, in time. Its exit code says no more than the report does. */
+/** Whether it ended in time without a kill. Its exit code adds nothing to the report. */
 function run(cwd: string, argv: string[]): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
   // In a new process group, so that the test workers end with it.

@@ -32,7 +32,7 @@ test('a report names the failed tests, and refuses a file that did not load', ()
   assert.throws(() => decodeReport(report([], 0)), /no tests/)
 })
 
-/** A project whose tests fail as told: first as it is, then for each mutation. */
+/** A project whose tests fail as the script says: first as it is, then for each mutation. */
 function aCopy(asItIs: string[], ...mutated: string[][]): () => Copy {
   const answers = [asItIs, ...mutated]
   return () => ({

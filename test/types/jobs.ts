@@ -270,7 +270,7 @@ export type Records = [
     >
   >,
   Expect<Equal<Job<{ to: string }>['payload'], { to: string }>>,
-  // A job is read: what it says cannot be changed by who has it.
+  // A job is read-only for its handler.
   Expect<Equal<Job, Readonly<Job>>>,
 ]
 

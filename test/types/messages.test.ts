@@ -12,9 +12,9 @@ import { root } from '../house/sources.ts'
 
 interface Mistake {
   readonly title: string
-  /** The line that is wrong. */
+  /** The wrong line. */
   readonly line: string
-  /** The text of the line that the complaint points at. */
+  /** The text of the line that the compiler's message points at. */
   readonly at: string
   readonly says: readonly RegExp[]
 }

@@ -39,7 +39,7 @@ export function opening(port: number, url: string): void {
   gives<Box>()(open('memory:'))
   gives<Box>()(open('sqlite:signalbox.db', { namespace: 'n', migrate: true, retentionMs: '1d' }))
   gives<Box>()(open('postgres://127.0.0.1/app', { migrate: true }))
-  // An address that is read from somewhere is a store's, as ever.
+  // An address of type string is a store's.
   gives<Box>()(open(url))
   gives<Box>()(open(url, { migrate: true }))
   // @ts-expect-error that the comparison can fail

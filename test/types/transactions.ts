@@ -18,7 +18,7 @@ interface Callers {
   readonly ours: StoreTransaction
 }
 
-/** The transactions of ORMs are tried in test/services/libraries, where each is handed in by its own type. */
+/** The transactions of ORMs are tested in test/services/libraries, each with its own type. */
 export async function transactions(box: Box, job: HandlerJob, callers: Callers): Promise<void> {
   const all: readonly CallerTransaction[] = Object.values(callers)
   for (const tx of all) await box.jobs.add('mail', null, { tx })

@@ -41,7 +41,7 @@ interface Pod {
   readonly name: string
 }
 
-/** The values of the room: these names and no others. */
+/** The values of the module: these names and no others. */
 export type Names = Expect<
   Equal<
     keyof typeof room,
@@ -295,7 +295,7 @@ export type Measures = [
 // ------------------------------------------------------------------ in use
 const queue: RateLimitingQueue<Pod> = new RateLimitingQueue<Pod>({ key: (pod) => pod.name })
 
-/** client-go's loop, word for word: `shutdown` tells `item` apart. */
+/** client-go's loop, word for word: `shutdown` narrows `item`. */
 export async function loop(reconcile: (pod: Pod) => Promise<void>): Promise<void> {
   for (;;) {
     const { item, shutdown } = await queue.get()

@@ -82,7 +82,7 @@ test('a group function that adds its own item makes no second copy', () => {
   assert.equal(queue.tryGet(), undefined)
 })
 
-/** A store that throws in one of its parts for as long as it is told to. */
+/** A store in which one part throws as long as the test wants. */
 class Failing<T> extends FifoQueue<T> implements Queue<T> {
   failing: 'push' | 'pop' | undefined
 

@@ -1,6 +1,6 @@
 /**
- * What the work queue's tests look through: whether a promise is still open, what a store was told, which
- * timers a clock was asked for. Nothing but `heldBytes` waits for a while; `quiet` only lets what is ready run.
+ * Probes of the work queue's tests: whether a promise is still open, the calls of a store, the timers of a clock. Only
+ * `heldBytes` waits for a while; `quiet` only lets ready code run.
  */
 import assert from 'node:assert/strict'
 import type { Clock, Entry, Queue, Work, WorkQueue } from 'signalbox/workqueue'

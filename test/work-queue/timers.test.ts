@@ -289,7 +289,7 @@ test('on the system clock, which is the default, nothing is released before its 
   }
 })
 
-/** Runs a script in a new process; returns its output once it has ended by itself. */
+/** Runs a script in a new process; returns its output once it has ended. */
 async function inProcess(script: string): Promise<string> {
   const args = ['--conditions=source', '--no-warnings', '--input-type=module', '-e', script]
   const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 15_000 })

@@ -1,7 +1,7 @@
 import { crashTest } from '../engines.ts'
 import { flowThroughKills } from './flowing.ts'
 
-// `npm run soak` tells it on MariaDB as well, and longer.
+// `npm run soak` runs it on MariaDB as well, and longer.
 crashTest(
   ['sqlite', 'postgres'],
   'jobs with dependencies or locks run once and in order while their processes are killed with -9',

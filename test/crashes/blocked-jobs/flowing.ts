@@ -1,6 +1,6 @@
 /**
- * Processes that work off jobs which wait for each other and for a lock, and are killed with -9 at random. Every job must
- * be done once, none before those it waits for, and those of one lock one after the other with fences that never fall.
+ * Processes run jobs that depend on each other and on a lock, and are killed with -9 at random. Each job must run once,
+ * after its dependencies, and jobs of one lock one after the other with fences that never fall.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,7 +1,7 @@
 import { crashTest } from '../engines.ts'
 import { limitThroughKills } from './limiting.ts'
 
-// `npm run soak` tells it on MariaDB as well, and longer.
+// `npm run soak` runs it on MariaDB as well, and longer.
 crashTest(
   ['sqlite', 'postgres'],
   'four processes killed with -9 never exceed the limits of their queue, and run every job',

@@ -1,6 +1,7 @@
 /**
- * Processes that work off a queue with limits, and are killed with -9 at random. By the database's clock never more of a
- * key, of the queue, or within the span of its rate may have been in hand than allowed, and every job is done.
+ * Processes run jobs of a queue with limits, and are killed with -9 at random. By the database's clock, running jobs of
+ * a key and of the queue, and starts within the period of its rate, must never exceed the limits, and every job must
+ * complete.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

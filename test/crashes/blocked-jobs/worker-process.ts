@@ -1,6 +1,6 @@
 /**
- * A process with a worker for jobs that wait: for room in their queue, for others, for a lock. Each attempt leaves a row
- * when it begins, and one when it ends: in the transaction that ends the job, by the database's clock.
+ * A process with a worker for jobs that wait for a free slot, for other jobs or for a lock. Each attempt writes a row
+ * when it starts, and one when it ends, in the transaction that ends the job, by the database's clock.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { open } from '../../../src/index.ts'

@@ -1,7 +1,7 @@
 import { crashTest } from '../engines.ts'
 import { copyThroughKills } from './copy-killing.ts'
 
-// `npm run soak` tells it with 200,000 jobs.
+// `npm run soak` runs it with 200,000 jobs.
 crashTest(
   ['postgres'],
   'a copy killed with -9 continues where it was, and both sides are equal by hash',

@@ -136,7 +136,7 @@ async function end(program: Program): Promise<CopyReport> {
   return JSON.parse(program.output().trim().split('\n').at(-1)!) as CopyReport
 }
 
-/** Over what everybody can read of jobs in plain SQL. */
+/** Over the job columns that are documented for plain SQL. */
 async function ownProof(url: string): Promise<string> {
   await using caller = await connect(url)
   const hash = createHash('sha256')

@@ -1,12 +1,12 @@
 /**
- * Decides from what nodes wrote down, what servers showed and what the store has at last whether dispatch kept its
- * promises. A pure function: every complaint names the promise and the thing.
+ * Checks the promises of dispatch from the records of nodes, the answers of servers and the final state of the store. A
+ * pure function: every error names the promise and the thing.
  *
- * - R1: no node ever ran more at once than it has slots for, or was given what it had no slot for.
- * - R2: when all is over nothing is reserved, every node is ready, and all slots can be used at once.
- * - R4: an attempt is begun by one node, once; a task ends once, as the node said that had that attempt, and stays so;
- *   one submit makes one task; a caller that got an answer finds the task.
- * - RL1: what a dead node ran is begun anew within its bound.
+ * - R1: no node ever ran more at once than it has slots for, or got a task that it had no slot for.
+ * - R2: at the end nothing is reserved, every node is ready, and all slots can be used at once.
+ * - R4: an attempt is begun by one node, once; a task ends once, as the node with that attempt reported, and stays so;
+ *   one submit creates one task; a caller that got an answer finds the task.
+ * - RL1: the tasks of a dead node start again within the time limit.
  */
 import {
   type Blow,

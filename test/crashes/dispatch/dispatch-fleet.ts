@@ -17,7 +17,7 @@ export interface DispatchFleet extends AsyncDisposable {
   killServer(index: number, awayMs: number): Promise<void>
   killNode(index: number, awayMs: number): Promise<void>
   killRedis(awayMs: number): Promise<void>
-  /** Asks all to leave; who does not is an accident. */
+  /** Asks all to leave; one that stays counts as an accident. */
   leave(): Promise<void>
 }
 

@@ -44,7 +44,7 @@ export async function killDispatch(
 
   const slotCount = fleet.nodes.reduce((sum, { slots }) => sum + slots.asr! + slots.nmt!, 0)
   const hasRoom = async () => (await underWay(box)) < slotCount
-  // A store that does not answer just now has no room.
+  // A store that does not answer now accepts no task.
   load.begin(() => hasRoom().catch(() => false))
   await harm(fleet, random, kills)
   await load.stop()
@@ -118,7 +118,7 @@ async function harm(fleet: DispatchFleet, random: Random, kills: number): Promis
   await Promise.all(away.values())
 }
 
-/** In the calm a node is killed under tasks that would run on: they go on elsewhere, for there is room. */
+/** In the quiet phase a node is killed while its tasks run: they run elsewhere, because there are free slots. */
 async function loseOne(stage: Stage, random: Random): Promise<void> {
   const { fleet, load, folder } = stage
   const release = 'lost.release'

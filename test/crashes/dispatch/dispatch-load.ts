@@ -13,7 +13,7 @@ export interface DispatchLoad extends Disposable {
   surely(server: number, wishes: Partial<TaskPayload> & Pick<TaskPayload, 'wish'>): Promise<void>
   /** Submits unanswered tasks again with their old keys, until an answer comes: the task may exist or not. */
   again(): Promise<void>
-  /** Goes on until stopped; `hasRoom` says whether another may come. */
+  /** Continues until stopped; `hasRoom` returns whether another task may come. */
   begin(hasRoom: () => Promise<boolean>): void
   stop(): Promise<void>
   /** Each server's word about these nodes. */

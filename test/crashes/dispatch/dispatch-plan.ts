@@ -50,7 +50,7 @@ export interface TaskPayload {
   readonly failures: number
   /** `holding` ends when there is a file of this name. */
   readonly release: string
-  /** How long its handler takes to notice that it is not wanted any more. */
+  /** How long its handler takes to notice the cancellation. */
   readonly deafMs: number
 }
 
@@ -85,9 +85,9 @@ export type NodeEvent =
   | (OfRun & { readonly type: 'end'; readonly how: RunEnd })
   /** It was given a task and had no slot for it. */
   | (OfRun & { readonly type: 'busy' })
-  /** It was told that the task is not its own, and dropped what it knew of it. */
+  /** The node learned that the task is not its own, and dropped it. */
   | (OfRun & { readonly type: 'stale' })
-  /** It was told that its end is durable. */
+  /** The node learned that its end is durable. */
   | (OfRun & { readonly type: 'settled' })
 
 export type RunEnd = 'completed' | 'failed' | 'refused' | 'aborted'
@@ -115,7 +115,7 @@ export type SeenTask = Pick<Task, 'taskId' | 'status' | 'attempt' | 'submittedAt
 
 /** A node as a server shows it when all is over. */
 export interface RestingNode {
-  /** Who said so. */
+  /** The node that reported it. */
   readonly server: string
   readonly nodeId: string
   readonly status: string

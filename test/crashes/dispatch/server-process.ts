@@ -7,7 +7,7 @@ import { type DispatchServerOptions, dispatchTimes } from './dispatch-plan.ts'
 
 const { url, redis, port }: DispatchServerOptions = JSON.parse(process.argv[2]!)
 const policy = { retryInMs: 50 }
-// However often they are hit, no task is given up for that.
+// However often servers are hit, they give up no task for that.
 const dispatch = { ...dispatchTimes, maxAttempts: 100, policy }
 const box = await patiently(() => open(url as 'sqlite:', { redis, dispatch }))
 const { server, url: address } = await patiently(async () => {

@@ -51,7 +51,8 @@ export async function workOffBacklog(ground: Ground, options: BacklogOptions): P
     `a claim took ${quickMs.toFixed(2)} ms with ${fewRows} jobs, ${longMs.toFixed(2)} ms with ${rows} + ${rows}`,
   )
 
-  // Half of the line is worked off, whose rows the old snapshot keeps; then claims are measured without competition.
+  // Half of the backlog is worked off, and the old snapshot keeps its rows; then claims are measured without
+  // competition.
   for (let i = 0; i < 2; i++) await fleet.start()
   while ((await stage.backlog()) > rows / 2) await sleep(20)
   for (const member of fleet.members) await fleet.kill(member)
@@ -84,7 +85,7 @@ async function fill({ jobs }: Stage, kind: string, count: number): Promise<void>
   }
 }
 
-/** What a claim of ten takes; each is handed back at once, so that the line stays as it is. */
+/** The time of a claim of ten jobs; each job is handed back at once, so that the backlog stays as it is. */
 async function medianClaimMs(store: JobStore): Promise<number> {
   const times: number[] = []
   for (let i = 0; i < samples; i++) {

@@ -13,7 +13,7 @@ export interface KillsOptions {
 
 /**
  * Workers are killed with -9 at random moments and replaced at once, while jobs keep coming; now and then one is asked
- * to leave instead. Whatever a worker had in hand is done by another, and no effect happens twice.
+ * to leave instead. Another worker runs the jobs of a dead one, and no effect happens twice.
  */
 export async function killWorkers(ground: Ground, options: KillsOptions): Promise<Counts> {
   const { seed, kills, jobs, workers = 2, sameName = false } = options

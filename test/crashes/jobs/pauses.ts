@@ -11,12 +11,12 @@ export interface PausesOptions {
 }
 
 /**
- * A worker is stopped (SIGSTOP) for longer than its leases last, and then goes on as if no time had passed. Others
- * have done its jobs by then; what it still writes is refused. A worker on SQLite may be stopped with the file's
- * write lock in hand, which holds everybody up until it goes on, and breaks nothing.
+ * A worker is stopped (SIGSTOP) for longer than its leases last, and then continues as if no time had passed. Other
+ * workers have run its jobs by then; its late writes are refused. A worker on SQLite may be stopped while it has the
+ * file's write lock, which delays all others until it continues, and breaks nothing.
  *
- * A handler that blocks the event loop for longer than a lease is the same from within, and harder: its transaction
- * comes before the worker has had a chance to look at the clock, so that only the store can refuse it.
+ * A handler that blocks the event loop for longer than a lease has the same effect from within, and is harder: its
+ * transaction comes before the worker has had a chance to look at the clock, so only the store can refuse it.
  */
 export async function pauseWorkers(ground: Ground, { seed, pauses, jobs }: PausesOptions): Promise<Counts> {
   const leaseMs = 700

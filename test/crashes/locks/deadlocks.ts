@@ -14,9 +14,9 @@ const deadlocks = ['1213', '40P01']
 const lockWaits = ['1205', '55P03']
 
 /**
- * Handlers lock the same rows in different orders, so that the database gives some of them up as deadlock victims, and
- * a bystander holds rows for longer than handlers may wait. Half of the handlers take no notice and write on. On
- * MariaDB a deadlock ends the transaction and what follows would be committed by itself: nothing of that may be seen.
+ * Handlers lock the same rows in different orders, so that the database ends some of them as deadlock victims, and
+ * another process holds rows for longer than handlers may wait. Half of the handlers ignore the error and write on. On
+ * MariaDB a deadlock ends the transaction, and later statements would be committed alone: none of that may be visible.
  */
 export async function tangleRows(ground: Ground, { seed, jobs }: TanglesOptions): Promise<Counts> {
   await ask(ground.url, 'CREATE TABLE tangles (id INTEGER PRIMARY KEY, touched INTEGER NOT NULL)')
@@ -61,7 +61,7 @@ async function lookForDeadlocksSooner(url: string): Promise<void> {
   await ask(url, `ALTER DATABASE ${name} SET deadlock_timeout = '50ms'`).catch(() => undefined)
 }
 
-/** Holds one row after the other for longer than anybody waits. */
+/** Holds one row after the other for longer than any handler waits. */
 async function standInTheWay(url: string, signal: AbortSignal): Promise<void> {
   await using caller = await connect(url)
   for (let row = 1; !signal.aborted; row = (row % rowCount) + 1) {

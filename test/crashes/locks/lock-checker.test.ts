@@ -7,7 +7,7 @@ const times = { streamedTakeUpMs: 1_000, takeUpMs: 1_000 }
 const ttlMs = 10_000
 const clock = 1_000_000
 
-/** A history, told call by call; each takes a millisecond unless others are told to be under way beside it. */
+/** A history, call by call; each call takes a millisecond unless the test marks others as concurrent. */
 class Telling {
   readonly #operations: LockOperation[] = []
   #event = 1
@@ -93,7 +93,7 @@ function accepts(telling: Telling): void {
   assert.deepEqual(complaints(telling), [])
 }
 
-/** Refused, at the last call that was told and not before. */
+/** Refused at the last call, and not before. */
 function rejects(telling: Telling): void {
   const [complaint, ...others] = complaints(telling)
   assert.ok(complaint !== undefined, 'a history that no wait queue gives is refused')

@@ -1,15 +1,15 @@
 /**
- * Decides whether a history of calls on wait queues is one that a single wait queue could have given, one call at a time, each
- * somewhere between its sending and its answer: whether it is linearizable against lock-model.ts. That is exclusion (L1),
- * rising tokens (L2), first come first served among those who stay (L4), owner only (L5), hand-over in the same step and
- * one outcome for everybody (L6), and the same answer for the same request (L7).
+ * Checks that a single wait queue could have given a history of calls, one call at a time, each at some moment between
+ * its sending and its answer: whether the history is linearizable against lock-model.ts. This covers exclusion (L1),
+ * rising tokens (L2), order of arrival among waiters that stay (L4), owner only (L5), hand-over in the same step and
+ * one outcome for all waiters (L6), and the same answer for the same request (L7).
  *
- * Wait queues are judged one by one (linearizability is local). The search is Lowe's just-in-time form of Wing and Gong's:
- * events are taken in order; at every answer each wait queue that is still possible is followed through every order of the
- * calls under way that ends with the one answered, and those in which it cannot have been answered so are dropped. What
- * is left is a set of possible wait queues, mostly one; when it is empty, no order explains the history. A call without an
- * answer may take effect or not, until its end. Wait queues that differ only in when something was granted, which is known
- * within milliseconds anyway, are taken as one with wider bounds; in all else the search is exact. A pure function.
+ * Wait queues are judged one by one (linearizability is local). The search is Lowe's just-in-time form of Wing and
+ * Gong's: events are taken in order. At every answer, each wait queue that is still possible is followed through every
+ * order of the concurrent calls that ends with the answered one, and impossible ones are dropped. The rest is a set of
+ * possible wait queues, mostly one; when it is empty, no order explains the history. A call without an answer may take
+ * effect or not, until its end. Wait queues that differ only in the time of a grant, which is known within milliseconds
+ * anyway, count as one with wider bounds; otherwise the search is exact. A pure function.
  */
 
 import { follow } from './lock-model.ts'
@@ -46,7 +46,7 @@ export function checkLocks(
   const complaints: string[] = []
   let possibilities = 0
   let undecided = 0
-  // A look that was not answered tells nothing.
+  // A read without an answer proves nothing.
   const telling = history.filter(({ call, answer }) => call.step !== 'inspect' || answer !== undefined)
   const byQueue = Map.groupBy(telling, ({ queue }) => queue)
   for (const [queue, operations] of byQueue) {
@@ -84,7 +84,7 @@ class Search {
   readonly #times: HistoryTimes
   readonly #lastOf: ReadonlyMap<string, LockOperation>
   readonly #underWay = new Set<LockOperation>()
-  /** Those who have made their last call. */
+  /** Clients that have made their last call. */
   readonly #silent = new Set<string>()
   #possible: readonly Possible[] = [{ queue: untouched, done: new Set(), unheard: new Set() }]
   most = 1

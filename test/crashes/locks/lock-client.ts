@@ -14,7 +14,7 @@ export interface LockClientOptions {
   readonly door: LockDoor
   readonly recorder: LockRecorder
   readonly random: Random
-  /** What anybody saw last of each wait queue, for those who meddle. */
+  /** The last known state of each wait queue, for clients that interfere. */
   readonly seen: Map<string, { readonly who: string; readonly token: number }>
   /** Between calls, at most. */
   readonly pauseMs: number
@@ -29,7 +29,7 @@ export class LockClient {
     this.#own = own
   }
 
-  /** Goes on until it is told to stop. */
+  /** Continues until it is stopped. */
   async run(): Promise<void> {
     while (!this.#isOver) await this.#want()
   }

@@ -30,7 +30,7 @@ function sweeping(...stores: readonly LockStore[]): Disposable {
 
 const options = { operations: 1_000, pauseMs: 3 }
 
-/** Makes histories until one tells; a mistake that is made now and then may be missing from a short one. */
+/** Makes histories until one shows the mistake, because a short history may miss an occasional mistake. */
 async function tells(seed: number, door: (client: string) => LockDoor, harm?: () => Promise<void>) {
   for (let tries = 0; tries < 10; tries++) {
     const short = { seed: seed + tries, operations: 400, pauseMs: 3, door }

@@ -1,6 +1,6 @@
 /**
  * Makes a history: ten clients want three locks of several servers, while servers are killed and connections cut. Then
- * everybody stops, the wait queues must come to rest by themselves, and the checker decides.
+ * all clients stop, the wait queues must come to rest, and the checker decides.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,7 +12,7 @@ import { LockClient } from './lock-client.ts'
 import type { LockOperation } from './lock-operation.ts'
 import { type LockDoor, LockRecorder } from './lock-recorder.ts'
 
-/** Windows are short, so that those who forget cost little; waiters and outcomes are kept longer than a history. */
+/** Windows are short, so that forgetful clients cost little; waiters and outcomes are kept longer than a history. */
 export const historyTimes: LockTimes = {
   waiterLeaseMs: 600_000,
   streamedTakeUpMs: 80,
@@ -35,7 +35,7 @@ export interface HistoryOptions {
 
 const names = Array.from({ length: 10 }, (_, index) => `c${index}`)
 const queues = ['pull', 'update', 'delete']
-/** Who has been granted and is gone costs a lease, who waits and is gone a window each. */
+/** A holder that is gone costs a lease, a waiter that is gone costs a window. */
 const restMs = 30_000
 const lookMs = 15
 
@@ -86,7 +86,7 @@ class Watcher implements Disposable {
     }
   }
 
-  /** No client asks any more: leases expire, waiters are called in turn and do not come. */
+  /** No client asks any more: leases expire, and waiters are granted in turn and do not come. */
   async rest(): Promise<void> {
     this.#quiet.clear()
     const isAtRest = () => queues.every((queue) => this.#quiet.get(queue))

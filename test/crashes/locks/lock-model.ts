@@ -337,7 +337,7 @@ function* turnEnded(
   yield* handedOn({ ...free, attempt: 0, outcomes, waiters }, at)
 }
 
-/** Who has a stream hears of a grant at once. */
+/** A waiter with a stream learns of a grant at once. */
 function windowOf({ isStreamed }: { readonly isStreamed: boolean }, times: HistoryTimes): Instant {
   const ms = isStreamed ? times.streamedTakeUpMs : times.takeUpMs
   return { min: ms, max: ms }

@@ -10,7 +10,7 @@ export interface LockOperation {
   readonly from: number
   readonly to: number
   readonly sentAt: number
-  /** When the answer came. Without one: when it was certain that the call would not take effect any more. */
+  /** The time of the answer. Without one: the time after which the call certainly could not take effect. */
   readonly endedAt: number
   /** Undefined: the server was killed or the connection cut. It may have taken effect or not. */
   readonly answer: LockAnswer | undefined

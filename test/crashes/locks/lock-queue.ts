@@ -1,6 +1,6 @@
 /**
- * A wait queue as a history's checker imagines it: who holds it with which token, who waits in which order, and what those who
- * left are still to be told. When things end is known only within bounds, so an instant is an interval.
+ * A wait queue as a history's checker models it: the holder with its token, the waiters in order, and the notifications
+ * that waiters which left must still get. End times are known only within bounds, so an instant is an interval.
  */
 
 /** Not before `min` and not after `max`. */
@@ -11,12 +11,12 @@ export interface Instant {
 
 export interface ModelWaitQueue {
   readonly holder: ModelHolder | undefined
-  /** Of the turn in hand, or of the last one that failed. */
+  /** Of the present turn, or of the last one that failed. */
   readonly attempt: number
   /** In order of position. */
   readonly waiters: readonly ModelWaiter[]
   readonly outcomes: Readonly<Record<string, ModelOutcome>>
-  /** The highest token that anybody saw. */
+  /** The highest token in any answer. */
   readonly lastToken: number
   readonly nextPosition: number
 }

@@ -11,7 +11,7 @@ export interface LockDoor {
 
 /** The answer will not come. */
 export class Unanswered extends Error {
-  /** Settles when the call cannot take effect any more. */
+  /** Settles when the call can no longer take effect. */
   readonly over: Promise<void>
 
   constructor(over: Promise<void>, options?: ErrorOptions) {

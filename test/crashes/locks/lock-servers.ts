@@ -20,7 +20,7 @@ export interface LockServers extends AsyncDisposable {
   readonly cuts: number
   /** What servers answered instead of doing what they were asked. */
   readonly errors: readonly string[]
-  /** Servers that ended by themselves, and their last words. */
+  /** Servers that ended unexpectedly, and their last output. */
   readonly accidents: readonly string[]
 }
 
@@ -49,7 +49,7 @@ class Server {
     this.#storeIsQuiet = storeIsQuiet
   }
 
-  /** Settles when nothing that was sent to it can take effect any more. */
+  /** Settles when no call that was sent to it can take effect any more. */
   over(): Promise<void> {
     this.#over ??= this.program.end.then(this.#storeIsQuiet)
     return this.#over

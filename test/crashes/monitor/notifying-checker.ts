@@ -54,7 +54,7 @@ export interface SentNotification extends Change {
 export interface VenueEnd {
   readonly source: string
   readonly venueId: string
-  /** What it was before anybody could be notified. */
+  /** The state before any notification. */
   readonly baseline: string | null
   readonly truth: string
   readonly changedAt: number

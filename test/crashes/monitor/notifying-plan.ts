@@ -23,6 +23,6 @@ export type NotifyingEvent =
   | { readonly type: 'failed'; readonly error: string }
   | { readonly type: 'rules' }
 
-/** Venues of `gym` have a state of their own each time; those of `hall` one of three, so that states come back. */
+/** Venues of `gym` have a new state each time; those of `hall` one of three, so that states return. */
 export const venueCounts = { gym: 40, hall: 15 } as const
 export const hallStates = ['free', 'busy', 'shut'] as const

@@ -39,7 +39,7 @@ async function claimOn(): Promise<void> {
   }
 }
 
-/** One of a few, so that claimers meet; and soon others, for those that are done stay so. */
+/** One of a few keys, so that claimers meet; soon other keys, because done keys stay done. */
 function drawKey(): string {
   const generation = Math.floor((monotonicMs() - startedAt) / 1_500)
   const ending = keyEndings[(generation + random.whole(0, 2)) % keyEndings.length]

@@ -28,7 +28,7 @@ interface Run {
   readonly ended: EventOf<'ended'> | undefined
 }
 
-/** Stores count whole milliseconds, by a clock of their own. */
+/** Stores count whole milliseconds, by separate clocks. */
 const slackMs = 5
 
 export function checkGuards(events: readonly GuardEvent[]): GuardVerdict {

@@ -38,7 +38,7 @@ export type GuardEvent = { readonly t: number; readonly key: string } & (
       readonly type: 'claimed'
       readonly askedAt: number
       readonly token: string
-      /** It is renewed while the work goes on. */
+      /** The key is renewed while the work continues. */
       readonly kept: boolean
     }
   /** The claimer had reason to believe that the key was still its own. */
@@ -52,7 +52,7 @@ export type GuardEvent = { readonly t: number; readonly key: string } & (
       readonly token: string
       readonly took: boolean
     }
-  /** Not to be run. Results are the tokens of those who had them. */
+  /** Not to be run. Results are the tokens of their claimers. */
   | {
       readonly type: 'answered'
       readonly askedAt: number

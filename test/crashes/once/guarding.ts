@@ -22,7 +22,7 @@ export interface GuardingOptions {
 
 const script = join(import.meta.dirname, 'claimer-process.ts')
 
-/** On the guards of a store; those of a Redis have a SQLite file for all else. */
+/** On the guards of a store; with guards in Redis, a SQLite file keeps everything else. */
 export async function guardThroughKills(
   ground: { readonly url: string; readonly namespace: string },
   { seed, claimers, kills }: GuardingOptions,
@@ -47,7 +47,7 @@ export async function guardThroughKills(
   for (let kill = 0; kill < kills; kill++) {
     await sleep(random.whole(100, 400))
     const victim = await members.shift()!
-    // As long as a lease or two: it wakes and finds that it has nothing any more.
+    // As long as a lease or two: it wakes and finds that it has lost its claims.
     await crew.pause(await members[0]!, random.whole(100, 600))
     await crew.kill(victim)
     const next = start()

@@ -126,7 +126,7 @@ test('a process that slept does not restore rows that were removed meanwhile', a
       return { ...page, now: page.now + aheadMs }
     },
   }
-  // Its own clock stood still.
+  // Its own clock froze.
   const cluster = new ClusterState({
     store: later,
     notifier,

@@ -1,4 +1,4 @@
-/** How far a task is, as servers see it that do not hold its node: told on any engine. */
+/** The progress of tasks, as servers see it that do not hold their node, on any engine. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { TaskEvent } from '../../../src/dispatch/tasks/task.ts'
@@ -19,7 +19,7 @@ export function tellProgress(engine: string, open: () => Promise<Shared & AsyncD
       for await (const event of servers.last.watch(taskId)) seen.push(event)
     })()
     node.accept(task!)
-    // Where time is dear, its node tells progress at once.
+    // Where tests must be quick, its node sends progress at once.
     for (const { dispatch } of engine === 'memory' ? servers.all : []) {
       await until('it is seen to run', async () => (await dispatch.task(taskId))?.status === 'running')
       assert.equal((await dispatch.task(taskId))?.progress, null)

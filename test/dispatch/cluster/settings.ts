@@ -1,11 +1,11 @@
-/** Pools, cordons and drains for all servers, told on any engine. */
+/** Pools, cordons and drains for all servers, on any engine. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createDispatch } from '../../../src/dispatch/create-dispatch.ts'
 import { obliging, until } from '../service/stage.ts'
 import { connect, ended, type Shared, serverCounts, startServer, startServers } from './stage.ts'
 
-/** Tells what becomes of operators' words on one engine. */
+/** Tests operators' settings on one engine. */
 export function tellSettings(engine: string, open: () => Promise<Shared & AsyncDisposable>): void {
   for (const count of serverCounts) {
     const where = `${engine}, ${count} server${count === 1 ? '' : 's'}`

@@ -12,7 +12,7 @@ import {
   until,
 } from '../service/stage.ts'
 
-/** How many servers every story is told with. */
+/** The numbers of servers for every story. */
 export const serverCounts = [1, 3] as const
 
 /** A server that can be cut off from its store, as one that was killed is. */

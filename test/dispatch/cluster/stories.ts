@@ -1,10 +1,12 @@
-/** What servers that share a fleet promise, told on any engine: nodes come to the first server, tasks to the last. */
+/**
+ * The promises of servers that share a fleet, on any engine: nodes connect to the first server, tasks come to the last.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { FakeNode, obliging, until } from '../service/stage.ts'
 import { connect, ended, type Shared, serverCounts, startServer, startServers } from './stage.ts'
 
-/** Tells all stories on one engine, with one server and with three. */
+/** Runs all stories on one engine, with one server and with three. */
 export function tellStories(engine: string, open: () => Promise<Shared & AsyncDisposable>): void {
   for (const count of serverCounts) {
     const where = `${engine}, ${count} server${count === 1 ? '' : 's'}`

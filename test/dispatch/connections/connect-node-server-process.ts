@@ -1,7 +1,7 @@
 import { open } from 'signalbox'
 import { createServer } from 'signalbox/server'
 
-/** A server to be killed: its port and its database are told, and tasks of a dead one are taken over after a second. */
+/** A server to be killed: it prints its port and its database, and takes over tasks of a dead one after a second. */
 const [port = '0', database = 'memory:'] = process.argv.slice(2)
 const box = await open(database, { migrate: true })
 const { backend } = box

@@ -398,7 +398,7 @@ test('a revoked task is listed while its handler runs, and its end sends a heart
   assert.deepEqual(node.taskIds, [])
   gates.get('t1')!.resolve()
   await stage.connections.until('a measurement', () => loads.length === 2)
-  // It ends while the load is measured: one more heartbeat tells so.
+  // The task ends while the load is measured: one more heartbeat reports it.
   gates.get('t2')!.resolve()
   await new Promise(setImmediate)
   loads[1]!.resolve({})

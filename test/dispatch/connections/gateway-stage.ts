@@ -87,7 +87,7 @@ export class FakeConnections implements NodeConnector {
   }
 }
 
-/** Who comes, by secret: the namespace before the dash, and after an @ the nodes that it is bound to. */
+/** The callers, by secret: the namespace before the dash, and after an @ the nodes of a bound token. */
 function principalOf(secret: string): Principal {
   const [namespace = 'default'] = secret.split('-')
   const [, nodes] = secret.split('@')

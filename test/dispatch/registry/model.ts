@@ -36,7 +36,7 @@ export interface ModelNode {
   unsure: Set<string>
   /** Not looked up in time: no longer held against it. */
   unanswered: Set<string>
-  /** Listed, perhaps, but not run any more: the latest last. */
+  /** Maybe listed, but no longer run: the latest last. */
   over: string[]
   /** Where the node itself is: what it runs, as it received it. */
   received: number
@@ -94,7 +94,7 @@ export class Model {
   orphansMade = 0
   now = 0
 
-  /** What a command means by itself, before its effects. */
+  /** The direct meaning of a command, before its effects. */
   heed(command: Command, now: number): void {
     this.now = Math.max(this.now, now)
     switch (command.kind) {
@@ -175,7 +175,7 @@ export class Model {
     }
   }
 
-  /** A hello is heeded after its welcome told the epoch, but before anything it led to. */
+  /** A hello takes effect after its welcome sent the epoch, but before its consequences. */
   welcome(command: Extract<Command, { kind: 'nodeHello' }>, epoch: number, resumed: boolean): void {
     const { nodeId, instanceId, services, labels, running } = command
     const node = this.nodes.get(nodeId)
@@ -391,7 +391,7 @@ export class Model {
     this.orphansMade += 1
   }
 
-  /** It takes nothing of the node any more, whatever the node lists. */
+  /** The server accepts nothing of the node any more, whatever the node lists. */
   end(node: ModelNode, taskId: string): void {
     node.unsure.delete(taskId)
     node.unanswered.delete(taskId)

@@ -37,7 +37,7 @@ test('a task with only its result to settle takes no slot, however long it is li
   arrive(stage, 1, ['done'])
   stage.submit('a')
   assert.deepEqual(assigned(found(stage, 'done', null)), ['a'])
-  // It is looked up again, to be told again; the node stays open.
+  // The task is looked up again, to be reported again; the node stays open.
   only(stage.beat('n', { running: ['done', 'a'], countedSeq: 1 }), 'unknownTask')
   assert.equal(stage.used('n'), 1)
   stage.submit('b')
@@ -149,7 +149,7 @@ test('a task that arrives at this server during its lookup is an orphan task onc
   stage.after(1_000)
   found(stage, 'x', { asr: 1 })
   assert.equal(stage.used('n'), 2)
-  // The node stops, and is given it anew elsewhere: nothing is left that would end it here once more.
+  // The node stops, and gets the task again elsewhere: nothing is left here that would end it once more.
   stage.do({
     kind: 'reject',
     nodeId: 'n',

@@ -201,7 +201,7 @@ test('the registry forgets a task that left this server, without an end', () => 
 test('the registry forgets ended tasks, timers, requirements, sessions and tenants', () => {
   const stage = new Stage({ maxDemands: 20, maxSessions: 50, sessionMs: 10_000, publishMs: 1_000_000 })
   stage.node('n', { asr: 4 })
-  // Some wait for ever with requirements of their own, the oldest of all.
+  // Some wait for ever with separate requirements, the oldest of all.
   for (let i = 0; i < 30; i += 1) stage.submit(`w${i}`, { service: 'tts', requires: [{ label: `rare${i}` }] })
   for (let i = 0; i < 3_000; i += 1) {
     const requires = [{ not: { label: 'kind', in: [`k${i}`] } }]

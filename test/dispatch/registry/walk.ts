@@ -55,7 +55,7 @@ export class Walk {
     this.model.heed(command, this.now)
     const effects = this.registry.apply(command, this.now)
     this.digest.add(effects)
-    // Rules count from the swap on, and the swap is told before anything that follows from it.
+    // Rules count from the swap on, and the swap is reported before its consequences.
     if (effects.some((effect) => effect.kind === 'event' && effect.event.name === 'pools.rebuilt')) {
       this.model.rules = new Map(
         this.registry.pools().flatMap(({ name, requires }) => (name === null ? [] : [[name, requires]])),
@@ -358,7 +358,7 @@ export class Walk {
     assert.ok(!effects.some(({ kind }) => kind === 'settled'), 'a lie ends nothing')
   }
 
-  /** Another server has work for those who wait here. */
+  /** Another server has work for the tasks that wait here. */
   yieldSome(): void {
     const kinds = [...this.registry.waitingKinds()]
     if (kinds.length === 0) return
@@ -379,7 +379,7 @@ export class Walk {
     if (question === undefined || this.random() < 0.15) return
     const { nodeId, epoch, taskId, attempt } = question
     const node = this.model.nodes.get(nodeId)
-    // Told, a node stops at once, or when it gets to it.
+    // A node stops a task at once, or when it gets to it.
     if (node?.epoch === epoch && this.random() < 0.5) node.running.delete(taskId)
     const uses =
       this.random() < 0.3 ? null : { asr: 1, [this.pick(names)]: 1 + Math.floor(this.random() * 2) }

@@ -58,7 +58,7 @@ test('no turn exceeds its share, however different the nodes and the demands are
   const bench = crowd()
   assert.equal(bench.registry.counts().pools, nodeCount, 'every node is a separate pool')
   assert.ok(bench.steps > nodeCount * demandCount, 'every wish was held against every pool, and counted')
-  // A wish for a label that makes new pools of all nodes, and then all of them anew.
+  // A demand for a label that makes new pools of all nodes, and then all of them again.
   bench.ask('zone', { label: 'zone', in: ['z7'] })
   assert.equal(bench.registry.task('zone')!.status, 'assigned')
   const { generation } = bench.registry.counts()

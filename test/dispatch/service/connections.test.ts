@@ -33,7 +33,7 @@ function createStage(
     now: () => at,
     heartbeatMs: 1_000,
     isFull: () => false,
-    // The cluster state lets everybody in at once.
+    // The cluster state accepts every node at once.
     ownNodes: {
       enter: (caller, told) => {
         const { instanceId, services, labels, epoch } = caller
@@ -141,7 +141,7 @@ test('a node that returns within the grace time is not declared dead', () => {
   connections.welcome(posted.at(-1)!, 'n0', 1)
   pass(1_000)
   assert.equal(count('nodeGone'), 0)
-  // The old connection has no say any more.
+  // The old connection has no effect any more.
   sessions[0]!.closed('again')
   pass(500)
   assert.equal(count('nodeGone'), 0)

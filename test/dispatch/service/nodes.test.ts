@@ -68,7 +68,7 @@ for (const engine of engines) {
     assert.ok(old.frames.some((frame) => frame.type === 'error' && frame.code === 'superseded'))
     await until('it is out again', () => young.tasks.length === 1)
     assert.equal(young.tasks[0]!.attempt, 2)
-    // What the first one says does not count any more, nor may it come back.
+    // Messages of the first instance no longer count, and it may not return.
     old.session.receive({ type: 'task.result', taskId, attempt: 1, output: 'old' })
     const back = new FakeNode(dispatch, { instanceId: 'one' })
     await until('it is sent away', () => back.closedWith === 4409)

@@ -143,7 +143,7 @@ test('administrative calls during a stop are answered, and later calls end with 
         ),
       )
   }
-  // Nodes are told that it is over while commands are still taken and have no turn any more.
+  // Nodes learn that it is over while commands are still accepted and have no turn any more.
   node.close = (code) => {
     node.closedWith = code
     call()

@@ -44,7 +44,7 @@ for (const engine of engines) {
     )
     await until('all are ready', () => nodes.every((node) => node.heard('welcome') === 1))
     const longest: number[] = []
-    // The quickest of three bursts, where the machine stood still during the first.
+    // The quickest of three bursts, in case the machine froze during the first.
     for (let bursts = 1; bursts <= 3 && !longest.some((ms) => ms < 200); bursts++) {
       waits.length = 0
       const burst = await Promise.all(

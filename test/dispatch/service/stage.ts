@@ -20,7 +20,7 @@ import type { Backend } from '../../../src/storage/backend.ts'
 import { openMemory } from '../../../src/storage/memory/index.ts'
 import { openSqlite } from '../../../src/storage/sqlite/index.ts'
 
-/** The engines that every story is told on. */
+/** The engines that every story runs on. */
 export const engines = ['memory', 'sqlite'] as const
 
 /** A separate store. */
@@ -95,7 +95,7 @@ export interface FakeNodeOptions {
   readonly tags?: ServiceOffer['tags']
   readonly labels?: Labels
   readonly running?: readonly string[] | null
-  /** What it does with a task; nothing unless told. */
+  /** Its behaviour with a task; by default none. */
   readonly onTask?: (task: Assigned, node: FakeNode) => unknown
 }
 
@@ -126,7 +126,7 @@ export class FakeNode implements NodeLink {
 
   send(frame: ServerFrame): boolean {
     if (this.closedWith !== null) return false
-    // As a socket would: what is sent later is not changed by anybody.
+    // Like a socket: a later change of the object does not affect a sent frame.
     const copy = JSON.parse(JSON.stringify(frame)) as ServerFrame
     this.frames.push(copy)
     if (copy.type === 'task.assign') {
@@ -187,7 +187,7 @@ export async function until(what: string, holds: () => unknown, withinMs = 10_00
   }
 }
 
-/** What a watcher is told, to the end. */
+/** All events of a watcher, to the end. */
 export async function history(dispatch: Dispatch, taskId: string): Promise<readonly TaskEvent[]> {
   const told: TaskEvent[] = []
   for await (const event of dispatch.watch(taskId, { signal: AbortSignal.timeout(15_000) })) told.push(event)

@@ -23,7 +23,7 @@ test('a dispatcher stops within a few seconds also when its store no longer answ
   await dispatch.submit({ service: 'nmt' })
   await until('it has its task', () => node.tasks.length === 1)
   isHung = true
-  // All that runs by itself hangs in a call by now: claims, leases, the cluster state, the server's own row.
+  // All background work hangs in a call by now: claims, leases, the cluster state, the server's own row.
   await new Promise((resolve) => setTimeout(resolve, 1_500))
   const begunAt = performance.now()
   await dispatch.stop({ graceMs: 0 })

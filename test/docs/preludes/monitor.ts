@@ -9,7 +9,7 @@ replace('https://hooks.example.com/changes', receiver.url)
 export let box: Box
 around(async () => {
   box = await open('sqlite:signalbox.db', { allowPrivate: ['127.0.0.0/8'] })
-  // Who was subscribed by an earlier block would be notified as well.
+  // Subscribers of an earlier block would be notified as well.
   for (const { id } of await box.monitor.subscriptions()) await box.monitor.unsubscribe(id)
   return () => box.close()
 })

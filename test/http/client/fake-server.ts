@@ -20,7 +20,7 @@ export interface FakeServer extends AsyncDisposable {
   cut(): void
 }
 
-/** Answers each request by the script, which is told how many came before it. */
+/** Answers each request by the script, which gets the number of earlier requests. */
 export async function fakeServer(script: Script): Promise<FakeServer> {
   const seen: Seen[] = []
   const sockets = new Set<Socket>()

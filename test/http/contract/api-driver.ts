@@ -184,7 +184,7 @@ function send(options: Sent & { hostname: string; port: string; agent: Agent }):
         finish()
         reply.destroy()
       }
-      // A stream that is resumed where it stands has nothing to tell.
+      // A stream that is resumed at its end has nothing to send.
       if (isStream) setTimeout(leave, streamMs)
       reply.on('data', (chunk: string) => {
         text += chunk

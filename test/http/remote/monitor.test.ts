@@ -87,7 +87,7 @@ test('a server sends the notifications of reports that a remote box makes', asyn
   assert.equal((await remote.monitor.test(own)).ok, true)
   await remote.monitor.subscribe({ name: 'n', channel: own, notifyNew: true })
   const many = Array.from({ length: 10_000 }, (_, index) => ({ venueId: `v${index}`, state: index }))
-  // A thousand of them would be a thousand messages: most are known before anybody is notified of one.
+  // A thousand of them would be a thousand messages: most are known before any notification.
   await remote.monitor.silence({ match: { venueId: { prefix: 'v' } }, forMs: '1h' })
   const answer = await remote.monitor.report({ taskId: '1', ...slot, observedAt: at, venues: many })
   assert.deepEqual([answer.status, answer.failed, answer.notified], ['processed', [], 0])

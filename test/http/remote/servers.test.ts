@@ -132,7 +132,7 @@ test('a stream continues at the next server when its own is cut', async () => {
     'the first job',
     until(() => done.length === 1),
   )
-  // The two have stores of their own here, so that it shows where the box is.
+  // The two have separate stores here, so that the box's place shows.
   const isAtOne = (await one.box.jobs.list()).items.length === 1
   const [left, kept] = isAtOne ? [one, two] : [two, one]
   await left[Symbol.asyncDispose]()

@@ -116,7 +116,7 @@ test('a name is resolved once per connection, and the connection goes to the che
   // The connection is kept: no other look-up.
   assert.equal((await outbound.send(post(`http://rebind.example:${server.port}/again`))).status, 200)
   assert.equal(lookups, 1)
-  // A new connection is judged anew, and the name now stands for what is not allowed.
+  // A new connection is judged again, and the name now has an address that is not allowed.
   assertBlocked(await outbound.send(post(`http://rebind.example:${server.port + 1}/`)), 'rebound')
   assert.equal(server.seen.length, 2)
 })

@@ -209,7 +209,7 @@ test('the job of a sender that died runs again until it has the channel', async 
   await using robot = await startReceiver({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
   const [id] = await world.notify(desk, ['court 1'])
-  // One that dies with the channel in hand, and whose channel outlives its job.
+  // A sender that dies while it has the channel, and whose channel outlives its job.
   const { jobs, monitor } = world.backend
   const claim = { queues: [notifyQueue], kinds: null, workerId: 'died', limit: 1, leaseMs: 1_000 }
   assert.equal((await jobs.claim(claim)).length, 1)

@@ -8,7 +8,7 @@ import { open } from '../../../src/index.ts'
 import { type Campaign, CampaignFailure } from '../campaign.ts'
 import { openOnlooker } from '../onlooker.ts'
 
-/** One piece is half a minute; a soak plays as long as it is told, in one go. */
+/** One piece is half a minute; a soak plays as long as asked, in one go. */
 const pieceMs = 30_000
 const lookMs = 1_000
 /** How much more memory the last quarter may take than the second one: what caches and pools settle at is reached by then. */

@@ -21,8 +21,8 @@ export const locksWalk: Campaign = {
 }
 
 /**
- * The histories of test/crashes at full size. A seed gives the plan (who asks for what, who is killed when); what the
- * operating system makes of it differs from run to run, so that a failure may need its seed several times.
+ * The histories of test/crashes at full size. A seed gives the plan (requests, kills and their times); the operating
+ * system makes each run different, so a failure may need its seed several times.
  */
 export const locksHistories: Campaign = {
   name: 'locks-histories',

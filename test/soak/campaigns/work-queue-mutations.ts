@@ -1,8 +1,8 @@
 import type { Mutation } from '../mutate.ts'
 
 /**
- * Ways to break the work queue, each against a sentence of its contract. When a line is rewritten, its mutation is
- * rewritten with it: the campaign fails on one that no longer fits.
+ * Ways to break the work queue, each against a sentence of its contract. A rewritten line needs a rewritten mutation:
+ * the campaign fails on one that no longer fits.
  */
 export const workqueueMutations: readonly Mutation[] = [
   {

@@ -243,7 +243,7 @@ class Beside {
     return this.#object(id)
   }
 
-  /** Equal ones are made anew each time, where they can be. */
+  /** Equal objects are created each time, where possible. */
   #odd(id: number): unknown {
     const ways = [
       () => (id % 2 ? -id : id),
@@ -263,7 +263,7 @@ class Beside {
     return ways[id % ways.length]!()
   }
 
-  /** Most are short strings, equal ones made anew each time. */
+  /** Most are short strings, equal ones created each time. */
   #mixedKey(id: number): unknown {
     if (id === 1) return Number.NaN
     if (id === 2) return this.#version % 2 ? 0 : -0

@@ -1,6 +1,6 @@
 /**
- * The work queue as its contract describes it, in arrays and linear scans: slow, and obviously right. Each
- * operation answers what the queue must answer; `outcomes` tells what became of every promise handed out.
+ * The work queue as its contract describes it, in arrays and linear scans: slow, and obviously right. Each operation
+ * returns the answer that the queue must give; `outcomes` has the outcome of every promise.
  *
  *     waiting --due--> store --get--> in flight --done--> (gone, or again to the store when dirty)
  */
@@ -32,7 +32,7 @@ export type Outcome =
 interface Pending {
   thing: Thing
   priority: number
-  /** Its place in line: lower comes first within a level. */
+  /** Its position: lower comes first within a level. */
   place: number
   /** When the add that made it pending was made. */
   since: number
@@ -334,14 +334,14 @@ export class Model {
     this.#line(pending)
   }
 
-  /** Its group is in line for a turn of its level. */
+  /** Its group waits for a turn of its level. */
   #line({ priority, thing }: Pending): void {
     const groups = this.#turnsOfGroups.get(priority) ?? []
     if (!groups.includes(thing.group)) groups.push(thing.group)
     this.#turnsOfGroups.set(priority, groups)
   }
 
-  /** Leaves the store; its group goes to the end of the line when it was served, and out when it has no more. */
+  /** Leaves the store; its group goes to the end when it was served, and out when it has no more. */
   #unline(pending: Pending, served: boolean): void {
     this.#store = this.#store.filter((each) => each !== pending)
     const { group } = pending.thing

@@ -200,7 +200,7 @@ class Pair {
   /** Takes one step on both sides and compares all that can be seen. */
   async take(step: Step): Promise<void> {
     this.#step(step)
-    // An iterator may end its turn a moment after it was told to; everything else has happened when it returns.
+    // An iterator may end its turn a moment later; everything else has happened when it returns.
     if (step.op !== 'next' && step.op !== 'leave') this.#compare()
     await quiet()
     this.#compare()
@@ -387,7 +387,7 @@ class Pair {
       }
       each.turn = this.#turnOf(value)
       const expected = this.#model.outcomes[promise]
-      // An iterator does not tell the priority.
+      // An iterator does not have the priority.
       const priority = typeof expected === 'object' ? expected.priority : 0
       this.#outcomes[promise] = { thing: value, priority }
     })

@@ -39,7 +39,7 @@ async function kindsOf({ ask }: Stage): Promise<readonly string[]> {
   return body.items.map(({ kind }: { kind: string }) => kind).sort()
 }
 
-/** Long enough for a packet to be read by itself. */
+/** Long enough for a packet to be read separately. */
 const apart = () => sleep(40)
 
 test('bytes behind a request with Upgrade are not executed, however they are split into packets', async () => {

@@ -203,7 +203,7 @@ test('a reader that stops reading is dropped and later learns why; other readers
   slow.socket.pause()
   await good.next()
   let count = 0
-  // Kernels take some megabytes before anybody notices.
+  // Kernels buffer some megabytes before a block shows.
   while (stage.readers.size === 2) {
     assert.ok(++count < 2_000, 'the slow reader is still there')
     stage.tell({ id: count, type: 'x', data: 'y'.repeat(65_536) })

@@ -53,7 +53,7 @@ async function serving(tls: TlsOptions, log?: Log, options: Partial<ServerOption
   }
 }
 
-/** One request on a connection of the agent's; says what came, who answered, and over which socket. */
+/** One request on a connection of the agent's; returns the received data, the server, and the socket. */
 async function ask(
   url: string,
   agent: Agent,
@@ -189,7 +189,7 @@ test('a box and a node with a client certificate work where one is required', as
   await box.close()
 })
 
-/** A `fetch` of one's own, as a program has it whose requests show a certificate. */
+/** A separate `fetch`, as in a program whose requests show a certificate. */
 function fetchThrough(agent: Agent): FetchFunction {
   return async (url, { method = 'GET', headers, body, signal }) => {
     const asked = request(url, {
@@ -257,7 +257,7 @@ test('certificates that do not match never replace working ones', async () => {
   using agent = createAgent(await authority.client())
   assert.equal((await ask(stage.url, agent)).peer, 'first')
 
-  // Whom the new authority does not know is refused from then on, also one who was here before.
+  // From then on a client without a certificate of the new authority is refused, also one with earlier connections.
   stage.server.setTls({ ...second, clientCa: strangers.cert })
   using formerly = createAgent(await authority.client())
   await assert.rejects(ask(stage.url, formerly))

@@ -187,7 +187,7 @@ const [continuation, text, binary, ping] = [0, 1, 2, 9]
 
 /** The code in the close frame that ends what came. */
 async function closeCodeOf({ socket, bytes }: Raw): Promise<number> {
-  // Not `once`, which a reset would reject: who still writes to a connection that is being closed may get one.
+  // Not `once`, which a reset would reject: a client that still writes to a closing connection may get one.
   const closed = new Promise((resolve) => socket.once('close', resolve))
   if (!socket.closed) await within(5_000, 'the end of the connection', closed)
   const all = bytes()

@@ -11,7 +11,7 @@ export interface FuzzCounts {
   readonly refused: number
   readonly taken: number
   readonly cut: number
-  /** Of the neighbour who asks for nothing but `/livez` all the while. */
+  /** Of the neighbour that asks only for `/livez` all the time. */
   readonly neighbourP99Ms: number
 }
 

@@ -12,7 +12,7 @@ export class RawClient implements Disposable {
   readonly #port: number
   #socket: Socket | undefined
   #pending: Buffer = Buffer.alloc(0)
-  /** The reply to a HEAD tells the length of a body that does not come. */
+  /** The reply to a HEAD has the length of a body that does not come. */
   #isHead = false
   #waiting: { resolve: (reply: RawReply | 'closed') => void; timer: NodeJS.Timeout } | undefined
 
@@ -81,7 +81,7 @@ export class RawClient implements Disposable {
     const body = this.#pending.toString('utf8', headEnd + 4, headEnd + 4 + length)
     this.#pending = Buffer.alloc(0)
     const reply = { status: Number(head.slice(9, 12)), head: head.toLowerCase(), body }
-    // A stream goes on for ever, and a server that is about to close does not take the next request.
+    // A stream never ends, and a server that is about to close does not accept the next request.
     if (isStream || /connection: close/.test(reply.head)) this.hangUp()
     this.#answer(reply)
   }

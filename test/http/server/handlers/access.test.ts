@@ -14,7 +14,7 @@ import { type Route, routes } from '../../../../src/http/contract/index.ts'
 import { within } from '../../../support/deadline.ts'
 import { type Asked, type Reply, type Stage, serving } from '../stage.ts'
 
-// Who may come in, through a running server. A test of one store holds for the others: the server does not know which it has.
+// Access through a running server. A test of one store holds for the others: the server does not know its store.
 
 const stores = {
   memory: 'memory:',
@@ -163,7 +163,7 @@ test('a token revoked on one server ends requests and open streams of another', 
   assert.equal(revoked.status, 200)
   const told = await within(5_000, 'the end of the stream', ended)
   assert.match(told, /^event: error\ndata: \{"code":"unauthorized"/m)
-  // Its last word is all that comes: what happens afterwards is not told.
+  // The last event is final: later events are not sent.
   assert.match(told.trimEnd().split('\n\n').at(-1)!, /unauthorized/)
   const status = async () => {
     for (;;) {

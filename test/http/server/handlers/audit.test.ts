@@ -7,7 +7,7 @@ import { createTokens } from '../../../../src/access/index.ts'
 import type { AuditEntry, AuditStore } from '../../../../src/audit/index.ts'
 import { type Stage, serving } from '../stage.ts'
 
-/** What operators do over HTTP is recorded, with who did it, to what, and what came of it. */
+/** The audit records operators' actions over HTTP, with actor, target and outcome. */
 
 const key = { operation: 'deploy', resource: 'web' }
 

@@ -5,7 +5,7 @@ import { test } from 'vitest'
 import { dataOf, readEvents } from '../event-reader.ts'
 import { type Reply, type Stage, serving } from '../stage.ts'
 
-/** One wait queue, and who asks in it. */
+/** One wait queue and its requesters. */
 const queue = { operation: 'pull', resource: 'app:1.2' }
 const query = 'operation=pull&resource=app%3A1.2'
 

@@ -1,4 +1,4 @@
-/** Notifications that were given up, and channels that do not open: where an operator sees them. */
+/** Dead notifications, and channels that do not open: the places where an operator sees them. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -9,7 +9,7 @@ import { within } from '../../../support/deadline.ts'
 import { type Misbehaviour, startDingTalk, startReceiver } from '../../../support/robots/index.ts'
 import { type Stage, serving } from '../stage.ts'
 
-/** From a report over HTTP to the message that a robot takes: the server sends by itself. */
+/** From a report over HTTP to the message that a robot gets: the server sends on its own. */
 
 const allowPrivate = ['127.0.0.0/8']
 const slot = { source: 'courts', timeSlot: '18:00' }

@@ -5,7 +5,7 @@ import { test } from 'vitest'
 import { createTokens } from '../../../../src/access/index.ts'
 import { type Stage, serving } from '../stage.ts'
 
-/** Who may ask guards, namespaces apart, and what is answered while the store of guards is down. */
+/** Access to guards, separation of namespaces, and the answers while the store of guards is down. */
 
 const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
 

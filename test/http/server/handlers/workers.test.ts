@@ -146,7 +146,7 @@ test('a program that only claims is listed by its workerId, and gets no jobs whi
 test('a worker that registers itself is one member, also where it claims over HTTP', async () => {
   await using stage = await serving()
   await using box = await open(stage.url as 'http://x')
-  // It stops before the server lists who claims.
+  // The worker stops before the server lists its claims.
   const brief = box.jobs.worker({ workerId: 'brief', pollMs: 100, handlers: { mail: () => 1 } })
   await brief.start()
   await box.jobs.wait((await box.jobs.add('mail')).id)
@@ -154,7 +154,7 @@ test('a worker that registers itself is one member, also where it claims over HT
   const worker = box.jobs.worker({ workerId: 'ada', pollMs: 100, handlers: { mail: () => 1 } })
   await worker.start()
   await until('it is listed', async () => (await stage.box.jobs.workers()).items.length === 1)
-  // Longer than the server takes to list who claims.
+  // Longer than the server takes to list a claiming worker.
   await sleep(2_500)
   const { items } = await stage.box.jobs.workers()
   assert.deepEqual(

@@ -25,9 +25,9 @@ export interface PipeliningCounts {
 }
 
 /**
- * Sends mixes of pipelined requests, with and without `Upgrade`, over connections of their own. Each connection must
- * answer what the model says, in order, and in the end the store must have the jobs that were answered with 201: no
- * request is lost, none is invented, none is out of order.
+ * Sends mixes of pipelined requests, with and without `Upgrade`, over separate connections. Each connection must answer
+ * as the model says, in order, and at the end the store must have the jobs that were answered with 201: no request is
+ * lost, none is invented, none is out of order.
  */
 export async function sendMixes(
   stage: Stage,

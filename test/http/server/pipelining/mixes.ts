@@ -6,7 +6,7 @@ import type { Numbers } from '../fuzz/requests.ts'
  */
 
 /**
- * What stands in front of the server: nothing, or a proxy with separate connections to the server. It reads a request
+ * The layer in front of the server: nothing, or a proxy with separate connections to the server. It reads a request
  * whole before it sends it on, or sends each part at once.
  */
 export type Front = 'none' | 'buffering proxy' | 'streaming proxy'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Box } from 'signalbox'
 import { createServer } from 'signalbox/server'
 
-/** What those who look for holes in SQL, shells, templates and Redis try first. */
+/** The first attempts of attackers who look for holes in SQL, shells, templates and Redis. */
 export const injections: readonly string[] = [
   "'",
   '"',

@@ -54,7 +54,7 @@ test('a header behind thousands of others counts like any other', async () => {
   assert.match(await within(5_000, 'the answer', text(socket)), /^HTTP\/1\.1 403 [\s\S]*another site/)
 })
 
-/** A server whose claims wait until they are let go. */
+/** A server whose claims wait until the test releases them. */
 async function slowClaims() {
   const box = await open('memory:')
   const asked = Promise.withResolvers<void>()

@@ -69,7 +69,7 @@ test.runIf(isLinux)(
   async () => {
     using place = createWorkplace()
     await using server = await place.serve(['--log-level=error', '--database=memory:'])
-    // Many queues with long names, so that each change tells much.
+    // Many queues with long names, so that each change has much data.
     const queues = Array.from({ length: 200 }, (_, i) => `${i}-${'q'.repeat(180)}`)
     const addToAll = async () => {
       const jobs = queues.map((queue) => ({ kind: 'mail', queue }))
@@ -83,7 +83,7 @@ test.runIf(isLinux)(
     let most = 0
     for (const until = Date.now() + 6_000; Date.now() < until; ) {
       await addToAll()
-      // A second time at once, for where the machine stood still; readers that slow the server do so again.
+      // Once more at once, in case the machine froze; readers that slow the server do so again.
       const asked = await askLivez(server.url)
       if (asked >= 1_000) assert.ok((await askLivez(server.url)) < 1_000, 'the neighbour is not slowed')
       most = Math.max(most, memoryOf(server.pid) - before)
