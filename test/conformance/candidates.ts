@@ -61,17 +61,17 @@ export interface LocksCandidate {
 
 /** The user's side of an SQL engine: their own connections to the same database, or to another. */
 export interface SqlSide {
-  /** Whether a caller's open transaction leaves other writers alone; SQLite has one writer. */
+  /** Whether a caller's open transaction does not block other writers; SQLite has one writer. */
   readonly rowLocks: boolean
   /** Whether one transaction may write to several databases of the server. */
   readonly spansDatabases: boolean
-  /** Whether the engine makes its tables without being asked to. */
+  /** Whether the engine creates its tables on its own. */
   readonly migratesItself: boolean
   /** Connects as a user's program does, by default to the candidate's database. */
   connect(url?: string): Promise<Caller>
   /** A pool where the driver has one: never a transaction. */
   readonly pool: (() => Promise<{ readonly pool: unknown } & AsyncDisposable>) | undefined
-  /** An empty database apart. */
+  /** A separate empty database. */
   ownDatabase(): Promise<OwnDatabase>
 }
 
@@ -130,8 +130,8 @@ export function candidates(): readonly Candidate[] {
 }
 
 /**
- * SQLite with its writes in a separate thread. To a caller it is an engine without transactions; all else is the same,
- * and is tested the same.
+ * SQLite with its writes in a separate thread. For callers it is an engine without transactions; everything else is the
+ * same, and is tested in the same way.
  */
 export function threadedCandidates(): readonly Candidate[] {
   if (!isWanted('sqlite')) return []
@@ -162,7 +162,7 @@ export function redisCandidates(): readonly LocksCandidate[] {
   ]
 }
 
-/** Deletes what this file's namespaces left in a Redis that others use as well. */
+/** Deletes the keys of this file's namespaces from a shared Redis. */
 async function forgetNamespaces(url: string): Promise<void> {
   const client = createClient({ url })
   client.on('error', () => undefined)

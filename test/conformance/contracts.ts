@@ -99,7 +99,7 @@ export function writingContractsInThread(): void {
   })
 }
 
-/** Redis keeps locks, guards and the cluster state, and nothing else. */
+/** Redis keeps locks, guards and the cluster state only. */
 export function locksOnRedis(): void {
   describeEach(redisCandidates(), (candidate) => {
     describe('locks', () => locksContract(candidate))

@@ -1,4 +1,4 @@
-/** The steps of the walk that concern what jobs wait for: the same ones on the model and on an engine. */
+/** The steps of the walk about dependencies, the same on the model and on an engine. */
 
 import type { DependencyStore, NewDependencies, QueueLimits } from '../../src/jobs/index.ts'
 import type { Backend } from '../../src/storage/backend.ts'
@@ -11,7 +11,7 @@ export interface DependencyWalkParts {
   /** A job that exists or existed; seldom one that never existed. */
   anId(): string
   note(what: string): void
-  /** The same call on both, whose answers must be the same once each is put in common terms. */
+  /** The same call on both. Their answers must be equal once ids and tokens are normalised. */
   both<Answer>(
     call: (dependencies: DependencyStore) => Promise<Answer>,
     view?: (answer: Answer) => unknown,
@@ -39,7 +39,7 @@ export class DependencyWalk {
     return { jobs, lock: hasLock ? { operation: 'o', resource: random.pick(resources) } : null }
   }
 
-  /** Limits, or that there are none; rates only over so long that no start of the walk is forgotten. */
+  /** Limits or none; rates have periods so long that no start of the walk is forgotten. */
   limits(): QueueLimits | null {
     const { random } = this.#parts
     if (random.chance(0.3)) return null
@@ -84,7 +84,7 @@ export class DependencyWalk {
     )
   }
 
-  /** Mostly for a job that depends on a lock, and for the ask that it has. */
+  /** Mostly for a job that depends on a lock, with its present request. */
   async #ask(): Promise<{ readonly jobId: string; readonly askNo: number }> {
     const { random, model, anId } = this.#parts
     const [jobId = anId()] = random.draw([...this.#blocked], 1)
@@ -129,7 +129,7 @@ export class DependencyWalk {
     await both((dependencies) => dependencies.states([id, 'unknown']))
   }
 
-  /** All that can be seen of dependencies. */
+  /** Everything visible of dependencies. */
   async seen({ dependencies }: Backend): Promise<unknown> {
     const ids = [...this.#blocked]
     return {

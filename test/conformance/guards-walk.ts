@@ -22,7 +22,10 @@ export interface GuardsWalkRequest {
   readonly steps: number
 }
 
-/** Walks; throws with the seed, the step and what led there when model and engine differ. Answers how often each step was taken. */
+/**
+ * Walks. Throws with the seed, the step and the last steps when model and engine differ. Returns the count of each
+ * step.
+ */
 export async function runGuardsWalk({
   open,
   title,
@@ -38,14 +41,14 @@ export async function runGuardsWalk({
 
 const farMs = 1_000_000_000
 const shortMs = 25
-/** Two short spans after each other, and what two clocks may differ by. */
+/** Two short spans in a row, and the greatest difference of two clocks. */
 const overMs = 2 * shortMs + 15
 const spaces = ['once', 'processing'] as const
 const keys = ['a', 'A', 'a ', 'ä', '{a}:b', '😀'] as const
 const windows = ['w', 'W'].map(digest)
 const values = ['', digest('x'), digest('y')]
 
-/** A claim as each of the two knows it. */
+/** A claim with the token of each side. */
 interface Claim {
   readonly space: string
   readonly key: string
@@ -114,7 +117,7 @@ class GuardsWalk {
       ends.map(({ claim: { space, key, ...tokens }, end, result }): GuardEnd => {
         return { space, key, token: tokens[side], end, result: end === 'done' ? result : null }
       })
-    // The short time to keep an end begins now.
+    // The short retention of an end starts now.
     this.#isShort = ends.some(({ claim }) => claim.keepMs === shortMs)
     assert.deepEqual(await this.#engine.settle(of('engine')), await this.#model.settle(of('model')))
   }

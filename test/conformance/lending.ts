@@ -11,7 +11,7 @@ export interface Lender {
   close(): Promise<void>
 }
 
-/** Each keeps connections, of which a server has not many. */
+/** Each has connections, and a server has few. */
 const mostIdle = 3
 
 /** Lends what `open` opens. */

@@ -36,8 +36,8 @@ export function summaryView(
 }
 
 /**
- * A wait queue without holder, waiters and outcomes may be known or not. How it last ended is compared while it must be
- * kept.
+ * A wait queue without holder, waiters and outcomes may be known or not. Its last end is compared while the contract
+ * requires it.
  */
 export function queueView(
   view: WaitQueueView | undefined,

@@ -22,7 +22,7 @@ for (const { title, open } of [...candidates(), ...threadedCandidates(), ...redi
       const counts: LocksWalkCounts = await runLocksWalk({ open, title, seed: first + walks, steps: length })
       total += Object.values(counts).reduce((sum, count) => sum + count, 0)
       walks++
-      // Two at least: operations exclude each other in every other one.
+      // At least two: in every other walk operations exclude each other.
     } while (WALK_SEED === undefined && (walks < 2 || Date.now() - began < budgetMs))
     console.log(
       `[walk] ${title}: ${walks} walks of ${length} steps from seed ${first}, ${total} steps on wait queues`,

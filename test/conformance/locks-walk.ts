@@ -35,7 +35,7 @@ export interface LocksWalkRequest {
 /** The count of each kind of step. */
 export type LocksWalkCounts = Readonly<Record<string, number>>
 
-/** Walks; throws with the seed, the step and what led there when model and engine differ. */
+/** Walks. Throws with the seed, the step and the last steps when model and engine differ. */
 export async function runLocksWalk({ open, title, seed, steps }: LocksWalkRequest): Promise<LocksWalkCounts> {
   await using engine = await open()
   assert.ok(engine.locks, `${title} keeps no locks`)
@@ -61,7 +61,7 @@ const rules: Conflicts = [
 
 type Side = 'model' | 'engine'
 
-/** A grant that was seen, with the token that each of the two gave it. */
+/** A grant with the token of each side. */
 interface Grant {
   readonly key: LockKey
   readonly who: Requester
@@ -77,7 +77,7 @@ class LocksWalk {
   readonly #conflicts: Conflicts | undefined
   readonly #grants: Grant[] = []
   readonly #revisions = new Map<LockKey, number>()
-  /** Something of this step is over soon. */
+  /** A lease or delay of this step is short. */
   #isShort = false
   #delays = 0
   readonly trace: string[] = []
@@ -140,7 +140,7 @@ class LocksWalk {
       ` ${typeof what === 'string' ? what : JSON.stringify(what, isWorthIt)}`
   }
 
-  /** Far, or now and then over soon. */
+  /** Long, or now and then short. */
   #span(share = 0.12): number {
     if (!this.#random.chance(share)) return farMs
     this.#isShort = true
@@ -165,7 +165,7 @@ class LocksWalk {
     return { node, requestId: this.#random.chance(0.2) ? `${node}2` : node }
   }
 
-  /** The same call on both, whose answers must be the same once each is put in common terms. */
+  /** The same call on both. Their answers must be equal once tokens are normalised. */
   async #both<Answer>(
     call: (store: LockStore, side: Side) => Promise<Answer>,
     view: (answer: Answer, now: number) => unknown,
@@ -199,7 +199,7 @@ class LocksWalk {
     return answers
   }
 
-  /** Remembers a grant that both answered; the engine's tokens rise on every key. */
+  /** Records a grant of both; the engine's tokens rise on every key. */
   #see(key: LockKey, who: Requester, model: Standing | undefined, engine: Standing | undefined): void {
     if (model?.status !== 'granted' || engine?.status !== 'granted') return
     const token = { model: model.token, engine: engine.token }
@@ -246,13 +246,13 @@ class LocksWalk {
     const holder = (await this.#stores.model.inspect(key, 0))?.holder
     if (!holder) return
     const { node, requestId } = holder
-    // Two calls in one step: a lease that may run out between them would be either's to say.
+    // Two calls in one step: if a lease could expire between them, the two sides might differ.
     await this.#ask(key, { node, requestId }, { ttlMs: farMs })
     const last = this.#grants.findLast((grant) => grant.key === key)
     if (last) await this.#end(last)
   }
 
-  /** A grant that was seen: mostly the last of a key, whose holder it may be; else any, or none that ever was. */
+  /** A recorded grant: mostly the last of a key, whose holder it may be; else any, or one that never existed. */
   #grant(): Grant {
     const random = this.#random
     const key = random.pick(keys)
@@ -292,7 +292,7 @@ class LocksWalk {
     await this.#rule(
       key,
       (store, side) => store.renew(key, { ...who, token: token[side] }, { ttlMs, progress }, times),
-      // A lease that is far from its end stays so, whatever it is renewed for.
+      // A lease that is far from its end stays so, whatever its renewal.
       ({ expiresAt }) => expiresAt !== undefined,
     )
   }
@@ -413,7 +413,7 @@ class LocksWalk {
     )
   }
 
-  /** A wait queue apart, on which a lost lease is followed by a delay without end. */
+  /** A separate wait queue, in which an endless delay follows a lost lease. */
   async #delay(): Promise<void> {
     const key = { operation: 'delayed', resource: `${this.#delays++}` }
     await this.#ask(key, this.#who(), { wait: true, ttlMs: shortMs })
@@ -450,7 +450,7 @@ class LocksWalk {
       const queue = await engine.inspect(key, 100)
       const actual = queueView(queue, { now: Date.now(), comparesEnd })
       assert.deepEqual(actual, expected, `${key.operation} of "${key.resource}" as it shows`)
-      // Sweeping raises it too, by an unknown amount; a deleted wait queue has none.
+      // A sweep raises the revision too, by an unknown amount; a deleted wait queue has none.
       const before = this.#revisions.get(key) ?? 0
       const revision = queue?.revision || before
       assert.ok(revision >= before, `revision ${revision} after ${before}`)
@@ -467,7 +467,7 @@ class LocksWalk {
   }
 }
 
-/** After a holder's lease ran out unnoticed, the engine may list its wait queue or not. */
+/** After a holder's lease expired unnoticed, the engine may list its wait queue or not. */
 function isBusy({
   holder,
   waiterCount,

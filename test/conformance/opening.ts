@@ -15,7 +15,7 @@ import {
   verdictOf,
 } from './jobs/making.ts'
 
-/** A backend is opened by several at once, keeps its namespace to itself, and is not used once it is closed. */
+/** Several processes open a backend at once; it shows only its namespace, and refuses calls once it is closed. */
 export function openingContract({ name, open, sql }: Candidate): void {
   test('an open backend answers a ping and names its engine', async () => {
     await using backend = await open()
@@ -160,7 +160,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
     const [outcomes] = await Promise.all([Promise.allSettled(adds), backend.close()])
     await using again = await open({ url, namespace: 'closing' })
     const found = ids(await again.jobs.list({ limit: 10 }))
-    // Each was either done, and is there, or refused, and is not.
+    // Each call was either executed, and its job exists, or refused, and it does not.
     const done = jobs.filter((_, i) => outcomes[i]!.status === 'fulfilled')
     assert.deepEqual(found.toSorted(), ids(done))
   })

@@ -8,7 +8,7 @@ export class Random {
     this.#next = createNumbers(seed)
   }
 
-  /** From 0 up to but without `end`. */
+  /** From 0 up to, and without, `end`. */
   below(end: number): number {
     return Math.floor(this.#next() * end)
   }
@@ -30,17 +30,17 @@ export class Random {
     })!
   }
 
-  /** Some of them, each at most once, in their order. */
+  /** Some of the items, each at most once, in their order. */
   some<Item>(items: readonly Item[], share = 0.5): Item[] {
     return items.filter(() => this.chance(share))
   }
 
-  /** `count` of them, the same one perhaps twice. */
+  /** `count` of the items, maybe some of them twice. */
   draw<Item>(items: readonly Item[], count: number): Item[] {
     return items.length === 0 ? [] : Array.from({ length: count }, () => this.pick(items))
   }
 
-  /** An id made in the hour before `now`, in no order, so that the order of ids shows as such. */
+  /** An id made in the hour before `now`, in random order, so that sorting by id shows. */
   id(now: number): string {
     const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
     let time = now - this.below(3_600_000)

@@ -54,7 +54,7 @@ export function instant(at: number, start: number): number | 'near' | 'far' {
   return at > start + 100_000_000 ? 'far' : 'near'
 }
 
-/** The counts in order, without the queues that have neither any nor limits: whether those are shown is the engine's choice. */
+/** The counts in order, without queues that have neither jobs nor limits, which an engine may show or not. */
 export function viewStats(stats: readonly QueueStats[]): readonly unknown[] {
   return stats
     .filter(

@@ -50,7 +50,7 @@ const kinds = ['x', 'y'] as const
 const keys = ['k', 'K', 'k '] as const
 const metas = ['{"tags": ["ä"]}', ...['l', 'L', 'ł'].map((limitKey) => JSON.stringify({ limitKey }))]
 
-/** One attempt, with the token that each of the two gave it. */
+/** One attempt with the token of each side. */
 interface Attempt {
   readonly model: ClaimedRecord
   readonly engine: ClaimedRecord
@@ -68,9 +68,9 @@ class Walk {
   readonly #attempts: Attempt[] = []
   /** The contract does not say how long attempts from before a retry are known. */
   readonly #bygone = new Set<Attempt>()
-  /** Leases may have run out without having been taken back. */
+  /** Leases may have expired without a reclaim. */
   #lapsed = false
-  /** Another call came since, which may have taken back some of them: that is the engine's own affair. */
+  /** Another call came since, which may have reclaimed some of them, as the engine decides. */
   #swept = false
   readonly trace: string[] = []
   readonly counts: Record<string, number> = {}
@@ -194,7 +194,7 @@ class Walk {
   async #claim(leaseMs: number): Promise<number> {
     const random = this.#random
     const asked = random.chance(0.5) ? queues : random.some(queues)
-    // Which queue is asked first is left open where one of several has limits: then all that can be had is asked for.
+    // The order between queues is open where one of several has limits: then all available jobs are claimed.
     const limited = new Set(
       (await this.#model.jobs.stats()).flatMap(({ queue, limits }) => (limits === null ? [] : queue)),
     )
@@ -260,7 +260,7 @@ class Walk {
     this.#swept = false
   }
 
-  /** A verdict for each of the two; only the first of a call may write the present moment. */
+  /** A verdict for each side; only the first of a call may write the present moment. */
   #verdict(attempt: Attempt, first: boolean): Record<'model' | 'engine', Verdict> {
     const random = this.#random
     const state = random.pick(['completed', 'completed', 'scheduled', 'ready', 'dead', 'cancelled'] as const)
@@ -365,7 +365,7 @@ class Walk {
     const dead = (await this.#model.jobs.list({ state: 'dead', limit: 1_000 })).filter(
       (job) => (query.queue ?? job.queue) === job.queue && (query.kind ?? job.kind) === job.kind,
     )
-    // Which of two dead jobs with one key comes first depends on what "oldest" means; none is compared.
+    // The order of two dead jobs with one key depends on the meaning of "oldest"; neither is compared.
     const named = dead.flatMap(({ queue, uniqueKey }) => (uniqueKey === null ? [] : `${queue}\n${uniqueKey}`))
     if (new Set(named).size < named.length) return
     await this.#both((jobs) => jobs.retryDead(query))

@@ -5,7 +5,7 @@ interface Walk {
   readonly trace: readonly string[]
 }
 
-/** Takes the steps; throws with the seed, the step and what led there when model and engine differ. */
+/** Takes the steps. Throws with the seed, the step and the last steps when model and engine differ. */
 export async function walkOn(
   walk: Walk,
   { title, seed, steps }: { readonly title: string; readonly seed: number; readonly steps: number },

@@ -110,7 +110,7 @@ const typeArrows: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** The files such types come from, besides index.ts: a module's store interfaces and the files that hold its records. */
+/** The files of such types, besides index.ts: a module's store interfaces and the files that hold its records. */
 const recordFiles = [
   'job-store.ts',
   'job.ts',
@@ -166,7 +166,7 @@ function judgeImport(path: string, { specifier, typeOnly }: Import, sources: Sou
   const file = target.slice(targetModule === '.' ? 'src/'.length : `src/${targetModule}/`.length)
   if (arrows[module]!.includes(targetModule)) {
     if (targetModule === 'core' || file === 'index.ts') return undefined
-    // The face of the package and the command line choose an engine by the one function that does so.
+    // The package's entry and the command line choose an engine by the one function that does so.
     if (targetModule === 'storage' && file === 'open.ts') return undefined
     return `${module} reaches ${targetModule} by its index.ts alone`
   }
@@ -201,8 +201,8 @@ export function moduleOf(path: string): string {
 }
 
 /**
- * Every circle of files that load each other, as `a -> b -> a`; each once. `import type` does not count: it is gone
- * before anything is loaded, and a part may well name the type of the whole it belongs to.
+ * Every circle of files that load each other, as `a -> b -> a`; each once. `import type` does not count: it is removed
+ * before anything loads, and a part may name the type of the whole it belongs to.
  */
 export function findCycles(sources: Sources): readonly string[] {
   const cycles: string[] = []

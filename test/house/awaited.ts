@@ -41,7 +41,7 @@ export function findUnawaited(sources: Sources): readonly string[] {
 
 const none: ReadonlySet<string> = new Set()
 
-/** Methods that mostly have another meaning: of arrays, of statements of SQLite, of what prints. */
+/** Methods that mostly have another meaning: of arrays, of SQLite statements, of printers. */
 const notPromising = ['map', 'all', 'json', 'line']
 /** The language's own. */
 const promising: ReadonlySet<string> = new Set(['then', 'catch', 'finally', 'fetch'])
@@ -65,7 +65,7 @@ function namesIn(tree: Syntax): Map<string, boolean> {
     const { key, id, value, init } = node as Readonly<Record<string, Syntax | null | undefined>>
     const name = nameOf(node.type === 'Identifier' && node.typeAnnotation ? node : (key ?? id))
     const parts = [node, value, init].filter((part) => part !== null && part !== undefined)
-    // One name may mean several things in a file, of which one is enough.
+    // One name may mean several things in a file; one of them is enough.
     if (name !== undefined) names.set(name, names.get(name) === true || parts.some(answersPromise))
     for (const child of childrenOf(node)) look(child)
   }

@@ -2,7 +2,7 @@
 export interface Import {
   /** The imported path; undefined when it is computed. */
   readonly specifier: string | undefined
-  /** Whether the whole statement vanishes with the types. `import { type A }` does not: it still loads the file. */
+  /** Whether the whole statement disappears with the types. `import { type A }` does not: it still loads the file. */
   readonly typeOnly: boolean
 }
 

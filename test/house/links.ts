@@ -1,8 +1,8 @@
 import { dirname, join, normalize } from 'node:path'
 
 /**
- * Links between the pages of the documentation: to files that are there, and to headings that are in them. Addresses
- * elsewhere are not asked for: a test that needs them fails when they are away.
+ * Links between the pages of the documentation: to existing files, and to existing headings. Addresses elsewhere are
+ * not requested: a test that needs them would fail when they are away.
  */
 
 /** Links without a target. `pages` are texts by their paths, `files` all existing paths, folders too. */
@@ -23,7 +23,7 @@ export function findBrokenLinks(
   })
 }
 
-/** The same for links alone: a package names files that are in the repository only. */
+/** The same for links only: a package names files that only the repository has. */
 export function findDeadLinks(
   pages: ReadonlyMap<string, string>,
   files: ReadonlySet<string>,

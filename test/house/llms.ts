@@ -1,6 +1,6 @@
 /**
- * `llms.txt` (llmstxt.org) and the index of the documentation: a page that is in neither cannot be found. The form is one
- * title, a summary as a quotation, and then sections of links, each with a short description.
+ * `llms.txt` (llmstxt.org) and the index of the documentation: a page that is in neither cannot be found. The form is
+ * one title, a summary as a quotation, and then sections of links, each with a short description.
  */
 
 /**

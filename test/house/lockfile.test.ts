@@ -15,7 +15,7 @@ test('every dependency is pinned to one version', async () => {
     assert.deepEqual(findLooseDependencies(JSON.parse(await readSource(path))), [], path)
 })
 
-// Which files are ours is known from git; a copy without it has nothing to publish.
+// Git knows which files are ours; a copy without git has nothing to publish.
 test.skipIf(!existsSync(`${root}.git`))(
   'no file of the repository shows the machine it was made on',
   { timeout: 60_000 },
@@ -60,7 +60,7 @@ test('a version range is found, whatever its form', () => {
 })
 
 test("a path of a developer's machine is found, and an ordinary path is not", () => {
-  // Put together here, for this file is looked through as well.
+  // Joined here, because this file is searched as well.
   for (const parts of [
     ['', 'home', 'someone', 'x'],
     ['', 'root', '.npmrc'],

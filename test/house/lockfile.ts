@@ -27,7 +27,7 @@ interface Manifest {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
-/** Dependencies that are not pinned to one version. Peers are ranges by their nature and are not looked at. */
+/** Dependencies that are not pinned to one version. Peers are ranges by their nature and are ignored. */
 export function findLooseDependencies(manifest: Manifest): readonly string[] {
   const all = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies }
   return Object.entries(all)
@@ -35,7 +35,7 @@ export function findLooseDependencies(manifest: Manifest): readonly string[] {
     .map(([name, version]) => `${name} is "${version}", not one exact version`)
 }
 
-/** Someone's folders and a package registry's address: true on one machine only, and none of a reader's business. */
+/** A developer's folders and a package registry's address: valid on one machine only, and useless to a reader. */
 const machineTraces: readonly (readonly [RegExp, string])[] = [
   [/(?<![\w.:~/-])\/(?:home|Users|root|work)\/[\w.-]+/, 'a path of one machine'],
   [/\b[A-Z]:\\{1,2}Users\\/, 'a path of one machine'],

@@ -28,7 +28,7 @@ export async function readDashboard(): Promise<Sources> {
   const paths = names
     .map((name) => `dashboard/${name.replaceAll('\\', '/')}`)
     .filter((path) => /\.tsx?$/.test(path) && !/\.(test|config|d)\.tsx?$/.test(path))
-    // It is part of how the rest is built, and runs in Node.
+    // This file is part of how the rest is built, and runs in Node.
     .filter((path) => path !== 'dashboard/bare-routes.ts')
     .sort()
   return new Map(await Promise.all(paths.map(async (path) => [path, await readSource(path)] as const)))

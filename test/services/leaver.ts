@@ -1,6 +1,6 @@
 /**
- * A program that brings up services and leaves without ending them: `node leaver.ts waits|throws|exits NAME…`. It
- * prints one line of JSON, and then waits to be killed, throws, or exits. (leftovers.test.ts)
+ * A program that starts services and leaves without ending them: `node leaver.ts waits|throws|exits NAME…`. It prints
+ * one line of JSON, and then waits to be killed, throws, or exits. (leftovers.test.ts)
  */
 import { type ServiceName, startServices } from '../support/services/index.ts'
 

@@ -10,7 +10,7 @@ import { hasService, serviceFacts } from '../support/services/own.ts'
 import { serviceNames } from '../support/services/service.ts'
 import { forgetProcess, keepProcess } from '../support/services/watchdog-client.ts'
 
-// A server that was there before us is not ours to end.
+// A server that existed before this run is not ours to end.
 const started = serviceNames.filter((name) => hasService(name) && serviceFacts(name).from !== 'environment')
 const one = started.slice(-1)
 
@@ -25,7 +25,7 @@ async function startLeaver(manner: string, names: readonly string[]) {
     stdio: ['ignore', 'pipe', 'ignore'],
     detached: true,
   })
-  // Were this very test run killed now, the leaver would wait for ever.
+  // If this test run were killed now, the leaver would wait for ever.
   const pid = child.pid ?? assert.fail('the leaver did not start')
   keepProcess(pid, 'SIGKILL')
   const ended = once(child, 'exit').finally(() => forgetProcess(pid))

@@ -42,7 +42,7 @@ async function runMariadb(url: string, sql: string): Promise<void> {
   }
 }
 
-/** All of them, so far; both have the same. */
+/** All steps so far; both have the same. */
 const steps = [
   { number: 1, name: 'baseline' },
   { number: 2, name: 'fleet' },
@@ -63,7 +63,7 @@ for (const { name, own, runSql } of [
     assert.ok(before.out.endsWith(` has no schema yet\n${pending}`), before.out)
     await assert.rejects(open(database.url), { code: 'schema_missing' })
 
-    // Several that start at once, as servers of one deploy do.
+    // Several processes that start at once, as servers of one deploy do.
     const runs = await Promise.all([1, 2, 3].map(() => migrate('up', '--json', '--database', database.url)))
     assert.deepEqual(
       runs.map(({ code, err }) => [code, err]),

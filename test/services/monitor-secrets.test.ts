@@ -33,7 +33,7 @@ async function untilStatus(box: Box, venueId: string, status: string): Promise<s
   return within(20_000, `a notification that is ${status}`, look())
 }
 
-/** Which tables hold a trace of a secret. */
+/** The tables with a trace of a secret. */
 async function leaksOf(url: string): Promise<readonly string[]> {
   const dump = await dumpTables(url)
   assert.ok(

@@ -1,6 +1,6 @@
 /**
- * The plan of every statement that the SQL stores share, on every engine: no table that grows is read as a whole. Each
- * statement registers itself, so a new one is checked without being named here.
+ * The plan of every statement that the SQL stores share, on every engine: no statement scans a growing table. Each
+ * statement registers itself, so new ones are checked without a list here.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -21,7 +21,7 @@ import { sqliteDialect } from '../../src/storage/sqlite/dialect.ts'
 import { openSqlite } from '../../src/storage/sqlite/index.ts'
 import { hasService, ownMariadb, ownPostgres } from '../support/services/own.ts'
 
-/** Tables that stay small, whatever a user does: they may be read as a whole. */
+/** Tables that stay small, whatever a user does: they may be scanned. */
 const smallTables = new Set(['access_token'])
 /** Tables that are small within a namespace. */
 const smallWithin = new Set([
@@ -35,7 +35,7 @@ const smallWithin = new Set([
   'series_total',
   'series_mark',
 ])
-/** Statements that may read this table as a whole: a server asks once in a while. */
+/** Statements that may scan this table: a server asks once in a while. */
 const wholeTables: Readonly<Record<string, string>> = {
   cluster_namespaces: 'fleet_board',
   monitor_namespaces: 'monitor_subscription',
@@ -85,7 +85,7 @@ describe.concurrent('no shared statement scans a growing table', () => {
     await backend.ping()
     const client = new Client({ connectionString: own.url, options: plannerSettings })
     await client.connect()
-    // The tables are empty: only where no index fits is one read as a whole then.
+    // The tables are empty: then a table is scanned only if no index fits.
     await client.query('SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off')
     const compiler = new Compiler(createPostgresDialect('public'))
     for (const compiled of compileAll(compiler)) {
@@ -182,8 +182,8 @@ interface PostgresPlan {
 }
 
 /**
- * Whether a part of a plan reads all of a namespace: by an index that has more than the namespace, and not to give the first
- * rows in its order. Such a plan is made while a table is empty, and kept when it has grown.
+ * Whether a part of a plan reads all of a namespace: by an index with more than the namespace, and not to return the
+ * first rows in its order. Such a plan is made while a table is empty, and kept when it has grown.
  */
 function readsNamespace({ text }: Compiled, node: PostgresPlan): boolean {
   if (!/^\(namespace = [^()]*\)$/.test(node['Index Cond']!.replaceAll('::text', ''))) return false

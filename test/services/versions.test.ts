@@ -27,7 +27,7 @@ for (const { name, own } of [
       assert.equal(isRunnable, true)
       const held = await runningJob(before)
 
-      // The next release migrates, and allows for this one.
+      // The next release migrates, and allows this one.
       await using next = openNextMigrator(place.url)
       await next.up()
       const status = await before.migrator.status()

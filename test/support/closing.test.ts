@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import type { SerializedError, TestModule } from 'vitest/node'
 import { tally } from './closing.ts'
 
-/** A test file as a reporter sees it, as far as the tally looks. */
+/** A test file as a reporter sees it, with the fields that the tally reads. */
 function aModule(state: string, ...results: string[]): TestModule {
   const tests = results.map((result) => ({ result: () => ({ state: result }) }))
   return { state: () => state, children: { allTests: () => tests } } as unknown as TestModule

@@ -6,7 +6,7 @@ function endMyself(): void {
   process.kill(process.pid, 'SIGKILL')
 }
 
-// A process that runs several files comes here with each of them.
+// A process that runs several files executes this for each of them.
 const listening = Symbol.for('signalbox.test.orphan')
 if (!Reflect.has(globalThis, listening)) process.once('disconnect', endMyself)
 Reflect.set(globalThis, listening, true)

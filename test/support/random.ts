@@ -1,4 +1,4 @@
-/** Numbers from 0 up to but without 1 that follow from a seed, the same on every machine: mulberry32. */
+/** Numbers from 0 up to, and without, 1 that follow from a seed, the same on every machine: mulberry32. */
 export function createNumbers(seed: number): () => number {
   let state = seed >>> 0
   return () => {

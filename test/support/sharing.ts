@@ -8,7 +8,7 @@ export function changesItsProcess(text: string): boolean {
   return /import \{[^}]*\bvi\b[^}]*\} from 'vitest'|process\.env\.\w+ =|delete process\.env/.test(text)
 }
 
-/** The test files among these that can be run in a process that has run others before. */
+/** The test files among these that can run in a process that has run others before. */
 export function filesThatShare(root: string, patterns: readonly string[]): string[] {
   return globSync(patterns, { cwd: root })
     .map((path) => path.replaceAll('\\', '/'))

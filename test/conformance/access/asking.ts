@@ -18,7 +18,7 @@ export function fingerprintOf(request: string): string {
   return createHash('sha256').update(request).digest('hex')
 }
 
-/** A namespace's stores where jobs are made: all that the makers use of a backend is its jobs. */
+/** A namespace's stores for making jobs: the helpers use only the jobs of a backend. */
 export function jobsOf(stores: Stores): Backend {
   return stores as Backend
 }

@@ -1,4 +1,4 @@
-/** Each call that may be made with a key, and what happens meanwhile so that doing it again would show. */
+/** Each call that may have a key, and an event in between that would show if the call ran twice. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createId } from '../../../src/core/ids.ts'
@@ -18,9 +18,9 @@ import {
 
 /** A call that is ready to be made. */
 export interface PreparedCall {
-  /** Makes it, as the same request would be made again. */
+  /** Makes the call, as a repeated request would. */
   run(jobs: JobStore): Promise<unknown>
-  /** Something that happens after the first time. */
+  /** An event after the first call. */
   meanwhile(): Promise<unknown>
   /** The answer to the first call, where a test can know it. */
   readonly answers?: unknown
@@ -31,7 +31,7 @@ const claimRequest = { queues: ['mail'], kinds: null, workerId: 'w1', limit: 2, 
 /** In the order of the contract; some twice, where there is more than one kind of answer. */
 export const keyedCalls: Readonly<Record<string, (backend: Backend) => Promise<PreparedCall>>> = {
   async add(backend) {
-    // A request that comes again is given new ids; the first ones are answered.
+    // A repeated request has new ids; the answer has the first ones.
     return {
       run: (jobs) => jobs.add([aJob(), aJob({ payload: '{"👩‍🚀":"\\u0000\\\\ 𝒳"}' })]),
       meanwhile: async () => backend.jobs.settle((await claim(backend)).map((job) => verdictOf(job))),
@@ -180,7 +180,7 @@ export const keyedCalls: Readonly<Record<string, (backend: Backend) => Promise<P
   },
 }
 
-/** All that can be seen of a namespace. */
+/** Everything visible of a namespace. */
 export async function seen({ jobs }: Backend): Promise<unknown> {
   return { jobs: await jobs.list({ limit: 100 }), queues: await jobs.stats() }
 }

@@ -8,9 +8,9 @@ import { addOne, aJob, claim, find, ids, longMs, shortMs, until } from '../jobs/
 import { aKey, fingerprintOf, jobsOf } from './asking.ts'
 import { keyedCalls, seen } from './keyed-calls.ts'
 
-/** A request that is made again with its key is not done again, and is answered as it was the first time. */
+/** A request that is repeated with its key is not executed again, and gets its first answer. */
 export function keysContract({ open, lend, isShared, sql }: Candidate): void {
-  /** The same namespace as another process would reach it; where there are none, another view. */
+  /** The same namespace as another process would reach it; on engines of one process, another view. */
   async function openAgain(backend: Backend, namespace: string): Promise<Backend & AsyncDisposable> {
     if (isShared) return lend(namespace)
     return { ...jobsOf(backend.within(namespace)), [Symbol.asyncDispose]: async () => {} }
@@ -124,7 +124,7 @@ export function keysContract({ open, lend, isShared, sql }: Candidate): void {
     // No service lets such a job through. Here it stands for any job that a database may refuse.
     await assert.rejects(jobs.add([aJob(), aJob({ id: null as never })]))
     assert.deepEqual(await backend.jobs.list({ limit: 10 }), [])
-    // The view still has its key, for it was not used.
+    // The view still has its key, because no write used it.
     const [added] = await jobs.add([aJob()])
     assert.equal((await addKeyed(backend, key)).id, added?.id)
   })
@@ -269,7 +269,7 @@ function keyed(backend: Backend, key: RequestKey): Backend {
   return { ...backend, jobs: backend.keyed(key).jobs }
 }
 
-/** Adds a new job, if this key has not done so before. */
+/** Adds a new job, unless this key has done so before. */
 async function addKeyed(backend: Pick<Backend, 'keyed'>, key: RequestKey): Promise<Added> {
   const jobs: JobStore = backend.keyed(key).jobs
   const [added, ...more] = await jobs.add([aJob()])

@@ -7,7 +7,7 @@ import type { Backend } from '../../../src/storage/backend.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { ids, longMs, shortMs, until } from '../jobs/making.ts'
 
-/** A token is there as it was made, for every namespace, and lives until it expires or is revoked. */
+/** A token is stored as it was created, for every namespace, and lives until it expires or is revoked. */
 export function tokensContract({ open, isShared }: Candidate): void {
   test('a created token is found with all its fields', async () => {
     await using backend = await open()
@@ -23,7 +23,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
       revokedAt: null,
       live: true,
     })
-    // The store's clock is of this machine or near it.
+    // The store's clock is near this machine's.
     assert.ok(Number.isSafeInteger(createdAt) && Math.abs(createdAt - before) < 60_000)
     assert.deepEqual(await findOne(backend, token.id), created)
   })
@@ -107,7 +107,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     const read: TokenRecord[] = []
     for (let after: string | undefined; ; after = read.at(-1)?.id) {
       const page = await backend.tokens.list({ namespace, limit: 3, ...(after !== undefined && { after }) })
-      // Also bounds the loop, should a page never be the last.
+      // Also bounds the loop, in case no page is the last.
       assert.equal(page.length, Math.min(3, 7 - read.length))
       if (page.length === 0) break
       read.push(...page)

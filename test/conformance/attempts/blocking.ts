@@ -4,7 +4,7 @@ import type { Candidate } from '../candidates.ts'
 import { addLocked, addNeeding, aLock } from '../dependencies/making.ts'
 import { addOne, claimOne, endedJob, find, settleOne } from '../jobs/making.ts'
 
-/** The times in which a job could not be claimed are kept, of jobs that were blocked. */
+/** The store keeps the times in which a job was blocked. */
 export function blockingContract({ open }: Candidate): void {
   test('a job that was never blocked has no blocked times', async () => {
     await using backend = await open()

@@ -4,7 +4,7 @@ import { blockingContract } from './blocking.ts'
 import { countingContract } from './counting.ts'
 import { keepingContract, keepingInTransactions } from './keeping.ts'
 
-/** Everything that an engine promises of attempts that failed, of their groups, and of the times in which jobs were blocked. */
+/** All promises of an engine about failed attempts, error groups and blocked times. */
 export function attemptsContract(candidate: Candidate): void {
   describe('storing failed attempts', () => keepingContract(candidate))
   describe('storing failed attempts in transactions', () => keepingInTransactions(candidate))

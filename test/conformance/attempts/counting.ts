@@ -5,7 +5,7 @@ import type { Backend } from '../../../src/storage/backend.ts'
 import type { Candidate } from '../candidates.ts'
 import { addOne, claimOne, lapsedJob, settleOne, until } from '../jobs/making.ts'
 
-/** Attempts are counted in groups, each once, however many count them. */
+/** Attempts are counted in groups, each once, however many processes count them. */
 export function countingContract({ open, isShared }: Candidate): void {
   test('an error group has its count, its first and last time, and its jobs', async () => {
     await using backend = await open()
@@ -67,7 +67,7 @@ export function countingContract({ open, isShared }: Candidate): void {
     for (let n = 0; n < 20; n++) await fail(backend, n % 2 === 0 ? 'boom' : 'other')
     const attempts = (await backend.attempts.uncounted(100)).map(byMessage)
     const counts = await Promise.all([1, 2, 3, 4].map(() => backend.attempts.count(attempts)))
-    // One may leave to another what that one has locked, and that one may fail: so it is asked again.
+    // One counter may leave locked attempts to another, which may fail: so the test counts again.
     await until('all are counted', async () => (await countAll(backend)) === 0)
     assert.ok(counts.reduce((sum, { length }) => sum + length, 0) <= 20)
     const groups = await backend.attempts.groups({ limit: 10 })

@@ -233,7 +233,7 @@ export function keepingContract({ open, sql }: Candidate): void {
 
     const unknown = await runningJob(backend, { queue: 'q6' }, { workerId: 'w2' })
     await until('the clock moves on', async () => (await backend.time()) > unknown.startedAt!)
-    // Its successor has the same id, and another release.
+    // The next worker has the same id, and another release.
     await backend.workers.join([aWorker({ id: 'w2', workerId: 'w2' })], longMs)
     await settleOne(backend, unknown, fails)
     assert.equal(await release(unknown), null)

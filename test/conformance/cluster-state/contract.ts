@@ -6,7 +6,7 @@ import type { ClusterStateCandidate } from './opening.ts'
 import { readingContract } from './reading.ts'
 import { writingContract } from './writing.ts'
 
-/** Everything that an engine promises of the cluster state. */
+/** All promises of an engine about the cluster state. */
 export function clusterStateContract(candidate: ClusterStateCandidate): void {
   describe('writing rows', () => writingContract(candidate))
   describe('reading rows', () => readingContract(candidate))

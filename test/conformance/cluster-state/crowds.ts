@@ -40,7 +40,7 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
       written.set(version, `${key} ${doc}`)
     }
 
-    /** Writes rows once, so that a missed one stays missed; some of them are removed at once. */
+    /** Writes rows once, so that a missed row stays missed; some of them are removed at once. */
     async function fill(writer: number): Promise<void> {
       const stage = stages[writer % 2]!
       for (let n = 0; n < 12; n++) {
@@ -71,7 +71,7 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
     const following = followers.map(async (follower) => {
       while (!isOver) {
         await follower.page()
-        // An engine that answers without waiting would leave the writers no turn.
+        // An engine that answers without waiting would give the writers no turn.
         await breathe()
       }
       await follower.catchUp()
@@ -137,7 +137,8 @@ export function crowdsContract(candidate: ClusterStateCandidate): void {
         return stage.store.write(own.map(({ key, version }) => aWrite(key, { seen: version, doc: `${n}` })))
       }),
     )
-    // All saw some state of a row; per version that was seen at most one could be the next, and one always was.
+    // All writers saw some version of a row; for each seen version at most one write could be the next, and one always
+    // was.
     const made = answers.flat().filter((version) => version !== null)
     assert.equal(new Set(made).size, made.length)
     assert.ok(made.length >= keys.length)

@@ -5,7 +5,7 @@ import type { ClusterKind } from '../../../src/dispatch/cluster/cluster-store.ts
 import type { ClusterStateCandidate } from './opening.ts'
 import { aWrite, ClusterStage, plenty } from './stage.ts'
 
-/** Two keys that differ in anything are two, and a document comes back as it was given. */
+/** Two keys that differ in any character are different, and a document is read back as it was written. */
 export function namesContract({ open }: ClusterStateCandidate): void {
   test('keys that look alike are different keys', async () => {
     await using backend = await open()
@@ -96,7 +96,7 @@ export function namesContract({ open }: ClusterStateCandidate): void {
   })
 }
 
-/** Text that nothing can make shorter. */
+/** Text that cannot be compressed. */
 function noise(length: number): string {
   const parts: string[] = []
   for (let n = 0; n * 43 < length; n++) parts.push(createHash('sha256').update(`${n}`).digest('base64url'))
@@ -105,7 +105,7 @@ function noise(length: number): string {
 
 const kinds: readonly ClusterKind[] = ['server', 'node', 'demand', 'pool', 'cordon', 'drain']
 
-/** 599 characters each: of one byte, of four, and of four in no order. */
+/** 599 characters each: of one byte, of four, and of four in random order. */
 const longest = [
   'k'.repeat(599),
   '🙂'.repeat(599),

@@ -28,7 +28,7 @@ export function redisClusterStates(): readonly ClusterStateCandidate[] {
   }))
 }
 
-/** Two backends on one store and namespace, as two processes have them; where nothing is shared, one for both. */
+/** Two backends on one store and namespace, as in two processes; on engines of one process, one for both. */
 export async function openTwo({ open, isShared }: ClusterStateCandidate): Promise<TwoClusters> {
   const namespace = aNamespace()
   const one = await open({ namespace })

@@ -78,7 +78,7 @@ export function readingContract(candidate: ClusterStateCandidate): void {
     ])
     await follower.catchUp()
     assert.deepEqual(keysOf(follower.live()), ['k0', 'k3', 'k2'])
-    // Made again, it is a row like any other.
+    // A row that is created again is a row like any other.
     await there.made('k1', { doc: '"again"' })
     await follower.catchUp()
     assert.deepEqual(keysOf(follower.live()), ['k0', 'k3', 'k2', 'k1'])

@@ -22,7 +22,7 @@ export class ClusterStage {
     this.store = cluster
   }
 
-  /** One write; answers its version, or null for too late. */
+  /** One write; returns its version, or null when it was outdated. */
   async put(key: string, options: Partial<ClusterWrite> = {}): Promise<number | null> {
     const [version, ...rest] = await this.store.write([aWrite(key, options)])
     assert.ok(version !== undefined && rest.length === 0, 'one answer to one write')
@@ -30,14 +30,14 @@ export class ClusterStage {
     return version
   }
 
-  /** One write that is made. */
+  /** One write that must succeed. */
   async made(key: string, options?: Partial<ClusterWrite>): Promise<number> {
     const version = await this.put(key, options)
     assert.ok(version !== null, `${JSON.stringify(key)} is written`)
     return version
   }
 
-  /** Several that are made, in one step. */
+  /** Several writes that must succeed, in one step. */
   async all(writes: readonly ClusterWrite[]): Promise<readonly number[]> {
     const versions = await this.store.write(writes)
     assert.equal(versions.length, writes.length)
@@ -68,7 +68,7 @@ export class ClusterStage {
     await until("the store's clock moves", async () => (await this.now()) > before)
   }
 
-  /** Forgets everything that was removed before. */
+  /** Forgets all rows that were removed before. */
   async forgetRemoved(): Promise<number> {
     await this.tick()
     return this.store.prune(plenty, 0)
@@ -89,7 +89,7 @@ export class Follower {
     this.#limit = limit
   }
 
-  /** Reads page after page until there is no more. */
+  /** Reads page after page to the end. */
   async catchUp(): Promise<void> {
     for (let pageCount = 0; (await this.page()).rows.length >= this.#limit; pageCount++)
       assert.ok(pageCount < 10_000, 'the pages come to an end')
@@ -113,7 +113,7 @@ export class Follower {
     return page
   }
 
-  /** The rows that are there, in the order of their versions. */
+  /** The present rows, in the order of their versions. */
   live(): readonly ClusterRecord[] {
     return [...this.rows.values()].toSorted((a, b) => a.version - b.version)
   }

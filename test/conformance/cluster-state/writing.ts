@@ -4,7 +4,7 @@ import { aNamespace } from '../candidates.ts'
 import type { ClusterStateCandidate } from './opening.ts'
 import { aWrite, ClusterStage, plenty, until } from './stage.ts'
 
-/** A write is made if the row is still as the writer saw it, and not otherwise. */
+/** A write succeeds only if the row is still as the writer saw it. */
 export function writingContract({ open, isShared }: ClusterStateCandidate): void {
   test('a row is created once; a second writer is refused', async () => {
     await using backend = await open()

@@ -5,7 +5,7 @@ import type { Candidate } from '../candidates.ts'
 import { addOne, aJob, claim, find, ids, longMs, runningJob } from '../jobs/making.ts'
 import { addLocked, addNeeding, aLock, dependenciesOf, lockOf } from './making.ts'
 
-/** A job that depends on others is written waiting, with its dependencies. */
+/** A job with dependencies is stored as waiting, together with them. */
 export function addingContract({ open }: Candidate): void {
   test('a job that depends on other jobs or on a lock waits and is not claimed', async () => {
     await using backend = await open()
@@ -83,7 +83,7 @@ export function addingContract({ open }: Candidate): void {
       [`${held} unknown`, ...[held, running.id, 'elsewhere'].map((id) => `${needing} ${id}`)].sort(),
     )
     assert.deepEqual(await backend.dependencies.fences([again, held]), [undefined, undefined])
-    // A job that waits has its unique key.
+    // A waiting job has its unique key.
     assert.deepEqual(await backend.jobs.add([aJob({ uniqueKey: 'k' })]), [{ id: held, duplicate: true }])
   })
 

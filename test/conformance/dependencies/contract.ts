@@ -6,7 +6,7 @@ import { grantingContract } from './granting.ts'
 import { meetingContract } from './meeting.ts'
 import { tendingContract } from './tending.ts'
 
-/** Everything that an engine promises of what jobs wait for. */
+/** All promises of an engine about dependencies. */
 export function dependenciesContract(candidate: Candidate): void {
   describe('adding jobs with dependencies', () => addingContract(candidate))
   describe('meeting dependencies', () => meetingContract(candidate))

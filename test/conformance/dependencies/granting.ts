@@ -187,7 +187,7 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
       ])
       assert.equal(answers.filter((answer) => answer === true).length, 1)
       assert.ok(answers.filter((answer) => answer === 'mail').length <= 1)
-      // The grant came first or not at all: once the ask is over, the job waits.
+      // The grant came first or not at all: once the request is over, the job waits.
       assert.deepEqual(await one.dependencies.fences([jobId]), [{ askNo: 2, fence: null }])
       assert.equal((await find(one, jobId)).state, 'waiting')
     }

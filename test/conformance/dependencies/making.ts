@@ -14,7 +14,7 @@ export function dependenciesOf(dependsOn: Partial<NewDependencies>): NewDependen
   return { jobs: [], lock: null, ...dependsOn }
 }
 
-/** Adds a job that depends on these; answers its id. */
+/** Adds a job with these dependencies. Returns its id. */
 export function addNeeding(
   backend: Backend,
   dependencies: readonly string[],
@@ -24,7 +24,7 @@ export function addNeeding(
   return addOne(backend, { ...job, dependsOn: { jobs: dependencies, lock } })
 }
 
-/** Adds a job that waits for a lock; answers its id. */
+/** Adds a job that waits for a lock. Returns its id. */
 export function addLocked(backend: Backend, job: Partial<NewJob> = {}): Promise<string> {
   return addOne(backend, { ...job, dependsOn: { jobs: [], lock: aLock } })
 }
@@ -36,7 +36,7 @@ export async function addGranted(backend: Backend, job: Partial<NewJob> = {}): P
   return jobId
 }
 
-/** The lock dependency of one job as it is, tended or not; it counts as tended for no time. */
+/** The present lock dependency of one job, tended or not; it then counts as tended for 0 ms. */
 export async function lockOf({ dependencies }: Backend, jobId: string): Promise<LockDependency | undefined> {
   const [lock] = await dependencies.tend({ limit: 1, tendMs: 0, of: [jobId] })
   return lock

@@ -16,7 +16,7 @@ import {
 } from '../jobs/making.ts'
 import { addNeeding, aLock, dependenciesOf, lockOf } from './making.ts'
 
-/** A job is let on when its last dependency is met, once. */
+/** A job is unblocked once, when its last dependency is met. */
 export function meetingContract({ open, lend, isShared }: Candidate): void {
   test('a job is unblocked by its last met dependency, and not before', async () => {
     await using backend = await open()
@@ -36,7 +36,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await dependencies.meet(rest), [{ jobId, queue: 'mail', to: 'ready' }])
     assert.deepEqual(await dependencies.unmet({ limit: 10 }), [])
     assert.deepEqual(ids(await claim(backend)), [jobId])
-    // Once it is on its way, the same again does nothing.
+    // Once the job is unblocked, a repetition does nothing.
     assert.deepEqual(await dependencies.meet(rest), [])
     assert.equal((await find(backend, jobId)).state, 'running')
   })

@@ -65,7 +65,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
       (await dependencies.tend({ limit, tendMs, ...(of && { of }) })).map(({ jobId }) => jobId)
     const [first] = await tend(1, longMs)
     const rest = all.filter((id) => id !== first)
-    // Tended for no time, and after one another: they are untended since then.
+    // Tended for 0 ms, one after the other: each counts as untended since then.
     for (const id of [rest[1]!, first!, rest[0]!]) {
       assert.deepEqual(await tend(1, 0, [id]), [id])
       const now = Date.now()

@@ -9,7 +9,7 @@ import { settlingContract } from './settling.ts'
 import { transactionsContract } from './transactions.ts'
 import { windowsContract } from './windows.ts'
 
-/** Everything that an engine promises of guards. */
+/** All promises of an engine about guards. */
 export function guardsContract(candidate: GuardsCandidate): void {
   describe('claiming keys', () => claimingContract(candidate))
   describe('settling keys', () => settlingContract(candidate))

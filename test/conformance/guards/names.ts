@@ -4,7 +4,7 @@ import { aNamespace } from '../candidates.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { ask, GuardStage } from './stage.ts'
 
-/** Keys are whatever text people choose; two that differ in anything are two, and none reaches into another. */
+/** Keys are any text; two that differ in any character are different, and no key affects another. */
 export function namesContract({ open }: GuardsCandidate): void {
   test('keys that look alike are different keys', async () => {
     await using backend = await open()

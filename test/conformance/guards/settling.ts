@@ -63,7 +63,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
         doneCount++
         return false
       })
-      // Asking does not prolong it either.
+      // Asking does not extend it either.
       return doneCount > 0 || undefined
     })
   })

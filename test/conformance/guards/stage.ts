@@ -34,7 +34,7 @@ export class GuardStage {
     return standing
   }
 
-  /** Claims and is to run it. */
+  /** Claims the key and gets the run. */
   async run(key: string, options?: Partial<GuardAsk>, tx?: unknown): Promise<Running> {
     const standing = await this.claim(key, options, tx)
     assert.equal(standing.status, 'run', `${JSON.stringify(key)} is to be run`)
@@ -65,7 +65,7 @@ export class GuardStage {
     return seen
   }
 
-  /** All guards of a space, page by page, sorted here: not every engine has an order. */
+  /** All guards of a space, page by page, sorted here because not every engine has an order. */
   async all(space = 'once', search?: string, pageSize = 100): Promise<readonly GuardRecord[]> {
     const items: GuardRecord[] = []
     let cursor: string | null | undefined
@@ -87,7 +87,7 @@ export class GuardStage {
     return (await this.all(space)).find((guard) => guard.key === key)
   }
 
-  /** Waits until the store's own clock has moved on by so much: a lease taken before has run out by then. */
+  /** Waits until the store's clock has moved by this much: an earlier lease has expired by then. */
   async pass(ms: number): Promise<void> {
     const key = `probe ${this.#probes++}`
     const options = { space: 'probe', leaseMs: ms, keepMs: longMs }
@@ -100,7 +100,7 @@ export class GuardStage {
     })
   }
 
-  /** Forgets everything that is past its time; answers how much there was of it. */
+  /** Deletes all expired guards. Returns their number. */
   async pruneAll(limit = 100): Promise<number> {
     let total = 0
     for (;;) {

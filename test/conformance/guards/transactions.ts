@@ -8,7 +8,7 @@ import { runningJob, verdictOf } from '../jobs/making.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { digest, GuardStage, longMs, shortMs } from './stage.ts'
 
-/** A step in a transaction of the caller's counts when that one commits. */
+/** A step in a caller's transaction counts when that commits. */
 export function transactionsContract({ open, sql }: GuardsCandidate): void {
   if (sql) inCallers(open, sql)
   else

@@ -5,7 +5,7 @@ import { aNamespace } from '../candidates.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { digest, GuardStage, longMs, shortMs, until } from './stage.ts'
 
-/** Whether something was notified recently. */
+/** Whether a state was notified recently. */
 export function windowsContract({ open, isShared }: GuardsCandidate): void {
   test('the first call in a window is to notify, later calls are not', async () => {
     await using backend = await open()

@@ -59,7 +59,7 @@ export function addingContract({ open, sql }: Candidate): void {
   test('the answers for many jobs come in the order of the jobs', async () => {
     await using backend = await open()
     const jobs = Array.from({ length: 500 }, (_, i) => aJob({ uniqueKey: i % 5 === 0 ? `${i}` : null }))
-    // Not in the order of their ids, so that an answer in the order of a key would show.
+    // Not in the order of their ids, so that an answer in key order would show.
     jobs.reverse()
     assert.deepEqual(
       await backend.jobs.add(jobs),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Backend } from '../../../src/storage/backend.ts'
 import { addOne, claim, endedJob, ids, lapsedJob, leaseOf, longMs, runningJob, settleOne } from './making.ts'
 
-/** Jobs of one namespace in every state, and nothing that another one does sees or touches them. */
+/** Jobs of one namespace in every state; no call of another namespace sees or changes them. */
 export async function keepApart(mine: Backend, yours: Backend): Promise<void> {
   const running = await runningJob(mine, { queue: 'a', uniqueKey: 'k' })
   const lapsed = await lapsedJob(mine, { queue: 'b' })

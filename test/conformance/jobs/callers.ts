@@ -20,7 +20,7 @@ import {
   verdictOf,
 } from './making.ts'
 
-/** A job is ended inside a transaction of the caller's own, and counts when that one commits. */
+/** A job is settled inside a caller's transaction, and ended when that commits. */
 export function callersContract({ open, sql: side }: Candidate): void {
   const sql: SqlSide = side!
 
@@ -185,7 +185,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     await using caller = await sql.connect()
     const first = await runningJob(backend, {}, { leaseMs: 100 })
     await caller.begin()
-    // The snapshot of a repeatable read is taken here, while the first lease is live.
+    // The snapshot of a repeatable read starts here, while the first lease is live.
     await caller.exec(`SELECT note FROM ${ledger.table}`)
     await lapse(backend, first)
     const second = await claimOne(backend)

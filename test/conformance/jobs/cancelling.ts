@@ -207,7 +207,7 @@ export function cancellingContract({ open }: Candidate): void {
   })
 }
 
-/** A job that was asked to end while it ran, and whose lease ran out then. */
+/** A running job with a cancellation request, whose lease then expired. */
 async function askedAndLapsed(backend: Backend, job: Partial<NewJob> = {}): Promise<ClaimedRecord> {
   const claimed = await inGrowingSpans('a job was asked to end while it ran', async (leaseMs) => {
     const running = await runningJob(backend, job, { leaseMs })

@@ -6,10 +6,13 @@ import { countLimits } from '../../../src/storage/sql/job-counts.ts'
 import type { Candidate } from '../candidates.ts'
 import { addOne, aJob, claim, longMs, verdictOf } from './making.ts'
 
-/** Here numbers are estimated from this one on: a test cannot add ten thousand jobs again and again. */
+/** Here counts are estimated from this number on, because a test cannot add ten thousand jobs repeatedly. */
 const exact = 300
 const pieceRows = 100
-/** So many that the sample has some fifty of them: that few of an estimate are wrong by a factor of two is one in 10,000. */
+/**
+ * So many that the sample has some fifty of them: with that few, an estimate is wrong by a factor of two once in
+ * 10,000.
+ */
 const many = 6_400
 const aDependency = { jobs: ['nothing'], lock: null }
 

@@ -18,7 +18,7 @@ import {
   verdictOf,
 } from './making.ts'
 
-/** A lease is a job and a token, good until it ends; nothing else counts, and nothing brings it back. */
+/** A lease is a job and a token, valid until it ends; nothing else counts, and nothing brings it back. */
 export function leasesContract({ open }: Candidate): void {
   test('renewing a lease extends it and returns the new end', async () => {
     await using backend = await open()

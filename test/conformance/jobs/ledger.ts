@@ -8,7 +8,7 @@ export interface Ledger extends AsyncDisposable {
   logs(): Promise<readonly string[]>
 }
 
-/** Makes such a table, and drops it in the end. */
+/** Creates such a table, and drops it at the end. */
 export async function openLedger(sql: SqlSide): Promise<Ledger> {
   const table = `ledger_${randomBytes(6).toString('hex')}`
   const reader = await sql.connect()

@@ -22,7 +22,7 @@ import {
   until,
 } from './making.ts'
 
-/** Everything can be seen, in the state of this very moment, until it is pruned. */
+/** Every job is visible in its present state until it is pruned. */
 export function lookingContract({ open }: Candidate): void {
   test('jobs of all states are listed together, newest first', async () => {
     await using backend = await open()

@@ -101,7 +101,7 @@ export async function settleOne(
   return took!
 }
 
-/** A job that ended in that way. */
+/** A job that ended in this state. */
 export async function endedJob(
   backend: Backend,
   state: 'completed' | 'dead' | 'cancelled',
@@ -118,7 +118,7 @@ export async function find({ jobs }: Backend, id: string): Promise<JobRecord> {
   return record
 }
 
-/** Waits until something is so, and fails by name when it never is. */
+/** Waits for a condition. Fails with its name when it never holds. */
 export async function until(what: string, isSo: () => Promise<boolean>, ms = 5_000): Promise<void> {
   const deadline = Date.now() + ms
   const pause = createPause()
@@ -135,7 +135,7 @@ export async function lapse(backend: Backend, ...claimed: readonly ClaimedRecord
   }
 }
 
-/** A running job whose lease ran out, and which was not taken back yet. */
+/** A running job whose lease expired, before any reclaim. */
 export async function lapsedJob(backend: Backend, job: Partial<NewJob> = {}): Promise<ClaimedRecord> {
   const claimed = await runningJob(backend, job, { leaseMs: shortMs })
   await lapse(backend, claimed)

@@ -17,7 +17,7 @@ import {
 /** JSON text that a store must not reorder, shorten or rewrite. */
 const meta = '{ "tags": ["b", "a", "ä", "🚂"], "\\u0061": 1.0, "a": 1e2, "a": "\\u0000" }'
 
-/** Words about a job stay with it as they were given, through all of its life. */
+/** The meta of a job stays as it was given, for the job's whole life. */
 export function metaContract({ open }: Candidate): void {
   test('the meta of a job is found, listed and claimed byte for byte', async () => {
     await using backend = await open()
@@ -74,7 +74,7 @@ export function metaContract({ open }: Candidate): void {
 
   test('a job that is added as claimed has its meta', async () => {
     await using backend = await open()
-    // Not every engine can.
+    // Not every engine can do that.
     if (!backend.jobs.addClaimed) return
     const request = { queues: ['mail'], kinds: null, workerId: 'w1', limit: 1, leaseMs: longMs }
     const claimed = await backend.jobs.addClaimed(aJob({ meta }), request)

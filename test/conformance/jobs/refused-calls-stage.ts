@@ -1,4 +1,6 @@
-/** Where calls are refused in a caller's transaction: a table of the user's, a connection, and the jobs of a store. */
+/**
+ * The stage for refused calls in a caller's transaction: a table of the user's, a connection, and the jobs of a store.
+ */
 import assert from 'node:assert/strict'
 import { isSignalboxError, type SignalboxError } from '../../../src/core/errors.ts'
 import {
@@ -19,11 +21,11 @@ export interface Stage extends AsyncDisposable {
   readonly jobs: Jobs
   readonly ledger: Ledger
   note(text: string): Promise<unknown>
-  /** Commits what `work` did. */
+  /** Commits the work. */
   inTransaction(work: (stage: Stage) => Promise<unknown>): Promise<void>
   /** Writes rows around a refused call, swallows every error and commits. Returns the error of the call. */
   swallowing(call: (stage: Stage) => Promise<unknown>): Promise<SignalboxError>
-  /** The same connection is good for the next transaction, and for a statement alone. */
+  /** The same connection works for the next transaction, and for a single statement. */
   worksAgain(): Promise<void>
 }
 
@@ -75,7 +77,7 @@ export async function openStage(
   return stage
 }
 
-/** As much of a claimed job as ending it takes. */
+/** The fields of a claimed job that settling needs. */
 export function held({ id, token }: ClaimedRecord): { readonly id: string; readonly token: string } {
   return { id, token }
 }

@@ -86,7 +86,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await stage.worksAgain()
   })
 
-  // Postgres never does: a transaction that failed stays until it is ended.
+  // Postgres never does: a failed transaction stays until it is ended.
   test.skipIf(name === 'postgres')(
     'after an error for which the database rolled back, later statements do not commit alone',
     async () => {

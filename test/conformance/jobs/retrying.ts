@@ -15,7 +15,7 @@ import {
   settleOne,
 } from './making.ts'
 
-/** An operator can run anything again that does not run: the same job, from its first attempt. */
+/** An operator can retry any job that does not run: the same job, from its first attempt. */
 export function retryingContract({ open }: Candidate): void {
   for (const state of ['dead', 'cancelled', 'completed'] as const) {
     test(`a retried ${state} job is ready, with the same id and at its first attempt`, async () => {

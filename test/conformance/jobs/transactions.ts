@@ -8,7 +8,7 @@ import { aJob, find, lapse, lapsedJob, leaseOf, runningJob, settleOne, shortMs, 
 
 const soon = { timeoutMs: 5_000 }
 
-/** The store's own transactions: what `work` writes and how its job ends are kept together, or not at all. */
+/** The store's own transactions: the rows of `work` and the end of its job are committed together, or not at all. */
 export function transactionsContract({ open, sql }: Candidate): void {
   test('a transaction settles its job with the verdict that its work returns', async () => {
     await using backend = await open()

@@ -8,7 +8,7 @@ import { find, lapse, lapsedJob, leaseOf, runningJob, shortMs, until, verdictOf 
 
 const soon = { timeoutMs: 5_000 }
 
-/** Writes a note; the same template on every engine but for the table's name, which no engine takes as a value. */
+/** Writes a note; the same template on every engine except the table's name, which no engine accepts as a value. */
 async function write(tx: StoreTransaction, table: string, note: string): Promise<void> {
   const strings = Object.assign([`INSERT INTO ${table} (note) VALUES (`, ')'], { raw: [] })
   await tx.sql(strings, note)
@@ -110,7 +110,7 @@ export function withDataContract({ open, sql: side }: Candidate): void {
         return verdictOf(claimed)
       }, soon),
     ])
-    // Engines differ in whether such a transaction can still be committed; none may split it.
+    // Engines differ in whether such a transaction can still be committed; none may commit half of it.
     const isCommitted = outcome.status === 'fulfilled'
     assert.deepEqual(await ledger.logs(), isCommitted ? ['first'] : [])
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), [isCommitted ? 'settled' : 'held'])

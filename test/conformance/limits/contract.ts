@@ -7,7 +7,7 @@ import { mixedContract } from './mixed.ts'
 import { ratesContract } from './rates.ts'
 import { settingContract } from './setting.ts'
 
-/** Everything that an engine promises of the limits of queues. */
+/** All promises of an engine about the limits of queues. */
 export function limitsContract(candidate: Candidate): void {
   describe('counting running jobs', () => countingContract(candidate))
   describe('limits by key', () => keysContract(candidate))

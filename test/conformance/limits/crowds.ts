@@ -4,7 +4,7 @@ import { aNamespace, type Candidate } from '../candidates.ts'
 import { aJob, claim, settleOne } from '../jobs/making.ts'
 import { aJobOf } from './making.ts'
 
-/** Many claim at once, and the limits hold at every moment. */
+/** Many claimers at once; the limits hold at every moment. */
 export function crowdsContract({ lend, isShared }: Candidate): void {
   test('eight concurrent claimers together never exceed the limits', async () => {
     const namespace = aNamespace()

@@ -82,7 +82,7 @@ export function keysContract({ open }: Candidate): void {
         return job
       })
       await addInOrder(backend, jobs)
-      // Sorting is stable: of equal ones the first to be added is first.
+      // Sorting is stable: among equal jobs the first one added comes first.
       const line = jobs.toSorted((a, b) => b.priority - a.priority).map(({ id }) => id)
       const running: ClaimedRecord[] = []
       while (line.length > 0) {

@@ -19,7 +19,7 @@ export function aJobOf(limitKey: string, job: Partial<NewJob> = {}): NewJob {
   return aJob({ meta: JSON.stringify({ limitKey }), ...job })
 }
 
-/** Adds them in this order, each due a moment after the one before; answers their ids. */
+/** Adds jobs in this order, each due a moment after the one before. Returns their ids. */
 export async function addInOrder({ jobs }: Backend, newJobs: readonly NewJob[]): Promise<readonly string[]> {
   const dated = newJobs.map((job, at) => ({ ...job, due: { runAt: 1_000 + at } }))
   for (let at = 0; at < dated.length; at += 1_000) await jobs.add(dated.slice(at, at + 1_000))

@@ -6,7 +6,7 @@ import { addMany, aJobOf, limitsOf, perKey } from './making.ts'
 
 const both = { queues: ['open', 'bound'] }
 
-/** One claim may ask of queues with limits and of others. */
+/** One claim may name queues with limits and queues without. */
 export function mixedContract({ open }: Candidate): void {
   test('a claim takes from limited and unlimited queues, up to the number it asks for', async () => {
     await using backend = await open()

@@ -14,7 +14,7 @@ export function ratesContract({ open }: Candidate): void {
     const first = await claim(backend, { limit: 2 })
     assert.deepEqual(ids(await claim(backend)), [all[2]])
     await settleEach(backend, first.slice(0, 1))
-    // A start is a start, also when nothing came of it.
+    // A start counts even if its attempt does nothing.
     await settleOne(backend, first[1]!, { state: 'ready', attempt: 0, handBackCount: 1 })
     assert.deepEqual(await claim(backend), [])
     await backend.jobs.setLimits('mail', limitsOf({ rate: { count: 4, perMs: 3_600_000 } }))

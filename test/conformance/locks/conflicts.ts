@@ -14,7 +14,7 @@ const conflicts: Conflicts = [
 ]
 const times = { ...longTimes, conflicts }
 
-/** Operations that exclude each other on a resource have one order of arrival between them. */
+/** Operations that exclude each other on a resource have one common order of arrival. */
 export function conflictsContract({ open, isShared }: LocksCandidate): void {
   test('excluding operations are not held at once, and the hand-over is one step', async () => {
     await using backend = await open()
@@ -232,7 +232,7 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await using two = isShared ? await open({ namespace }) : undefined
     await using here = createLocks(partsOf(one), { conflicts })
     await using there = two ? createLocks(partsOf(two), { conflicts }) : undefined
-    // Where no wake-up reaches the other process, the next waiter finds out by asking now and then.
+    // Where no wake-up reaches the other process, the next waiter learns by asking now and then.
     const turnCount = one.traits.remoteWakeUps ? 6 : 3
     const held = new Map<string, number>()
     const overlaps: string[] = []

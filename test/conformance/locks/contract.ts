@@ -10,7 +10,7 @@ import { sharingContract } from './sharing.ts'
 import { sweepingContract } from './sweeping.ts'
 import { waitingContract } from './wait-queues.ts'
 
-/** Everything that an engine promises of locks. */
+/** All promises of an engine about locks. */
 export function locksContract(candidate: LocksCandidate): void {
   describe('waiting in a wait queue', () => waitingContract(candidate))
   describe('holding a lock', () => owningContract(candidate))

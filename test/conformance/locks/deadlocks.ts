@@ -5,7 +5,7 @@ import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import type { LocksBackend } from './opening.ts'
 import { keyOf, longTimes, named, Stage } from './stage.ts'
 
-/** Requests that hold and wait in a circle are found, and the youngest wait is ended. */
+/** Requests that hold and wait in a circle are found, and the youngest wait ends. */
 export function deadlocksContract({ open, isShared }: LocksCandidate): void {
   test('the wait graph contains the waits of holders only', async () => {
     await using backend = await open()

@@ -4,7 +4,7 @@ import type { LockKey } from '../../../src/locks/index.ts'
 import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import { keyOf, longTimes, named, Stage } from './stage.ts'
 
-/** Names are whatever text people choose; two that differ in anything are two, and none reaches into another. */
+/** Names are any text; two that differ in any character are different, and no name affects another. */
 export function namesContract({ open, isShared }: LocksCandidate): void {
   test('wait queues whose names look alike are different wait queues', async () => {
     await using backend = await open()

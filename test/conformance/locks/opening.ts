@@ -9,7 +9,7 @@ export interface LocksBackend extends LocksStores, AsyncDisposable {
 
 export type LocksStores = Pick<Stores, 'locks' | 'notifier'>
 
-/** Opens whatever engine the URL names, brought up to date. */
+/** Opens the engine of the URL, with the newest schema. */
 export async function openLocks(url: string, namespace: string): Promise<LocksBackend> {
   if (!url.startsWith('redis')) return openBackend(url, { namespace, migrate: true })
   const { openRedis } = await import('../../../src/storage/redis/index.ts')

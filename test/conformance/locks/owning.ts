@@ -230,7 +230,7 @@ export function owningContract({ open }: LocksCandidate): void {
   })
 }
 
-/** A wait queue in which B was offered the lock for a short while and took it up in time; a slow machine gets more time. */
+/** A wait queue in which B got a short grant and took it up in time; a slow machine gets more time. */
 async function takenUp(
   stage: Stage,
   takeUp: (queue: string, token: number) => Promise<boolean>,
@@ -249,7 +249,7 @@ async function takenUp(
   assert.fail('the lock was taken away from B within each of its windows')
 }
 
-/** JSON that a store would change if it read it: spaces, doubled keys, numbers past all precision, and much of it. */
+/** JSON that a store would change if it parsed it: spaces, doubled keys, very precise numbers, and a large amount. */
 const texts: readonly string[] = [
   '{"a":1,  "b" : [ ] ,"a":2}',
   '""',

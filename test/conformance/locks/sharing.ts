@@ -40,7 +40,7 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     let wakeUps = 0
     const unlisten = two.notifier.listen([requesterTopic(keyOf('pull'), named('B'))], () => void wakeUps++)
     await until('the notifier is heard', async () => {
-      // The listener may not have been connected yet; a wake-up is a hint, so it is repeated here until it is heard. It follows
+      // The listener may not be connected yet. A wake-up is a hint, so the test repeats it until it arrives. It follows
       // a commit, as every wake-up does: SQLite's other processes see nothing else.
       const holder = { ...named('A'), token: a.token }
       await one.locks.renew(keyOf('pull'), holder, { ttlMs: 30_000, progress: undefined }, longTimes)

@@ -9,7 +9,7 @@ import type { LocksStores } from './opening.ts'
 export const longMs = 600_000
 /** A span that expires during a test; used only in tests of expiry. */
 export const shortMs = 60
-/** By how much two readings of a clock may differ that should be the same: the wall clock and the lease clock are two. */
+/** The greatest difference of two clock readings of the same moment: the wall clock and the lease clock are two. */
 export const clockMs = 15
 
 export const longTimes: LockTimes = {
@@ -104,16 +104,16 @@ export class Stage {
     return (await this.look(queue)).waiters.map(({ node }) => node)
   }
 
-  /** Waits until the store's own clock has moved on by so much: a lease taken now has run out. */
+  /** Waits until the store's clock has moved by this much: a lease taken now has expired. */
   async pass(ms: number): Promise<void> {
     const probe = { operation: 'probe', resource: `${this.#probes++}` }
     await this.granted(probe, 'probe', { ttlMs: ms })
     await until(`the store's clock moves by ${ms} ms`, async () => !(await this.look(probe)).holder)
-    // Any step brings a wait queue to the present; a probe that ran out is nothing for a sweep to find.
+    // Any step brings a wait queue to the present; a sweep finds no expired probe afterwards.
     await this.store.leave(probe, named('probe'), longTimes)
   }
 
-  /** Waits until the holder's lease has run out, as the store sees it. */
+  /** Waits until the holder's lease has expired, as the store sees it. */
   async lapsed(queue: WaitQueueName): Promise<void> {
     await until('the lease runs out', async () => !(await this.look(queue)).holder)
   }
@@ -127,7 +127,7 @@ export function named(node: string): Requester {
   return { node, requestId: node }
 }
 
-/** Waits until something is so, and fails by name when it never is. */
+/** Waits for a condition. Fails with its name when it never holds. */
 export async function until(what: string, isSo: () => Promise<boolean>, ms = 10_000): Promise<void> {
   const deadline = Date.now() + ms
   const pause = createPause()
@@ -137,7 +137,7 @@ export async function until(what: string, isSo: () => Promise<boolean>, ms = 10_
   }
 }
 
-/** Runs it for all of them, with a limited number at a time. */
+/** Runs it for all items, a limited number at a time. */
 export async function inHands<Item>(
   items: readonly Item[],
   hands: number,

@@ -5,10 +5,10 @@ import type { LockTimes } from '../../../src/locks/rules/index.ts'
 import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import { keyOf, longTimes, named, Stage, shortMs, until } from './stage.ts'
 
-/** Long enough for all to wait in the queue before the first span of them runs out, also on a busy machine. */
+/** Long enough for all to join the queue before the first of their spans ends, also on a busy machine. */
 const spanMs = 2_000
 
-/** Due changes happen even without requests: any process may sweep, any number of times. */
+/** Due changes happen without requests: any process may sweep, any number of times. */
 export function sweepingContract({ open, isShared }: LocksCandidate): void {
   test('a sweep ends expired leases, grants the next waiter and notifies those affected', async () => {
     await using backend = await open()
@@ -161,7 +161,7 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
         await stage.ask(key, 'C', { deadlineMs: spanMs })
       }),
     )
-    // Begun after all of them, so that it is over after all of them.
+    // Started after all of them, so that it ends after all of them.
     await stage.pass(spanMs)
     for (const key of keys) await stage.lapsed(key)
     const notified: string[] = []

@@ -69,7 +69,7 @@ export function waitingContract({ open }: LocksCandidate): void {
     const stage = new Stage(backend)
     const first = await stage.granted('pull', 'A')
     await stage.pass(2 * clockMs + shortMs)
-    // Ten times: an instant that is made of two clocks, read one after the other, is the same only now and then.
+    // Ten times: a time computed from two clock readings is only sometimes the same.
     for (let i = 0; i < 10; i++) assert.deepEqual(await stage.granted('pull', 'A'), first)
     await stage.queued('pull', 'B', 1)
     await stage.queued('pull', 'C', 2)
@@ -358,7 +358,7 @@ export function waitingContract({ open }: LocksCandidate): void {
       )
       const costMs = (await stage.look(pull)).holder!.since - holder.since
       assert.ok(costMs >= asleep * takeUpMs - clockMs, `${asleep} windows took ${costMs} ms`)
-      // Between two windows comes the next sweep, here within milliseconds; a machine under load gets its time.
+      // The next sweep comes between two windows, here within milliseconds; a busy machine gets more time.
       return costMs <= asleep * (takeUpMs + 250) || undefined
     })
   })

@@ -4,7 +4,7 @@ import { forgettingContract } from './forgetting.ts'
 import { linesContract } from './logs.ts'
 import { progressContract } from './progress.ts'
 
-/** Everything that an engine promises of what attempts say of themselves. */
+/** All promises of an engine about log lines and progress. */
 export function logsContract(candidate: Candidate): void {
   describe('progress', () => progressContract(candidate))
   describe('log lines', () => linesContract(candidate))

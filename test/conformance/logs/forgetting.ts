@@ -6,7 +6,7 @@ import { aNamespace, type Candidate } from '../candidates.ts'
 import { longMs, until } from '../jobs/making.ts'
 import { anUpdate, infos } from './making.ts'
 
-/** JobLogs are forgotten by job, once nothing was added for long enough. */
+/** The logs of a job are deleted once nothing was added for long enough. */
 export function forgettingContract({ open }: Candidate): void {
   test('log lines and progress of a job are deleted together, long after the last addition', async () => {
     await using backend = await open()

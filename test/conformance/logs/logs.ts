@@ -53,7 +53,7 @@ export function linesContract({ lend, open, isShared }: Candidate): void {
       }
       assert.deepEqual(read, whole)
     }
-    // From where no line is, as well.
+    // Also from a position without a log line.
     const after = await backend.logs.logs(jobId, { limit: 1, after: { attempt: 2, number: 99 } })
     assert.deepEqual([after[0]?.attempt, after[0]?.number], [10, 1])
   })
@@ -123,7 +123,7 @@ export function linesContract({ lend, open, isShared }: Candidate): void {
           [2, 1, 'a few'],
         ],
       )
-      // Out of the way of the next one.
+      // Not within reach of the next one.
       assert.deepEqual(await backend.jobs.remove([jobId]), [jobId])
     }
   })

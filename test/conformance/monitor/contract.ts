@@ -9,7 +9,7 @@ import { sendingContract } from './sending.ts'
 import { windowsContract } from './windows.ts'
 import { writingContract } from './writing.ts'
 
-/** Everything that an engine promises of the monitor. */
+/** All promises of an engine about the monitor. */
 export function monitorContract(candidate: Candidate): void {
   describe('writing reports', () => writingContract(candidate))
   describe('rules', () => rulesContract(candidate))

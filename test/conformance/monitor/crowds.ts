@@ -1,4 +1,4 @@
-/** Many at once: whatever the order, each version of a subject is written by one, and each channel is one's. */
+/** Many at once: in any order, one writer writes each version of a subject, and one sender has each channel. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Candidate } from '../candidates.ts'

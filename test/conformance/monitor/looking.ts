@@ -1,4 +1,4 @@
-/** Lists and their pages, forgetting, and namespaces. */
+/** Lists and their pages, pruning, and namespaces. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Candidate } from '../candidates.ts'

@@ -110,7 +110,7 @@ export async function known({ monitor }: Stores, subject: SubjectName): Promise<
   return subjects[0]
 }
 
-/** Notifications as a report leaves them: each with its window reserved. Answers their ids. */
+/** Notifications as a report writes them, each with its window reserved. Returns their ids. */
 export async function notify(
   { monitor }: Stores,
   ...notifications: readonly Partial<NewNotification>[]
@@ -134,7 +134,7 @@ export async function notify(
   return whole.map(({ id }) => id)
 }
 
-/** The subject with a state, so that its windows can be looked at. */
+/** The subject with a state, so that its windows can be read. */
 export async function present({ monitor }: Stores, subject: SubjectName = aSubject()): Promise<void> {
   const { revision } = await monitor.known({ subjects: [], throttles: [] })
   const answer = await monitor.write(aBatch({ revision, subjects: [aWrite(subject)] }))
@@ -175,7 +175,7 @@ export async function begin({ monitor }: Stores, ref: ChannelRef, ...ids: readon
   assert.equal(await monitor.proceed(ref, step), true)
 }
 
-/** Begins one and ends it. */
+/** Begins a notification and ends it. */
 export async function finish(
   stores: Stores,
   ref: ChannelRef,

@@ -1,4 +1,4 @@
-/** Subscriptions and silences, and the number by which a report knows that they changed. */
+/** Subscriptions and silences, and the revision by which a report knows that they changed. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { inGrowingSpans } from '../../support/spans.ts'

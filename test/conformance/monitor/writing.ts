@@ -165,7 +165,7 @@ export function writingContract({ open }: Candidate): void {
   })
 }
 
-/** A batch with one of everything. */
+/** A batch with one item of each kind. */
 function full(batch: Partial<ReportBatch>): ReportBatch {
   const notification = aNotification({ delayMs: 5_000 })
   const { subject, subscriptionId, stateHash, id } = notification
@@ -178,7 +178,7 @@ function full(batch: Partial<ReportBatch>): ReportBatch {
   })
 }
 
-/** Fails if anything of the batch is there. */
+/** Fails if any part of the batch was written. */
 async function nothingOf(stores: Stores, batch: ReportBatch): Promise<void> {
   assert.equal(await known(stores, aSubject('court-2')), undefined)
   assert.deepEqual((await known(stores, aSubject()))?.windows ?? [], [])

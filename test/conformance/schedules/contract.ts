@@ -4,7 +4,7 @@ import { dueContract } from './due.ts'
 import { firingContract } from './firing.ts'
 import { writingContract } from './writing.ts'
 
-/** Everything that an engine promises of schedules. */
+/** All promises of an engine about schedules. */
 export function schedulesContract(candidate: Candidate): void {
   describe('writing schedules', () => writingContract(candidate))
   describe('due schedules', () => dueContract(candidate))

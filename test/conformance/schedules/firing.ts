@@ -85,7 +85,7 @@ export function firingContract({ open, lend, isShared, name: engine }: Candidate
     assert.equal((await findSchedule(backend, 'a')).nextAt, 2_000)
   })
 
-  // Memory takes whatever it is given.
+  // Memory accepts any value.
   test.skipIf(engine === 'memory')(
     'a run whose job cannot be added neither advances the schedule nor adds any job',
     async () => {

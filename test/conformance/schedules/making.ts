@@ -8,7 +8,7 @@ export function aSchedule(name: string, schedule: Partial<NewSchedule> = {}): Ne
   return { name, doc: '{"cron":"* * * * *"}', isPaused: false, nextAt: 1_000, ...schedule }
 }
 
-/** Writes a schedule that is not there yet; answers its version. */
+/** Writes a new schedule. Returns its version. */
 export async function made(
   { schedules }: Stores,
   name: string,

@@ -13,13 +13,13 @@ import {
 import type { SeriesStore } from '../../../src/fleet/series/series-store.ts'
 import type { Candidate } from '../candidates.ts'
 
-/** Counts are kept by the process that counted, then for all together, and none is lost or seen twice on the way. */
+/** The counting process keeps counts first, then the store merges them; none is lost or counted twice on the way. */
 export function seriesContract({ open }: Candidate): void {
   const bounds = seriesBounds as { -readonly [Name in keyof typeof seriesBounds]: number }
   const usual = { ...bounds }
   afterEach(() => void Object.assign(bounds, usual))
 
-  /** Days ago, so that its minutes, ten minutes and hours are all over; writes of them are let through. */
+  /** Days ago, so that its minutes, ten minutes and hours are all over; writes of them are accepted. */
   async function past(store: SeriesStore): Promise<number> {
     bounds.openMs = 30 * 24 * hourMs
     return stepAt((await store.now()) - 2 * 24 * hourMs, hourMs)
@@ -180,7 +180,7 @@ export function seriesContract({ open }: Candidate): void {
       while (!isDone) {
         seen.push(added(await series.totals()))
         seen.push(added((await series.read({ from: at, to: at + hourMs, stepMs: hourMs })).rows))
-        // A read of SQLite ends in the same turn, and the writes must have theirs.
+        // A read of SQLite ends in the same turn, and the writes need their own turn.
         await new Promise((resolve) => setImmediate(resolve))
       }
     })()

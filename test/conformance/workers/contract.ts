@@ -5,7 +5,7 @@ import type { NewWorker } from '../../../src/fleet/workers/index.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { aJob, claim, longMs, until } from '../jobs/making.ts'
 
-/** A worker's row is there while its lease holds, belongs to one worker, and carries what operators want. */
+/** A worker's row exists while its lease holds, belongs to one worker, and carries operators' requests. */
 export function workersContract({ open, isShared }: Candidate): void {
   test("a worker is listed as it registered, with times from the store's clock", async () => {
     await using backend = await open()
@@ -156,7 +156,7 @@ export function workersContract({ open, isShared }: Candidate): void {
     await backend.workers.join([worker], 1)
     const renewal = { ...worker, mode: 'quiet' as const, runningCount: 30 }
     const running = Array.from({ length: 20 }, (_, nr) => ({ id: `j${nr}`, kind: 'mail', ms: 100 - nr }))
-    // Also when the lease has ended meanwhile: the row is still the worker's.
+    // Also when the lease has ended meanwhile: the row still belongs to the worker.
     assert.deepEqual(await backend.workers.renew([{ ...renewal, running }], longMs), [
       { status: 'here', wanted: 'run', graceMs: null },
     ])

@@ -46,7 +46,7 @@ for (const [name, own] of Object.entries(owners)) {
       const lane = lanes.find((one) => one.lane === `${name}.handlers`)!
       assert.deepEqual([lane.size, lane.waiting, lane.holding], [1, 0, 0])
       assert.ok(lane.peakWaiting >= 1)
-      // The wake-up may still be under way; no caller waits for it.
+      // The wake-up may still be in flight; no caller waits for it.
       const core = () => contention.snapshot().lanes.find((one) => one.lane === `${name}.core`)!
       for (let tries = 0; core().holding > 0 && tries < 100; tries++) await sleep(50)
       assert.deepEqual([core().waiting, core().holding], [0, 0])

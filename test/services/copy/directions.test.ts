@@ -30,7 +30,7 @@ for (const engine of engines) {
   })
 }
 
-/** The copy is a store to work in: everything that is ready is done, with numbers above all that were given before. */
+/** The copy is a usable store: all ready jobs run, with numbers above all earlier ones. */
 async function goesOn(url: string, before: CopyNumbers): Promise<void> {
   for (const namespace of namespaces) {
     await using box = await open(url, { namespace, contention: false })

@@ -139,7 +139,7 @@ async function fillLocks({ backend: { locks } }: Box): Promise<void> {
   await locks.acquire(other, { ...ask, node: 'n1', requestId: 'r1', want: 'turn' }, times)
 }
 
-/** Counts of an hour that is over, put together in each step, and of a minute that is open. */
+/** Counts of an hour that is over, merged in each step, and of a minute that is open. */
 async function fillSeries({ backend: { series } }: Box): Promise<void> {
   const bounds = seriesBounds as { -readonly [Name in keyof typeof seriesBounds]: number }
   const { openMs } = bounds

@@ -4,7 +4,7 @@ import { createId } from '../../../src/core/ids.ts'
 import { type Backend, openBackend } from '../../../src/storage/open.ts'
 import type { Shared } from '../../dispatch/cluster/stage.ts'
 
-/** Where a store is. */
+/** The address of a store. */
 export interface Place extends AsyncDisposable {
   readonly url: string
   readonly redis?: string | undefined
@@ -18,13 +18,13 @@ export interface Stores {
 
 export function storesAt(openPlace: () => Promise<Place>): Stores {
   let place: Promise<Place> | undefined
-  /** Kept from one story to the next: opening takes longer than most of them. */
+  /** Kept from one story to the next: opening takes longer than most stories. */
   const backends: Promise<Backend>[] = []
 
   async function backendOf(nr: number, namespace: string): Promise<Backend> {
     place ??= openPlace()
     const { url, redis } = await place
-    // The first one brings the schema, the others come after it.
+    // The first server creates the schema, the others follow.
     if (nr > 0) await backends[0]
     backends[nr] ??= openBackend(url, { namespace: 'default', migrate: nr === 0, redis })
     const backend = await backends[nr]

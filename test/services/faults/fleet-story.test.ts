@@ -1,6 +1,6 @@
 /**
- * Three library workers in three processes, and a server that did none of the work. An operator sees the workers and an
- * alert at the server, quiets one worker, and another is killed.
+ * Three library workers in three processes, and a server that runs no jobs. An operator sees the workers and an alert
+ * at the server, quiets one worker, and another is killed.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -7,7 +7,7 @@ import { aborted, deferred, jobIn, jobWhen, stages, until } from '../jobs/stage.
 
 const soon = { backoff: { baseMs: 10, factor: 1, jitter: 0 } }
 
-/** Where an engine keeps what waits; only for a test that must damage a row. */
+/** The table of waiting jobs; only for a test that must damage a row. */
 const waitingTable = {
   memory: '',
   sqlite: 'job_queue',
@@ -77,7 +77,7 @@ for (const stage of stages()) {
         const box = await scene.open()
         const other = await scene.openAnother(box)
         await scene.work(box, {
-          // It would hear of it at a renewal as well, which is far away.
+          // The worker would learn it from a renewal as well, but that is far away.
           leaseMs: '90s',
           handlers: {
             long: async (_, { signal }) => {
@@ -225,7 +225,7 @@ for (const stage of stages()) {
         const { attempt, result } = await jobIn(box, id, 'completed')
         // The second attempt; a later one if the machine froze as well.
         assert.ok(attempt >= 2 && result === attempt, `attempt ${attempt}, ${result}`)
-        // The last attempt may be done before the answers to those before it are here.
+        // The last attempt may end before the answers to the earlier ones arrive.
         await until('the others were answered', () => codes.length === runs - 1 && worker.counts.lost > 0)
         assert.equal((reasons[0] as { code: string }).code, 'lease_lost')
         assert.deepEqual(codes, Array(runs - 1).fill('lease_lost'))
@@ -252,7 +252,7 @@ for (const stage of stages()) {
       const { id } = await box.jobs.add('charge', {}, { maxAttempts: 100 })
       const { attempt, result } = await jobIn(box, id, 'completed')
       assert.ok(attempt >= 2 && result === attempt, `attempt ${attempt}, ${result}`)
-      // The last attempt may be done before the answers to those before it are here.
+      // The last attempt may end before the answers to the earlier ones arrive.
       await until('the others were answered', () => codes.length === runs - 1)
       assert.deepEqual(codes, Array(runs - 1).fill('lease_lost'))
     })
@@ -264,7 +264,7 @@ for (const stage of stages()) {
           const box = await scene.open()
           const other = await scene.openAnother(box)
           const done = deferred()
-          // The workers of another telling may still be there.
+          // The workers of another story may still exist.
           const kind = `long ${leaseMs}`
           const handlers = { [kind]: () => done.promise }
           const workers = [
@@ -326,7 +326,7 @@ for (const stage of stages()) {
       'QL6: two thousand jobs of an unknown kind delay no others, and wait for workers that know it',
       async (scene) => {
         const box = await scene.open()
-        // A server takes a thousand at once.
+        // A server accepts a thousand at once.
         for (const _ of [1, 2])
           await box.jobs.addMany(Array.from({ length: 1_000 }, () => ({ kind: 'unknown', priority: 5 })))
         await box.jobs.addMany([{ kind: 'constructor' }, { kind: '__proto__' }, { kind: 'toString' }])

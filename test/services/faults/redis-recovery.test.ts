@@ -86,7 +86,7 @@ describe.runIf(isOurs)('a Redis that restarts', () => {
     )
 
     await until('the grace is over', async () => {
-      // Its lease is no longer than the grace and began hardly later: unless it is renewed, it may end first.
+      // Its lease is no longer than the grace and started hardly later: unless it is renewed, it may end first.
       assert.ok(await renew(redis.locks, 'N', own, other), 'the holder goes on')
       return (await ask(newcomer.locks, 'X', { wait: false }, third)).status === 'granted'
     })
@@ -230,7 +230,7 @@ async function startOwn(settings: readonly string[]): Promise<OwnServer> {
   const folder = kept.use(createFolder('redis-own'))
   const start = (port: number) => {
     const own = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder.path, '--save', '']
-    // Nodes of a cluster speak on a port 10,000 above, which must be one.
+    // Nodes of a cluster use a port 10,000 above, which must be a valid port.
     const bus =
       settings.includes('--cluster-enabled') && port > 55_000 ? ['--cluster-port', `${port - 20_000}`] : []
     return startProgram(binary, [...own, ...settings, ...bus], { argv0: 'redis-server' })

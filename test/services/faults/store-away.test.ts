@@ -9,7 +9,7 @@ import { startMariadb, startPostgres } from '../../support/services/index.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
 import type { ServiceName } from '../../support/services/service.ts'
 
-// Only a database that we start may be killed.
+// Only a database that the test starts may be killed.
 const isOurs = (name: ServiceName) => hasService(name) && serviceFacts(name).from !== 'environment'
 const starts = { postgres: startPostgres, mariadb: startMariadb } as const
 

@@ -107,7 +107,7 @@ for (const { name, own, isThere } of engines) {
       const counted = await completedOf(box)
       const pages = await allCompleted(box)
       const killedAt = Math.max(...pages)
-      // The write itself may take a while on a busy machine.
+      // The write may take a while on a busy machine.
       const old = pages.filter((finishedAt) => finishedAt < killedAt - 15_000).length
       assert.ok(counted >= old, `${counted} are counted of ${old} that ended 15 s before`)
       assert.ok(counted <= pages.length, `${counted} are counted of ${pages.length}`)

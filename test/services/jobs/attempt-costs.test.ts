@@ -1,4 +1,4 @@
-/** A first attempt that succeeds costs nothing more than before attempts were kept: its statements touch none of their tables. */
+/** A first attempt that succeeds costs nothing extra: its statements touch no table of attempts. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import { candidates, type EngineName } from '../../conformance/candidates.ts'
@@ -35,7 +35,7 @@ for (const candidate of candidates().filter(({ name }) => engines.includes(name)
       )
       assert.equal(await settleOne(backend, jobs.cancelled, { state: 'cancelled', error: '{}' }), true)
       assert.equal((await backend.jobs.renew([leaseOf(jobs.failed)], longMs)).length, 1)
-      // A failure needs it: so the test would notice.
+      // A failure needs the table: so the test would notice.
       await assert.rejects(settleOne(backend, jobs.failed, { state: 'dead', error: '{"message":"boom"}' }))
     })
   })

@@ -121,7 +121,7 @@ for (const stage of shown) {
         }
         const free = await box.jobs.add('other')
         await jobIn(box, free.id, 'completed')
-        // A lock that could not be asked puts its job off for five seconds, which a slow moment may bring about.
+        // A lock request that failed delays its job for five seconds, which a slow moment may cause.
         for (const id of ids) await jobIn(box, id, 'completed', 25_000)
         assert.equal(most, 1)
         assert.equal(fences.length, 4)
@@ -141,14 +141,14 @@ for (const stage of shown) {
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
-        // They let jobs on, and take none of these.
+        // These resolvers unblock jobs, and run none of them.
         for (const each of [box, other])
           await scene.work(each, { queues: ['elsewhere'], handlers: { pull: () => undefined } })
         const { id } = await box.jobs.add('pull', null, {
           lock: { operation: 'pull', resource: 'nginx:1.30' },
         })
         const fences: number[] = []
-        // Undefined: it is never heard of again, and its lease ends; its attempts count from the operator's retry before.
+        // Undefined: the worker vanishes, and its lease ends; its attempts count from the operator's earlier retry.
         const ways = [{ handBack: true }, { retryInMs: 0 }, { snoozeMs: 10 }, { dead: true }, undefined]
         for (const how of ways) {
           const options = how === undefined ? { leaseMs: 500 } : {}
@@ -244,13 +244,13 @@ for (const stage of shown) {
       await scene.work(box, { queues: ['slow'], concurrency: 8, handlers: { send: () => undefined } })
       const ends: number[] = []
       for (const { id } of added) ends.push((await jobIn(box, id, 'completed')).finishedAt!)
-      // Three at once, three a span later, the rest two spans later; a claim waits for its worker besides.
+      // Three at once, three a period later, the rest two periods later; a claim also waits for its worker.
       assert.ok(Math.max(...ends) - begunAt >= 600, `${begunAt}: ${ends}`)
     })
   })
 }
 
-/** The one job there is, as soon as it may be claimed. */
+/** The only job, as soon as it may be claimed. */
 async function claimOne(box: Box, options: ClaimOptions = {}): Promise<ClaimedJob> {
   const claimed: ClaimedJob[] = []
   await until('it is claimed', async () => {

@@ -1,4 +1,4 @@
-/** Errors of failed attempts in groups: what belongs together, how a few of a group are retried first, and then the rest. */
+/** Errors of failed attempts in groups: their grouping, the retry of a few jobs of a group, and then of the rest. */
 import assert from 'node:assert/strict'
 import { type Box, createAesSealer, defineJob } from 'signalbox'
 import type { ErrorGroup, FoundJob } from 'signalbox/jobs'
@@ -166,7 +166,7 @@ async function count(box: Box): Promise<number> {
   return (await box.jobs.errorGroups()).items.length
 }
 
-/** The groups, once they count so many attempts. */
+/** The groups, once they have counted this many attempts. */
 async function allCounted(box: Box, attempts: number): Promise<readonly ErrorGroup[]> {
   let groups: readonly ErrorGroup[] = []
   await until(

@@ -13,7 +13,7 @@ interface Place extends AsyncDisposable {
   readonly box: Box
   /** Opens a stream; with an id, behind that event. */
   read(path: string, lastEventId?: string): Promise<EventReader>
-  /** Another server takes the place of the first. */
+  /** Another server replaces the first. */
   restart(): Promise<void>
 }
 
@@ -44,7 +44,7 @@ async function aPlace(stage: Stage, namespace: string): Promise<Place> {
 
 const idsOf = (events: EventReader['events']) => events.map((event) => (dataOf(event) as { id: string }).id)
 
-/** Reads until so many ended jobs have come. */
+/** Reads until this many ended jobs have come. */
 async function readEnds(reader: EventReader, count: number): Promise<EventReader['events']> {
   const ends = () => reader.events.filter(({ type }) => ['completed', 'dead', 'cancelled'].includes(type))
   while (ends().length < count) await reader.next(20_000)
@@ -88,7 +88,7 @@ for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
         ['log', 'three'],
         ['state', 'completed'],
       ])
-      // All was read: nothing is sent again.
+      // Everything was read: nothing is sent again.
       await using third = await place.read(path, second.parser.lastEventId)
       assert.deepEqual(await third.toEnd(20_000), [])
     })

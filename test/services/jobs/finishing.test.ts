@@ -1,4 +1,4 @@
-/** The three ways to finish a job, and that rows and job can never be had one without the other. */
+/** The three ways to finish a job; rows and job are always committed together. */
 import assert from 'node:assert/strict'
 import type { Box } from 'signalbox'
 import type { HandlerJob, StoreTransaction } from 'signalbox/jobs'
@@ -268,7 +268,7 @@ for (const stage of stages()) {
       const { id } = await box.jobs.add('first', {}, soon)
       const { result } = await jobIn(box, id, 'completed')
       await jobIn(box, result as string, 'completed')
-      // The one of the attempt that threw was rolled back with it.
+      // The row of the failed attempt was rolled back with it.
       assert.equal((await box.jobs.list({ kind: 'second' })).items.length, 1)
     })
 
@@ -396,7 +396,7 @@ for (const stage of stages()) {
       const box = await scene.open()
       const session = await scene.connect()
       let rolledBackAt = 0
-      // The second attempt ends when the error of the first was looked at.
+      // The second attempt ends after the test has read the error of the first.
       let isSeen = deferred()
       await scene.work(box, {
         leaseMs: 30_000,
@@ -610,7 +610,7 @@ for (const stage of stages()) {
           const neighbour = deferred()
           const isKept = deferred()
           isKept.promise.catch(() => undefined)
-          // The worker of another telling may still be there.
+          // The worker of another story may still exist.
           const [acks, waits] = [`acks ${leaseMs}`, `waits ${leaseMs}`] as const
           const worker = await scene.work(box, {
             leaseMs,
@@ -644,7 +644,7 @@ for (const stage of stages()) {
   })
 }
 
-/** Looks at the job until so long has passed, and that it runs in its first attempt all the while. */
+/** Polls the job for this long and checks that it runs in its first attempt. */
 async function leasesOver(box: Box, id: string, ms: number, stills: Stills): Promise<void> {
   const end = performance.now() + ms
   while (performance.now() < end) {

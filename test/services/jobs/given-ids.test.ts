@@ -12,7 +12,7 @@ interface Answer {
   readonly items: readonly { readonly id: string; readonly duplicate: boolean }[]
 }
 
-/** Asks the server as a program without a box does: with the keys it likes. */
+/** Sends requests as a program without a box does, with its own ids. */
 async function add(scene: Scene, key: string, ids: readonly string[]): Promise<Answer> {
   const response = await fetch(`${await scene.stage.url()}/v1/jobs`, {
     method: 'POST',

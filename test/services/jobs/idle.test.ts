@@ -7,7 +7,7 @@ import { openWiretap } from '../../../bench/modules/jobs/wiretap.ts'
 import { hasService, ownPostgres } from '../../support/services/own.ts'
 
 const seconds = 12
-/** Two a second, and as many as all loops together may send at once, at either end. */
+/** Two a second, plus as many as all loops may send at once, at either end. */
 const atMost = 2 * seconds + 6
 
 test.skipIf(!hasService('postgres'))(

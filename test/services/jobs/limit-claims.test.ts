@@ -10,7 +10,7 @@ import { claim, ids, lapse, settleOne, shortMs, until } from '../../conformance/
 import { addInOrder, addMany, aJobOf, limitsOf, perKey } from '../../conformance/limits/making.ts'
 import { hasService, ownPostgres } from '../../support/services/own.ts'
 
-/** A claim, so that the store knows that the queue has limits. */
+/** A claim tells the store that the queue has limits. */
 async function warmUp(backend: Backend): Promise<void> {
   const [job] = await claim(backend, { limit: 1 })
   await settleOne(backend, job!)

@@ -199,7 +199,7 @@ for (const stage of stages()) {
         })
         const added = await box.jobs.addMany(Array.from({ length: 25 }, () => ({ kind: 'slow' })))
         await until('all run', () => worker.load.running === 25)
-        // A change of mode is written at once; that of the jobs alone some seconds later.
+        // A change of mode is written at once; a change of the jobs alone some seconds later.
         await box.jobs.quietWorker('ada').catch(() => undefined)
         await until(
           'the row has them',

@@ -20,7 +20,7 @@ async function createStage() {
   await client.query('CREATE TABLE effect (nr int PRIMARY KEY, word text)')
   const url = `${place.url}?pool=1`
   const backend = kept.use(await openPostgres(url, { namespace: 'default', migrate: true }))
-  /** One job, whose transaction does that. */
+  /** One job with such a transaction. */
   const transact = async (work: (tx: StoreTransaction) => Promise<unknown>): Promise<void> => {
     const claimed = await runningJob(backend)
     await backend.jobs.transact(async (tx) => {

@@ -65,7 +65,7 @@ for (const stage of stages().filter(({ isRemote }) => isRemote)) {
         const many = Array.from({ length: 1_001 }, () => ({ kind: 'mail' }))
         await assert.rejects(box.jobs.addMany(many), { code: 'too_large', message: /1000/ })
         assert.deepEqual((await box.jobs.list()).items, [])
-        // Adds made at once share a request; these are more together than one may hold.
+        // Concurrent adds share a request; together these are larger than one may be.
         const payload = 'x'.repeat(250_000)
         const added = await Promise.all(Array.from({ length: 40 }, () => box.jobs.add('mail', payload)))
         assert.equal(new Set(added.map(({ id }) => id)).size, 40)
@@ -269,7 +269,7 @@ test('a script claims, waits, acks and watches with the client alone', async () 
   await client.jobs.wake('q')
 })
 
-/** Passes requests on, and keeps the first answer to each that changes something to itself. */
+/** Forwards requests, and drops the first answer to each that changes something. */
 async function lossyProxy(
   target: string,
 ): Promise<{ url: 'http://'; readonly lost: number } & AsyncDisposable> {

@@ -124,7 +124,7 @@ export class Stage {
     return (await this.#own).url
   }
 
-  /** Makes the database, its tables and the server, once: that may take seconds, which are no part of a story. */
+  /** Creates the database, its tables and the server, once: that may take seconds, which do not count for a story. */
   #prepare(): Promise<void> {
     this.#prepared ??= this.url().then(async (url) => {
       if (!this.isRemote && this.name !== 'memory') await (await open(url, { migrate: true })).close()
@@ -204,7 +204,7 @@ export class Scene implements AsyncDisposable {
     return rows.map(({ note }) => String(note))
   }
 
-  /** A worker that runs already; stories poll often, so that none waits for its second. */
+  /** A running worker; stories poll often, so that none waits a second for its poll. */
   async work(box: Box, options: WorkerOptions): Promise<Worker> {
     const worker = box.jobs.worker({ pollMs: 50, ...options })
     this.#workers.push(worker)
@@ -240,7 +240,7 @@ export function jobIn(box: Box, id: string, state: JobState, limitMs?: number): 
   return jobWhen(box, id, (job) => job.state === state, limitMs)
 }
 
-/** Waits until something is so, without saying how long that may take beyond a limit. */
+/** Waits for a condition, up to a limit. */
 export async function until(
   what: string,
   isSo: () => boolean | Promise<boolean>,

@@ -22,7 +22,7 @@ for (const stage of stages()) {
         for (let round = 0; round < 10; round++) {
           const other = await openElsewhere(scene, box)
           const worker = await scene.work(other, { ...rarely, handlers: { mail: () => 'sent' } })
-          // Now while it has not looked yet, now while it begins to listen, now when it does.
+          // Now before it has looked, now while it starts to listen, now while it listens.
           if (round > 0) await new Promise((resolve) => setTimeout(resolve, 2 ** round / 8))
           const { id } = await box.jobs.add('mail')
           await jobIn(box, id, 'completed')
@@ -75,13 +75,13 @@ async function workAndWait(scene: Scene, box: Box): Promise<Worker> {
   return worker
 }
 
-/** One box claims a job and gives it back in this way, while a worker of the other waits for it. */
+/** One box claims a job and hands it back in this way, while a worker of the other waits for it. */
 async function giveBack(scene: Scene, box: Box, other: Box, how: NackOptions): Promise<void> {
   const { id } = await box.jobs.add('mail')
   const [held] = await other.jobs.claim()
   const worker = await workAndWait(scene, box)
   const { token } = held!
-  // A script keeps no more than these two; where there is more, nothing has to be looked up.
+  // A script keeps only these two; with more fields, no look-up would be needed.
   await other.jobs.nack(how.handBack ? { id, token } : held!, how)
   await jobIn(box, id, 'completed')
   await worker.stop()

@@ -1,4 +1,4 @@
-/** Workers as they come, share, wait and go. */
+/** How workers start, share, wait and stop. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -86,7 +86,7 @@ for (const stage of stages()) {
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
-        // MariaDB has no notifier between processes; there the poll is all there is. A server has one for all its clients.
+        // MariaDB has no notifier between processes; only the poll remains. A server has one for all its clients.
         const pollMs = stage.name === 'mariadb' && !stage.isRemote ? 250 : 30_000
         const begun: number[] = []
         await scene.work(box, { pollMs, handlers: { mail: () => begun.push(performance.now()) } })
@@ -162,7 +162,7 @@ for (const stage of stages()) {
         const worker = await scene.work(box, {
           concurrency: 3,
           handlers: {
-            // A quick beginning, so that some are held ready; then handlers that never end.
+            // A quick start, so that some jobs are claimed ahead; then handlers that never end.
             mixed: (job, { signal }) => {
               if (job.payload < 100) return null
               signals.push(signal)

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import { within } from '../../support/deadline.ts'
 import { hasService, type OwnDatabase, ownMariadb, ownPostgres } from '../../support/services/own.ts'
 
-/** Clients in states and settings of their owners' choosing. */
+/** Clients in states and settings that their owners choose. */
 
 describe.skipIf(!hasService('postgres'))('postgres', () => {
   let own: OwnDatabase

@@ -44,8 +44,8 @@ libraryStories('Kysely', 'mariadb', async (url) => {
   return inKysely(new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin()] }))
 })
 
-// Kysely's SQLite dialect takes anything with the face of better-sqlite3; a transaction of it does not show its
-// database, so the database is handed in.
+// Kysely's SQLite dialect accepts anything with the interface of better-sqlite3; its transaction does not show its
+// database, so the caller passes the database.
 libraryStories('Kysely', 'sqlite', async (url) => {
   const database = new DatabaseSync(url.replace(/^sqlite:/, ''), { timeout: 5_000 })
   const db = new Kysely<Tables>({

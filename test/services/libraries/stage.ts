@@ -204,7 +204,7 @@ export function libraryStories(
       test(`a refused ${verb} prevents the commit, and the library continues to work`, async () => {
         const [job] = await claimOne()
         const note = `refused ${verb}`
-        // The lease ran out, and another worker did the job.
+        // The lease expired, and another worker ran the job.
         await library.transaction(async (tx, pay) => {
           await pay(note)
           await box.jobs.ack(job!, { tx })
@@ -265,7 +265,7 @@ export function libraryStories(
       return box.jobs.claim({ queues: ['by hand'], limit: 1, leaseMs: 60_000 })
     }
 
-    // One transaction of MariaDB may write to every database of its server; there the other one is as good.
+    // One transaction of MariaDB may write to every database of its server, so another database also works.
     const outcome = engine === 'mariadb' ? 'takes part as well' : 'is refused'
     test(`a transaction in another database ${outcome}`, async () => {
       await using elsewhere = await connect(away.url)

@@ -18,7 +18,7 @@ async function connect(type: 'postgres' | 'mariadb', url: string): Promise<Libra
 libraryStories('TypeORM', 'postgres', (url) => connect('postgres', url))
 libraryStories('TypeORM', 'mariadb', (url) => connect('mariadb', url))
 
-// The other way to a transaction: the runner itself is handed in.
+// The other way to a transaction: the caller passes the runner itself.
 libraryStories('TypeORM with a query runner', 'postgres', async (url) => {
   const dataSource = await new DataSource({ type: 'postgres', url, poolSize: 2 }).initialize()
   return {

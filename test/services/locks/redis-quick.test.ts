@@ -1,6 +1,6 @@
 /**
- * The short way of scripts/quick.ts where a random walk does not come by: several steps in one call, clocks that go back,
- * and the recovery grace.
+ * The short path of scripts/quick.ts in cases that a random walk does not reach: several steps in one call, clocks that
+ * are set back, and the recovery grace.
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
@@ -191,7 +191,7 @@ async function openStage(server: string = serviceFacts('redis').url) {
   const keyOf = (resource: string) => ({ operation: 'pull', resource })
   const stage = {
     connection,
-    // Ahead of Redis's own time, by which it removes keys, however far the clock goes back.
+    // Ahead of Redis's own time, by which it removes keys, however far the clock is set back.
     now: Date.now() + 86_400_000,
     isLossy: false,
     calls: 0,
@@ -216,7 +216,7 @@ async function openStage(server: string = serviceFacts('redis').url) {
 
     inspect: (resource: string) => locks.inspect(keyOf(resource), 10),
 
-    /** Twice: from then on they are taken the short way. */
+    /** Twice: from then on they take the short path. */
     async use(resources: readonly string[]): Promise<void> {
       for (let round = 0; round < 2; round++) {
         for (const resource of resources) {

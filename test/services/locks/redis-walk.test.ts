@@ -16,7 +16,7 @@ import { Stepper } from '../../../src/storage/redis/stepper.ts'
 import { Random } from '../../conformance/random.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
 
-/** `WALK_SEED` walks one walk again; without it, new ones are drawn for `WALK_MS`. */
+/** `WALK_SEED` repeats one walk; without it, new walks run for `WALK_MS`. */
 const { WALK_SEED, WALK_STEPS, WALK_MS } = process.env
 const steps = Number(WALK_STEPS ?? 1_500)
 const budgetMs = Number(WALK_MS ?? 3_000)
@@ -46,7 +46,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
       let walks = 0
       const counts = new Map<string, number>()
       const sights = isCalm ? calmSights : busySights
-      // Rare sights may need a walk more.
+      // Rare cases may need one more walk.
       const isShort = () => {
         const ms = Date.now() - began
         return (
@@ -133,8 +133,8 @@ async function openWalk(seed: number, isLossy: boolean, isCalm: boolean): Promis
 }
 
 /**
- * Walks leave tokens that are hours ahead of the time, above which none is given the short way. So calm ones have a
- * database to themselves, without anything that an earlier one left.
+ * Walks leave tokens that are hours ahead of the time, above which the short path grants none. So calm walks have a
+ * separate database, without the data of earlier ones.
  */
 async function placeFor(isCalm: boolean): Promise<string> {
   const url = new URL(serviceFacts('redis').url)
@@ -157,7 +157,7 @@ class Walk implements AsyncDisposable {
   readonly #times: LockTimes
   /** Redis's token for each of the model's. */
   readonly #tokens = new Map<number, number>()
-  /** The last token that each one was given for a key, as the model has it. */
+  /** The last token that each requester got for a key, as the model has it. */
   readonly #held = new Map<string, number>()
   readonly #highest = new Map<string, number>()
   /** Whether the answer of the present step was lost once: notifications of a lost answer are not repeated. */
@@ -165,7 +165,7 @@ class Walk implements AsyncDisposable {
   /** Few steps wait, and wait queues are used again soon: the case of scripts/quick.ts. */
   readonly #isCalm: boolean
   #stepCount = 0
-  /** Steps that were taken so. */
+  /** Steps that took the short path. */
   shortWays = 0
 
   constructor(seed: number, isLossy: boolean, isCalm: boolean, connection: Connection, recovery: Recovery) {
@@ -200,9 +200,9 @@ class Walk implements AsyncDisposable {
     }
   }
 
-  /** One step on both; answers what kind it was. */
+  /** One step on both. Returns its kind. */
   async step(): Promise<string> {
-    // A renewal that is sent again counts once more, which shows in the same millisecond only.
+    // A renewal that is sent again counts once more, which is visible only in the same millisecond.
     if (this.#isLost) this.#now += 1
     this.#now += this.#random.pick(this.#isCalm && this.#random.chance(0.97) ? shortSteps : longSteps)
     this.#isLost = false

@@ -202,7 +202,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     }
     assert.ok(performance.now() - began >= 4_900)
     queue.thaw()
-    // Whether the release took is not known; that the wait queue is in one of the two states is.
+    // It is unknown whether the release took effect; the wait queue is in one of the two states.
     const status = (await ask(redis.locks, 'C', { wait: false })).status
     assert.ok(status === 'granted' || status === 'refused', status)
   })
@@ -370,9 +370,9 @@ interface Proxy extends AsyncDisposable {
   /** No byte passes any more, and neither side learns of it. */
   freeze(): void
   thaw(): void
-  /** Ends the connections that there are. */
+  /** Ends the open connections. */
   cut(): void
-  /** No connection is there, and none is taken. */
+  /** There is no connection, and none is accepted. */
   stop(): Promise<void>
 }
 

@@ -34,7 +34,7 @@ async function granted(backend: Backend, node: string, key: LockKey = pull): Pro
   return (standing as { token: number }).token
 }
 
-/** Two ways to the same namespace: straight, and over a wire that may be cut. */
+/** Two ways to the same namespace: direct, and over a wire that may be cut. */
 async function openBoth({ open, sql }: Candidate, fate: Fate) {
   const database = await sql!.ownDatabase()
   const proxy = await createProxy(database.url, fate)
@@ -86,7 +86,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       })
       cuts = 1
       await assert.rejects(ask(both.wired, 'A'), { code: 'commit_unknown' })
-      // The engine has the commit; that it is done may take a moment.
+      // The engine has the commit; finishing it may take a moment.
       const holder = async () => (await both.straight.locks.inspect(pull, 1))?.holder?.node
       for (const end = performance.now() + 10_000; (await holder()) !== 'A'; )
         assert.ok(performance.now() < end, 'A has it')
@@ -201,7 +201,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       while (packets < 2) await new Promise((resolve) => setTimeout(resolve, 5))
       assert.equal((await ask(both.straight, 'B')).status, 'granted')
       both.proxy.thaw()
-      // Awake again, it may have sent its COMMIT before it heard that the server had ended the session.
+      // Once awake, it may have sent its COMMIT before it learned that the server had ended the session.
       const { code } = (await frozen) as { code?: string }
       assert.ok(code === 'store_unavailable' || code === 'commit_unknown', code)
       assert.equal((await both.straight.locks.inspect(pull, 1))?.holder?.node, 'B')

@@ -53,7 +53,7 @@ export class Stage {
     })
   }
 
-  /** A test; the story is over after `limitMs`, whatever hangs. Engines go side by side, the stories of one in order. */
+  /** A test; the story fails after `limitMs`, whatever hangs. Engines run side by side, the stories of one in order. */
   story(name: string, story: (pair: Pair) => Promise<void>, limitMs = 20_000): void {
     test(name, { timeout: limitMs + 10_000, concurrent: false }, async () => {
       await using stack = new AsyncDisposableStack()

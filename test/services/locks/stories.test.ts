@@ -24,7 +24,7 @@ async function waiting(locks: Locks): Promise<readonly string[]> {
   return (await locks.inspect(pull)).waiters.map(({ node }) => node)
 }
 
-/** Waits until this many requesters wait. */
+/** Waits until there are this many waiters. */
 async function waitFor(locks: Locks, key: typeof pull, count: number): Promise<void> {
   const deadline = performance.now() + 10_000
   const pause = createPause()
@@ -188,7 +188,7 @@ for (const stage of stages()) {
           const first = await one.hold('deploy', key.resource, { node: 'a' })
           const waits = other.hold('deploy', key.resource, { node: 'b' })
           await waitFor(one, key, 1)
-          // Now while it does not listen yet, now while it begins to, now when it does.
+          // Now before it listens, now while it starts to, now while it listens.
           if (round > 0) await new Promise((resolve) => setTimeout(resolve, 2 ** round / 4))
           const begunAt = performance.now()
           await first.release({ outcome: 'failure' })

@@ -1,6 +1,6 @@
 /**
- * Each default rule, end to end: a real problem at two servers on one store, one message when it begins, one when it is
- * over. The node is a process that is killed; the store's own troubles are put in between the servers and the store.
+ * Each default rule, end to end: a real problem at two servers on one store, one message when it starts, one when it is
+ * over. The node is a process that is killed; the store's faults are injected between the servers and the store.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -22,14 +22,14 @@ const program = fileURLToPath(new URL('../fleet/node-process.ts', import.meta.ur
 const namespace = 'alerts'
 const storeMs = 1_500
 const allowPrivate = ['127.0.0.0/8']
-/** Everything is late at once, but for the store: a busy machine is slow by itself. */
+/** Every rule is late at once, except the store's: a busy machine is slow anyway. */
 const settings = {
   alerts: { everyMs: 250, behindMs: 1, noWorkerMs: 1, scheduleMs: 1, lockMs: 1, storeMs },
   dispatch: { heartbeatMs: 500, suspectAfterMs: 5_000, goneAfterMs: 10_000, closedGraceMs: 100 },
   monitor: { allowPrivate },
 }
 
-/** Troubles of the store, as the servers see it. */
+/** Faults of the store, as the servers see it. */
 const faults = { isSlow: false, firesNothing: false }
 
 interface Stage {
@@ -183,7 +183,7 @@ for (const { name, own, isThere } of [
   )
 }
 
-/** The store as servers with its troubles see it. */
+/** The store with its faults, as servers see it. */
 function withFaults<Backend extends Served>(backend: Backend): Backend {
   return {
     ...backend,

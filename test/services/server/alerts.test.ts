@@ -1,4 +1,4 @@
-/** Problems of the fleet become notifications: sent once by any number of servers, over when they are over, explained. */
+/** Problems of the fleet become notifications: sent once by any number of servers, ended when they end, explained. */
 import assert from 'node:assert/strict'
 import { createClient } from 'signalbox/client'
 import { createServer } from 'signalbox/server'

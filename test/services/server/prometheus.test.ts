@@ -111,7 +111,7 @@ interface Case {
   /** Values in Prometheus's own notation, one a minute. */
   readonly series: Readonly<Record<string, string>>
   readonly labels?: Readonly<Record<string, string>>
-  /** @default half an hour after the begin */
+  /** @default half an hour after the start */
   readonly at?: string
 }
 
@@ -132,7 +132,7 @@ test('each documented alert fires in its case, on series that a server has', asy
     await writeFile(firing, testsOf(Object.entries(cases)))
     const tested = await runPromtool(['test', 'rules', firing])
     assert.equal(tested.code, 0, tested.output)
-    // A test that cannot fail would pass with any rules.
+    // A test that cannot fail would accept any rules.
     await writeFile(join(folder, 'rules.yml'), rules.replace('outcome="dead"', 'outcome="lost"'))
     const broken = await runPromtool(['test', 'rules', firing])
     assert.notEqual(broken.code, 0)

@@ -28,7 +28,7 @@ for (const candidate of candidates().filter(({ isShared }) => isShared)) {
       const scalings = (of: { readonly slots?: number } = {}) =>
         Promise.all(clients.map((client) => client.metrics.scaling({ service: 'asr', ...of })))
       const over = Promise.withResolvers<void>()
-      // Two slots at the first server; the other has a node for another service alone.
+      // Two slots at the first server; the other has only a node for another service.
       const nodes = [
         { nodeId: 'a', services: [{ name: 'asr', slots: 2, tags: {} }] },
         { nodeId: 'b', services: [{ name: 'mt', slots: 1, tags: {} }] },

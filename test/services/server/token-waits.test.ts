@@ -99,7 +99,7 @@ function withJobCalls(backend: Backend, change: (jobs: Backend['jobs']) => JobCa
   })
 }
 
-/** Counting never ends: what may wait for a count waits. */
+/** Counting never ends: requests that may wait for a count wait. */
 const countForEver = (): JobCalls => ({ stats: () => new Promise(() => {}) })
 
 function changed<Target extends object>(target: Target, changes: object): Target {
@@ -112,7 +112,7 @@ function changed<Target extends object>(target: Target, changes: object): Target
   })
 }
 
-/** Two servers on one store, or one where the store is one process's own. */
+/** Two servers on one store, or one where the store belongs to one process. */
 async function servers(candidate: Candidate, change: (jobs: Backend['jobs']) => JobCalls = countForEver) {
   const namespace = aNamespace()
   const backend = await candidate.open({ namespace })

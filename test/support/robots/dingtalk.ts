@@ -22,7 +22,7 @@ export interface DingTalkOptions extends StandInOptions {
   readonly banMs?: number
 }
 
-/** A DingTalk robot: HTTP 200 whatever happens, signed within the hour, 20,000 bytes, 20 a minute or ten minutes' silence. */
+/** A DingTalk robot: always HTTP 200, signed within the hour, 20,000 bytes, 20 a minute or ten minutes' silence. */
 export async function startDingTalk(options: DingTalkOptions = {}): Promise<StandIn> {
   const { token = 'ding-token-0123456789', secret, keyword, perMinute = 20, banMs = 600_000 } = options
   const window = createWindow(perMinute, 60_000)

@@ -9,7 +9,7 @@ export interface ReceiverOptions extends StandInOptions {
 
 export interface Receiver extends StandIn {
   readonly secret: string
-  /** Ids that came again after they were taken; answered with 200 and not taken twice. */
+  /** Ids that came again after they were accepted; answered with 200 and not accepted twice. */
   readonly repeats: readonly string[]
 }
 

@@ -42,7 +42,7 @@ export interface StandIn extends AsyncDisposable {
   readonly connections: number
   /** Applies to the next requests (all by default); null: behaves normally again. */
   misbehave(how: Misbehaviour | null, times?: number): void
-  /** Resolves when this many messages were taken; rejects when they are late. */
+  /** Resolves when this many messages were accepted; rejects after a time. */
   waitFor(count: number, timeoutMs?: number): Promise<void>
   close(): Promise<void>
 }
@@ -50,7 +50,7 @@ export interface StandIn extends AsyncDisposable {
 export interface StandInOptions {
   /** @default Date.now */
   readonly now?: () => number
-  /** @default 0: any that is free */
+  /** @default 0: any free port */
   readonly port?: number
   /** The delay before an answer. @default 0 */
   readonly delayMs?: number
@@ -126,7 +126,7 @@ export async function startStandIn(
   }
 
   const server = createServer((incoming, response) => {
-    // A sender that gave up is none of ours.
+    // The request of a sender that gave up is ignored.
     serve(incoming, response).catch(() => incoming.socket.destroy())
   })
   server.on('connection', () => {
@@ -199,7 +199,7 @@ export function parseJson(raw: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Whether this is text with something in it. */
+/** Whether this is non-empty text. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }

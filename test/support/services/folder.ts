@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Account } from './account.ts'
 import { forgetFolder, keepFolder } from './watchdog-client.ts'
 
-/** A temporary folder that goes when it is disposed of, or with this process. */
+/** A temporary folder that is removed when it is disposed of, or with this process. */
 export interface Folder {
   readonly path: string
   [Symbol.asyncDispose](): Promise<void>

@@ -13,7 +13,7 @@ const starters: Record<ServiceName, (options?: ServiceOptions) => Promise<Servic
   redis: startRedis,
 }
 
-/** Several services that came up together. */
+/** Several services that started together. */
 export interface Services {
   readonly list: readonly Service[]
   [Symbol.asyncDispose](): Promise<void>

@@ -12,7 +12,7 @@ export interface Launch extends Pick<Service, 'name' | 'from'> {
   ask(url: string): Promise<{ readonly version: string }>
 }
 
-/** Starts it on a free port, able to crash and come back. It takes over the data that was `kept` for it. */
+/** Starts it on a free port, able to crash and restart. It takes over the data that was `kept` for it. */
 export async function launch(
   kept: AsyncDisposableStack,
   { name, from, folder, start, urlOf, ask }: Launch,

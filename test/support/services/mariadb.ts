@@ -9,7 +9,7 @@ import { runProgram, startProgram } from './program.ts'
 import type { Service, ServiceOptions } from './service.ts'
 import { allowedSources, findSource, type Places } from './source.ts'
 
-/** Either a server that runs already, or the binaries to start one. */
+/** Either a running server, or the binaries to start one. */
 type Found = { readonly url: string } | { readonly server: string; readonly installDb: string }
 
 const places: Places<Found> = {
@@ -25,7 +25,7 @@ const places: Places<Found> = {
     'no MariaDB: set SIGNALBOX_TEST_MYSQL_URL=mysql://user:password@host/database (the user may create databases), or install mariadb-server-core and mariadb-client-core',
 }
 
-/** `mysqld` is not looked for: it may be MySQL, which is another server. */
+/** `mysqld` is ignored: it may be MySQL, which is another server. */
 function findInstalled(): Found | undefined {
   const folders = binaryFolders(process.env)
   const server = findBinary('mariadbd', folders)

@@ -26,7 +26,7 @@ export interface NginxOptions {
   readonly buffersRequests: boolean
 }
 
-/** An nginx in front of a server. It keeps connections to the server, and hands on what clients ask to upgrade to. */
+/** An nginx in front of a server. It keeps connections to the server, and forwards upgrade requests. */
 export interface Nginx extends AsyncDisposable {
   readonly port: number
   /** The last lines of its log: warnings and errors. */

@@ -72,7 +72,7 @@ export async function ownPostgres(): Promise<OwnDatabase> {
   }
 }
 
-/** A test server that does not answer must not hold up the tests for ever. */
+/** A test server that does not answer must not block the tests for ever. */
 function ask(answer: Promise<void>): Promise<void> {
   return within(20_000, 'a test server', answer)
 }
@@ -107,7 +107,7 @@ async function askMariadb(url: string, sql: string): Promise<void> {
   }
 }
 
-/** Sets aside a key prefix; disposing deletes every key that begins with it. */
+/** Reserves a key prefix; disposing deletes every key with it. */
 export async function ownRedis(): Promise<OwnKeys> {
   const url = serviceFacts('redis').url
   const prefix = `${ownName()}:`

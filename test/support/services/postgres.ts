@@ -9,7 +9,7 @@ import { runProgram, startProgram } from './program.ts'
 import type { Service, ServiceOptions } from './service.ts'
 import { allowedSources, findSource, type Places } from './source.ts'
 
-/** Either a server that runs already, or the folder of the binaries to start one. */
+/** Either a running server, or the folder of the binaries to start one. */
 type Found = { readonly url: string } | { readonly bin: string }
 
 const places: Places<Found> = {
@@ -46,7 +46,7 @@ export async function startPostgres({ durable = false, env }: ServiceOptions = {
   const folder = kept.use(createFolder('postgres', account))
   let bin = found.bin
   if (from === 'embedded' && !(await canRun(join(bin, 'initdb'), account))) {
-    // The repository lies where the lent account may not look, such as root's home.
+    // The repository may be in a folder that the lent account cannot read, such as root's home.
     bin = join(copyEmbeddedPostgres(join(bin, '..'), kept.use(createFolder('postgres-binaries'))), 'bin')
   }
 

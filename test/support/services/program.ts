@@ -88,7 +88,7 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal)
   } catch {
-    // It ended between our look and our signal, which is what we wanted.
+    // It ended between our check and our signal, which is the goal anyway.
   }
 }
 

@@ -7,7 +7,7 @@ import { startOnFreePort } from './ready.ts'
 import type { Service, ServiceOptions } from './service.ts'
 import { allowedSources, findSource, type Places } from './source.ts'
 
-/** Either a server that runs already, or the binary to start one. */
+/** Either a running server, or the binary to start one. */
 type Found = { readonly url: string } | { readonly server: string }
 
 const places: Places<Found> = {

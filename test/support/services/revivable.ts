@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Program } from './program.ts'
 import { untilReady } from './ready.ts'
 
-/** A server that can crash as by a power cut and come back on its old port and data. */
+/** A server that can crash as by a power cut and restart on its old port and data. */
 export interface Revivable extends AsyncDisposable {
-  /** Kills it with -9, and all that it forked. */
+  /** Kills it with -9, and all its forked processes. */
   crash(): Promise<void>
   /** Starts it again and waits until it answers, which is after its recovery. */
   restart(): Promise<void>
@@ -37,7 +37,7 @@ export function createRevivable(
           return
         } catch (error) {
           await program[Symbol.asyncDispose]()
-          // Its data may be locked for another moment by processes that are still being cleared away.
+          // Its data may be locked for another moment by processes that are still ending.
           if (Date.now() > deadline) throw error
         }
       }

@@ -8,8 +8,8 @@ export type ServiceName = (typeof serviceNames)[number]
 /** How to start a test server. */
 export interface ServiceOptions {
   /**
-   * Whether a commit is on disk before it is answered, as in production. Crash tests and benches need that; all
-   * others only wait for it. A server that was there before us is taken as it is. @default false
+   * Whether a commit is on disk before it is answered, as in production. Crash tests and benches need that; all other
+   * tests would only wait longer. A server that existed before this run is used as it is. @default false
    */
   readonly durable?: boolean
   /** Additional environment variables. */
@@ -27,9 +27,9 @@ export interface ServiceFacts {
 /** A server for the tests. Disposing of it ends it and removes its folder, if this run started it. */
 export interface Service extends ServiceFacts {
   readonly name: ServiceName
-  /** Absent when the server was there before us. */
+  /** Absent when the server existed before this run. */
   readonly pid?: number
-  /** Where its data lies; absent when the server was there before us. */
+  /** The folder of its data; absent when the server existed before this run. */
   readonly folder?: string
   /** How to kill it with -9 and start it again; absent when the server existed before this run. */
   readonly revivable?: Pick<Revivable, 'crash' | 'restart'>

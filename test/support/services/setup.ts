@@ -2,7 +2,7 @@ import type { TestProject } from 'vitest/node'
 import { chooseServices } from './choice.ts'
 import { startServices } from './index.ts'
 
-/** Brings up every service once for the whole run; vitest calls the answer when the run is over. */
+/** Starts every service once for the whole run; vitest calls the returned function at its end. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { wanted, leftOut } = chooseServices(process.env)
   if (leftOut.length > 0) console.log(`[services] left out by SIGNALBOX_TEST_SERVICES: ${leftOut.join(', ')}`)

@@ -4,7 +4,7 @@ import { findAccount } from './account.ts'
 import { chooseServices } from './choice.ts'
 import { allowedSources, findSource, type Places, sources } from './source.ts'
 
-/** Places that have a server or not, and a record of which were looked in. */
+/** Sources with or without a server, and a record of the searched ones. */
 function somePlaces(having: Partial<Record<keyof Places<string>, string>>): [Places<string>, string[]] {
   const looked: string[] = []
   const look = (place: keyof Places<string>) => {

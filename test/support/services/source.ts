@@ -36,8 +36,8 @@ export async function findSource<Found>(
 }
 
 /**
- * The places one may look in: all of them, or those named by SIGNALBOX_TEST_SOURCES (`embedded,apt`), which is how
- * each is tried on a machine that has several. SIGNALBOX_TEST_APT=0 forbids installing.
+ * The sources that may be searched: all of them, or those named by SIGNALBOX_TEST_SOURCES (`embedded,apt`), which is
+ * how each is tried on a machine that has several. SIGNALBOX_TEST_APT=0 forbids installing.
  */
 export function allowedSources(env: NodeJS.ProcessEnv): readonly Source[] {
   const named = env.SIGNALBOX_TEST_SOURCES?.split(',').map((name) => name.trim())

@@ -14,14 +14,14 @@ function send(...words: readonly (string | number)[]): void {
 }
 
 function startWatchdog(): ChildProcess {
-  // Detached: a Ctrl-C in the terminal reaches the foreground group, and this one must be left to clean up.
+  // Detached: a Ctrl-C in the terminal reaches the foreground group, and the watchdog must survive to clean up.
   const child = spawn(process.execPath, [join(import.meta.dirname, 'watchdog.ts')], {
     detached: true,
     stdio: ['pipe', 'ignore', 'inherit'],
     env: {},
     cwd: '/',
   })
-  // It waits for us, never we for it.
+  // The watchdog waits for us, never we for it.
   child.unref()
   const pipe = child.stdin as Socket
   pipe.unref()
@@ -29,12 +29,12 @@ function startWatchdog(): ChildProcess {
   return child
 }
 
-/** Puts a process group under the watchdog; `endSignal` is how it is asked to end, before SIGKILL. */
+/** Puts a process group under the watchdog; `endSignal` asks it to end, before SIGKILL. */
 export function keepProcess(pid: number, endSignal: NodeJS.Signals): void {
   send('process', pid, endSignal)
 }
 
-/** Takes back a process that has ended. */
+/** Removes an ended process from the watchdog. */
 export function forgetProcess(pid: number): void {
   send('gone', pid)
 }
@@ -44,7 +44,7 @@ export function keepFolder(path: string): void {
   send('folder', path)
 }
 
-/** Takes back a folder that is removed. */
+/** Removes a deleted folder from the watchdog. */
 export function forgetFolder(path: string): void {
   send('removed', path)
 }
