@@ -8,7 +8,6 @@ import {
   type LockTimes,
   leave,
   type Notified,
-  type Requester,
   type Rule,
   type Ruled,
   release,
@@ -32,6 +31,13 @@ export type RunRule = <Answer>(
   group?: readonly string[] | undefined,
 ) => Promise<Answer>
 
+/** The rule of each step. */
+export const lockRules: {
+  readonly [Name in keyof RuledLocks]: (
+    ...args: Parameters<RuledLocks[Name]> extends [LockKey, ...infer Rest] ? Rest : never
+  ) => Rule<Awaited<ReturnType<RuledLocks[Name]>>>
+} = { acquire, release, renew, shorten, leave, evict, fail, keep }
+
 /** The steps on a wait queue for an engine that keeps rows. A rule is made anew for every try. */
 export function ruledLocks(runRule: RunRule): RuledLocks {
   const run = <Answer>(key: LockKey, rule: () => Rule<Answer>, { conflicts }: LockTimes) =>
@@ -41,8 +47,8 @@ export function ruledLocks(runRule: RunRule): RuledLocks {
     release: (key, who, end, times) => run(key, () => release(who, end, times), times),
     renew: (key, who, terms, times) => run(key, () => renew(who, terms, times), times),
     shorten: (key, who, toMs, times) => run(key, () => shorten(who, toMs, times), times),
-    leave: (key, who: Requester, times) => run(key, () => leave(who, times), times),
-    evict: (key, who: Requester, times) => run(key, () => evict(who, times), times),
+    leave: (key, who, times) => run(key, () => leave(who, times), times),
+    evict: (key, who, times) => run(key, () => evict(who, times), times),
     fail: (key, who, value, times) => run(key, () => fail(who, value, times), times),
     keep: (key, who, options, times) => run(key, () => keep(who, options, times), times),
   }

@@ -1,6 +1,5 @@
-import type { Backend, BackendOptions, RequestKey, Stores } from '../backend.ts'
+import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migration-plan.ts'
-import { createKeyedJobs } from '../request-key.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createSharedStores, createStoreWide } from '../sql/shared-stores.ts'
 import { readStoreId } from './connection/caller-transaction.ts'
@@ -8,7 +7,7 @@ import { createFile, openReader, parseLocation } from './connection/connection.t
 import { SqliteDatabase } from './connection/database.ts'
 import { closed } from './connection/failures.ts'
 import { Reader } from './connection/reader.ts'
-import { SqliteJobs } from './jobs/jobs.ts'
+import { createSqliteJobs } from './jobs/jobs.ts'
 import { listQueued } from './jobs/queued.ts'
 import { readBootId } from './locks/lease-clock.ts'
 import { createSqliteLocks } from './locks/locks.ts'
@@ -54,24 +53,16 @@ export async function openSqlite(
     const transactions = writing.transactionsAt({ path: location.path, storeId, now })
     const database = new SqliteDatabase({ writer, reader, transactions, check })
     const storesOf = (name: string): Stores => {
-      const jobs = new SqliteJobs({
-        namespace: name,
-        writer,
-        reader,
-        database,
-        transactions,
-        hasHolds: !thread,
-        schema,
-        check,
+      const { jobs, keyed } = createSqliteJobs({
+        ...{ namespace: name, writer, reader, database, transactions, hasHolds: !thread, schema, check },
       })
-      const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
       return {
         ...createSharedStores({
           ...{ database, adding: database, namespace: name, jobs, notifier: notifier.within(name) },
           onReady: () => undefined,
         }),
         locks: createSqliteLocks(name, writer, reader, check),
-        keyed: (key) => ({ jobs: once(key) }),
+        keyed: (key) => ({ jobs: keyed(key) }),
       }
     }
     const own = storesOf(namespace)

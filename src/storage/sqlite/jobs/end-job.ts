@@ -1,6 +1,5 @@
-import type { FinalState, Verdict } from '../../../jobs/index.ts'
-import { leavesAttempt } from '../../attempt-error.ts'
-import { type Connection, now } from '../connection/connection.ts'
+import type { FinalState } from '../../../jobs/index.ts'
+import type { Connection } from '../connection/connection.ts'
 
 /** How a job leaves the queue for the history. What is undefined stays as the queue has it. */
 export interface End {
@@ -38,50 +37,10 @@ export function endJobs(connection: Connection, ends: readonly End[], now: numbe
   connection.run('DELETE FROM job_queue WHERE rowid IN (SELECT value FROM json_each(?1))', list(ends))
 }
 
-/**
- * Moves one job to the history if its lease is live and it has no cancellation request; answers whether it did.
- * A transaction calls it once per job, so check, clock and copy are one statement.
- * Not for a job that failed: its attempt leaves a row.
- */
-export function endIfHeld(connection: Connection, namespace: string, verdict: Verdict): boolean {
-  const { jobId, token, state, attempt, handBackCount, snoozeCount, ranMs, result, error } = verdict
-  if (state === 'ready' || state === 'scheduled' || leavesAttempt(verdict)) return false
-  const ended = connection.run(
-    copyHeld,
-    namespace,
-    jobId,
-    token,
-    state,
-    attempt,
-    handBackCount,
-    snoozeCount,
-    ranMs,
-    result,
-    error,
-    connection.testedNow() ?? null,
-  )
-  if (ended === 0) return false
-  connection.run('DELETE FROM job_queue WHERE namespace = ?1 AND id = ?2', namespace, jobId)
-  return true
-}
-
 const historyColumns = `
   namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, hand_back_count,
   snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms,
   meta, result, error, cancel_ignored, settled_tokens`
-
-/** The moment of the statement, by the clock that `readNow` reads. */
-const here = `coalesce(?11, ${now})`
-
-const copyHeld = `
-  INSERT INTO job_history (${historyColumns})
-  SELECT namespace, id, queue, kind, payload, priority, unique_key, ?4, ?5, max_attempts, ?6, ?7, run_at, created_at,
-    iif(?8 IS NULL, started_at, ${here} - ?8), ${here}, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta,
-    ?9, ?10, 0, settled_tokens
-  FROM job_queue
-  WHERE namespace = ?1 AND id = ?2 AND state = 'running' AND lease_ends_at > ${here}
-    AND lease_no || '.' || lease_nonce = ?3
-    AND NOT EXISTS (SELECT 1 FROM job_cancel WHERE namespace = ?1 AND job_id = ?2)`
 
 /** The same text for two ends that differ in nothing but their row; the lengths keep the last two apart. */
 function sameness(end: End): string {

@@ -3,7 +3,7 @@ import type { Verdict } from '../../../jobs/index.ts'
 import { leavesAttempt } from '../../attempt-error.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { keepAttempt } from './attempts.ts'
-import { type End, endIfHeld, endJobs } from './end-job.ts'
+import { type End, endJobs } from './end-job.ts'
 import { findHeld } from './renew.ts'
 
 /**
@@ -42,10 +42,7 @@ export function settleAll(
 
 /** The same for one verdict, at the moment it is asked. */
 export function settleOne(connection: Connection, namespace: string, verdict: Verdict): boolean {
-  return (
-    endIfHeld(connection, namespace, verdict) ||
-    settleAll(connection, namespace, [verdict], readNow(connection))[0]!
-  )
+  return settleAll(connection, namespace, [verdict], readNow(connection))[0]!
 }
 
 /** Twenty tokens or so: a job's recent attempts, however often it is tried. */

@@ -1,22 +1,14 @@
 import type { LockKey, LockStore } from '../../../locks/index.ts'
 import {
-  acquire,
-  evict,
   expire,
-  fail,
-  keep,
   type LockTimes,
-  leave,
   type Notified,
   type Rule,
   type Ruled,
-  release,
-  renew,
   runNow,
-  shorten,
   sweep,
 } from '../../../locks/rules/index.ts'
-import { type RuledLocks, tellings } from '../../ruled-locks.ts'
+import { lockRules, type RuledLocks, tellings } from '../../ruled-locks.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { readLeaseClock } from './lease-clock.ts'
 import { forgetTaken } from './lock-tokens.ts'
@@ -37,25 +29,9 @@ export function takeStep(
   [name, args]: LockStep,
   wall: number,
 ): Ruled<object> {
-  const on = <Answer>(key: LockKey, rule: Rule<Answer>) => runRule(connection, namespace, key, rule, wall)
-  switch (name) {
-    case 'acquire':
-      return on(args[0], acquire(args[1], args[2]))
-    case 'release':
-      return on(args[0], release(args[1], args[2], args[3]))
-    case 'renew':
-      return on(args[0], renew(args[1], args[2], args[3]))
-    case 'shorten':
-      return on(args[0], shorten(args[1], args[2], args[3]))
-    case 'leave':
-      return on(args[0], leave(args[1], args[2]))
-    case 'evict':
-      return on(args[0], evict(args[1], args[2]))
-    case 'fail':
-      return on(args[0], fail(args[1], args[2], args[3]))
-    case 'keep':
-      return on(args[0], keep(args[1], args[2], args[3]))
-  }
+  const [key, ...rest] = args
+  const rule = lockRules[name] as (...args: readonly unknown[]) => Rule<Ruled<object>>
+  return runRule(connection, namespace, key, rule(...rest), wall)
 }
 
 function runRule<Answer>(
