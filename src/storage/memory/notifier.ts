@@ -1,4 +1,5 @@
 import type { BackendNotifier } from '../backend.ts'
+import { Listeners } from '../listeners.ts'
 
 /** The notifiers of this process alone; `silence` lets go of everyone who listens. */
 export interface MemoryNotifier {
@@ -8,41 +9,21 @@ export interface MemoryNotifier {
 }
 
 export function createMemoryNotifier(check: () => void): MemoryNotifier {
-  const namespaces = new Map<string, Map<string, Set<() => void>>>()
+  const namespaces = new Map<string, Listeners>()
   return {
     within(namespace) {
-      const listeners = namespaces.get(namespace) ?? new Map<string, Set<() => void>>()
+      const listeners = namespaces.get(namespace) ?? new Listeners()
       namespaces.set(namespace, listeners)
-      return createNotifier(listeners, check)
+      return {
+        wake: (topic) => listeners.wake(topic),
+        listen(topics, heard) {
+          check()
+          return listeners.listen(topics, heard)
+        },
+      }
     },
     silence() {
       for (const listeners of namespaces.values()) listeners.clear()
-    },
-  }
-}
-
-function createNotifier(listeners: Map<string, Set<() => void>>, check: () => void): BackendNotifier {
-  return {
-    wake(topic) {
-      // A copy: a listener may stop, or start another, which must not get the same wake-up.
-      for (const heard of [...(listeners.get(topic) ?? [])]) heard()
-    },
-    listen(topics, heard) {
-      check()
-      // A new function, so that the same `heard` may listen twice and stop once.
-      const mine = () => heard()
-      for (const topic of topics) {
-        const others = listeners.get(topic)
-        if (others) others.add(mine)
-        else listeners.set(topic, new Set([mine]))
-      }
-      return () => {
-        for (const topic of topics) {
-          const others = listeners.get(topic)
-          others?.delete(mine)
-          if (others?.size === 0) listeners.delete(topic)
-        }
-      }
     },
   }
 }

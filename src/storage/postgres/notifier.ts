@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { BackendNotifier } from '../backend.ts'
+import { Listeners } from '../listeners.ts'
 import { requireTransaction } from './connection/caller-transaction.ts'
 import type { Connections } from './connection/connection.ts'
 import type { Statement } from './connection/statement.ts'
@@ -21,7 +22,7 @@ export class PostgresNotifiers {
   /** Whether a connection that listens hears: behind a pooler it may not. */
   readonly #hears: boolean
   /** By channel and topic. */
-  readonly #listeners = new Map<string, Set<() => void>>()
+  readonly #listeners = new Listeners()
   readonly #channels = new Map<string, Channel>()
   /** Topics woken within the last moments, or about to be woken by a riding write. */
   readonly #recent = new Map<string, Recent>()
@@ -38,11 +39,12 @@ export class PostgresNotifiers {
     this.#listening = new ListeningConnection(connections.target.config, {
       heard: (channel, payload) => {
         const space = payload.indexOf(' ')
-        if (payload.slice(0, space) !== this.#self) this.#tell(placeOf(channel, payload.slice(space + 1)))
+        if (payload.slice(0, space) !== this.#self)
+          this.#listeners.wake(placeOf(channel, payload.slice(space + 1)))
       },
       // A new listener has most likely checked before the LISTEN took effect; it did not hear wake-ups between the two.
       listens: (channels) => {
-        for (const channel of channels) this.#tellAll(channel)
+        for (const channel of channels) this.#listeners.wakeAll(placeOf(channel, ''))
       },
       failed: (times) => {
         if (times !== 3) return
@@ -78,7 +80,7 @@ export class PostgresNotifiers {
   #wake(channel: string, topic: string): void {
     if (this.#closed) return
     const place = placeOf(channel, topic)
-    this.#tell(place)
+    this.#listeners.wake(place)
     const recent = this.#recent.get(place)
     if (recent?.isOwed) recent.isOwed = false
     else if (recent) recent.again = true
@@ -119,23 +121,16 @@ export class PostgresNotifiers {
 
   #listen(channel: string, topics: readonly string[], heard: () => void): () => void {
     if (this.#closed || topics.length === 0) return () => undefined
-    const mine = () => heard()
-    const places = topics.map((topic) => placeOf(channel, topic))
-    for (const place of places) {
-      const others = this.#listeners.get(place)
-      if (others) others.add(mine)
-      else this.#listeners.set(place, new Set([mine]))
-    }
+    const stop = this.#listeners.listen(
+      topics.map((topic) => placeOf(channel, topic)),
+      heard,
+    )
     this.#open(channel)
     let isOver = false
     return () => {
       if (isOver) return
       isOver = true
-      for (const place of places) {
-        const others = this.#listeners.get(place)
-        others?.delete(mine)
-        if (others?.size === 0) this.#listeners.delete(place)
-      }
+      stop()
       this.#leave(channel)
     }
   }
@@ -156,15 +151,6 @@ export class PostgresNotifiers {
       this.#listening.drop(channel)
     }, lingerMs)
     open.timer.unref()
-  }
-
-  #tellAll(channel: string): void {
-    for (const place of [...this.#listeners.keys()])
-      if (place.startsWith(placeOf(channel, ''))) this.#tell(place)
-  }
-
-  #tell(place: string): void {
-    for (const heard of [...(this.#listeners.get(place) ?? [])]) heard()
   }
 
   #notify(channel: string, topic: string, place: string): void {

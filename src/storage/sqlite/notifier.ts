@@ -1,4 +1,5 @@
 import type { BackendNotifier } from '../backend.ts'
+import { Listeners } from '../listeners.ts'
 import type { Watch } from './connection/data-version.ts'
 import { closed } from './connection/failures.ts'
 
@@ -8,8 +9,7 @@ import { closed } from './connection/failures.ts'
  */
 export class SqliteNotifier {
   readonly #watch: Watch
-  readonly #listeners = new Set<() => void>()
-  readonly #byTopic = new Map<string, Set<() => void>>()
+  readonly #listeners = new Listeners()
   #closed = false
 
   constructor(watch: Watch) {
@@ -33,41 +33,22 @@ export class SqliteNotifier {
   close(): void {
     this.#closed = true
     this.#listeners.clear()
-    this.#byTopic.clear()
     this.#watch.stop()
   }
 
   #wake(topic: string): void {
     if (this.#closed) throw closed()
-    // Copy the set first: a listener may stop or start listening, and a new one must not hear this wake-up.
-    for (const heard of [...(this.#byTopic.get(topic) ?? [])]) heard()
+    this.#listeners.wake(topic)
   }
 
   #listen(topics: readonly string[], heard: () => void): () => void {
     if (this.#closed) throw closed()
-    // Wrap `heard`, so that one function may listen twice and stop once.
-    const listener = () => heard()
-    if (this.#listeners.size === 0) this.#watch.start(() => this.#wakeAll())
-    this.#listeners.add(listener)
-    for (const topic of topics) {
-      const others = this.#byTopic.get(topic)
-      if (others) others.add(listener)
-      else this.#byTopic.set(topic, new Set([listener]))
+    if (this.#listeners.size === 0) this.#watch.start(() => this.#listeners.wakeAll())
+    const stop = this.#listeners.listen(topics, heard)
+    return () => {
+      const before = this.#listeners.size
+      stop()
+      if (before > 0 && this.#listeners.size === 0) this.#watch.stop()
     }
-    return () => this.#unlisten(topics, listener)
-  }
-
-  #unlisten(topics: readonly string[], listener: () => void): void {
-    if (!this.#listeners.delete(listener)) return
-    for (const topic of topics) {
-      const others = this.#byTopic.get(topic)
-      others?.delete(listener)
-      if (others?.size === 0) this.#byTopic.delete(topic)
-    }
-    if (this.#listeners.size === 0) this.#watch.stop()
-  }
-
-  #wakeAll(): void {
-    for (const heard of [...this.#listeners]) heard()
   }
 }
