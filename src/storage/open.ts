@@ -1,8 +1,8 @@
 import { SignalboxError } from '../core/errors.ts'
 import type { Backend, BackendOptions, Migrator } from './backend.ts'
-import type { CopyEnd } from './copy-end.ts'
 import { withDriver } from './driver.ts'
 import { requireSchema } from './migration-plan.ts'
+import type { CopyEnd } from './sql/copy/copy.ts'
 import { checkRedisUrl, withRedis } from './with-redis.ts'
 
 export type { Backend, BackendOptions } from './backend.ts'

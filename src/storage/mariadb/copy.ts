@@ -1,8 +1,7 @@
 import type { Connection as PlainConnection } from 'mysql2'
 import { type Connection, createConnection } from 'mysql2/promise'
-import type { CopyEnd } from '../copy-end.ts'
 import type { CopyRow } from '../copy-tables.ts'
-import { SqlCopyEnd } from '../sql/copy/copy.ts'
+import { CopyEnd } from '../sql/copy/copy.ts'
 import {
   type CopyDatabase,
   type CopyInsert,
@@ -53,7 +52,7 @@ export async function openMariadbCopyEnd(url: string): Promise<CopyEnd> {
   const [[row]] = (await connection.query('SELECT @@max_allowed_packet AS bytes')) as unknown as [
     [{ bytes: string }],
   ]
-  return new SqlCopyEnd(new MariadbCopyDatabase(place, connection, Number(row.bytes)))
+  return new CopyEnd(new MariadbCopyDatabase(place, connection, Number(row.bytes)))
 }
 
 /** A copy may take its time over a statement, and over reading an answer. */

@@ -1,15 +1,13 @@
 /** MariaDB (10.6 and later): jobs as rows, claimed with SKIP LOCKED, ended in your own transactions. */
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
-import { requireSchema } from '../migration-plan.ts'
+import { requireSchema, SchemaWatch } from '../migration-plan.ts'
 import { PoolMeter } from '../pool-meter.ts'
-import { SchemaWatch } from '../schema-watch.ts'
 import { Positions } from '../sql/claim-positions.ts'
 import { LimitedQueues } from '../sql/limited-queues.ts'
 import { createLockStore } from '../sql/locks/locks.ts'
-import { createSharedStores, createStoreWide } from '../sql/shared-stores.ts'
-import { Views } from '../views.ts'
-import { PooledCalls } from './connection/calls.ts'
+import { createSharedStores, createStoreWide, Views } from '../sql/shared-stores.ts'
+import { PinnedCalls, PooledCalls } from './connection/calls.ts'
 import {
   callMs,
   ownSession,
@@ -20,16 +18,14 @@ import {
 } from './connection/connection.ts'
 import { MariadbDatabase } from './connection/database.ts'
 import { isAnswerLost, toStoreError } from './connection/failures.ts'
-import { PinnedCalls } from './connection/pinned.ts'
 import { type Link, Pool } from './connection/pool.ts'
 import type { Store } from './engine-store.ts'
+import { qualifyTables } from './engine-store.ts'
 import { checkTransaction, createAdd } from './jobs/add.ts'
-import { createMariadbJobs } from './jobs/jobs.ts'
-import { listQueued } from './jobs/queued.ts'
+import { createMariadbJobs, listQueued } from './jobs/jobs.ts'
 import { createMigrator } from './migrator.ts'
 import { MariadbNotifiers } from './notifier.ts'
 import { createKeyed } from './request-keys.ts'
-import { qualifyTables } from './tables.ts'
 
 /** Claims, verdicts, renewals and reads of one process; more connections would only contend. */
 const ownPoolSize = 8

@@ -16,8 +16,8 @@ import { nowMs } from './connection/clock.ts'
 import { ownSession, parsePlace } from './connection/connection.ts'
 import { errnoOf, toStoreError } from './connection/failures.ts'
 import { type Link, Pool } from './connection/pool.ts'
+import { qualifyTables, type Tables } from './engine-store.ts'
 import { migrations } from './schema.ts'
-import { qualifyTables, type Tables } from './tables.ts'
 
 /**
  * MariaDB commits each DDL statement by itself, so a step cannot be all or nothing. Instead every statement of a step

@@ -9,12 +9,11 @@ import {
   type IdempotentResponse,
   retryLostCommit,
 } from '../sql/request-keys.ts'
-import { begin, type Call, commit, type Statement } from './connection/calls.ts'
+import { begin, type Call, commit, PinnedCalls, type Statement } from './connection/calls.ts'
 import { nowMs } from './connection/clock.ts'
 import type { MariadbDatabase } from './connection/database.ts'
 import { errnoOf, isAnswerLost, lockedByOthers } from './connection/failures.ts'
-import { cutPieces } from './connection/pieces.ts'
-import { PinnedCalls } from './connection/pinned.ts'
+import { cutPieces } from './connection/packets.ts'
 import type { Store } from './engine-store.ts'
 import { createMariadbJobs } from './jobs/jobs.ts'
 

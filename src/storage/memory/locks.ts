@@ -14,7 +14,7 @@ import {
   type WaitQueueRows,
 } from '../../locks/rules/index.ts'
 import { ruledLocks, tellings } from '../ruled-locks.ts'
-import { maxWaitingHolders } from '../sql/locks/wait-queue-key.ts'
+import { maxWaitingHolders } from '../sql/locks/wait-queue-record.ts'
 
 /**
  * Wait queues in memory: the model. A wait queue is a few plain collections, each call runs one rule from beginning to end before it

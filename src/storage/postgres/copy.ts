@@ -1,7 +1,6 @@
 import { Client, type Connection, escapeIdentifier, type QueryResult, type Submittable } from 'pg'
-import type { CopyEnd } from '../copy-end.ts'
 import type { Cell, CopyRow } from '../copy-tables.ts'
-import { SqlCopyEnd } from '../sql/copy/copy.ts'
+import { CopyEnd } from '../sql/copy/copy.ts'
 import {
   type CopyDatabase,
   type CopyInsert,
@@ -36,9 +35,7 @@ export async function openPostgresCopyEnd(url: string): Promise<CopyEnd> {
   const client = await connect(target)
   try {
     const { rows } = await client.query<{ schema: string | null }>('SELECT current_schema() AS schema')
-    return new SqlCopyEnd(
-      new PostgresCopyDatabase(target, client, target.schema ?? rows[0]?.schema ?? 'public'),
-    )
+    return new CopyEnd(new PostgresCopyDatabase(target, client, target.schema ?? rows[0]?.schema ?? 'public'))
   } catch (error) {
     await client.end().catch(() => undefined)
     throw toStoreError(error)

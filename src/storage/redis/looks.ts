@@ -1,5 +1,5 @@
 import type { LockKey, WaitingHolder, WaitQueueQuery } from '../../locks/index.ts'
-import { maxWaitingHolders } from '../sql/locks/wait-queue-key.ts'
+import { maxWaitingHolders } from '../sql/locks/wait-queue-record.ts'
 import type { ScriptRunner } from './connection.ts'
 import {
   type DueEntry,

@@ -85,7 +85,7 @@ export type Where = (alias: string) => string
 /** Which jobs a list has. */
 export interface Wanted {
   readonly state: JobState | undefined
-  /** Whether a queue is named, and whether that queue is one of Signalbox's own (own-queue.ts). */
+  /** Whether a queue is named, and whether that queue is one of Signalbox's own (isOwnQueue). */
   readonly of: 'all' | 'queue' | 'own'
 }
 
@@ -158,4 +158,21 @@ export function forgetStarts({ now, deleteFirst }: Words): string {
     ...{ from: '@job_rate', key: 'namespace, queue, limit_key', orderBy: 'expires_at', limit: '100' },
     where: `namespace = :namespace AND queue = :queue AND expires_at <= ${now}`,
   })
+}
+
+/**
+ * Signalbox's own queues (tasks, bulk operations) are few jobs among very many, and looked at all the time. Engines that
+ * have partial indexes keep one of these queues alone, which no other job pays for.
+ */
+const first = 'signalbox.'
+/** The next text after all that begin so. */
+const end = 'signalbox/'
+
+export function isOwnQueue(queue: string): boolean {
+  return queue.startsWith(first)
+}
+
+/** The condition of those indexes, word for word as a planner must find it in a statement that is to use one. */
+export function isOwn(column: string): string {
+  return `${column} >= '${first}' AND ${column} < '${end}'`
 }

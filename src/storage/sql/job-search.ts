@@ -1,7 +1,7 @@
 import type { JobRecord, JobState, ListQuery, ReachQuery } from '../../jobs/index.ts'
-import { isOwnQueue } from '../own-queue.ts'
 import { expiredError } from '../token.ts'
 import type { Wanted } from './job-layout.ts'
+import { isOwnQueue } from './job-layout.ts'
 import { decodeJobRow, type JobRow } from './job-row.ts'
 import { many, type Operation, one, operation } from './procedure.ts'
 import { statement } from './statement.ts'

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import type { SQLInputValue } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CopyEnd } from '../copy-end.ts'
 import type { Cell, CopyRow } from '../copy-tables.ts'
-import { SqlCopyEnd } from '../sql/copy/copy.ts'
+import { CopyEnd } from '../sql/copy/copy.ts'
 import {
   type CopyDatabase,
   type CopyInsert,
@@ -28,7 +27,7 @@ export const sqliteShapes: CopyShapes = {
 
 /** A SQLite file as one end of a copy. It is opened when it is first used, so looking creates no file. */
 export function openSqliteCopyEnd(url: string): CopyEnd {
-  return new SqlCopyEnd(new SqliteCopyDatabase(parseLocation(url)))
+  return new CopyEnd(new SqliteCopyDatabase(parseLocation(url)))
 }
 
 /** How long others may have the file before the copy gives up. */

@@ -14,7 +14,7 @@ import {
 import type { Connection } from './connection/connection.ts'
 import type { Reader } from './connection/reader.ts'
 import { migrations } from './schema.ts'
-import type { Writer } from './writing/writer.ts'
+import type { Writer } from './writing/writes.ts'
 
 /**
  * SQLite's DDL is transactional and its writer is one, so one transaction creates all missing parts. Of several

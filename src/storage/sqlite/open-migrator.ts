@@ -6,7 +6,7 @@ import { Reader } from './connection/reader.ts'
 import { createMigrator } from './migrator.ts'
 import { migrations } from './schema.ts'
 import { WriteQueue } from './writing/write-queue.ts'
-import { createQueueWriter } from './writing/writer.ts'
+import { createQueueWriter } from './writing/writes.ts'
 
 /** The schema of a file, without a store on it. Asking makes no database and changes none; only `up` does. */
 export function openSqliteMigrator(

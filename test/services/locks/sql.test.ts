@@ -4,7 +4,7 @@ import { describe, test } from 'vitest'
 import type { LockKey } from '../../../src/locks/index.ts'
 import type { AcquireAsk, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
 import type { Backend } from '../../../src/storage/backend.ts'
-import { nameWaitQueue } from '../../../src/storage/sql/locks/wait-queue-key.ts'
+import { nameWaitQueue } from '../../../src/storage/sql/locks/wait-queue-record.ts'
 import { aNamespace, type Candidate, candidates } from '../../conformance/candidates.ts'
 import { createProxy, type Fate } from '../../crashes/proxy.ts'
 

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SignalboxError } from '../../../core/errors.ts'
 import { callMs } from './connection.ts'
-import { isConflict, toStoreError } from './failures.ts'
+import { isConflict, lockedByOthers, toStoreError } from './failures.ts'
 import type { Link, Pool } from './pool.ts'
 
 /**
- * Runs the store's statements: each body as one transaction (below), or all bodies in one (pinned.ts). Code that uses
+ * Runs the store's statements: each body as one transaction (below), or all bodies in one (PinnedCalls). Code that uses
  * Calls does not know which.
  */
 export interface Calls {
@@ -137,4 +137,60 @@ export const commit: Statement = ['COMMIT', []]
 /** How many rows a statement wrote. */
 export function rowCount(answer: unknown): number {
   return (answer as { affectedRows?: number }).affectedRows ?? 0
+}
+
+/**
+ * Runs bodies on one connection, inside a transaction that its creator began and will end; the bodies' BEGIN and COMMIT
+ * are left out. It retries nothing: a conflict ends the transaction, and the creator repeats all of it.
+ */
+export class PinnedCalls implements Calls {
+  readonly isOne = true
+  readonly #call: Call
+  readonly #effects: (() => void)[] = []
+
+  constructor(call: Call) {
+    this.#call = {
+      deadline: call.deadline,
+      rows: (sql, values) => call.rows(sql, values),
+      packet: (statements) => call.packet(statements.map(withoutEnds)),
+    }
+  }
+
+  /** The creator of the transaction has checked that. */
+  requireOpen(): void {}
+
+  run<Answer>(_doing: string, body: (call: Call) => Promise<Answer>): Promise<Answer> {
+    return body(this.#call)
+  }
+
+  /**
+   * A few looks one after the other, for what takes several steps. Waiting longer for others would keep our own rows
+   * locked meanwhile.
+   */
+  async until<Answer>(
+    doing: string,
+    look: (deadline: number) => Promise<Answer | undefined>,
+  ): Promise<Answer> {
+    for (let looks = 0; looks < 10; looks++) {
+      const answer = await look(this.#call.deadline)
+      if (answer !== undefined) return answer
+    }
+    throw lockedByOthers(doing)
+  }
+
+  onCommit(effect: () => void): void {
+    this.#effects.push(effect)
+  }
+
+  /** The transaction was committed: what waited for it is noted. */
+  committed(): void {
+    for (const effect of this.#effects.splice(0)) effect()
+  }
+}
+
+/** Something in its place, so that every answer keeps its own. */
+const nothing: Statement = ['DO 0', []]
+
+function withoutEnds(statement: Statement): Statement {
+  return statement === begin || statement === commit ? nothing : statement
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { cutPieces } from './pieces.ts'
+import { cutPieces } from './packets.ts'
 
 test('a text is cut into pieces that fit and give the text again', () => {
   for (const text of ['', 'a', 'abcdefghij', 'é'.repeat(50), '🚂'.repeat(33), `a${'🚂'.repeat(20)}"\\`]) {

@@ -3,8 +3,7 @@ import { boundAttemptError, leavesAttempt } from '../../attempt-error.ts'
 import { decodeToken } from '../../token.ts'
 import { movingMs, nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
-import { attemptColumns, releaseOf } from './attempts.ts'
-import { carried, ending } from './history.ts'
+import { attemptColumns, carried, ending, releaseOf } from './history.ts'
 
 /**
  * One verdict as one compound statement (`BEGIN NOT ATOMIC … END`), for a connection that is not ours to send several

@@ -1,3 +1,5 @@
+import type { Verdict } from '../../../jobs/index.ts'
+import { boundAttemptError, lostError } from '../../attempt-error.ts'
 import { expiredError } from '../../token.ts'
 import type { Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
@@ -73,6 +75,65 @@ export function toReady({ tables, namespace }: Store, ids: readonly string[]): r
         SET state = 'ready', lease_ends_at = NULL, updated_at = ${nowMs}
         WHERE namespace = ? AND id IN (?)`,
       [namespace, ids],
+    ],
+  ]
+}
+
+/** The rows of attempts that failed or were lost, written in the transaction of the verdict while the jobs are in the queue. */
+export const attemptColumns = `namespace, job_id, number, attempt, queue, kind, outcome, worker_id, \`release\`, started_at,
+  ended_at, error`
+
+/** The release of the worker that has the job: of the worker that ran when the attempt began. */
+export function releaseOf({ tables }: Pick<Store, 'tables'>, job: string): string {
+  return `(SELECT w.release_name FROM ${tables.worker} w
+      WHERE w.namespace = ${job}.namespace AND w.id = ${job}.worker_id AND w.started_at <= ${job}.started_at)`
+}
+
+/** The same, read by itself: for a caller's transaction, which would keep the worker's row locked. */
+export async function findRelease(store: Store, jobId: string): Promise<string | null> {
+  const { calls, tables, namespace } = store
+  const [row] = await calls.run('look up a release', (call) =>
+    call.rows<{ name: string | null }>(
+      `SELECT ${releaseOf(store, 'q')} AS name FROM ${tables.queue} q WHERE q.namespace = ? AND q.id = ?`,
+      [namespace, jobId],
+    ),
+  )
+  return row?.name ?? null
+}
+
+/** Of verdicts that say so: see `leavesAttempt`. */
+export function keepAttempts(store: Store, verdicts: readonly Verdict[]): Statement {
+  const { tables, namespace } = store
+  return [
+    `INSERT IGNORE INTO ${tables.attempt} (${attemptColumns})
+      WITH v (job_id, attempt, outcome, ran_ms, error) AS (VALUES ?)
+      SELECT q.namespace, q.id, q.lease_no, v.attempt, q.queue, q.kind, v.outcome, q.worker_id, ${releaseOf(store, 'q')},
+        IF(v.ran_ms < 0, q.started_at, ${nowMs} - v.ran_ms), ${nowMs}, v.error
+      FROM v STRAIGHT_JOIN ${tables.queue} q ON q.namespace = ? AND q.id = v.job_id`,
+    [
+      verdicts.map(({ jobId, attempt, state, ranMs, error }) => [
+        jobId,
+        attempt,
+        state === 'dead' ? 'dead' : 'failed',
+        ranMs === null ? -1 : Math.max(0, Math.round(ranMs)),
+        boundAttemptError(error!),
+      ]),
+      namespace,
+    ],
+  ]
+}
+
+/** Of jobs whose lease ran out. */
+export function keepLost(store: Store, ids: readonly string[]): readonly Statement[] {
+  const { tables, namespace } = store
+  if (ids.length === 0) return []
+  return [
+    [
+      `INSERT IGNORE INTO ${tables.attempt} (${attemptColumns})
+        SELECT namespace, id, lease_no, attempt, queue, kind, 'lost', worker_id, ${releaseOf(store, 'q')}, started_at,
+          lease_ends_at, ?
+        FROM ${tables.queue} q WHERE namespace = ? AND id IN (?)`,
+      [lostError, namespace, ids],
     ],
   ]
 }

@@ -1,8 +1,7 @@
 import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
-import { keepLost } from './attempts.ts'
-import { toCancelled, toDead, toReady } from './history.ts'
+import { keepLost, toCancelled, toDead, toReady } from './history.ts'
 import { queueNames } from './layout.ts'
 
 /**

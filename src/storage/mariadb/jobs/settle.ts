@@ -8,8 +8,7 @@ import { nowMs } from '../connection/clock.ts'
 import { errnoOf } from '../connection/failures.ts'
 import type { Store } from '../engine-store.ts'
 import { type AckAnswer, decodeAckAnswer, encodeAck } from './ack.ts'
-import { findRelease, keepAttempts } from './attempts.ts'
-import { carried, ending, leave } from './history.ts'
+import { carried, ending, findRelease, keepAttempts, leave } from './history.ts'
 
 /**
  * Verdicts in batches: one transaction locks, with SKIP LOCKED, the rows whose token and lease hold, then moves them to

@@ -1,4 +1,4 @@
-import type { SchemaWatch } from '../../schema-watch.ts'
+import type { SchemaWatch } from '../../migration-plan.ts'
 import { Positions } from '../../sql/claim-positions.ts'
 import { LimitedQueues } from '../../sql/limited-queues.ts'
 import type { PostgresDatabase } from '../connection/database.ts'

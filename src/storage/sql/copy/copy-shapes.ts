@@ -1,6 +1,6 @@
 import type { Cell, CopyColumn, CopyNumbers, CopyRow, CopyTable } from '../../copy-tables.ts'
 import { hashClusterKey } from '../cluster-state.ts'
-import { nameWaitQueue } from '../locks/wait-queue-key.ts'
+import { nameWaitQueue } from '../locks/wait-queue-record.ts'
 
 /**
  * How an engine keeps the rows of one table of a copy. By default it is a table of the same name, with columns of the same

@@ -1,23 +1,17 @@
-import {
-  type CopyBook,
-  type CopyEnd,
-  type CopyLook,
-  type CopyStep,
-  type LiveLease,
-  takenByAnother,
-} from '../../copy-end.ts'
+import { SignalboxError } from '../../../core/errors.ts'
 import { type CopyNumbers, type CopyRow, type CopyTable, copyTables } from '../../copy-tables.ts'
 import { copyMark } from '../../migration-plan.ts'
 import type { CopyDatabase, CopyValue, CopyWords } from './copy-database.ts'
 import { readShape, type WrittenShape, writtenShape } from './copy-shapes.ts'
 
 /**
- * One end of a copy, on any SQL engine. In all texts `@name` is a table of ours and `?` a value.
+ * One end of a copy, on any SQL engine: read or written by rows that no engine has alone (copy-tables.ts), past its stores. In all
+ * texts `@name` is a table of ours and `?` a value.
  *
  * While a copy fills a database, `signalbox_migration` has a row with the number `copyMark`, so no process opens it as a
  * store. `copy_progress` says how far each table is.
  */
-export class SqlCopyEnd implements CopyEnd {
+export class CopyEnd implements AsyncDisposable {
   readonly #database: CopyDatabase
   readonly #words: CopyWords
 
@@ -26,10 +20,12 @@ export class SqlCopyEnd implements CopyEnd {
     this.#words = database.words
   }
 
+  /** Tells this store from every other; undefined: there is no schema. */
   async storeId(): Promise<string | undefined> {
     return (await this.#database.hasTable('signalbox_meta')) ? this.#meta('store_id') : undefined
   }
 
+  /** The schema's number, but for the mark of a copy; 0: there is none. */
   async schema(): Promise<number> {
     if (!(await this.#database.hasTable('signalbox_migration'))) return 0
     const [row] = await this.#database.rows<{ number: CopyValue }>(
@@ -38,6 +34,7 @@ export class SqlCopyEnd implements CopyEnd {
     return Number(row!.number)
   }
 
+  /** Leases that are live now, those that end last first; up to 20. */
   async liveLeases(): Promise<readonly LiveLease[]> {
     const { now, lockNow } = await this.#database.clocks()
     const rows = await this.#database.rows<Record<'subject' | 'holder' | 'ends_at' | 'rest_ms', string>>(
@@ -51,6 +48,7 @@ export class SqlCopyEnd implements CopyEnd {
     }))
   }
 
+  /** The namespaces that have attempts under way, dead or alive. */
   async runningNamespaces(): Promise<readonly string[]> {
     const rows = await this.#database.rows<{ namespace: string }>(
       `SELECT DISTINCT namespace FROM @job_queue WHERE state = 'running'`,
@@ -58,6 +56,7 @@ export class SqlCopyEnd implements CopyEnd {
     return rows.map(({ namespace }) => namespace)
   }
 
+  /** Live jobs that do not run and that a claim would cancel, for that was asked of them. */
   async unwantedJobs(): Promise<readonly { readonly namespace: string; readonly id: string }[]> {
     if (!this.#words.cancelsOutliveLeases) return []
     return this.#database.rows(
@@ -66,10 +65,12 @@ export class SqlCopyEnd implements CopyEnd {
     )
   }
 
+  /** Reads one moment of the database; all parts of the answer belong together. */
   async look(): Promise<CopyLook> {
-    return new SqlCopyLook(await this.#database.openSnapshot())
+    return new CopyLook(await this.#database.openSnapshot())
   }
 
+  /** The name of a table with rows that a copy would write, if there is one; tables that are not there are empty. */
   async firstFilled(): Promise<string | undefined> {
     for (const { name } of copyTables) {
       if (!(await this.#database.hasTable(name))) continue
@@ -78,6 +79,7 @@ export class SqlCopyEnd implements CopyEnd {
     return undefined
   }
 
+  /** The copy that was begun here and has not ended; undefined: none was. */
   async book(): Promise<CopyBook | undefined> {
     if (!(await this.#database.hasTable('copy_progress'))) return undefined
     const marks = await this.#database.rows(
@@ -98,10 +100,12 @@ export class SqlCopyEnd implements CopyEnd {
     return { from, tables: new Map(tables) }
   }
 
+  /** Where a copy that has ended came from. */
   async copiedFrom(): Promise<string | undefined> {
     return (await this.#database.hasTable('signalbox_meta')) ? this.#meta('copied_from') : undefined
   }
 
+  /** Begins a copy: from now on no program can open this database as a store. */
   async begin(from: string): Promise<void> {
     const { tableOptions, appliedAt, keepExisting } = this.#words
     // MariaDB commits when it creates a table, so that comes first. Without the mark the table says nothing.
@@ -124,6 +128,7 @@ export class SqlCopyEnd implements CopyEnd {
     })
   }
 
+  /** Writes rows and how far that is, in one transaction. */
   write(table: CopyTable, rows: readonly CopyRow[], step: CopyStep): Promise<void> {
     const { columns, places, valuesOf, also, cellsOf } = this.#written(table)
     const position = step.position === null ? null : JSON.stringify(step.position)
@@ -142,6 +147,7 @@ export class SqlCopyEnd implements CopyEnd {
     })
   }
 
+  /** Takes all rows of a table out again, and begins it anew. */
   clear(table: CopyTable): Promise<void> {
     const names = [table.name, ...this.#written(table).also.map((also) => also.table)]
     return this.#database.transact(async () => {
@@ -153,6 +159,7 @@ export class SqlCopyEnd implements CopyEnd {
     })
   }
 
+  /** Makes sure that numbers go on above these. */
   raise({ leaseNo, lockToken }: CopyNumbers): Promise<void> {
     const { greatest, keepExisting } = this.#words
     return this.#database.transact(async () => {
@@ -167,6 +174,7 @@ export class SqlCopyEnd implements CopyEnd {
     })
   }
 
+  /** Ends the copy: the database is a store from then on. */
   async finish(from: string): Promise<void> {
     await this.#database.transact(async () => {
       for (const statement of this.#words.restartLocks) await this.#database.run(statement)
@@ -204,7 +212,7 @@ export class SqlCopyEnd implements CopyEnd {
 }
 
 /** A database at one moment. */
-class SqlCopyLook implements CopyLook {
+export class CopyLook implements AsyncDisposable {
   readonly #snapshot: CopyDatabase
 
   constructor(snapshot: CopyDatabase) {
@@ -218,6 +226,7 @@ class SqlCopyLook implements CopyLook {
     return Number(row!.count)
   }
 
+  /** Rows behind that key, in the order of the table's key, in pages of up to `pageRows`. */
   read(
     table: CopyTable,
     after: readonly string[] | null,
@@ -257,6 +266,45 @@ class SqlCopyLook implements CopyLook {
     const { shapes, truth } = this.#snapshot.words
     return readShape(table, shapes[table.name], truth)
   }
+}
+
+/** A live lease in the source. */
+export interface LiveLease {
+  /** What it is of: "job mail/01k9…", "lock deploy eu-1", "server 01k9…". */
+  readonly of: string
+  readonly holder: string
+  /** Of the end's own clock: larger when it was renewed. */
+  readonly endsAt: number
+  readonly restMs: number
+}
+
+/** A copy under way. */
+export interface CopyBook {
+  /** The store that it reads. */
+  readonly from: string
+  readonly tables: ReadonlyMap<string, CopyProgress>
+}
+
+interface CopyProgress {
+  /** The key of the last row written; null: none was. */
+  readonly position: readonly string[] | null
+  readonly count: number
+  readonly isDone: boolean
+}
+
+/** The progress that is written together with rows. */
+export interface CopyStep extends CopyProgress {
+  /** How many rows were there before; when that is not so any more, another copy is at work here. */
+  readonly countBefore: number
+  readonly numbers: CopyNumbers
+}
+
+/** The error when the stored progress differs from what this copy last wrote. */
+function takenByAnother(): SignalboxError {
+  return new SignalboxError(
+    'copy_target_taken',
+    'Another `signalbox copy` is filling this target at the same time. Let one of them do it.',
+  )
 }
 
 interface ProgressRow {

@@ -2,11 +2,12 @@ import type { LockStore, WaiterView } from '../../../locks/index.ts'
 import type { Database } from '../database.ts'
 import { readAll } from '../operations.ts'
 import { statement } from '../statement.ts'
-import { maxWaitingHolders, nameWaitQueue } from './wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
   decodeWaitingHolder,
+  maxWaitingHolders,
+  nameWaitQueue,
   type SummaryRow,
   storedLast,
 } from './wait-queue-record.ts'

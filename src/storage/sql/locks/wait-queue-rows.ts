@@ -7,17 +7,18 @@ import {
   type WaitQueueCalls,
   type WaitQueueWrites,
 } from './wait-queue-buffer.ts'
-import { shardOf, type WaitQueueName } from './wait-queue-key.ts'
 import {
   decodeOutcome,
   decodeQueue,
   encodeQueue,
   type HolderRow,
   queueColumns,
+  shardOf,
   storedCounts,
   storedLast,
   storedOutcome,
   storedWaiter,
+  type WaitQueueName,
   waiterDueAt,
 } from './wait-queue-record.ts'
 

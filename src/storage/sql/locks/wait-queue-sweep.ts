@@ -6,8 +6,7 @@ import { readAll } from '../operations.ts'
 import { count, last, many, operation, run, undo } from '../procedure.ts'
 import { statement } from '../statement.ts'
 import { runRule } from './run-rule.ts'
-import { nameWaitQueue } from './wait-queue-key.ts'
-import { storedWaiter } from './wait-queue-record.ts'
+import { nameWaitQueue, storedWaiter } from './wait-queue-record.ts'
 import { commitQueues, selectAt, tryLock, tryOpenQueue } from './wait-queue-rows.ts'
 
 /** The wait queues of a namespace, and how a step is taken on one that it waits for. */

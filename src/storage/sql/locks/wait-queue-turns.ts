@@ -2,7 +2,7 @@ import { Batcher } from '../../../core/batcher.ts'
 import type { LockKey } from '../../../locks/index.ts'
 import type { Rule } from '../../../locks/rules/index.ts'
 import type { RunRule } from '../../ruled-locks.ts'
-import { nameWaitQueue, type WaitQueueName } from './wait-queue-key.ts'
+import { nameWaitQueue, type WaitQueueName } from './wait-queue-record.ts'
 
 /**
  * Calls of this process on one wait queue take turns before they come to the database, and those that came while a transaction

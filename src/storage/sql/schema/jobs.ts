@@ -1,4 +1,4 @@
-import { isOwn } from '../../own-queue.ts'
+import { isOwn } from '../job-layout.ts'
 import type { Table } from './table.ts'
 
 const whenReady = (value: string) =>

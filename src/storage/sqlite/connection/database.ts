@@ -5,7 +5,7 @@ import { type Bound, type Compiled, Compiler, type Slot } from '../../sql/statem
 import { sqliteDialect } from '../dialect.ts'
 import { addJobs } from '../jobs/add.ts'
 import type { SqliteTransactions } from '../jobs/jobs.ts'
-import type { Writer } from '../writing/writer.ts'
+import type { Writer } from '../writing/writes.ts'
 import { type Connection, readNow } from './connection.ts'
 import type { Reader } from './reader.ts'
 

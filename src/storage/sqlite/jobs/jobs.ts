@@ -1,7 +1,7 @@
 import type { ClaimedRecord, ClaimRequest, JobStore } from '../../../jobs/index.ts'
 import type { RequestKey } from '../../backend.ts'
+import type { SchemaWatch } from '../../migration-plan.ts'
 import { createKeyedJobs } from '../../request-key.ts'
-import type { SchemaWatch } from '../../schema-watch.ts'
 import type { Database } from '../../sql/database.ts'
 import { createJobReads } from '../../sql/job-reads.ts'
 import { findKept } from '../../sql/request-keys.ts'
@@ -9,8 +9,7 @@ import { type Connection, readNow } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 import type { Reader } from '../connection/reader.ts'
 import type { Transactions } from '../connection/transact.ts'
-import type { Writer } from '../writing/writer.ts'
-import type { Operation, WriteCall, Writes } from '../writing/writes.ts'
+import type { Operation, WriteCall, Writer, Writes } from '../writing/writes.ts'
 import { addJobs } from './add.ts'
 import { mayClaim } from './claim.ts'
 import { createEstimate } from './counts.ts'
@@ -136,4 +135,21 @@ export function createSqliteJobs({
           : writer.write({ operation: method, namespace, args, key } as WriteCall),
       ),
   }
+}
+
+/**
+ * The namespaces in which a live job of that queue has a unique key. It goes from namespace to namespace by the index of
+ * the keys, two looks each, however many jobs there are.
+ */
+export function listQueued(connection: Connection, queue: string, limit: number): readonly string[] {
+  const sql = `WITH RECURSIVE known (namespace) AS (
+       SELECT min(namespace) FROM job_queue INDEXED BY job_queue_unique WHERE unique_key IS NOT NULL
+       UNION ALL
+       SELECT (SELECT min(namespace) FROM job_queue INDEXED BY job_queue_unique
+         WHERE unique_key IS NOT NULL AND namespace > known.namespace)
+       FROM known WHERE known.namespace IS NOT NULL)
+     SELECT namespace FROM known WHERE EXISTS (SELECT 1 FROM job_queue q INDEXED BY job_queue_unique
+       WHERE q.namespace = known.namespace AND q.queue = ?1 AND q.unique_key IS NOT NULL)
+     LIMIT ?2`
+  return connection.all<{ namespace: string }>(sql, queue, limit).map(({ namespace }) => namespace)
 }

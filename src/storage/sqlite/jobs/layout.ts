@@ -1,7 +1,7 @@
 import type { JobState } from '../../../jobs/index.ts'
-import { isOwn } from '../../own-queue.ts'
 import {
   forgetStarts,
+  isOwn,
   type JobLayout,
   type LimitLayout,
   selectEnded,

@@ -1,8 +1,7 @@
 import { lostError } from '../../attempt-error.ts'
 import { expiredError } from '../../token.ts'
 import type { Connection } from '../connection/connection.ts'
-import { keepAttempt } from './attempts.ts'
-import { type End, endJobs } from './end-job.ts'
+import { type End, endJobs, keepAttempt } from './end-job.ts'
 
 /**
  * Jobs whose lease ran out. Every path treats them alike: `cancelled` if that was requested, `dead` when no attempts are

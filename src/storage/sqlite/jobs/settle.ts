@@ -2,8 +2,7 @@ import { SignalboxError } from '../../../core/errors.ts'
 import type { Verdict } from '../../../jobs/index.ts'
 import { leavesAttempt } from '../../attempt-error.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
-import { keepAttempt } from './attempts.ts'
-import { type End, endJobs } from './end-job.ts'
+import { type End, endJobs, keepAttempt } from './end-job.ts'
 import { findHeld } from './renew.ts'
 
 /**

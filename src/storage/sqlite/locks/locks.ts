@@ -6,17 +6,17 @@ import type {
   WaitQueueSummary,
   WaitQueueView,
 } from '../../../locks/index.ts'
-import { maxWaitingHolders } from '../../sql/locks/wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
   decodeWaitingHolder,
+  maxWaitingHolders,
   type SummaryRow,
   type WaitingHolderRow,
 } from '../../sql/locks/wait-queue-record.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { Reader } from '../connection/reader.ts'
-import type { Writer } from '../writing/writer.ts'
+import type { Writer } from '../writing/writes.ts'
 import { readLeaseClock, readWallAhead } from './lease-clock.ts'
 import { type LockSteps, maySweep } from './lock-steps.ts'
 

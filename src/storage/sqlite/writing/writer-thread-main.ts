@@ -11,7 +11,6 @@ import { DataVersion } from '../connection/data-version.ts'
 import { Reader } from '../connection/reader.ts'
 import { WriteQueue } from './write-queue.ts'
 import { TurnsToTell } from './write-queue-meter.ts'
-import { createQueueWriter } from './writer.ts'
 import {
   decodeAll,
   encodeAll,
@@ -23,6 +22,7 @@ import {
   type ToThread,
 } from './writer-thread-message.ts'
 import type { WriteCall } from './writes.ts'
+import { createQueueWriter } from './writes.ts'
 
 const port = parentPort!
 const { location, isMetered } = workerData as ThreadData

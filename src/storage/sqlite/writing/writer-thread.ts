@@ -6,7 +6,6 @@ import type { Location } from '../connection/connection.ts'
 import type { Watch } from '../connection/data-version.ts'
 import { closed } from '../connection/failures.ts'
 import { tellTurns, toEpoch, type WriteQueueMeter } from './write-queue-meter.ts'
-import type { Writer } from './writer.ts'
 import {
   type Answer,
   decodeAll,
@@ -17,7 +16,7 @@ import {
   type ThreadData,
   type ToThread,
 } from './writer-thread-message.ts'
-import type { Operation, WriteCall, Writes } from './writes.ts'
+import type { Operation, WriteCall, Writer, Writes } from './writes.ts'
 
 /**
  * A writer in a separate thread, so that no fsync blocks this one. Calls of one round of the event loop cross in few

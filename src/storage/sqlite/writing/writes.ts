@@ -1,3 +1,4 @@
+import '../../sql/stores.ts'
 import type {
   Added,
   CancelAnswer,
@@ -17,7 +18,6 @@ import type { Migration } from '../../migration-plan.ts'
 import { decodeAnswer, encodeAnswer, leavesKey } from '../../request-key.ts'
 import { findOperation } from '../../sql/procedure.ts'
 import { checkKept, findKept, keepAnswer } from '../../sql/request-keys.ts'
-import '../../sql/stores.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { runHere, runOperation } from '../connection/database.ts'
 import { addJobs } from '../jobs/add.ts'
@@ -32,6 +32,7 @@ import { settleAll } from '../jobs/settle.ts'
 import { readLeaseClock, rebaseLeases } from '../locks/lease-clock.ts'
 import { type LockStep, sweepQueues, takeStep } from '../locks/lock-steps.ts'
 import { applyMigrations } from '../migrator.ts'
+import type { Asker, WriteQueue } from './write-queue.ts'
 
 /**
  * Every write, by name: synchronous, on the connection of the write queue, with plain data as arguments, so that caller
@@ -134,4 +135,46 @@ export function perform(connection: Connection, call: WriteCall): unknown {
   const answer = write({ connection, namespace, now }, ...args)
   if (leavesKey(operation, answer)) runHere(connection, keepAnswer(namespace, key, encodeAnswer(answer)), now)
   return answer
+}
+
+/** Makes the store's writes: the write queue in this thread, or the one in a separate thread (writer-thread.ts). */
+export interface Writer {
+  /** Answers once it is committed. `begunAt` is since when it waits, where that is not since now. */
+  write<Name extends Operation>(call: WriteCall<Name>, begunAt?: number): Promise<ReturnType<Writes[Name]>>
+  /** Writes what was asked for, refuses what comes afterwards, and lets go of the file. */
+  close(): Promise<void>
+}
+
+/** The writer whose write queue is in this thread. */
+export interface QueueWriter extends Writer {
+  /** Like `write`, but answers through a callback. */
+  submit(call: WriteCall, asker: Asker, begunAt?: number): void
+}
+
+export function createQueueWriter(writeQueue: WriteQueue): QueueWriter {
+  const submit = (call: WriteCall, asker: Asker, begunAt?: number) =>
+    writeQueue.submit((connection) => perform(connection, call), asker, {
+      urgent: isUrgent(call),
+      name: nameOf(call),
+      begunAt,
+    })
+  return {
+    submit,
+    write: (call, begunAt) =>
+      new Promise((resolve, reject) => submit(call as WriteCall, { resolve, reject } as Asker, begunAt)),
+    close: () => writeQueue.close(),
+  }
+}
+
+/** Shared operations have a name of their own; modules with steps are told apart by those: `lock.renew`. */
+function nameOf({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): string {
+  if (operation === 'run') return args[0] as string
+  const hasSteps = operation === 'lock'
+  return hasSteps ? `${operation}.${args[0]}` : operation
+}
+
+/** The renewal of leases goes before all else: what it comes too late for is done twice. */
+export function isUrgent({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): boolean {
+  if (operation === 'run') return findOperation(args[0] as string).lane === 'heartbeat'
+  return operation === 'renew' || (operation === 'lock' && args[0] === 'renew')
 }

@@ -8,8 +8,8 @@ import { Transactions } from '../connection/transact.ts'
 import type { SqliteTransactions } from '../jobs/jobs.ts'
 import { WriteQueue } from './write-queue.ts'
 import { createWriteQueueMeter } from './write-queue-meter.ts'
-import { createQueueWriter, type Writer } from './writer.ts'
 import { WriterThread } from './writer-thread.ts'
+import { createQueueWriter, type Writer } from './writes.ts'
 
 /** Where a store's writes are made, and what follows from that. */
 export interface Writing {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Stores } from './backend.ts'
-import { Views } from './views.ts'
+import type { Stores } from '../backend.ts'
+import { Views } from './shared-stores.ts'
 
 test('a namespace view that is requested again soon is the same object', () => {
   let made = 0

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { begin, type Call, commit, type Statement } from './calls.ts'
+import { begin, type Call, commit, PinnedCalls, type Statement } from './calls.ts'
 import { isConflict } from './failures.ts'
-import { PinnedCalls } from './pinned.ts'
 
 /** A connection that notes what it is asked. */
 function aCall(): { readonly call: Call; readonly sent: string[][] } {
