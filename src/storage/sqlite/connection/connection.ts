@@ -206,6 +206,18 @@ export function readNow(connection: Connection): number {
   return connection.testedNow() ?? connection.get<{ now: number }>(selectNow)!.now
 }
 
+/** Where and when something is done in the transaction that the connection is in. */
+export interface Moment {
+  readonly connection: Connection
+  readonly namespace: string
+  /** By the store's clock. */
+  readonly now: number
+}
+
+export function momentOf(connection: Connection, namespace: string): Moment {
+  return { connection, namespace, now: readNow(connection) }
+}
+
 /** Opens the file for writing. Throws busy faults as SQLite gives them, for the caller to try again. */
 export function openWriter(location: Location): Connection {
   const { path, synchronous } = location

@@ -75,7 +75,7 @@ export function runHere<Answer>(connection: Connection, procedure: Procedure<Ans
     }
     const results = statements.map((bound) => execute(connection, bound, clock))
     if (adding) {
-      const rows = addJobs(connection, adding.namespace, adding.jobs, clock())
+      const rows = addJobs({ connection, namespace: adding.namespace, now: clock() }, adding.jobs)
       results.push({ rows, rowCount: rows.length })
     }
     step = procedure.next(results)

@@ -1,9 +1,9 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { QueryResult, StoreTransaction, TransactOptions, Verdict } from '../../../jobs/index.ts'
-import { leaseLost, settleOne } from '../jobs/settle.ts'
+import { leaseLost, settleAll } from '../jobs/settle.ts'
 import type { WriteQueue } from '../writing/write-queue.ts'
-import type { Connection } from './connection.ts'
+import { type Connection, momentOf } from './connection.ts'
 import { explain, isBusy, isInputOutput } from './failures.ts'
 import { untilFree } from './reader.ts'
 
@@ -140,7 +140,8 @@ export class Transactions {
     // SQLite rolls back by itself on some faults, and a handler may have swallowed the error that said so.
     if (!connection.db.isTransaction) throw gaveUp()
     try {
-      return settleOne(connection, namespace, verdict) ? undefined : { error: leaseLost(verdict) }
+      const [took] = settleAll(momentOf(connection, namespace), [verdict])
+      return took ? undefined : { error: leaseLost(verdict) }
     } catch (error) {
       return { error: explain(error) }
     }

@@ -1,31 +1,25 @@
 import type { Added, NewJob } from '../../../jobs/index.ts'
 import { listDependencyRows } from '../../sql/dependencies/new-dependencies.ts'
 import { limitKeyOf } from '../../sql/limit-plan.ts'
-import type { Connection } from '../connection/connection.ts'
+import type { Moment } from '../connection/connection.ts'
 import { takeBackIfLapsed } from './reclaim.ts'
 
 /** Writes new jobs in the caller's transaction; those whose unique key a live job has are answered with that job. */
-export function addJobs(
-  connection: Connection,
-  namespace: string,
-  jobs: readonly NewJob[],
-  now: number,
-): readonly Added[] {
+export function addJobs(moment: Moment, jobs: readonly NewJob[]): readonly Added[] {
   const added = jobs.map((job) => {
     // Most unique keys are free. Look for the holder only after the index reports a conflict.
-    if (insertJob(connection, namespace, job, now)) return { id: job.id, duplicate: false }
-    const holder = findHolder(connection, namespace, job.queue, job.uniqueKey!, now)
+    if (insertJob(moment, job)) return { id: job.id, duplicate: false }
+    const holder = findHolder(moment, job.queue, job.uniqueKey!)
     if (holder !== undefined) return { id: holder, duplicate: true }
-    insertJob(connection, namespace, job, now)
+    insertJob(moment, job)
     return { id: job.id, duplicate: false }
   })
-  if (jobs.some(({ dependsOn }) => dependsOn)) insertDependencies(connection, namespace, jobs, added)
+  if (jobs.some(({ dependsOn }) => dependsOn)) insertDependencies(moment, jobs, added)
   return added
 }
 
 function insertDependencies(
-  connection: Connection,
-  namespace: string,
+  { connection, namespace }: Moment,
   jobs: readonly NewJob[],
   added: readonly Added[],
 ): void {
@@ -51,22 +45,17 @@ function insertDependencies(
 }
 
 /** The live job that has this key. One whose lease ran out for the last time is taken back first: it is dead. */
-export function findHolder(
-  connection: Connection,
-  namespace: string,
-  queue: string,
-  uniqueKey: string,
-  now: number,
-): string | undefined {
+export function findHolder(moment: Moment, queue: string, uniqueKey: string): string | undefined {
+  const { connection, namespace } = moment
   const sql = 'SELECT id FROM job_queue WHERE namespace = ?1 AND queue = ?2 AND unique_key = ?3'
   const holder = connection.get<{ id: string }>(sql, namespace, queue, uniqueKey)
   if (!holder) return undefined
-  takeBackIfLapsed(connection, namespace, holder.id, now)
+  takeBackIfLapsed(moment, holder.id)
   return connection.get<{ id: string }>(sql, namespace, queue, uniqueKey)?.id
 }
 
 /** False: another job has its unique key. */
-function insertJob(connection: Connection, namespace: string, job: NewJob, now: number): boolean {
+function insertJob({ connection, namespace, now }: Moment, job: NewJob): boolean {
   const runAt = 'runAt' in job.due ? job.due.runAt : now + job.due.delayMs
   const inserted = connection.run(
     `INSERT INTO job_queue (

@@ -1,19 +1,15 @@
 import type { CancelAnswer, FinalState } from '../../../jobs/index.ts'
-import type { Connection } from '../connection/connection.ts'
+import type { Moment } from '../connection/connection.ts'
 import { endJobs } from './end-job.ts'
 import { takeBackIfLapsed } from './reclaim.ts'
 
 /** Cancels a job as it is at `now`, in the open transaction. */
-export function cancelJob(
-  connection: Connection,
-  namespace: string,
-  id: string,
-  now: number,
-): CancelAnswer | undefined {
-  takeBackIfLapsed(connection, namespace, id, now)
-  const live = findLive(connection, namespace, id)
+export function cancelJob(moment: Moment, id: string): CancelAnswer | undefined {
+  const { connection, namespace } = moment
+  takeBackIfLapsed(moment, id)
+  const live = findLive(moment, id)
   if (!live) {
-    const ended = findEnded(connection, namespace, id)
+    const ended = findEnded(moment, id)
     return ended && { state: ended.state, cancelRequested: false }
   }
   if (live.state === 'running') {
@@ -25,7 +21,7 @@ export function cancelJob(
     )
     return { state: 'running', cancelRequested: true }
   }
-  endJobs(connection, [{ row: live.row, state: 'cancelled', cancelRequested: false }], now)
+  endJobs(moment, [{ row: live.row, state: 'cancelled', cancelRequested: false }])
   return { state: 'cancelled', cancelRequested: false }
 }
 
@@ -35,7 +31,7 @@ interface LiveRow {
   readonly lease_no: number
 }
 
-export function findLive(connection: Connection, namespace: string, id: string): LiveRow | undefined {
+export function findLive({ connection, namespace }: Moment, id: string): LiveRow | undefined {
   return connection.get<LiveRow>(
     'SELECT rowid AS row, state, lease_no FROM job_queue WHERE namespace = ?1 AND id = ?2',
     namespace,
@@ -50,7 +46,7 @@ interface EndedRow {
   readonly meta: string | null
 }
 
-export function findEnded(connection: Connection, namespace: string, id: string): EndedRow | undefined {
+export function findEnded({ connection, namespace }: Moment, id: string): EndedRow | undefined {
   return connection.get<EndedRow>(
     'SELECT state, queue, unique_key, meta FROM job_history WHERE namespace = ?1 AND id = ?2',
     namespace,

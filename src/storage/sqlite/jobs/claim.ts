@@ -2,7 +2,7 @@ import type { ClaimedRecord, ClaimRequest } from '../../../jobs/index.ts'
 import { chooseLimited } from '../../sql/limit-claim.ts'
 import { run } from '../../sql/procedure.ts'
 import { createNonce, encodeToken } from '../../token.ts'
-import type { Connection } from '../connection/connection.ts'
+import type { Connection, Moment } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 import { type QueueControls, readControls } from './queue-control.ts'
 import { byPriorityThenAge, chooseReady, findReady, type ReadyRow } from './ready-order.ts'
@@ -17,12 +17,8 @@ import { takeBackLapsed } from './reclaim.ts'
 const sweepLimit = 2_000
 
 /** Whether a claim could find anything. Asked of a reader, so that an idle worker never needs the writer's lock. */
-export function mayClaim(
-  connection: Connection,
-  namespace: string,
-  request: ClaimRequest,
-  now: number,
-): boolean {
+export function mayClaim(moment: Moment, request: ClaimRequest): boolean {
+  const { connection, namespace, now } = moment
   const { due } = connection.get<{ due: number }>(
     `SELECT EXISTS (SELECT 1 FROM job_queue
          WHERE namespace = ?1 AND state = 'scheduled' AND run_at <= ?2)
@@ -32,8 +28,8 @@ export function mayClaim(
     now,
   )!
   if (due === 1) return true
-  const controls = readControls(connection, namespace)
-  if (chooseOpen(connection, namespace, { ...request, limit: 1 }, controls).length > 0) return true
+  const controls = readControls(moment)
+  if (chooseOpen(moment, { ...request, limit: 1 }, controls).length > 0) return true
   return limitedAmong(request.queues, controls).some((queue) => {
     const ask = { namespace, queue, kinds: request.kinds, limit: 1 }
     const { ids, isMoved } = runHere(connection, chooseLimited(ask), now)
@@ -43,21 +39,17 @@ export function mayClaim(
 }
 
 /** Hands out jobs, or undefined when there was too much to sweep for one turn and it should be asked again. */
-export function claimJobs(
-  connection: Connection,
-  namespace: string,
-  request: ClaimRequest,
-  now: number,
-): readonly ClaimedRecord[] | undefined {
+export function claimJobs(moment: Moment, request: ClaimRequest): readonly ClaimedRecord[] | undefined {
+  const { connection, namespace, now } = moment
   const { turn } = connection
   if (!turn.swept.has(namespace)) {
-    const promoted = promoteDue(connection, namespace, now)
-    const lapsed = takeBackLapsed(connection, namespace, sweepLimit, now)
+    const promoted = promoteDue(moment)
+    const lapsed = takeBackLapsed(moment, sweepLimit)
     if (promoted === sweepLimit || lapsed.length === sweepLimit) return undefined
     turn.swept.add(namespace)
   }
 
-  const controls = turn.controls.get(namespace) ?? readControls(connection, namespace)
+  const controls = turn.controls.get(namespace) ?? readControls(moment)
   turn.controls.set(namespace, controls)
   const lease: Lease = {
     workerId: request.workerId,
@@ -66,8 +58,8 @@ export function claimJobs(
     leaseEndsAt: now + request.leaseMs,
   }
   const limited = limitedAmong(request.queues, controls)
-  if (limited.length > 0) return claimFromAll(connection, namespace, request, { controls, limited, lease })
-  const rows = chooseOpen(connection, namespace, request, controls)
+  if (limited.length > 0) return claimFromAll(moment, request, { controls, limited, lease })
+  const rows = chooseOpen(moment, request, controls)
   markClaimed(connection, rows, lease)
   return rows.map((row) => decodeClaimed(row, lease))
 }
@@ -77,16 +69,11 @@ const turns = new WeakMap<Connection, number>()
 
 /** Asks queues with limits and the others one after the other, another one first each time, so that none starves. */
 function claimFromAll(
-  connection: Connection,
-  namespace: string,
+  moment: Moment,
   request: ClaimRequest,
-  {
-    controls,
-    limited,
-    lease,
-  }: { readonly controls: QueueControls; readonly limited: readonly string[]; readonly lease: Lease },
+  { controls, limited, lease }: { controls: QueueControls; limited: readonly string[]; lease: Lease },
 ): readonly ClaimedRecord[] {
-  const now = lease.startedAt
+  const { connection, namespace, now } = moment
   const parts: readonly (string | null)[] = [null, ...limited]
   const turn = (turns.get(connection) ?? 0) % parts.length
   turns.set(connection, turn + 1)
@@ -95,14 +82,14 @@ function claimFromAll(
     const rest = { ...request, limit: request.limit - chosen.length }
     if (rest.limit < 1) break
     if (part === null) {
-      const rows = chooseOpen(connection, namespace, rest, controls)
+      const rows = chooseOpen(moment, rest, controls)
       chosen.push(...rows.map((row) => ({ row, limited: false })))
       continue
     }
     const ask = { namespace, queue: part, kinds: rest.kinds, limit: rest.limit }
     const choice = runHere(connection, chooseLimited(ask), now)
     runHere(connection, run(...choice.starting()), now)
-    chosen.push(...findReady(connection, namespace, choice.ids).map((row) => ({ row, limited: true })))
+    chosen.push(...findReady(moment, choice.ids).map((row) => ({ row, limited: true })))
   }
   chosen.sort((a, b) => byPriorityThenAge(a.row, b.row))
   markClaimed(
@@ -176,7 +163,7 @@ function decodeClaimed(row: ReadyRow, { workerId, nonce, startedAt, leaseEndsAt 
   }
 }
 
-function promoteDue(connection: Connection, namespace: string, now: number): number {
+function promoteDue({ connection, namespace, now }: Moment): number {
   return connection.run(
     `UPDATE job_queue SET state = 'ready', updated_at = ?2
      WHERE rowid IN (SELECT rowid FROM job_queue
@@ -188,14 +175,13 @@ function promoteDue(connection: Connection, namespace: string, now: number): num
 
 /** The first jobs of the queues asked for that have no limits and are not paused. */
 function chooseOpen(
-  connection: Connection,
-  namespace: string,
+  moment: Moment,
   { queues, kinds, limit }: ClaimRequest,
   { paused, limited, hasKeyed }: QueueControls,
 ): readonly ReadyRow[] {
   const open = queues.filter((queue) => !paused.has(queue) && !limited.has(queue))
   const keyed = hasKeyed ? bothLines : plainLines
-  return chooseReady(connection, namespace, { queues: open, kinds, keyed, limit })
+  return chooseReady(moment, { queues: open, kinds, keyed, limit })
 }
 
 const plainLines: readonly boolean[] = [false]

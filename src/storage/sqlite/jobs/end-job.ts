@@ -1,6 +1,6 @@
 import type { FinalState } from '../../../jobs/index.ts'
 import { boundAttemptError } from '../../attempt-error.ts'
-import type { Connection } from '../connection/connection.ts'
+import type { Connection, Moment } from '../connection/connection.ts'
 
 /** How a job leaves the queue for the history. What is undefined stays as the queue has it. */
 export interface End {
@@ -22,18 +22,19 @@ export interface End {
  * Moves jobs to the history. All statements are in the caller's transaction, so each job is always in exactly one of
  * the two tables. Jobs that end in the very same way, as most of a batch do, are copied by one statement.
  */
-export function endJobs(connection: Connection, ends: readonly End[], now: number): void {
+export function endJobs(moment: Moment, ends: readonly End[]): void {
+  const { connection } = moment
   const [first] = ends
   if (!first) return
   if (ends.length === 1) {
-    copyToHistory(connection, first, oneRow, first.row, now)
+    copyToHistory(moment, first, oneRow, first.row)
     connection.run('DELETE FROM job_queue WHERE rowid = ?1', first.row)
     return
   }
   for (const alike of Map.groupBy(ends, sameness).values()) {
     const [one] = alike
-    if (alike.length === 1) copyToHistory(connection, one!, oneRow, one!.row, now)
-    else copyToHistory(connection, one!, manyRows, list(alike), now)
+    if (alike.length === 1) copyToHistory(moment, one!, oneRow, one!.row)
+    else copyToHistory(moment, one!, manyRows, list(alike))
   }
   connection.run('DELETE FROM job_queue WHERE rowid IN (SELECT value FROM json_each(?1))', list(ends))
 }
@@ -76,11 +77,10 @@ const oneRow = statements('rowid = ?1')
 const manyRows = statements('rowid IN (SELECT value FROM json_each(?1))')
 
 function copyToHistory(
-  connection: Connection,
+  { connection, now }: Moment,
   end: End,
   { copy, uncancel }: typeof oneRow,
   rows: number | string,
-  now: number,
 ): void {
   connection.run(
     copy,

@@ -5,7 +5,7 @@ import { createKeyedJobs } from '../../request-key.ts'
 import type { Database } from '../../sql/database.ts'
 import { createJobReads } from '../../sql/job-reads.ts'
 import { findKept } from '../../sql/request-keys.ts'
-import { type Connection, readNow } from '../connection/connection.ts'
+import { type Connection, type Moment, momentOf } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 import type { Reader } from '../connection/reader.ts'
 import type { Transactions } from '../connection/transact.ts'
@@ -14,7 +14,7 @@ import { addJobs } from './add.ts'
 import { mayClaim } from './claim.ts'
 import { createEstimate } from './counts.ts'
 import { findHeld, findOutcome } from './renew.ts'
-import { settleOne } from './settle.ts'
+import { settleAll } from './settle.ts'
 
 /** Jobs of one namespace in SQLite: says of each operation where it runs (the writer, the reader, a transaction). */
 export interface SqliteJobsOptions {
@@ -59,11 +59,11 @@ export function createSqliteJobs({
     <Name extends Operation>(operation: Name) =>
     (...args: Parameters<Writes[Name]>) =>
       ask(operation, args)
-  const read = <Value>(work: (connection: Connection, now: number) => Value): Promise<Value> =>
-    reader.read((connection) => work(connection, readNow(connection)))
-  const join = <Value>(tx: unknown, work: (connection: Connection) => Value): Value => {
+  const read = <Value>(work: (moment: Moment) => Value): Promise<Value> =>
+    reader.read((connection) => work(momentOf(connection, namespace)))
+  const join = <Value>(tx: unknown, work: (moment: Moment) => Value): Value => {
     check()
-    return transactions.join(tx, work)
+    return transactions.join(tx, (connection) => work(momentOf(connection, namespace)))
   }
 
   /**
@@ -76,9 +76,10 @@ export function createSqliteJobs({
     const isWorthIt =
       wasClaiming ||
       (await read(
-        (connection, now) =>
-          (key !== undefined && runHere(connection, findKept(namespace, key), now) !== undefined) ||
-          mayClaim(connection, namespace, request, now),
+        (moment) =>
+          (key !== undefined &&
+            runHere(moment.connection, findKept(namespace, key), moment.now) !== undefined) ||
+          mayClaim(moment, request),
       ))
     if (!isWorthIt) return []
     while (true) {
@@ -92,12 +93,12 @@ export function createSqliteJobs({
   const jobs: JobStore = {
     async add(added, tx) {
       if (tx === undefined) return ask('add', [added])
-      return join(tx, (connection) => addJobs(connection, namespace, added, readNow(connection)))
+      return join(tx, (moment) => addJobs(moment, added))
     },
     claim: (request) => claim(request),
     renew: write('renew'),
     settle: write('settle'),
-    settleIn: async (tx, verdict) => join(tx, (connection) => settleOne(connection, namespace, verdict)),
+    settleIn: async (tx, verdict) => join(tx, (moment) => settleAll(moment, [verdict])[0]!),
     endTransaction: async (tx, error) => transactions.end(tx, error),
     async transact(work, options) {
       check()
@@ -107,13 +108,10 @@ export function createSqliteJobs({
       check()
       return transactions.transactAll(namespace, works, options)
     },
-    outcomes: (leases) =>
-      read((connection, now) => leases.map((lease) => findOutcome(connection, namespace, lease, now))),
+    outcomes: (leases) => read((moment) => leases.map((lease) => findOutcome(moment, lease))),
     cancelRequests: (leases) =>
-      read((connection, now) =>
-        findHeld(connection, namespace, leases, now).flatMap((held, i) =>
-          held?.cancelRequested ? [leases[i]!.jobId] : [],
-        ),
+      read((moment) =>
+        findHeld(moment, leases).flatMap((held, i) => (held?.cancelRequested ? [leases[i]!.jobId] : [])),
       ),
     ...createJobReads(database, namespace, createEstimate(reader, namespace)),
     reclaim: write('reclaim'),

@@ -1,5 +1,5 @@
 import type { QueueLimits } from '../../../jobs/index.ts'
-import type { Connection } from '../connection/connection.ts'
+import type { Moment } from '../connection/connection.ts'
 
 /** What is decided about the queues of a namespace, as a claim needs to know it. */
 export interface QueueControls {
@@ -11,7 +11,7 @@ export interface QueueControls {
 }
 
 /** All of it by one statement; the row without a queue says that there are jobs with a key. */
-export function readControls(connection: Connection, namespace: string): QueueControls {
+export function readControls({ connection, namespace }: Moment): QueueControls {
   const rows = connection.all<{ queue: string | null; paused_at: number | null }>(
     `SELECT queue, paused_at FROM queue_control
      WHERE namespace = ?1 AND (paused_at IS NOT NULL OR limits IS NOT NULL)
@@ -32,12 +32,7 @@ export function readControls(connection: Connection, namespace: string): QueueCo
   return { paused, limited, hasKeyed }
 }
 
-export function pauseQueue(
-  connection: Connection,
-  namespace: string,
-  queue: string,
-  pausedAt: number | null,
-): void {
+export function pauseQueue({ connection, namespace }: Moment, queue: string, pausedAt: number | null): void {
   connection.turn.controls.delete(namespace)
   connection.run(
     `INSERT INTO queue_control (namespace, queue, paused_at) VALUES (?1, ?2, ?3)
@@ -50,8 +45,7 @@ export function pauseQueue(
 
 /** Sets limits, or lifts them; then the starts that were counted are forgotten. */
 export function limitQueue(
-  connection: Connection,
-  namespace: string,
+  { connection, namespace }: Moment,
   queue: string,
   limits: QueueLimits | null,
 ): void {

@@ -1,4 +1,4 @@
-import type { Connection } from '../connection/connection.ts'
+import type { Moment } from '../connection/connection.ts'
 
 /**
  * Ready jobs stand in one line per queue and kind; those with a limit key stand in others than those without. SQLite
@@ -50,31 +50,26 @@ export interface ReadyQuery {
 
 /** The first `limit` ready jobs of all the lines asked for, in order. */
 export function chooseReady(
-  connection: Connection,
-  namespace: string,
+  moment: Moment,
   { queues, kinds, keyed, limit }: ReadyQuery,
 ): readonly ReadyRow[] {
   const names = new Set(queues)
   const lines = keyed.flatMap((isKeyed) =>
     [...names].flatMap((queue): readonly Line[] => {
-      const known = kinds === null ? readyKinds(connection, namespace, queue, isKeyed) : new Set(kinds)
+      const known = kinds === null ? readyKinds(moment, queue, isKeyed) : new Set(kinds)
       return [...known].map((kind) => ({ queue, kind, isKeyed }))
     }),
   )
-  if (lines.length <= mergedLines) return merge(connection, namespace, lines, limit)
+  if (lines.length <= mergedLines) return merge(moment, lines, limit)
   const parts: ReadyRow[] = []
   for (let at = 0; at < lines.length; at += mergedLines) {
-    parts.push(...merge(connection, namespace, lines.slice(at, at + mergedLines), limit))
+    parts.push(...merge(moment, lines.slice(at, at + mergedLines), limit))
   }
   return parts.sort(byPriorityThenAge).slice(0, limit)
 }
 
 /** These ready jobs, in any order. */
-export function findReady(
-  connection: Connection,
-  namespace: string,
-  ids: readonly string[],
-): readonly ReadyRow[] {
+export function findReady({ connection, namespace }: Moment, ids: readonly string[]): readonly ReadyRow[] {
   if (ids.length === 0) return []
   return connection.rows<ReadyRow>(
     `SELECT ${readyColumns} FROM job_queue WHERE namespace = ?1 AND id IN (SELECT value FROM json_each(?2))`,
@@ -99,7 +94,7 @@ const [plainKinds, keyedKinds] = [false, true].map((isKeyed) => {
 }) as [string, string]
 
 /** The kinds that have ready jobs in a queue, found by leaping from one to the next along the index. */
-function readyKinds(connection: Connection, namespace: string, queue: string, isKeyed: boolean): string[] {
+function readyKinds({ connection, namespace }: Moment, queue: string, isKeyed: boolean): string[] {
   return connection
     .all<{ kind: string }>(isKeyed ? keyedKinds : plainKinds, namespace, queue)
     .map(({ kind }) => kind)
@@ -107,8 +102,7 @@ function readyKinds(connection: Connection, namespace: string, queue: string, is
 
 /** Lines without a key come first. */
 function merge(
-  connection: Connection,
-  namespace: string,
+  { connection, namespace }: Moment,
   lines: readonly Line[],
   limit: number,
 ): readonly ReadyRow[] {

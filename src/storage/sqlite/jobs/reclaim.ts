@@ -1,6 +1,6 @@
 import { lostError } from '../../attempt-error.ts'
 import { expiredError } from '../../token.ts'
-import type { Connection } from '../connection/connection.ts'
+import type { Moment } from '../connection/connection.ts'
 import { type End, endJobs, keepAttempt } from './end-job.ts'
 
 /**
@@ -29,12 +29,8 @@ export function lapsesTo({
 }
 
 /** Takes back up to `limit` jobs whose lease ran out, the longest overdue first; answers what each became. */
-export function takeBackLapsed(
-  connection: Connection,
-  namespace: string,
-  limit: number,
-  now: number,
-): readonly ('ready' | 'dead' | 'cancelled')[] {
+export function takeBackLapsed(moment: Moment, limit: number): readonly ('ready' | 'dead' | 'cancelled')[] {
+  const { connection, namespace, now } = moment
   const rows = connection.all<LapsedRow>(
     `SELECT ${columns} FROM job_queue q
      WHERE namespace = ?1 AND state = 'running' AND lease_ends_at <= ?2
@@ -43,11 +39,12 @@ export function takeBackLapsed(
     now,
     limit,
   )
-  return takeBack(connection, rows, now)
+  return takeBack(moment, rows)
 }
 
 /** Takes back this job if its lease ran out, so that the caller sees its present state. */
-export function takeBackIfLapsed(connection: Connection, namespace: string, id: string, now: number): void {
+export function takeBackIfLapsed(moment: Moment, id: string): void {
+  const { connection, namespace, now } = moment
   const row = connection.get<LapsedRow>(
     `SELECT ${columns} FROM job_queue q
      WHERE namespace = ?1 AND id = ?2 AND state = 'running' AND lease_ends_at <= ?3`,
@@ -55,14 +52,11 @@ export function takeBackIfLapsed(connection: Connection, namespace: string, id: 
     id,
     now,
   )
-  if (row) takeBack(connection, [row], now)
+  if (row) takeBack(moment, [row])
 }
 
-function takeBack(
-  connection: Connection,
-  rows: readonly LapsedRow[],
-  now: number,
-): readonly ('ready' | 'dead' | 'cancelled')[] {
+function takeBack(moment: Moment, rows: readonly LapsedRow[]): readonly ('ready' | 'dead' | 'cancelled')[] {
+  const { connection, now } = moment
   const ends: End[] = []
   const states = rows.map((lapsed) => {
     const state = lapsesTo(lapsed)
@@ -80,6 +74,6 @@ function takeBack(
     }
     return state
   })
-  endJobs(connection, ends, now)
+  endJobs(moment, ends)
   return states
 }

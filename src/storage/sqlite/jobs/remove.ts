@@ -2,15 +2,13 @@ import { createIds } from '../../../core/ids.ts'
 import { forgetAttempts } from '../../sql/attempts/attempts.ts'
 import { forgetDependencies } from '../../sql/dependencies/dependencies.ts'
 import { forgetNotes } from '../../sql/logs.ts'
-import type { Connection } from '../connection/connection.ts'
+import type { Moment } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 
 /** Deletes jobs and all that is kept about them, but those that run. */
 export function removeJobs(
-  connection: Connection,
-  namespace: string,
+  { connection, namespace, now }: Moment,
   ids: readonly string[],
-  now: number,
 ): readonly string[] {
   const among = 'IN (SELECT value FROM json_each(?2))'
   const wanted = JSON.stringify(ids)
@@ -47,10 +45,8 @@ const clockSlackMs = 3_600_000
  * some slack can have ended before it, and the rest of the history is not walked through.
  */
 export function pruneHistory(
-  connection: Connection,
-  namespace: string,
+  { connection, namespace, now }: Moment,
   { olderThanMs, limit }: { readonly olderThanMs: number; readonly limit: number },
-  now: number,
 ): number {
   const cutoff = now - olderThanMs
   if (cutoff < 0) return 0

@@ -1,6 +1,6 @@
 import type { AttemptOutcome, JobState, LeaseRef } from '../../../jobs/index.ts'
 import { decodeToken, encodeToken } from '../../token.ts'
-import type { Connection } from '../connection/connection.ts'
+import type { Moment } from '../connection/connection.ts'
 
 /**
  * Who holds a running job. A lease is live while its row is `running`, has the token's number and nonce, and ends after
@@ -38,7 +38,7 @@ const manyJobs = `${leaseColumns}
   WHERE q.state = 'running' AND q.lease_ends_at > ?4`
 
 /** Hardly ever does anybody want a job cancelled; then the rows need not be asked for it one by one. */
-function anyCancelled(connection: Connection, namespace: string): number {
+function anyCancelled({ connection, namespace }: Moment): number {
   return connection.get<{ any: number }>(
     'SELECT EXISTS (SELECT 1 FROM job_cancel WHERE namespace = ?1) AS any',
     namespace,
@@ -46,12 +46,8 @@ function anyCancelled(connection: Connection, namespace: string): number {
 }
 
 /** The rows that these leases hold, in order; undefined where a lease is lost. All of them are found by one statement. */
-export function findHeld(
-  connection: Connection,
-  namespace: string,
-  leases: readonly LeaseRef[],
-  now: number,
-): readonly (Held | undefined)[] {
+export function findHeld(moment: Moment, leases: readonly LeaseRef[]): readonly (Held | undefined)[] {
+  const { connection, namespace, now } = moment
   const rows =
     leases.length === 1
       ? connection.rows<LeaseColumns>(oneJob, namespace, leases[0]!.jobId, 1, now)
@@ -59,7 +55,7 @@ export function findHeld(
           manyJobs,
           namespace,
           JSON.stringify(leases.map(({ jobId }) => jobId)),
-          anyCancelled(connection, namespace),
+          anyCancelled(moment),
           now,
         )
   const found = new Map<string, { readonly token: string; readonly held: Held }>()
@@ -74,7 +70,7 @@ export function findHeld(
 }
 
 /** Makes the lease last until `leaseEndsAt`, unless it lasts longer already. */
-export function extend(connection: Connection, held: Held, leaseEndsAt: number, now: number): number {
+export function extend({ connection, now }: Moment, held: Held, leaseEndsAt: number): number {
   if (held.leaseEndsAt >= leaseEndsAt) return held.leaseEndsAt
   connection.run(
     'UPDATE job_queue SET lease_ends_at = ?2, updated_at = ?3 WHERE rowid = ?1',
@@ -95,10 +91,8 @@ interface LeaseRow {
 
 /** What has become of an attempt. */
 export function findOutcome(
-  connection: Connection,
-  namespace: string,
+  { connection, namespace, now }: Moment,
   { jobId, token }: LeaseRef,
-  now: number,
 ): AttemptOutcome {
   const row =
     decodeToken(token) &&

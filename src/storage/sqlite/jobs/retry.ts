@@ -1,21 +1,17 @@
 import type { RetryAnswer } from '../../../jobs/index.ts'
 import { limitKeyOf } from '../../sql/limit-plan.ts'
 import { makeRoomForNotes } from '../../sql/logs.ts'
-import type { Connection } from '../connection/connection.ts'
+import type { Moment } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 import { findHolder } from './add.ts'
 import { findEnded, findLive } from './cancel.ts'
 import { takeBackIfLapsed, takeBackLapsed } from './reclaim.ts'
 
 /** Retries a job as it is at `now`, in the open transaction. */
-export function retryJob(
-  connection: Connection,
-  namespace: string,
-  id: string,
-  now: number,
-): RetryAnswer | undefined {
-  takeBackIfLapsed(connection, namespace, id, now)
-  const live = findLive(connection, namespace, id)
+export function retryJob(moment: Moment, id: string): RetryAnswer | undefined {
+  const { connection, namespace, now } = moment
+  takeBackIfLapsed(moment, id)
+  const live = findLive(moment, id)
   if (live?.state === 'running') return { outcome: 'running' }
   if (live) {
     connection.run(
@@ -29,10 +25,10 @@ export function retryJob(
     runHere(connection, makeRoomForNotes(namespace, [id]), now)
     return { outcome: 'ready' }
   }
-  const ended = findEnded(connection, namespace, id)
+  const ended = findEnded(moment, id)
   if (!ended) return undefined
   const { queue, unique_key: key, meta } = ended
-  if (key !== null && findHolder(connection, namespace, queue, key, now) !== undefined) {
+  if (key !== null && findHolder(moment, queue, key) !== undefined) {
     return { outcome: 'taken' }
   }
   // The number of its last lease comes along, so that the next token is greater than every one before.
@@ -55,12 +51,11 @@ export function retryJob(
 }
 
 export function retryDeadJobs(
-  connection: Connection,
-  namespace: string,
+  moment: Moment,
   { queue, kind, limit }: { readonly queue?: string; readonly kind?: string; readonly limit: number },
-  now: number,
 ): number {
-  takeBackLapsed(connection, namespace, 1_000, now)
+  const { connection, namespace } = moment
+  takeBackLapsed(moment, 1_000)
   let took = 0
   let after = ''
   while (took < limit) {
@@ -76,7 +71,7 @@ export function retryDeadJobs(
       limit - took,
     )
     for (const { id } of page) {
-      if (retryJob(connection, namespace, id, now)?.outcome === 'ready') took++
+      if (retryJob(moment, id)?.outcome === 'ready') took++
     }
     const last = page.at(-1)
     if (!last) break

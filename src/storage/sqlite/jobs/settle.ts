@@ -1,7 +1,7 @@
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Verdict } from '../../../jobs/index.ts'
 import { leavesAttempt } from '../../attempt-error.ts'
-import { type Connection, readNow } from '../connection/connection.ts'
+import type { Moment } from '../connection/connection.ts'
 import { type End, endJobs, keepAttempt } from './end-job.ts'
 import { findHeld } from './renew.ts'
 
@@ -9,13 +9,9 @@ import { findHeld } from './renew.ts'
  * Writes how attempts ended, where their lease is live at `now`; answers which took. A lease that two of the verdicts
  * name is settled by the first.
  */
-export function settleAll(
-  connection: Connection,
-  namespace: string,
-  verdicts: readonly Verdict[],
-  now: number,
-): readonly boolean[] {
-  const helds = findHeld(connection, namespace, verdicts, now)
+export function settleAll(moment: Moment, verdicts: readonly Verdict[]): readonly boolean[] {
+  const { connection, now } = moment
+  const helds = findHeld(moment, verdicts)
   const ends: End[] = []
   const settled = new Set<number>()
   const took = verdicts.map((verdict, i) => {
@@ -32,27 +28,21 @@ export function settleAll(
     const end = { row, attempt, handBackCount, snoozeCount, startedAt, result, error, cancelRequested }
     if (state !== 'ready' && state !== 'scheduled') ends.push({ ...end, state })
     else if (cancelRequested) ends.push({ ...end, state: 'cancelled' })
-    else bringBack(connection, row, verdict, startedAt, now)
+    else bringBack(moment, row, verdict, startedAt)
     return true
   })
-  endJobs(connection, ends, now)
+  endJobs(moment, ends)
   return took
-}
-
-/** The same for one verdict, at the moment it is asked. */
-export function settleOne(connection: Connection, namespace: string, verdict: Verdict): boolean {
-  return settleAll(connection, namespace, [verdict], readNow(connection))[0]!
 }
 
 /** Twenty tokens or so: a job's recent attempts, however often it is tried. */
 const keptTokenChars = 400
 
 function bringBack(
-  connection: Connection,
+  { connection, now }: Moment,
   row: number,
   { state, attempt, handBackCount, snoozeCount, delayMs, error }: Verdict,
   startedAt: number | undefined,
-  now: number,
 ): void {
   const later = state === 'scheduled' && delayMs > 0
   connection.run(

@@ -3,13 +3,14 @@ import {
   expire,
   type LockTimes,
   type Notified,
+  type Requester,
   type Rule,
   type Ruled,
   runNow,
   sweep,
 } from '../../../locks/rules/index.ts'
 import { lockRules, type RuledLocks, tellings } from '../../ruled-locks.ts'
-import { type Connection, readNow } from '../connection/connection.ts'
+import { type Connection, type Moment, readNow } from '../connection/connection.ts'
 import { readLeaseClock } from './lease-clock.ts'
 import { forgetTaken } from './lock-tokens.ts'
 import { SqliteWaitQueue } from './wait-queue-rows.ts'
@@ -22,31 +23,20 @@ export type LockStep = {
   [Name in keyof LockSteps]: [name: Name, args: Parameters<LockSteps[Name]>]
 }[keyof LockSteps]
 
-/** Takes one step in the transaction that the connection is in. */
-export function takeStep(
-  connection: Connection,
-  namespace: string,
-  [name, args]: LockStep,
-  wall: number,
-): Ruled<object> {
+/** Takes one step. */
+export function takeStep(moment: Moment, [name, args]: LockStep): Ruled<object> {
   const [key, ...rest] = args
   const rule = lockRules[name] as (...args: readonly unknown[]) => Rule<Ruled<object>>
-  return runRule(connection, namespace, key, rule(...rest), wall)
+  return runRule(moment, key, rule(...rest))
 }
 
-function runRule<Answer>(
-  connection: Connection,
-  namespace: string,
-  key: LockKey,
-  rule: Rule<Answer>,
-  wall: number,
-): Answer {
-  const rows = new SqliteWaitQueue(connection, namespace, key, wall)
+function runRule<Answer>({ connection, namespace, now }: Moment, key: LockKey, rule: Rule<Answer>): Answer {
+  const rows = new SqliteWaitQueue(connection, namespace, key, now)
   let others: Map<string, SqliteWaitQueue> | undefined
   const open = (operation: string) => {
     others ??= new Map()
     const other =
-      others.get(operation) ?? new SqliteWaitQueue(connection, namespace, { ...key, operation }, wall)
+      others.get(operation) ?? new SqliteWaitQueue(connection, namespace, { ...key, operation }, now)
     others.set(operation, other)
     return other
   }
@@ -91,57 +81,36 @@ export const maySweepSql: string = `SELECT
 
 /** Brings wait queues of the namespace to the present whose time has come, and forgets what is over. */
 export function sweepQueues(
-  connection: Connection,
-  namespace: string,
+  moment: Moment,
   limit: number,
   times: LockTimes,
-  wall: number,
 ): Awaited<ReturnType<LockStore['sweep']>> {
+  const { connection, namespace } = moment
   const now = readLeaseClock(connection)
   const swept: { key: LockKey; notified: Notified }[] = []
   const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
-    swept.push(...tellings(key, runRule(connection, namespace, key, rule, wall)))
+    swept.push(...tellings(key, runRule(moment, key, rule)))
   }
-  for (const { operation, resource } of findDue(connection, namespace, now, limit)) {
-    step({ operation, resource }, sweep(times))
-  }
-  for (const { operation, resource, node, requestId } of findGone(connection, namespace, now, limit)) {
+  for (const key of connection.all<LockKey>(findDueSql, namespace, now, limit)) step(key, sweep(times))
+  const gone = connection.all<LockKey & Requester>(findGoneSql, namespace, now, limit)
+  for (const { operation, resource, node, requestId } of gone)
     step({ operation, resource }, expire({ node, requestId }, times))
-  }
-  forget(connection, namespace, now, wall - times.keepMs, limit)
+  forget(moment, now, times.keepMs, limit)
   return swept
-}
-
-function findDue(connection: Connection, namespace: string, now: number, limit: number): readonly LockKey[] {
-  return connection.all<LockKey>(findDueSql, namespace, now, limit)
 }
 
 export const findDueSql = `SELECT operation, resource FROM lock_queue INDEXED BY lock_queue_due
   WHERE due_at <= ?2 AND namespace = ?1 ORDER BY due_at LIMIT ?3 + 0`
 
 /** Those who wait no longer: their lease ran out, or their deadline came. */
-function findGone(
-  connection: Connection,
-  namespace: string,
-  now: number,
-  limit: number,
-): readonly (LockKey & { readonly node: string; readonly requestId: string })[] {
-  return connection.all(findGoneSql, namespace, now, limit)
-}
-
 export const findGoneSql = `SELECT operation, resource, w.node AS node, w.request_id AS requestId
   FROM (SELECT queue_id, node, request_id FROM lock_waiter INDEXED BY lock_waiter_lease WHERE lease_ends_at <= ?2
         UNION SELECT queue_id, node, request_id FROM lock_waiter INDEXED BY lock_waiter_deadline
         WHERE deadline_at <= ?2) AS w
   CROSS JOIN lock_queue USING (queue_id) WHERE namespace = ?1 LIMIT ?3 + 0`
 
-function forget(
-  connection: Connection,
-  namespace: string,
-  now: number,
-  endedBefore: number,
-  limit: number,
-): void {
+function forget(moment: Moment, now: number, keepMs: number, limit: number): void {
+  const { connection, namespace } = moment
   const over = connection.all<{ queue_id: number; node: string; request_id: string }>(
     `SELECT queue_id, node, request_id FROM lock_outcome WHERE kept_until <= ?1 LIMIT ?2 + 0`,
     now,
@@ -160,7 +129,7 @@ function forget(
       gone,
     )
   }
-  connection.run(forgetSql, namespace, now, endedBefore, limit)
+  connection.run(forgetSql, namespace, now, moment.now - keepMs, limit)
 }
 
 export const forgetSql: string = `DELETE FROM lock_queue WHERE queue_id IN (

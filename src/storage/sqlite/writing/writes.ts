@@ -18,7 +18,7 @@ import type { Migration } from '../../migration-plan.ts'
 import { decodeAnswer, encodeAnswer, leavesKey } from '../../request-key.ts'
 import { findOperation } from '../../sql/procedure.ts'
 import { checkKept, findKept, keepAnswer } from '../../sql/request-keys.ts'
-import { type Connection, readNow } from '../connection/connection.ts'
+import { type Connection, type Moment, readNow } from '../connection/connection.ts'
 import { runHere, runOperation } from '../connection/database.ts'
 import { addJobs } from '../jobs/add.ts'
 import { cancelJob } from '../jobs/cancel.ts'
@@ -73,13 +73,6 @@ export interface WriteCall<Name extends Operation = Operation> {
   readonly key?: RequestKey | undefined
 }
 
-/** Where and when a write is done. */
-interface Moment {
-  readonly connection: Connection
-  readonly namespace: string
-  readonly now: number
-}
-
 type Performers = {
   readonly [Name in Operation]: (
     moment: Moment,
@@ -88,32 +81,31 @@ type Performers = {
 }
 
 const performers: Performers = {
-  add: ({ connection, namespace, now }, jobs) => addJobs(connection, namespace, jobs, now),
-  claim: ({ connection, namespace, now }, request) => claimJobs(connection, namespace, request, now),
-  renew: ({ connection, namespace, now }, leases, leaseMs) =>
-    findHeld(connection, namespace, leases, now).flatMap((held, i) => {
+  add: addJobs,
+  claim: claimJobs,
+  renew: (moment, leases, leaseMs) =>
+    findHeld(moment, leases).flatMap((held, i) => {
       if (!held) return []
       const { jobId, token } = leases[i]!
-      const leaseEndsAt = extend(connection, held, now + leaseMs, now)
+      const leaseEndsAt = extend(moment, held, moment.now + leaseMs)
       return [{ jobId, token, leaseEndsAt, cancelRequested: held.cancelRequested }]
     }),
-  settle: ({ connection, namespace, now }, verdicts) => settleAll(connection, namespace, verdicts, now),
-  reclaim: ({ connection, namespace, now }, limit) => {
+  settle: settleAll,
+  reclaim: (moment, limit) => {
     const counts = { ready: 0, dead: 0, cancelled: 0 }
-    for (const state of takeBackLapsed(connection, namespace, limit, now)) counts[state]++
+    for (const state of takeBackLapsed(moment, limit)) counts[state]++
     return counts
   },
-  cancel: ({ connection, namespace, now }, id) => cancelJob(connection, namespace, id, now),
-  retry: ({ connection, namespace, now }, id) => retryJob(connection, namespace, id, now),
-  retryDead: ({ connection, namespace, now }, query) => retryDeadJobs(connection, namespace, query, now),
-  pause: ({ connection, namespace, now }, queue) => pauseQueue(connection, namespace, queue, now),
-  resume: ({ connection, namespace }, queue) => pauseQueue(connection, namespace, queue, null),
-  setLimits: ({ connection, namespace }, queue, limits) => limitQueue(connection, namespace, queue, limits),
-  remove: ({ connection, namespace, now }, ids) => removeJobs(connection, namespace, ids, now),
-  prune: ({ connection, namespace, now }, request) => pruneHistory(connection, namespace, request, now),
-  lock: ({ connection, namespace, now }, ...step) => takeStep(connection, namespace, step, now),
-  sweepLocks: ({ connection, namespace, now }, limit, times) =>
-    sweepQueues(connection, namespace, limit, times, now),
+  cancel: cancelJob,
+  retry: retryJob,
+  retryDead: retryDeadJobs,
+  pause: (moment, queue) => pauseQueue(moment, queue, moment.now),
+  resume: (moment, queue) => pauseQueue(moment, queue, null),
+  setLimits: limitQueue,
+  remove: removeJobs,
+  prune: pruneHistory,
+  lock: (moment, ...step) => takeStep(moment, step),
+  sweepLocks: sweepQueues,
   run: ({ connection, now }, name, args) => runOperation(connection, findOperation(name), args, now),
   rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock(connection)),
   migrate: ({ connection }, known, onStep) => applyMigrations(connection, known, onStep),
