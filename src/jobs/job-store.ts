@@ -257,7 +257,7 @@ export interface TransactOptions {
   /** The lease of the jobs it ends, where it is known: an engine with one writer must let renewals through in time. */
   readonly leaseMs?: number
   /** When it aborts, the transaction is rolled back and its reason thrown. */
-  readonly signal?: StopSignal
+  readonly signal?: AbortSignal
 }
 
 export interface ListQuery {
@@ -315,16 +315,4 @@ export interface QueueStats {
   readonly approximate: boolean
   /** Since when its longest waiting ready job could have been claimed; null when none is ready. */
   readonly oldestReadyAt: number | null
-}
-
-/**
- * Stops a transaction. An AbortSignal fits. Workers use a plainer one: an AbortSignal with a listener per job cost as much
- * as writing to the database's socket.
- */
-export interface StopSignal {
-  readonly aborted: boolean
-  readonly reason: unknown
-  throwIfAborted(): void
-  addEventListener(type: 'abort', heard: () => void): void
-  removeEventListener(type: 'abort', heard: () => void): void
 }

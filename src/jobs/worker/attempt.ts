@@ -14,7 +14,6 @@ import type { LogWriter, PendingLog } from '../logs/log-writer.ts'
 import type { RunSpan } from '../telemetry/telemetry.ts'
 import type { Batch } from './handler-batch.ts'
 import { RunningJob } from './handler-job.ts'
-import { Stop } from './stop-signal.ts'
 import type { TransactionGroups } from './transaction-groups.ts'
 import type { PlainHandler, ResolvedHandler } from './worker-options.ts'
 
@@ -63,8 +62,6 @@ export class Attempt implements LeaseRef {
   #begunAt = 0
   #controller: AbortController | undefined
   #abortReason: unknown
-  /** Stops the transaction that is under way. */
-  #stop: Stop | undefined
   #isEnded = false
   #pledged: Verdict | undefined
   #transaction: Promise<unknown> | undefined
@@ -137,7 +134,6 @@ export class Attempt implements LeaseRef {
     if (this.#abortReason !== undefined) return
     this.#abortReason = reason
     this.#controller?.abort(reason)
-    this.#stop?.stop(reason)
     this.batch?.aborted(reason)
   }
 
@@ -238,7 +234,7 @@ export class Attempt implements LeaseRef {
     }
     try {
       const { group } = this.handler
-      const limits = { timeoutMs, leaseMs: this.#host.leaseMs, signal: this.#stopping() }
+      const limits = { timeoutMs, leaseMs: this.#host.leaseMs, signal: this.signal }
       if (group > 1) await this.#host.groups.run(group, step, limits)
       else await this.#host.store.transact(step, limits)
     } catch (error) {
@@ -289,12 +285,6 @@ export class Attempt implements LeaseRef {
     const { committed, took } = await this.#host.confirm(this, handBack)
     if (!committed && this.end()) this.#host.noted(this, handBack, took)
     return committed
-  }
-
-  #stopping(): Stop {
-    this.#stop ??= new Stop()
-    if (this.#abortReason !== undefined) this.#stop.stop(this.#abortReason)
-    return this.#stop
   }
 
   /** Where it writes about itself; undefined when it has ended. */
