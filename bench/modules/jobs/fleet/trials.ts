@@ -1,7 +1,7 @@
 /**
  * A backlog worked off by several worker processes with a handler that takes a millisecond and payloads of 1 KB, as users
- * run them. Each process has worked off a share of a first backlog before the clock starts. The clock stops when the store
- * has settled the last job. `cpu` is what the worker processes used for one job, user and system time together.
+ * run them. Each process has worked off a first backlog before the clock starts. The clock stops when the store has settled
+ * the last job. `cpu` is what the worker processes used for one job, user and system time together.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,6 +18,9 @@ import type { FleetOrder, FleetReport } from './worker.ts'
 
 /** Payload that stands beside the job's number, so that a payload has about 1 KB. */
 const filler = 'x'.repeat(1_000)
+
+/** After fewer jobs, much of a process's CPU time is that of Node's compilers; real workers run for days. */
+const warmUpJobs = 10_000
 
 /** Far more than starting a process or working off a backlog takes on a slow machine. */
 const patienceMs = 120_000
@@ -41,7 +44,7 @@ const drained =
     })
     await Promise.all(children.map((child) => answerOf(child)))
 
-    await workOff(lane, children, count / 2)
+    await workOff(lane, children, warmUpJobs * processes)
     await fill({ addMany: (numbers) => lane.addMany(numbers, filler) }, count)
     await place.settleDown()
     const { ms, cpuMicros } = await workOffFilled(lane, children, count)
