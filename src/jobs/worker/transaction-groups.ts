@@ -1,3 +1,4 @@
+import { Batcher } from '../../core/batcher.ts'
 import type { JobStore, StoreTransaction, TransactOptions, Verdict } from '../job-store.ts'
 
 /**
@@ -9,58 +10,38 @@ export interface TransactionGroups {
   run(size: number, work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void>
 }
 
-interface Waiting {
+interface Member {
   readonly work: (tx: StoreTransaction) => Promise<Verdict>
   readonly options: TransactOptions
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
 }
 
-/** Groups under way at once: while one commits, another is at work. */
-const maxGroups = 2
+type Answer = undefined | { readonly error: unknown }
 
 export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): TransactionGroups {
-  let waiting: Waiting[] = []
-  let groups = 0
+  const bySize = new Map<number, Batcher<Member, Answer>>()
 
-  async function commitAll(size: number): Promise<void> {
-    groups++
-    // A turn of the event loop later, so that all handlers that were just called can join.
-    await new Promise((resolve) => setImmediate(resolve))
-    while (waiting.length > 0) {
-      const group = waiting.slice(0, size)
-      waiting = waiting.slice(size)
-      await commit(group)
-    }
-    groups--
-  }
-
-  async function commit(group: readonly Waiting[]): Promise<void> {
+  function commit(group: readonly Member[]): Promise<readonly Answer[]> {
     // 0 is the engine's own bound, and who asked for no other keeps it.
     const timeouts = group.map(({ options }) => options.timeoutMs)
     const timeoutMs = timeouts.includes(0) ? 0 : Math.max(...timeouts)
     const leaseMs = group[0]?.options.leaseMs
-    try {
-      const answers = await store.transactAll(
-        group.map(({ work, options }) => alone(work, options.signal)),
-        leaseMs === undefined ? { timeoutMs } : { timeoutMs, leaseMs },
-      )
-      group.forEach(({ resolve, reject }, index) => {
-        const answer = answers[index]
-        if (answer === undefined) resolve()
-        else reject(answer.error)
-      })
-    } catch (error) {
-      for (const { reject } of group) reject(error)
-    }
+    return store.transactAll(
+      group.map(({ work, options }) => alone(work, options.signal)),
+      leaseMs === undefined ? { timeoutMs } : { timeoutMs, leaseMs },
+    )
   }
 
   return {
-    run: (size, work, options) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ work, options, resolve, reject })
-        if (groups < maxGroups) void commitAll(size)
-      }),
+    async run(size, work, options) {
+      let groups = bySize.get(size)
+      if (groups === undefined) {
+        // Two at once: while one commits, another is at work.
+        groups = new Batcher({ run: commit, maxItems: size, maxInFlight: 2 })
+        bySize.set(size, groups)
+      }
+      const answer = await groups.add({ work, options })
+      if (answer !== undefined) throw answer.error
+    },
   }
 }
 
