@@ -10,7 +10,7 @@ const batch = 500
 const payload = { to: 'ada@example.org', subject: 'one job' }
 
 /** Jobs: added one by one, many at once and in batches; worked off; in transactions; and how soon one is picked up. */
-export async function benchJobs(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]> {
+async function benchJobs(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]> {
   const add = () => box.jobs.add(kind, payload)
   const addBatch = (count: number) =>
     box.jobs.addMany(Array.from({ length: count }, () => ({ kind, payload })))
@@ -37,11 +37,8 @@ export async function benchJobs(bench: Bench, box: Box, raw: Raw | undefined): P
       ...{ count: many.count * batch, perSecond: many.perSecond * batch },
     },
     {
-      name: 'drain',
-      what: 'jobs done by a worker, 100 at once',
-      count: total,
-      perSecond: drained,
-      ...together,
+      ...{ name: 'drain', what: 'jobs done by a worker, 100 at once', ...together },
+      ...{ count: total, perSecond: drained },
     },
     {
       ...{ name: 'transaction', what: 'jobs done in job.transaction, 10 at once', ...together },
@@ -98,7 +95,7 @@ async function pickUp(bench: Bench, box: Box): Promise<Measured> {
 }
 
 /** Forgets every job of the namespace. */
-export async function forgetJobs(box: Box): Promise<void> {
+async function forgetJobs(box: Box): Promise<void> {
   for (;;) {
     const { items } = await box.jobs.list({ state: 'ready', limit: 500 })
     if (items.length === 0) break
@@ -113,11 +110,7 @@ const operation = 'bench'
 export const benchLocksOptions: LocksOptions = { keepMs: 100 }
 
 /** Locks: one without other waiters, many resources at once, and one that ten wait for. */
-export async function benchLocks(
-  bench: Bench,
-  box: Box,
-  raw: Raw | undefined,
-): Promise<readonly BenchLine[]> {
+async function benchLocks(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]> {
   const turn = async (resource: string, node: string) => {
     const asked = { operation, resource, node }
     const answer = await box.locks.acquire({ ...asked, want: 'turn' })
@@ -145,14 +138,14 @@ export async function benchLocks(
 }
 
 /** Removes the empty wait queues. */
-export async function forgetLocks(box: Box): Promise<void> {
+async function forgetLocks(box: Box): Promise<void> {
   await sleep(150)
   const times = resolveLocksOptions(benchLocksOptions)
   while ((await box.backend.locks.sweep(500, times)).length > 0);
 }
 
 /** Guards: new keys one by one, many at once, and a key that was done before. */
-export async function benchOnce(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]> {
+async function benchOnce(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]> {
   const keys: string[] = []
   const claim = async (key: string) => {
     keys.push(key)
@@ -185,6 +178,19 @@ export async function benchOnce(bench: Bench, box: Box, raw: Raw | undefined): P
     for (let at = 0; at < keys.length; at += 100)
       await Promise.all(keys.slice(at, at + 100).map((key) => box.once.forget(key)))
   }
+}
+
+interface Workload {
+  run(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]>
+  /** Removes what it left behind. */
+  forget(box: Box): Promise<void>
+}
+
+export const workloads: Readonly<Record<'jobs' | 'locks' | 'once', Workload>> = {
+  jobs: { run: benchJobs, forget: forgetJobs },
+  locks: { run: benchLocks, forget: forgetLocks },
+  // It forgets its keys itself.
+  once: { run: benchOnce, forget: async () => undefined },
 }
 
 /** What came of one case. */

@@ -3,7 +3,6 @@ import { rmSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { Argument, type Command } from 'commander'
 import { invalidArgument } from '../../core/errors.ts'
-import type { Box } from '../../index.ts'
 import type { Bench, BenchLine, Raw } from '../bench-workloads.ts'
 import { resolveGiven } from '../config/config.ts'
 import { addStoreFlags, sourcesOf } from '../config/flags.ts'
@@ -82,57 +81,29 @@ async function measure(command: Command, module: BenchModule, seconds: number) {
   }
   try {
     const { open } = await import('../../index.ts')
-    const { benchLocksOptions: locks } = await import('../bench-workloads.ts')
+    const { benchLocksOptions: locks, measureRaw, workloads } = await import('../bench-workloads.ts')
+    const { run, forget } = workloads[module]
     await using box = await open(database, { namespace: tag, redis, locks, contention: false, series: false })
-    const { raw, noRaw } = await tryRaw(bench, database, module !== 'jobs' && redis !== undefined)
+    let raw: Raw | undefined
+    let noRaw: string | undefined
     try {
-      const lines = await benchModule(module, bench, box, raw)
+      // A Redis has no raw rate.
+      if (module === 'jobs' || redis === undefined) raw = await measureRaw(bench, database)
+    } catch (error) {
+      bench.signal.throwIfAborted()
+      // Such as without the right to create a table.
+      noRaw = (error as Error).message
+    }
+    try {
+      const lines = await run(bench, box, raw)
       return { lines, noRaw, place: placeOf(database, module === 'jobs' ? undefined : redis) }
     } finally {
-      await clean(module, box)
+      await forget(box)
     }
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
     if (file !== undefined) for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true })
   }
-}
-
-async function benchModule(
-  module: BenchModule,
-  bench: Bench,
-  box: Box,
-  raw: Raw | undefined,
-): Promise<readonly BenchLine[]> {
-  switch (module) {
-    case 'jobs':
-      return (await import('../bench-workloads.ts')).benchJobs(bench, box, raw)
-    case 'locks':
-      return (await import('../bench-workloads.ts')).benchLocks(bench, box, raw)
-    case 'once':
-      return (await import('../bench-workloads.ts')).benchOnce(bench, box, raw)
-  }
-}
-
-/** Without a raw rate on Redis, or without the right to create a table. */
-async function tryRaw(
-  bench: Bench,
-  database: string,
-  isInRedis: boolean,
-): Promise<{ readonly raw?: Raw; readonly noRaw?: string }> {
-  if (isInRedis) return {}
-  const { measureRaw } = await import('../bench-workloads.ts')
-  try {
-    return { raw: await measureRaw(bench, database) }
-  } catch (error) {
-    bench.signal.throwIfAborted()
-    return { noRaw: (error as Error).message }
-  }
-}
-
-/** Keys are forgotten by those who claimed them. */
-async function clean(module: BenchModule, box: Box): Promise<void> {
-  if (module === 'jobs') await (await import('../bench-workloads.ts')).forgetJobs(box)
-  if (module === 'locks') await (await import('../bench-workloads.ts')).forgetLocks(box)
 }
 
 function placeOf(database: string, redis: string | undefined) {

@@ -7,14 +7,9 @@ import { problemLines } from '../config/problems.ts'
 import { about, type Finding, levels } from '../doctor/judging.ts'
 import type { Printer } from '../print.ts'
 import type { Stage } from '../verbs.ts'
-import { remoteOptions, serverOf, Verb } from './place.ts'
+import { type Flags, remoteOptions, serverOf, Verb } from './place.ts'
 
-interface DoctorFlags {
-  readonly url?: string
-  readonly namespace?: string
-  readonly strict?: boolean
-  readonly json?: boolean
-}
+type DoctorFlags = Flags<never, 'strict'>
 
 /** `signalbox doctor`: reports weak settings and problems, and changes nothing. */
 export function doctorCommand({ printer, endWith }: Stage): Command {

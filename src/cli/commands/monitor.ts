@@ -20,12 +20,6 @@ import {
   Verb,
 } from './place.ts'
 
-interface TestFlags {
-  readonly url?: string
-  readonly namespace?: string
-  readonly json?: boolean
-}
-
 /** `signalbox monitor …`: notifications and the reasons for them, and the channels that they go through. */
 export function monitorCommand({ printer, endWith }: Stage): Command {
   return new Verb('monitor').group(
@@ -57,7 +51,7 @@ function testCommand(printer: Printer, endWith: (exitCode: number) => void): Ver
       'monitor test channel.json --url http://127.0.0.1:7420 --json',
       'monitor test - < channel.json',
     )
-    .action(async (file: string, { url = serverInEnvironment(), namespace, json }: TestFlags) => {
+    .action(async (file: string, { url = serverInEnvironment(), namespace, json }: PlaceFlags) => {
       const channel = readChannel(file)
       const answer = await test(command, channel, url, namespace)
       if (json) printer.json(answer)
@@ -108,11 +102,6 @@ export function readChannel(file: string): SubscriptionChannel {
   )
 }
 
-interface ResealFlags {
-  readonly namespace?: string
-  readonly json?: boolean
-}
-
 /** More namespaces than a server sends for. */
 const maxNamespaces = 10_000
 
@@ -131,7 +120,7 @@ export function resealCommand(printer: Printer, endWith: (exitCode: number) => v
       'monitor reseal',
       'monitor reseal --database postgres://app@db/shop --secret-key-file /run/secrets/signalbox-keys',
     )
-    .action(async ({ namespace, json }: ResealFlags) => {
+    .action(async ({ namespace, json }: PlaceFlags) => {
       const answer = await reseal(command, namespace)
       if (json) printer.json(answer)
       else {

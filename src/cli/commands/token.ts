@@ -5,7 +5,7 @@ import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
 import { type Cell, type Printer, printList } from '../print.ts'
 import type { Stage } from '../verbs.ts'
-import { readAll, remoteOptions, serverOf, Verb } from './place.ts'
+import { type Flags, type PlaceFlags, readAll, remoteOptions, serverOf, Verb } from './place.ts'
 
 /**
  * `signalbox token create|list|revoke`: the tokens of a server, or of a database without a server. On a server it needs a
@@ -19,14 +19,11 @@ export function tokenCommand({ printer }: Stage): Command {
 /** Repeated here, so that the help does not load the module of access. */
 const scopes: readonly Scope[] = ['read', 'work', 'admin']
 
-interface CreateFlags {
+type CreateFlags = Flags<'expires'> & {
   readonly name: string
   readonly scope?: Scope
   readonly node?: readonly string[]
   readonly namespace: string
-  readonly expires?: string
-  readonly url?: string
-  readonly json?: boolean
 }
 
 function createCommand(printer: Printer): Verb {
@@ -50,8 +47,8 @@ function createCommand(printer: Printer): Verb {
           name,
           scope,
           namespace,
-          ...(node === undefined ? {} : { nodes: node }),
-          ...(expires === undefined ? {} : { expiresInMs: spanOf('--expires', expires) }),
+          ...(node && { nodes: node }),
+          ...(expires !== undefined && { expiresInMs: spanOf('--expires', expires) }),
         })
         // The secret alone, so that it can be sent to a file or a variable; `list` shows the rest.
         if (json) printer.json(token)
@@ -62,17 +59,11 @@ function createCommand(printer: Printer): Verb {
   return finish(command)
 }
 
-interface ListFlags {
-  readonly namespace?: string
-  readonly url?: string
-  readonly json?: boolean
-}
-
 function listCommand(printer: Printer): Verb {
   const command = new Verb('ls', 'list tokens, including expired and revoked ones')
     .option('--namespace <name>', 'only this namespace')
     .examples('token ls', 'token ls --namespace shop --json', 'token ls --url https://jobs.example.com')
-    .action(async ({ json, namespace, url }: ListFlags) => {
+    .action(async ({ json, namespace, url }: PlaceFlags) => {
       await withTokens(command, url, 'look', async (tokens) => {
         const items = await listAll(tokens, namespace)
         if (json) printer.json({ items })
@@ -86,7 +77,7 @@ function revokeCommand(printer: Printer): Verb {
   const command = new Verb('revoke', 'revoke a token; servers obey within 5 seconds, also for open streams')
     .argument('<id>', 'the id of the token, as list shows it')
     .examples('token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .action(async (id: string, { json, url }: { readonly json?: boolean; readonly url?: string }) => {
+    .action(async (id: string, { json, url }: PlaceFlags) => {
       const { isSecret } = await import('../../access/index.ts')
       if (isSecret(id))
         throw invalidArgument(
@@ -159,12 +150,8 @@ async function withTokens(
   const { createTokens } = await import('../../access/index.ts')
   if (mode === 'look') {
     await using migrator = await openMigrator(database)
-    const { current } = await migrator.status()
-    if (current === 0)
-      throw new SignalboxError(
-        'schema_missing',
-        `${nameOfDatabase(database)} has no Signalbox tables, so it has no tokens.`,
-      )
+    const reason = `${nameOfDatabase(database)} has no Signalbox tables, so it has no tokens.`
+    if ((await migrator.status()).current === 0) throw new SignalboxError('schema_missing', reason)
   }
   await using backend = await openBackend(database, { namespace: 'default', migrate: false })
   await use(createTokens({ store: backend.tokens }))

@@ -37,12 +37,7 @@ function readValues(name: string, path: string): { readonly values: unknown; rea
   if (/\.m?[jt]s$/.test(name)) return { values: runProgram(name, path), placeOf: () => name }
   const text = readText(name, path)
   if (!/\.ya?ml$/.test(name)) return { values: parseJson(name, text), placeOf: () => name }
-  const { values, positionOf } = parseYaml(name, text)
-  const placeOf: PlaceOf = (keys) => {
-    const position = positionOf(keys)
-    return position === undefined ? name : `${name}:${position}`
-  }
-  return { values, placeOf }
+  return parseYaml(name, text)
 }
 
 function readText(name: string, path: string): string {
@@ -92,13 +87,6 @@ function refuse(message: string, cause?: unknown): SignalboxError {
   return new SignalboxError('invalid_argument', message, cause === undefined ? {} : { cause })
 }
 
-/** What a YAML file holds, and where each of its keys stands. */
-export interface YamlFile {
-  readonly values: unknown
-  /** The line and column of a key, such as `3:5`; undefined for a key that stands behind an alias. */
-  positionOf(path: readonly string[]): string | undefined
-}
-
 /** Repeated aliases can make a small file huge. */
 const maxAliasCount = 100
 
@@ -106,7 +94,7 @@ const maxAliasCount = 100
  * Reads YAML 1.2: `yes` and `on` are text, and a key may stand once. Throws `invalid_argument` with the line and column,
  * and without the text at that place, which may be secret.
  */
-export function parseYaml(name: string, text: string): YamlFile {
+function parseYaml(name: string, text: string): { readonly values: unknown; readonly placeOf: PlaceOf } {
   // Loaded here, so that only a YAML file costs the time to load the parser.
   const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml')
   const lines = new yaml.LineCounter()
@@ -120,13 +108,13 @@ export function parseYaml(name: string, text: string): YamlFile {
     const [reason] = fault.message.split(':')
     throw invalidArgument(`${name}:${at(fault.pos[0])} is not YAML: ${reason}.`)
   }
-  const positions = new Map<string, string>()
+  const places = new Map<string, string>()
   const visit = (node: unknown, path: readonly string[]) => {
     if (!yaml.isMap(node)) return
     for (const { key, value } of node.items) {
       if (!yaml.isScalar(key)) continue
       const own = [...path, String(key.value)]
-      if (key.range) positions.set(JSON.stringify(own), at(key.range[0]))
+      if (key.range) places.set(JSON.stringify(own), `${name}:${at(key.range[0])}`)
       visit(value, own)
     }
   }
@@ -134,7 +122,8 @@ export function parseYaml(name: string, text: string): YamlFile {
   try {
     // A file of comments alone holds no setting, and is no mistake.
     const values: unknown = document.toJS({ maxAliasCount }) ?? {}
-    return { values, positionOf: (path) => positions.get(JSON.stringify(path)) }
+    // A key that stands behind an alias has no place of its own.
+    return { values, placeOf: (path) => places.get(JSON.stringify(path)) ?? name }
   } catch (error) {
     throw new SignalboxError('invalid_argument', `${name} has aliases that cannot be resolved.`, {
       cause: error,
@@ -169,7 +158,7 @@ export interface UnknownKey {
 /** Where a key stands in its file, such as `signalbox.config.yaml:3:5`; the file's name where that is not known. */
 export type PlaceOf = (path: readonly string[]) => string
 
-export function readKeys(values: object, placeOf: PlaceOf): FileKeys {
+function readKeys(values: object, placeOf: PlaceOf): FileKeys {
   const known: Record<string, FileValue> = {}
   const unknown: UnknownKey[] = []
   const visit = (given: object, prefix: string, path: readonly string[]) => {
