@@ -1,19 +1,13 @@
 import { type Contention, noContention, processContention } from './contention/index.ts'
 import { invalidArgument } from './core/errors.ts'
 import { callable, duration, flag, oneOf, text } from './core/options.ts'
-import {
-  createDispatch,
-  type Dispatch,
-  type DispatchOptions,
-  resolveDispatchOptions,
-} from './dispatch/index.ts'
-import { type AlertOptions, resolveAlertOptions } from './fleet/alerts/index.ts'
+import { createDispatch, type Dispatch, resolveDispatchOptions } from './dispatch/index.ts'
+import { resolveAlertOptions } from './fleet/alerts/index.ts'
 import {
   createFleetMetrics,
   createSeriesCounting,
   type FleetMetrics,
   resolveSeriesOptions,
-  type SeriesOptions,
 } from './fleet/index.ts'
 import {
   createJobs,
@@ -26,13 +20,7 @@ import {
   resolveJobsOptions,
   SealedJobStore,
 } from './jobs/index.ts'
-import {
-  createLocks,
-  createLocksForJobs,
-  type Locks,
-  type LocksOptions,
-  resolveLocksOptions,
-} from './locks/index.ts'
+import { createLocks, createLocksForJobs, type Locks, resolveLocksOptions } from './locks/index.ts'
 import { meterBackend } from './metered.ts'
 import {
   createMonitor,
@@ -41,19 +29,15 @@ import {
   resolveMonitorOptions,
   SecretKeys,
 } from './monitor/index.ts'
-import { createOnce, type Once, type OnceOptions, OnceTally, resolveOnceOptions } from './once/index.ts'
+import { createOnce, type Once, OnceTally, resolveOnceOptions } from './once/index.ts'
 import type { OpenOptions } from './open.ts'
 import { type Backend, openBackend } from './storage/open.ts'
 
 /** The options of the modules of a box. */
-export interface ModuleSettings {
-  readonly locks?: LocksOptions | undefined
-  readonly once?: OnceOptions | undefined
+export interface ModuleSettings
+  extends Pick<OpenOptions, 'locks' | 'once' | 'dispatch' | 'series' | 'alerts'> {
   readonly monitor?: MonitorOptions | undefined
   readonly secretKeys?: SecretKeys | undefined
-  readonly dispatch?: DispatchOptions | undefined
-  readonly series?: boolean | SeriesOptions | undefined
-  readonly alerts?: AlertOptions | undefined
 }
 
 /** All modules, on one store. */

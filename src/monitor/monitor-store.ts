@@ -133,12 +133,9 @@ export interface ReportBatch {
   /** Event ids to claim: guards in the space 'monitor.event', done at once, kept `keepMs`. */
   readonly events: readonly { readonly key: string; readonly keepMs: number }[]
   /** Windows to reserve: `pending`, by that notification. What was notified of the state before stays noted (`notifiedAt`), its window ends. */
-  readonly reservations: readonly {
-    readonly subject: string
-    readonly subscriptionId: string
-    readonly stateHash: string
+  readonly reservations: readonly (Pick<NewNotification, 'subject' | 'subscriptionId' | 'stateHash'> & {
     readonly notificationId: string
-  }[]
+  })[]
   readonly decisions: readonly NewDecision[]
   readonly notifications: readonly NewNotification[]
   readonly jobs: readonly NewJob[]
@@ -293,10 +290,7 @@ export interface NewSilence {
   readonly forMs: number
 }
 
-export interface SilenceRecord {
-  readonly id: string
-  readonly match: string
-  readonly comment: string
+export interface SilenceRecord extends Pick<NewSilence, 'id' | 'match' | 'comment'> {
   readonly startsAt: number
   readonly endsAt: number
 }
@@ -333,10 +327,4 @@ export interface SubjectQuery {
   readonly after?: { readonly source: string; readonly group: string; readonly name: string }
 }
 
-export interface SubjectRecord extends SubjectName {
-  readonly version: number
-  readonly state: string
-  readonly stateHash: string
-  readonly observedAt: number
-  readonly changedAt: number
-}
+export type SubjectRecord = SubjectName & Omit<KnownSubject, 'memory' | 'windows'>

@@ -99,12 +99,8 @@ export interface SilenceOptions {
   readonly comment?: string | undefined
 }
 
-export interface Silence {
-  readonly id: string
+export interface Silence extends Omit<SilenceRecord, 'match'> {
   readonly match: SubjectMatch
-  readonly comment: string
-  readonly startsAt: number
-  readonly endsAt: number
 }
 
 const year = 31_536_000_000

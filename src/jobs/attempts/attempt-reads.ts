@@ -6,7 +6,6 @@ import type { BlockRecord, DependencyStore } from '../dependencies/dependency-st
 import type { JobError } from '../job.ts'
 import type { JobActivity } from '../telemetry/job-activity.ts'
 import type {
-  AttemptEnd,
   AttemptRecord,
   AttemptStore,
   CountedAttempt,
@@ -17,17 +16,7 @@ import type {
 import { fingerprintError } from './error-fingerprint.ts'
 
 /** Errors of one kind of job that have the same cause, as far as that can be told: they have one fingerprint. */
-export interface ErrorGroup {
-  readonly fingerprint: string
-  readonly kind: string
-  /** How many attempts ended with it, also of jobs that are gone by now. */
-  readonly attemptCount: number
-  readonly firstSeenAt: number
-  readonly lastSeenAt: number
-  /** The last 10 releases in which it was seen, the newest last. */
-  readonly releases: readonly string[]
-  /** The ids of the last 10 jobs that had it, the newest last. They may be gone. */
-  readonly sampleJobs: readonly string[]
+export interface ErrorGroup extends Omit<ErrorGroupRecord, 'error' | 'shownError'> {
   /** One of the errors. */
   readonly error: JobError
 }
@@ -158,17 +147,7 @@ function readCursor(cursor: unknown): NonNullable<GroupQuery['before']> {
 }
 
 /** An attempt of a job that failed or was lost. */
-export interface JobAttempt {
-  /** Tells attempts of a job apart, and rises with each. After a retry, `attempt` begins at 1 again, and this does not. */
-  readonly number: number
-  readonly attempt: number
-  /** `failed`: the job runs again. `dead`: it was the last attempt. `lost`: its lease expired. */
-  readonly outcome: AttemptEnd
-  readonly workerId: string | null
-  /** The release that its worker said it runs; null: none was said. */
-  readonly release: string | null
-  readonly startedAt: number | null
-  readonly endedAt: number
+export interface JobAttempt extends Omit<AttemptRecord, 'jobId' | 'queue' | 'kind' | 'error' | 'shownError'> {
   readonly error: JobError
   /** The group of its error. */
   readonly fingerprint: string

@@ -28,13 +28,14 @@ export type AttemptEnd = 'failed' | 'dead' | 'lost'
 /** An attempt as a store keeps it. */
 export interface AttemptRecord {
   readonly jobId: string
-  /** Rises with every claim of the job, for ever. */
+  /** Rises with every claim of the job, for ever. After a retry, `attempt` begins at 1 again, and this does not. */
   readonly number: number
   readonly attempt: number
   readonly queue: string
   readonly kind: string
   readonly outcome: AttemptEnd
   readonly workerId: string | null
+  /** The release that its worker said it runs; null: none was said. */
   readonly release: string | null
   readonly startedAt: number | null
   readonly endedAt: number
@@ -66,12 +67,13 @@ export interface GroupQuery {
 export interface ErrorGroupRecord {
   readonly fingerprint: string
   readonly kind: string
+  /** How many attempts ended with it, also of jobs that are gone by now. */
   readonly attemptCount: number
   readonly firstSeenAt: number
   readonly lastSeenAt: number
   /** The last releases in which it was seen, the newest last, up to 10. */
   readonly releases: readonly string[]
-  /** Jobs that had it, the newest last, up to 10. */
+  /** The ids of jobs that had it, the newest last, up to 10. They may be gone. */
   readonly sampleJobs: readonly string[]
   /** One of the errors, as JSON text. */
   readonly error: string

@@ -51,11 +51,8 @@ export interface BulkOptions {
  */
 export type BulkCount = MatchCount
 
-export interface BulkOperation extends BulkCounts {
+export interface BulkOperation extends BulkOrder, BulkCounts {
   readonly id: string
-  readonly action: BulkAction
-  readonly search: string
-  readonly limit: number | null
   /** `running` from the beginning, even while no process works on it. */
   readonly state: 'running' | 'completed' | 'failed' | 'cancelled'
   readonly startedAt: number
@@ -193,9 +190,7 @@ function decodeOperation(record: JobRecord, progress: string | undefined): BulkO
   } = JSON.parse(record.result ?? progress ?? '{}') as Partial<BulkCounts>
   return {
     id: record.id,
-    action: order.action,
-    search: order.search,
-    limit: order.limit,
+    ...{ action: order.action, search: order.search, limit: order.limit },
     state: stateOf(record),
     matched,
     done,
