@@ -6,37 +6,37 @@ import type { Requester } from './rules/index.ts'
 import { excludedBy, type LockTimes } from './rules/index.ts'
 
 /**
- * Looks for deadlocks where one may have come about, and ends the youngest wait of each.
+ * Finds deadlocks and ends the youngest wait of each.
  *
- * A step closes a circle: a requester joins a wait queue, or a waiter is granted a lock while it waits elsewhere. Each such
- * step marks its wait queue as a suspect. The detector asks only for suspects whether the holder waits, and for whom.
- * Waiters ask for their position all the time, which marks their wait queues again, even if the first process is gone.
- * A wait queue whose holder waits nowhere is checked once.
+ * Two steps can close a circle: a requester joins a wait queue, or a waiter gets a lock while it waits elsewhere. Each such
+ * step marks its wait queue as a suspect, and the detector reads only suspects. Waiters keep asking for their position,
+ * which marks their wait queues again, even if the first process is gone. A wait queue whose holder waits nowhere is
+ * checked once.
  */
 export interface DeadlockDetector {
   /** Marks a wait queue that probably has waiters. */
   suspect(key: LockKey): void
-  /** Looks, unless it did so a moment ago or nothing was noted. */
+  /** Checks the suspects, at most every 400 ms. */
   look(): Promise<void>
 }
 
 const pauseMs = 400
-/** How many noted wait queues are begun with at once. */
+/** How many suspects one check begins with. */
 const batch = 200
-/** More than that are not noted: they come again. */
-const mostNoted = 10_000
-/** Circles of more are not followed to their end. */
-const mostRounds = 32
+/** The detector drops further suspects: their waiters mark them again. */
+const maxSuspects = 10_000
+/** The detector gives up on longer circles. */
+const maxRounds = 32
 const maxWaitingHolders = 2_000
 
 export function createDeadlockDetector({ store, notifier }: LocksParts, times: LockTimes): DeadlockDetector {
   const { conflicts = [] } = times
   const blocking: Blocking = ({ operation, resource }) =>
     [operation, ...excludedBy(conflicts, operation)].map((one) => ({ operation: one, resource }))
-  const noted = new Map<string, LockKey>()
+  const suspects = new Map<string, LockKey>()
   let lookedAt = Number.NEGATIVE_INFINITY
 
-  /** All waiting holders that can be reached from these wait queues. */
+  /** Finds all waiting holders that can be reached from these wait queues. */
   async function gather(keys: readonly LockKey[]): Promise<readonly WaitingHolder[]> {
     const holders: WaitingHolder[] = []
     const seen = new Set<string>()
@@ -46,11 +46,7 @@ export function createDeadlockDetector({ store, notifier }: LocksParts, times: L
         return !seen.has(name) && seen.add(name)
       })
     let next = unseen(keys)
-    for (
-      let round = 0;
-      next.length > 0 && round < mostRounds && holders.length < maxWaitingHolders;
-      round++
-    ) {
+    for (let round = 0; next.length > 0 && round < maxRounds && holders.length < maxWaitingHolders; round++) {
       const found = await store.findWaitingHolders(next)
       holders.push(...found)
       next = unseen(found.map(({ waitsFor }) => waitsFor))
@@ -68,18 +64,18 @@ export function createDeadlockDetector({ store, notifier }: LocksParts, times: L
 
   return {
     suspect(key) {
-      if (noted.size < mostNoted) noted.set(nameOfQueue(key), key)
+      if (suspects.size < maxSuspects) suspects.set(nameOfQueue(key), key)
     },
 
     async look() {
-      if (noted.size === 0 || performance.now() - lookedAt < pauseMs) return
+      if (suspects.size === 0 || performance.now() - lookedAt < pauseMs) return
       lookedAt = performance.now()
-      const begun = [...noted].slice(0, batch)
-      for (const [name] of begun) noted.delete(name)
-      const keys = begun.map(([, key]) => key)
+      const checked = [...suspects].slice(0, batch)
+      for (const [name] of checked) suspects.delete(name)
+      const keys = checked.map(([, key]) => key)
       const first = await gather(keys)
       if (findVictims(first, blocking).length === 0) return
-      // The rounds saw different moments. What is there before and after was there all the time between.
+      // Each round reads a different moment. A wait that both readings find existed all the time between them.
       const again = new Set((await gather(keys)).map(nameOfWait))
       const lasting = first.filter((holder) => again.has(nameOfWait(holder)))
       for (const victim of findVictims(lasting, blocking)) await end(victim)
@@ -92,18 +88,18 @@ function nameOfWait({ who, holds, token, waitsFor, seq }: WaitingHolder): string
 }
 
 /**
- * Finds deadlocks among the given waits. A waiter waits for the holder of its wait queue. When that holder waits too, and
- * so on back to the first, none of them will ever have its turn.
+ * Finds deadlocks among the given waits. A waiter waits for the holder of its wait queue. When a chain of such waits
+ * returns to its beginning, none of its waiters can ever get the lock.
  *
  *     A holds deploy ──waits for──▶ backup, held by B ──waits for──▶ deploy
  */
 
-/** Which wait queues keep one who waits in this wait queue from its turn: the wait queue itself, and any that exclude it. */
+/** The wait queues that can delay a waiter of this one: the wait queue itself, and those whose operations exclude it. */
 export type Blocking = (key: LockKey) => readonly LockKey[]
 
 /**
- * The waits that must end so that no circle is left: of each circle the youngest, which has the highest position. All
- * processes that see the same circle choose the same wait.
+ * Chooses the waits that must end so that no circle is left: the youngest of each circle. Processes that see the same
+ * circle choose the same wait.
  */
 export function findVictims(holders: readonly WaitingHolder[], blocking: Blocking): readonly WaitingHolder[] {
   const victims: WaitingHolder[] = []
@@ -116,7 +112,7 @@ export function findVictims(holders: readonly WaitingHolder[], blocking: Blockin
   return victims
 }
 
-/** One circle, as the waits it is made of; undefined when there is none. */
+/** Finds one circle and returns its waits. */
 function findCircle(
   holders: readonly WaitingHolder[],
   blocking: Blocking,
@@ -127,7 +123,7 @@ function findCircle(
 
   for (const start of waits.keys()) {
     if (isDone.has(start)) continue
-    // The way from the start to where we are, and at each step what is still to be tried.
+    // The path from the start, and the steps that each of its nodes has not tried yet.
     const path: Step[] = [{ who: start, by: undefined, rest: stepsFrom(start) }]
     const indexes = new Map([[start, 0]])
     while (path.length > 0) {
@@ -177,7 +173,7 @@ function isSameWait(a: WaitingHolder, b: WaitingHolder): boolean {
   )
 }
 
-/** No two wait queues have the same. */
+/** A unique name for a wait queue. */
 export function nameOfQueue({ operation, resource }: LockKey): string {
   return `${operation.length}:${operation}${resource}`
 }

@@ -5,8 +5,6 @@ import type { AcquireAnswer, LockHolder, LockOutcome, LockQueue } from './lock.t
 import type { LockKey, WaitQueueView } from './lock-store.ts'
 import type { HolderView, LastOutcome, OutcomeKind, Standing } from './rules/index.ts'
 
-/** Records become answers here: texts are parsed, and the ends of a wait get their words. */
-
 export function decodeStanding(key: LockKey, standing: Standing): AcquireAnswer {
   switch (standing.status) {
     case 'granted':
@@ -19,7 +17,7 @@ export function decodeStanding(key: LockKey, standing: Standing): AcquireAnswer 
     case 'full':
       throw new SignalboxError(
         'too_many',
-        `${standing.waiters} wait for ${describe(key)} already, and no more may. Try again later.`,
+        `The wait queue of ${describe(key)} is full: it has ${standing.waiters} waiters. Try again later.`,
         { details: { waiters: standing.waiters, retryAfterMs: 1_000 } },
       )
   }
@@ -30,9 +28,9 @@ function decodeEnd(kind: OutcomeKind, value: string | null): AcquireAnswer {
   return { status: 'failed', error: kind === 'failed' ? failureOf(value) : endings[kind] }
 }
 
-/** How a wait ended that the wait queue itself did not end. */
+/** The error of a wait that ended without an outcome of its wait queue. */
 export const endings: Readonly<Record<Exclude<OutcomeKind, 'completed' | 'failed'>, Failure>> = {
-  timeout: { code: 'timeout', message: 'The deadline came before the turn did.' },
+  timeout: { code: 'timeout', message: 'The deadline passed before the lock was granted.' },
   evicted: { code: 'evicted', message: 'An operator removed this request from the wait queue.' },
   lost: { code: 'lease_lost', message: 'The position in the wait queue, or the grant, ran out.' },
 }
@@ -70,10 +68,10 @@ export function failureOf(value: string | null): Failure {
   const parsed = parse(value)
   return typeof parsed === 'object' && parsed !== null
     ? (parsed as Failure)
-    : { message: value ?? 'It failed without saying why.' }
+    : { message: value ?? 'The holder failed without an error.' }
 }
 
-/** Parses JSON that the store wrote; a row that was damaged from outside is shown as text. */
+/** Parses JSON that the store wrote. A row that was damaged from outside is shown as text. */
 export function parse(value: string | null): unknown {
   return value === null ? null : parseJson(value, value)
 }

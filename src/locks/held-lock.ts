@@ -12,9 +12,9 @@ import { deadlineSpan, lockSpan } from './locks-options.ts'
 import { defaultTtlMs, type Grant } from './rules/index.ts'
 
 /**
- * A lock in the hand. It renews itself at a third of its time, and counts as lost no later than its time after the last
- * renewal was *sent*, by this process's own monotonic clock: then `signal` aborts, whatever the server thinks. What the
- * lock guards should also be shown `token`, which is the only thing that stops a holder that was frozen.
+ * A lock that this process holds. It renews itself after each third of `ttlMs`. The process counts it as lost `ttlMs`
+ * after it *sent* the last renewal that succeeded, by its own monotonic clock: then `signal` aborts, whatever the server
+ * thinks. Pass `token` to whatever the lock guards: only the token stops a holder that was frozen.
  */
 export interface Held extends AsyncDisposable {
   readonly operation: string
@@ -25,15 +25,15 @@ export interface Held extends AsyncDisposable {
   readonly attempt: number
   /** Aborts when the lock is lost. */
   readonly signal: AbortSignal
-  /** Tells those who wait how far it is. */
+  /** Shows the waiters how far the work is. */
   progress(value: unknown): Promise<void>
   /**
-   * Takes another lock for the same request. So it is known that the two belong together: when requests that hold and
-   * wait form a circle, the youngest wait is ended within a second, with `conflict` and `details.reason: 'deadlock'`.
-   * The wait also ends when this lock is lost.
+   * Takes another lock for the same request, so that deadlocks can be found: when requests that hold and wait form a
+   * circle, the youngest wait ends within a second, with `conflict` and `details.reason: 'deadlock'`. The wait also ends
+   * when this lock is lost.
    */
   hold(operation: string, resource: string, options?: NestedHoldOptions): Promise<Held>
-  /** Ends the turn; `success` unless told otherwise. Throws `lease_lost`. */
+  /** Releases the lock, by default with the outcome `success`. Throws `lease_lost`. */
   release(end?: HeldEnd): Promise<{ readonly next: string | null }>
 }
 
@@ -50,20 +50,20 @@ export interface HoldOptions {
   readonly requestId?: string | undefined
   /** @default 30_000 */
   readonly ttlMs?: Duration | undefined
-  /** How long to wait for the turn. @default no limit */
+  /** How long to wait for the lock. @default no limit */
   readonly deadlineMs?: Duration | null | undefined
-  /** False: where it is busy, throw `conflict` at once instead of waiting. @default as the box's `multiNode`: true */
+  /** False: throw `conflict` at once if the lock is busy. @default the box's `multiNode`: true */
   readonly wait?: boolean | undefined
   /** Ends the wait. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** What `held.hold` can be told; who asks is known. */
+/** The options of `held.hold`; the node and the requestId are those of the held lock. */
 export type NestedHoldOptions = Omit<HoldOptions, 'node' | 'requestId'>
 
-/** Where a lock is taken and kept: in this process, or over the wire. */
+/** The verbs that a held lock needs, in this process or over HTTP. */
 export type LockCalls = Pick<Locks, 'watch' | 'renew' | 'release' | 'leave'> & {
-  /** Over the wire, `limits` say how long to try. */
+  /** Over HTTP, `limits` say how long to try. */
   acquire(options: AcquireOptions, limits?: AcquireLimits): Promise<AcquireAnswer>
   readonly waits: Waits
 }
@@ -76,7 +76,7 @@ export interface AcquireLimits {
 const nestedHoldKeys = ['ttlMs', 'deadlineMs', 'wait', 'signal']
 const holdKeys = ['node', 'requestId', 'ttlMs', 'deadlineMs', 'wait', 'signal']
 
-/** Waits for a turn and gives it as a thing with a life. */
+/** Waits for the lock and returns it as a disposable object. */
 export async function holdLock(
   locks: LockCalls,
   operation: string,
@@ -98,9 +98,9 @@ async function holdOne(
   const isNew = options.requestId === undefined
   const turn = await awaitTurn(locks, operation, resource, { ...rest, requestId, isNew, inHand }, 'turn')
   if (turn.status === 'granted') return turn.held
-  // A requester that wants a turn does not learn other requesters' results.
+  // A requester that wants a turn does not get the results of other requesters.
   const { code, message } =
-    turn.status === 'failed' ? turn.error : { code: undefined, message: 'It was done.' }
+    turn.status === 'failed' ? turn.error : { code: undefined, message: 'another requester did the work.' }
   const what = `${operation} of ${JSON.stringify(resource)}`
   if (code !== 'timeout')
     throw new SignalboxError('conflict', `The wait for ${what} ended: ${message}`, {
@@ -108,11 +108,11 @@ async function holdOne(
     })
   throw new SignalboxError(
     'timeout',
-    `The turn for ${what} did not come within its deadline. Wait longer, or check its holder.`,
+    `${what} was not granted within the deadline. Raise deadlineMs, or check its holder.`,
   )
 }
 
-/** How a wait for a turn ended. */
+/** How a wait for a lock ended. */
 export type Turn =
   | { readonly status: 'granted'; readonly held: Held }
   | { readonly status: 'completed'; readonly result: unknown }
@@ -120,13 +120,13 @@ export type Turn =
 
 interface TurnOptions extends HoldOptions {
   readonly requestId: string
-  /** The requestId is new, so an immediate grant is as old as this call. */
+  /** The requestId is new, so an immediate grant began with this call. */
   readonly isNew: boolean
   /** The wait queues that this request holds. */
   readonly inHand?: Set<string>
 }
 
-/** Asks, and waits where it must; leaves the wait queue when the signal aborts, or the locks are closed. */
+/** Asks for the lock and waits if it is busy. Leaves the wait queue when the signal aborts or the box closes. */
 export function awaitTurn(
   locks: LockCalls,
   operation: string,
@@ -149,7 +149,7 @@ async function askForTurn(
   const who = { operation, resource, node: options.node, requestId: options.requestId }
   const deadline = deadlineMs === null ? null : deadlineSpan('deadlineMs', deadlineMs)
   if (deadline === null) return askUntil(locks, who, options, want, { deadline, signal })
-  // The store ends the wait in time. When the store does not answer, this process ends it by its own clock.
+  // The store ends the wait at its deadline. If the store does not answer, this process ends it by its own clock.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(lateTurn), Math.min(deadline + lateMs, 2 ** 31 - 1))
   const signals = signal ? AbortSignal.any([signal, late.signal]) : late.signal
@@ -165,8 +165,8 @@ async function askForTurn(
 
 /** How long after the deadline this process ends a wait that the store did not end. */
 const lateMs = 1_000
-/** A request has at least so long to be answered, however short the wait may be. */
-const leastAskMs = 1_000
+/** A request gets at least this time to be answered, however short the wait is. */
+const minAskMs = 1_000
 const lateTurn = new Error('The wait ended: timeout.')
 
 async function askUntil(
@@ -180,20 +180,20 @@ async function askUntil(
   const askedAt = performance.now()
   for (let isFirst = true; ; isFirst = false) {
     const sentAt = performance.now()
-    // Who joins the wait queue again has waited for a while already.
+    // A requester that joins the wait queue again has used up part of its deadline.
     const leftMs = deadline === null ? null : Math.max(0, Math.round(deadline - (sentAt - askedAt)))
-    const timeoutMs = leftMs === null ? undefined : Math.max(leastAskMs, leftMs)
+    const timeoutMs = leftMs === null ? undefined : Math.max(minAskMs, leftMs)
     const asking = locks.acquire(
       { ...who, wait, want, ttlMs: ttl, deadlineMs: leftMs },
       { signal, timeoutMs },
     )
     const answer = await asking.catch(async (error: unknown) => {
-      // The outcome is unknown: the request may be in the wait queue by now.
+      // The outcome is unknown: the request may have joined the wait queue.
       if (signal?.aborted) await leaveSoon(locks, who)
       throw error
     })
     let grant: Grant | undefined = answer.status === 'granted' ? answer : undefined
-    // A grant that came late may be as old as the request, so it is renewed before it is used.
+    // A grant that arrived late may be as old as the request, so it is renewed before it is used.
     const isFresh = performance.now() - sentAt < ttl / 3
     if (grant && isFirst && isNew && isFresh)
       return {
@@ -215,14 +215,14 @@ async function askUntil(
       if (event && 'takeUpMs' in event) {
         const forMs = Math.min(ttl, event.takeUpMs)
         const lease = { ttlMs: ttl, sentAt: event.sentAt, firstMs: forMs }
-        // Where this process stood still meanwhile, it takes up the grant first, as any other that may be old.
+        // If this process stood still meanwhile, the grant may be old: take it up first.
         if (performance.now() - event.sentAt < forMs / 3)
           return { status: 'granted', held: new HeldLock(locks, who, event, lease, inHand) }
         grant = event
       } else if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
-      // The grant or the position ran out while this process or the store stood still. A request for a turn joins the wait
-      // queue again. A request for a result may find one by now; and where other processes know the requestId, one of them
-      // may have left the wait queue.
+      // `lost`: the grant or the position expired while this process or the store stood still. A request for a turn joins
+      // the wait queue again. A request for a result ends, because a result may exist by now. So does a request whose
+      // requestId other processes know, because one of them may have left the wait queue.
       else if (event && !(event.type === 'lost' && want === 'turn' && isNew)) return endOf(event)
     }
     const held = grant && (await takeUp(locks, who, grant, ttl, inHand))
@@ -230,7 +230,7 @@ async function askUntil(
   }
 }
 
-/** Leaves the wait queue. It does not wait long for a store that is away: the position expires there by itself. */
+/** Leaves the wait queue. Does not wait long for a store that does not answer: the position expires there by itself. */
 async function leaveSoon(locks: LockCalls, who: Asking): Promise<void> {
   const left = locks.leave(who).catch(() => undefined)
   await within(leaveMs, left, () => undefined)
@@ -239,15 +239,15 @@ async function leaveSoon(locks: LockCalls, who: Asking): Promise<void> {
 const leaveMs = 1_000
 
 function refused({ operation, resource }: Asking, holder: LockHolder | null): SignalboxError {
-  const whose = holder === null ? 'is not free yet' : `is held by ${holder.node}`
-  return new SignalboxError('conflict', `${operation} of ${JSON.stringify(resource)} ${whose}.`, {
+  const state = holder === null ? 'is not free yet' : `is held by ${holder.node}`
+  return new SignalboxError('conflict', `${operation} of ${JSON.stringify(resource)} ${state}.`, {
     details: { status: 'refused', holder },
   })
 }
 
 /**
- * Takes up a grant that may be older than the news of it. Renewing does so, and gives it its full time from now on, so
- * the time at which it counts as lost here is never later than the store's. Undefined when it has gone to another.
+ * Takes up a grant that may be old. It renews the grant, which gives it its full time from now on, so this process never
+ * believes in the lock for longer than the store does. Undefined when the grant is lost.
  */
 async function takeUp(
   locks: LockCalls,
@@ -273,7 +273,7 @@ interface Asking {
   readonly requestId: string
 }
 
-/** Watches until the wait is over, or the grant is handed over; undefined when the stream ended without saying so. */
+/** Watches until the wait ends or a grant arrives; undefined when the stream ended before. */
 async function lastEvent(
   locks: LockCalls,
   who: Asking,
@@ -350,7 +350,7 @@ class HeldLock implements Held {
       inHand.delete(nameOf(who))
       return new SignalboxError(
         'lease_lost',
-        `${who.node} lost ${who.operation} of ${JSON.stringify(who.resource)}: its lease ran out or was taken.`,
+        `${who.node} lost ${who.operation} of ${JSON.stringify(who.resource)}: its lease expired, or an operator ended it.`,
       )
     }
     this.#lease = new KeptLease({ leaseMs: ttlMs, sentAt, firstMs, renew: () => this.#renew({}), lost })
@@ -371,7 +371,7 @@ class HeldLock implements Held {
     if (this.#inHand.has(name))
       throw new SignalboxError(
         'conflict',
-        `This request holds ${operation} of ${JSON.stringify(resource)} already, or asks for it at this moment. Use that one, or ask with another requestId.`,
+        `This request holds ${operation} of ${JSON.stringify(resource)} already, or waits for it. Use that lock, or ask with another requestId.`,
       )
     this.#inHand.add(name)
     const signal = options.signal ? AbortSignal.any([this.signal, options.signal]) : this.signal
@@ -401,7 +401,7 @@ class HeldLock implements Held {
     try {
       await this.release()
     } catch {
-      // Lost already, or the store is away: then its lease ends it.
+      // The lock is lost already, or the store does not answer: then the lease ends it.
     }
   }
 
@@ -415,7 +415,7 @@ class HeldLock implements Held {
   }
 }
 
-/** No two wait queues have the same. */
+/** A unique name for a wait queue. */
 function nameOf({ operation, resource }: { readonly operation: string; readonly resource: string }): string {
   return JSON.stringify([operation, resource])
 }

@@ -3,16 +3,16 @@ import { SignalboxError } from '../core/errors.ts'
 import type { Grant } from './rules/index.ts'
 
 /**
- * The waits for a turn in this process. When the locks close, all of them leave their wait queues first. A wait that stayed
- * would be granted later, and all waiters behind it would wait until its take-up window is over.
+ * The waits of this process. When the box closes, all of them leave their wait queues first. A wait that stayed would be
+ * granted later, and the waiters behind it would wait until its take-up window ends.
  */
 export class Waits {
   readonly #open = new Set<Promise<unknown>>()
-  /** Whom to hand a grant to, by the topic of the requester. */
+  /** The waits that take a grant in this process, by the topic of the requester. */
   readonly #takers = new Map<string, (grant: HandedGrant) => void>()
   #isOver = false
 
-  /** No wait may begin any more. */
+  /** The box is closing: no new wait may begin. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -26,22 +26,22 @@ export class Waits {
     }
   }
 
-  /** Takes a grant that is handed over in this process, until the returned function is called. */
+  /** Registers a wait for grants of this process, until the returned function is called. */
   takeGrant(topic: string, take: (grant: HandedGrant) => void): () => void {
-    // Another wait of the same request hears of its grant by watching.
+    // A second wait of the same request gets its grant by watching.
     if (this.#takers.has(topic)) return () => undefined
     this.#takers.set(topic, take)
     return () => this.#takers.delete(topic)
   }
 
-  /** Hands a grant to the one who waits for it, if that one is here. */
+  /** Passes a grant to its requester, if the requester waits in this process. */
   hand(topic: string, grant: HandedGrant): boolean {
     const take = this.#takers.get(topic)
     take?.(grant)
     return take !== undefined
   }
 
-  /** Resolves when all have left, or a store that does not answer has had its time. */
+  /** Resolves when all waits have left, or after 2 s if the store does not answer. */
   async end(): Promise<void> {
     this.#isOver = true
     if (this.#open.size === 0) return
@@ -62,11 +62,11 @@ export const handedOver: Error = new Error('The grant was handed over.')
 
 const leaveWithinMs = 2_000
 
-/** What a wait ends with whose locks were closed. */
+/** The error of a wait that ends because the box closes. */
 export function waitClosed({ operation, resource }: Waited): SignalboxError {
   return new SignalboxError(
     'closed',
-    `The box was closed while its turn for ${operation} of ${JSON.stringify(resource)} was waited for; it has left the wait queue.`,
+    `The box was closed while it waited for ${operation} of ${JSON.stringify(resource)}. The request left the wait queue.`,
   )
 }
 

@@ -13,11 +13,11 @@ import type {
 } from './rules/index.ts'
 
 /**
- * What locks ask of a backend: wait queues, and each step on one of them atomic, durable when it is answered, and judged by
- * the store's own clock. What a step does is said once, in src/locks/rules/rules.ts; a store that cannot run those (Redis has
- * its scripts) does the same, and the conformance suite and a random walk hold it to that.
+ * What locks need from an engine: wait queues, with atomic steps that are durable when they are answered and use the
+ * store's own clock. `src/locks/rules/rules.ts` says what a step does. Redis cannot run these rules and repeats them in its
+ * scripts; the conformance suite and a random walk compare the two.
  *
- * Every answer says whom to notify. The caller does that, by the notifier and after the commit.
+ * Every answer says whom to wake. The caller wakes them with the notifier, after the commit.
  */
 export interface LockStore {
   acquire(key: LockKey, ask: AcquireAsk, times: LockTimes): Promise<Ruled<{ readonly standing: Standing }>>
@@ -56,7 +56,7 @@ export interface LockStore {
     times: LockTimes,
   ): Promise<Ruled<{ readonly standing: Standing | undefined }>>
 
-  /** Ends one wait as failed with this error, if it is still at that position; the waiter learns it as any other outcome. */
+  /** Ends one wait as failed with this error, if it is still at that position. The waiter gets it like any other outcome. */
   fail(
     key: LockKey,
     who: Requester & { readonly seq: number },
@@ -64,20 +64,20 @@ export interface LockStore {
     times: LockTimes,
   ): Promise<Ruled<{ readonly failed: boolean }>>
 
-  /** A wait queue as it is now, with up to `limit` waiters; a holder whose lease ran out is left out. */
+  /** The wait queue as it is now, with up to `limit` waiters, without a holder whose lease expired. */
   inspect(key: LockKey, limit: number): Promise<WaitQueueView | undefined>
-  /** Wait queues that are held or waited for, by operation and then resource. `after` is the last key of the page before. */
+  /** Wait queues with a holder or waiters, by operation and then resource. `after` is the last key of the page before. */
   list(query: WaitQueueQuery): Promise<readonly WaitQueueSummary[]>
 
   /**
-   * Where those who hold these wait queues wait, up to 1,000 such waits. A wait queue whose holder waits nowhere, as nearly always,
-   * costs one look-up, and wait queues that are not asked about cost nothing.
+   * Finds up to 1,000 waits of the holders of these wait queues. A wait queue whose holder waits nowhere costs one look-up;
+   * nearly all are such.
    */
   findWaitingHolders(keys: readonly LockKey[]): Promise<readonly WaitingHolder[]>
 
   /**
    * Applies due changes (a lease, a take-up, a delay, a deadline) to up to `limit` wait queues. It deletes wait queues
-   * without holder and waiters, and outcomes past their time. Answers which requesters to notify.
+   * without holder and waiters, and expired outcomes. Answers which requesters to wake.
    */
   sweep(
     limit: number,
@@ -85,7 +85,7 @@ export interface LockStore {
   ): Promise<readonly { readonly key: LockKey; readonly notified: Notified }[]>
 }
 
-/** One queue: an operation on a resource. */
+/** The key of a wait queue: an operation on a resource. */
 export interface LockKey {
   readonly operation: string
   readonly resource: string
@@ -95,14 +95,14 @@ export interface LockKey {
 export interface WaitingHolder {
   readonly who: Requester
   readonly holds: LockKey
-  /** Of the grant it holds. */
+  /** The token of its grant. */
   readonly token: number
   readonly waitsFor: LockKey
-  /** Its position there. */
+  /** Its position in that wait queue. */
   readonly seq: number
 }
 
-/** A wait queue as people see it; no tokens. */
+/** A wait queue as people see it, without tokens. */
 export interface WaitQueueView extends LockKey {
   readonly revision: number
   readonly holder: HolderView | null

@@ -2,8 +2,8 @@ import type { LockKey } from './lock-store.ts'
 import type { Notified, Requester, Ruled } from './rules/index.ts'
 
 /**
- * Who is woken for what. One who waits hears its own topic and the end of the wait queue; one who looks on hears the wait queue. So a
- * hand-over wakes one waiter, however many wait behind it.
+ * The topics of wake-ups. A waiter listens to its own topic and to the end of the wait queue; a watcher listens to the wait
+ * queue. So a hand-over wakes one waiter, however many wait behind it.
  */
 
 /** The part of a backend's notifier that locks use. */
@@ -12,17 +12,17 @@ export interface LocksNotifier {
   listen(topics: readonly string[], heard: () => void): () => void
 }
 
-/** Something changed for this one. */
+/** Something changed for this requester. */
 export function requesterTopic(key: LockKey, { node, requestId }: Requester): string {
   return topic('r', key.operation, key.resource, node, requestId)
 }
 
-/** Everybody who waited was told the end. */
+/** The wait of all waiters ended. */
 export function endTopic(key: LockKey): string {
   return topic('e', key.operation, key.resource)
 }
 
-/** Something changed in the wait queue. Written out, for it is made at every step. */
+/** Something changed in the wait queue. This template is faster than `topic`, and every step makes this name. */
 export function queueTopic({ operation, resource }: LockKey): string {
   return `locks.l:${operation.length}:${operation}:${resource.length}:${resource}`
 }
@@ -46,7 +46,7 @@ export function wakeFor(
   if (changed) notifier.wake(queueTopic(key))
 }
 
-/** Wakes those whom a step concerns, also in the wait queues that its operation excludes. */
+/** Wakes the requesters that a step changed, also in the wait queues that its operation excludes. */
 export function wakeForStep(
   notifier: LocksNotifier,
   key: LockKey,
@@ -67,16 +67,16 @@ function topic(kind: string, ...names: readonly string[]): string {
 }
 
 /**
- * A notifier that wakes the watchers of a wait queue a moment later, once for all changes meanwhile. Watchers pause
- * between two looks anyway (wait-queue-hub.ts), and a busy wait queue would wake them for every change. Waiters are woken
- * at once.
+ * A notifier that wakes waiters at once, and the watchers of a wait queue after a short delay, once for all changes
+ * meanwhile. Watchers pause between two reads anyway (wait-queue-hub.ts), and a busy wait queue would wake them for every
+ * change.
  */
 export interface WaitQueueNotifier extends LocksNotifier {
-  /** Wakes what is left. */
+  /** Sends the wake-ups that are still delayed. */
   close(): void
 }
 
-/** Part of the pause that wait-queue-hub.ts makes, which is that much shorter. */
+/** The pause in wait-queue-hub.ts is shorter by this delay. */
 export const wakeDelayMs = 25
 
 export function createWaitQueueNotifier(notifier: LocksNotifier): WaitQueueNotifier {
@@ -91,7 +91,7 @@ export function createWaitQueueNotifier(notifier: LocksNotifier): WaitQueueNotif
     try {
       for (const topic of topics) notifier.wake(topic)
     } catch {
-      // The store was closed meanwhile: it has no listeners here, and other processes poll.
+      // The store was closed meanwhile: it has no listeners in this process, and other processes poll.
     }
   }
 

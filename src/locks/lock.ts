@@ -3,16 +3,16 @@ import type { Duration } from '../core/duration.ts'
 import type { LockKey, WaiterView } from './lock-store.ts'
 import type { Want } from './rules/index.ts'
 
-/** Who asks, and for what. */
+/** The requester and the lock it asks for. */
 export interface LockRequest extends LockKey {
-  /** Who asks: a machine, a process, a worker. */
+  /** The name of the requester: a machine, a process, a worker. */
   readonly node: string
-  /** Which of its requests this is. Asking again with the same one gets the same answer. @default the node's name */
+  /** Distinguishes requests of a node. Asking again with the same one gets the same answer. @default the node's name */
   readonly requestId?: string | undefined
 }
 
 export interface AcquireOptions extends LockRequest {
-  /** Wait in the queue when it is busy; false: be refused. @default true */
+  /** Wait if the lock is busy; false: get `refused`. @default true */
   readonly wait?: boolean | undefined
   /** `result`: leave after another requester's success. `turn`: wait for a turn anyway. @default 'result' */
   readonly want?: Want | undefined
@@ -22,14 +22,14 @@ export interface AcquireOptions extends LockRequest {
   readonly deadlineMs?: Duration | null | undefined
 }
 
-/** What asking comes to. Instants are epoch milliseconds. */
+/** The answer to `acquire`. Instants are epoch milliseconds. */
 export type AcquireAnswer =
   | {
       readonly status: 'granted'
-      /** The fence: hand it to whatever the lock guards. It rises with every grant of the key, for ever. */
+      /** The fence: pass it to whatever the lock guards. It rises with every grant of the key, for ever. */
       readonly token: number
       readonly expiresAt: number
-      /** 1 for the first who tries; one more after each failure or lost lease. */
+      /** 1 for the first attempt; one more after each failure or lost lease. */
       readonly attempt: number
     }
   | { readonly status: 'queued'; readonly position: number }
@@ -37,14 +37,14 @@ export type AcquireAnswer =
   | { readonly status: 'completed'; readonly result: unknown }
   | { readonly status: 'failed'; readonly error: Failure }
 
-/** Who holds a lock, as people see it. */
+/** The holder of a lock, as people see it. */
 export interface LockHolder {
   readonly node: string
   readonly requestId: string
   readonly attempt: number
   readonly since: number
   readonly expiresAt: number
-  /** What the holder last told of its progress: any JSON value. */
+  /** The holder's last progress: any JSON value. */
   readonly progress: unknown
 }
 
@@ -67,7 +67,7 @@ export interface LockOutcome {
   readonly error?: Failure
 }
 
-/** What happens in a wait queue, for one who waits in it or only looks on. `id` rises strictly. */
+/** An event of a wait queue, for its waiters and watchers. `id` rises strictly. */
 export type LockEvent = { readonly id: number } & (
   | { readonly type: 'queued'; readonly position: number }
   | {
@@ -75,7 +75,7 @@ export type LockEvent = { readonly id: number } & (
       readonly node: string
       readonly attempt: number
       readonly expiresAt: number
-      /** Only to the one it was granted to. */
+      /** Only in the event that the new holder gets. */
       readonly token?: number
     }
   | { readonly type: 'progress'; readonly node: string; readonly progress: unknown }
@@ -84,6 +84,6 @@ export type LockEvent = { readonly id: number } & (
   | { readonly type: 'timeout' }
   | { readonly type: 'evicted' }
   | { readonly type: 'lost' }
-  /** What went before is not known any more, or this is the beginning for one who looks on: the wait queue as it is. */
+  /** The wait queue as it is now: the first event of a watcher, or earlier events are lost. */
   | ({ readonly type: 'reset' } & LockQueue)
 )

@@ -3,7 +3,7 @@ import type { LockRequest } from './lock.ts'
 import { type LocksNotifier, requesterTopic } from './lock-topics.ts'
 import type { Locks } from './locks.ts'
 
-/** One of a job's asks for a lock. */
+/** A job's request for a lock. `askNo` distinguishes the requests of one job. */
 export interface JobAsk {
   readonly operation: string
   readonly resource: string
@@ -11,7 +11,7 @@ export interface JobAsk {
   readonly askNo: number
 }
 
-/** How jobs stand in wait queues: the verbs that they ask of locks, in their words. */
+/** The verbs of locks that jobs use. */
 export interface LocksForJobs {
   ask(ask: JobAsk): Promise<{ readonly fence: number } | 'waits' | 'over'>
   renew(ask: JobAsk, fence: number): Promise<boolean>
@@ -22,7 +22,7 @@ export interface LocksForJobs {
 
 const nodePrefix = 'job:'
 
-/** Each job requests locks as its own node, and for a turn: another job's success does not do its work. */
+/** Each job requests locks as a node, with `want: 'turn'`: the success of another job does not do its work. */
 export function createLocksForJobs(locks: () => Locks, notifier: LocksNotifier): LocksForJobs {
   return {
     async ask(ask) {
@@ -46,7 +46,7 @@ export function createLocksForJobs(locks: () => Locks, notifier: LocksNotifier):
       try {
         await locks().leave(requestOf(ask))
       } catch (error) {
-        // The grant came just now, and no holder will take it up: it ends after its take-up window.
+        // The job was granted the lock just now. No holder takes up the grant, so it ends after its take-up window.
         if (!isSignalboxError(error, 'conflict')) throw error
       }
     },

@@ -12,19 +12,19 @@ import {
   type Requester,
 } from './rules/index.ts'
 
-/** How long things last in a box's wait queues, and how long a wait queue may be. */
+/** Time limits of wait queues, and how many waiters a wait queue may have. */
 export interface LocksOptions {
-  /** A waiter that neither asks nor has an open stream is passed over after so long. @default 30_000 */
+  /** A waiter that neither asks nor has an open stream loses its position after this time. @default 30_000 */
   readonly waiterLeaseMs?: number | undefined
-  /** How long a granted waiter with an open stream may take to take it up. @default 2_000 */
+  /** How long a granted waiter with an open stream may take to take up its grant. @default 2_000 */
   readonly streamedTakeUpMs?: number | undefined
   /** The same without a stream. @default 10_000 */
   readonly takeUpMs?: number | undefined
-  /** How long the end is kept for those who waited. @default 60_000 */
+  /** How long an outcome is kept for its waiters. @default 60_000 */
   readonly keepMs?: number | undefined
   /** After an expired lease, the lock grants nothing for this time. @default 0 */
   readonly lockDelayMs?: number | undefined
-  /** The most who may wait in one wait queue. @default 10_000 */
+  /** How many waiters one wait queue may have. @default 10_000 */
   readonly maxWaiters?: number | undefined
   /** False makes `wait: false` the default of every acquire. @default true */
   readonly multiNode?: boolean | undefined
@@ -69,21 +69,24 @@ export function resolveLocksOptions(options: LocksOptions = {}): ResolvedLocksOp
   })
 }
 
-/** More could not be judged in one short step. */
-const mostConflicts = 64
+/** Each step reads the wait queues of all conflicting operations, so their number is limited. */
+const maxConflicts = 64
 
-/** Pairs of operations, checked; the same list for the same pairs is not promised. */
+/** Checks pairs of operations. */
 export function resolveConflicts(name: string, conflicts: unknown): Conflicts {
   if (!Array.isArray(conflicts))
     throw refuseConflicts(name, "pairs of operations, such as [['pull', 'delete']]")
-  if (conflicts.length > mostConflicts) throw refuseConflicts(name, `at most ${mostConflicts} pairs`)
+  if (conflicts.length > maxConflicts) throw refuseConflicts(name, `at most ${maxConflicts} pairs`)
   return Object.freeze(
     conflicts.map((pair: unknown, at) => {
       if (!Array.isArray(pair) || pair.length !== 2)
         throw refuseConflicts(`${name}[${at}]`, "a pair of operations, such as ['pull', 'delete']")
       const [one, other] = pair.map((operation) => text(`${name}[${at}]`, operation)) as [string, string]
       if (one === other)
-        throw refuseConflicts(`${name}[${at}]`, 'two operations: an operation excludes itself in any case')
+        throw refuseConflicts(
+          `${name}[${at}]`,
+          'two different operations: an operation always excludes itself',
+        )
       return Object.freeze([one, other] as const)
     }),
   )
@@ -95,14 +98,14 @@ function refuseConflicts(name: string, allowed: string): SignalboxError {
 
 const requestKeys: readonly string[] = ['operation', 'resource', 'node', 'requestId']
 
-/** The fields of a request, and those named. */
+/** The fields of a request, and further fields. */
 export function requestKeysAnd(...more: readonly string[]): readonly string[] {
   return [...requestKeys, ...more]
 }
 
 const acquireKeys = requestKeysAnd('wait', 'want', 'ttlMs', 'deadlineMs')
 
-/** The key a call is about. */
+/** Checks the key of a call. */
 export function resolveKey(name: string, { operation, resource }: LockKey): LockKey {
   return {
     operation: text(`${name}.operation`, operation),
@@ -110,13 +113,13 @@ export function resolveKey(name: string, { operation, resource }: LockKey): Lock
   }
 }
 
-/** Who makes a call. */
+/** Checks the requester of a call. */
 export function resolveRequester(name: string, { node, requestId }: Partial<LockRequest>): Requester {
   const own = text(`${name}.node`, node)
   return { node: own, requestId: requestId === undefined ? own : text(`${name}.requestId`, requestId) }
 }
 
-/** Refuses what is not among the fields of a request, or of those that are named. */
+/** Refuses unknown fields. */
 export function onlyRequestKeys(name: string, request: object, keys: readonly string[] = requestKeys): void {
   onlyKeys(name, request, keys)
 }
@@ -152,7 +155,7 @@ export function resolveToken(name: string, token: unknown): number {
   return whole(`${name}.token`, token, { min: 1 })
 }
 
-/** How a turn ended, as a store keeps it. */
+/** Checks the end of a turn and encodes it for the store. */
 export function resolveEnd(options: {
   readonly outcome?: unknown
   readonly result?: unknown
@@ -187,7 +190,7 @@ export interface ListLocksOptions {
   readonly search?: string | undefined
   /** @default 50, at most 500 */
   readonly limit?: number | undefined
-  /** Where the page before ended, as it said. */
+  /** The `cursor` of the page before. */
   readonly cursor?: string | null | undefined
 }
 
@@ -202,7 +205,7 @@ export function resolveListLocks(options: ListLocksOptions): WaitQueueQuery {
   }
 }
 
-/** The last key of a page, as text that can stand in an address as it is. */
+/** Encodes the last key of a page as text that is safe in a URL. */
 export function encodeCursor({ operation, resource }: LockKey): string {
   return Buffer.from(JSON.stringify([operation, resource])).toString('base64url')
 }
@@ -212,7 +215,7 @@ function decodeCursor(cursor: unknown): LockKey {
     const [operation, resource] = JSON.parse(Buffer.from(String(cursor), 'base64url').toString())
     return resolveKey('list.cursor', { operation, resource })
   } catch {
-    // As below: whatever it is, it is none of ours.
+    // Not a cursor of ours: refused below.
   }
   throw invalidArgument('list.cursor is not one that a page ended with.')
 }

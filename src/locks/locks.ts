@@ -29,24 +29,24 @@ import { createSweeper } from './upkeep.ts'
 import { createWatcher, type WatchOptions } from './watch-lock.ts'
 
 /**
- * The verbs of the module: what users, the server and the command wait queue say to locks. Options become plain records here,
- * the store takes the step, the notifier wakes those it concerns.
+ * The verbs of the module, for users, the server and the command line. A verb checks its options, the store takes the
+ * step, and the notifier wakes the requesters that the step changed.
  */
 export interface Locks extends AsyncDisposable {
-  /** Asks for a key, or how it stands with an earlier ask. */
+  /** Asks for a lock; with the same requestId again, answers how that request stands. */
   acquire(options: AcquireOptions): Promise<AcquireAnswer>
-  /** Ends a turn with its outcome. Throws `lease_lost` when it is not yours any more; then nothing changed. */
+  /** Ends a turn with its outcome. Throws `lease_lost`, and changes nothing, if the requester no longer holds the lock. */
   release(options: ReleaseOptions): Promise<{ readonly next: string | null }>
-  /** Keeps the grant for another `ttlMs`, or the last `ttlMs` when none is given, and shows its progress to waiters. Throws `lease_lost`. */
+  /** Extends the grant by `ttlMs`, by default the last one, and shows the progress to waiters. Throws `lease_lost`. */
   renew(options: RenewOptions): Promise<{ readonly expiresAt: number }>
-  /** Leaves the wait queue, or declines a grant that was not taken up yet. Throws `conflict` for a turn that has begun. */
+  /** Leaves the wait queue, or declines a grant that was not taken up yet. Throws `conflict` if the turn has begun. */
   leave(options: LockRequest): Promise<{ readonly left: boolean }>
   inspect(key: LockKey): Promise<LockQueue>
-  /** Wait queues that are held or waited for. `cursor` is null at the end. */
+  /** Lists wait queues with a holder or waiters. `cursor` is null at the end. */
   list(options?: ListLocksOptions): Promise<{ items: readonly LockSummary[]; cursor: string | null }>
   /** For operators: removes a holder or a waiter. A holder's turn ends as a failure. Throws `not_found`. */
   evict(options: LockRequest): Promise<{ readonly evicted: true }>
-  /** What happens in a wait queue: to `node` where one is named, else to all. A waiter keeps its position while it watches. */
+  /** The events of a wait queue: those of `node` if it is named, else all. A waiter keeps its position while it watches. */
   watch(options: WatchOptions): AsyncIterable<LockEvent>
   /**
    * The whole loop: check, ask for the lock, wait, check again, and run only if no other requester has done it.
@@ -54,18 +54,18 @@ export interface Locks extends AsyncDisposable {
    *     const image = await locks.singleFlight('pull', 'app:1.2', { node, check: findInCache, run: (held) => pull(held.signal) })
    */
   singleFlight<Value>(operation: string, resource: string, options: FlightOptions<Value>): Promise<Value>
-  /** A plain fair mutex: waits for its turn, renews by itself, and is released when it goes out of scope. */
+  /** A plain fair mutex: waits for the lock, renews it, and releases it when it goes out of scope. */
   hold(operation: string, resource: string, options: HoldOptions): Promise<Held>
 }
 
 export interface ReleaseOptions extends LockRequest {
   readonly token: number
   readonly outcome: 'success' | 'failure'
-  /** With `success`: all waiters get it. */
+  /** With `success`: the result, for all waiters. */
   readonly result?: unknown
-  /** With `failure`: why. */
+  /** With `failure`: the error. */
   readonly error?: unknown
-  /** With `failure`: no other requester should try; all waiters get the failure. @default false */
+  /** With `failure`: no other requester tries, and all waiters get the failure. @default false */
   readonly terminal?: boolean | undefined
 }
 
@@ -73,7 +73,7 @@ export interface RenewOptions extends LockRequest {
   readonly token: number
   /** @default the last one: of the acquire, or of an earlier renewal */
   readonly ttlMs?: Duration | undefined
-  /** Any JSON value; without one the last is kept. */
+  /** Any JSON value. @default the last one stays */
   readonly progress?: unknown
 }
 
@@ -82,18 +82,18 @@ export interface LockSummary extends LockKey {
   readonly waiterCount: number
 }
 
-/** What the module is made of; the caller hands it in from a backend. */
+/** What the module needs from a backend. */
 export interface LocksParts {
   readonly store: LockStore
   readonly notifier: LocksNotifier
-  /** Wake-ups reach other processes; where they do not, who waits looks more often. */
+  /** Wake-ups reach other processes; if not, waiters poll more often. */
   readonly remoteWakeUps: boolean
 }
 
 const releaseKeys = requestKeysAnd('token', 'outcome', 'result', 'error', 'terminal')
 const renewKeys = requestKeysAnd('token', 'ttlMs', 'progress')
 
-/** How many of those who wait are shown. */
+/** How many waiters `inspect` shows. */
 const shownWaiters = 1_000
 
 export function createLocks(given: LocksParts, options: LocksOptions = {}): Locks {
@@ -105,7 +105,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
   const watcher = createWatcher(parts, times, sweeper)
   const waits = new Waits()
 
-  /** Wakes those whom a step concerns but the one who knows by its answer, and gives that on. */
+  /** Wakes the requesters that a step changed, except the caller, who has the answer. */
   function wake<Answer extends Ruled<object>>(key: LockKey, answer: Answer, except?: Requester): Answer {
     wakeForStep(notifier, key, answer, except)
     if (answer.elsewhere) {
@@ -167,7 +167,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       if (left !== 'holding') return { left }
       throw new SignalboxError(
         'conflict',
-        `${options.node} holds ${describe(key)}; its turn is ended by release, with its token and outcome.`,
+        `${options.node} holds ${describe(key)}; end its turn with release, its token and an outcome.`,
       )
     },
 
@@ -218,6 +218,6 @@ const untouched = { revision: 0, holder: null, waiters: [], waiterCount: 0, last
 function lockLost(key: LockKey, node: string): SignalboxError {
   return new SignalboxError(
     'lease_lost',
-    `${node} no longer holds ${describe(key)} with this token: it was released, its lease ran out or it was evicted.`,
+    `${node} no longer holds ${describe(key)} with this token: it was released, its lease expired, or an operator evicted it.`,
   )
 }

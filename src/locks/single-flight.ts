@@ -4,16 +4,16 @@ import { callable, onlyKeys } from '../core/options.ts'
 import { awaitTurn, type Held, type HoldOptions, type LockCalls } from './held-lock.ts'
 
 /**
- * One does the work, the others wait and look again.
+ * One requester does the work. The others wait and check again.
  *
  *     check ── there ─────────────────────────────▶ its value
- *       ▲  └── not there ──▶ ask ── granted ──▶ check once more ──▶ run ──▶ success: everybody is told
+ *       ▲  └── not there ──▶ ask ── granted ──▶ check once more ──▶ run ──▶ success: all waiters are notified
  *       └──── completed ◀──── wait ◀── queued        failure: the next waiter is granted
  */
 export interface FlightOptions<Value> extends Omit<HoldOptions, 'requestId' | 'wait'> {
-  /** Whether the work is done already: its value, or undefined. Called before asking and after every change. */
+  /** Returns the value if the work is done, else undefined. Called before asking and after every change. */
   readonly check: () => Promise<Value | undefined> | Value | undefined
-  /** Does the work. When it throws, the next waiter tries; an error with `terminal: true` ends it for everybody. */
+  /** Does the work. If it throws, the next waiter tries; an error with `terminal: true` ends the wait of all. */
   readonly run: (held: Held) => Promise<Value> | Value
 }
 
@@ -49,18 +49,18 @@ async function fly<Value>(
     return value
   } catch (error) {
     const terminal = (error as { terminal?: unknown } | null)?.terminal === true
-    // When the lease is lost there is nothing left to release; the error that ended the work is the one to tell.
+    // If the lease is lost there is nothing to release. The caller gets the error that ended the work.
     await held.release({ outcome: 'failure', error, terminal }).catch(() => undefined)
     throw error
   }
 }
 
-/** The lock is not held any more, and the answer with the reason was lost. The work itself is done. */
+/** The lock is no longer held, and the answer with the reason was lost. The work itself is done. */
 function unlessUnknown(error: unknown): void {
   if (!isSignalboxError(error, 'commit_unknown')) throw error
 }
 
-/** What is no JSON is not told: those who waited look for themselves. */
+/** A value that is not JSON is not sent: the waiters check for themselves. */
 function resultOf(value: unknown): { readonly result?: unknown } {
   try {
     return value === undefined || JSON.stringify(value) === undefined

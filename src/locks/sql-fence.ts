@@ -2,15 +2,15 @@ import { invalidArgument } from '../core/errors.ts'
 import { oneOf, onlyKeys, show } from '../core/options.ts'
 
 /**
- * The fence at the guarded database. A lease alone cannot exclude a holder that was frozen past its time and still
- * believes that it holds. So the write itself shows its token, and the row remembers the greatest it has taken:
+ * The fence in the guarded database. A lease alone cannot stop a holder that was frozen past its lease and still believes
+ * that it holds the lock. So each write carries the holder's token, and the row keeps the greatest token:
  *
- *     a shows 33 ──▶ taken, the row says 33
- *     a is frozen; b is granted and shows 34 ──▶ taken, the row says 34
- *     a wakes up and shows 33 ──▶ no row changed: the write is refused
+ *     a writes with 33 ──▶ accepted, the row has 33
+ *     a is frozen; b gets the lock and writes with 34 ──▶ accepted, the row has 34
+ *     a wakes up and writes with 33 ──▶ no row changed: the write is refused
  *
- * This is a conditional statement for a table of yours with a column for the token. It is one statement, so it is safe
- * whatever the isolation; where it finds no row, nothing was written and the lock was lost. The row must be there.
+ * This is one conditional statement for a table of yours with a column for the token, so it is safe at every isolation
+ * level. If it changes no row, the lock was lost. The row must exist.
  */
 export interface SqlFence {
   /**
@@ -31,7 +31,7 @@ export interface SqlFenceTable {
   readonly table: string
   /** The column of its primary key. @default 'id' */
   readonly key?: string | undefined
-  /** The column of the greatest token it has taken: a BIGINT, not null, 0 at first. @default 'fence' */
+  /** The column of the greatest token so far: a BIGINT, not null, 0 at first. @default 'fence' */
   readonly fence?: string | undefined
 }
 

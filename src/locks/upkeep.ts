@@ -6,9 +6,9 @@ import type { LocksParts } from './locks.ts'
 import type { LockTimes } from './rules/index.ts'
 
 /**
- * Ends expired leases, calls the next waiter of wait queues that no process asks about meanwhile, and ends deadlocks. Any
- * number of sweepers may run: every step checks what it finds. It begins with the first use and rests after a while
- * without use, so a box that took a lock once does not keep asking its store.
+ * Ends expired leases, grants locks to the next waiters of wait queues that no process asks about, and ends deadlocks. Any
+ * number of sweepers may run, because every step checks the rows it finds. The sweeper starts with the first use and rests
+ * after two minutes without use, so a box that took a lock once does not keep asking its store.
  */
 export interface Sweeper extends Upkeep {
   /** This wait queue has a waiter, so it may be part of a deadlock. */

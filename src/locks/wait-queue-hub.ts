@@ -4,11 +4,11 @@ import type { LocksParts } from './locks.ts'
 import type { Requester } from './rules/index.ts'
 
 /**
- * Looks at wait queues for all who look on: one reading of a wait queue is shared by everybody, and made after a wake-up or when its
- * time has come, so the cost of a change does not grow with those who see it by more than telling them.
+ * Reads wait queues for all their watchers. After a wake-up, or at the poll, it reads a wait queue once and gives the view to
+ * all subscribers. So a change costs one read, however many watch.
  */
 export interface WaitQueueHub {
-  /** Tells the wait queue as it is now, and then whenever it changed, until the returned function is called. */
+  /** Calls `seen` with the wait queue as it is now, and after each change, until the returned function is called. */
   subscribe(key: LockKey, seen: (view: WaitQueueView | undefined) => void): () => void
   close(): void
 }
@@ -26,7 +26,7 @@ interface Watched {
 
 const positions = new WeakMap<WaitQueueView, ReadonlyMap<string, number>>()
 
-/** Where those who are shown stand, by name; made once for all who look it up. */
+/** The positions of the shown waiters, by name; computed once for each view. */
 export function positionsIn(view: WaitQueueView): ReadonlyMap<string, number> {
   const known = positions.get(view)
   if (known) return known
@@ -35,12 +35,12 @@ export function positionsIn(view: WaitQueueView): ReadonlyMap<string, number> {
   return made
 }
 
-/** A requester as one text, in one piece; no two have the same. */
+/** A unique name for a requester. */
 export function nameOf({ node, requestId }: Requester): string {
   return [node.length, node, requestId].join(':')
 }
 
-/** A wait queue that changes all the time is shown ten times a second; its wake-up comes a moment late. */
+/** A wait queue that changes all the time is read ten times a second. Its wake-up is late by `wakeDelayMs`. */
 const gapMs: number = 100 - wakeDelayMs
 const shownWaiters = 100
 
@@ -53,7 +53,7 @@ export function createQueueHub({ store, notifier, remoteWakeUps }: LocksParts): 
       key,
       subscribers: new Set(),
       unlisten: notifier.listen([queueTopic(key)], () => {
-        // One reading answers all wake-ups before it; wake-ups that do not stop must not put it off for ever.
+        // One read answers all wake-ups before it. Further wake-ups must not postpone it.
         if (queue.isWoken) return
         queue.isWoken = true
         later(queue, gapMs)
@@ -85,7 +85,7 @@ export function createQueueHub({ store, notifier, remoteWakeUps }: LocksParts): 
       queue.isRead = true
       if (isNews) for (const seen of [...queue.subscribers]) seen(view)
     } catch {
-      // The store is in trouble, or was closed: who waits in the wait queue learns that by itself, and the next look follows.
+      // The store failed or was closed. Waiters learn that from their own calls; the next read follows.
     }
     queue.isReading = false
     if (queue.subscribers.size > 0) later(queue, queue.isWoken ? gapMs : pollMs * (0.75 + Math.random() / 2))

@@ -13,16 +13,16 @@ import type { Sweeper } from './upkeep.ts'
 import { createQueueHub, nameOf, positionsIn, type WaitQueueHub } from './wait-queue-hub.ts'
 
 /**
- * A wait queue's changes, as they happen. A waiter sees its own standing (its position, its grant, the outcome) and keeps
- * its position by watching. An observer sees the wait queue. Wake-ups are hints: every watcher polls now and then, and
- * each event shows the store's state at that moment.
+ * Streams the changes of a wait queue. A waiter sees its own standing (position, grant, outcome) and keeps its position by
+ * watching. An observer sees the whole wait queue. Wake-ups are hints: every watcher also polls, and each event shows the
+ * store's state at that moment.
  */
 export interface WatchOptions extends Partial<Pick<LockRequest, 'node' | 'requestId'>>, LockKey {
-  /** Ends it. With the reason `draining` it is the server that goes, so a bound lease is left as it is. */
+  /** Ends the stream. With the reason `draining` the server stops, so a bound lease stays as it is. */
   readonly signal?: AbortSignal | undefined
-  /** The last event seen. While nothing has happened since, nothing is told; else `reset`, and how it stands. */
+  /** The id of the last event seen. If something happened since, the stream begins with `reset`. */
   readonly lastEventId?: number | undefined
-  /** When this stream ends while its node holds the lock, the lease is shortened to two seconds. @default false */
+  /** If this stream ends while its node holds the lock, shorten the lease to two seconds. @default false */
   readonly bind?: boolean | undefined
 }
 
@@ -33,17 +33,21 @@ export interface Watcher {
 
 const watchKeys = requestKeysAnd('signal', 'lastEventId', 'bind')
 const boundMs = 2_000
-/** How often one who holds looks whether it still does. */
+/** How often the watch of a holder checks that it still holds the lock. */
 const holderPollMs = 5_000
 const shownAtReset = 100
 const untouched = { revision: 0, holder: null, waiters: [], waiterCount: 0, lastOutcome: null } as const
 
 /** An event without its id. */
-type Happening = LockEvent extends infer Event ? (Event extends LockEvent ? Omit<Event, 'id'> : never) : never
+type UnnumberedEvent = LockEvent extends infer Event
+  ? Event extends LockEvent
+    ? Omit<Event, 'id'>
+    : never
+  : never
 
 export function createWatcher(parts: LocksParts, times: LockTimes, sweeper: Sweeper): Watcher {
   const hub = createQueueHub(parts)
-  const doors: Doors = { areClosed: false, notifiers: new Set() }
+  const closing: WatchClosing = { areClosed: false, notifiers: new Set() }
 
   return {
     watch(options) {
@@ -53,23 +57,34 @@ export function createWatcher(parts: LocksParts, times: LockTimes, sweeper: Swee
       const since = whole('watch.lastEventId', lastEventId)
       const isBound = flag('watch.bind', bind)
       sweeper.wake()
-      if (options.node === undefined) return watchQueue(hub, doors, key, since, signal)
+      if (options.node === undefined) return watchQueue(hub, closing, key, since, signal)
       const who = resolveRequester('watch', options)
-      return new WaiterWatch({ parts, times, hub, doors, sweeper, key, who, since, isBound, signal }).events()
+      return new WaiterWatch({
+        parts,
+        times,
+        hub,
+        closing,
+        sweeper,
+        key,
+        who,
+        since,
+        isBound,
+        signal,
+      }).events()
     },
     close() {
-      doors.areClosed = true
-      for (const notifier of doors.notifiers) notifier.wake()
+      closing.areClosed = true
+      for (const notifier of closing.notifiers) notifier.wake()
       hub.close()
     },
   }
 }
 
 /**
- * Whether it goes on at all, and whom to wake when it does not. A signal made of two for each who watches would be a
- * good part of all that one takes.
+ * Whether the watcher is closed, and which watches to wake when it closes. A combined AbortSignal for each watch would take
+ * a large part of its memory.
  */
-interface Doors {
+interface WatchClosing {
   areClosed: boolean
   readonly notifiers: Set<Notifier>
 }
@@ -78,7 +93,7 @@ interface WaiterParts {
   readonly parts: LocksParts
   readonly times: LockTimes
   readonly hub: WaitQueueHub
-  readonly doors: Doors
+  readonly closing: WatchClosing
   readonly sweeper: Sweeper
   readonly key: LockKey
   readonly who: Requester
@@ -87,7 +102,7 @@ interface WaiterParts {
   readonly signal: AbortSignal | undefined
 }
 
-/** One who waits, or holds. */
+/** The watch of a waiter or holder. */
 class WaiterWatch {
   readonly #own: WaiterParts
   readonly #name: string
@@ -108,8 +123,8 @@ class WaiterWatch {
   }
 
   async *events(): AsyncGenerator<LockEvent> {
-    const { parts, hub, doors, key, who, signal } = this.#own
-    doors.notifiers.add(this.#notifier)
+    const { parts, hub, closing, key, who, signal } = this.#own
+    closing.notifiers.add(this.#notifier)
     const wake = () => {
       this.#isWoken = true
       this.#notifier.wake()
@@ -123,10 +138,10 @@ class WaiterWatch {
     })
     let lookAt = 0
     try {
-      while (!isOver(doors, signal)) {
+      while (!isOver(closing, signal)) {
         if (this.#isWoken || performance.now() >= lookAt) {
           this.#isWoken = false
-          yield* await this.#look()
+          yield* await this.#renewPosition()
           lookAt = performance.now() + this.#pauseMs()
           if (this.#standing === undefined || this.#standing.status === 'ended') return
         }
@@ -140,15 +155,15 @@ class WaiterWatch {
           .catch(() => undefined)
       }
     } finally {
-      doors.notifiers.delete(this.#notifier)
+      closing.notifiers.delete(this.#notifier)
       unlisten()
       unsubscribe()
       this.#leaveStream()
     }
   }
 
-  /** Keeps the position and tells what is new about it. */
-  async #look(): Promise<readonly LockEvent[]> {
+  /** Renews the position and returns the events that are new. */
+  async #renewPosition(): Promise<readonly LockEvent[]> {
     const { parts, times, sweeper, key, who } = this.#own
     const had = this.#standing
     const answer = await parts.store.keep(key, who, { isStreamed: true }, times)
@@ -156,7 +171,7 @@ class WaiterWatch {
     this.#standing = answer.standing
     if (answer.standing?.status === 'queued') sweeper.suspect(key)
     if (answer.standing === undefined) {
-      // The end of a turn that was released is no event; a position that is missing or was lost is one.
+      // The holder released its turn: no event. A position that is missing or was lost is an event.
       return had?.status === 'granted' ? [] : [this.#number({ type: 'lost' }, answer.revision)]
     }
     const event = eventOf(answer.standing, who)
@@ -167,13 +182,13 @@ class WaiterWatch {
     this.#resumes = false
     if (isCurrent(this.#own.since, answer.revision)) return []
     const queue = await parts.store.inspect(key, shownAtReset)
-    const reset: Happening = { type: 'reset', ...decodeQueue(queue ?? { ...key, ...untouched }) }
+    const reset: UnnumberedEvent = { type: 'reset', ...decodeQueue(queue ?? { ...key, ...untouched }) }
     return [this.#number(reset, answer.revision - 1), this.#number(event, answer.revision)]
   }
 
   /**
-   * Whether what all who watch this wait queue were shown makes it worth asking the store: the turn is this one's, the wait queue
-   * has ended, or this one is not in it any more. Where wake-ups do not reach from other processes, this is what does.
+   * Whether the shared view is a reason to ask the store: this requester holds the lock, the wait queue ended, or the
+   * requester is no longer in it. Needed where wake-ups do not reach other processes.
    */
   #isConcernedBy(before: WaitQueueView | undefined, now: WaitQueueView | undefined): boolean {
     if (this.#standing?.status !== 'queued' || now === undefined) return false
@@ -193,12 +208,12 @@ class WaiterWatch {
     return position !== undefined && this.#standing?.status === 'queued' && position < this.#standing.position
   }
 
-  /** A position further ahead that the shared view of the wait queue shows; the store is not asked for it. */
+  /** The event of a better position, taken from the shared view without asking the store. */
   #moved(): LockEvent | undefined {
     if (!this.#hasMoved()) return undefined
     const position = positionsIn(this.#view!).get(this.#name)!
     this.#standing = { status: 'queued', position }
-    const event: Happening = { type: 'queued', position }
+    const event: UnnumberedEvent = { type: 'queued', position }
     this.#lastText = JSON.stringify(event)
     return this.#number(event, this.#view!.revision)
   }
@@ -212,19 +227,19 @@ class WaiterWatch {
     if (!this.#progressIsNew()) return undefined
     const { holder, revision } = this.#view!
     this.#lastProgress = holder!.progress
-    // The holder knows what it said.
+    // The holder knows its own progress.
     if (this.#isSelf(holder!)) return undefined
     return this.#number({ type: 'progress', node: holder!.node, progress: parse(holder!.progress) }, revision)
   }
 
-  #number(event: Happening, revision: number): LockEvent {
+  #number(event: UnnumberedEvent, revision: number): LockEvent {
     this.#lastId = Math.max(this.#lastId + 1, revision)
     return { id: this.#lastId, ...event } as LockEvent
   }
 
   /**
-   * A position in the wait queue is kept by looking, and a look is a write: so as seldom as the lease allows. News of others'
-   * steps come by the notifier, and where that does not reach, by the view of the wait queue that all who watch it share.
+   * Renewing a position is a write, so the watch does it as seldom as the lease allows. It learns the steps of others from
+   * wake-ups, or, where these do not reach other processes, from the shared view.
    */
   #pauseMs(): number {
     const { times } = this.#own
@@ -232,7 +247,7 @@ class WaiterWatch {
     return (isHolder ? holderPollMs : times.waiterLeaseMs / 3) * (0.75 + Math.random() / 4)
   }
 
-  /** No watcher hears a grant any more: the take-up window may be longer, or the lease of a bound holder ends soon. */
+  /** The stream ends: a waiter gets the longer take-up window, and the lease of a bound holder is shortened. */
   #leaveStream(): void {
     const { parts, times, key, who, isBound, signal } = this.#own
     const standing = this.#standing
@@ -243,12 +258,12 @@ class WaiterWatch {
     const step = isHolder
       ? parts.store.shorten(key, { ...who, token: standing.token }, boundMs, times)
       : parts.store.keep(key, who, { isStreamed: false }, times)
-    // Best effort: without it the leases run out as they would have.
+    // Best effort: if the step fails, the leases expire at their own time.
     step.then((answer) => wakeForStep(parts.notifier, key, answer)).catch(() => undefined)
   }
 }
 
-function eventOf(standing: Standing, { node }: Requester): Happening {
+function eventOf(standing: Standing, { node }: Requester): UnnumberedEvent {
   switch (standing.status) {
     case 'queued':
       return { type: 'queued', position: standing.position }
@@ -261,21 +276,21 @@ function eventOf(standing: Standing, { node }: Requester): Happening {
       if (standing.kind === 'failed') return { type: 'failed', error: failureOf(standing.value) }
       return { type: standing.kind }
     default:
-      // Neither is an answer to one who has a position already.
+      // `refused` and `full` are no answers to a requester that has a position.
       return { type: 'lost' }
   }
 }
 
-/** One who looks on. */
+/** The watch of an observer. */
 async function* watchQueue(
   hub: WaitQueueHub,
-  doors: Doors,
+  closing: WatchClosing,
   key: LockKey,
   since: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<LockEvent> {
   const notifier = createNotifier()
-  doors.notifiers.add(notifier)
+  closing.notifiers.add(notifier)
   let latest: WaitQueueView | undefined
   let isSeen = false
   const unsubscribe = hub.subscribe(key, (view) => {
@@ -287,14 +302,14 @@ async function* watchQueue(
   let shown: WaitQueueView | undefined
   let isFirst = true
   try {
-    while (!isOver(doors, signal)) {
+    while (!isOver(closing, signal)) {
       if (isSeen) {
         isSeen = false
         const view = latest ?? { ...key, ...untouched }
-        const happenings = isFirst ? beginning(view, since) : changesBetween(shown!, view)
-        for (const happening of happenings) {
+        const events = isFirst ? beginning(view, since) : changesBetween(shown!, view)
+        for (const event of events) {
           lastId = Math.max(lastId + 1, view.revision)
-          yield { id: lastId, ...happening } as LockEvent
+          yield { id: lastId, ...event } as LockEvent
         }
         isFirst = false
         shown = view
@@ -303,29 +318,29 @@ async function* watchQueue(
       await notifier.wait(signal ? { signal } : {}).catch(() => undefined)
     }
   } finally {
-    doors.notifiers.delete(notifier)
+    closing.notifiers.delete(notifier)
     unsubscribe()
   }
 }
 
-function isOver({ areClosed }: Doors, signal: AbortSignal | undefined): boolean {
+function isOver({ areClosed }: WatchClosing, signal: AbortSignal | undefined): boolean {
   return areClosed || signal?.aborted === true
 }
 
-function beginning(view: WaitQueueView, since: number): readonly Happening[] {
+function beginning(view: WaitQueueView, since: number): readonly UnnumberedEvent[] {
   return since > 0 && isCurrent(since, view.revision) ? [] : [{ type: 'reset', ...decodeQueue(view) }]
 }
 
 /**
- * Whether nothing has happened since that event. Ids may run a little ahead of the wait queue's revision, one for each of
- * several events; one that is far ahead is not of this wait queue as it is now: the wait queue was cleared away, or is another's.
+ * Whether nothing happened since that event. Ids may be a little ahead of the revision, because one revision can have
+ * several events. An id that is far ahead belongs to a wait queue that was deleted meanwhile.
  */
 function isCurrent(since: number, revision: number): boolean {
   return revision <= since && since - revision <= 1_000
 }
 
-function changesBetween(before: WaitQueueView, now: WaitQueueView): readonly Happening[] {
-  const changes: Happening[] = []
+function changesBetween(before: WaitQueueView, now: WaitQueueView): readonly UnnumberedEvent[] {
+  const changes: UnnumberedEvent[] = []
   const { lastOutcome } = now
   if (lastOutcome && lastOutcome.at !== before.lastOutcome?.at) {
     const { outcome, value } = lastOutcome

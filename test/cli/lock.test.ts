@@ -72,7 +72,7 @@ test('a busy lock refuses with exit code 75, a deadline ends with 124; the comma
   assert.match(refused.err, /held by other/)
   const late = await place.run(['lock', 'deploy', 'eu-1', '--deadline', '300ms', ...js('console.log("ran")')])
   assert.deepEqual([late.code, late.out], [124, ''])
-  assert.match(late.err, /deploy of "eu-1" did not come within its deadline/)
+  assert.match(late.err, /deploy of "eu-1" was not granted within the deadline/)
 })
 
 test('a named store wins over a server in the environment, and naming both is a mistake', async () => {

@@ -21,7 +21,7 @@ import type {
 } from './wait-queue.ts'
 import { groupOf, WaitQueueGroup } from './wait-queue-group.ts'
 
-/** A wait queue in the hands of one rule: what has changed is written when the rule closes it. */
+/** A wait queue while one rule runs. The rule changes it in memory; `close` writes the changes. */
 export class OpenWaitQueue {
   #row: WaitQueueRow
   readonly #now: number
@@ -31,7 +31,7 @@ export class OpenWaitQueue {
   #changed = false
   #everyone = false
   #lapsed = false
-  /** Undefined unless its operation excludes others: then they are judged together. */
+  /** The wait queues of the operations that this one excludes, if any: all are decided together. */
   #group: WaitQueueGroup | undefined
   readonly #requesters: Requester[] = []
 
@@ -48,7 +48,7 @@ export class OpenWaitQueue {
     this.#group = group
   }
 
-  /** Ends what has run out by now and grants the head of the wait queue, until nothing more follows. */
+  /** Brings the wait queue to the present: ends an expired holder and grants the lock to the first waiter. */
   *advance(): Generator<Ask, void, Given> {
     if (this.#group) return yield* this.#group.settle()
     yield* this.lapseIfOver()
@@ -60,7 +60,7 @@ export class OpenWaitQueue {
     if (holder && endOf(holder) <= this.#now) yield* this.#lapse(holder)
   }
 
-  /** Held, or kept free after a lost lease. */
+  /** Held, or in the lock delay after a lost lease. */
   get isTaken(): boolean {
     return this.#row.holder !== null || this.#row.grantFrom > this.#now
   }
@@ -72,7 +72,7 @@ export class OpenWaitQueue {
   *#lapse(holder: Holder): Generator<Ask, void, Given> {
     yield* this.#conclude(holder, 'lost', null)
     if (holder.takeUpBy !== null) {
-      // It never began, so the attempt has not been made.
+      // The holder never took up its grant, so the attempt does not count.
       this.#change({ holder: null, attempt: holder.attempt - 1 })
       return
     }
@@ -95,12 +95,12 @@ export class OpenWaitQueue {
     return yield ['firstWaiter']
   }
 
-  /** The first who is still there; those before it whose time is over are ended. */
+  /** The first waiter whose lease and deadline are not over. Ends the waits before it. */
   *firstLive(): Generator<Ask, Waiter | undefined, Given> {
     while (true) {
       const waiter = yield* this.first()
       if (!waiter) {
-        // No waiter takes over, so the next holder begins anew.
+        // No waiter takes over, so the next holder begins with attempt 1.
         if (this.#row.attempt > 0) this.#change({ attempt: 0 })
         return undefined
       }
@@ -160,7 +160,7 @@ export class OpenWaitQueue {
     }
 
     const seq = outcome?.seq ?? this.#nextRevision()
-    // After `advance`, a single wait queue without holder and delay has no waiters.
+    // After `advance`, a wait queue outside a group has no waiters unless it has a holder or a delay.
     const isFree = this.#group ? yield* this.#group.isFreeFor(seq) : !this.isTaken
     if (!isFree && !ask.wait)
       return { status: 'refused', holder: this.holderView() ?? this.#group?.otherHolder() ?? null }
@@ -194,7 +194,7 @@ export class OpenWaitQueue {
     return yield* this.#queued(seq)
   }
 
-  /** The standing of a requester that waits already, with its wait kept alive; undefined when it does not wait. */
+  /** Renews the wait of a requester and answers its position; undefined when it does not wait. */
   *#stillWaiting(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
     const waiter: Waiter | undefined = yield ['waiter', who]
     if (!waiter) return undefined
@@ -203,7 +203,7 @@ export class OpenWaitQueue {
       yield* this.#conclude(waiter, 'timeout', null, true)
       return { status: 'ended', kind: 'timeout', value: null }
     }
-    // A waiter whose lease ran out unnoticed still has its position: it is here.
+    // A waiter whose lease expired unnoticed keeps its position, because it has just asked.
     const leaseEndsAt = this.#now + this.#times.waiterLeaseMs
     yield ['saveWaiter', { ...waiter, leaseEndsAt, isStreamed }]
     return yield* this.#queued(waiter.seq)
@@ -328,13 +328,13 @@ export class OpenWaitQueue {
     return { node, requestId, attempt, since, expiresAt: this.#wallOf(leaseEndsAt), progress }
   }
 
-  /** Writes what has changed and says who is to be told. */
+  /** Writes the changes and answers whom to wake. */
   *close<Answer extends object>(answer: Answer): Generator<Ask, Ruled<Answer>, Given> {
     if (!this.#group) {
       yield* this.save()
       return { ...answer, notified: this.notified, revision: this.#row.revision }
     }
-    // A position that was left may have kept others waiting.
+    // A waiter that left may have blocked waiters of other operations.
     if (this.#changed) yield* this.#group.settle()
     yield* this.save()
     const elsewhere = yield* this.#group.closeOthers()
@@ -351,7 +351,7 @@ export class OpenWaitQueue {
     return this.#lapsed ? { ...notified, lapsed: true } : notified
   }
 
-  /** When the wait queue changes without anybody asking: the holder's time is over, or the delay is. */
+  /** When the wait queue next changes by itself: the holder's lease or the lock delay ends. */
   #dueAt(): number | null {
     const { holder, grantFrom } = this.#row
     if (holder) return endOf(holder)
@@ -398,7 +398,7 @@ export class OpenWaitQueue {
     this.#row = { ...this.#row, ...changes, revision: this.#nextRevision() }
   }
 
-  /** Never twice, also not when the row was cleared away meanwhile. */
+  /** The next revision: never used before, even if the row was deleted meanwhile. */
   #nextRevision(): number {
     const last = this.#group ? this.#group.lastRevision : this.#row.revision
     return Math.max(last + 1, this.#wall * 1_000)

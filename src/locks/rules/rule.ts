@@ -1,35 +1,34 @@
 import type { OutcomeKind, Requester, WaitQueueRows, Want } from './wait-queue.ts'
 
 /**
- * What a rule is, what it is asked with and what it answers. A rule is a generator: it asks for rows by yielding and is
- * given them, at once by a store in this process, later by one across a connection.
+ * The types of rules. A rule is a generator: it yields questions about rows and gets the answers, at once from a store in
+ * this process, later from a store behind a connection.
  */
 export type Rule<Answer> = Generator<Ask, Answer, Given>
 
-// biome-ignore lint/suspicious/noExplicitAny: what a yield is given has the type of the method it asked for.
+// biome-ignore lint/suspicious/noExplicitAny: the answer to a yield has the type that the method returns.
 export type Given = any
 
-/** A question to the rows of the rule's queue: the method, and what it is asked with. */
+/** A question to the rows of the rule's wait queue: the method and its arguments. */
 export type OwnAsk = {
   [Name in keyof WaitQueueRows]: readonly [Name, ...Parameters<WaitQueueRows[Name]>]
 }[keyof WaitQueueRows]
 
-/** A question to those, or to the rows of another operation of the same resource. */
+/** A question to these rows, or to the rows of another operation of the same resource. */
 export type Ask = OwnAsk | readonly ['of', operation: string, ask: Ask]
 
 /**
- * Operations that exclude each other on a resource: pairs of their names. Nothing of this is looked at unless a rule
- * names the operation.
+ * Pairs of operations that exclude each other on a resource. Operations that no pair names cost nothing.
  */
 export type Conflicts = readonly (readonly [string, string])[]
 
-/** How long things last, in milliseconds; and what excludes what. */
+/** Time limits in milliseconds, and which operations exclude each other. */
 export interface LockTimes {
-  /** A waiter that neither asks nor has a stream. @default 30_000 */
+  /** How long a waiter that neither asks nor has a stream keeps its position. @default 30_000 */
   readonly waiterLeaseMs: number
-  /** To take up a grant, with an open stream. @default 2_000 */
+  /** How long a waiter with an open stream may take to take up its grant. @default 2_000 */
   readonly streamedTakeUpMs: number
-  /** To take up a grant, without. @default 10_000 */
+  /** The same without a stream. @default 10_000 */
   readonly takeUpMs: number
   /** How long an outcome is kept for its waiters. @default 60_000 */
   readonly keepMs: number
@@ -41,45 +40,45 @@ export interface LockTimes {
   readonly conflicts?: Conflicts
 }
 
-/** Whom to wake after a step, because something changed for them. */
+/** Whom to wake after a step. */
 export interface Notified {
-  /** Those whose own standing changed: granted, ended. */
+  /** Requesters that were granted the lock, or whose wait ended. */
   readonly requesters: readonly Requester[]
-  /** All waiters get the end. */
+  /** The wait of all waiters ended. */
   readonly everyone: boolean
-  /** Whether the wait queue changed at all, for those who only look on. */
+  /** Whether anything in the wait queue changed, for watchers. */
   readonly changed: boolean
-  /** A turn ended because its lease ran out; counters need it. @default it did not */
+  /** A turn ended because its lease expired; counters need it. @default false */
   readonly lapsed?: true
 }
 
 export type Ruled<Answer> = Answer & {
   readonly notified: Notified
-  /** The wait queue's, after this step; 0 when it has never been touched. */
+  /** The revision of the wait queue after this step; 0 when it was never used. */
   readonly revision: number
-  /** What it changed in wait queues of the same resource whose operations exclude this one. */
+  /** Whom to wake in wait queues of the same resource whose operations exclude this one. */
   readonly elsewhere?: readonly { readonly operation: string; readonly notified: Notified }[]
 }
 
-/** What the end of a turn comes to. */
+/** The answer to `release`. */
 export interface Released {
-  /** Undefined: it was not the holder's any more. */
+  /** Undefined: the requester no longer held the lock. */
   readonly released: { readonly next: Requester | null } | undefined
-  /** Of the next holder; undefined also where the store does not know it any more. */
+  /** The grant of the next holder. Undefined also if the store no longer knows it. */
   readonly granted?: Grant | undefined
 }
 
-/** What a holder has to know of its grant. */
+/** What a holder needs to know of its grant. */
 export interface Grant {
   readonly token: number
   readonly attempt: number
 }
 
-/** How long a grant lasts without renewal, unless another time is asked for. */
+/** How long a grant lasts without renewal, by default. */
 export const defaultTtlMs = 30_000
 
 export interface RenewTerms {
-  /** For how long. Undefined: the last `ttlMs`, of the acquire or of an earlier renewal. */
+  /** Undefined: the last `ttlMs`, of the acquire or of an earlier renewal. */
   readonly ttlMs: number | undefined
   readonly progress: string | null | undefined
 }
@@ -92,7 +91,7 @@ export interface AcquireAsk extends Requester {
   readonly isStreamed: boolean
 }
 
-/** Instants here are of the wall clock. */
+/** How a request stands. Instants are of the wall clock. */
 export type Standing =
   | {
       readonly status: 'granted'
@@ -115,7 +114,7 @@ export interface HolderView extends Requester {
 /** The rows of another operation of the same resource. */
 export type Others<Rows> = (operation: string) => Rows
 
-/** Runs a rule on rows that answer at once. `others` is asked only where operations exclude each other. */
+/** Runs a rule on rows that answer at once. `others` is used only when operations exclude each other. */
 export function runNow<Answer>(
   rule: Rule<Answer>,
   rows: WaitQueueRows,
@@ -126,12 +125,12 @@ export function runNow<Answer>(
     let target = rows
     let ask: Ask = step.value
     for (; ask[0] === 'of'; ask = ask[2]) target = others(ask[1])
-    // No question has more than two; taking a list of them apart and together again costs more than most answers.
+    // No question has more than two arguments. Spreading a list of them costs more than most answers.
     step = rule.next((target[ask[0]] as (...args: unknown[]) => never)(ask[1], ask[2]))
   }
   return step.value
 }
 
 function alone(operation: string): never {
-  throw new Error(`The wait queue of ${operation} was asked for by a rule that was given one wait queue.`)
+  throw new Error(`The rule has one wait queue but asked for that of ${operation}.`)
 }

@@ -3,20 +3,20 @@ import type { AcquireAsk, LockTimes, Released, RenewTerms, Rule, Ruled, Standing
 import type { Requester } from './wait-queue.ts'
 
 /**
- * The rules of a fair wait queue, once for every store that keeps rows. A rule knows no clock but the one it is given and does
- * nothing by itself; what it changes is collected in an OpenWaitQueue and written when that is closed.
+ * The rules of a fair wait queue, written once for all stores that keep rows. A rule takes the time from its store, collects
+ * its changes in an OpenWaitQueue, and writes them when it closes that.
  *
  *     acquire ──▶ free ─────────────────────────▶ granted ──release success──▶ waiters for the result: completed
  *         │                                        │  ▲                         first who wants a turn: granted
  *         └────▶ busy ──▶ waiting ──the head───────┼──┘
  *                          │                       ├──release failure, lease ran out──▶ the head: granted, attempt + 1
- *                          └── leave, deadline,    └──release terminal──▶ everybody: failed
+ *                          └── leave, deadline,    └──release terminal──▶ all waiters: failed
  *                              lease ran out
  *
- * Every rule first brings the wait queue to the present (`advance`), so nothing depends on when a sweeper came by.
+ * Every rule first brings the wait queue to the present (`advance`), so no result depends on when a sweeper runs.
  */
 
-/** Asks for the key, or how it stands with an earlier ask. */
+/** Asks for the lock; with the same requestId again, answers how that request stands. */
 export function* acquire(ask: AcquireAsk, times: LockTimes): Rule<Ruled<{ readonly standing: Standing }>> {
   const queue = yield* openQueue(times)
   yield* queue.advance()
@@ -24,7 +24,7 @@ export function* acquire(ask: AcquireAsk, times: LockTimes): Rule<Ruled<{ readon
   return yield* queue.close({ standing })
 }
 
-/** Ends the holder's turn; undefined when it is not the holder's any more. */
+/** Ends the holder's turn; undefined when the requester no longer holds the lock. */
 export function* release(
   who: Requester & { readonly token: number },
   end: { readonly outcome: 'success' | 'failure'; readonly value: string | null; readonly terminal: boolean },
@@ -37,7 +37,7 @@ export function* release(
   return yield* queue.close({ released: { next: queue.holderName() }, granted: queue.grant() })
 }
 
-/** Keeps the lease, and tells how far the work is; undefined when it is not the holder's any more. */
+/** Extends the lease and saves the progress; undefined when the requester no longer holds the lock. */
 export function* renew(
   who: Requester & { readonly token: number },
   { ttlMs, progress }: RenewTerms,
@@ -49,7 +49,7 @@ export function* renew(
   return yield* queue.close({ expiresAt: queue.extend(ttlMs, progress) })
 }
 
-/** Shortens the holder's lease to at most so long from now: its stream was bound to it and has dropped. */
+/** Shortens the holder's lease to at most `toMs` from now, because the stream that is bound to it broke. */
 export function* shorten(
   who: Requester & { readonly token: number },
   toMs: number,
@@ -79,7 +79,7 @@ export function* evict(who: Requester, times: LockTimes): Rule<Ruled<{ readonly 
   return yield* queue.close({ evicted: yield* queue.evict(who) })
 }
 
-/** Ends one wait as failed, if it is still at that position; else nothing. */
+/** Ends one wait as failed, if it is still at that position. */
 export function* fail(
   { seq, ...who }: Requester & { readonly seq: number },
   value: string,
@@ -90,7 +90,7 @@ export function* fail(
   return yield* queue.close({ failed: yield* queue.fail(who, seq, value) })
 }
 
-/** Keeps a waiter's position: its stream is open. Answers how it stands; `ended` when it is in the wait queue no more. */
+/** Renews the position of a waiter whose stream is open. Answers how it stands; `ended` when it left the wait queue. */
 export function* keep(
   who: Requester,
   { isStreamed }: { readonly isStreamed: boolean },
@@ -101,14 +101,14 @@ export function* keep(
   return yield* queue.close({ standing: yield* queue.keepPosition(who, isStreamed) })
 }
 
-/** Ends the wait of a requester whose deadline or lease is over, at any position; otherwise it does nothing. */
+/** Ends the wait of a requester whose deadline or lease is over, at any position. */
 export function* expire(who: Requester, times: LockTimes): Rule<Ruled<{ readonly expired: boolean }>> {
   const queue = yield* openQueue(times)
   yield* queue.advance()
   return yield* queue.close({ expired: yield* queue.expire(who) })
 }
 
-/** Brings the wait queue to the present and nothing else. */
+/** Brings the wait queue to the present. */
 export function* sweep(times: LockTimes): Rule<Ruled<object>> {
   const queue = yield* openQueue(times)
   yield* queue.advance()

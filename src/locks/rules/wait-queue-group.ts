@@ -3,13 +3,13 @@ import type { Ask, Conflicts, Given, HolderView, Notified } from './rule.ts'
 import type { Waiter } from './wait-queue.ts'
 
 /**
- * The wait queues of one resource whose operations exclude each other, under one rule. They share one order of arrival: a
- * requester is not granted while an excluding operation is held, or has an earlier waiter. When one of them changes, the
- * same step makes all grants that became possible in any of them.
+ * The wait queues of one resource whose operations exclude each other. They share one order of arrival: no requester is
+ * granted while an excluding operation is held or has an earlier waiter. When one of them changes, the same step makes all
+ * grants that became possible in any of them.
  */
 export class WaitQueueGroup {
   readonly #conflicts: Conflicts
-  /** The operation that the rule is about; it asks for that one's rows without saying so. */
+  /** The operation of the rule. Questions about its rows go out without the prefix `of`. */
   readonly #own: string
   readonly #queues: ReadonlyMap<string, OpenWaitQueue>
 
@@ -19,7 +19,7 @@ export class WaitQueueGroup {
     this.#queues = queues
   }
 
-  /** Ends what has run out in any wait queue, and grants what can be, in order of arrival. */
+  /** Ends expired holders in all wait queues, and makes all possible grants in order of arrival. */
   *settle(): Generator<Ask, void, Given> {
     const heads: { readonly operation: string; readonly queue: OpenWaitQueue; readonly head: Waiter }[] = []
     for (const [operation, queue] of this.#queues) yield* this.#at(operation, queue.lapseIfOver())
@@ -29,7 +29,7 @@ export class WaitQueueGroup {
       if (head) heads.push({ operation, queue, head })
     }
     heads.sort((a, b) => a.head.seq - b.head.seq)
-    // Earlier waiters that go on waiting come before later ones.
+    // A waiter that stays blocks later waiters of the operations that exclude its own.
     const waiting = new Set<string>()
     for (const { operation, queue, head } of heads) {
       const isKept = this.#excluded(operation).some(
@@ -40,7 +40,7 @@ export class WaitQueueGroup {
     }
   }
 
-  /** Whether one who asks for the rule's operation may have it at once, at this position. After `settle`. */
+  /** Whether a requester at this position may get the rule's operation at once. Call it after `settle`. */
   *isFreeFor(seq: number): Generator<Ask, boolean, Given> {
     for (const operation of [this.#own, ...this.#excluded(this.#own)]) {
       const queue = this.#queue(operation)
@@ -60,12 +60,12 @@ export class WaitQueueGroup {
     return null
   }
 
-  /** The highest there is in any of the wait queues, so that positions can be compared between them. */
+  /** The highest revision of all wait queues, so that their positions can be compared. */
   get lastRevision(): number {
     return Math.max(...[...this.#queues.values()].map(({ revision }) => revision))
   }
 
-  /** Writes the changes of the other wait queues, and answers whom to notify there. */
+  /** Writes the changes of the other wait queues and answers whom to wake there. */
   *closeOthers(): Generator<
     Ask,
     readonly { readonly operation: string; readonly notified: Notified }[],
@@ -89,7 +89,7 @@ export class WaitQueueGroup {
     return excludedBy(this.#conflicts, operation)
   }
 
-  /** Asks for the rows of another wait queue than the rule's own. */
+  /** Runs questions against the rows of the given operation. */
   *#at<Answer>(operation: string, asking: Generator<Ask, Answer, Given>): Generator<Ask, Answer, Given> {
     if (operation === this.#own) return yield* asking
     let step = asking.next()
@@ -104,8 +104,8 @@ export function excludedBy(conflicts: Conflicts, operation: string): readonly st
 }
 
 /**
- * All operations whose wait queues are judged together: those that this one excludes, those that they exclude, and so on, in
- * one order and with itself. Undefined when no rule names it.
+ * All operations that are decided together with this one: itself, those that it excludes, those that they exclude, and so
+ * on, sorted. Undefined when no pair names it.
  */
 export function groupOf(conflicts: Conflicts | undefined, operation: string): readonly string[] | undefined {
   return conflicts && knowledgeOf(conflicts).groups.get(operation)
@@ -116,7 +116,7 @@ interface Knowledge {
   readonly groups: ReadonlyMap<string, readonly string[]>
 }
 
-/** Worked out once for each list of rules. */
+/** Computed once for each list of pairs. */
 const known = new WeakMap<Conflicts, Knowledge>()
 
 function knowledgeOf(conflicts: Conflicts): Knowledge {

@@ -244,7 +244,7 @@ const lockEventParts: StreamEvents<LockEvents> = {
       'The holder failed for good: the last event for a waiter. A stream without `node` gets each failed turn.',
     data: objectFor<LockEvents['failed']>()({ error: failure }),
   },
-  timeout: { description: 'The deadline came before the turn did.', data: nothing },
+  timeout: { description: 'The deadline passed before the lock was granted.', data: nothing },
   evicted: { description: 'An operator removed this request.', data: nothing },
   lost: { description: 'This request does not wait, or no longer waits.', data: nothing },
 }
