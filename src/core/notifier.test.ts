@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { test } from 'vitest'
 import { createFakeClock } from './fake-clock.ts'
-import { createNotifier } from './notifier.ts'
+import { createAlarm, createNotifier } from './notifier.ts'
 
 test('a wake-up wakes all waiters and is not remembered after that', async () => {
   const clock = createFakeClock()
@@ -87,5 +87,16 @@ test('a very long time-out does not fire at once', async () => {
 test('an invalid time-out is refused', async () => {
   for (const timeoutMs of [-1, Number.NaN]) {
     await assert.rejects(createNotifier().wait({ timeoutMs }), { code: 'invalid_argument' })
+  }
+})
+
+test('an alarm wakes once for each instant', async () => {
+  let wakes = 0
+  const alarm = createAlarm(() => void wakes++)
+  for (let round = 1; round <= 20; round++) {
+    // Timers leave out the fraction.
+    alarm.set(5 + round / 21)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    assert.equal(wakes, round)
   }
 })

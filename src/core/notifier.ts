@@ -111,13 +111,15 @@ export function createAlarm(wake: () => void, onSpent: () => void = () => undefi
     if (at >= timerAt) return
     clearTimeout(timer)
     timerAt = at
-    timer = setTimeout(fire, Math.max(1, at - performance.now()))
+    // Rounded up: a timer leaves out the fraction, and would fire before its instant.
+    timer = setTimeout(fire, Math.max(1, Math.ceil(at - performance.now())))
     timer.unref()
   }
 
   function fire(): void {
     timerAt = Number.POSITIVE_INFINITY
-    const now = performance.now()
+    // A timer that is a little early is not set again: that would wake twice for one instant.
+    const now = performance.now() + slackMs / 2
     instants = instants.filter((at) => at > now)
     wake()
     if (instants.length > 0) arm(Math.min(...instants))
