@@ -108,7 +108,7 @@ export interface Operation<Args extends readonly unknown[] = readonly never[], A
   /** Whether it may `undo`. SQLite sets a savepoint for those that may. @default false */
   readonly mayUndo?: boolean
   procedure(...args: Args): Procedure<Answer>
-  /** Upkeep that seldom has anything to do. SQLite asks a reader first, so that it never takes the writer in vain. */
+  /** Upkeep that seldom has anything to do: a read asks first, so that it opens no transaction, nor takes SQLite's writer, in vain. */
   readonly upkeep?: {
     isNeeded(...args: Args): Procedure<boolean>
     /** What it answers when there is nothing to do. */

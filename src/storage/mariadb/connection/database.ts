@@ -46,7 +46,9 @@ export class MariadbDatabase implements Database {
     { tx, leaseMs, deadline = leaseDeadline(leaseMs) }: RunOptions = {},
   ): Promise<Answer> {
     if (tx !== undefined) return this.#runInCallers(operation.procedure(...args), tx)
-    const { name, isRead = false, lane = 'core' } = operation
+    const { name, isRead = false, lane = 'core', upkeep } = operation
+    if (upkeep && !(await this.run({ name, isRead: true, procedure: upkeep.isNeeded }, args)))
+      return upkeep.otherwise
     return this.#options.calls[lane].run(
       name,
       (call) => this.runOn(call, operation.procedure(...args), isRead),

@@ -44,7 +44,9 @@ export class PostgresDatabase implements Database {
   ): Promise<Answer> {
     if (tx !== undefined) return this.#runInCallers(operation.procedure(...args), tx)
     const timeoutMs = leaseMs === undefined ? undefined : Math.max(500, Math.floor(leaseMs / 3))
-    const { isRead = false, lane = 'core' } = operation
+    const { isRead = false, lane = 'core', name, upkeep } = operation
+    if (upkeep && !(await this.run({ name, isRead: true, procedure: upkeep.isNeeded }, args)))
+      return upkeep.otherwise
     return this.#connections[uses[lane]](
       (client) =>
         this.#runOn(client, operation.procedure(...args), {
@@ -52,7 +54,7 @@ export class PostgresDatabase implements Database {
           timeoutMs,
           begin: this.#connections.beginOf(lane),
         }),
-      operation.name,
+      name,
     )
   }
 
