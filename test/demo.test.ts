@@ -20,7 +20,7 @@ test('the demo uses every module without an error, and stops', async () => {
     schedules: async () => (await client.jobs.schedules.list()).items.length === 2,
     locks: async () => (await client.locks.list()).items.length > 0,
     monitor: async () => (await client.monitor.decisions()).items.length > 0,
-    told: async () => (await client.monitor.notifications()).items.length > 0,
+    notifications: async () => (await client.monitor.notifications()).items.length > 0,
     nodes: async () => (await client.dispatch.nodes()).items.length > 0,
     tasks: async () => (await client.dispatch.tasks()).items.length > 0,
   }

@@ -75,12 +75,15 @@ test('serve with a certificate prints https, and a command with its authority re
   assert.match(doctor.out, new RegExp(`"${server.url}"`))
   assert.ok(!doctor.out.includes('plain HTTP'))
   const { port } = new URL(server.url)
-  for (const [told, status] of [
+  for (const [reported, status] of [
     [{ SIGNALBOX_PORT: port, SIGNALBOX_TLS_CERT: 'cert.pem' }, 0],
     [{ SIGNALBOX_PORT: port, SIGNALBOX_TLS_CERT: 'cert.pem', SIGNALBOX_TLS_CLIENT_CA: 'ca.pem' }, 0],
     [{ SIGNALBOX_PORT: port }, 1],
   ] as const)
-    assert.equal(spawnSync(process.execPath, [healthCheck], { env: told, timeout: 20_000 }).status, status)
+    assert.equal(
+      spawnSync(process.execPath, [healthCheck], { env: reported, timeout: 20_000 }).status,
+      status,
+    )
   // Without the authority nothing is sent.
   const stranger = await place.run(['add', 'hello', '--json'], { SIGNALBOX_URL: server.url })
   assert.notEqual(stranger.code, 0)

@@ -130,16 +130,16 @@ test('a capital letter asks a question, and acts only after y', async () => {
 }, 90_000)
 
 test('top restores the terminal when a signal ends it, and when it crashes', async () => {
-  const told = await openTop()
-  await using _told = told.window
+  const reported = await openTop()
+  await using _told = reported.window
   const fallen = await openTop({ node: '--import ./crash.mjs' })
   await using _fallen = fallen.window
-  for (const { window } of [told, fallen]) {
+  for (const { window } of [reported, fallen]) {
     await window.shows(/^> mail +1 /m)
     await window.resize(90, 40)
   }
-  process.kill(told.pid(), 'SIGTERM')
-  await expectRestored(told.window, /ENDED 0/)
+  process.kill(reported.pid(), 'SIGTERM')
+  await expectRestored(reported.window, /ENDED 0/)
   process.kill(fallen.pid(), 'SIGUSR2')
   await expectRestored(fallen.window, /ENDED [1-9]/)
   assert.match(fallen.errors(), /it fell over/)

@@ -178,8 +178,8 @@ test('hundreds of thousands of records need no additional memory', () => {
 
 test('slow waits of a kind make one warning per interval, with count, maximum and holder', async () => {
   const contention = createContention({ warnMs: 10, warnEveryMs: 1_000 })
-  const told: unknown[] = []
-  contention.events.on('slow', (wait) => told.push(wait))
+  const reported: unknown[] = []
+  contention.events.on('slow', (wait) => reported.push(wait))
   const [dispatch, rebuild] = [
     contention.kind('dispatch', { lane: 'registry' }),
     contention.kind('rebuild', { lane: 'registry' }),
@@ -189,12 +189,12 @@ test('slow waits of a kind make one warning per interval, with count, maximum an
   contention.turn(rebuild, 1_900, 1_900, 2_000)
   contention.turn(dispatch, 1_900, 2_000, 2_000)
   contention.snapshot()
-  assert.equal(told.length, 1)
+  assert.equal(reported.length, 1)
   contention.turn(dispatch, 3_900, 4_000, 4_000)
   contention.snapshot()
 
   const at = (ms: number) => Math.round(performance.timeOrigin + ms)
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     {
       ...{ kind: 'dispatch', count: 2, aboveMs: 10, withinMs: 1_950, longestMs: 50, what: 'task 7' },
       ...{ at: at(50), holders: [{ holder: 'rebuild', ms: 50 }] },
@@ -208,15 +208,15 @@ test('slow waits of a kind make one warning per interval, with count, maximum an
 
 test('a stopping recorder gives the warnings that are still due', () => {
   const contention = createContention({ warnMs: 10 })
-  const told: { kind: string; count: number }[] = []
-  contention.events.on('slow', ({ kind, count }) => told.push({ kind, count }))
+  const reported: { kind: string; count: number }[] = []
+  contention.events.on('slow', ({ kind, count }) => reported.push({ kind, count }))
   contention.start()
   const now = performance.now()
   contention.turn(contention.kind('mine'), now - 50, now, now)
   contention.snapshot()
-  assert.deepEqual(told, [])
+  assert.deepEqual(reported, [])
   contention.stop()
-  assert.deepEqual(told, [{ kind: 'mine', count: 1 }])
+  assert.deepEqual(reported, [{ kind: 'mine', count: 1 }])
 })
 
 test('a snapshot is plain data, and survives JSON unchanged', () => {

@@ -31,7 +31,7 @@ export function crashTest(
   for (const engine of engines) {
     test.runIf(isHere(engine))(`${engine}: ${name}`, { timeout: testMs, concurrent: true }, async () => {
       await using ground = await createGround(engine, sharedServer(engine))
-      tell(engine, name, await run(ground))
+      printCounts(engine, name, await run(ground))
     })
   }
 }
@@ -47,7 +47,7 @@ export function serverCrashTest(
     test.runIf(isOurs)(`${engine}: ${name}`, { timeout: testMs, concurrent: true }, async () => {
       await using server = await (engine === 'postgres' ? startPostgres : startMariadb)({ durable: true })
       await using ground = await createGround(engine, server.url)
-      tell(engine, name, await run(ground, server.revivable!))
+      printCounts(engine, name, await run(ground, server.revivable!))
     })
   }
 }
@@ -65,7 +65,7 @@ export function faultyServerTest(
       const start = engine === 'postgres' ? startPostgres : startMariadb
       await using server = await start({ durable: true, env: faults.env })
       await using ground = await createGround(engine, server.url)
-      tell(engine, name, await run(ground, faults))
+      printCounts(engine, name, await run(ground, faults))
       // So that the server ends as quickly as it should.
       faults.set({})
     })
@@ -79,12 +79,12 @@ export function openingTest(
 ): void {
   for (const engine of ['sqlite', 'postgres', 'mariadb'] as const) {
     test.runIf(isHere(engine))(`${engine}: ${name}`, { timeout: testMs, concurrent: true }, async () => {
-      tell(engine, name, await run(engine, sharedServer(engine)))
+      printCounts(engine, name, await run(engine, sharedServer(engine)))
     })
   }
 }
 
-function tell(engine: SqlEngine, name: string, counts: Counts): void {
+function printCounts(engine: SqlEngine, name: string, counts: Counts): void {
   const counted = Object.entries(counts).map(([what, count]) => `${count} ${what}`)
   console.log(`[crashes] ${engine}: ${name}: ${counted.join(', ')}`)
 }

@@ -49,15 +49,15 @@ export async function openDashboard(options: DashboardOptions = {}): Promise<Das
   const page = await own.newPage()
   page.setDefaultTimeout(45_000)
   const complaints: string[] = []
-  const complain = (text: string) => {
+  const addProblem = (text: string) => {
     if (!expected?.test(text)) complaints.push(text)
   }
-  page.on('pageerror', (error) => complain(String(error)))
+  page.on('pageerror', (error) => addProblem(String(error)))
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complain(message.text())
+    if (['error', 'warning'].includes(message.type())) addProblem(message.text())
   })
   page.on('request', (request) => {
-    if (!request.url().startsWith(stage.url)) complain(`asks ${request.url()}`)
+    if (!request.url().startsWith(stage.url)) addProblem(`asks ${request.url()}`)
   })
   const client = createClient(stage.url, token === undefined ? {} : { token })
   return {
@@ -114,9 +114,9 @@ export async function expectNoViolations(page: Page, { rule, exclude = [] }: Axe
   )
   await session.detach()
   const { violations } = result.value as AxeResult
-  const told = violations.map(
+  const reported = violations.map(
     ({ id, help, nodes }) =>
       `${id}: ${help}\n${nodes.map((node) => `  ${node.html}\n  ${node.failureSummary}`).join('\n')}`,
   )
-  assert.deepEqual(told, [])
+  assert.deepEqual(reported, [])
 }

@@ -18,7 +18,7 @@ import { root } from '../house/sources.ts'
 import { hasService, ownMariadb, ownPostgres, serviceFacts } from '../support/services/own.ts'
 import { addressesIn } from './addresses.ts'
 import type { Block, Page } from './blocks.ts'
-import type { Plan, Told } from './runner.ts'
+import type { Plan, Report } from './runner.ts'
 
 const runner = join(import.meta.dirname, 'runner.ts')
 const pageMs = 240_000
@@ -88,16 +88,16 @@ async function follow({ path }: Page, { blocks, folder }: Plan, place: string): 
     timeout: pageMs,
     killSignal: 'SIGKILL',
   })
-  const told = new Map<number, string | undefined>()
-  child.on('message', ({ line, failure }: Told) => told.set(line, failure))
+  const reported = new Map<number, string | undefined>()
+  child.on('message', ({ line, failure }: Report) => reported.set(line, failure))
   const [, said, [code, signal]] = await Promise.all([
     text(child.stdout!),
     text(child.stderr!),
     once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>,
   ])
-  const failures = [...told].filter(([, failure]) => failure !== undefined)
+  const failures = [...reported].filter(([, failure]) => failure !== undefined)
   const complaints = failures.map(([line, failure]) => `${path}:${line}: ${failure}`)
-  const unheard = blocks.find(({ line }) => !told.has(line))
+  const unheard = blocks.find(({ line }) => !reported.has(line))
   if (unheard !== undefined || code !== 0) {
     complaints.push(
       `${path}:${unheard?.line ?? 0}: the page's process ended with ${signal ?? code}:\n${said}`,

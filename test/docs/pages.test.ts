@@ -83,8 +83,8 @@ describe('every block of the documentation', () => {
     )
     // What it says of our sources, seen through a reader's options, is not about the pages.
     const ours = complaints.split('\n').filter((line) => line.startsWith('types/'))
-    const told = ours.map((line) => line.replace(/^types\/(\S+)\/\d+\.ts\((\d+),\d+\)/, '$1.md:$2'))
-    assert.deepEqual(told, [])
+    const reported = ours.map((line) => line.replace(/^types\/(\S+)\/\d+\.ts\((\d+),\d+\)/, '$1.md:$2'))
+    assert.deepEqual(reported, [])
     assert.ok(complaints === '' || /^\S+\.ts\(/.test(complaints), complaints)
   })
 

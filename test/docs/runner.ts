@@ -25,7 +25,7 @@ export interface Plan {
 }
 
 /** The report of a block, by its line; line 0 is the prelude itself. */
-export interface Told {
+export interface Report {
   readonly line: number
   readonly failure: string | undefined
 }
@@ -43,7 +43,7 @@ async function runPage({ blocks, prelude, folder, addresses, needsServer }: Plan
   await import(pathToFileURL(prelude).href)
   const stale = [...registered.checks.keys()].filter((key) => !blocks.some((block) => block.key === key))
   if (stale.length > 0)
-    await tell({ line: 0, failure: `its prelude checks what is not there: ${stale.join(', ')}` })
+    await report({ line: 0, failure: `its prelude checks what is not there: ${stale.join(', ')}` })
   const offer = offerOf(prelude)
   for (const block of blocks) {
     const failure = await within(
@@ -54,7 +54,7 @@ async function runPage({ blocks, prelude, folder, addresses, needsServer }: Plan
       () => undefined,
       (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error)),
     )
-    await tell({ line: block.line, failure })
+    await report({ line: block.line, failure })
   }
 }
 
@@ -161,8 +161,8 @@ async function startServer(): Promise<string> {
   return url
 }
 
-function tell(told: Told): Promise<unknown> {
-  return new Promise((resolve) => process.send!(told, resolve))
+function report(reported: Report): Promise<unknown> {
+  return new Promise((resolve) => process.send!(reported, resolve))
 }
 
 // The tests have ended, so no test listens any more.

@@ -145,13 +145,13 @@ test('P5: the store gets every repeated add, with the renewed entry and its form
   queue.add({ name: 'web', version: 2 }, { priority: 4 })
   queue.add({ name: 'web', version: 3 }, { priority: 4 })
   queue.add({ name: 'web', version: 4 }, { priority: 2 })
-  const told = tape.calls.map(({ call, item, priority, previousPriority }) => [
+  const reported = tape.calls.map(({ call, item, priority, previousPriority }) => [
     call,
     item.version,
     priority,
     previousPriority,
   ])
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     ['push', 1, 1, undefined],
     ['touch', 2, 4, 1],
     ['touch', 3, 4, 4],

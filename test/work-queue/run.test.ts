@@ -377,16 +377,16 @@ test('N4: a success forgets the failures of the item', async () => {
 test('N5: a failure calls onError with the error and the item, before the item is added again', async () => {
   const { queue } = retrying()
   const failure = new Error('broken')
-  const told: unknown[] = []
+  const reported: unknown[] = []
   const ran = queue.run(
     async () => {
       throw failure
     },
-    { onError: (error, item) => told.push([error, item, queue.waiting, queue.numRequeues(item)]) },
+    { onError: (error, item) => reported.push([error, item, queue.waiting, queue.numRequeues(item)]) },
   )
   queue.add('a')
   await quiet()
-  assert.deepEqual(told, [[failure, 'a', 0, 0]])
+  assert.deepEqual(reported, [[failure, 'a', 0, 0]])
   assert.deepEqual([queue.waiting, queue.numRequeues('a'), queue.processing], [1, 1, 0])
   queue.shutDown()
   await ran
@@ -443,13 +443,13 @@ test('N5: a retry without a wait comes behind the queued items', async () => {
 test('N6: once numRequeues has reached maxRetries the item is forgotten and not added again', async () => {
   const { queue, clock } = retrying()
   let calls = 0
-  const told: number[] = []
+  const reported: number[] = []
   const ran = queue.run(
     () => {
       calls++
       throw new Error('always')
     },
-    { maxRetries: 2, onError: (_, item) => told.push(queue.numRequeues(item)) },
+    { maxRetries: 2, onError: (_, item) => reported.push(queue.numRequeues(item)) },
   )
   queue.add('a')
   for (let i = 0; i < 6; i++) {
@@ -457,7 +457,7 @@ test('N6: once numRequeues has reached maxRetries the item is forgotten and not 
     clock.advance(1_000)
   }
   assert.equal(calls, 3, 'the first try and two more')
-  assert.deepEqual(told, [0, 1, 2], 'the last failure is told too')
+  assert.deepEqual(reported, [0, 1, 2], 'the last failure is told too')
   assert.deepEqual([queue.numRequeues('a'), queue.waiting, queue.size, queue.processing], [0, 0, 0, 0])
   queue.add('a')
   await quiet()
@@ -539,22 +539,22 @@ test('N4, N5: the run asks the limiter in the contract’s order, with item and 
 test('a failure after shutDown is reported, counts nothing and does not delay the run', async () => {
   const { queue } = retrying()
   queue.add('a')
-  const told: string[] = []
+  const reported: string[] = []
   const ran = queue.run(
     () => {
       queue.shutDown()
       throw new Error('late')
     },
-    { onError: (_, item) => told.push(item) },
+    { onError: (_, item) => reported.push(item) },
   )
   await ran
-  assert.deepEqual(told, ['a'])
+  assert.deepEqual(reported, ['a'])
   assert.deepEqual([queue.numRequeues('a'), queue.waiting, queue.processing], [0, 0, 0])
 })
 
 test('N7: on other queues a failure goes to onError and the run continues, without a retry', async () => {
   for (const queue of [new WorkQueue<string>(), new DelayingQueue<string>({ clock: createFakeClock() })]) {
-    const told: unknown[] = []
+    const reported: unknown[] = []
     const seen: string[] = []
     for (const item of ['sync', 'async', 'good']) queue.add(item)
     const ran = queue.run(
@@ -564,11 +564,11 @@ test('N7: on other queues a failure goes to onError and the run continues, witho
         if (item === 'async') return Promise.reject(new Error('async'))
         return undefined
       },
-      { onError: (error, item) => told.push([(error as Error).message, item]), maxRetries: 5 },
+      { onError: (error, item) => reported.push([(error as Error).message, item]), maxRetries: 5 },
     )
     await quiet()
     assert.deepEqual(seen, ['sync', 'async', 'good'])
-    assert.deepEqual(told, [
+    assert.deepEqual(reported, [
       ['sync', 'sync'],
       ['async', 'async'],
     ])

@@ -57,7 +57,7 @@ export function checkDispatch(evidence: DispatchEvidence): DispatchVerdict {
   const ends = nodes.filter((event) => event.type === 'end')
   const tasks = new Map(last.map((task) => [task.taskId, task]))
   const complaints = [
-    ...checkRoom(nodes),
+    ...checkSlots(nodes),
     ...checkRest(evidence),
     ...checkAttempts(begins),
     ...checkSubmits(evidence.submits, tasks, begins),
@@ -80,7 +80,7 @@ function nameOf({ taskId, attempt }: { readonly taskId: string; readonly attempt
 }
 
 /** R1. Each instance by its own record, in its own order. */
-function checkRoom(events: readonly NodeEvent[]): readonly string[] {
+function checkSlots(events: readonly NodeEvent[]): readonly string[] {
   const complaints: string[] = []
   for (const [instance, own] of Map.groupBy(events, (event) => event.instance)) {
     const slots = own.find((event) => event.type === 'up')?.slots ?? {}

@@ -43,9 +43,9 @@ export async function killDispatch(
   await rested(stage)
 
   const slotCount = fleet.nodes.reduce((sum, { slots }) => sum + slots.asr! + slots.nmt!, 0)
-  const hasRoom = async () => (await underWay(box)) < slotCount
+  const mayAdd = async () => (await underWay(box)) < slotCount
   // A store that does not answer now accepts no task.
-  load.begin(() => hasRoom().catch(() => false))
+  load.begin(() => mayAdd().catch(() => false))
   await harm(fleet, random, kills)
   await load.stop()
   const unanswered = load.submits.filter(({ taskId }) => taskId === undefined).length

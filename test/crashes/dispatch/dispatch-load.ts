@@ -14,7 +14,7 @@ export interface DispatchLoad extends Disposable {
   /** Submits unanswered tasks again with their old keys, until an answer comes: the task may exist or not. */
   again(): Promise<void>
   /** Continues until stopped; `hasRoom` returns whether another task may come. */
-  begin(hasRoom: () => Promise<boolean>): void
+  begin(mayAdd: () => Promise<boolean>): void
   stop(): Promise<void>
   /** Each server's word about these nodes. */
   resting(nodeIds: readonly string[]): Promise<readonly RestingNode[]>
@@ -78,9 +78,9 @@ export function createDispatchLoad(urls: readonly string[], random: Random): Dis
       if (Date.now() > deadline) throw new Error(`server ${server} took no task in ${surelyMs} ms`)
   }
 
-  async function submitOn(server: number, hasRoom: () => Promise<boolean>): Promise<void> {
+  async function submitOn(server: number, mayAdd: () => Promise<boolean>): Promise<void> {
     for (; !isOver; await sleep(random.whole(0, 100))) {
-      if (!(await hasRoom())) continue
+      if (!(await mayAdd())) continue
       const payload = drawTask({})
       const taskId = await send(server, payload)
       // A server that is down says so at once; asking it all the time shows nothing.
@@ -111,9 +111,9 @@ export function createDispatchLoad(urls: readonly string[], random: Random): Dis
       const payloads = [...unanswered.values()]
       await Promise.all(payloads.map((payload, index) => surely(index % urls.length, payload)))
     },
-    begin(hasRoom) {
+    begin(mayAdd) {
       for (const server of urls.keys()) {
-        for (let lane = 0; lane < lanesEach; lane++) lanes.push(submitOn(server, hasRoom))
+        for (let lane = 0; lane < lanesEach; lane++) lanes.push(submitOn(server, mayAdd))
         lanes.push(look(server))
       }
     },

@@ -13,7 +13,7 @@ export interface BacklogOptions {
   /** Jobs in history, and jobs ready. */
   readonly rows: number
   readonly kills: number
-  readonly told: (what: string) => void
+  readonly report: (what: string) => void
 }
 
 const batch = 1_000
@@ -21,7 +21,7 @@ const fewRows = 1_000
 const samples = 200
 
 export async function workOffBacklog(ground: Ground, options: BacklogOptions): Promise<Counts> {
-  const { seed, rows, kills, told } = options
+  const { seed, rows, kills, report } = options
   // Nothing is recorded here but numbers: the history of a million jobs would be the load itself.
   await using stage = await createStage(ground, {
     seed,
@@ -36,18 +36,18 @@ export async function workOffBacklog(ground: Ground, options: BacklogOptions): P
 
   const filledAt = performance.now()
   await fill(stage, 'plain', rows - fewRows)
-  told(`${rows} jobs added in ${seconds(filledAt)}`)
+  report(`${rows} jobs added in ${seconds(filledAt)}`)
   const drainedAt = performance.now()
   for (let i = 0; i < 2; i++) await fleet.start()
   await stage.drain(60_000 + rows)
-  told(`worked off in ${seconds(drainedAt)}`)
+  report(`worked off in ${seconds(drainedAt)}`)
   for (const member of fleet.members) await fleet.kill(member)
 
   await fill(stage, 'plain', rows)
   await using reader = await connect(ground.url)
   await holdSnapshot(ground, reader)
   const longMs = await medianClaimMs(stage.store)
-  told(
+  report(
     `a claim took ${quickMs.toFixed(2)} ms with ${fewRows} jobs, ${longMs.toFixed(2)} ms with ${rows} + ${rows}`,
   )
 
@@ -57,7 +57,7 @@ export async function workOffBacklog(ground: Ground, options: BacklogOptions): P
   while ((await stage.backlog()) > rows / 2) await sleep(20)
   for (const member of fleet.members) await fleet.kill(member)
   const heldMs = await medianClaimMs(stage.store)
-  told(
+  report(
     `${heldMs.toFixed(2)} ms with ${await stage.backlog()} jobs behind dead rows that an old snapshot keeps`,
   )
 

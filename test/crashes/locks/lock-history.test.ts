@@ -31,7 +31,11 @@ function sweeping(...stores: readonly LockStore[]): Disposable {
 const options = { operations: 1_000, pauseMs: 3 }
 
 /** Makes histories until one shows the mistake, because a short history may miss an occasional mistake. */
-async function tells(seed: number, door: (client: string) => LockDoor, harm?: () => Promise<void>) {
+async function assertMistakeShows(
+  seed: number,
+  door: (client: string) => LockDoor,
+  harm?: () => Promise<void>,
+) {
   for (let tries = 0; tries < 10; tries++) {
     const short = { seed: seed + tries, operations: 400, pauseMs: 3, door }
     const { history } = await recordLocks({
@@ -148,7 +152,7 @@ describe('a history reveals an engine that', () => {
     test(mistake, { timeout: 60_000, concurrent: true }, async () => {
       const store = mistaken(createMemoryLocks(Date.now))
       using _ = sweeping(store)
-      await tells(2, () => doorTo(store))
+      await assertMistakeShows(2, () => doorTo(store))
     })
   }
 
@@ -157,14 +161,14 @@ describe('a history reveals an engine that', () => {
     using _ = sweeping(...stores)
     const doors = stores.map(doorTo)
     const door = (client: string) => doors[(client.length + client.charCodeAt(1)!) & 1]!
-    await tells(3, door)
+    await assertMistakeShows(3, door)
   })
 
   test('loses its data', { timeout: 60_000, concurrent: true }, async () => {
     let store = createMemoryLocks(Date.now)
     using _ = sweeping({ ...store, sweep: (...args) => store.sweep(...args) })
     const door: LockDoor = { ask: (...args) => doorTo(store).ask(...args) }
-    await tells(
+    await assertMistakeShows(
       4,
       () => door,
       async () => {

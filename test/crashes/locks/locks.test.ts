@@ -25,7 +25,7 @@ for (const engine of ['sqlite', 'postgres', 'mariadb'] as const) {
         engine === 'sqlite' ? undefined : serviceFacts(engine).url,
       )
       const size = engine === 'sqlite' ? options : shorter
-      tell(engine, await killLockServers({ url: ground.url, namespace: 'crashes' }, size))
+      printCounts(engine, await killLockServers({ url: ground.url, namespace: 'crashes' }, size))
     },
   )
 }
@@ -35,11 +35,11 @@ test.runIf(isHere('redis'))(
   { timeout: testMs },
   async () => {
     const namespace = `crashes-${randomBytes(6).toString('hex')}`
-    tell('redis', await killLockServers({ url: serviceFacts('redis').url, namespace }, options))
+    printCounts('redis', await killLockServers({ url: serviceFacts('redis').url, namespace }, options))
   },
 )
 
-function tell(engine: string, counts: Counts): void {
+function printCounts(engine: string, counts: Counts): void {
   const counted = Object.entries(counts).map(([what, count]) => `${count} ${what}`)
   console.log(`[crashes] ${engine}: histories of locks: ${counted.join(', ')}`)
 }

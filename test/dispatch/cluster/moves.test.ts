@@ -59,7 +59,7 @@ test('a node that says goodbye and hello at once is in the cluster state', async
 })
 
 /** A server says in the cluster state how many tasks wait there. */
-async function tell(store: Store, waiting: number, forMs: number): Promise<void> {
+async function writeLoad(store: Store, waiting: number, forMs: number): Promise<void> {
   const { cluster: clusterStore } = store.backend
   const seen = (await clusterStore.find('server', 'far'))?.version ?? 0
   const doc = JSON.stringify({ startedAt: 0, leaseMs: forMs, gone: 0, waiting, usage: {} })
@@ -76,18 +76,18 @@ function isTaken(dispatch: Dispatch): Promise<boolean> {
 test('a submit-only process is refused while too many tasks wait now, and not for past waits', async () => {
   await using store = await openStore('memory')
   await using box = createDispatch({ ...store.backend, remoteWakeUps: false }, { policy: { maxWaiting: 2 } })
-  await tell(store, 50, 60_000)
+  await writeLoad(store, 50, 60_000)
   // A new demand is looked up in the cluster state.
   await box.submit({ service: 'nmt' })
   await assert.rejects(box.submit({ service: 'nmt' }), { code: 'too_many' })
-  await tell(store, 0, 60_000)
+  await writeLoad(store, 0, 60_000)
   await until('there is capacity again', () => isTaken(box))
 })
 
 test('a submit-only process does not count servers whose lease is over', async () => {
   await using store = await openStore('memory')
   await using box = createDispatch({ ...store.backend, remoteWakeUps: false }, { policy: { maxWaiting: 2 } })
-  await tell(store, 50, 300)
+  await writeLoad(store, 50, 300)
   await box.submit({ service: 'nmt' })
   await until('its lease is over', () => isTaken(box))
 })
@@ -100,13 +100,13 @@ test('a server whose name another live server has reports it and continues under
     async () => (await store.backend.cluster.find('server', 'same')) !== undefined,
   )
   await using two = await startServer(store, 'same')
-  const isTold = () => two.events.find(({ name }) => name === 'server.name_taken')
-  await until('it noticed', isTold)
-  const told = isTold() as { readonly serverId: string; readonly renamedTo: string }
-  assert.equal(told.serverId, 'same')
-  assert.match(told.renamedTo, /^same-.+/)
+  const isReported = () => two.events.find(({ name }) => name === 'server.name_taken')
+  await until('it noticed', isReported)
+  const reported = isReported() as { readonly serverId: string; readonly renamedTo: string }
+  assert.equal(reported.serverId, 'same')
+  assert.match(reported.renamedTo, /^same-.+/)
   await connect(two.dispatch, { nodeId: 'n', services: { nmt: 4 }, onTask: obliging })
-  await until('it is the other one’s', () => one.dispatch.node('n')?.via === told.renamedTo)
+  await until('it is the other one’s', () => one.dispatch.node('n')?.via === reported.renamedTo)
   const tasks = await Promise.all(Array.from({ length: 8 }, () => one.dispatch.submit({ service: 'nmt' })))
   for (const { taskId } of tasks) await ended(one.dispatch, taskId)
   assert.deepEqual(

@@ -5,7 +5,7 @@ import type { TaskEvent } from '../../../src/dispatch/tasks/task.ts'
 import { until } from '../service/stage.ts'
 import { connect, type Shared, startServers } from './stage.ts'
 
-export function tellProgress(engine: string, open: () => Promise<Shared & AsyncDisposable>): void {
+export function testProgress(engine: string, open: () => Promise<Shared & AsyncDisposable>): void {
   test(`${engine}: every server sees a task's progress within about a second, and never that of an earlier attempt`, async () => {
     await using store = await open()
     await using servers = await startServers(store, 3, { policy: { retryInMs: 1 } })
@@ -38,13 +38,13 @@ export function tellProgress(engine: string, open: () => Promise<Shared & AsyncD
       // A server that has just begun takes itself for the only one.
       await until('it is listed as running', async () => (await listed('running')).length === 1)
     }
-    await until('it is told', () => percentTold(seen.at(-1)) === 30)
+    await until('it is told', () => reportedPercent(seen.at(-1)) === 30)
     assert.ok(performance.now() - began < 4_000, 'far sooner than by any lease')
     // The pace of later progress is tested in task-progress.test.ts.
     const follows = engine === 'memory' ? [60] : []
     for (const percent of follows) {
       node.say({ type: 'task.progress', taskId, attempt, percent, note: null })
-      await until('it is told anew', () => percentTold(seen.at(-1)) === percent)
+      await until('it is told anew', () => reportedPercent(seen.at(-1)) === percent)
     }
     // The next attempt has said nothing yet.
     node.fail(task!)
@@ -52,9 +52,9 @@ export function tellProgress(engine: string, open: () => Promise<Shared & AsyncD
     for (const { dispatch } of servers.all) assert.equal((await dispatch.task(taskId))?.progress, null)
     node.finish(node.tasks[1]!)
     await watching
-    const told = seen.filter((event) => event.attempt === attempt && event.status !== 'waiting')
+    const reported = seen.filter((event) => event.attempt === attempt && event.status !== 'waiting')
     assert.deepEqual(
-      told.map((event) => percentTold(event) ?? event.status),
+      reported.map((event) => reportedPercent(event) ?? event.status),
       ['running', 30, ...follows],
     )
     assert.equal(seen.at(-1)?.status, 'completed')
@@ -63,6 +63,6 @@ export function tellProgress(engine: string, open: () => Promise<Shared & AsyncD
   })
 }
 
-function percentTold(event: TaskEvent | undefined): number | null {
+function reportedPercent(event: TaskEvent | undefined): number | null {
   return event?.status === 'progress' ? event.percent : null
 }

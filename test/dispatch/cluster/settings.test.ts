@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { engines, FakeNode, obliging, openStore, until } from '../service/stage.ts'
-import { tellSettings } from './settings.ts'
+import { testSettings } from './settings.ts'
 import { connect, ended, startServer } from './stage.ts'
 
-for (const engine of engines) tellSettings(engine, () => openStore(engine))
+for (const engine of engines) testSettings(engine, () => openStore(engine))
 
 test('a cluster state that hangs delays new nodes, and nothing else', async () => {
   await using store = await openStore('memory')

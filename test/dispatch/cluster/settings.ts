@@ -6,7 +6,7 @@ import { obliging, until } from '../service/stage.ts'
 import { connect, ended, type Shared, serverCounts, startServer, startServers } from './stage.ts'
 
 /** Tests operators' settings on one engine. */
-export function tellSettings(engine: string, open: () => Promise<Shared & AsyncDisposable>): void {
+export function testSettings(engine: string, open: () => Promise<Shared & AsyncDisposable>): void {
   for (const count of serverCounts) {
     const where = `${engine}, ${count} server${count === 1 ? '' : 's'}`
 

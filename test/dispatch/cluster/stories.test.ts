@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { engines, obliging, openStore, until } from '../service/stage.ts'
-import { tellProgress } from './progress.ts'
+import { testProgress } from './progress.ts'
 import { connect, ended, startServers } from './stage.ts'
-import { tellStories } from './stories.ts'
+import { testStories } from './stories.ts'
 
 for (const engine of engines) {
-  tellStories(engine, () => openStore(engine))
-  tellProgress(engine, () => openStore(engine))
+  testStories(engine, () => openStore(engine))
+  testProgress(engine, () => openStore(engine))
 }
 
 test('a server shares its long wait queue with the nodes of another', async () => {

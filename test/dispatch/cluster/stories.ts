@@ -7,7 +7,7 @@ import { FakeNode, obliging, until } from '../service/stage.ts'
 import { connect, ended, type Shared, serverCounts, startServer, startServers } from './stage.ts'
 
 /** Runs all stories on one engine, with one server and with three. */
-export function tellStories(engine: string, open: () => Promise<Shared & AsyncDisposable>): void {
+export function testStories(engine: string, open: () => Promise<Shared & AsyncDisposable>): void {
   for (const count of serverCounts) {
     const where = `${engine}, ${count} server${count === 1 ? '' : 's'}`
 

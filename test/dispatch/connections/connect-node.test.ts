@@ -206,8 +206,8 @@ test('progress is sent at a limited rate, and the last progress is always sent',
   await stage.connections.until('the last', () => framesOf(seen, 'task.progress').length === 2)
   gate.resolve()
   await stage.connections.until('the result', () => framesOf(seen, 'task.result').length === 1)
-  const told = framesOf(seen, 'task.progress').map(({ percent, note }) => [percent, note])
-  assert.deepEqual(told, [
+  const reported = framesOf(seen, 'task.progress').map(({ percent, note }) => [percent, note])
+  assert.deepEqual(reported, [
     [0, 'step 0'],
     [100, 'step 1000'],
   ])
@@ -222,8 +222,8 @@ test('a handler may report progress in the form of the message', async () => {
   const seen = stage.connections.nodes[0]!
   seen.link.send(assign('t1'))
   await stage.connections.until('the result', () => framesOf(seen, 'task.result').length === 1)
-  const told = framesOf(seen, 'task.progress').map(({ percent, note }) => [percent, note])
-  assert.deepEqual(told, [[40, 'loading']])
+  const reported = framesOf(seen, 'task.progress').map(({ percent, note }) => [percent, note])
+  assert.deepEqual(reported, [[40, 'loading']])
 })
 
 test('after a broken connection the node returns as the same instance, with its tasks and unsent results', async () => {

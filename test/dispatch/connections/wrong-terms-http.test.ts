@@ -26,12 +26,12 @@ test('an invalid term gets the same explanation from the library, over HTTP and 
     )
   for (const term of wrong) {
     const submitted = { service: 'nmt', payload: 1, requires: [term] } as never
-    const told = await refusal(stage.box.dispatch.submit(submitted))
-    assert.match(told, /^invalid_argument: requires\[0\]/)
-    assert.equal(await refusal(remote.dispatch.submit(submitted)), told)
+    const reported = await refusal(stage.box.dispatch.submit(submitted))
+    assert.match(reported, /^invalid_argument: requires\[0\]/)
+    assert.equal(await refusal(remote.dispatch.submit(submitted)), reported)
     const pool = { name: 'large', requires: [term] } as never
-    assert.equal(await refusal(remote.dispatch.definePool(pool)), told)
+    assert.equal(await refusal(remote.dispatch.definePool(pool)), reported)
     const { status, body } = await stage.ask('POST', '/v1/tasks', { body: submitted })
-    assert.deepEqual([status, `${body.code}: ${body.detail.replace(/^submit\./, '')}`], [400, told])
+    assert.deepEqual([status, `${body.code}: ${body.detail.replace(/^submit\./, '')}`], [400, reported])
   }
 })

@@ -99,7 +99,7 @@ test('rows that cannot be decoded stop no server', async () => {
 test('a reader that throws on a row hides neither that row from others nor the next rows', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore, notifier } = store.backend
-  const told: string[] = []
+  const reported: string[] = []
   const troubles: unknown[] = []
   const onTrouble = (error: unknown) => void troubles.push(error)
   const cluster = new ClusterState({
@@ -111,11 +111,11 @@ test('a reader that throws on a row hides neither that row from others nor the n
   cluster.onChange(({ key }) => {
     if (key.startsWith('bad')) throw new Error('cannot bear it')
   })
-  cluster.onChange(({ key }) => void told.push(key))
+  cluster.onChange(({ key }) => void reported.push(key))
   for (const key of ['bad', 'good', 'bad too', 'good too']) {
     await clusterStore.write([{ kind: 'pool', key, doc: '{}', seen: 0, forMs: null }])
     await cluster.catchUp()
   }
-  assert.deepEqual(told, ['bad', 'good', 'bad too', 'good too'])
+  assert.deepEqual(reported, ['bad', 'good', 'bad too', 'good too'])
   assert.equal(troubles.length, 2)
 })

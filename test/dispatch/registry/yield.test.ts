@@ -115,8 +115,8 @@ test('waiting tasks are listed by kind, and unknown capacity counts as available
   )
   assert.equal(all(effects, 'moreWork').length, 1, 'its matching is not done')
   const asked = { service: 'asr', uses: { asr: 1 }, requires }
-  const told = { kind: 'asr#w99', waiting: 1, oldestAt: stage.now, asked }
-  assert.deepEqual([...stage.registry.waitingKinds()], [{ ...told, hasCapacity: true }])
+  const reported = { kind: 'asr#w99', waiting: 1, oldestAt: stage.now, asked }
+  assert.deepEqual([...stage.registry.waitingKinds()], [{ ...reported, hasCapacity: true }])
   stage.do({ kind: 'rebuildSlice' })
-  assert.deepEqual([...stage.registry.waitingKinds()], [{ ...told, hasCapacity: false }])
+  assert.deepEqual([...stage.registry.waitingKinds()], [{ ...reported, hasCapacity: false }])
 })

@@ -35,11 +35,11 @@ function createStage(
     isFull: () => false,
     // The cluster state accepts every node at once.
     ownNodes: {
-      enter: (caller, told) => {
+      enter: (caller, reported) => {
         const { instanceId, services, labels, epoch } = caller
-        if (caller.isWelcomed) enterAgain?.(caller, told)
+        if (caller.isWelcomed) enterAgain?.(caller, reported)
         else
-          told({
+          reported({
             kind: 'entered',
             doc: { instanceId, services, labels, epoch, past: [], owner: 'me', joinedAt: at },
           })
@@ -148,26 +148,26 @@ test('a node that returns within the grace time is not declared dead', () => {
 })
 
 test('a node that was refused at its hello is no longer connected', () => {
-  const told: ((entered: null) => void)[] = []
+  const reported: ((entered: null) => void)[] = []
   const waiting: (() => boolean)[] = []
   const { connections } = createStage(0, {
-    enter: ({ isThere }, tell) => {
+    enter: ({ isThere }, answer) => {
       waiting.push(isThere)
-      told.push(tell)
+      reported.push(answer)
     },
   })
   connections.connect({ type: 'hello', ...helloOf('n') }, link)
   assert.equal(waiting[0]!(), true)
-  told[0]!(null)
+  reported[0]!(null)
   assert.equal(waiting[0]!(), false)
 })
 
 test('a connected node that the registry lacks is entered again, or closed if another server has it', () => {
   const asked: { readonly epoch: number; readonly isWelcomed?: boolean }[] = []
   let isHeld = true
-  const { connections, posted } = createStage(1, { has: () => isHeld }, (caller, tell) => {
+  const { connections, posted } = createStage(1, { has: () => isHeld }, (caller, answer) => {
     asked.push(caller)
-    tell({ kind: 'elsewhere' })
+    answer({ kind: 'elsewhere' })
   })
   connections.mend()
   assert.equal(asked.length, 0)

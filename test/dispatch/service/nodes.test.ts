@@ -130,21 +130,21 @@ test('a watcher gets every step, and the progress in between', async () => {
   const { dispatch } = stage
   const { taskId } = await dispatch.submit({ service: 'nmt' })
   await until('it waits', () => dispatch.counts().waiting === 1)
-  const told: string[] = []
+  const reported: string[] = []
   for await (const event of dispatch.watch(taskId)) {
-    told.push(event.status === 'progress' ? `${event.status} ${event.percent}` : event.status)
+    reported.push(event.status === 'progress' ? `${event.status} ${event.percent}` : event.status)
     if (event.status !== 'waiting') continue
     new FakeNode(dispatch, {
       async onTask(task, self) {
         self.accept(task)
-        await until('it is told that it runs', () => told.includes('running'))
+        await until('it is told that it runs', () => reported.includes('running'))
         self.say({ type: 'task.progress', taskId, attempt: 1, percent: 50, note: null })
-        await until('it gets progress', () => told.includes('progress 50'))
+        await until('it gets progress', () => reported.includes('progress 50'))
         self.finish(task)
       },
     })
   }
-  assert.deepEqual(told, ['waiting', 'assigned', 'running', 'progress 50', 'completed'])
+  assert.deepEqual(reported, ['waiting', 'assigned', 'running', 'progress 50', 'completed'])
   await assert.rejects(history(dispatch, 'nothing'), { code: 'not_found' })
 })
 

@@ -18,8 +18,8 @@ for (const engine of engines) {
     const uses = { asr: 1, nmt: 1, tts: 1 }
     const { taskId, status } = await dispatch.submit({ service: 'nmt', uses, payload: { text: '你好' } })
     assert.equal(status, 'waiting')
-    const told = await history(dispatch, taskId)
-    assert.equal(told.at(-1)?.status, 'completed')
+    const reported = await history(dispatch, taskId)
+    assert.equal(reported.at(-1)?.status, 'completed')
     const task = await dispatch.task(taskId)
     assert.equal(task?.status, 'completed')
     assert.equal(task.nodeId, 'whole')
@@ -212,12 +212,12 @@ for (const engine of engines) {
     assert.equal(node.tasks.length, 3)
     assert.equal(waits.length, 1)
     // The store's clock is known from its answers, and no better than they were quick.
-    const [told] = waits
+    const [reported] = waits
     const toleratedMs = 20 + stills.longestMs
     const mostMs = performance.now() - begunAt
     assert.ok(
-      told! >= waitedMs - toleratedMs && told! <= mostMs + toleratedMs,
-      `${told} ms, between ${waitedMs} and ${mostMs}`,
+      reported! >= waitedMs - toleratedMs && reported! <= mostMs + toleratedMs,
+      `${reported} ms, between ${waitedMs} and ${mostMs}`,
     )
   })
 

@@ -189,9 +189,10 @@ export async function until(what: string, holds: () => unknown, withinMs = 10_00
 
 /** All events of a watcher, to the end. */
 export async function history(dispatch: Dispatch, taskId: string): Promise<readonly TaskEvent[]> {
-  const told: TaskEvent[] = []
-  for await (const event of dispatch.watch(taskId, { signal: AbortSignal.timeout(15_000) })) told.push(event)
-  return told
+  const reported: TaskEvent[] = []
+  for await (const event of dispatch.watch(taskId, { signal: AbortSignal.timeout(15_000) }))
+    reported.push(event)
+  return reported
 }
 
 /** A store each of whose calls takes so long. */

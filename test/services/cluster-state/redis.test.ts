@@ -114,9 +114,9 @@ async function openStage() {
   await connection.open()
   const send = <Reply>(...words: string[]) => connection.send<Reply>(words, words)
   const kept = ['fleet', 'fleetrows', 'fleetversions', 'fleetremoved']
-  const keysOfBoard = () => send<string[]>('KEYS', `signalbox:{sb:*}:*:${namespace}*`)
+  const keysOfClusterState = () => send<string[]>('KEYS', `signalbox:{sb:*}:*:${namespace}*`)
   const forget = async () => {
-    const keys = await keysOfBoard()
+    const keys = await keysOfClusterState()
     if (keys.length > 0) await send('DEL', ...keys)
   }
   return {
@@ -144,7 +144,7 @@ async function openStage() {
     /** The present content of the cluster state. */
     async save(): Promise<ReadonlyMap<string, readonly string[]>> {
       const saved = new Map<string, readonly string[]>()
-      for (const key of await keysOfBoard()) {
+      for (const key of await keysOfClusterState()) {
         if (!kept.some((kind) => key.includes(`:${kind}:`))) continue
         const isHash = (await send<string>('TYPE', key)) === 'hash'
         const words = isHash ? ['HGETALL', key] : ['ZRANGE', key, '0', '-1', 'WITHSCORES']

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { compare, copy } from '../../../src/copy/index.ts'
 import { open } from '../../../src/index.ts'
 import { type CopyNumbers, copyTables, openCopyEnd } from '../../../src/storage/index.ts'
-import { fillRich, namespaces, tellAll } from './rich.ts'
+import { fillRich, namespaces, readAll } from './rich.ts'
 import { engines, ownDatabase } from './stage.ts'
 
 /** Each engine's store is filled once, and copied to the two others. */
@@ -24,7 +24,7 @@ for (const engine of engines) {
       )
       assert.equal((await compare(from.url, to.url)).sha256, report.sha256)
       for (const namespace of namespaces)
-        assert.deepEqual(await tellAll(to.url, namespace), await tellAll(from.url, namespace))
+        assert.deepEqual(await readAll(to.url, namespace), await readAll(from.url, namespace))
       await goesOn(to.url, await numbersOf(from.url))
     }
   })

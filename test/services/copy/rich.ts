@@ -190,7 +190,7 @@ async function assertThrows(done: Promise<unknown>): Promise<void> {
  * Everything that a box shows of a namespace. Some answers depend on the time, so this asks about the far future and
  * past only.
  */
-export async function tellAll(url: string, namespace: string): Promise<unknown> {
+export async function readAll(url: string, namespace: string): Promise<unknown> {
   await using box = await open(url, { namespace, contention: false })
   const { jobs, monitor, backend } = box
   const { items } = await jobs.list({ limit: 500 })

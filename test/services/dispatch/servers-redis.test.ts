@@ -1,8 +1,8 @@
 import { afterAll, describe } from 'vitest'
 import { ownSqlite } from '../../conformance/candidates.ts'
-import { tellProgress } from '../../dispatch/cluster/progress.ts'
-import { tellSettings } from '../../dispatch/cluster/settings.ts'
-import { tellStories } from '../../dispatch/cluster/stories.ts'
+import { testProgress } from '../../dispatch/cluster/progress.ts'
+import { testSettings } from '../../dispatch/cluster/settings.ts'
+import { testStories } from '../../dispatch/cluster/stories.ts'
 import { hasService, ownPostgres, ownRedis } from '../../support/services/own.ts'
 import { type Place, storesAt } from './stage.ts'
 
@@ -21,13 +21,13 @@ async function withRedis(open: () => Promise<Place>): Promise<Place> {
 describe.runIf(hasService('redis'))('servers that share a fleet', () => {
   const sqlite = storesAt(() => withRedis(ownSqlite))
   afterAll(() => sqlite.close())
-  tellStories('sqlite and redis', sqlite.open)
-  tellSettings('sqlite and redis', sqlite.open)
+  testStories('sqlite and redis', sqlite.open)
+  testSettings('sqlite and redis', sqlite.open)
 })
 
 describe.runIf(hasService('redis') && hasService('postgres'))('servers that share a fleet', () => {
   const postgres = storesAt(() => withRedis(ownPostgres))
   afterAll(() => postgres.close())
-  tellStories('postgres and redis', postgres.open)
-  tellProgress('postgres and redis', postgres.open)
+  testStories('postgres and redis', postgres.open)
+  testProgress('postgres and redis', postgres.open)
 })

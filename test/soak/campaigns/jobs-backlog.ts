@@ -10,19 +10,19 @@ export const jobsBacklog: Campaign = {
   module: 'jobs',
   description: 'works off a million jobs behind a million in history, under an old snapshot, with kills',
   async run(request) {
-    const told: string[] = []
+    const reported: string[] = []
     const { counts, notes = [] } = await onEngines(request, allEngines, async (engine, seed) => {
       await using ground = await engine.createGround()
       return await workOffBacklog(ground, {
         seed,
         rows,
         kills: 5,
-        told: (what) => {
-          told.push(`- ${engine.name}, seed ${seed}: ${what}`)
+        report: (what) => {
+          reported.push(`- ${engine.name}, seed ${seed}: ${what}`)
           request.progress(`${engine.name}: ${what}`)
         },
       })
     })
-    return { counts, notes: [...notes, ...told] }
+    return { counts, notes: [...notes, ...reported] }
   },
 }

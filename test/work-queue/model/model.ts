@@ -322,7 +322,7 @@ export class Model {
     const turn = { number: this.turns.length, thing: next.thing, since: this.now }
     this.#inFlight.push(turn)
     this.turns.push(turn)
-    this.#tell()
+    this.#notify()
     return { thing: next.thing, priority: next.priority }
   }
 
@@ -359,7 +359,7 @@ export class Model {
       this.#dirty = this.#dirty.filter((each) => each !== dirty)
       this.#push(dirty)
     }
-    this.#tell()
+    this.#notify()
   }
 
   #close(): void {
@@ -370,7 +370,7 @@ export class Model {
   }
 
   /** Settles the waits whose state has come. */
-  #tell(): void {
+  #notify(): void {
     if (this.#store.length === 0 && this.#inFlight.length === 0) {
       for (const promise of [...this.#drains, ...this.#idles]) this.outcomes[promise] = 'resolved'
       this.#drains = []

@@ -426,11 +426,11 @@ class Pair {
       assert.deepEqual(near(this.#durations), near(model.durations), 'work durations')
     }
     if (this.#tape) {
-      const told = this.#tape.calls.map(
+      const reported = this.#tape.calls.map(
         ({ call, item, priority, previousPriority }) =>
           `${call} ${item.id}${item.version} at ${priority}${call === 'touch' ? ` from ${previousPriority}` : ''}`,
       )
-      assert.deepEqual(told, model.tape, 'what the store was told')
+      assert.deepEqual(reported, model.tape, 'what the store was told')
     }
   }
 

@@ -135,7 +135,7 @@ test('a stream whose reader disconnects leaves nothing behind', async () => {
 })
 
 test("an error of the app's response wrapper is passed to the app, and no stream is left behind", async () => {
-  const told: unknown[] = []
+  const reported: unknown[] = []
   await using stage = await listening({ trust: true }, (request, response, { listener }) => {
     if (request.url === '/metrics') return listener(request, response)
     // As a hook before the head is written may do.
@@ -144,12 +144,12 @@ test("an error of the app's response wrapper is passed to the app, and no stream
     }
     if (request.method === 'HEAD') return listener(request, response)
     listener(request, response, (error) => {
-      told.push(error)
+      reported.push(error)
       response.destroy()
     })
   })
   for (const path of ['/v1/events', '/v1/jobs']) await assert.rejects(fetch(stage.url + path))
-  assert.deepEqual(told.map(String), ['Error: No session.', 'Error: No session.'])
+  assert.deepEqual(reported.map(String), ['Error: No session.', 'Error: No session.'])
   assert.match(await metrics(stage), /^signalbox_streams_open 0$/m)
   await assert.rejects(fetch(`${stage.url}/livez`, { method: 'HEAD' }), 'without a next it is cut')
 })

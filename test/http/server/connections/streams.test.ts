@@ -126,7 +126,7 @@ interface FeedStage extends AsyncDisposable {
   readonly url: string
   readonly streams: Streams
   readonly readers: Set<FeedReader>
-  tell(event: FeedEvent): void
+  emit(event: FeedEvent): void
   /** Waits until this many streams have ended. */
   ended(count: number): Promise<void>
 }
@@ -160,7 +160,7 @@ async function feeding(options: StreamsOptions = {}): Promise<FeedStage> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     streams,
     readers,
-    tell(event) {
+    emit(event) {
       for (const reader of readers) reader.send(event)
     },
     async ended(count) {
@@ -206,7 +206,7 @@ test('a reader that stops reading is dropped and later learns why; other readers
   // Kernels buffer some megabytes before a block shows.
   while (stage.readers.size === 2) {
     assert.ok(++count < 2_000, 'the slow reader is still there')
-    stage.tell({ id: count, type: 'x', data: 'y'.repeat(65_536) })
+    stage.emit({ id: count, type: 'x', data: 'y'.repeat(65_536) })
     assert.ok(stage.streams.bufferedBytes <= 262_144)
     assert.equal((await good.next()).id, String(count))
   }
@@ -223,7 +223,7 @@ test('a reader that stops reading is dropped and later learns why; other readers
     ids,
     ids.map((_, nth) => nth + 1),
   )
-  stage.tell({ id: count + 1, type: 'x', data: 'still there' })
+  stage.emit({ id: count + 1, type: 'x', data: 'still there' })
   assert.equal(dataOf(await good.next()), 'still there')
 })
 
@@ -233,7 +233,7 @@ test('a reader that never reads again is disconnected', async () => {
   slow.socket.pause()
   for (let id = 1; stage.readers.size > 0; id++) {
     assert.ok(id < 2_000, 'the slow reader is still there')
-    stage.tell({ id, type: 'x', data: 'y'.repeat(65_536) })
+    stage.emit({ id, type: 'x', data: 'y'.repeat(65_536) })
     // What the kernel takes is sent before the next one comes.
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
@@ -276,8 +276,8 @@ test('a client that leaves while events are written does not affect others', asy
   for (let id = 1; id <= 20; id++) {
     const { socket } = await askOnSocket(stage.url)
     socket.resetAndDestroy()
-    stage.tell({ id, type: 'x', data: id })
-    stage.tell({ id: id + 0.5, type: 'x', data: id })
+    stage.emit({ id, type: 'x', data: id })
+    stage.emit({ id: id + 0.5, type: 'x', data: id })
     assert.equal((await good.next()).id, String(id))
     await good.next()
   }
@@ -290,7 +290,7 @@ test('closing ends the streams of readers that read, and cuts the others', async
   await using good = await readEvents(stage.url)
   const slow = await askOnSocket(stage.url)
   slow.socket.pause()
-  for (let id = 1; id < 100; id++) stage.tell({ id, type: 'x', data: 'y'.repeat(100_000) })
+  for (let id = 1; id < 100; id++) stage.emit({ id, type: 'x', data: 'y'.repeat(100_000) })
   const [events] = await Promise.all([good.toEnd(), within(5_000, 'closing', stage.streams.close())])
   assert.ok(events.length > 0)
   slow.socket.destroy()

@@ -120,7 +120,7 @@ const rulesBeyondSchema = [
   /names that begin with "signalbox\." belong to Signalbox itself/,
 ]
 
-function tell(operation: Operation, request: ApiRequest, { status, body }: ApiAnswer): string {
+function describeAnswer(operation: Operation, request: ApiRequest, { status, body }: ApiAnswer): string {
   return `seed ${seed}: ${operation.id} ${JSON.stringify(request)} -> ${status} ${JSON.stringify(body)}`
 }
 
@@ -163,10 +163,10 @@ test('each request that fits the description gets a response that fits it', asyn
       const counts = statuses.get(operation.id) ?? new Map<number, number>()
       statuses.set(operation.id, counts.set(answer.status, (counts.get(answer.status) ?? 0) + 1))
       if (answer.status < 300) seen.learn(operation, request, answer.body)
-      assert.ok(answer.status < 500, tell(operation, request, answer))
+      assert.ok(answer.status < 500, describeAnswer(operation, request, answer))
       if (answer.status !== 400) return
       const isRule = rulesBeyondSchema.some((rule) => rule.test(answer.body.detail))
-      assert.ok(isRule, `refused for its shape: ${tell(operation, request, answer)}`)
+      assert.ok(isRule, `refused for its shape: ${describeAnswer(operation, request, answer)}`)
     },
     describedRounds,
   )
@@ -193,7 +193,10 @@ test('malformed requests get a problem document, never a 5xx', async () => {
     async (operation, { how, request }) => {
       const answer = await driver.call(operation, request)
       counts[how] = (counts[how] ?? 0) + 1
-      assert.ok(answer.status >= 400 && answer.status < 500, `${how}: ${tell(operation, request, answer)}`)
+      assert.ok(
+        answer.status >= 400 && answer.status < 500,
+        `${how}: ${describeAnswer(operation, request, answer)}`,
+      )
       assert.equal(answer.type, 'application/problem+json')
     },
     otherRounds,

@@ -161,10 +161,10 @@ test('a token revoked on one server ends requests and open streams of another', 
 
   const revoked = await one.ask('DELETE', `/v1/tokens/${id}`, as(bootstrap))
   assert.equal(revoked.status, 200)
-  const told = await within(5_000, 'the end of the stream', ended)
-  assert.match(told, /^event: error\ndata: \{"code":"unauthorized"/m)
+  const reported = await within(5_000, 'the end of the stream', ended)
+  assert.match(reported, /^event: error\ndata: \{"code":"unauthorized"/m)
   // The last event is final: later events are not sent.
-  assert.match(told.trimEnd().split('\n\n').at(-1)!, /unauthorized/)
+  assert.match(reported.trimEnd().split('\n\n').at(-1)!, /unauthorized/)
   const status = async () => {
     for (;;) {
       const reply = await ask()

@@ -26,7 +26,7 @@ async function signedIn(stage: Stage, scope: 'read' | 'work' | 'admin' = 'admin'
 }
 
 /** The newest entry, without what differs from run to run. */
-function told({ action, target, outcome, code }: AuditEntry) {
+function reported({ action, target, outcome, code }: AuditEntry) {
   return { action, target, outcome, code }
 }
 
@@ -151,7 +151,7 @@ test('each action of an operator is recorded with its actor, target and outcome'
     const { status, body } = await act()
     assert.ok(status < 300, `${status} ${JSON.stringify(body)}`)
     const { items } = await audit('?limit=1')
-    assert.deepEqual(told(items[0]!), { ...expected(), outcome: 'done', code: null })
+    assert.deepEqual(reported(items[0]!), { ...expected(), outcome: 'done', code: null })
     assert.deepEqual(items[0]!.actor, { id: token.id, name: 'Ada’s laptop' })
     assert.ok(items[0]!.at >= before && items[0]!.at <= Date.now())
   }
@@ -164,7 +164,7 @@ test('a refused action is recorded with its code', async () => {
   const { ask, audit } = await signedIn(stage, 'admin', 'shop')
   const refused = async (act: ReturnType<typeof ask>, status: number) => {
     assert.equal((await act).status, status)
-    return told((await audit('?limit=1')).items[0]!)
+    return reported((await audit('?limit=1')).items[0]!)
   }
   assert.deepEqual(await refused(ask('POST', '/v1/locks/evict', { ...key, node: 'unknown' }), 404), {
     action: 'lock.evict',

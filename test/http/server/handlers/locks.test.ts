@@ -62,8 +62,11 @@ test('a failure grants the lock to the next waiter, and a success is notified to
   assert.ok(b.token > a.token)
   const done = await release(stage, 'b', b.token, { outcome: 'success', result: { digest: 'sha256:1' } })
   assert.deepEqual(done.body, { next: null })
-  const told = await acquire(stage, 'c')
-  assert.deepEqual([told.status, told.body], [200, { status: 'completed', result: { digest: 'sha256:1' } }])
+  const reported = await acquire(stage, 'c')
+  assert.deepEqual(
+    [reported.status, reported.body],
+    [200, { status: 'completed', result: { digest: 'sha256:1' } }],
+  )
 })
 
 test('metrics count waits, holds and lost leases, by operation and outcome', async () => {

@@ -8,7 +8,7 @@ import { serving } from '../stage.ts'
 
 const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
 
-interface Told {
+interface Report {
   readonly name: string
   readonly spanId: string
   readonly parentId: string | undefined
@@ -16,7 +16,7 @@ interface Told {
 }
 
 /** The API by its shape: contexts are ids of spans. */
-function recording(told: Told[]): TelemetryApi {
+function recording(reported: Report[]): TelemetryApi {
   const measure = () => ({ add: () => undefined, record: () => undefined })
   return {
     ROOT_CONTEXT: undefined,
@@ -27,8 +27,8 @@ function recording(told: Told[]): TelemetryApi {
       setSpanContext: (_, { spanId }) => spanId,
       getTracer: () => ({
         startSpan(name, { links = [] }, parentId) {
-          const spanId = (told.length + 1).toString(16).padStart(16, '0')
-          told.push({ name, spanId, parentId, links: links.map(({ context }) => context.spanId) })
+          const spanId = (reported.length + 1).toString(16).padStart(16, '0')
+          reported.push({ name, spanId, parentId, links: links.map(({ context }) => context.spanId) })
           return {
             spanContext: () => ({ traceId: 'c'.repeat(32), spanId, traceFlags: 1 }),
             setAttribute: () => undefined,
@@ -59,8 +59,8 @@ test('a claim returns the traceparent that was added with the job, and other tex
 
 test('a worker on a remote box continues the span that added the job', async () => {
   await using stage = await serving()
-  const told: Told[] = []
-  const telemetry = recording(told)
+  const reported: Report[] = []
+  const telemetry = recording(reported)
   await using remote = await open(stage.url as `http://${string}`, { telemetry })
   await remote.jobs.add('work')
   await remote.jobs.add('work', null, { trace })
@@ -70,10 +70,10 @@ test('a worker on a remote box continues the span that added the job', async () 
   await worker.start()
   await within(10_000, 'both were done', done)
   await worker.stop()
-  const [first, second] = told
+  const [first, second] = reported
   assert.deepEqual([first?.name, second?.name], ['send default', 'send default'])
   assert.deepEqual(
-    told.slice(2).map(({ name, parentId, links }) => [name, parentId, links]),
+    reported.slice(2).map(({ name, parentId, links }) => [name, parentId, links]),
     [
       ['process default', first?.spanId, [first?.spanId]],
       // An explicit trace context is kept.
