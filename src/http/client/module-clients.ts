@@ -28,11 +28,21 @@ export function createModuleClients(
     once: createOnceClient(client),
     monitor: createMonitorClient(client),
     dispatch: createDispatchClient(client),
-    tokens: createTokensClient(client),
-    audit: createAuditClient(client),
-    contention: createContentionClient(client),
-    overview: createOverviewClient(client),
-    metrics: createMetricsClient(client),
+    tokens: {
+      create: (token) => client.call(api.createToken, { body: token }),
+      list: (options) => client.call(api.listTokens, { query: options }),
+      revoke: (id) => client.call(api.revokeToken, { params: { id } }),
+    },
+    audit: { list: (options) => client.call(api.listAudit, { query: options }) },
+    contention: { snapshot: () => client.call(api.getContention) },
+    overview: {
+      me: () => client.call(api.whoAmI),
+      get: (query = {}) => client.call(api.getOverview, { query }),
+    },
+    metrics: {
+      series: (query = {}) => client.call(api.getSeries, { query, maxReplyBytes: listBytes }),
+      scaling: (query) => client.call(api.getScaling, { query }),
+    },
   }
 }
 
@@ -59,7 +69,7 @@ export interface MonitorClient {
   test(channel: api.TestChannelBody['channel']): Promise<api.TestChannelReply>
 }
 
-export function createMonitorClient(client: Pick<Client, 'call'>): MonitorClient {
+function createMonitorClient(client: Pick<Client, 'call'>): MonitorClient {
   return {
     report: (body) => client.call(api.reportChanges, { body, maxReplyBytes: reportBytes }),
     subscribe: (body) => client.call(api.subscribe, { body }),
@@ -108,7 +118,7 @@ export interface OnceClient {
   stats(): Promise<api.ReplyOf<typeof api.onceStats>>
 }
 
-export function createOnceClient(client: Pick<Client, 'call'>): OnceClient {
+function createOnceClient(client: Pick<Client, 'call'>): OnceClient {
   return {
     claim: async (body) => (await client.call(api.claimOnce, { body })) as WireClaimed,
     async claimMany(body) {
@@ -143,26 +153,12 @@ export interface OverviewClient {
   get(query?: api.OverviewQuery): Promise<WireOverview>
 }
 
-export function createOverviewClient(client: Pick<Client, 'call'>): OverviewClient {
-  return {
-    me: () => client.call(api.whoAmI),
-    get: (query = {}) => client.call(api.getOverview, { query }),
-  }
-}
-
 /** What all processes on the store do, over HTTP. */
 export interface MetricsClient {
   /** Counts and times of jobs over time. */
   series(query?: api.QueryOf<typeof api.getSeries>): Promise<api.ReplyOf<typeof api.getSeries>>
   /** How many workers of a queue, or nodes of a service, the work calls for, and why. */
   scaling(query: api.QueryOf<typeof api.getScaling>): Promise<api.ReplyOf<typeof api.getScaling>>
-}
-
-export function createMetricsClient(client: Pick<Client, 'call'>): MetricsClient {
-  return {
-    series: (query = {}) => client.call(api.getSeries, { query, maxReplyBytes: listBytes }),
-    scaling: (query) => client.call(api.getScaling, { query }),
-  }
 }
 
 /** The verbs of tokens, over HTTP; they need a token of the scope `admin`. */
@@ -175,32 +171,16 @@ export interface TokensClient {
   revoke(id: string): Promise<api.ReplyOf<typeof api.revokeToken>>
 }
 
-export function createTokensClient(client: Pick<Client, 'call'>): TokensClient {
-  return {
-    create: (token) => client.call(api.createToken, { body: token }),
-    list: (options) => client.call(api.listTokens, { query: options }),
-    revoke: (id) => client.call(api.revokeToken, { params: { id } }),
-  }
-}
-
 /** The audit log, over HTTP; it needs a token of the scope `admin`. */
 export interface AuditClient {
   /** A page of entries, newest first. */
   list(options?: api.QueryOf<typeof api.listAudit>): Promise<api.ReplyOf<typeof api.listAudit>>
 }
 
-export function createAuditClient(client: Pick<Client, 'call'>): AuditClient {
-  return { list: (options) => client.call(api.listAudit, { query: options }) }
-}
-
 /** Who waits on whom in the server that answers, over HTTP. */
 export interface ContentionClient {
   /** What the caller may see. */
   snapshot(): Promise<api.ReplyOf<typeof api.getContention>>
-}
-
-export function createContentionClient(client: Pick<Client, 'call'>): ContentionClient {
-  return { snapshot: () => client.call(api.getContention) }
 }
 
 /** A task as the server shows it. */
@@ -244,7 +224,7 @@ export interface DispatchClient {
 
 const ends: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
 
-export function createDispatchClient(client: Pick<Client, 'call' | 'stream'>): DispatchClient {
+function createDispatchClient(client: Pick<Client, 'call' | 'stream'>): DispatchClient {
   return {
     submit: (body) => client.call(api.submitTask, { body }),
     task: (id) => client.call(api.getTask, { params: { id } }),

@@ -1,5 +1,6 @@
 import { isSignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
+import { absentWorkers, type WorkerRef, type WorkerStore } from '../../fleet/workers/index.ts'
 import {
   type AckOptions,
   type AddArguments,
@@ -30,7 +31,6 @@ import {
   type MisplacedHandledJob,
   type NackOptions,
   type NoteOptions,
-  noFacts,
   openShown,
   type ProgressUpdate,
   type Schedules,
@@ -40,10 +40,9 @@ import {
   type Worker,
   type WorkerOptions,
 } from '../../jobs/index.ts'
-import { type Client, JsonText, logJob, waitForJobs } from '../client/index.ts'
+import { type Client, JsonText, logJob, reportWorkers, type ShapeOf, waitForJobs } from '../client/index.ts'
 import { objectOf } from './encode.ts'
 import { inParallel, isOfSeveral, noTransaction, RemoteJobStore } from './remote-job-store.ts'
-import { createRemoteWorkerStore } from './remote-worker-store.ts'
 
 /**
  * The verbs of jobs on a remote server, without transactions. The types below refuse a transaction at compile time, and the
@@ -179,8 +178,7 @@ export function createRemoteJobs(
 
     async find(id) {
       const job = await client.jobs.find(text('find.id', id))
-      // An older server sends fewer fields.
-      return job && openShown(sealer, { ...unsaid, ...job })
+      return job && openShown(sealer, job)
     },
 
     async note(job, options) {
@@ -229,12 +227,6 @@ function createRemoteLook(client: Client): LookAtJobs {
 /** A connection that was lost unnoticed costs no more. */
 const heldMs = 20_000
 const answerMs = 5_000
-
-/** Fields of a job that an older server does not send. */
-const unsaid = {
-  ...noFacts,
-  ...{ progress: null, snoozeCount: 0, dependencies: [], dependents: [], attempts: [], blocked: [] },
-}
 
 function logsBody(logs: NonNullable<NoteOptions['logs']>) {
   // The server refuses what is not a list.
@@ -326,6 +318,22 @@ export function createRemoteLogs(client: Client): AttemptLogStore {
       return (await client.jobs.logs(jobId, { limit, ...cursor })).items
     },
     // The server prunes them with their jobs.
+    prune: async () => 0,
+  }
+}
+
+/** The rows of this box's workers, on the server, which lists and prunes them. */
+function createRemoteWorkerStore(client: Client): WorkerStore {
+  const report = (body: ShapeOf<typeof reportWorkers>['body']) => client.call(reportWorkers, { body })
+  const refOf = ({ id, session }: WorkerRef) => ({ id, session })
+  return {
+    ...absentWorkers,
+    join: async (workers) => (await report({ join: workers.map(({ via: _, ...worker }) => worker) })).joined,
+    renew: async (renew) => (await report({ renew })).renewed,
+    wanted: async (workers) => (await report({ ask: workers.map(refOf) })).asked,
+    async leave(workers) {
+      await report({ leave: workers.map(refOf) })
+    },
     prune: async () => 0,
   }
 }

@@ -1,4 +1,3 @@
-import type { Duration } from '../../core/duration.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import type { FleetMetrics } from '../../fleet/index.ts'
 import {
@@ -9,7 +8,7 @@ import {
   type TelemetryApi,
 } from '../../jobs/index.ts'
 import type { Locks } from '../../locks/index.ts'
-import { type ContentionClient, createClient, type FetchFunction, listJobs, readyz } from '../client/index.ts'
+import { type ClientOptions, type ContentionClient, createClient, listJobs, readyz } from '../client/index.ts'
 import { createRemoteJobs, type RemoteJobs } from './jobs.ts'
 import {
   createRemoteDispatch,
@@ -25,18 +24,8 @@ import { RemoteNotifier } from './remote-notifier.ts'
 /** The address of a server. */
 export type RemoteUrl = `http://${string}` | `https://${string}`
 
-/** The options of `open` for a server, or for several. */
-export interface RemoteOpenOptions {
-  /** The token that `signalbox token create` printed. @default none, which a server on the loopback may allow */
-  readonly token?: string | undefined
-  /** The namespace to act in; only a token of every namespace, or none, may choose. @default the token's */
-  readonly namespace?: string | undefined
-  /** How long one call may take, its retries included. @default 10_000 */
-  readonly timeoutMs?: Duration | undefined
-  /** The most repetitions of one call, where it may be repeated. @default as many as fit into `timeoutMs` */
-  readonly retries?: number | undefined
-  /** Sends the requests, for example with a client certificate. @default the platform's fetch */
-  readonly fetch?: FetchFunction | undefined
+/** The options of `open` for a server, or for several: those of its client, and of jobs. */
+export interface RemoteOpenOptions extends Omit<ClientOptions, 'backoff'> {
   /**
    * How jobs are stored: with a sealer, the server sees only encrypted payloads and results. And how workers of this box
    * are listed. @default in plain; listed, without a release

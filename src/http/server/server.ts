@@ -13,8 +13,7 @@ import {
   refuseInOrder,
 } from './connection-order.ts'
 import { isLingering } from './lingering-close.ts'
-import { requestIdOf } from './log/log.ts'
-import type { RefusalReason } from './log/refusals.ts'
+import { type RefusalReason, requestIdOf } from './log/log.ts'
 import { http, linesOf, NodeIncoming, writeText } from './node-http.ts'
 import { answerClientError, refusalOf } from './request/problem.ts'
 import { checkSite } from './request/site-guard.ts'

@@ -1,7 +1,7 @@
 import { createAudit } from '../../../audit/index.ts'
 import { bulkQueue, createBulkWork } from '../../../jobs/index.ts'
 import type { Served } from '../call.ts'
-import { redact } from '../log/redact.ts'
+import { redact } from '../log/log-line.ts'
 import type { Redactor } from '../request/redact-job.ts'
 import { createNamespaceWork, type NamespaceWork, type OnTrouble } from './namespace-work.ts'
 

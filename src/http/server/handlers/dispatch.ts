@@ -3,7 +3,7 @@ import { SignalboxError } from '../../../core/errors.ts'
 import type { Dispatch, FoundTask, NodeView } from '../../../dispatch/index.ts'
 import { nodeProtocol } from '../../contract/index.ts'
 import type { SomeHandlers } from '../call.ts'
-import { hidden } from '../log/redact.ts'
+import { hidden } from '../log/log-line.ts'
 import type { Space } from '../namespace-services.ts'
 
 /** The routes of dispatch. A body is the arguments and options of the verb itself. */

@@ -15,7 +15,7 @@ import {
 } from '../../../jobs/index.ts'
 import type * as wire from '../../contract/index.ts'
 import type { Call, SomeHandlers } from '../call.ts'
-import { hidden } from '../log/redact.ts'
+import { hidden } from '../log/log-line.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { queueCountsOf } from '../metrics/queue-counts.ts'
 import { addSealed } from '../request/given-ids.ts'

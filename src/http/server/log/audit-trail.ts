@@ -4,7 +4,7 @@ import { SignalboxError } from '../../../core/errors.ts'
 import * as api from '../../contract/index.ts'
 import type { Answer, Call } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
-import { redact } from './redact.ts'
+import { redact } from './log-line.ts'
 
 /**
  * Records the acts of operators, in one place for all routes: after the handler, when the outcome is known, and before

@@ -5,8 +5,7 @@ import { test } from 'vitest'
 import { createContention } from '../../../contention/index.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { createLog, type LogOptions, requestIdOf } from './log.ts'
-import { type RequestLine, slowWaitsLine } from './log-line.ts'
-import { redact } from './redact.ts'
+import { type RequestLine, redact, slowWaitsLine } from './log-line.ts'
 
 /** A log whose lines a test can read. */
 function collect(options: LogOptions = {}) {

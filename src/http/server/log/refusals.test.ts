@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createFakeClock } from '../../../core/fake-clock.ts'
+import { createRefusals } from './log.ts'
 import type { LogFields } from './log-line.ts'
-import { createRefusals } from './refusals.ts'
 
 function setUp() {
   const clock = createFakeClock()

@@ -9,7 +9,7 @@ import { isReserved } from '../../../jobs/index.ts'
 import type { Monitor } from '../../../monitor/index.ts'
 import type { Route } from '../../contract/index.ts'
 import type { Api } from '../api.ts'
-import { type RefusalReason, refusalReasons } from '../log/refusals.ts'
+import { type RefusalReason, refusalReasons } from '../log/log.ts'
 import {
   type ScaledSpace,
   type SeriesSpace,

@@ -5,7 +5,7 @@ import { errorCodes, isSignalboxError, SignalboxError } from '../../../core/erro
 import { problemOf, problemType } from '../../contract/index.ts'
 import type { OutgoingText } from '../call.ts'
 import { closeLingering } from '../lingering-close.ts'
-import type { RefusalReason } from '../log/refusals.ts'
+import type { RefusalReason } from '../log/log.ts'
 import { http, isInAnsweredBody } from '../node-http.ts'
 
 /** Headers of every answer. It is data and never a page: nothing in it may load, run, be framed or be kept. */

@@ -9,7 +9,7 @@ import {
   type JobStore,
   type ListQuery,
 } from '../../../jobs/index.ts'
-import { hidden } from '../log/redact.ts'
+import { hidden } from '../log/log-line.ts'
 
 /**
  * Hides the values that operators named wherever the server shows jobs: single jobs, lists and schedules. Searches look
