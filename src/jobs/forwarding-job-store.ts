@@ -1,20 +1,12 @@
 import type {
-  Added,
-  AttemptOutcome,
-  CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
   EndedQuery,
-  JobEnd,
-  JobRecord,
   JobStore,
   LeaseRef,
   ListQuery,
   NewJob,
-  QueueStats,
   ReachQuery,
-  Renewal,
-  RetryAnswer,
   StoreTransaction,
   TransactOptions,
   Verdict,
@@ -41,19 +33,19 @@ export class ForwardingJobStore implements JobStore {
     return addClaimed(job, request)
   }
 
-  add(jobs: readonly NewJob[], tx?: unknown, wakeUps?: readonly string[]): Promise<readonly Added[]> {
+  add(jobs: readonly NewJob[], tx?: unknown, wakeUps?: readonly string[]): ReturnType<JobStore['add']> {
     return this.inner.add(jobs, tx, wakeUps)
   }
 
-  claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
+  claim(request: ClaimRequest): ReturnType<JobStore['claim']> {
     return this.inner.claim(request)
   }
 
-  renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
+  renew(leases: readonly LeaseRef[], leaseMs: number): ReturnType<JobStore['renew']> {
     return this.inner.renew(leases, leaseMs)
   }
 
-  settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+  settle(verdicts: readonly Verdict[]): ReturnType<JobStore['settle']> {
     return this.inner.settle(verdicts)
   }
 
@@ -69,18 +61,15 @@ export class ForwardingJobStore implements JobStore {
     return this.inner.transact(work, options)
   }
 
-  transactAll(
-    works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
-    options: TransactOptions,
-  ): Promise<readonly (undefined | { readonly error: unknown })[]> {
-    return this.inner.transactAll(works, options)
+  transactAll(...args: Parameters<JobStore['transactAll']>): ReturnType<JobStore['transactAll']> {
+    return this.inner.transactAll(...args)
   }
 
-  outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
+  outcomes(leases: readonly LeaseRef[]): ReturnType<JobStore['outcomes']> {
     return this.inner.outcomes(leases)
   }
 
-  cancelRequests(leases: readonly LeaseRef[]): Promise<readonly string[]> {
+  cancelRequests(leases: readonly LeaseRef[]): ReturnType<JobStore['cancelRequests']> {
     return this.inner.cancelRequests(leases)
   }
 
@@ -88,27 +77,27 @@ export class ForwardingJobStore implements JobStore {
     return this.inner.reclaim(limit)
   }
 
-  find(id: string): Promise<JobRecord | undefined> {
+  find(id: string): ReturnType<JobStore['find']> {
     return this.inner.find(id)
   }
 
-  list(query: ListQuery): Promise<readonly JobRecord[]> {
+  list(query: ListQuery): ReturnType<JobStore['list']> {
     return this.inner.list(query)
   }
 
-  reach(query: ReachQuery): Promise<string | null> {
+  reach(query: ReachQuery): ReturnType<JobStore['reach']> {
     return this.inner.reach(query)
   }
 
-  ends(query: EndedQuery): Promise<readonly JobEnd[]> {
+  ends(query: EndedQuery): ReturnType<JobStore['ends']> {
     return this.inner.ends(query)
   }
 
-  cancel(id: string): Promise<CancelAnswer | undefined> {
+  cancel(id: string): ReturnType<JobStore['cancel']> {
     return this.inner.cancel(id)
   }
 
-  retry(id: string): Promise<RetryAnswer | undefined> {
+  retry(id: string): ReturnType<JobStore['retry']> {
     return this.inner.retry(id)
   }
 
@@ -116,7 +105,7 @@ export class ForwardingJobStore implements JobStore {
     return this.inner.retryDead(query)
   }
 
-  stats(): Promise<readonly QueueStats[]> {
+  stats(): ReturnType<JobStore['stats']> {
     return this.inner.stats()
   }
 

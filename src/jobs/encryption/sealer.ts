@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
-import { systemClock } from '../../core/clock.ts'
+import { within } from '../../core/clock.ts'
 import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { callable, onlyKeys, refuse, text } from '../../core/options.ts'
 
@@ -87,15 +87,13 @@ function ask(
     throw failed(error)
   }
   if (isBytes(answer)) return answer as Uint8Array
-  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
-  const late = () => reject(failed(new Error(`The sealer did not answer in ${timeoutMs} ms.`)))
-  const timer = systemClock.setTimeout(late, timeoutMs)
+  const late = () => {
+    throw new Error(`The sealer did not answer in ${timeoutMs} ms.`)
+  }
   // Through Promise: a foreign thenable may throw when it is called, or call back twice.
-  Promise.resolve(answer)
-    .then(bytesOf)
-    .then(resolve, (error: unknown) => reject(failed(error)))
-    .finally(() => systemClock.clearTimeout(timer))
-  return promise
+  return within(timeoutMs, Promise.resolve(answer).then(bytesOf), late).catch((error: unknown) => {
+    throw failed(error)
+  })
 }
 
 function detailsOf({ jobId, kind, part }: SealContext, more: object = {}): Readonly<Record<string, unknown>> {
