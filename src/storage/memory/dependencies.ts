@@ -14,6 +14,7 @@ import type {
   TendRequest,
   Unblocked,
 } from '../../jobs/index.ts'
+import { compareBytes } from './compare-bytes.ts'
 import { unsupported } from './transaction.ts'
 
 /** The jobs, as the dependency store needs them. Each call is synchronous, so it belongs to the same step. */
@@ -297,9 +298,4 @@ function hasEnded(state: JobState): boolean {
 
 function byBytes(a: Dependency, b: Dependency): number {
   return compareBytes(a.jobId, b.jobId) || compareBytes(a.dependencyId, b.dependencyId)
-}
-
-/** As databases order text: by its bytes in UTF-8. */
-function compareBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

@@ -9,6 +9,7 @@ import type {
   WindowAsk,
 } from '../../once/guard-store.ts'
 import { createNonce, encodeToken } from '../token.ts'
+import { compareBytes } from './compare-bytes.ts'
 import { unsupported } from './transaction.ts'
 
 interface Row {
@@ -112,9 +113,9 @@ export class MemoryGuards implements GuardStore {
   async list({ space, search = '', limit, cursor }: GuardQuery): ReturnType<GuardStore['list']> {
     const found = [...this.#rows.values()]
       .filter((row) => row.space === space && row.key.includes(search))
-      .filter(({ key }) => cursor === undefined || compareTexts(key, decodeCursor(cursor)) > 0)
+      .filter(({ key }) => cursor === undefined || compareBytes(key, decodeCursor(cursor)) > 0)
       .flatMap((row) => this.#present(row) ?? [])
-      .sort((a, b) => compareTexts(a.key, b.key))
+      .sort((a, b) => compareBytes(a.key, b.key))
     const items = found.slice(0, limit).map(recordOf)
     return { items, cursor: found.length > limit ? encodeCursor(items.at(-1)!.key) : null }
   }
@@ -163,10 +164,6 @@ function recordOf({ key, standing, mode, attempt, claimedAt, endsAt }: Present):
 
 function nameOf({ space, key }: { readonly space: string; readonly key: string }): string {
   return JSON.stringify([space, key])
-}
-
-function compareTexts(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
 function encodeCursor(key: string): string {

@@ -36,13 +36,15 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   const clock = () => Math.floor(now())
   const notifier = createMemoryNotifier(check)
   const keys = new MemoryKeys(clock)
-  const namespaces = new Map<string, Stores>()
-  const clusterStates = new Map<string, MemoryClusterState>()
-  const keyed = new Map<string, MemoryJobs>()
-  const blocked = new Map<string, MemoryDependencies>()
+  const namespaces = new Map<string, Namespace>()
+  /** The first namespaces of which something is so. */
+  const namesOf = (limit: number, isSo: (namespace: Namespace) => boolean): readonly string[] => {
+    check()
+    return [...namespaces].flatMap(([name, one]) => (isSo(one) ? [name] : [])).slice(0, limit)
+  }
   const within = (name: string): Stores => {
     const known = namespaces.get(name)
-    if (known) return known
+    if (known) return known.stores
     const logs = new MemoryLogs(clock)
     const attempts = new MemoryAttempts(clock)
     const workers = new MemoryWorkers(clock, { list: (query) => ownJobs.list(query) })
@@ -59,12 +61,9 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
       forgetAttempts: (ids) => attempts.forget(ids),
     })
     const dependencies = new MemoryDependencies(clock, ownJobs)
-    blocked.set(name, dependencies)
-    keyed.set(name, ownJobs)
     const jobs: JobStore = refusing(ownJobs, check)
     const guards: GuardStore = refusing(new MemoryGuards(clock), check)
     const cluster = new MemoryClusterState(clock)
-    clusterStates.set(name, cluster)
     const ownNotifier = notifier.within(name)
     const stores: Stores = {
       jobs,
@@ -87,7 +86,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
         }),
       }),
     }
-    namespaces.set(name, stores)
+    namespaces.set(name, { stores, ownJobs, dependencies, cluster })
     return stores
   }
   const close = async () => {
@@ -106,36 +105,24 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     },
     async subscribedNamespaces(limit) {
       const subscribed: string[] = []
-      for (const [name, { monitor }] of namespaces) {
-        if ((await monitor.rules()).subscriptions.length > 0) subscribed.push(name)
+      for (const [name, { stores }] of namespaces) {
+        if ((await stores.monitor.rules()).subscriptions.length > 0) subscribed.push(name)
       }
       return subscribed.slice(0, limit)
     },
     async scheduledNamespaces(limit) {
       check()
       const scheduled: { readonly name: string; readonly nextAt: number }[] = []
-      for (const [name, { schedules }] of namespaces) {
-        const { nextAt } = await schedules.nextDue()
+      for (const [name, { stores }] of namespaces) {
+        const { nextAt } = await stores.schedules.nextDue()
         if (nextAt !== null) scheduled.push({ name, nextAt })
       }
       const soonest = scheduled.sort((a, b) => a.nextAt - b.nextAt).slice(0, limit)
       return soonest.map(({ name }) => name)
     },
-    async queuedNamespaces(queue, limit) {
-      check()
-      const queued = [...keyed].flatMap(([name, jobs]) => (jobs.hasKeyIn(queue) ? [name] : []))
-      return queued.slice(0, limit)
-    },
-    async blockedNamespaces(limit) {
-      check()
-      return [...blocked].flatMap(([name, { isBlocked }]) => (isBlocked ? [name] : [])).slice(0, limit)
-    },
-    async dispatchedNamespaces(limit) {
-      check()
-      return [...clusterStates]
-        .flatMap(([name, cluster]) => (cluster.isDispatched() ? [name] : []))
-        .slice(0, limit)
-    },
+    queuedNamespaces: async (queue, limit) => namesOf(limit, ({ ownJobs }) => ownJobs.hasKeyIn(queue)),
+    blockedNamespaces: async (limit) => namesOf(limit, ({ dependencies }) => dependencies.isBlocked),
+    dispatchedNamespaces: async (limit) => namesOf(limit, ({ cluster }) => cluster.isDispatched()),
     migrator: {
       async status() {
         check()
@@ -158,6 +145,14 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+/** What is kept of a namespace: its stores, and those behind them that say more than a store has to. */
+interface Namespace {
+  readonly stores: Stores
+  readonly ownJobs: MemoryJobs
+  readonly dependencies: MemoryDependencies
+  readonly cluster: MemoryClusterState
 }
 
 /** The same store, asking `check` before each call. */

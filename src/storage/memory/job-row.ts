@@ -1,7 +1,7 @@
 import type { FinalState, JobRecord, JobState, NewJob } from '../../jobs/index.ts'
 import { limitKeyOf } from '../sql/limit-plan.ts'
 import { expiredError } from '../token.ts'
-import type { Entry } from './wait-queue.ts'
+import type { Entry } from './ready-order.ts'
 
 /** A job as memory keeps it. Whether a queued one is scheduled or ready is a matter of the moment. */
 export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
@@ -37,18 +37,9 @@ export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
 const none: readonly string[] = []
 
 export function createRow(job: NewJob, now: number): Row {
-  const { due } = job
+  const { due, dependsOn: _, ...given } = job
   return {
-    id: job.id,
-    queue: job.queue,
-    kind: job.kind,
-    payload: job.payload,
-    priority: job.priority,
-    uniqueKey: job.uniqueKey,
-    maxAttempts: job.maxAttempts,
-    backoff: job.backoff,
-    timeoutMs: job.timeoutMs,
-    meta: job.meta,
+    ...given,
     limitKey: limitKeyOf(job.meta),
     stored: 'queued',
     place: null,

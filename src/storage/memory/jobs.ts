@@ -29,9 +29,8 @@ import { createNonce, encodeToken, expiredError } from '../token.ts'
 import type { DependentJobs } from './dependencies.ts'
 import { createRow, judge, lapsesTo, type Row, toRecord } from './job-row.ts'
 import { MemoryLimits } from './limits.ts'
-import { Standing } from './ready-order.ts'
+import { type Entry, goesBefore, Standing } from './ready-order.ts'
 import { runWorks, unsupported } from './transaction.ts'
-import { type Entry, goesBefore } from './wait-queue.ts'
 
 /** What belongs to a job and is removed with it: dependencies, logs, progress. */
 export interface JobSurroundings {

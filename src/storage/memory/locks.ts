@@ -15,6 +15,7 @@ import {
 } from '../../locks/rules/index.ts'
 import { ruledLocks, tellings } from '../ruled-locks.ts'
 import { maxWaitingHolders } from '../sql/locks/wait-queue-record.ts'
+import { compareBytes } from './compare-bytes.ts'
 
 /**
  * Wait queues in memory: the model. A wait queue is a few plain collections, each call runs one rule from beginning to end before it
@@ -239,16 +240,5 @@ function nameOf({ operation, resource }: LockKey): string {
 }
 
 function compareKeys(a: LockKey, b: LockKey): number {
-  return compareText(a.operation, b.operation) || compareText(a.resource, b.resource)
-}
-
-/** By code points, as the databases sort: code units would put an emoji before U+FFFD. */
-function compareText(a: string, b: string): number {
-  const others = b[Symbol.iterator]()
-  for (const character of a) {
-    const { value: other } = others.next()
-    if (other === undefined) return 1
-    if (character !== other) return character.codePointAt(0)! - other.codePointAt(0)!
-  }
-  return others.next().done ? 0 : -1
+  return compareBytes(a.operation, b.operation) || compareBytes(a.resource, b.resource)
 }

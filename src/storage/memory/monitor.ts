@@ -16,6 +16,7 @@ import type {
   SubscriptionRecord,
 } from '../../monitor/monitor-store.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
+import { compareBytes } from './compare-bytes.ts'
 import { MemoryWindows } from './windows.ts'
 
 type Writable<Record> = { -readonly [Key in keyof Record]: Record[Key] }
@@ -399,10 +400,5 @@ function newestFirst<Row extends { readonly id: string }>(
 type Named = Omit<SubjectName, 'subject'>
 
 function compareNames(a: Named, b: Named): number {
-  return compareText(a.source, b.source) || compareText(a.group, b.group) || compareText(a.name, b.name)
-}
-
-/** By code points, as the databases sort: that is the order of UTF-8. */
-function compareText(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+  return compareBytes(a.source, b.source) || compareBytes(a.group, b.group) || compareBytes(a.name, b.name)
 }

@@ -1,4 +1,5 @@
 import type { Added, Fired, NewJob, NewSchedule, ScheduleRecord, ScheduleStore } from '../../jobs/index.ts'
+import { compareBytes } from './compare-bytes.ts'
 
 /** Schedules of one namespace. */
 export class MemorySchedules implements ScheduleStore {
@@ -81,9 +82,4 @@ const neverFired = { lastSlotAt: null, lastFiredAt: null }
 
 function byName(a: ScheduleRecord, b: ScheduleRecord): number {
   return compareBytes(a.name, b.name)
-}
-
-/** As databases order text: by its bytes in UTF-8, which beyond the first 65,536 characters is not JavaScript's order. */
-function compareBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

@@ -12,9 +12,6 @@ import type { Requester } from '../../locks/rules/index.ts'
  */
 export const shardCount = 64
 
-/** How many are remembered of a namespace. */
-const maxCachedQueues = 1_000
-
 /** Lower than any character of an encoded name: what is shorter sorts first. */
 export const separator = '\x1f'
 
@@ -25,75 +22,39 @@ export interface LocatedQueue {
   readonly shard: number
 }
 
-/** The keys that belong to all wait queues of a namespace in one shard. */
-interface SpaceKeys {
-  /** Up to where the keys of its wait queues' rows are the same. */
-  readonly row: string
-  /** When wait queues and those who wait in them fall due. */
-  readonly due: string
-  /** The wait queues that are held or waited for. */
-  readonly busy: string
-  /** Who waits in them, and where. */
-  readonly waits: string
-}
-
 /** The keys of a namespace. */
 export class Keyring {
   readonly #namespace: string
-  readonly #prefix: string
-  /** Made when they are first needed. */
-  readonly #shards: (SpaceKeys | undefined)[] = []
-  /** Of wait queues that were asked for lately, by operation and resource: to find one anew costs as much as to send a step. */
-  readonly #located = new Map<string, Map<string, LocatedQueue>>()
-  #locatedCount = 0
 
   constructor(namespace: string) {
     this.#namespace = encodeName(namespace)
-    this.#prefix = this.#namespace + separator
   }
 
   locate({ operation, resource }: LockKey): LocatedQueue {
-    return this.#located.get(operation)?.get(resource) ?? this.#find(operation, resource)
-  }
-
-  #find(operation: string, resource: string): LocatedQueue {
     const encoded = encodeName(resource)
     // Never to be changed: a wait queue would be looked for where it is not.
-    const shard = crc32(this.#prefix + encoded) % shardCount
-    const located = { key: this.#in(shard).row + encodeName(operation) + separator + encoded, shard }
-    if (this.#locatedCount++ === maxCachedQueues) {
-      this.#located.clear()
-      this.#locatedCount = 1
-    }
-    const ofOperation = this.#located.get(operation) ?? new Map<string, LocatedQueue>()
-    this.#located.set(operation, ofOperation.set(resource, located))
-    return located
+    const shard = crc32(this.#namespace + separator + encoded) % shardCount
+    const names = [this.#in(shard, 'queue'), encodeName(operation), encoded]
+    return { key: names.join(separator), shard }
   }
 
+  /** When the wait queues of a shard and those who wait in them fall due. */
   due(shard: number): string {
-    return this.#in(shard).due
+    return this.#in(shard, 'due')
   }
 
+  /** The wait queues of a shard that are held or waited for. */
   busy(shard: number): string {
-    return this.#in(shard).busy
+    return this.#in(shard, 'busy')
   }
 
+  /** Who waits in the wait queues of a shard, and where. */
   waits(shard: number): string {
-    return this.#in(shard).waits
+    return this.#in(shard, 'waits')
   }
 
-  #in(shard: number): SpaceKeys {
-    const known = this.#shards[shard]
-    if (known) return known
-    const key = (kind: string) => `signalbox:{sb:${shard}}:${kind}:${this.#namespace}`
-    const keys = {
-      row: key('queue') + separator,
-      due: key('due'),
-      busy: key('busy'),
-      waits: key('waits'),
-    }
-    this.#shards[shard] = keys
-    return keys
+  #in(shard: number, kind: string): string {
+    return `signalbox:{sb:${shard}}:${kind}:${this.#namespace}`
   }
 }
 

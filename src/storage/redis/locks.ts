@@ -1,20 +1,12 @@
 import type { LockKey, LockStore, WaitQueueSummary, WaitQueueView } from '../../locks/index.ts'
-import { groupOf, type LockTimes, type Notified, type Released, type Ruled } from '../../locks/rules/index.ts'
+import { groupOf, type LockTimes, type Notified } from '../../locks/rules/index.ts'
 import { tellings } from '../ruled-locks.ts'
 import type { ScriptRunner } from './connection.ts'
-import { decodeRequester, encodeRequester, Keyring } from './keys.ts'
+import { encodeRequester, Keyring } from './keys.ts'
 import { findDue, findWaitingHolders, pagesOfBusy } from './looks.ts'
 import type { Recovery } from './recovery.ts'
-import { decodeQueue, decodeRuled, decodeStanding, isBusy } from './replies.ts'
-import {
-  anyTimes,
-  asItIs,
-  type Reading,
-  type StepGroup,
-  type StepName,
-  type Stepper,
-  type StepReply,
-} from './stepper.ts'
+import { decodeQueue, decodeReleased, decodeRuled, decodeStanding, isBusy } from './replies.ts'
+import { anyTimes, type StepGroup, type StepName, type Stepper, type StepReply } from './stepper.ts'
 
 /** What wait queues in Redis are made of; one set for all namespaces. */
 export interface RedisLockParts {
@@ -29,14 +21,8 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
   const keyring = new Keyring(namespace)
   let firstShard = 0
 
-  function step<Answer = StepReply>(
-    key: LockKey,
-    name: StepName,
-    args: readonly string[],
-    times: LockTimes,
-    reading: Reading<Answer> = asItIs as Reading<Answer>,
-  ): Promise<Answer> {
-    return stepper.step(keyring.locate(key), name, args, times, groupFor(key, times), reading)
+  function step(key: LockKey, name: StepName, args: readonly string[], times: LockTimes): Promise<StepReply> {
+    return stepper.step(keyring.locate(key), name, args, times, groupFor(key, times))
   }
 
   /** The wait queues that a step has to see besides its own; nearly always none. */
@@ -59,23 +45,18 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
   }
 
   return {
-    acquire(key, ask, times) {
-      const { node, requestId, wait, want, ttlMs, deadlineMs, isStreamed } = ask
+    async acquire(key, ask, times) {
+      const { wait, want, ttlMs, deadlineMs, isStreamed } = ask
       recovery.noteTtl(ttlMs)
       const terms = bit(wait) + bit(want === 'turn') + bit(isStreamed) + (deadlineMs ?? '')
-      return step(key, 'acquire', [encodeRequester(ask), `${ttlMs}`, terms], times, {
-        whole: (reply) => decodeRuled(reply, { standing: decodeStanding(reply[4])! }),
-        quick: (revision, token, expiresAt) => ({
-          standing: { status: 'granted', token, expiresAt, attempt: 1 },
-          notified: { requesters: [{ node, requestId }], everyone: false, changed: true },
-          revision,
-        }),
-      })
+      const reply = await step(key, 'acquire', [encodeRequester(ask), `${ttlMs}`, terms], times)
+      return decodeRuled(reply, { standing: decodeStanding(reply[4])! })
     },
 
-    release(key, who, { outcome, value, terminal }, times) {
+    async release(key, who, { outcome, value, terminal }, times) {
       const ending = (outcome === 'success' ? 's' : 'f') + bit(terminal) + bit(value !== null) + (value ?? '')
-      return step(key, 'release', [encodeRequester(who), `${who.token}`, ending], times, releaseReading)
+      const reply = await step(key, 'release', [encodeRequester(who), `${who.token}`, ending], times)
+      return decodeRuled(reply, decodeReleased(reply[4]))
     },
 
     async renew(key, who, { ttlMs, progress }, times) {
@@ -154,21 +135,6 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
 
 /** Wait queues that were left on the list though nothing is due in them cost a look each, and must not hold up those in which there is. */
 const sweepRounds = 20
-
-const releaseReading: Reading<Ruled<Released>> = {
-  whole(reply) {
-    const [status, next, token, attempt] = reply[4] as readonly [string, string | null, number?, number?]
-    const released =
-      status === 'released' ? { next: next === null ? null : decodeRequester(next) } : undefined
-    const granted = next === null || token === undefined ? undefined : { token, attempt: attempt! }
-    return decodeRuled(reply, { released, granted })
-  },
-  quick: (revision) => ({
-    released: { next: null },
-    notified: { requesters: [], everyone: false, changed: true },
-    revision,
-  }),
-}
 
 function bit(value: boolean): '0' | '1' {
   return value ? '1' : '0'

@@ -15,7 +15,7 @@ import {
 import type { RedisLockParts } from './locks.ts'
 import type { Recovery } from './recovery.ts'
 import { clockText, createScript, type Script } from './scripts/script.ts'
-import { anyTimes, asItIs } from './stepper.ts'
+import { anyTimes } from './stepper.ts'
 
 /** Looking through all shards: what is due, what is busy, and which holders wait. */
 
@@ -160,7 +160,7 @@ export async function findWaitingHolders(
 ): Promise<readonly WaitingHolder[]> {
   const { stepper } = parts
   const replies = await Promise.all(
-    keys.map((key) => stepper.step(keyring.locate(key), 'holding', [], anyTimes, undefined, asItIs)),
+    keys.map((key) => stepper.step(keyring.locate(key), 'holding', [], anyTimes)),
   )
   const held = replies.flatMap(([, , , , [status, holder, token]], index) => {
     if (status !== 'held') return []

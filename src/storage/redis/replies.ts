@@ -4,6 +4,7 @@ import type {
   LastOutcome,
   Notified,
   OutcomeKind,
+  Released,
   Ruled,
   Standing,
 } from '../../locks/rules/index.ts'
@@ -51,6 +52,14 @@ export function decodeStanding(answer: readonly unknown[]): Standing | undefined
     default:
       return undefined
   }
+}
+
+export function decodeReleased(answer: readonly unknown[]): Released {
+  const [status, next, token, attempt] = answer as readonly [string, string | null, number?, number?]
+  if (status !== 'released') return { released: undefined }
+  if (next === null) return { released: { next: null } }
+  const granted = token === undefined ? undefined : { token, attempt: attempt! }
+  return { released: { next: decodeRequester(next) }, granted }
 }
 
 type HolderReply = readonly [

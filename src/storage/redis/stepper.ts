@@ -33,16 +33,6 @@ export type StepReply = readonly [
   elsewhere?: readonly (readonly [name: string, ended: number, notified: readonly string[]])[],
 ]
 
-/** How a step's answer is read. */
-export interface Reading<Answer> {
-  whole(reply: StepReply): Answer
-  /** Of a step that was taken the short way (scripts/quick.ts); of a release there is the revision alone. */
-  quick?(revision: number, token: number, endsAt: number): Answer
-}
-
-/** For callers that read the reply themselves. */
-export const asItIs: Reading<StepReply> = { whole: (reply) => reply }
-
 /** The wait queues whose operations exclude that of a step, or are excluded by such; its own is not among them. */
 export interface StepGroup {
   readonly others: readonly LocatedQueue[]
@@ -74,20 +64,19 @@ export class Stepper {
     this.#now = now
   }
 
-  step<Answer>(
+  step(
     { key, shard }: LocatedQueue,
     step: StepName,
     args: readonly string[],
     times: LockTimes,
-    group: StepGroup | undefined,
-    reading: Reading<Answer>,
-  ): Promise<Answer> {
+    group?: StepGroup,
+  ): Promise<StepReply> {
     const batch = this.#batchFor(times, this.#isClustered() ? shard : 0)
     batch.keys.push(key)
     batch.args.push(step, group ? `${group.others.length} ${group.pairs}` : '', ...args)
     if (group) batch.keys.push(...group.others.map((other) => other.key))
     return new Promise((resolve, reject) => {
-      batch.pending.push({ reading, resolve, reject } as Pending)
+      batch.pending.push({ who: args[0]!, resolve, reject })
     })
   }
 
@@ -129,15 +118,14 @@ export class Stepper {
 /** Gives each step its answer out of the list of all; scripts/steps.ts says how it is built. */
 function answerAll(pending: readonly Pending[], replies: readonly unknown[]): void {
   let at = 0
-  for (const { reading, resolve, reject } of pending) {
+  for (const { who, resolve, reject } of pending) {
     const count = replies[at] as number
-    const end = at + 1 + count
-    if (count <= 0) {
-      const [revision, token, endsAt] = [replies[at + 1], replies[at + 2], replies[at + 3]] as number[]
-      resolve(reading.quick!(revision!, token!, endsAt!))
-    } else if (count === 1) reject(toStoreError(new ErrorReply(replies[at + 1] as string)))
-    else resolve(reading.whole(readReply(replies, at + 1, end)))
-    at = count > 0 ? end : at + (count === 0 ? 4 : 2)
+    const [revision, token, endsAt] = [replies[at + 1], replies[at + 2], replies[at + 3]] as number[]
+    if (count === 1) reject(toStoreError(new ErrorReply(replies[at + 1] as string)))
+    else if (count === 0) resolve([1, 0, revision!, [who], ['granted', token, endsAt, 1]])
+    else if (count === -1) resolve([1, 0, revision!, [], ['released', null]])
+    else resolve(readReply(replies, at + 1, at + 1 + count))
+    at += count > 0 ? 1 + count : count === 0 ? 4 : 2
   }
 }
 
@@ -164,8 +152,9 @@ interface Batch {
 
 /** A step that waits for its answer. */
 interface Pending {
-  readonly reading: Reading<unknown>
-  resolve(answer: unknown): void
+  /** The first of its arguments: the requester, where it has one. */
+  readonly who: string
+  resolve(reply: StepReply): void
   reject(error: unknown): void
 }
 
