@@ -1,13 +1,13 @@
 import type { FinalState, JobRecord, JobState, NewJob } from '../../jobs/index.ts'
 import { limitKeyOf } from '../sql/limit-plan.ts'
 import { expiredError } from '../token.ts'
-import type { Entry } from './ready-order.ts'
+import type { Line } from './ready-order.ts'
 
 /** A job as memory keeps it. Whether a queued one is scheduled or ready is a matter of the moment. */
 export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
   stored: 'queued' | 'waiting' | 'running' | FinalState
-  /** Its position in the wait queue; null: it has none. */
-  place: Entry | null
+  /** The line it stands in; null: it stands in none. */
+  line: Line | null
   /** What the limits of its queue count it by; null: nothing. */
   readonly limitKey: string | null
   attempt: number
@@ -42,7 +42,7 @@ export function createRow(job: NewJob, now: number): Row {
     ...given,
     limitKey: limitKeyOf(job.meta),
     stored: 'queued',
-    place: null,
+    line: null,
     attempt: 0,
     handBackCount: 0,
     snoozeCount: 0,

@@ -29,7 +29,7 @@ import { createNonce, encodeToken, expiredError } from '../token.ts'
 import type { DependentJobs } from './dependencies.ts'
 import { createRow, judge, lapsesTo, type Row, toRecord } from './job-row.ts'
 import { MemoryLimits } from './limits.ts'
-import { type Entry, goesBefore, Standing } from './ready-order.ts'
+import { goesBefore, Standing } from './ready-order.ts'
 import { runWorks, unsupported } from './transaction.ts'
 
 /** What belongs to a job and is removed with it: dependencies, logs, progress. */
@@ -77,7 +77,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
       this.#rows.set(row.id, row)
       this.#ids = undefined
       if (job.dependsOn) this.#standing.hold(row)
-      else this.#standing.enqueue(row, now)
+      else this.#standing.enqueue(row)
       return { id: row.id, duplicate: false }
     })
     if (jobs.some(({ dependsOn }) => dependsOn)) this.#keepDependencies(jobs, added)
@@ -103,25 +103,24 @@ export class MemoryJobs implements JobStore, DependentJobs {
       this.#standing.linesOf(queue, kinds).map((line) => ({ line, plan: plans.get(queue) })),
     )
     const claimed: ClaimedRecord[] = []
-    const passedOver: Entry[] = []
+    const passedOver: Row[] = []
     while (claimed.length < limit) {
-      let next: Entry | undefined
+      let row: Row | undefined
       for (const { line, plan } of lines) {
         const first = plan?.room === 0 ? undefined : line.first(now)
-        if (first && (!next || goesBefore(first, next))) next = first
+        if (first && (!row || goesBefore(first, row))) row = first
       }
-      if (!next) break
-      const { row } = next
+      if (!row) break
       const plan = plans.get(row.queue)
       if (plan && plan.take([row], 1).length === 0) {
-        next.line.remove(row)
-        passedOver.push(next)
+        row.line!.remove(row)
+        passedOver.push(row)
         continue
       }
       const record = this.#claim(row, workerId, now, leaseMs)
       claimed.push(plan ? { ...record, limited: true } : record)
     }
-    for (const { line, row } of passedOver) line.add(row, now)
+    for (const row of passedOver) this.#standing.enqueue(row)
     for (const [queue, plan] of plans) if (plan) this.#limits.keep(queue, plan)
     return claimed
   }
@@ -344,7 +343,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     const row = this.#rows.get(id)
     if (row?.stored !== 'waiting') return undefined
     const now = this.#now()
-    this.#standing.enqueue(row, now)
+    this.#standing.enqueue(row)
     return row.runAt <= now ? 'ready' : 'scheduled'
   }
 
@@ -389,7 +388,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     else if (row.cancelRequested) this.#end(row, 'cancelled', now)
     else {
       if (verdict.state === 'scheduled') row.runAt = now + verdict.delayMs
-      this.#standing.enqueue(row, now)
+      this.#standing.enqueue(row)
     }
     return true
   }
@@ -408,7 +407,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     row.result = null
     row.cancelIgnored = false
     this.#surroundings.makeRoom(row.id)
-    this.#standing.enqueue(row, now)
+    this.#standing.enqueue(row)
     return 'ready'
   }
 
@@ -436,7 +435,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     const isUnseenEnd = state === 'dead'
     this.#keepAttempt(row, { outcome: 'lost', endedAt: row.leaseEndsAt, error: lostError, isUnseenEnd })
     if (state === 'dead') row.error = expiredError
-    if (state === 'ready') this.#standing.enqueue(row, now)
+    if (state === 'ready') this.#standing.enqueue(row)
     else this.#end(row, state, now)
     return state
   }

@@ -7,43 +7,27 @@ import { plainFormat, plainTag } from './wait-queue.ts'
  * where they have nothing to decide; otherwise it leaves the step to them. The rules are defined only when a call needs
  * them, because that takes as long as several of these steps.
  *
- * For a script, a command costs more than its effect. So one command reads the rows of all steps, one reads the shards
- * of consecutive steps, and one writes all rows that changed the short way, before the rules run and at the end.
+ * For a script, a command costs more than its effect. So one command reads the rows of all steps, and one the shards of
+ * steps that follow each other.
  */
 export const quickText: string = `
 local unpackRow, packRow, byte = struct.unpack, struct.pack, string.byte
 
-local rows = redis.call('MGET', unpack(KEYS))
--- Of keys that a step of this call has touched: the row as it is to be written, or false where it is to be read again.
-local touchedRows = {}
--- Keys and rows by turns; how many steps had their answers since rows were written, and where those begin.
-local unwritten, unwrittenCount, unsureSteps, sureSize = {}, 0, 0, 0
+-- By key: the row as it is now, false where there is none, nothing where it is to be read again.
+local rows = {}
+for no, row in ipairs(redis.call('MGET', unpack(KEYS))) do rows[KEYS[no]] = row end
 -- Of the shards of steps from one on.
 local shardRows, shardsFrom
 
 local function rowOf(no)
-  local row = touchedRows[KEYS[no]]
-  if row == nil then return rows[no] end
-  return row or redis.call('GET', KEYS[no])
+  local row = rows[KEYS[no]]
+  if row == nil then return redis.call('GET', KEYS[no]) end
+  return row
 end
 
-local function writeLater(key, row)
-  touchedRows[key] = row
-  unwritten[unwrittenCount + 1], unwritten[unwrittenCount + 2] = key, row
-  unwrittenCount = unwrittenCount + 2
-end
-
--- What was not written was not done: those steps are told so, and no others.
-local function writeRows()
-  if unwrittenCount > 0 then
-    local written = redis.pcall('MSET', unpack(unwritten, 1, unwrittenCount))
-    if written.err then
-      size = sureSize
-      for _ = 1, unsureSteps do replyProblem(written) end
-      for i = 1, unwrittenCount, 2 do touchedRows[unwritten[i]] = false end
-    end
-  end
-  unwrittenCount, unsureSteps, sureSize = 0, 0, size
+local function write(no, row)
+  redis.call('SET', KEYS[no], row)
+  rows[KEYS[no]] = row
 end
 
 local function shardKeyOf(key)
@@ -82,7 +66,7 @@ local function acquireQuickly(_, keyNo, raw, at)
   if token <= lastToken or token <= shardToken or token > high or token < high - ${tokenBlock} then return false end
   mintCount = mintCount + 1
   revision = later(revision)
-  writeLater(KEYS[keyNo], packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, forgetAt, lastKind, lastAttempt,
+  write(keyNo, packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, forgetAt, lastKind, lastAttempt,
     lastAt, callKind, callRevision, 1, now, ms, ends, revision, lastWho, call, who))
   replies[size + 1], replies[size + 2], replies[size + 3], replies[size + 4] = 0, revision, token, ends
   size = size + 4
@@ -97,7 +81,7 @@ local function releaseQuickly(no, keyNo, raw, at)
   -- It would have to be taken off the lists.
   if lastKind == 0 or dueAt <= now or dueAt > now + keepMs then return false end
   revision = later(revision)
-  writeLater(KEYS[keyNo], packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, now + keepMs, 1, attempt,
+  write(keyNo, packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, now + keepMs, 1, attempt,
     now, 1, revision, 0, 0, 0, 0, 0, holder, callIdOf(no), ''))
   replies[size + 1], replies[size + 2] = -1, revision
   size = size + 2
@@ -112,8 +96,6 @@ local function takeQuickly(step, no, keyNo, at)
   if not take or not raw or byte(raw) ~= ${plainTag} or isSentAgain then return false end
   local isDone, isTaken = pcall(take, no, keyNo, raw, at)
   if not isDone then replyProblem(isTaken) end
-  if isDone and not isTaken then return false end
-  unsureSteps = unsureSteps + 1
-  return true
+  return not isDone or isTaken
 end
 `

@@ -252,17 +252,15 @@ while ARGV[at] do
   local step, groupText = ARGV[at], ARGV[at + 1]
   local othersCount = groupText == '' and 0 or tonumber(string.match(groupText, '%d+'))
   if groupText ~= '' or not takeQuickly(step, no, keysAt, at + 2) then
-    writeRows()
     takeByRules = takeByRules or define()
     local isDone, problem = pcall(takeByRules, no, keysAt, at, groupText)
     if not isDone then replyProblem(problem) end
     -- What the rules noted is not known here.
-    shardRows, sureSize = nil, size
-    for i = keysAt, keysAt + othersCount do touchedRows[KEYS[i]] = false end
+    shardRows = nil
+    for i = keysAt, keysAt + othersCount do rows[KEYS[i]] = nil end
   end
   no, keysAt, at = no + 1, keysAt + 1 + othersCount, at + 2 + counts[step]
 end
-writeRows()
 return replies
 `
 
