@@ -1,7 +1,6 @@
 import type { LockKey } from '../../../locks/index.ts'
 import type {
   Holder,
-  LastOutcome,
   Outcome,
   Requester,
   Waiter,
@@ -71,96 +70,26 @@ export class SqliteWaitQueue implements WaitQueueRows {
   }
 
   saveQueue(row: WaitQueueRow, dueAt: number | null): void {
-    // No rule reads how the wait queue last ended, so it is not loaded and stays as it is. The same holds for the token of
-    // the last grant while the lock has no holder.
     const { attempt, grantFrom, revision, holder, lastOutcome } = row
     const queue = this.#ownQueue()
     const waiters = this.#waiterCount
     const outcomes = this.#outcomeCount
     this.#writtenWaiters = waiters
     this.#writtenOutcomes = outcomes
-    // Bind holder values only when there is a holder: binding a value costs as much as writing it.
-    if (holder) {
-      const { node, requestId, token, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress } = holder
-      this.#token = token
-      this.#connection
-        .prepare(
-          `UPDATE lock_queue
-           SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
-               token = ?8, holder_node = ?9, holder_request_id = ?10, holder_attempt = ?11, holder_since = ?12,
-               holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
-           WHERE queue_id = ?1`,
-        )
-        .run(
-          queue,
-          attempt,
-          grantFrom,
-          revision,
-          dueAt,
-          waiters,
-          outcomes,
-          token,
-          node,
-          requestId,
-          holder.attempt,
-          since,
-          ttlMs,
-          leaseEndsAt,
-          takeUpBy,
-          seq,
-          progress,
-        )
-      if (lastOutcome) this.#saveLast(queue, lastOutcome)
-    } else if (lastOutcome) {
-      const { outcome, node, attempt: lastAttempt, at, value } = lastOutcome
-      this.#connection
-        .prepare(
-          `UPDATE lock_queue
-           SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
-               holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
-               holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL,
-               last_outcome = ?8, last_node = ?9, last_attempt = ?10, last_at = ?11, last_value = ?12
-           WHERE queue_id = ?1`,
-        )
-        .run(
-          queue,
-          attempt,
-          grantFrom,
-          revision,
-          dueAt,
-          waiters,
-          outcomes,
-          outcome,
-          node,
-          lastAttempt,
-          at,
-          value,
-        )
-    } else {
-      this.#connection
-        .prepare(
-          `UPDATE lock_queue
-           SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
-               holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
-               holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL
-           WHERE queue_id = ?1`,
-        )
-        .run(queue, attempt, grantFrom, revision, dueAt, waiters, outcomes)
+    const counts = [queue, attempt, grantFrom, revision, dueAt, waiters, outcomes]
+    // No rule reads how the wait queue last ended, so it is not loaded and stays as it is. The same holds for the token of the
+    // last grant while the lock has no holder. What is not there is not bound: that costs as much as writing it.
+    const ended = lastOutcome
+      ? [lastOutcome.outcome, lastOutcome.node, lastOutcome.attempt, lastOutcome.at, lastOutcome.value]
+      : []
+    if (holder === null) {
+      this.#connection.run(lastOutcome ? saveEnded : saveFree, ...counts, ...ended)
+      return
     }
-  }
-
-  /** Beside a holder; how it ended before is seldom new then. */
-  #saveLast(queue: number, { outcome, node, attempt, at, value }: LastOutcome): void {
-    this.#connection.run(
-      `UPDATE lock_queue SET last_outcome = ?2, last_node = ?3, last_attempt = ?4, last_at = ?5, last_value = ?6
-       WHERE queue_id = ?1`,
-      queue,
-      outcome,
-      node,
-      attempt,
-      at,
-      value,
-    )
+    const { node, requestId, token, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress } = holder
+    this.#token = token
+    const held = [token, node, requestId, holder.attempt, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress]
+    this.#connection.run(lastOutcome ? saveEndedAndHeld : saveHeld, ...counts, ...held, ...ended)
   }
 
   mintToken(): number {
@@ -325,6 +254,25 @@ export class SqliteWaitQueue implements WaitQueueRows {
     return this.#queue
   }
 }
+
+const countColumns = ['attempt', 'grant_from', 'revision', 'due_at', 'waiter_count', 'outcome_count']
+const holderColumns = [
+  ...['token', 'holder_node', 'holder_request_id', 'holder_attempt', 'holder_since', 'holder_ttl_ms'],
+  ...['lease_ends_at', 'take_up_by', 'holder_seq', 'progress'],
+]
+const endColumns = ['last_outcome', 'last_node', 'last_attempt', 'last_at', 'last_value']
+
+/** Writes these columns of a wait queue, in this order behind its number. */
+function save(columns: readonly string[], also = ''): string {
+  const set = columns.map((column, nr) => `${column} = ?${nr + 2}`).join(', ')
+  return `UPDATE lock_queue SET ${set}${also} WHERE queue_id = ?1`
+}
+
+const noHolder = holderColumns.slice(1).map((column) => `, ${column} = NULL`)
+const saveFree = save(countColumns, noHolder.join(''))
+const saveEnded = save([...countColumns, ...endColumns], noHolder.join(''))
+const saveHeld = save([...countColumns, ...holderColumns])
+const saveEndedAndHeld = save([...countColumns, ...holderColumns, ...endColumns])
 
 /** The columns in the order in which they are read. */
 type WaitQueueRecord = readonly [
