@@ -271,7 +271,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
-test('a waiter of the same process gets its grant with the release, and takes it up behind that', async () => {
+test('a release grants to a waiter of the same process, which takes the grant up afterwards', async () => {
   const { locks, waiting, asked } = await handOver({}, (store) => store.renew)
   await using _ = locks
   const second = await waiting
@@ -284,7 +284,7 @@ test('a waiter of the same process gets its grant with the release, and takes it
   await second.release()
 })
 
-test('a handed grant that cannot be taken up is lost when its time to be taken up is over', async () => {
+test('a grant that its waiter cannot take up in time is lost', async () => {
   const away = () => () => Promise.reject(new Error('away'))
   const { locks, waiting } = await handOver({ takeUpMs: 300, streamedTakeUpMs: 200 }, away)
   const begunAt = performance.now()

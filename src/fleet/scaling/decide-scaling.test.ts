@@ -64,7 +64,7 @@ test('a paused queue calls for no worker for its waiting jobs', () => {
   assert.equal(reason, 'The queue is paused: 50 wait; 2 still run. 2 slots are 1 worker of 5.')
 })
 
-test('the reason counts one of each as one', () => {
+test('the reason uses the singular for counts of one', () => {
   const { reason } = decide({ waiting: 1, oldestMs: 2_000, runMs: null })
   assert.match(reason, /^1 waits, the oldest for 2 s; .* 1 slot is 1 worker of 5\.$/)
 })

@@ -39,7 +39,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     [true, false],
     [true, true],
   ] as const) {
-    const how = `${isCalm ? ', through wait queues in which hardly anybody waits' : ''}${isLossy ? ', and answers that were lost are given again' : ''}`
+    const how = `${isCalm ? ', through wait queues with few waiters' : ''}${isLossy ? ', and repeats lost answers' : ''}`
     test(`Redis does what the memory model does in a random walk${how}`, async () => {
       const first = WALK_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(WALK_SEED)
       const began = Date.now()

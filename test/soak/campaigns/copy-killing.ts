@@ -6,7 +6,7 @@ import { onEngines, serverEngines } from './jobs-grounds.ts'
 export const copyKilling: Campaign = {
   name: 'copy-killing',
   module: 'copy',
-  description: 'kills a copy of 200,000 jobs from SQLite, and asks whether both sides are equal',
+  description: 'kills a copy of 200,000 jobs from SQLite, and checks that both sides are equal',
   run: (request) =>
     onEngines(request, serverEngines, async (engine, seed) => {
       await using ground = await engine.createGround()

@@ -22,7 +22,7 @@ export const demoPlaying: Campaign = {
   name: 'demo-playing',
   module: 'demo',
   description:
-    'plays the demo while a browser goes through its views, and asks whether anything failed that was not meant to and whether memory stayed level',
+    'plays the demo while a browser opens its views, and checks for unplanned failures and for growing memory',
   async run({ seed, scale, progress }) {
     const spanMs = scale.kind === 'minutes' ? scale.minutes * 60_000 : scale.runs * pieceMs
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-demo-soak-'))

@@ -7,7 +7,7 @@ export const dispatchKilling: Campaign = {
   name: 'dispatch-killing',
   module: 'dispatch',
   description:
-    'kills servers, nodes and Redis under tasks, and asks whether each ended once and no node had too much',
+    'kills servers, nodes and Redis under tasks, and checks that each ends once and no node exceeds its slots',
   run: (request) =>
     onEngines(request, allEngines, async (engine, seed) => {
       await using ground = await engine.createGround()

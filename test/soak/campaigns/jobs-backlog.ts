@@ -8,7 +8,7 @@ const rows = 1_000_000
 export const jobsBacklog: Campaign = {
   name: 'jobs-backlog',
   module: 'jobs',
-  description: 'works off a million jobs behind a million in history, under an old snapshot, with kills',
+  description: 'runs a million jobs behind a million in the history, under an old snapshot, with kills',
   async run(request) {
     const reported: string[] = []
     const { counts, notes = [] } = await onEngines(request, allEngines, async (engine, seed) => {

@@ -11,7 +11,7 @@ const steps = 1_000
 export const jobsWalk: Campaign = {
   name: 'jobs-walk',
   module: 'jobs',
-  description: 'walks each engine and the memory model through the same random operations and compares them',
+  description: 'runs the same random operations on each engine and on the memory model, and compares them',
   run: (request) =>
     onEngines(request, allEngines, async (engine, seed) => {
       await using ground = await engine.createGround()

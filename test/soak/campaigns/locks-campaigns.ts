@@ -11,7 +11,7 @@ const steps = 400
 export const locksWalk: Campaign = {
   name: 'locks-walk',
   module: 'locks',
-  description: 'walks the lines of each engine and of the memory model through the same random steps',
+  description: 'runs the same random steps on the wait queues of each engine and of the memory model',
   run: (request) =>
     onLockEngines(request, async ({ engine, url, namespace }, seed) => {
       const open = () => openLocks(url, namespace)

@@ -7,7 +7,7 @@ export const monitorNotifying: Campaign = {
   name: 'monitor-notifying',
   module: 'monitor',
   description:
-    'kills senders and reporters under a provider that fails, and asks whether people know the truth',
+    'kills senders and reporters while a provider fails, and checks that subscribers learn the present state',
   run: (request) =>
     onEngines(request, allEngines, async (engine, seed) => {
       await using ground = await engine.createGround()

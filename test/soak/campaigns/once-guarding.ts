@@ -6,7 +6,7 @@ import { onLockEngines } from './locks-grounds.ts'
 export const onceGuarding: Campaign = {
   name: 'once-guarding',
   module: 'once',
-  description: 'kills claimers with -9 and asks whether anybody ran what another had or had done',
+  description: 'kills claimers with -9 and checks that no key runs that another claimer runs or has done',
   run: (request) =>
     onLockEngines(request, (ground, seed) => guardThroughKills(ground, { seed, claimers: 5, kills: 25 })),
 }

@@ -6,7 +6,7 @@ import { type Campaign, inPieces } from '../campaign.ts'
 export const serverFuzz: Campaign = {
   name: 'server-fuzz',
   module: 'server',
-  description: '50,000 malformed requests, and a neighbour who must not notice',
+  description: '50,000 malformed requests, and a good client that must not notice',
   run: async (request) => ({ counts: await inPieces(request, attack) }),
 }
 

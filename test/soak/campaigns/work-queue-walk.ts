@@ -8,7 +8,7 @@ const walksPerPiece = 200
 export const workqueueWalk: Campaign = {
   name: 'workqueue-walk',
   module: 'workqueue',
-  description: 'walks a queue and a naive model through the same random operations and compares them',
+  description: 'runs the same random operations on a queue and on a naive model, and compares them',
   run: async (request) => ({
     counts: await inPieces(request, async (seed) => {
       const { operations } = await walk({ runs: walksPerPiece, seed })
