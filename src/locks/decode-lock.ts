@@ -39,20 +39,16 @@ export function decodeHolder(holder: HolderView | null): LockHolder | null {
   return holder && { ...holder, progress: parse(holder.progress) }
 }
 
-export function decodeQueue({
-  operation,
-  resource,
-  holder,
-  waiters,
-  waiterCount,
-  lastOutcome,
-}: WaitQueueView): LockQueue {
+/** A wait queue that the store does not have. */
+export function emptyQueue({ operation, resource }: LockKey): WaitQueueView {
+  return { operation, resource, revision: 0, holder: null, waiters: [], waiterCount: 0, lastOutcome: null }
+}
+
+export function decodeQueue(view: WaitQueueView): LockQueue {
+  const { operation, resource, holder, waiters, waiterCount, lastOutcome } = view
   return {
-    operation,
-    resource,
+    ...{ operation, resource, waiters, waiterCount },
     holder: decodeHolder(holder),
-    waiters,
-    waiterCount,
     lastOutcome: decodeOutcome(lastOutcome),
   }
 }

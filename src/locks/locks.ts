@@ -2,7 +2,7 @@ import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
 import { onlyKeys } from '../core/options.ts'
-import { decodeHolder, decodeQueue, decodeStanding, describe } from './decode-lock.ts'
+import { decodeHolder, decodeQueue, decodeStanding, describe, emptyQueue } from './decode-lock.ts'
 import { type Held, type HoldOptions, holdLock, type LockCalls } from './held-lock.ts'
 import { Waits } from './local-waits.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockQueue, LockRequest } from './lock.ts'
@@ -174,8 +174,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
     async inspect(options) {
       onlyKeys('inspect', options, ['operation', 'resource'])
       const key = resolveKey('inspect', options)
-      const view = await store.inspect(key, shownWaiters)
-      return decodeQueue(view ?? { ...key, ...untouched })
+      return decodeQueue((await store.inspect(key, shownWaiters)) ?? emptyQueue(key))
     },
 
     async list(options = {}) {
@@ -212,8 +211,6 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
   const calls: LockCalls = { ...locks, waits }
   return locks
 }
-
-const untouched = { revision: 0, holder: null, waiters: [], waiterCount: 0, lastOutcome: null } as const
 
 function lockLost(key: LockKey, node: string): SignalboxError {
   return new SignalboxError(

@@ -1,7 +1,7 @@
 import { isSignalboxError } from '../core/errors.ts'
 import { createNotifier, type Notifier } from '../core/notifier.ts'
 import { flag, whole } from '../core/options.ts'
-import { decodeHolder, decodeQueue, failureOf, parse } from './decode-lock.ts'
+import { decodeHolder, decodeQueue, emptyQueue, failureOf, parse } from './decode-lock.ts'
 import { handedOver } from './local-waits.ts'
 import type { LockEvent, LockRequest } from './lock.ts'
 import type { LockKey, WaitQueueView } from './lock-store.ts'
@@ -36,7 +36,6 @@ const boundMs = 2_000
 /** How often the watch of a holder checks that it still holds the lock. */
 const holderPollMs = 5_000
 const shownAtReset = 100
-const untouched = { revision: 0, holder: null, waiters: [], waiterCount: 0, lastOutcome: null } as const
 
 /** An event without its id. */
 type UnnumberedEvent = LockEvent extends infer Event
@@ -182,7 +181,7 @@ class WaiterWatch {
     this.#resumes = false
     if (isCurrent(this.#own.since, answer.revision)) return []
     const queue = await parts.store.inspect(key, shownAtReset)
-    const reset: UnnumberedEvent = { type: 'reset', ...decodeQueue(queue ?? { ...key, ...untouched }) }
+    const reset: UnnumberedEvent = { type: 'reset', ...decodeQueue(queue ?? emptyQueue(key)) }
     return [this.#number(reset, answer.revision - 1), this.#number(event, answer.revision)]
   }
 
@@ -305,7 +304,7 @@ async function* watchQueue(
     while (!isOver(closing, signal)) {
       if (isSeen) {
         isSeen = false
-        const view = latest ?? { ...key, ...untouched }
+        const view = latest ?? emptyQueue(key)
         const events = isFirst ? beginning(view, since) : changesBetween(shown!, view)
         for (const event of events) {
           lastId = Math.max(lastId + 1, view.revision)
