@@ -67,12 +67,17 @@ export class KeyMap<V> {
     if (this.#map.size === 0 && this.#deletedCount > fewOfNone) this.#rebuild()
   }
 
-  /** Deletes the key that was entered first; only while `size > 0`, and where no key rests. */
-  deleteFirst(): void {
+  /** Deletes the key that was entered first, and returns its value; only while `size > 0`, and where no key rests. */
+  takeFirst(): V | undefined {
     this.#first ??= this.#map.keys()
-    const { value, done } = this.#first.next()
-    if (done) this.#first = undefined
-    else this.delete(value)
+    const { value: key, done } = this.#first.next()
+    if (done) {
+      this.#first = undefined
+      return this.size === 0 ? undefined : this.takeFirst()
+    }
+    const value = this.#map.get(key)
+    this.delete(key)
+    return value
   }
 
   #rebuild(): void {

@@ -1,12 +1,11 @@
 /** Promises that wait for the queue: getters in their order, and callers who wait for a smaller size. */
+import { KeyMap } from './key-map.ts'
 import type { SignalOptions } from './options.ts'
 
-/** One caller's wait, linked into a WaitList. */
+/** One caller's wait. */
 interface Wait<V> {
   /** Settles the promise and takes the listener off the signal. */
   readonly resolve: (value: V) => void
-  before: Wait<V> | undefined
-  behind: Wait<V> | undefined
 }
 
 /** Makes the promise of a wait: `enter` when it begins, `leave` when its signal ends it first. */
@@ -18,7 +17,7 @@ function waitFor<V>(
   if (signal?.aborted) return Promise.reject(signal.reason)
   return new Promise<V>((resolve, reject) => {
     if (signal === undefined) {
-      enter({ resolve, before: undefined, behind: undefined })
+      enter({ resolve })
       return
     }
     const wait: Wait<V> = {
@@ -26,8 +25,6 @@ function waitFor<V>(
         signal.removeEventListener('abort', onAbort)
         resolve(value)
       },
-      before: undefined,
-      behind: undefined,
     }
     function onAbort(): void {
       leave(wait)
@@ -40,40 +37,23 @@ function waitFor<V>(
 
 /** Waits, first come first served. A wait that aborts in the middle costs no more than one that is served. */
 export class WaitList<V> {
-  #first: Wait<V> | undefined
-  #last: Wait<V> | undefined
+  readonly #waits = new KeyMap<Wait<V>>()
 
   get isEmpty(): boolean {
-    return this.#first === undefined
+    return this.#waits.size === 0
   }
 
   wait(signal: AbortSignal | undefined): Promise<V> {
     return waitFor<V>(
       signal,
-      (wait) => this.#enter(wait),
-      (wait) => this.#leave(wait),
+      (wait) => this.#waits.enter(wait, wait),
+      (wait) => this.#waits.delete(wait),
     )
   }
 
   /** Serves the first waiter; only while not empty. */
   serve(value: V): void {
-    const wait = this.#first as Wait<V>
-    this.#leave(wait)
-    wait.resolve(value)
-  }
-
-  #enter(wait: Wait<V>): void {
-    wait.before = this.#last
-    if (this.#last) this.#last.behind = wait
-    else this.#first = wait
-    this.#last = wait
-  }
-
-  #leave(wait: Wait<V>): void {
-    if (wait.before) wait.before.behind = wait.behind
-    else this.#first = wait.behind
-    if (wait.behind) wait.behind.before = wait.before
-    else this.#last = wait.before
+    this.#waits.takeFirst()?.resolve(value)
   }
 }
 

@@ -44,7 +44,7 @@ class Failures {
     if (isBounded && before > 0) this.#counts.delete(key)
     if (isBounded || before === 0) this.#counts.enter(key, before + 1)
     else this.#counts.set(key, before + 1)
-    while (this.#counts.size > this.#maxItems) this.#counts.deleteFirst()
+    while (this.#counts.size > this.#maxItems) this.#counts.takeFirst()
     return before
   }
 
