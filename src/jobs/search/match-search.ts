@@ -13,6 +13,7 @@ import type { Comparison, Pattern, PayloadTerm, SearchTerm } from './search-term
  * would match Ann's job, and a bulk operation would delete it.
  */
 export function createMatcher(terms: readonly SearchTerm[], now: number): (record: JobRecord) => boolean {
+  if (terms.length === 0) return () => true
   const tests = terms
     .toSorted((a, b) => costOf(a) - costOf(b))
     .map((term) => ({ negated: term.negated, holds: testOf(term, now) }))
