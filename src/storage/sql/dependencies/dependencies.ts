@@ -6,7 +6,9 @@ import type {
   JobStore,
   Unblocked,
 } from '../../../jobs/index.ts'
+import { columns } from '../columns.ts'
 import type { Database } from '../database.ts'
+import { readAll, readNamespaces } from '../operations.ts'
 import { last, many, type Operation, one, operation, type Procedure, run } from '../procedure.ts'
 import { type Bound, statement } from '../statement.ts'
 import { endBlocks, listBlocks } from './blocks.ts'
@@ -101,14 +103,11 @@ const listStates = operation({
   },
 })
 
-const seeJobs = operation({
-  name: 'look up jobs in a transaction',
-  isRead: true,
-  *procedure(namespace: string, ids: readonly string[]) {
-    const rows = yield* many<{ id: string }>(selectStates({ namespace, ids }))
-    return rows.map(({ id }) => id)
-  },
-})
+const seeJobs = readAll(
+  'look up jobs in a transaction',
+  (namespace: string, ids: readonly string[]) => selectStates({ namespace, ids }),
+  (row: { readonly id: string }) => row.id,
+)
 
 const selectUnmet = statement(
   'dependency_unmet',
@@ -128,19 +127,17 @@ SELECT job_id, dependency_id FROM @job_dependency ${d.byIndex('job_dependency_de
 WHERE namespace = :namespace AND dependency_id IN (:ids) AND is_met = FALSE ORDER BY job_id, dependency_id LIMIT :limit`,
 )
 
-const listUnmet = operation({
-  name: 'list unmet dependencies',
-  isRead: true,
-  *procedure(namespace: string, { of, after, limit }: DependencyQuery) {
+const dependency = columns<Dependency>({ jobId: 'text', dependencyId: 'text' })
+
+const listUnmet = readAll(
+  'list unmet dependencies',
+  (namespace: string, { of, after, limit }: DependencyQuery) => {
+    if (of !== undefined) return selectUnmetOf({ namespace, ids: of, limit })
     const { jobId, dependencyId } = after ?? { jobId: '', dependencyId: '' }
-    const rows = yield* many<{ job_id: string; dependency_id: string }>(
-      of === undefined
-        ? selectUnmet({ namespace, jobId, dependencyId, limit })
-        : selectUnmetOf({ namespace, ids: of, limit }),
-    )
-    return rows.map((row): Dependency => ({ jobId: row.job_id, dependencyId: row.dependency_id }))
+    return selectUnmet({ namespace, jobId, dependencyId, limit })
   },
-})
+  dependency.decode,
+)
 
 const selectAnyBlocked = statement(
   'dependency_any_blocked',
@@ -420,11 +417,7 @@ WHERE namespace IS NOT NULL ORDER BY namespace LIMIT :limit`,
 )
 
 /** Lists namespaces in which jobs are blocked, by name. */
-export const listBlockedNamespaces: Operation<readonly [limit: number], readonly string[]> = operation({
-  name: 'list namespaces with blocked jobs',
-  isRead: true,
-  *procedure(limit: number) {
-    const rows = yield* many<{ namespace: string }>(selectNamespaces({ limit }))
-    return rows.map(({ namespace }) => namespace)
-  },
-})
+export const listBlockedNamespaces: Operation<readonly [limit: number], readonly string[]> = readNamespaces(
+  'list namespaces with blocked jobs',
+  selectNamespaces,
+)

@@ -7,36 +7,40 @@ import type {
   TakenFence,
   TendRequest,
 } from '../../../jobs/index.ts'
+import { columns } from '../columns.ts'
+import { readAll } from '../operations.ts'
 import { count, last, many, type Operation, operation, run } from '../procedure.ts'
 import { statement } from '../statement.ts'
 import { endLockBlock } from './blocks.ts'
 import { lockIdle, lockWaiting, readStates, setState } from './job-states.ts'
 
 /** The locks that jobs acquire before each attempt: what was requested, and what was granted. */
-interface LockRow {
-  readonly job_id: string
+interface StoredLock extends Fence {
+  readonly jobId: string
   readonly operation: string
   readonly resource: string
-  readonly ask_no: number | string
-  readonly fence: number | string | null
-  readonly taken_fence: number | string | null
+  readonly takenFence: number | null
 }
 
-const columns = 'job_id, operation, resource, ask_no, fence, taken_fence'
+const stored = columns<StoredLock>({
+  ...{ jobId: 'text', operation: 'text', resource: 'text', askNo: 'integer', fence: 'integer | null' },
+  takenFence: 'integer | null',
+})
 
-function toFence({ job_id: jobId, ask_no: askNo, fence }: LockRow): Fence & { readonly jobId: string } {
-  return { jobId, askNo: Number(askNo), fence: fence === null ? null : Number(fence) }
+function toFence(row: unknown): Fence & { readonly jobId: string } {
+  const { jobId, askNo, fence } = stored.decode(row)
+  return { jobId, askNo, fence }
 }
 
-function isTaken({ fence, taken_fence: taken }: LockRow): boolean {
-  return fence !== null && taken !== null && Number(fence) === Number(taken)
+function isTaken({ fence, takenFence }: StoredLock): boolean {
+  return fence !== null && fence === takenFence
 }
 
 const selectUntended = statement(
   'job_locks_untended',
   { namespace: 'text', limit: 'integer' },
   (d) => `
-SELECT ${columns} FROM @job_lock ${d.byIndex('job_lock_tended')}
+SELECT ${stored.names} FROM @job_lock ${d.byIndex('job_lock_tended')}
 WHERE namespace = :namespace AND is_called = TRUE AND tended_until <= ${d.now}
 ORDER BY tended_until, job_id LIMIT :limit ${d.skipLocked}`,
 )
@@ -45,7 +49,7 @@ const selectCalled = statement(
   'job_locks_called',
   { namespace: 'text', ids: 'text[]', limit: 'integer' },
   (d) => `
-SELECT ${columns} ${d.byKeys({
+SELECT ${stored.names} ${d.byKeys({
     ...{ from: '@job_lock', alias: 'k', key: 'k.job_id', keys: ':ids' },
     where: 'k.namespace = :namespace AND k.is_called = TRUE',
   })} ORDER BY k.job_id LIMIT :limit ${d.forUpdate}`,
@@ -65,22 +69,22 @@ export const tendLocks: Operation<readonly [namespace: string, request: TendRequ
     name: 'tend jobs with locks',
     lane: 'waiting',
     *procedure(namespace: string, { limit, tendMs, of }: TendRequest) {
-      const rows = yield* many<LockRow>(
+      const rows = yield* many(
         of === undefined
           ? selectUntended({ namespace, limit })
           : selectCalled({ namespace, ids: [...new Set(of)].sort(), limit }),
       )
       if (rows.length === 0) return []
-      const ids = rows.map((row) => row.job_id)
+      const locks = rows.map(stored.decode)
+      const ids = locks.map(({ jobId }) => jobId)
       yield* last(run(setTended({ namespace, ids: ids.toSorted(), tendMs })))
       const jobs = yield* readStates(namespace, ids)
-      return rows.map(
-        (row): TendedLock => ({
-          ...{ jobId: row.job_id, operation: row.operation, resource: row.resource },
-          ...toFence(row),
-          isTaken: isTaken(row),
-          state: jobs.get(row.job_id)?.state ?? null,
-          dueInMs: jobs.get(row.job_id)?.dueInMs ?? 0,
+      return locks.map(
+        ({ takenFence, ...lock }): TendedLock => ({
+          ...lock,
+          isTaken: isTaken({ ...lock, takenFence }),
+          state: jobs.get(lock.jobId)?.state ?? null,
+          dueInMs: jobs.get(lock.jobId)?.dueInMs ?? 0,
         }),
       )
     },
@@ -96,7 +100,7 @@ const lockOne = statement(
   'job_locks_lock',
   { namespace: 'text', id: 'text', askNo: 'integer' },
   (d) => `
-SELECT ${columns}, is_called FROM @job_lock WHERE namespace = :namespace AND job_id = :id AND ask_no = :askNo ${d.forUpdate}`,
+SELECT ${stored.names}, is_called FROM @job_lock WHERE namespace = :namespace AND job_id = :id AND ask_no = :askNo ${d.forUpdate}`,
 )
 
 const setFence = statement(
@@ -155,7 +159,7 @@ export const blockAgain: Operation<readonly [namespace: string, request: BlockAg
         lockIdle({ namespace, id: jobId }),
         lockOne({ namespace, id: jobId, askNo }),
       )
-      const [lock] = locks!.rows as LockRow[]
+      const [lock] = locks!.rows
       if (lock === undefined) return false
       if (fence !== undefined && toFence(lock).fence !== fence) return false
       yield* last(
@@ -174,25 +178,23 @@ export const blockAgain: Operation<readonly [namespace: string, request: BlockAg
 const selectLocks = statement(
   'job_locks_read',
   { namespace: 'text', ids: 'text[]' },
-  () => `SELECT ${columns} FROM @job_lock WHERE namespace = :namespace AND job_id IN (:ids)`,
+  () => `SELECT ${stored.names} FROM @job_lock WHERE namespace = :namespace AND job_id IN (:ids)`,
 )
 
 export const readFences: Operation<
   readonly [namespace: string, ids: readonly string[]],
   readonly (Fence & { readonly jobId: string })[]
-> = operation({
-  name: 'look up locks of jobs',
-  isRead: true,
-  *procedure(namespace: string, ids: readonly string[]) {
-    return (yield* many<LockRow>(selectLocks({ namespace, ids }))).map(toFence)
-  },
-})
+> = readAll(
+  'look up locks of jobs',
+  (namespace: string, ids: readonly string[]) => selectLocks({ namespace, ids }),
+  toFence,
+)
 
 const lockAll = statement(
   'job_locks_lock_all',
   { namespace: 'text', ids: 'text[]' },
   (d) => `
-SELECT ${columns} FROM @job_lock ${d.byIndex('PRIMARY')}
+SELECT ${stored.names} FROM @job_lock ${d.byIndex('PRIMARY')}
 WHERE namespace = :namespace AND job_id IN (:ids) ORDER BY job_id ${d.forUpdate}`,
 )
 
@@ -212,7 +214,7 @@ export const takeFences: Operation<
   *procedure(namespace: string, given: readonly string[]) {
     const ids = given.toSorted()
     const [locks] = yield* last(run(lockAll({ namespace, ids }), setTaken({ namespace, ids })))
-    return (locks!.rows as readonly LockRow[]).map((row) => ({ ...toFence(row), isTaken: isTaken(row) }))
+    return locks!.rows.map((row) => ({ ...toFence(row), isTaken: isTaken(stored.decode(row)) }))
   },
 })
 
