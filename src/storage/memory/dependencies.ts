@@ -14,7 +14,7 @@ import type {
   TendRequest,
   Unblocked,
 } from '../../jobs/index.ts'
-import { compareBytes } from './compare-bytes.ts'
+import { compareBytes } from '../compare-bytes.ts'
 import { unsupported } from './transaction.ts'
 
 /** The jobs, as the dependency store needs them. Each call is synchronous, so it belongs to the same step. */

@@ -8,8 +8,8 @@ import type {
   GuardStore,
   WindowAsk,
 } from '../../once/guard-store.ts'
+import { compareBytes } from '../compare-bytes.ts'
 import { createNonce, encodeToken } from '../token.ts'
-import { compareBytes } from './compare-bytes.ts'
 import { unsupported } from './transaction.ts'
 
 interface Row {

@@ -13,9 +13,9 @@ import {
   type WaitQueueRow,
   type WaitQueueRows,
 } from '../../locks/rules/index.ts'
+import { compareBytes } from '../compare-bytes.ts'
 import { ruledLocks, tellings } from '../ruled-locks.ts'
 import { maxWaitingHolders } from '../sql/locks/wait-queue-record.ts'
-import { compareBytes } from './compare-bytes.ts'
 
 /**
  * Wait queues in memory: the model. A wait queue is a few plain collections, each call runs one rule from beginning to end before it

@@ -16,7 +16,7 @@ import type {
   SubscriptionRecord,
 } from '../../monitor/monitor-store.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
-import { compareBytes } from './compare-bytes.ts'
+import { compareBytes } from '../compare-bytes.ts'
 import { MemoryWindows } from './windows.ts'
 
 type Writable<Record> = { -readonly [Key in keyof Record]: Record[Key] }

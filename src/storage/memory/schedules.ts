@@ -1,5 +1,5 @@
 import type { Added, Fired, NewJob, NewSchedule, ScheduleRecord, ScheduleStore } from '../../jobs/index.ts'
-import { compareBytes } from './compare-bytes.ts'
+import { compareBytes } from '../compare-bytes.ts'
 
 /** Schedules of one namespace. */
 export class MemorySchedules implements ScheduleStore {

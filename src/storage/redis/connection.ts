@@ -1,8 +1,16 @@
 import { ClientClosedError, ClientOfflineError } from '@redis/client'
 import { SignalboxError } from '../../core/errors.ts'
 import { type Meter, noMeter } from '../../core/meter.ts'
-import { type Client, checkAddress, LastingClient, runScript } from './client.ts'
-import { isStranger, noAnswer, replyCode, toStoreError } from './failures.ts'
+import {
+  type Client,
+  checkAddress,
+  isStranger,
+  LastingClient,
+  noAnswer,
+  replyCode,
+  runScript,
+  toStoreError,
+} from './client.ts'
 import type { Script } from './scripts/script.ts'
 
 /** What the connection asks whenever it was made, and now and then. */

@@ -1,4 +1,5 @@
 import type { LockKey, WaitingHolder, WaitQueueQuery } from '../../locks/index.ts'
+import { compareBytes } from '../compare-bytes.ts'
 import { maxWaitingHolders } from '../sql/locks/wait-queue-record.ts'
 import type { ScriptRunner } from './connection.ts'
 import {
@@ -119,11 +120,6 @@ function mergePages(pages: readonly (readonly string[])[], count: number): reado
   const end = ends.length === 0 ? undefined : ends.reduce((a, b) => (compareBytes(a, b) < 0 ? a : b))
   const names = pages.flat().sort(compareBytes)
   return end === undefined ? names : names.filter((name) => compareBytes(name, end) <= 0)
-}
-
-/** As Redis compares. */
-function compareBytes(a: string, b: string): number {
-  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
 /** The later of two beginnings of a range; the first includes its name, the second does not. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Batcher } from '../../core/batcher.ts'
+import { patientClock, within } from '../../core/clock.ts'
 import type { BackendNotifier } from '../backend.ts'
 import { type Client, LastingClient } from './client.ts'
 import type { Connection } from './connection.ts'
@@ -184,10 +185,10 @@ class Subscriber {
     for (const channel of fresh) this.#asked.add(channel)
     for (const channel of stale) this.#asked.delete(channel)
     for (let from = 0; from < stale.length; from += channelsAtOnce)
-      this.#say(client, () => client.unsubscribe(stale.slice(from, from + channelsAtOnce)))
+      void this.#say(client, () => client.unsubscribe(stale.slice(from, from + channelsAtOnce)))
     for (let from = 0; from < fresh.length; from += channelsAtOnce) {
       const channels = fresh.slice(from, from + channelsAtOnce)
-      this.#say(client, async () => {
+      void this.#say(client, async () => {
         await client.subscribe(channels, this.#heard)
         this.#events.listening(channels)
       })
@@ -197,12 +198,9 @@ class Subscriber {
   readonly #heard = (message: string, channel: string): void => this.#events.heard(channel, message)
 
   /** What is not answered in time will not be: the connection is only half there. */
-  #say(client: Client, ask: () => Promise<unknown>): void {
-    const timer = setTimeout(() => this.#lasting.lost(client), answerMs)
-    timer.unref()
-    ask()
-      .catch(() => this.#lasting.lost(client))
-      .finally(() => clearTimeout(timer))
+  async #say(client: Client, ask: () => Promise<unknown>): Promise<void> {
+    const lost = () => this.#lasting.lost(client)
+    await within(answerMs, ask(), lost, patientClock).catch(lost)
   }
 }
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { ErrorReply } from '@redis/client'
 import type { LockTimes } from '../../locks/rules/index.ts'
+import { toStoreError } from './client.ts'
 import type { ScriptRunner } from './connection.ts'
-import { toStoreError } from './failures.ts'
 import type { LocatedQueue } from './keys.ts'
 import { stepsScript } from './scripts/steps.ts'
 
