@@ -1,6 +1,6 @@
 /**
  * `npm run pictures`: takes the pictures of the README and of docs/dashboard.md. A server with the demo's small fleet plays for
- * a minute, so that every view has something to show; then each is looked at in Chromium and written to docs/images.
+ * five minutes, so that every view has something to show; then each is looked at in Chromium and written to docs/images.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,8 +16,8 @@ import { ensureDashboard } from './dashboard.ts'
 
 const target = join(import.meta.dirname, '..', 'docs', 'images')
 const viewport = { width: 1360, height: 860 }
-const playMs = 60_000
-const mostBytes = 150_000
+const playMs = 300_000
+const mostBytes = 200_000
 /** What has not come to pass by then will not. */
 const waitMs = 120_000
 
@@ -46,9 +46,12 @@ const lines = {
     })`,
 } as const
 
+/** What the demo has played is a third of the charts. */
+const overview = '/?range=15m'
+
 const pictures: readonly Picture[] = [
-  { name: 'overview', at: async () => '/', shows: 'canvas' },
-  { name: 'overview-dark', at: async () => '/', shows: 'canvas', context: dark },
+  { name: 'overview', at: async () => overview, shows: 'canvas' },
+  { name: 'overview-dark', at: async () => overview, shows: 'canvas', context: dark },
   { name: 'jobs', at: async () => '/jobs', shows: 'tbody tr:nth-child(12)' },
   { name: 'job', at: flowAt, shows: '.job-graph' },
   { ...lines, name: 'locks' },
