@@ -20,7 +20,7 @@ import type { FleetOrder, FleetReport } from './worker.ts'
 const filler = 'x'.repeat(1_000)
 
 /** After fewer jobs, much of a process's CPU time is that of Node's compilers; real workers run for days. */
-const warmUpJobs = 10_000
+const warmUpJobs = 20_000
 
 /** Far more than starting a process or working off a backlog takes on a slow machine. */
 const patienceMs = 120_000
