@@ -2,7 +2,7 @@ import { type Backoff, backoffMs } from '../../core/backoff.ts'
 import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { parseJson } from '../../core/json.ts'
 import { whole } from '../../core/options.ts'
-import { createEventParser, type ParsedEvent, type Route, type Shape } from '../contract/index.ts'
+import { EventParser, type ParsedEvent, type Route, type Shape } from '../contract/index.ts'
 import type { ResolvedClientOptions } from './client-options.ts'
 import { decodeAnswer } from './reply.ts'
 import {
@@ -192,7 +192,7 @@ export class Connection {
     this.#heardAt = this.#openedAt
     this.#call(() => this.#callbacks.onOpen?.())
     const { lastEventId } = this.#place
-    const parser = createEventParser((event) => this.#tell(request, event), { lastEventId })
+    const parser = new EventParser((event) => this.#tell(request, event), { lastEventId })
     const reader = response.body!.getReader()
     for (;;) {
       const chunk = await readChunk(reader, request)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
 import {
-  createEventParser,
+  EventParser,
   encodeComment,
   encodeEvent,
   encodeRetry,
@@ -20,7 +20,7 @@ interface Read {
 
 function read(chunks: readonly Uint8Array[]): Read {
   const events: ParsedEvent[] = []
-  const parser = createEventParser((event) => events.push(event))
+  const parser = new EventParser((event) => events.push(event))
   for (const chunk of chunks) parser.push(chunk)
   return { events, lastEventId: parser.lastEventId, retryMs: parser.retryMs }
 }
@@ -195,7 +195,7 @@ test('an event above the limit is an error, in one chunk or in many', () => {
 
 test('the events before one that is too large are returned', () => {
   const events: ParsedEvent[] = []
-  const parser = createEventParser((event) => events.push(event), { lastEventId: '3' })
+  const parser = new EventParser((event) => events.push(event), { lastEventId: '3' })
   assert.equal(parser.lastEventId, '3')
   const text = `data: first\n\ndata: ${'x'.repeat(maxEventLength)}\n\n`
   assert.throws(() => parser.push(encoder.encode(text)), { code: 'too_large' })

@@ -52,32 +52,16 @@ export interface ParsedEvent {
   readonly data: string
 }
 
-export interface EventParser {
-  /** Takes the next bytes. Throws `too_large` for an event above the limit; the stream is of no use after that. */
-  push(chunk: Uint8Array): void
-  /** What to send as Last-Event-ID when connecting again. */
-  readonly lastEventId: string
-  /** How long the server asked to wait before connecting again; undefined when it never did. */
-  readonly retryMs: number | undefined
-}
-
 /** The most that one event may hold, in UTF-16 units. */
 export const maxEventLength = 1_048_576
-
-/** Makes a parser for one connection. `lastEventId` is what was sent as Last-Event-ID to open it. */
-export function createEventParser(
-  onEvent: (event: ParsedEvent) => void,
-  { lastEventId = '' }: { readonly lastEventId?: string } = {},
-): EventParser {
-  return new Parser(onEvent, lastEventId)
-}
 
 const lf = 10
 const cr = 13
 /** The longest delay a timer takes; a longer wish is this one. */
 const maxRetryMs = 2 ** 31 - 1
 
-class Parser implements EventParser {
+/** A parser for one connection. `lastEventId` is what was sent as Last-Event-ID to open it. */
+export class EventParser {
   readonly #onEvent: (event: ParsedEvent) => void
   /** Keeps characters whole over chunks. Byte order marks are left to us: of a mark in two chunks Node's takes away two. */
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -93,20 +77,26 @@ class Parser implements EventParser {
   #lastEventId: string
   #retryMs: number | undefined
 
-  constructor(onEvent: (event: ParsedEvent) => void, lastEventId: string) {
+  constructor(
+    onEvent: (event: ParsedEvent) => void,
+    { lastEventId = '' }: { readonly lastEventId?: string } = {},
+  ) {
     this.#onEvent = onEvent
     this.#id = lastEventId
     this.#lastEventId = lastEventId
   }
 
+  /** What to send as Last-Event-ID when connecting again. */
   get lastEventId(): string {
     return this.#lastEventId
   }
 
+  /** How long the server asked to wait before connecting again; undefined when it never did. */
   get retryMs(): number | undefined {
     return this.#retryMs
   }
 
+  /** Takes the next bytes. Throws `too_large` for an event above the limit; the stream is of no use after that. */
   push(chunk: Uint8Array): void {
     const text = this.#withoutMark(this.#decoder.decode(chunk, { stream: true }))
     let start = 0

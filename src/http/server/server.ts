@@ -302,33 +302,12 @@ function addressOf(from: Duplex | ServerResponse): string | undefined {
 }
 
 function listenError(error: unknown, host: string, port: number): SignalboxError {
-  const { code } = error as NodeJS.ErrnoException
-  const details = { host, port, reason: code }
-  const options = { cause: error, details }
-  switch (code) {
-    case 'EADDRINUSE':
-      return new SignalboxError(
-        'listen_failed',
-        `Port ${port} on ${host} is already in use. Stop what uses it, or take a free one with --port 0, which prints the address (npm start -- --port 0).`,
-        options,
-      )
-    case 'EACCES':
-      return new SignalboxError(
-        'listen_failed',
-        `Port ${port} on ${host} is not permitted to this user. Choose one above 1023 with --port.`,
-        options,
-      )
-    case 'EADDRNOTAVAIL':
-      return new SignalboxError(
-        'listen_failed',
-        `This machine has no address ${host}, or not now. Choose an address of this machine with --host.`,
-        options,
-      )
-    default:
-      return new SignalboxError(
-        'listen_failed',
-        `Port ${port} on ${host} could not be opened (${code}).`,
-        options,
-      )
+  const { code = '' } = error as NodeJS.ErrnoException
+  const known: Readonly<Record<string, string>> = {
+    EADDRINUSE: `Port ${port} on ${host} is already in use. Stop what uses it, or take a free one with --port 0, which prints the address (npm start -- --port 0).`,
+    EACCES: `Port ${port} on ${host} is not permitted to this user. Choose one above 1023 with --port.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}, or not now. Choose an address of this machine with --host.`,
   }
+  const message = known[code] ?? `Port ${port} on ${host} could not be opened (${code}).`
+  return new SignalboxError('listen_failed', message, { cause: error, details: { host, port, reason: code } })
 }

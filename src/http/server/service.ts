@@ -166,9 +166,7 @@ export function createService(parts: ServiceParts): Service {
       contention,
     }),
     assets: createAssets(undefined, parts.basePath),
-    trail: createAuditTrail({
-      onFailed: onAuditFailed,
-    }),
+    trail: createAuditTrail({ onFailed: onAuditFailed }),
     maxBodyBytes: parts.maxBodyBytes,
     hosts: parts.hosts,
     isDraining: () => isDraining,
@@ -260,17 +258,8 @@ export function createService(parts: ServiceParts): Service {
     const { method, path } = incoming
     if (log === undefined) return
     const address = clients.of(incoming)
-    log.request({
-      requestId,
-      method,
-      path,
-      route: route?.id,
-      status,
-      ms,
-      principal: principalId,
-      address,
-      bytes,
-    })
+    const facts = { requestId, method, path, status, ms, address, bytes }
+    log.request({ ...facts, route: route?.id, principal: principalId })
   }
 
   /** A store that does not answer goes to the log only; an unexpected error also goes to `onError`. */

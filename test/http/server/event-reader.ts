@@ -1,4 +1,4 @@
-import { createEventParser, type EventParser, type ParsedEvent } from '../../../src/http/contract/sse.ts'
+import { EventParser, type ParsedEvent } from '../../../src/http/contract/sse.ts'
 import { within } from '../../support/deadline.ts'
 
 /** A stream of events as a client reads it. */
@@ -18,7 +18,7 @@ export async function readEvents(url: string, headers: Record<string, string> = 
   const response = await fetch(url, { headers, signal: gone.signal })
   const body = response.body!.getReader()
   const events: ParsedEvent[] = []
-  const parser = createEventParser((event) => events.push(event))
+  const parser = new EventParser((event) => events.push(event))
   let asked = 0
 
   /** False at the end. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { SignalboxError } from '../../../core/errors.ts'
 import { createFakeClock, type FakeClock } from '../../../core/fake-clock.ts'
-import { createEventParser, type ParsedEvent } from '../../contract/index.ts'
+import { EventParser, type ParsedEvent } from '../../contract/index.ts'
 import type { Feed, FeedEvent, FeedReader, OutgoingStream, Principal } from '../call.ts'
 import { Streams, type StreamsOptions } from './stream.ts'
 import type { Transport, TransportOwner } from './transport.ts'
@@ -36,11 +36,11 @@ class FakeTransport implements Transport {
   }
   get events(): readonly ParsedEvent[] {
     const events: ParsedEvent[] = []
-    createEventParser((event) => events.push(event)).push(Buffer.from(this.text))
+    new EventParser((event) => events.push(event)).push(Buffer.from(this.text))
     return events
   }
   get retryMs(): number | undefined {
-    const parser = createEventParser(() => {})
+    const parser = new EventParser(() => {})
     parser.push(Buffer.from(this.text))
     return parser.retryMs
   }
@@ -386,7 +386,7 @@ test('a stream can be the body of a Response, and ends when that is cancelled', 
   const body = streams.toBody(outgoing())
   const reader = body.getReader()
   const events: ParsedEvent[] = []
-  const parser = createEventParser((event) => events.push(event))
+  const parser = new EventParser((event) => events.push(event))
   const readUntil = async (count: number) => {
     while (events.length < count) parser.push((await reader.read()).value!)
   }
@@ -406,7 +406,7 @@ test('an unread body is bounded, and continues when it is read again', async () 
   for (let id = 2; id < 200; id++) feed.tell({ id, type: 'x', data: 'y'.repeat(1_000) })
   assert.equal(streams.size, 2)
   const events: ParsedEvent[] = []
-  const parser = createEventParser((event) => events.push(event))
+  const parser = new EventParser((event) => events.push(event))
   const reader = paused.getReader()
   while (events.length < 199) parser.push((await reader.read()).value!)
   for (let id = 200; id < 400; id++) feed.tell({ id, type: 'x', data: 'y'.repeat(1_000) })

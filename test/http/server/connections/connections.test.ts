@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
-import { createEventParser } from '../../../../src/http/contract/index.ts'
+import { EventParser } from '../../../../src/http/contract/index.ts'
 import { within } from '../../../support/deadline.ts'
 import { type Stage, serving } from '../stage.ts'
 
@@ -20,7 +20,7 @@ test('a stream starts with the present state, and a closing server ends it with 
   await stage.ask('POST', '/v1/jobs', { body: { kind: 'mail' } })
   const { body } = await fetch(`${stage.url}/v1/events`)
   const events: { type: string; data: string }[] = []
-  const parser = createEventParser((event) => events.push(event))
+  const parser = new EventParser((event) => events.push(event))
   let closed: Promise<void> | undefined
   for await (const chunk of body!) {
     parser.push(chunk)

@@ -5,7 +5,7 @@ import { json, text } from 'node:stream/consumers'
 import { connectNode } from 'signalbox/client'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { createEventParser } from '../../../../src/http/contract/index.ts'
+import { EventParser } from '../../../../src/http/contract/index.ts'
 import { within } from '../../../support/deadline.ts'
 import { listening, type Stage } from '../stage.ts'
 
@@ -113,7 +113,7 @@ test('a stream arrives piece by piece, and ends when the handler closes', async 
   const { body, headers } = await fetch(`${stage.url}/v1/events`)
   assert.equal(headers.get('content-type'), 'text/event-stream; charset=utf-8')
   const types: string[] = []
-  const parser = createEventParser(({ type }) => types.push(type))
+  const parser = new EventParser(({ type }) => types.push(type))
   for await (const chunk of body!) {
     parser.push(chunk)
     if (types.length === 1) void stage.handler.close()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { open } from 'signalbox'
 import { createHandler } from 'signalbox/server'
 import { test } from 'vitest'
-import { createEventParser } from '../../../../src/http/contract/index.ts'
+import { EventParser } from '../../../../src/http/contract/index.ts'
 import { type Asked, listening, mounted, type Reply, type Stage, serving } from '../stage.ts'
 
 /** Requests whose answers follow from the request alone, but for ids and instants. */
@@ -143,7 +143,7 @@ test('a mounted stream sends the present state first and ends when the server cl
   const { body, headers } = await handler(new Request('http://signalbox.example/v1/events'))
   assert.equal(headers.get('content-type'), 'text/event-stream; charset=utf-8')
   const types: string[] = []
-  const parser = createEventParser(({ type }) => types.push(type))
+  const parser = new EventParser(({ type }) => types.push(type))
   for await (const chunk of body!) {
     parser.push(chunk)
     if (types.length === 1) void handler.close()

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { test } from 'vitest'
 import { createNotifier } from '../../../../src/core/notifier.ts'
-import { createEventParser, type ParsedEvent } from '../../../../src/http/contract/sse.ts'
+import { EventParser, type ParsedEvent } from '../../../../src/http/contract/sse.ts'
 import type { Feed, FeedEvent, FeedReader } from '../../../../src/http/server/call.ts'
 import { Streams, type StreamsOptions } from '../../../../src/http/server/streams/stream.ts'
 import { httpTransport } from '../../../../src/http/server/streams/transport.ts'
@@ -192,7 +192,7 @@ async function askOnSocket(url: string): Promise<{ socket: Socket; text: () => s
 
 function eventsIn(text: string): readonly ParsedEvent[] {
   const events: ParsedEvent[] = []
-  createEventParser((event) => events.push(event)).push(Buffer.from(text.slice(text.indexOf('\r\n\r\n') + 4)))
+  new EventParser((event) => events.push(event)).push(Buffer.from(text.slice(text.indexOf('\r\n\r\n') + 4)))
   return events
 }
 
