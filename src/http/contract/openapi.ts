@@ -273,8 +273,9 @@ const headerParameters = {
     name: 'Last-Event-ID',
     in: 'header',
     required: false,
-    description: 'The id of the last event that was read: the stream goes on after it, or says `reset`.',
-    schema: { type: 'string', pattern: '^[0-9]{1,15}$' },
+    description:
+      'The id of the last event that was read, as the stream gave it: the stream continues behind it, or sends `reset`.',
+    schema: { type: 'string', pattern: '^[0-9a-z.]{1,100}$' },
   },
 } as const
 
