@@ -1,7 +1,8 @@
 /**
- * Which waiting tasks go to other servers. Tasks that wait here for lack of free slots, while nodes of other servers have
- * some, go back to the store without spending an attempt, and this server leaves their kind to the others for a moment.
- * As many go as fit there, or the others' fair part of a long wait queue, so that both queues end at about the same time.
+ * Which waiting tasks go to other servers. Tasks that wait here for lack of free slots, while nodes of other servers
+ * have some, go back to the store without spending an attempt, and this server leaves their kind to the others for a
+ * moment. As many go as fit there, or the others' fair part of a long wait queue, so that both queues end at about the
+ * same time.
  */
 
 import { slotsFor, type TaskKind } from '../matching/demand.ts'
@@ -14,7 +15,10 @@ import type { Sharing } from './server-sharing.ts'
 const restMs = 1_000
 /** The same kind is not yielded again before the other servers have written what they took. */
 const againMs = 500
-/** The pause after a look, in multiples of its length: with many demands and nodes, looking must not take all the time. */
+/**
+ * The pause after a look, in multiples of its length: with many demands and nodes, looking must not take all the
+ * time.
+ */
 const breathTimes = 9
 
 /** How many of the tasks that wait here go to other servers with this capacity. */

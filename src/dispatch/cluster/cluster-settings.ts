@@ -1,6 +1,6 @@
 /**
- * Pools, cordons and drains: what operators decide, for all servers and for good. The row is written first; every server
- * that reads it informs its registry. So they count at every server, and after a restart too.
+ * Pools, cordons and drains: what operators decide, for all servers and for good. The row is written first; every
+ * server that reads it informs its registry. So they count at every server, and after a restart too.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SignalboxError } from '../../core/errors.ts'
@@ -53,7 +53,10 @@ export class ClusterSettings {
     return (this.#sharing.cluster.rows('drain').get(nodeId)?.doc as DrainDoc | undefined)?.epoch === epoch
   }
 
-  /** Whether a node could do what a task asks for, with free slots or without: operators left it open, and it meets all terms. */
+  /**
+   * Whether a node could do what a task asks for, with free slots or without: operators left it open, and it meets
+   * all terms.
+   */
   couldDo({ uses, requires }: TaskKind, nodeId: string, { epoch, services, labels }: NodeDoc): boolean {
     if (this.isDraining(nodeId, epoch)) return false
     const cordons = this.#cordons.get(nodeId)

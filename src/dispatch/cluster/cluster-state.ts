@@ -1,7 +1,7 @@
 /**
- * The cluster state as this process knows it: it reads what is new, keeps the rows, and calls its listeners. Wake-ups say
- * when to read, and polling finds what they missed. The rows may be a little old, so each write is conditional on the
- * version that the writer saw, and the store decides.
+ * The cluster state as this process knows it: it reads what is new, keeps the rows, and calls its listeners. Wake-ups
+ * say when to read, and polling finds what they missed. The rows may be a little old, so each write is conditional on
+ * the version that the writer saw, and the store decides.
  */
 
 import { Batcher } from '../../core/batcher.ts'
@@ -96,7 +96,10 @@ export class ClusterState {
     return this.#isLoaded
   }
 
-  /** What it has read up to: a row that was written with this version or before, and is not here, is not there any more. */
+  /**
+   * What it has read up to: a row that was written with this version or before, and is not here, is not there any
+   * more.
+   */
   get readVersion(): number {
     return this.#since
   }

@@ -3,16 +3,16 @@
  * which node is whose, what tasks ask for, pools, cordons, drains. Tasks themselves are jobs and are not on it.
  *
  * Every write is conditional on the version that the writer saw, so of two writes that cross one is refused. Versions
- * come from one counter of the namespace, and a row with a lower version never appears after one with a higher: a reader
- * that has read up to N has missed nothing below it. A removed row stays as a row without a document for `tombstoneMs`,
- * so that readers learn of it; a reader that was away for longer reads everything anew.
+ * come from one counter of the namespace, and a row with a lower version never appears after one with a higher: a
+ * reader that has read up to N has missed nothing below it. A removed row stays as a row without a document for
+ * `tombstoneMs`, so that readers learn of it; a reader that was away for longer reads everything anew.
  */
 export interface ClusterStore {
   /**
    * Rows with a version above `since`, in the order of their versions, up to `limit`. `isReset`: removed rows after
    * `since` have been forgotten, or the store knows no such version; the rows start at the beginning then, and what the
-   * reader knew is void. `since` 0 reads everything and is never a reset. A page that starts at the beginning goes beyond
-   * what was forgotten, even beyond `limit`. Fewer rows than `limit`: there are no more for now.
+   * reader knew is void. `since` 0 reads everything and is never a reset. A page that starts at the beginning goes
+   * beyond what was forgotten, even beyond `limit`. Fewer rows than `limit`: there are no more for now.
    */
   read(since: number, limit: number): Promise<ClusterPage>
   /** One row, as it is now; undefined when there is none, or only what is left of a removed one. */
@@ -23,7 +23,10 @@ export interface ClusterStore {
    * the others. Answers the new version of each, or null for too late.
    */
   write(writes: readonly ClusterWrite[]): Promise<readonly (number | null)[]>
-  /** Forgets up to `limit` rows that were removed longer ago than `olderThanMs`, never the newest row; answers how many. */
+  /**
+   * Forgets up to `limit` rows that were removed longer ago than `olderThanMs`, never the newest row; answers how
+   * many.
+   */
   prune(limit: number, olderThanMs: number): Promise<number>
 }
 
@@ -38,7 +41,10 @@ export interface ClusterRecord {
   readonly version: number
   /** JSON text, kept byte for byte, up to some megabytes; null: the row was removed. */
   readonly doc: string | null
-  /** By the store's clock, epoch milliseconds; null: it stays until it is removed, or it was. The store itself does not act on it. */
+  /**
+   * By the store's clock, epoch milliseconds; null: it stays until it is removed, or it was. The store itself does
+   * not act on it.
+   */
   readonly expiresAt: number | null
 }
 

@@ -1,7 +1,7 @@
 /**
- * Removes rows without an owner from the cluster state: dead servers and their nodes, drains of nodes that are gone, and
- * demands that have expired. The first of the servers does it. Each write is conditional on the version that was read, so
- * a row that came back meanwhile stays.
+ * Removes rows without an owner from the cluster state: dead servers and their nodes, drains of nodes that are gone,
+ * and demands that have expired. The first of the servers does it. Each write is conditional on the version that was
+ * read, so a row that came back meanwhile stays.
  */
 
 import { inTime } from '../time-limits.ts'

@@ -1,6 +1,6 @@
 /**
- * Whose a node is: the row that says so, and what becomes of it when the node says hello somewhere. Pure; the store makes
- * sure that of two servers that decide at once only one is heard.
+ * Whose a node is: the row that says so, and what becomes of it when the node says hello somewhere. Pure; the store
+ * makes sure that of two servers that decide at once only one is heard.
  */
 import { tidyServices } from '../matching/requirement.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
@@ -45,7 +45,9 @@ export type Entered =
 /** Instances remembered as taken over. */
 const maxPast = 8
 
-/** The same instance keeps its epoch wherever it comes; another one takes over, and the one before stays out for good. */
+/**
+ * The same instance keeps its epoch wherever it comes; another one takes over, and the one before stays out for good.
+ */
 export function enterNode(row: NodeDoc | undefined, entrant: Entrant, at: Entrance): Entered {
   const { instanceId, labels } = entrant
   const services = tidyServices(entrant.services)

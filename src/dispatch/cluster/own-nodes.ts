@@ -1,6 +1,7 @@
 /**
- * The nodes whose sockets are here, as the cluster state has them. Writing a node's row is what makes it this server's: until
- * that is done the node is not let in, and when another server has written it since, the node is that one's.
+ * The nodes whose sockets are here, as the cluster state has them. Writing a node's row is what makes it this
+ * server's: until that is done the node is not let in, and when another server has written it since, the node is that
+ * one's.
  */
 import { SignalboxError } from '../../core/errors.ts'
 import { tidyServices } from '../matching/requirement.ts'
@@ -99,7 +100,10 @@ export class OwnNodes {
     return held.doc.epoch
   }
 
-  /** Makes the node this server's. Calls `done` in the order of the calls; null: it left, or the cluster state did not answer. */
+  /**
+   * Makes the node this server's. Calls `done` in the order of the calls; null: it left, or the cluster state did not
+   * answer.
+   */
   enter(caller: Caller, done: (entered: Entered | null) => void): void {
     const { nodeId } = caller
     const { monotonicMs, onTrouble, changed } = this.#parts
@@ -177,8 +181,8 @@ export class OwnNodes {
   }
 
   /**
-   * The registry has forgotten it: its row goes, unless another server has it. A node that has come back since, and that
-   * the registry has still to hear of, stays.
+   * The registry has forgotten it: its row goes, unless another server has it. A node that has come back since, and
+   * that the registry has still to hear of, stays.
    */
   leave(nodeId: string, epoch: number): void {
     const held = this.#held.get(nodeId)
@@ -219,7 +223,10 @@ export class OwnNodes {
     }
   }
 
-  /** Writes again what could not be written, and what the store lost before the cluster state had read it: no change is reported for that. */
+  /**
+   * Writes again what could not be written, and what the store lost before the cluster state had read it: no change
+   * is reported for that.
+   */
   mend(): void {
     for (const held of this.#held.values())
       if (held.isStale || this.#isLost(held)) this.#rewrite(held, held.doc)
@@ -290,7 +297,10 @@ export class OwnNodes {
     for (const held of this.#held.values()) if (this.#voidVersion(held)) this.#rewrite(held, held.doc)
   }
 
-  /** True: the cluster state was read anew and not up to what this server wrote. That is lost, or was written just now. */
+  /**
+   * True: the cluster state was read anew and not up to what this server wrote. That is lost, or was written just
+   * now.
+   */
   #voidVersion(held: Held): boolean {
     const isVoid = held.version > this.#parts.cluster.readVersion
     if (isVoid) held.version = 0

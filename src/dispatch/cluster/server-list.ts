@@ -1,7 +1,7 @@
 /**
  * The servers that share the fleet: this one's row, written anew before it runs out and soon after its nodes' use
- * changed, and which of the others live. A server that cannot write its row goes on with its own nodes; others only stop
- * counting on it.
+ * changed, and which of the others live. A server that cannot write its row goes on with its own nodes; others only
+ * stop counting on it.
  */
 
 import { createId } from '../../core/ids.ts'
@@ -54,7 +54,10 @@ export class ServerList {
     return serverId === this.#sharing.serverId || this.#others.includes(serverId)
   }
 
-  /** How many others live by the store's clock, also when this process does not follow it, and how many tasks wait there. */
+  /**
+   * How many others live by the store's clock, also when this process does not follow it, and how many tasks wait
+   * there.
+   */
   get elsewhere(): { readonly serverCount: number; readonly waiting: number } {
     const docs = Array.from(this.#live(), ([, doc]) => doc)
     return { serverCount: docs.length, waiting: docs.reduce((sum, { waiting }) => sum + waiting, 0) }
@@ -193,9 +196,9 @@ export class ServerList {
 }
 
 /**
- * How busy one node is, as its server writes it for the others: `[epoch, flags, cpu, gpu, memory, used…]`, with the services in
- * the order of the node's row. A service that takes no work now has a number below zero. The row of a server holds one
- * such list a node, so it is short.
+ * How busy one node is, as its server writes it for the others: `[epoch, flags, cpu, gpu, memory, used…]`, with the
+ * services in the order of the node's row. A service that takes no work now has a number below zero. The row of a
+ * server holds one such list a node, so it is short.
  */
 export type Usage = readonly (number | null)[]
 

@@ -1,7 +1,7 @@
 /**
  * Several servers, one fleet. The server that holds a node's socket owns the node, and its registry alone places work
- * there; so no slot is ever given out twice, and no reservation is written anywhere. The cluster state says which server owns which node
- * and what tasks ask for; tasks find the owner by being claimed by it.
+ * there; so no slot is ever given out twice, and no reservation is written anywhere. The cluster state says which
+ * server owns which node and what tasks ask for; tasks find the owner by being claimed by it.
  *
  *   hello ─▶ ownNodes ─row─▶ cluster ◀─rows─ other servers        demands ─▶ kinds ─▶ claims
  *                              ├─▶ settings ─▶ registry         servers, otherNodes ─▶ balancing ─▶ what goes back

@@ -3,13 +3,14 @@
  *
  * - A closed socket: suspect at once, dead when it has not come back within `closedGraceMs`.
  * - Silence on an open one: suspect after two heartbeats, dead after three.
- * - This process's stall: when the sweep comes late, no node could be heard meanwhile, so all clocks move on by that time.
+ * - This process's stall: when the sweep comes late, no node could be heard meanwhile, so all clocks move on by that
+ * time.
  *
- * When very many nodes seem to die at once, the cause is more likely this server or the network. So at most a fifth of the
- * fleet (five nodes in a small one) is given up within five seconds; the others stay suspect, without new work.
+ * When very many nodes seem to die at once, the cause is more likely this server or the network. So at most a fifth of
+ * the fleet (five nodes in a small one) is given up within five seconds; the others stay suspect, without new work.
  *
- * A node is welcomed when its row in the cluster state names this server. One that comes back while its row is still here
- * is welcomed at once; every other node waits for the cluster state, and holds up no one else.
+ * A node is welcomed when its row in the cluster state names this server. One that comes back while its row is still
+ * here is welcomed at once; every other node waits for the cluster state, and holds up no one else.
  */
 
 import type { ClusterSettings } from '../cluster/cluster-settings.ts'
@@ -157,7 +158,9 @@ export class NodeConnections implements NodeConnector {
     this.#keep(connection)
   }
 
-  /** Operators' words overtake a hello that waits behind results, and a node that is not there yet does not hear them. */
+  /**
+   * Operators' words overtake a hello that waits behind results, and a node that is not there yet does not hear them.
+   */
   #tellDrain(command: Command, nodeId: string, epoch: number): void {
     const { post, settings } = this.#parts
     const drain = settings.drainOf(nodeId, epoch)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Dice, Sessions } from './choose-node.ts'
+import { SeededRandom, Sessions } from './choose-node.ts'
 
 test('a session is known until its time is over, and each use extends it', () => {
   const sessions = new Sessions(100, 10)
@@ -23,12 +23,12 @@ test('of too many sessions the longest unused are forgotten', () => {
 })
 
 test('random generators with one seed give the same even sequence, and a seed of zero works too', () => {
-  const a = new Dice(42)
-  const b = new Dice(42)
+  const a = new SeededRandom(42)
+  const b = new SeededRandom(42)
   const counts = [0, 0, 0, 0, 0, 0]
   for (let i = 0; i < 6_000; i += 1) {
-    const face = a.roll(6)
-    assert.equal(face, b.roll(6))
+    const face = a.nextBelow(6)
+    assert.equal(face, b.nextBelow(6))
     counts[face]! += 1
   }
   assert.ok(Math.min(...counts) > 800, counts.join(' '))
@@ -37,9 +37,9 @@ test('random generators with one seed give the same even sequence, and a seed of
       Array.from(
         { length: 20 },
         (
-          (dice) => () =>
-            dice.roll(1_000)
-        )(new Dice(0)),
+          (random) => () =>
+            random.nextBelow(1_000)
+        )(new SeededRandom(0)),
       ),
     ).size > 10,
   )

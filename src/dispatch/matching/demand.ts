@@ -1,6 +1,6 @@
 /**
- * What tasks ask for, each distinct demand once. A shape is how many slots of which services a task takes; a demand is a
- * shape with requirements. Tasks of one demand wait in one wait queue and are matched with pools together.
+ * The demands of tasks, each distinct demand once. A shape tells how many slots of which services a task takes; a
+ * demand is a shape with requirements. Tasks of one demand share one wait queue and are matched with pools together.
  */
 
 import type { TaskSpec, Term } from '../node.ts'
@@ -14,26 +14,26 @@ export interface Shape {
   readonly total: number
 }
 
-/** What a task asks for. */
+/** The requirements of a task. */
 export type Asked = Pick<TaskSpec, 'service' | 'uses' | 'requires'>
 
-/** What all tasks of one kind ask for. */
+/** The requirements of all tasks of one kind. */
 export type TaskKind = Pick<TaskSpec, 'kind' | 'uses' | 'requires'>
 
-/** A shape with requirements, and the queue of the tasks that wait with it. */
+/** A shape with requirements, and the wait queue of its tasks. */
 export class Demand {
   readonly key: string
   readonly kind: string
   readonly shape: Shape
-  /** All that must hold, the services of the shape among it. */
+  /** All terms that must hold, including one for each service of the shape. */
   readonly requires: readonly Term[]
   readonly prefers: readonly Term[]
-  /** The demand in the words of its tasks. */
+  /** The requirements as its tasks state them. */
   readonly asked: Asked
   readonly waitQueue: WaitQueue = new WaitQueue()
-  /** Tasks in the registry that point here. */
+  /** How many tasks in the registry have this demand. */
   taskCount = 0
-  /** It is no longer among the demands: the next task that asks for the same makes another. */
+  /** `Demands` forgot this demand: the next task with the same requirements gets a new one. */
   isDropped = false
 
   constructor(key: string, shape: Shape, { kind, service, uses, requires, prefers }: TaskSpec) {
@@ -46,21 +46,21 @@ export class Demand {
   }
 }
 
-/** Unused demands that one new demand looks at, to forget them. */
-const looksPerTrim = 8
+/** How many demands are checked for removal when a new one is added. */
+const checksPerTrim = 8
 
-/** Recent demands. Beyond the limit, the ones used longest ago and by no task now are forgotten. */
+/** Recent demands. Beyond the limit, the least recently used ones without tasks are forgotten. */
 export class Demands {
   /** In the order of their last use. */
   readonly #demands = new Map<string, Demand>()
   readonly #limit: number
-  readonly #made: (demand: Demand) => void
-  readonly #dropped: (demand: Demand) => void
+  readonly #onAdd: (demand: Demand) => void
+  readonly #onDrop: (demand: Demand) => void
 
-  constructor(limit: number, made: (demand: Demand) => void, dropped: (demand: Demand) => void) {
+  constructor(limit: number, onAdd: (demand: Demand) => void, onDrop: (demand: Demand) => void) {
     this.#limit = limit
-    this.#made = made
-    this.#dropped = dropped
+    this.#onAdd = onAdd
+    this.#onDrop = onDrop
   }
 
   get size(): number {
@@ -76,7 +76,7 @@ export class Demands {
     const { kind, uses, requires, prefers } = spec
     const shapeKey = keyOfUses(uses)
     const isPlain = requires.length === 0 && prefers.length === 0
-    // Tasks of two kinds are yielded apart, so they wait apart, though they may ask for the same.
+    // Tasks are handed back by kind, so each kind has its own wait queue, even if two kinds have the same requirements.
     const key = `${shapeKey}${isPlain ? '' : JSON.stringify([requires, prefers])}\n${kind}`
     const known = this.#demands.get(key)
     if (known !== undefined) {
@@ -85,7 +85,7 @@ export class Demands {
     }
     const demand = new Demand(key, shapeOf(uses, shapeKey), spec)
     this.#trim()
-    this.#made(demand)
+    this.#onAdd(demand)
     this.#demands.set(key, demand)
     return demand
   }
@@ -95,25 +95,25 @@ export class Demands {
     this.#demands.set(demand.key, demand)
   }
 
-  /** Demands in use stay, however many they are: there are at most as many as tasks. */
+  /** Removes unused demands beyond the limit. Demands with tasks stay, even beyond it. */
   #trim(): void {
-    let looks = Math.min(looksPerTrim, this.#demands.size)
+    let left = Math.min(checksPerTrim, this.#demands.size)
     for (const demand of this.#demands.values()) {
-      if (this.#demands.size < this.#limit || looks === 0) return
+      if (this.#demands.size < this.#limit || left === 0) return
       if (demand.taskCount === 0) this.#drop(demand)
       else this.#touch(demand)
-      looks -= 1
+      left -= 1
     }
   }
 
   #drop(demand: Demand): void {
     this.#demands.delete(demand.key)
     demand.isDropped = true
-    this.#dropped(demand)
+    this.#onDrop(demand)
   }
 }
 
-/** Slots by service, made ready for counting. */
+/** The shape of a task's slots by service. */
 export function shapeOf(uses: Readonly<Record<string, number>>, key: string = keyOfUses(uses)): Shape {
   const names = Object.keys(uses).sort()
   const weights = names.map((name) => uses[name]!)

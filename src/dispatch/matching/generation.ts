@@ -1,7 +1,7 @@
 /**
- * One generation of pools: every live node in the pool of its profile, every demand matched with the pools that meet
- * it. New demands and pools are matched a few steps at a time, so that they do not hold up the turn; waiting tasks are
- * served as the matching goes on.
+ * One generation of pools: every live node is in the pool of its profile, and every demand is matched with the pools
+ * that meet it. New demands and pools are matched a few steps at a time, so that they do not delay the turn. Waiting
+ * tasks are served while matching proceeds.
  */
 
 import type { Term } from '../node.ts'
@@ -11,10 +11,10 @@ import type { RegistryNode } from './node-table.ts'
 import { bucketCount, Pool, type PoolMembership, type Row, type View } from './pool.ts'
 import { allHold, labelsAsked, labelsThatMatter, type PoolRules, type Profile } from './requirement.ts'
 
-/** Beyond this many pools without nodes, and half of all, a new generation is built. */
+/** A new generation is built when more pools than this, and more than half of all, have no nodes. */
 const manyEmpty = 1_000
 
-/** All pools as they stand in the same moment. */
+/** All pools of one rebuild. */
 export class Generation {
   readonly number: number
   /** Which of a node's two memberships is this generation's. */
@@ -52,8 +52,8 @@ export class Generation {
     return this.#matching.hasWork
   }
 
-  /** Whether too many of its pools are empty. */
-  get worn(): boolean {
+  /** Whether so many pools are empty that a rebuild is worthwhile. */
+  get hasManyEmptyPools(): boolean {
     return this.#emptyCount > manyEmpty && this.#emptyCount * 2 > this.pools.length
   }
 
@@ -63,8 +63,8 @@ export class Generation {
     return membership !== null && membership.pool.generation === this.number ? membership : null
   }
 
-  /** Distinguishes these labels from now on; only before the first node has joined. */
-  heed(labels: Iterable<string>): void {
+  /** Distinguishes these labels. Call it only before the first node joins. */
+  addLabels(labels: Iterable<string>): void {
     for (const label of labels) this.#labels.add(label)
   }
 
@@ -104,7 +104,7 @@ export class Generation {
     if (lastMember === 0) this.#emptyCount += 1
   }
 
-  /** Puts a node into the buckets that its free slots and load ask for now. */
+  /** Moves a node into the buckets for its present free slots and load. */
   refresh(node: RegistryNode): void {
     const membership = this.membershipOf(node)
     if (membership === null) return
@@ -114,17 +114,17 @@ export class Generation {
     for (let i = 0; i < rows.length; i += 1) this.#settle(node, membership, rows[i]!, load)
   }
 
-  /** A demand as this generation sees it; asked for the first time, its matching begins. */
-  view(demand: Demand, labelled: (label: string) => boolean): View {
+  /** The view of a demand on this generation. The first call begins its matching. */
+  view(demand: Demand, hasLabel: (label: string) => boolean): View {
     const known = this.#views.get(demand)
     if (known !== undefined) return known
-    const view = this.#look(demand, labelled)
+    const view = this.#createView(demand, hasLabel)
     this.#views.set(demand, view)
     this.#matching.addView(view)
     return view
   }
 
-  /** Whether a node has free slots for a demand, as far as is known; true while that is not known. Changes nothing. */
+  /** Whether a node may have free slots for a demand: true also while matching is unfinished. Changes nothing. */
   mayHaveCapacity(demand: Demand): boolean {
     const view = this.#views.get(demand)
     return view === undefined || view.open.length > 0 || this.#matching.mayFind(view)
@@ -142,19 +142,19 @@ export class Generation {
     return this.#matching.advance(steps, finder, first)
   }
 
-  /** How many nodes a rule finds. */
+  /** How many nodes meet a rule. */
   count(requires: readonly Term[]): number {
     const pools = this.pools.filter(({ profile }) => allHold(requires, profile, this.rules))
     return pools.reduce((sum, { members }) => sum + members.length, 0)
   }
 
-  #look(demand: Demand, labelled: (label: string) => boolean): View {
+  #createView(demand: Demand, hasLabel: (label: string) => boolean): View {
     const asked = labelsAsked([...demand.requires, ...demand.prefers], this.rules)
-    let blind = false
+    let needsRebuild = false
     for (const label of asked) {
       if (this.#labels.has(label)) continue
-      // A label that no node has makes no difference between them: from now on this generation knows it.
-      if (labelled(label)) blind = true
+      // No live node has the label, so it splits no pool: this generation can distinguish it from now on.
+      if (hasLabel(label)) needsRebuild = true
       else this.#labels.add(label)
     }
     this.#work.done += 1 + demand.key.length / 64
@@ -165,7 +165,7 @@ export class Generation {
       dropped: false,
       check: (profile) => allHold(demand.requires, profile, this.rules),
       prefers: (profile) => demand.prefers.length > 0 && allHold(demand.prefers, profile, this.rules),
-      blind,
+      needsRebuild,
       scanned: 0,
       matches: [],
       open: [],
@@ -206,13 +206,13 @@ export class Generation {
       if (taken / slots > fullest) fullest = taken / slots
     }
     const score = (this.#usedShare * fullest + (1 - this.#usedShare) * load) * bucketCount
-    // A quarter of a bucket of patience: a node on the edge does not move with every heartbeat.
+    // A tolerance of a quarter of a bucket keeps a node at the edge from moving with every heartbeat.
     if (was >= 0 && score >= was - 0.25 && score < was + 1.25) return was
     return Math.min(bucketCount - 1, Math.floor(score))
   }
 }
 
-/** The load of a node over all services: what it reported, and the assigns it had not counted then. */
+/** The load of a node over all services: its reported load, and the assigns that this does not include. */
 function loadOf(node: RegistryNode): number {
   return Math.min(1, node.reported + node.uncounted / node.totalSlots)
 }

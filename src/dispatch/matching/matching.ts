@@ -1,37 +1,36 @@
 /**
- * The work of matching demands with pools, a few steps at a time, so that a new demand or a new pool does not hold up the
- * turn.
+ * Matches demands with pools a few steps at a time, so that a new demand or a new pool does not delay the turn.
  *
- *   rows that have not looked at their nodes ─▶ views that have not looked at all pools ─▶ dropped views
+ *   rows that have unchecked nodes ─▶ views that have unchecked pools ─▶ matches of dropped views
  */
 
 import type { Demand } from './demand.ts'
 import type { RegistryNode } from './node-table.ts'
 import { addMatch, dropMatch, type Pool, type Row, type View } from './pool.ts'
 
-/** Up to this many views look at a new pool at once. */
-const maxShownAtOnce = 32
+/** A new pool is matched with all views at once if there are at most this many. */
+const maxMatchedAtOnce = 32
 
-/** Called with what matching finds. */
+/** Called when matching finds free slots. */
 export interface Finder {
-  /** A row has found free slots on a node. */
+  /** A row found a node with free slots. */
   readonly hasCapacity: (node: RegistryNode) => void
-  /** A demand has found a pool with free slots while tasks wait with it. */
+  /** A demand with waiting tasks found a pool with free slots. */
   readonly hasPool: (demand: Demand) => void
 }
 
-/** What a generation has still to match. */
+/** The unfinished matching of a generation. */
 export class Matching {
   readonly #pools: readonly Pool[]
   readonly #work: Work
-  /** Puts a node where it fits in a row; answers whether it has free slots. */
+  /** Puts a node into its bucket of a row. Returns whether the node has free slots. */
   readonly #settle: (node: RegistryNode, row: Row) => boolean
   readonly #views: View[] = []
-  /** The view whose turn it is. The `#checked` views before it, around the end of the list, have looked at all pools. */
+  /** The next view to check. The `#checked` views before it, in a ring, were matched with all pools. */
   #cursor = 0
   #checked = 0
   readonly #unbuilt: Row[] = []
-  /** Views out of use, whose matches are still in the rows. */
+  /** Dropped views whose matches are still in the rows. */
   readonly #dropped: View[] = []
 
   constructor(pools: readonly Pool[], work: Work, settle: (node: RegistryNode, row: Row) => boolean) {
@@ -50,9 +49,9 @@ export class Matching {
     return this.unfinished || this.#dropped.length > 0
   }
 
-  /** Whether a view may still find free slots that it does not know of. */
+  /** Whether further matching may find free slots for a view. */
   mayFind(view: View): boolean {
-    return view.blind || view.scanned < this.#pools.length || this.#unbuilt.length > 0
+    return view.needsRebuild || view.scanned < this.#pools.length || this.#unbuilt.length > 0
   }
 
   addView(view: View): void {
@@ -72,14 +71,14 @@ export class Matching {
     if (view.matches.length > 0) this.#dropped.push(view)
   }
 
-  /** The last of the pools is new: a few views look at it at once, many do so piece by piece. */
+  /** Matches the newest pool: with few views at once, with many step by step. */
   addPool(pool: Pool): void {
-    if (!this.#isChecked || this.#views.length > maxShownAtOnce) {
+    if (!this.#isChecked || this.#views.length > maxMatchedAtOnce) {
       this.#checked = 0
       return
     }
     for (const view of this.#views) {
-      if (view.blind) continue
+      if (view.needsRebuild) continue
       this.#match(view, pool)
       view.scanned += 1
     }
@@ -110,7 +109,7 @@ export class Matching {
     return true
   }
 
-  /** Every view has looked at all pools. */
+  /** All views were matched with all pools. */
   get #isChecked(): boolean {
     return this.#checked >= this.#views.length
   }
@@ -126,12 +125,12 @@ export class Matching {
   }
 
   #isBehind(view: View): boolean {
-    return !view.dropped && !view.blind && view.scanned < this.#pools.length
+    return !view.dropped && !view.needsRebuild && view.scanned < this.#pools.length
   }
 
   #build(row: Row, until: number, hasCapacity: Finder['hasCapacity']): void {
     const { members } = row.pool
-    // A row without anything to do costs a step too, so that the loop around always ends.
+    // An empty row costs a step too, so that the caller's loop always ends.
     do {
       this.#work.done += 1
       const node = members[row.built]
@@ -141,7 +140,7 @@ export class Matching {
     } while (this.#work.done < until)
   }
 
-  /** A view looks at its next pool. */
+  /** Matches a view with its next pool. */
   #scan(view: View, hasPool: Finder['hasPool']): void {
     const { length } = view.open
     this.#match(view, this.#pools[view.scanned]!)
@@ -172,14 +171,13 @@ export class Matching {
 }
 
 /**
- * How much the registry has done, in steps of about a microsecond or two: a node joined, a pool looked at, an attempt
- * ended. Whatever could grow with the fleet counts itself here as it is done, so that a turn can be bounded by work
- * and not by how many things it was about.
+ * Counts the work of the registry in steps of one or two microseconds: a node joined, a pool checked, an attempt ended.
+ * All work that can grow with the fleet is counted, so that the work bounds a turn.
  */
 export class Work {
   done = 0
 
-  /** Counts things that are so small that only many of them are a step. */
+  /** Counts small pieces of work; eight of them are a step. */
   small(count: number): void {
     this.done += count / 8
   }

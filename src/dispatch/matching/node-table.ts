@@ -1,6 +1,6 @@
 /**
- * All nodes: by id, and by their line in the pages for readers. A page is made anew as a whole, one at a time. A new node
- * takes the line of a forgotten one.
+ * All nodes, by id and by their index. Readers see the nodes in pages, ordered by index; one page at a time is rebuilt
+ * as a whole. A new node takes the index of a forgotten one.
  */
 
 import { createTimer, type Timer } from '../../core/position-heap.ts'
@@ -20,10 +20,13 @@ const noServices: ReadonlySet<string> = new Set()
 /** The nodes in the registry. */
 export class NodeTable {
   readonly #nodes = new Map<string, RegistryNode>()
-  readonly #lines: (RegistryNode | null)[] = []
-  readonly #freeLines: number[] = []
+  readonly #byIndex: (RegistryNode | null)[] = []
+  readonly #freeIndexes: number[] = []
   readonly #labels = new Map<string, number>()
-  /** What an operator closed, by node id, kept while the node is away; '' stands for the whole node. */
+  /**
+   * The services that operators closed, by node id. '' stands for the whole node. Cordons stay while the node is
+   * away.
+   */
   readonly #cordons = new Map<string, Set<string>>()
   readonly #dirty = new Set<number>()
   #pages: readonly (readonly NodeView[])[] = []
@@ -32,9 +35,9 @@ export class NodeTable {
     return this.#nodes.size
   }
 
-  /** How many lines there are, free ones too. */
-  get lineCount(): number {
-    return this.#lines.length
+  /** The number of indexes, including free ones. */
+  get indexCount(): number {
+    return this.#byIndex.length
   }
 
   get dirty(): boolean {
@@ -45,26 +48,26 @@ export class NodeTable {
     return this.#nodes.get(nodeId)
   }
 
-  line(number: number): RegistryNode | null {
-    return this.#lines[number] ?? null
+  at(index: number): RegistryNode | null {
+    return this.#byIndex[index] ?? null
   }
 
   add(nodeId: string, instanceId: string, epoch: number): RegistryNode {
-    const index = this.#freeLines.pop() ?? this.#lines.length
+    const index = this.#freeIndexes.pop() ?? this.#byIndex.length
     const node = new RegistryNode(nodeId, index, instanceId, epoch)
-    this.#lines[index] = node
+    this.#byIndex[index] = node
     this.#nodes.set(nodeId, node)
     return node
   }
 
   remove(node: RegistryNode): void {
     this.#nodes.delete(node.nodeId)
-    this.#lines[node.index] = null
-    this.#freeLines.push(node.index)
+    this.#byIndex[node.index] = null
+    this.#freeIndexes.push(node.index)
     this.touch(node)
   }
 
-  /** Counts a node's labels in or out, to know which labels live nodes have. */
+  /** Counts the labels of a node that joins or leaves. */
   countLabels(node: RegistryNode, sign: 1 | -1): void {
     for (const label of Object.keys(node.labels)) {
       const count = (this.#labels.get(label) ?? 0) + sign
@@ -74,7 +77,7 @@ export class NodeTable {
   }
 
   /** Whether any live node has the label. */
-  labelled(label: string): boolean {
+  hasLabel(label: string): boolean {
     return this.#labels.has(label)
   }
 
@@ -90,13 +93,15 @@ export class NodeTable {
     return this.#cordons.get(nodeId) ?? noServices
   }
 
-  /** The page of this node must be made anew. */
+  /** Marks the page of this node as changed. */
   touch(node: RegistryNode): void {
-    node.shown = null
+    node.cachedView = null
     this.#dirty.add(Math.floor(node.index / pageSize))
   }
 
-  /** Makes the page anew that has waited longest; false: none has to be. Making all at once would block the process. */
+  /**
+   * Rebuilds the page that changed first; false: none changed. Rebuilding all pages at once would block the process.
+   */
   publish(now: number): boolean {
     for (const number of this.#dirty) {
       this.#dirty.delete(number)
@@ -108,86 +113,86 @@ export class NodeTable {
     return false
   }
 
-  /** All nodes as they were published when the walk began. */
+  /** All nodes as they were published when the caller began to iterate. */
   *published(): Generator<NodeView> {
     for (const page of this.#pages) yield* page ?? []
   }
 
   #page(number: number, now: number): readonly NodeView[] {
     const views: NodeView[] = []
-    for (let line = number * pageSize; line < (number + 1) * pageSize; line += 1) {
-      const node = this.#lines[line]
+    for (let index = number * pageSize; index < (number + 1) * pageSize; index += 1) {
+      const node = this.#byIndex[index]
       if (!node) continue
-      node.shown ??= node.view(this.cordonsOf(node.nodeId), now)
-      views.push(node.shown)
+      node.cachedView ??= node.view(this.cordonsOf(node.nodeId), now)
+      views.push(node.cachedView)
     }
     return views
   }
 }
 
-/** No figures yet. */
+/** The load of a node that has not reported one. */
 export const noLoad: NodeLoad = { cpu: null, gpu: null, memory: null }
 
-/** A node's own timers. */
-export type NodeTimer = Timer<'rest' | 'drain' | 'unsure' | 'forget', RegistryNode>
+/** A timer of a node. */
+export type NodeTimer = Timer<'rest' | 'drain' | 'lookup' | 'forget', RegistryNode>
 
 /**
- * A node in the registry, live or recently dead. Figures per service lie in arrays in the order of its services, so that
- * nodes of one pool agree on indexes. Slots are never a bare count: `used` is the sum over `leases`, and `recount` makes
- * it so from nothing.
+ * A node in the registry, live or recently dead. Values per service are arrays in the order of its services, so that
+ * the nodes of one pool share indexes. `used` is always the sum of the slots of `leases`; `recount` computes it from
+ * them.
  */
 export class RegistryNode {
   readonly nodeId: string
-  /** Its line in the snapshot pages. */
+  /** Its index in the node table and its pages. */
   readonly index: number
   instanceId: string
   epoch: number
   status: NodeStatus = 'ready'
   services: readonly ServiceOffer[] = []
   servicesKey = ''
-  /** Of the services, in their order. */
+  /** The names of the services, in their order. */
   names: readonly string[] = []
   labels: Labels = {}
 
   slots: readonly number[] = []
-  /** Taken by leases. */
+  /** Slots that leases take, by service. */
   used: number[] = []
-  /** All of them together. */
+  /** Slots that leases take, over all services. */
   taken = 0
-  /** No new work for the service: cordoned, or resting. */
+  /** Whether a service gets no new work, because it is cordoned or rests. */
   shut: readonly boolean[] = []
   restsUntil: number[] = []
   totalSlots = 0
 
   leases: Map<string, Lease> = new Map()
   readonly foreignTasks: ForeignTasks = new ForeignTasks()
-  /** Assigns sent on this connection. */
+  /** How many assigns were sent on this connection. */
   seq = 0
   countedSeq = 0
-  /** Slots of leases that the reported load does not know of yet. */
+  /** Slots of leases that the reported load does not include yet. */
   uncounted = 0
 
   load: NodeLoad = noLoad
-  /** The reported load as one fraction. */
+  /** The reported load as one fraction from 0 to 1. */
   reported = 0
   vetoed = false
   draining = false
   cordoned = false
   heldFor: TaskEntry | null = null
-  /** May get new work, whatever the service. */
+  /** The node itself may get new work; `shut` closes single services. */
   open = false
-  /** Its membership in the two generations of pools: the one in use, and the one being built or swept. */
+  /** Its memberships in the pools of two generations: the one in use, and the one that is built or swept. */
   readonly memberships: [PoolMembership | null, PoolMembership | null] = [null, null]
-  /** Its line in the snapshot as it was last made; null when it has changed since. */
-  shown: NodeView | null = null
+  /** The latest view for readers; null if the node has changed since. */
+  cachedView: NodeView | null = null
   joinedAt = 0
   seenAt = 0
-  /** They end a rest, a drain, the wait for answers, and the memory of a dead node. */
+  /** The timers end a rest, a drain, the wait for lookups, and the memory of a dead node. */
   readonly restTimer: NodeTimer = createTimer('rest', this)
   readonly drainTimer: NodeTimer = createTimer('drain', this)
-  readonly unsureTimer: NodeTimer = createTimer('unsure', this)
+  readonly lookupTimer: NodeTimer = createTimer('lookup', this)
   readonly forgetTimer: NodeTimer = createTimer('forget', this)
-  /** Instances that were taken over: they may not come back. */
+  /** Former instances. They are refused. */
   readonly past: string[] = []
 
   constructor(nodeId: string, index: number, instanceId: string, epoch: number) {
@@ -197,7 +202,7 @@ export class RegistryNode {
     this.epoch = epoch
   }
 
-  /** Takes over what it offers now; leases on services that it keeps stay counted. */
+  /** Changes the offered services. Leases stay and are counted again. */
   offer(services: readonly ServiceOffer[]): void {
     const rests = new Map(this.services.map(({ name }, index) => [name, this.restsUntil[index]!]))
     this.services = tidyServices(services)
@@ -218,16 +223,16 @@ export class RegistryNode {
     for (const lease of this.leases.values()) this.#count(lease, 1)
   }
 
-  /** Puts a lease in. */
+  /** Adds a lease. */
   take(lease: Lease): void {
-    // Two leases for one attempt cannot be: the older one was left behind, and its slots with it.
+    // An attempt has one lease: an older one was left behind, so its slots are freed.
     const older = this.leases.get(lease.key)
     if (older !== undefined) this.giveBack(older)
     this.leases.set(lease.key, lease)
     this.#count(lease, 1)
   }
 
-  /** Takes a lease out; false: it was not there. */
+  /** Removes a lease; false: it was not there. */
   giveBack(lease: Lease): boolean {
     if (this.leases.get(lease.key) !== lease) return false
     this.leases.delete(lease.key)
@@ -235,14 +240,14 @@ export class RegistryNode {
     return true
   }
 
-  /** Gives a lease its number among the assigns of this connection. */
+  /** Numbers the lease's assign on this connection. */
   send(lease: Lease): number {
     this.seq += 1
     lease.seq = this.seq
     return this.seq
   }
 
-  /** The node has counted the assigns up to this one in its load: only later ones are added to it. */
+  /** The node's reported load includes the assigns up to `seq`; only later ones are added to it. */
   counted(seq: number): void {
     this.countedSeq = Math.min(Math.max(seq, 0), this.seq)
     this.uncounted = 0
@@ -263,12 +268,12 @@ export class RegistryNode {
     this.vetoed = (cpu ?? 0) >= veto.cpu || (gpu ?? 0) >= veto.gpu || (memory ?? 0) >= veto.memory
   }
 
-  /** It reported too much load, or lists tasks whose slots are not known yet. */
+  /** The node reported too much load, or the lookup of a foreign task is pending. */
   get isOverloaded(): boolean {
-    return this.vetoed || this.foreignTasks.unsure.size > 0
+    return this.vetoed || this.foreignTasks.pending.size > 0
   }
 
-  /** Whether it could take a shape if it were idle: slots, and services that are not shut. */
+  /** Whether the node could take a shape if it were idle. */
   couldFit(shape: Shape): boolean {
     return shape.names.every((name, i) => {
       const index = this.serviceIndex(name)
@@ -276,7 +281,7 @@ export class RegistryNode {
     })
   }
 
-  /** Whether it has free slots for a shape now. */
+  /** Whether the node has free slots for a shape now. */
   fits(shape: Shape): boolean {
     return shape.names.every((name, i) => {
       const index = this.serviceIndex(name)

@@ -1,14 +1,14 @@
 /**
- * A pool: nodes with one profile. For each shape that tasks ask for, it has a row of 32 buckets by load with a
- * mask of those that are not empty. A node is in a row exactly when it has free slots for the shape now, so whatever a
- * bucket holds may be taken, and "no bit set" means that no node of the pool has free slots.
+ * A pool: nodes with one profile. For each shape of tasks it has a row of 32 buckets by load, and a mask of the buckets
+ * that are not empty. A row holds a node exactly while the node has free slots for the shape. So every node of a bucket
+ * may be chosen, and an empty mask means that no node of the pool has free slots.
  */
 
 import type { Demand, Shape } from './demand.ts'
 import type { RegistryNode } from './node-table.ts'
 import type { Profile } from './requirement.ts'
 
-/** How finely load is distinguished. */
+/** The number of load levels. */
 export const bucketCount = 32
 
 /** A node's membership in a pool of one generation. */
@@ -16,32 +16,34 @@ export interface PoolMembership {
   readonly pool: Pool
   /** Its index among the members. */
   member: number
-  /** By row: its bucket, or -1 when it has no free slots; undefined when the row has not looked at it yet. */
+  /** By row: the node's bucket; -1 when it has no free slots; undefined until the row has checked it. */
   readonly bucket: number[]
-  /** By row: its index in that bucket. */
+  /** By row: the node's index in that bucket. */
   readonly position: number[]
 }
 
-/** A demand as one generation of pools sees it. */
+/** A demand and the pools of one generation that match it. */
 export interface View {
   readonly demand: Demand
-  /** What one look at a pool costs, in steps. */
+  /** The cost of a check of one pool, in steps. */
   readonly cost: number
   /** Its index in the generation's list. */
   position: number
-  /** No task asks for the demand any more. */
+  /** The demand was forgotten. */
   dropped: boolean
   /** Whether the nodes of a pool meet the demand, and whether its tasks prefer them. */
   readonly check: (profile: Profile) => boolean
   readonly prefers: (profile: Profile) => boolean
-  /** It asks for a label that this generation does not distinguish: it matches nothing before the next one. */
-  readonly blind: boolean
-  /** Pools looked at so far, in the order of the generation's list. */
+  /**
+   * The demand names a label that this generation does not distinguish: it matches no pool until the next generation.
+   */
+  readonly needsRebuild: boolean
+  /** How many pools were checked, in the order of the generation's list. */
   scanned: number
   readonly matches: Match[]
   /** Matches with free slots now. */
   readonly open: Match[]
-  /** Where the next choice begins, when there are more open pools than it looks at. */
+  /** Where the next choice begins, if there are more open pools than one choice checks. */
   cursor: number
 }
 
@@ -56,15 +58,15 @@ export interface Match {
   openAt: number
 }
 
-/** The nodes of a pool that have free slots for a shape, by load. */
+/** The nodes of a pool that have free slots for one shape, by load. */
 export class Row {
   readonly pool: Pool
   readonly shape: Shape
   readonly number: number
-  /** The indexes of the shape's services among those of the pool's nodes. */
+  /** The indexes of the shape's services among the services of the pool's nodes. */
   readonly serviceIndexes: readonly number[]
   readonly matches: Match[] = []
-  /** Members that it has looked at, from the first on. */
+  /** How many members were checked, from the first. */
   built = 0
   mask = 0
   readonly buckets: RegistryNode[][] = []
@@ -77,7 +79,7 @@ export class Row {
     this.serviceIndexes = shape.names.map((name) => services.findIndex((service) => service.name === name))
   }
 
-  /** The least loaded bucket that is not empty; only while the mask is not zero. */
+  /** The least loaded bucket that is not empty. Undefined for an empty mask. */
   get lowest(): number {
     return 31 - Math.clz32(this.mask & -this.mask)
   }
@@ -111,7 +113,7 @@ export class Row {
   }
 }
 
-/** Nodes with the same services, tags and labels that matter. */
+/** Nodes with the same services, tags and relevant labels. */
 export class Pool {
   /** The number of the generation it belongs to. */
   readonly generation: number
@@ -119,7 +121,7 @@ export class Pool {
   readonly profile: Profile
   readonly members: RegistryNode[] = []
   readonly rows: Row[] = []
-  /** By the key of the shape. */
+  /** Rows by the key of their shape. */
   readonly #rowOf = new Map<string, Row>()
 
   constructor(generation: number, key: string, profile: Profile) {
@@ -144,7 +146,7 @@ export class Pool {
   }
 }
 
-/** Makes a match known on both sides. */
+/** Adds a match to its view and its row. */
 export function addMatch(view: View, row: Row, preferred: boolean): void {
   const match: Match = { view, row, preferred, position: row.matches.length, openAt: -1 }
   row.matches.push(match)
@@ -152,7 +154,7 @@ export function addMatch(view: View, row: Row, preferred: boolean): void {
   if (row.mask !== 0) openMatch(match)
 }
 
-/** Takes a demand's match out of its row. */
+/** Removes a match from its row. */
 export function dropMatch(match: Match): void {
   const last = match.row.matches.pop()!
   if (last === match) return

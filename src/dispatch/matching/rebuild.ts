@@ -1,9 +1,9 @@
 /**
- * Building all pools anew beside the ones in use, a few steps at a time, and swapping the pointer when they are whole:
+ * Builds all pools again beside the ones in use, a few steps at a time, and then switches to them:
  *
- *   ask every demand ─▶ join every node ─▶ match every demand ─▶ swap, wake waiting tasks ─▶ sweep the old memberships
+ *   collect labels ─▶ join every node ─▶ match every demand ─▶ switch, wake waiting tasks ─▶ sweep old memberships
  *
- * Whatever happens to a node meanwhile happens in both, so the new ones are never behind.
+ * Meanwhile every change of a node is applied to both generations, so the new one is never behind.
  */
 import type { RegistryState } from '../registry/registry-state.ts'
 import type { Demand } from './demand.ts'
@@ -11,21 +11,21 @@ import { Generation } from './generation.ts'
 import type { Finder } from './matching.ts'
 import { labelsAsked } from './requirement.ts'
 
-/** A rebuild under way. */
+/** A running rebuild. */
 export interface Rebuild {
-  phase: 'ask' | 'join' | 'match' | 'sweep'
-  /** All demands; those made meanwhile are added. */
+  phase: 'collect' | 'join' | 'match' | 'sweep'
+  /** All demands, including new ones since the rebuild began. */
   readonly demands: Demand[]
-  /** How many of them were asked, and later, matched. */
-  demand: number
-  /** The next line of the fleet to look at. */
-  line: number
-  /** The generation being built; after the swap, the one in use. */
+  /** How many demands this phase has handled. */
+  demandIndex: number
+  /** The next index of the node table to handle. */
+  index: number
+  /** The generation that is built; after the switch, it is in use. */
   readonly shadow: Generation
   readonly startedAt: number
 }
 
-/** Begins a rebuild; while one is under way, another follows it. */
+/** Begins a rebuild. If one is running, another follows it. */
 export function startRebuild(state: RegistryState): void {
   if (state.rebuild !== null) {
     state.rebuildAgain = true
@@ -33,18 +33,18 @@ export function startRebuild(state: RegistryState): void {
   }
   const { generation, policy, now, work } = state
   const shadow = new Generation(generation.number + 1, new Map(state.rules), policy.weights.used, work)
-  for (const requires of state.rules.values()) shadow.heed(labelsAsked(requires, state.rules))
+  for (const requires of state.rules.values()) shadow.addLabels(labelsAsked(requires, state.rules))
   const demands = [...state.demands.values()]
   work.small(demands.length / 8)
-  state.rebuild = { phase: 'ask', demands, demand: 0, line: 0, shadow, startedAt: now }
+  state.rebuild = { phase: 'collect', demands, demandIndex: 0, index: 0, shadow, startedAt: now }
 }
 
-/** The pools in use do not distinguish a label that a demand asks for: builds pools that do. */
+/** Begins a rebuild for a demand with a label that the pools in use do not distinguish. */
 export function startRebuildFor(state: RegistryState, demand: Demand): void {
   const { shadow, rebuild } = state
-  // The rebuild asks this demand too.
-  if (rebuild?.phase === 'ask') return
-  if (shadow === null || shadow.view(demand, (label) => state.nodes.labelled(label)).blind)
+  // The running rebuild still collects labels, so it includes this demand.
+  if (rebuild?.phase === 'collect') return
+  if (shadow === null || shadow.view(demand, (label) => state.nodes.hasLabel(label)).needsRebuild)
     startRebuild(state)
 }
 
@@ -52,8 +52,8 @@ export function startRebuildFor(state: RegistryState, demand: Demand): void {
 export function continueRebuild(state: RegistryState, rebuild: Rebuild, steps: number): void {
   const until = state.work.done + steps
   switch (rebuild.phase) {
-    case 'ask':
-      ask(state, rebuild, until)
+    case 'collect':
+      collectLabels(state, rebuild, until)
       return
     case 'join':
       join(state, rebuild, until)
@@ -66,23 +66,23 @@ export function continueRebuild(state: RegistryState, rebuild: Rebuild, steps: n
   }
 }
 
-function ask({ rules, work }: RegistryState, rebuild: Rebuild, until: number): void {
+function collectLabels({ rules, work }: RegistryState, rebuild: Rebuild, until: number): void {
   const { demands, shadow } = rebuild
-  for (; rebuild.demand < demands.length; rebuild.demand += 1) {
+  for (; rebuild.demandIndex < demands.length; rebuild.demandIndex += 1) {
     if (work.done >= until) return
-    const { key, requires, prefers } = demands[rebuild.demand]!
+    const { key, requires, prefers } = demands[rebuild.demandIndex]!
     work.done += 0.25 + key.length / 256
-    shadow.heed(labelsAsked([...requires, ...prefers], rules))
+    shadow.addLabels(labelsAsked([...requires, ...prefers], rules))
   }
   rebuild.phase = 'join'
-  rebuild.demand = 0
+  rebuild.demandIndex = 0
 }
 
 function join({ nodes, work }: RegistryState, rebuild: Rebuild, until: number): void {
-  for (; rebuild.line < nodes.lineCount; rebuild.line += 1) {
+  for (; rebuild.index < nodes.indexCount; rebuild.index += 1) {
     if (work.done >= until) return
     work.small(1)
-    const node = nodes.line(rebuild.line)
+    const node = nodes.at(rebuild.index)
     if (node !== null && node.status !== 'gone' && rebuild.shadow.membershipOf(node) === null)
       rebuild.shadow.join(node)
   }
@@ -95,19 +95,19 @@ const noFinder: Finder = { hasCapacity: () => {}, hasPool: () => {} }
 function match(state: RegistryState, rebuild: Rebuild, until: number): void {
   const { shadow, demands } = rebuild
   const { work } = state
-  const labelled = (label: string) => state.nodes.labelled(label)
-  for (; rebuild.demand < demands.length; rebuild.demand += 1) {
+  const hasLabel = (label: string) => state.nodes.hasLabel(label)
+  for (; rebuild.demandIndex < demands.length; rebuild.demandIndex += 1) {
     if (work.done >= until) return
-    const demand = demands[rebuild.demand]!
+    const demand = demands[rebuild.demandIndex]!
     work.small(1)
-    if (!demand.isDropped) shadow.view(demand, labelled)
+    if (!demand.isDropped) shadow.view(demand, hasLabel)
   }
   if (work.done < until) shadow.advance(until - work.done, noFinder)
   if (shadow.unfinished) return
   const { nodes, now } = state
   state.generation = shadow
   rebuild.phase = 'sweep'
-  rebuild.line = 0
+  rebuild.index = 0
   // Rules may have changed: try every waiting task with the new pools.
   for (const waiting of state.waitingKinds.values()) {
     work.small(waiting.size)
@@ -127,10 +127,10 @@ function match(state: RegistryState, rebuild: Rebuild, until: number): void {
 function sweep(state: RegistryState, rebuild: Rebuild, until: number): void {
   const { nodes, work } = state
   const old = rebuild.shadow.side === 0 ? 1 : 0
-  for (; rebuild.line < nodes.lineCount; rebuild.line += 1) {
+  for (; rebuild.index < nodes.indexCount; rebuild.index += 1) {
     if (work.done >= until) return
     work.small(1)
-    const node = nodes.line(rebuild.line)
+    const node = nodes.at(rebuild.index)
     if (node !== null) node.memberships[old] = null
   }
   state.rebuild = null

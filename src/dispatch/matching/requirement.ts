@@ -1,23 +1,23 @@
 /**
- * Whether a node meets what a task requires. Nodes with the same services, tags and labels that matter share one
- * profile, whatever their slots: they make one pool. A demand is checked once per pool, so choosing a node looks at no
- * term.
+ * Decides whether a node meets the requirements of a task. Nodes with the same services, tags and relevant labels share
+ * one profile, whatever their slots, and form one pool. A demand is checked once per pool, so the choice of a node
+ * evaluates no terms.
  */
 
 import type { Labels, ServiceOffer, Term } from '../node.ts'
 
-/** What the nodes of a pool have in common. */
+/** The properties that all nodes of a pool share. */
 export interface Profile {
   readonly services: readonly ServiceOffer[]
   readonly labels: Labels
 }
 
-/** What the pools that were defined by name ask for. */
+/** The rules of the pools that are defined by name. */
 export type PoolRules = ReadonlyMap<string, readonly Term[]>
 
 const noRules: PoolRules = new Map()
 
-/** The label that stands for the pools defined by name. */
+/** The reserved label that names pools. */
 const poolLabel = 'pool'
 
 /** Whether all terms hold. */
@@ -33,13 +33,13 @@ export function termHolds(term: Term, profile: Profile, rules: PoolRules): boole
     const offer = profile.services.find(({ name }) => name === term.service)
     if (offer === undefined) return false
     if (term.where === undefined) return true
-    // Own tags only: callers choose the names, and every object inherits a `toString`.
+    // Only own properties are tags: every object inherits a `toString`, and callers choose the names of tags.
     return Object.entries(term.where).every(
       ([tag, value]) => Object.hasOwn(offer.tags, tag) && offer.tags[tag]!.includes(value),
     )
   }
   if (term.label === poolLabel) {
-    // A rule that names another pool could make rules that never end: inside a rule the name means nothing.
+    // Rules cannot refer to pools, because that could form an endless circle.
     return (term.in ?? [...rules.keys()]).some((name) => {
       const rule = rules.get(name)
       return rule !== undefined && allHold(rule, profile, noRules)
@@ -60,7 +60,7 @@ function labelHolds(
   )
 }
 
-/** The labels that terms ask for, by the names of pools too. */
+/** The labels that terms name, directly or in the rules of pools. */
 export function labelsAsked(
   terms: readonly Term[],
   rules: PoolRules,
@@ -77,14 +77,14 @@ export function labelsAsked(
   return into
 }
 
-/** Services in the order of their names, each once: of two with one name the first counts. */
+/** Sorts services by name. Of two services with one name, the first counts. */
 export function tidyServices(services: readonly ServiceOffer[]): readonly ServiceOffer[] {
   const names = new Set<string>()
   const once = services.filter(({ name }) => !names.has(name) && names.add(name))
   return once.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** The part of a pool's key that comes from services; slots are no part of it. */
+/** The services' part of a pool's key. It does not include slots. */
 export function servicesKey(services: readonly ServiceOffer[]): string {
   return JSON.stringify(
     services.map(({ name, tags }) => [
@@ -96,9 +96,9 @@ export function servicesKey(services: readonly ServiceOffer[]): string {
   )
 }
 
-/** The labels among `keys`: tasks ask for no others, so the others make no pools. */
+/** Keeps the labels among `keys`: no task names another, so other labels split no pools. */
 export function labelsThatMatter(labels: Labels, keys: ReadonlySet<string>): Labels {
   const kept = Object.keys(labels).filter((label) => keys.has(label))
-  // By entries: a label may be called `__proto__`, which no assignment would make.
+  // `fromEntries`, because an assignment would not create a label with the name `__proto__`.
   return Object.fromEntries(kept.sort().map((label) => [label, labels[label]!]))
 }

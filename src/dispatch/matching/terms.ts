@@ -1,12 +1,12 @@
-/** Terms and slots that come from outside: checked and bounded before anything is kept of them. */
+/** Checks and limits terms and slots from outside. */
 import { invalidArgument, type SignalboxError } from '../../core/errors.ts'
 import { refuse, show, text, whole } from '../../core/options.ts'
 import type { Term } from '../node.ts'
 
-/** How much a task or a pool may ask for. */
+/** The limits of the requirements of a task or a pool. */
 export const termLimits = { terms: 64, depth: 4, values: 64, tags: 16, services: 16, slots: 10_000 } as const
 
-/** A list of terms, whole and frozen by copy. */
+/** Checks a list of terms and copies it. */
 export function checkTerms(name: string, value: unknown): readonly Term[] {
   const budget = { left: termLimits.terms }
   return checkList(name, value, budget, 1)
@@ -14,7 +14,7 @@ export function checkTerms(name: string, value: unknown): readonly Term[] {
 
 function checkList(name: string, value: unknown, budget: { left: number }, depth: number): readonly Term[] {
   if (!Array.isArray(value)) refuse(name, 'a list of terms', value)
-  // Not `map`, which leaves holes as they are.
+  // Not `map`, which skips holes of the list.
   return Array.from(value, (term, index) => checkTerm(`${name}[${index}]`, term, budget, depth))
 }
 
@@ -42,7 +42,7 @@ function checkTerm(name: string, value: unknown, budget: { left: number }, depth
   }
 }
 
-/** The field that says what kind of term it is. */
+/** The fields of which each term has exactly one. */
 const termKinds = ['service', 'label', 'any', 'not'] as const
 
 function checkAnyTerm(name: string, value: object, budget: { left: number }, depth: number): Term {
@@ -98,7 +98,7 @@ function checkValues(name: string, value: unknown): readonly string[] {
   return Array.from(value, (word, index) => text(`${name}[${index}]`, word))
 }
 
-/** Slots by service. */
+/** Checks slots by service. */
 export function checkUses(name: string, value: unknown, service: string): Readonly<Record<string, number>> {
   if (value === undefined) return { [service]: 1 }
   if (typeof value !== 'object' || value === null || Array.isArray(value))

@@ -1,4 +1,7 @@
-/** Frames of nodes about attempts. Only the node instance that holds the attempt counts; others get `stale`. */
+/**
+ * Handles frames of nodes about attempts. Only the node instance that holds the attempt may report on it; others get
+ * `stale`.
+ */
 
 import type { RegistryNode } from '../matching/node-table.ts'
 import type { AttemptFrame, CommandOf, OfAttempt } from './command.ts'
@@ -8,11 +11,14 @@ import type { RegistryState } from './registry-state.ts'
 import { attemptKey, type Lease, setTaskTimer, type TaskEntry } from './task-entry.ts'
 import { endAttempt, releaseLease, settle } from './task-lifecycle.ts'
 
-/** Reasons for which a node rejects a task without a failed attempt: it is full, it leaves, it lacks something just now. */
-const excuses: ReadonlySet<string> = new Set(['busy', 'draining', 'missing'])
+/** A rejection for one of these reasons fails no attempt: the node is full, is leaving, or lacks something for now. */
+const temporaryReasons: ReadonlySet<string> = new Set(['busy', 'draining', 'missing'])
 
-/** Finds the node of that connection; null: its frames do not count. A suspect node that sends a frame is ready again. */
-export function hear(state: RegistryState, nodeId: string, epoch: number): RegistryNode | null {
+/**
+ * Finds the node that sent a frame; null: the frame is ignored. A suspect node that sends a frame becomes ready
+ * again.
+ */
+export function findSender(state: RegistryState, nodeId: string, epoch: number): RegistryNode | null {
   const node = state.nodes.find(nodeId)
   if (node === undefined || epoch > node.epoch || (epoch === node.epoch && node.status === 'gone')) {
     state.emit({ kind: 'unknownNode', nodeId, epoch })
@@ -31,10 +37,10 @@ export function hear(state: RegistryState, nodeId: string, epoch: number): Regis
   return node
 }
 
-/** A node sent a frame about an attempt. */
-export function heardAttempt(state: RegistryState, frame: AttemptFrame): void {
+/** Handles a frame about an attempt. */
+export function handleAttemptFrame(state: RegistryState, frame: AttemptFrame): void {
   const { nodeId, epoch, taskId, attempt } = frame
-  const node = hear(state, nodeId, epoch)
+  const node = findSender(state, nodeId, epoch)
   const lease = node?.leases.get(attemptKey(taskId, attempt))
   const stopped = frame.kind === 'result' || frame.kind === 'fail' || frame.kind === 'reject'
   if (node !== null && stopped) releaseOrphan(state, node, taskId, lease)
@@ -46,14 +52,14 @@ export function heardAttempt(state: RegistryState, frame: AttemptFrame): void {
   }
   switch (frame.kind) {
     case 'accept':
-      began(state, task, lease)
+      markRunning(state, task, lease)
       return
     case 'progress':
-      began(state, task, lease)
+      markRunning(state, task, lease)
       state.emit({ kind: 'progress', taskId, attempt, percent: frame.percent, note: frame.note })
       return
     case 'reject':
-      rejected(state, task, lease, frame)
+      handleReject(state, task, lease, frame)
       return
     case 'result':
       releaseLease(state, lease)
@@ -61,11 +67,11 @@ export function heardAttempt(state: RegistryState, frame: AttemptFrame): void {
       settle(state, task, 'completed', { output: frame.output, by: { nodeId, epoch } })
       return
     case 'fail':
-      failed(state, task, lease, frame)
+      handleFail(state, task, lease, frame)
   }
 }
 
-/** The frame is about an attempt that is not, or no longer, the node's. */
+/** Answers a frame about an attempt that the node does not hold. */
 function answerStale(state: RegistryState, frame: AttemptFrame, lease: Lease | undefined): void {
   const { nodeId, epoch, taskId, attempt } = frame
   if (lease !== undefined || state.tasks.has(taskId)) {
@@ -75,7 +81,7 @@ function answerStale(state: RegistryState, frame: AttemptFrame, lease: Lease | u
   }
 }
 
-function began(state: RegistryState, task: TaskEntry, { node, taskId, attempt }: Lease): void {
+function markRunning(state: RegistryState, task: TaskEntry, { node, taskId, attempt }: Lease): void {
   const { idleMs } = task.spec
   task.answerBy = idleMs === null ? Number.POSITIVE_INFINITY : state.now + idleMs
   setTaskTimer(state, task)
@@ -85,25 +91,25 @@ function began(state: RegistryState, task: TaskEntry, { node, taskId, attempt }:
   state.emit({ kind: 'taskChanged', status: 'running', taskId, attempt, nodeId: node.nodeId })
 }
 
-function rejected(state: RegistryState, task: TaskEntry, lease: Lease, frame: CommandOf<'reject'>): void {
+function handleReject(state: RegistryState, task: TaskEntry, lease: Lease, frame: CommandOf<'reject'>): void {
   const { node } = lease
   const { nodeId, epoch, reason } = frame
   task.rejects += 1
-  if (!excuses.has(reason) || task.rejects > state.policy.maxRejects) {
+  if (!temporaryReasons.has(reason) || task.rejects > state.policy.maxRejects) {
     releaseLease(state, lease)
     task.lease = null
     const error = { code: 'rejected', message: `Node "${nodeId}" rejected the task: ${reason}` }
     endAttempt(state, task, 'rejected', error, { by: { nodeId, epoch }, afterMs: backoffMs(state, frame) })
     return
   }
-  // The service rests on that node for all tasks: the next one would be rejected too. No attempt is spent.
-  rest(state, node, task.spec.service, frame.retryAfterMs ?? state.policy.restMs)
+  // The node gets no task for this service for a while, because it would reject the next one too. No attempt is spent.
+  restService(state, node, task.spec.service, frame.retryAfterMs ?? state.policy.restMs)
   releaseLease(state, lease)
   task.lease = null
   if (!place(state, task)) enterQueue(state, task)
 }
 
-function failed(state: RegistryState, task: TaskEntry, lease: Lease, frame: CommandOf<'fail'>): void {
+function handleFail(state: RegistryState, task: TaskEntry, lease: Lease, frame: CommandOf<'fail'>): void {
   const by = { nodeId: frame.nodeId, epoch: frame.epoch }
   releaseLease(state, lease)
   task.lease = null
@@ -118,8 +124,8 @@ function backoffMs({ policy }: RegistryState, { attempt }: OfAttempt): number {
 /** The longest rest that a node may ask for. */
 const longestRestMs = 3_600_000
 
-/** Sends no task for the service to this node for a while: the node turned one away. */
-export function rest(state: RegistryState, node: RegistryNode, service: string, forMs: number): void {
+/** Rests a service on a node that rejected a task: the node gets no task for the service until the rest ends. */
+export function restService(state: RegistryState, node: RegistryNode, service: string, forMs: number): void {
   const at = node.serviceIndex(service)
   if (at < 0) return
   node.restsUntil[at] = state.now + Math.min(Math.max(forMs, 1), longestRestMs)
@@ -129,8 +135,8 @@ export function rest(state: RegistryState, node: RegistryNode, service: string, 
   state.reopen(node)
 }
 
-/** A rest is over. Sets the timer for the next one of that node. */
-export function rested(state: RegistryState, node: RegistryNode): void {
+/** Handles the end of a rest. Sets the timer for the node's next one. */
+export function handleRestEnd(state: RegistryState, node: RegistryNode): void {
   state.reopen(node)
   const next = Math.min(...node.restsUntil.filter((at) => at > state.now))
   if (next !== Number.POSITIVE_INFINITY) state.timers.set(node.restTimer, next)

@@ -1,46 +1,46 @@
 /**
- * The mailbox before the registry. Commands are served in turns of at most a millisecond, in the order of their lanes:
+ * The queue of commands for the registry. The mailbox serves them in turns of at most a millisecond, by class:
  *
  *   results ─▶ dispatches ─▶ heartbeats (the newest of each node) ─▶ admin ─▶ slices
  *
- * Results free slots, so they come before what needs slots. One heartbeat goes with every four dispatches, so that
- * neither starves the other; one administrative command goes with each turn; slices take the time that is left, and
- * one is served every 50 ms whatever else there is. All that waits here is measured.
+ * Results come first, because they free the slots that dispatches need. One heartbeat follows every four dispatches, so
+ * that neither starves the other. Each turn serves one administrative command. Slices get the remaining time, and one
+ * is served at least every 50 ms. The mailbox measures the wait of each command.
  */
 
 import { Ring } from '../../core/ring.ts'
 import type { Effect } from './command.ts'
 import { type Command, type CommandKind, type Heartbeat, subjectOf } from './command.ts'
 
-/** What a mailbox needs, clocks and scheduler included. */
+/** The parts of a mailbox, with its clocks and its scheduler. */
 export interface MailboxParts {
   /** The registry's `apply`. */
   readonly apply: (command: Command, now: number) => readonly Effect[]
-  /** Does what the effects ask for, without waiting for it. `moreWork` is the mailbox's own. */
+  /** Starts to carry out the effects, without waiting for them. The mailbox handles `moreWork` itself. */
   readonly run: (effects: readonly Effect[], command: Command) => void
   /** The time of day in epoch milliseconds, for the registry. */
   readonly now: () => number
   /** A clock that only goes forward, in milliseconds and fractions, for measuring. */
   readonly monotonicMs: () => number
-  /** Calls back soon, after what the event loop has to do meanwhile: setImmediate. */
+  /** Calls back after the event loop has handled its pending work: setImmediate. */
   readonly defer: (turn: () => void) => void
-  /** Called with how long each command waited and held the registry, and the node, task or pool it was about. */
+  /** Called with how long each command waited and held the registry, and with its node, task or pool. */
   readonly observe?: (kind: CommandKind, waitMs: number, holdMs: number, who: string) => void
-  /** Called with what `apply` or `run` threw; the mailbox goes on. */
+  /** Called with an error that `apply` or `run` threw; the mailbox continues. */
   readonly onError: (error: unknown, command: Command) => void
 }
 
-/** What a mailbox can be given. */
+/** The limits of a mailbox. */
 export interface MailboxOptions {
   /** @default 1 */
   readonly turnMs?: number
   /** Commands per turn. @default 256 */
   readonly turnCommands?: number
-  /** Dispatches that may wait; more are refused. @default 20_000 */
+  /** How many dispatches may wait; the mailbox refuses further ones. @default 20_000 */
   readonly maxDispatches?: number
-  /** Results that may wait; more mean that sockets must not be read for a while. @default 100_000 */
+  /** How many results may wait; beyond half of it, the server stops reading from sockets. @default 100_000 */
   readonly maxResults?: number
-  /** Administrative commands that may wait. @default 1_000 */
+  /** How many administrative commands may wait. @default 1_000 */
   readonly maxAdmin?: number
 }
 
@@ -52,20 +52,20 @@ export const mailboxDefaults: Required<MailboxOptions> = {
   maxAdmin: 1_000,
 }
 
-/** Dispatches between two heartbeats while both wait. */
+/** How many dispatches are served between two heartbeats while both wait. */
 const dispatchesPerHeartbeat = 4
-/** A slice is served at least this often. */
+/** At least one slice is served in this time. */
 const sliceEveryMs = 50
 
-/** The lanes before a registry. */
+/** The queue of commands for a registry, by class. */
 export class Mailbox {
   readonly #parts: MailboxParts
   readonly #options: Required<MailboxOptions>
-  readonly #results = new Ring<Letter>()
-  readonly #dispatches = new Ring<Letter>()
-  readonly #heartbeats = new HeartbeatLane()
-  readonly #admin = new Ring<Letter>()
-  #slice: Letter | null = null
+  readonly #results = new Ring<QueuedCommand>()
+  readonly #dispatches = new Ring<QueuedCommand>()
+  readonly #heartbeats = new HeartbeatQueue()
+  readonly #admin = new Ring<QueuedCommand>()
+  #slice: QueuedCommand | null = null
   #tickWaits = false
   #lastSliceAt = 0
   #sinceHeartbeat = 0
@@ -78,7 +78,7 @@ export class Mailbox {
     this.#options = { ...mailboxDefaults, ...options }
   }
 
-  /** Posts a command. False: its lane is full, and nothing was posted. */
+  /** Posts a command. False: too many commands of its class wait, or the mailbox is closed; nothing was posted. */
   post(command: Command): boolean {
     if (this.#closed || !this.#admit(command)) return false
     if (!this.#deferred) {
@@ -88,7 +88,7 @@ export class Mailbox {
     return true
   }
 
-  /** How many commands wait, by lane. */
+  /** How many commands wait, by class. */
   depth(): Readonly<Record<LaneName, number>> {
     return {
       results: this.#results.size,
@@ -99,7 +99,7 @@ export class Mailbox {
     }
   }
 
-  /** How many administrative commands have had their turn. */
+  /** How many administrative commands were served. */
   get adminServed(): number {
     return this.#adminServed
   }
@@ -108,7 +108,7 @@ export class Mailbox {
     return this.#closed
   }
 
-  /** Takes no more commands and serves no more turns. */
+  /** Refuses further commands and stops serving. */
   close(): void {
     this.#closed = true
   }
@@ -116,7 +116,7 @@ export class Mailbox {
   #admit(command: Command): boolean {
     const postedAt = this.#parts.monotonicMs()
     const { maxResults, maxDispatches, maxAdmin } = this.#options
-    switch (laneOf(command)) {
+    switch (classOf(command)) {
       case 'results':
         return this.#admitResult({ command, postedAt }, maxResults)
       case 'dispatches':
@@ -125,7 +125,7 @@ export class Mailbox {
         if (command.kind === 'heartbeat') this.#heartbeats.add(command, postedAt)
         return true
       case 'admin':
-        // Ticks are alike: one that waits is as good as two.
+        // All ticks do the same, so one waiting tick is enough.
         if (command.kind === 'tick' && this.#tickWaits) return true
         if (command.kind !== 'tick') return addTo(this.#admin, { command, postedAt }, maxAdmin)
         this.#tickWaits = true
@@ -137,19 +137,19 @@ export class Mailbox {
     }
   }
 
-  #admitResult(letter: Letter, limit: number): boolean {
-    const { command } = letter
+  #admitResult(queued: QueuedCommand, limit: number): boolean {
+    const { command } = queued
     switch (command.kind) {
-      // They overtake the node's earlier heartbeat, which would undo what they say.
+      // They overtake the node's earlier heartbeat, which would undo their effect.
       case 'nodeHello':
       case 'nodeSuspect':
       case 'nodeGone':
       case 'nodeBye':
         this.#heartbeats.drop(command.nodeId)
-        this.#results.push(letter)
+        this.#results.push(queued)
         return true
       default:
-        return addTo(this.#results, letter, limit)
+        return addTo(this.#results, queued, limit)
     }
   }
 
@@ -162,26 +162,26 @@ export class Mailbox {
     if (this.#slice !== null && beganAt - this.#lastSliceAt >= sliceEveryMs)
       at = this.#serve(this.#takeSlice()!, at)
     for (let count = 0; count < turnCommands && !this.#closed; count += 1) {
-      let letter = this.#next()
-      if (letter === undefined && !adminServed) {
-        letter = takeFrom(this.#admin)
-        adminServed = letter !== undefined
+      let queued = this.#next()
+      if (queued === undefined && !adminServed) {
+        queued = takeFrom(this.#admin)
+        adminServed = queued !== undefined
       }
-      letter ??= this.#takeSlice()
-      if (letter === undefined) break
-      at = this.#serve(letter, at)
+      queued ??= this.#takeSlice()
+      if (queued === undefined) break
+      at = this.#serve(queued, at)
       if (at - beganAt >= turnMs) break
     }
-    // A full turn of urgent things still serves one administrative command.
+    // A turn full of urgent commands still serves one administrative command.
     if (!adminServed && !this.#closed) {
-      const letter = takeFrom(this.#admin)
-      if (letter !== undefined) this.#serve(letter, at)
+      const queued = takeFrom(this.#admin)
+      if (queued !== undefined) this.#serve(queued, at)
     }
     this.#deferred = !this.#closed && this.#waiting()
     if (this.#deferred) defer(this.#turn)
   }
 
-  #next(): Letter | undefined {
+  #next(): QueuedCommand | undefined {
     const result = takeFrom(this.#results)
     if (result !== undefined) return result
     if (this.#sinceHeartbeat >= dispatchesPerHeartbeat || this.#dispatches.size === 0) {
@@ -193,13 +193,13 @@ export class Mailbox {
     return takeFrom(this.#dispatches)
   }
 
-  #takeSlice(): Letter | undefined {
-    const letter = this.#slice ?? undefined
+  #takeSlice(): QueuedCommand | undefined {
+    const queued = this.#slice ?? undefined
     this.#slice = null
-    return letter
+    return queued
   }
 
-  #serve({ command, postedAt }: Letter, at: number): number {
+  #serve({ command, postedAt }: QueuedCommand, at: number): number {
     const { apply, run, now, monotonicMs, observe, onError } = this.#parts
     if (command.kind === 'tick') this.#tickWaits = false
     if (command.kind === 'rebuildSlice') this.#lastSliceAt = at
@@ -210,7 +210,7 @@ export class Mailbox {
     } catch (error) {
       onError(error, command)
     }
-    if (laneOf(command) === 'admin') this.#adminServed += 1
+    if (classOf(command) === 'admin') this.#adminServed += 1
     const endedAt = monotonicMs()
     observe?.(command.kind, at - postedAt, endedAt - at, subjectOf(command))
     return endedAt
@@ -226,31 +226,31 @@ function wantsMore({ kind }: Effect): boolean {
   return kind === 'moreWork'
 }
 
-function addTo(lane: Ring<Letter>, letter: Letter, limit: number): boolean {
-  if (lane.size >= limit) return false
-  lane.push(letter)
+function addTo(queue: Ring<QueuedCommand>, queued: QueuedCommand, limit: number): boolean {
+  if (queue.size >= limit) return false
+  queue.push(queued)
   return true
 }
 
-function takeFrom(lane: Ring<Letter>): Letter | undefined {
-  return lane.size === 0 ? undefined : lane.shift()
+function takeFrom(queue: Ring<QueuedCommand>): QueuedCommand | undefined {
+  return queue.size === 0 ? undefined : queue.shift()
 }
 
-/** The lanes in the order they are served. */
+/** The classes of commands in the order in which they are served. */
 export const laneNames = ['results', 'dispatches', 'heartbeats', 'admin', 'slices'] as const
 
 /** One of `laneNames`. */
 export type LaneName = (typeof laneNames)[number]
 
-/** A command on its way. */
-interface Letter {
+/** A waiting command. */
+interface QueuedCommand {
   readonly command: Command
-  /** When it was posted, by the clock that measures waits. */
+  /** When it was posted, by the monotonic clock. */
   readonly postedAt: number
 }
 
-/** Which lane a command goes to: what frees slots first, what only tidies up last. */
-function laneOf({ kind }: Command): LaneName {
+/** The class of a command: commands that free slots come first, background work comes last. */
+function classOf({ kind }: Command): LaneName {
   switch (kind) {
     case 'submit':
     case 'cancel':
@@ -273,35 +273,35 @@ function laneOf({ kind }: Command): LaneName {
   }
 }
 
-/** Heartbeats: the newest of each node, in the order in which the first of them came. */
-class HeartbeatLane {
-  readonly #letters = new Map<string, Letter & { readonly command: Heartbeat }>()
+/** Waiting heartbeats: the newest of each node, in the order in which the nodes' first ones arrived. */
+class HeartbeatQueue {
+  readonly #waiting = new Map<string, QueuedCommand & { readonly command: Heartbeat }>()
 
   get size(): number {
-    return this.#letters.size
+    return this.#waiting.size
   }
 
   add(command: Heartbeat, postedAt: number): void {
     const { nodeId } = command
-    const older = this.#letters.get(nodeId)
-    // The wait is counted from the first: a node that beats faster must not look as if it were served sooner.
-    if (older === undefined) this.#letters.set(nodeId, { command, postedAt })
+    const older = this.#waiting.get(nodeId)
+    // The wait is measured from the first: a node that sends heartbeats faster must not seem to be served sooner.
+    if (older === undefined) this.#waiting.set(nodeId, { command, postedAt })
     else if (older.command.epoch <= command.epoch) {
-      this.#letters.set(nodeId, { command: newest(older.command, command), postedAt: older.postedAt })
+      this.#waiting.set(nodeId, { command: newest(older.command, command), postedAt: older.postedAt })
     }
   }
 
-  take(): Letter | undefined {
-    for (const [nodeId, letter] of this.#letters) {
-      this.#letters.delete(nodeId)
-      return letter
+  take(): QueuedCommand | undefined {
+    for (const [nodeId, queued] of this.#waiting) {
+      this.#waiting.delete(nodeId)
+      return queued
     }
     return undefined
   }
 
-  /** Forgets a node's heartbeat, for something that came after it and will be served before it. */
+  /** Forgets a node's heartbeat, because a later command will be served before it. */
   drop(nodeId: string): void {
-    this.#letters.delete(nodeId)
+    this.#waiting.delete(nodeId)
   }
 }
 

@@ -9,7 +9,7 @@ test('of ended tasks, the latest are remembered: as many as the node has slots, 
     foreignTasks.end(id, 4)
     // Said again, it is still one.
     foreignTasks.end(id, 4)
-    const remembered = ids.slice(0, nr + 1).filter((each) => foreignTasks.over.has(each))
+    const remembered = ids.slice(0, nr + 1).filter((each) => foreignTasks.ended.has(each))
     assert.deepEqual(remembered, ids.slice(Math.max(0, nr - 19), nr + 1))
   }
 })
@@ -19,9 +19,9 @@ test('the registry forgets tasks that a node no longer lists', () => {
   for (const id of ['a', 'b', 'c']) foreignTasks.end(id, 1)
   foreignTasks.keep(new Set(['b']))
   assert.deepEqual(
-    ['a', 'b', 'c'].map((id) => foreignTasks.over.has(id)),
+    ['a', 'b', 'c'].map((id) => foreignTasks.ended.has(id)),
     [false, true, false],
   )
   foreignTasks.clear()
-  assert.equal(foreignTasks.over.has('b'), false)
+  assert.equal(foreignTasks.ended.has('b'), false)
 })

@@ -1,8 +1,9 @@
 /**
- * Compares what a node runs with what the registry knows of it. An orphan task found that way is a lease without a task:
- * work that is not this server's, and that takes the node's slots until it has stopped.
+ * Compares the tasks that a node runs with the tasks that the registry gave it. An orphan task is one that the node
+ * runs and this server does not hold. The registry keeps a lease without a task for it: the lease takes slots until
+ * the node stops it.
  *
- *   listed, unknown ─▶ closed for new work, looked up ─▶ orphan ─▶ not listed, ended, or out of time ─▶ free
+ *   unknown task listed ─▶ node closed, task looked up ─▶ orphan ─▶ not listed, ended, or timed out ─▶ slots free
  */
 
 import { type Shape, shapeOf } from '../matching/demand.ts'
@@ -12,12 +13,12 @@ import type { RegistryState } from './registry-state.ts'
 import { attemptKey, type Lease } from './task-entry.ts'
 import { endAttempt, linger, orphanAttempt, releaseLease, reportDrained } from './task-lifecycle.ts'
 
-/** Tasks that are not the node's own, spoken of per list of it; the others have their turn with the next. */
-const maxTold = 64
+/** How many foreign tasks are handled per list of a node; the others follow with its next list. */
+const maxPerList = 64
 
 /**
- * Mends the difference between the registry and the node. Assigns that the node had not received are not judged: a
- * heartbeat never takes back what was reserved after it.
+ * Corrects the registry by a node's list. Assigns after `upTo` are skipped, because the node had not received them when
+ * it made the list: a heartbeat never ends an attempt that began after it.
  */
 export function compareRunning(
   state: RegistryState,
@@ -26,32 +27,33 @@ export function compareRunning(
   upTo: number,
 ): void {
   const { foreignTasks } = node
-  if (running.length === 0 && node.leases.size === 0 && foreignTasks.unsure.size === 0) {
+  if (running.length === 0 && node.leases.size === 0 && foreignTasks.pending.size === 0) {
     foreignTasks.clear()
     return
   }
   const listed = new Set(running)
   const own = forgetUnlisted(state, node, listed, upTo)
   foreignTasks.keep(listed)
-  let left = maxTold
+  let left = maxPerList
   for (const taskId of listed) {
     if (own.has(taskId)) continue
-    const isKnown = foreignTasks.over.has(taskId) || node.leases.has(attemptKey(taskId, orphanAttempt))
+    const isKnown = foreignTasks.ended.has(taskId) || node.leases.has(attemptKey(taskId, orphanAttempt))
     const task = isKnown ? undefined : state.tasks.get(taskId)
     if (task !== undefined) {
-      // It has come here since it was asked about: the answer would make a second orphan, and leave the first one's timer behind.
+      // This server got the task after the lookup began. The answer would make a second orphan and leak the first
+      // one's timer.
       foreignTasks.resolve(taskId)
       holdOrphan(state, node, taskId, task.demand.shape)
     } else if (!isKnown) {
       foreignTasks.add(taskId)
     }
-    if (left > 0) tell(state, node, taskId)
+    if (left > 0) startLookup(state, node, taskId)
     left -= 1
   }
-  settleUnsure(state, node)
+  updateLookupTimer(state, node)
 }
 
-/** Ends the attempts that the node should know of and does not; answers the tasks that it holds of this server. */
+/** Ends the attempts that the node should list and does not. Returns the tasks of this server that the node holds. */
 function forgetUnlisted(
   state: RegistryState,
   node: RegistryNode,
@@ -69,21 +71,21 @@ function forgetUnlisted(
     releaseLease(state, lease)
     if (task === null) continue
     task.lease = null
-    const message = `Node "${nodeId}" does not know the task any more.`
+    const message = `Node "${nodeId}" no longer knows the task.`
     endAttempt(state, task, 'forgotten', { code: 'forgotten', message }, { by: { nodeId, epoch } })
   }
   return own
 }
 
-/** Starts the lookup of a foreign task; the answer goes to the node. */
-function tell(state: RegistryState, node: RegistryNode, taskId: string): void {
+/** Starts the lookup of a foreign task; its answer goes to the node. */
+function startLookup(state: RegistryState, node: RegistryNode, taskId: string): void {
   const { nodeId, epoch } = node
-  node.foreignTasks.unasked.delete(taskId)
+  node.foreignTasks.notStarted.delete(taskId)
   if (state.tasks.has(taskId)) state.emit({ kind: 'stale', nodeId, epoch, taskId, attempt: orphanAttempt })
   else state.emit({ kind: 'unknownTask', nodeId, epoch, taskId, attempt: orphanAttempt, said: 'running' })
 }
 
-/** Holds slots of a node for a task that it should not run. It was just asked to stop. */
+/** Holds slots of a node for a task that it should not run, and that it was just asked to stop. */
 function holdOrphan(state: RegistryState, node: RegistryNode, taskId: string, shape: Shape): void {
   const lease: Lease = {
     key: attemptKey(taskId, orphanAttempt),
@@ -92,7 +94,7 @@ function holdOrphan(state: RegistryState, node: RegistryNode, taskId: string, sh
     node,
     epoch: node.epoch,
     shape,
-    // The node lists it, so it counts in the node's own figures.
+    // The node lists the task, so its reported load includes it.
     seq: 0,
     task: null,
     grace: null,
@@ -102,24 +104,24 @@ function holdOrphan(state: RegistryState, node: RegistryNode, taskId: string, sh
   state.refresh(node)
 }
 
-/** A task that a node lists was looked up. */
-export function heardOrphan(state: RegistryState, said: CommandOf<'orphan'>): void {
-  const { nodeId, epoch, taskId, uses } = said
+/** Handles the answer to the lookup of a task that a node lists. */
+export function handleOrphan(state: RegistryState, answer: CommandOf<'orphan'>): void {
+  const { nodeId, epoch, taskId, uses } = answer
   const node = state.nodes.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
   const { foreignTasks } = node
-  // The node has spoken since: it does not list the task any more, or said how it ended.
+  // The node has sent a frame since: it no longer lists the task, or reported how the task ended.
   if (!foreignTasks.resolve(taskId)) return
   if (uses === null) foreignTasks.end(taskId, node.totalSlots)
   else holdOrphan(state, node, taskId, shapeOf(uses))
-  for (const next of foreignTasks.unasked) {
-    tell(state, node, next)
+  for (const next of foreignTasks.notStarted) {
+    startLookup(state, node, next)
     break
   }
-  settleUnsure(state, node)
+  updateLookupTimer(state, node)
 }
 
-/** The node said that it has stopped working on a task, whatever the registry assumed. */
+/** Frees the slots of an orphan task that the node has stopped. */
 export function releaseOrphan(
   state: RegistryState,
   node: RegistryNode,
@@ -127,99 +129,101 @@ export function releaseOrphan(
   lease: Lease | undefined,
 ): void {
   const { foreignTasks } = node
-  const wasUnsure = foreignTasks.unsure.size > 0
+  const wasPending = foreignTasks.pending.size > 0
   foreignTasks.end(taskId, node.totalSlots)
   const orphan = lease === undefined ? node.leases.get(attemptKey(taskId, orphanAttempt)) : undefined
   if (orphan !== undefined) releaseLease(state, orphan)
-  if (wasUnsure) settleUnsure(state, node)
+  if (wasPending) updateLookupTimer(state, node)
 }
 
-/** Closes a node while it is unknown how many of its slots are taken; opens it when that is known, or after a while. */
-function settleUnsure(state: RegistryState, node: RegistryNode): void {
-  const isUnsure = node.foreignTasks.unsure.size > 0
-  const wasUnsure = node.unsureTimer.position >= 0
-  if (isUnsure === wasUnsure) return
-  if (isUnsure) {
-    state.timers.set(node.unsureTimer, state.now + state.policy.cancelGraceMs)
+/**
+ * Closes a node while lookups of its foreign tasks are pending, and opens it after the last one. A timer limits that.
+ */
+function updateLookupTimer(state: RegistryState, node: RegistryNode): void {
+  const isPending = node.foreignTasks.pending.size > 0
+  const wasPending = node.lookupTimer.position >= 0
+  if (isPending === wasPending) return
+  if (isPending) {
+    state.timers.set(node.lookupTimer, state.now + state.policy.cancelGraceMs)
     state.refresh(node)
     return
   }
-  state.timers.clear(node.unsureTimer)
+  state.timers.clear(node.lookupTimer)
   state.refresh(node)
   state.freedNodes.add(node)
   reportDrained(state, node)
 }
 
-/** The lookup of a node's foreign tasks timed out: it gets work again. */
-export function unsureDue(state: RegistryState, node: RegistryNode): void {
+/** The lookup of a node's foreign tasks timed out: opens the node for work again. */
+export function handleLookupTimeout(state: RegistryState, node: RegistryNode): void {
   const { nodeId, epoch, foreignTasks } = node
-  state.report({ name: 'node.unanswered', nodeId, epoch, taskCount: foreignTasks.unsure.size })
+  state.report({ name: 'node.unanswered', nodeId, epoch, taskCount: foreignTasks.pending.size })
   foreignTasks.giveUp()
   state.refresh(node)
   state.freedNodes.add(node)
   reportDrained(state, node)
 }
 
-/** More than this are not looked up: the size of a frame alone bounds the list of a node. */
-const maxUnsure = 4_096
-const maxOver = 256
+/** The most pending lookups of a node. Otherwise only the size of a frame limits a node's list. */
+const maxPending = 4_096
+const maxEnded = 256
 
 /** Most nodes never have a foreign task: they share this empty set. */
 const none: Set<string> = new Set()
 
 /**
- * Tasks that a node lists and that hold no slots of it in the registry: it ran them for another server, or for this one
- * before a restart. The node gets no new work until the lookup says how many slots they take. Tasks that take none are
- * remembered, because the node lists them until it gets an answer.
+ * Tasks that a node lists and that hold no slots of it in the registry. The node ran them for another server, or for
+ * this one before a restart. It gets no new work until the lookup tells how many slots they take. Tasks that take none
+ * are remembered, because the node lists them until it gets an answer.
  */
 export class ForeignTasks {
-  /** Looked up, no answer yet: the node is closed for new work. */
-  unsure: Set<string> = none
-  /** Those of `unsure` that were not asked about yet. */
-  unasked: Set<string> = none
-  /** The lookup timed out and the node was opened; an answer still counts. */
-  unanswered: Set<string> = none
-  /** They take no slots: the node reported their end, or their time to stop is over. */
-  readonly over: LatestIds = new LatestIds()
+  /** Tasks whose lookup has no answer yet. While there are any, the node is closed for new work. */
+  pending: Set<string> = none
+  /** The tasks of `pending` whose lookup has not begun. */
+  notStarted: Set<string> = none
+  /** Tasks whose lookup timed out, so that the node was opened. A late answer still counts. */
+  timedOut: Set<string> = none
+  /** Tasks that take no slots: the node reported their end, or the time to stop them is over. */
+  readonly ended: LatestIds = new LatestIds()
 
   /** The node lists an unknown task. */
   add(taskId: string): void {
-    if (this.unanswered.has(taskId) || this.unsure.has(taskId) || this.unsure.size >= maxUnsure) return
-    this.unsure = withOne(this.unsure, taskId)
-    this.unasked = withOne(this.unasked, taskId)
+    if (this.timedOut.has(taskId) || this.pending.has(taskId) || this.pending.size >= maxPending) return
+    this.pending = withOne(this.pending, taskId)
+    this.notStarted = withOne(this.notStarted, taskId)
   }
 
-  /** The answer came, or is no longer needed; false: it was not expected. */
+  /** Removes a task from the pending lookups. False: its lookup was not pending. */
   resolve(taskId: string): boolean {
-    if (this.unsure.size === 0 && this.unanswered.size === 0) return false
-    this.unasked.delete(taskId)
-    return this.unsure.delete(taskId) || this.unanswered.delete(taskId)
+    if (this.pending.size === 0 && this.timedOut.size === 0) return false
+    this.notStarted.delete(taskId)
+    return this.pending.delete(taskId) || this.timedOut.delete(taskId)
   }
 
-  /** It takes nothing of the node, whether listed or not; only the latest of them are remembered. */
+  /** The task takes no slots of the node, listed or not. Only the latest such tasks are remembered. */
   end(taskId: string, totalSlots: number): void {
     this.resolve(taskId)
-    // As many as it may have ended just now without an answer yet.
-    this.over.add(taskId, Math.min(maxOver, 16 + totalSlots))
+    // The node lists about as many ended tasks as it has slots until their answers arrive.
+    this.ended.add(taskId, Math.min(maxEnded, 16 + totalSlots))
   }
 
-  /** The node lists these and no others. */
+  /** Forgets all tasks that the node does not list. */
   keep(listed: ReadonlySet<string>): void {
-    for (const set of [this.unsure, this.unasked, this.unanswered]) {
+    for (const set of [this.pending, this.notStarted, this.timedOut]) {
       for (const taskId of set) if (!listed.has(taskId)) set.delete(taskId)
     }
-    this.over.keep(listed)
+    this.ended.keep(listed)
   }
 
-  /** No answer came in time: nothing is held against the node any more. */
+  /** The lookups timed out: they no longer close the node. */
   giveUp(): void {
-    for (const taskId of this.unsure) this.unanswered = withOne(this.unanswered, taskId)
-    this.unsure.clear()
-    this.unasked.clear()
+    for (const taskId of this.pending) this.timedOut = withOne(this.timedOut, taskId)
+    this.pending.clear()
+    this.notStarted.clear()
   }
 
   clear(): void {
-    for (const set of [this.unsure, this.unasked, this.unanswered, this.over]) set.clear()
+    for (const set of [this.pending, this.notStarted, this.timedOut, this.ended]) set.clear()
   }
 }
 
@@ -228,29 +232,29 @@ function withOne(set: Set<string>, taskId: string): Set<string> {
 }
 
 /**
- * The latest of many ids. One is added with every task that ends, so it is a list that is cut now and then: a set from
- * which the eldest is deleted each time walks past the remains of those before it.
+ * The latest ids of many. Every task that ends adds one, so this is a list that is cut now and then. A set would be
+ * slow: to delete its oldest entry, it walks past the remains of all deleted ones.
  */
 class LatestIds {
   #ids: string[] = []
-  #most = 0
+  #limit = 0
 
-  /** Remembers it, and forgets all but the `most` latest. */
-  add(id: string, most: number): void {
+  /** Remembers an id, and forgets all but the latest `limit`. */
+  add(id: string, limit: number): void {
     if (this.#ids.at(-1) === id) return
-    this.#most = most
+    this.#limit = limit
     this.#ids.push(id)
-    if (this.#ids.length >= 2 * most) this.#ids.splice(0, this.#ids.length - most)
+    if (this.#ids.length >= 2 * limit) this.#ids.splice(0, this.#ids.length - limit)
   }
 
   has(id: string): boolean {
     const index = this.#ids.lastIndexOf(id)
-    return index >= 0 && index >= this.#ids.length - this.#most
+    return index >= 0 && index >= this.#ids.length - this.#limit
   }
 
   /** Forgets all but these. */
   keep(ids: ReadonlySet<string>): void {
-    if (this.#ids.length > 0) this.#ids = this.#ids.slice(-this.#most).filter((id) => ids.has(id))
+    if (this.#ids.length > 0) this.#ids = this.#ids.slice(-this.#limit).filter((id) => ids.has(id))
   }
 
   clear(): void {

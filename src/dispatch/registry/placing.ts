@@ -1,6 +1,6 @@
 /**
- * Placing tasks on nodes: at once where a node has free slots, otherwise in the wait queue. After every command no task
- * waits that a node has free slots for, except while matching is unfinished.
+ * Places tasks: on a node that has free slots, otherwise in the wait queue. After every command, no node has free slots
+ * for a waiting task, except while matching is unfinished.
  */
 
 import { choose } from '../matching/choose-node.ts'
@@ -13,20 +13,20 @@ import { attemptKey, type Lease, setTaskTimer, type TaskEntry } from './task-ent
 export function place(state: RegistryState, task: TaskEntry): boolean {
   const { generation, policy } = state
   const view = state.view(task.demand)
-  if (view.blind) startRebuildFor(state, task.demand)
+  if (view.needsRebuild) startRebuildFor(state, task.demand)
   if (view.open.length === 0 && generation.unfinished) {
     state.match(policy.sliceSteps, view)
   }
   const { session } = task.spec
   const stickyId = session === null ? undefined : state.sessions.find(session, state.now)
   const sticky = stickyId === undefined ? undefined : state.nodes.find(stickyId)
-  const node = choose(generation, view, { sticky, shunned: task.spec.shunned ?? null }, state.dice, policy)
+  const node = choose(generation, view, { sticky, shunned: task.spec.shunned ?? null }, state.random, policy)
   if (node === null) return false
   assign(state, task, node)
   return true
 }
 
-/** Takes slots of a node that has them free, and sends the task there. */
+/** Takes free slots of a node and sends it the task. */
 export function assign(state: RegistryState, task: TaskEntry, node: RegistryNode): void {
   const { taskId, attempt, session, service, deadlineAt } = task.spec
   leaveQueue(state, task)
@@ -55,14 +55,14 @@ export function assign(state: RegistryState, task: TaskEntry, node: RegistryNode
   state.emit({ kind: 'assign', nodeId, epoch, taskId, attempt, seq, service, deadlineAt })
 }
 
-/** In how many milliseconds to try again when no further task may wait now; null: one may. */
+/** Whether one more task may wait: null, or the milliseconds after which to try again. */
 export function admission(
   { policy, tenants, waitingCount, msPerWake }: RegistryState,
   tenant: string,
 ): number | null {
   const own = tenants.waitingOf(tenant)
   if (waitingCount < policy.maxWaiting && own < policy.maxWaitingPerTenant) return null
-  // As long as it takes for a tenth of the wait queue to be served, within reason.
+  // The time in which a tenth of the wait queue is served, between 1 s and 60 s.
   return Math.round(Math.min(60_000, Math.max(1_000, (waitingCount / 10) * msPerWake)))
 }
 
@@ -83,7 +83,7 @@ export function enterQueue(state: RegistryState, task: TaskEntry): void {
   state.emit({ kind: 'taskChanged', status: 'waiting', taskId, attempt, nodeId: null })
 }
 
-/** Takes a task out of the wait queue, if it is in it, and gives up the node kept free for it. */
+/** Takes a task out of the wait queue, if it waits, and releases the node that is kept free for it. */
 export function leaveQueue(state: RegistryState, task: TaskEntry): void {
   const { entry, demand } = task
   if (entry === null) return
@@ -96,14 +96,14 @@ export function leaveQueue(state: RegistryState, task: TaskEntry): void {
     if (waiting.size === 0) state.waitingKinds.delete(demand.kind)
   }
   state.tenants.leave(entry.tenant)
-  letGo(state, task)
+  releaseHold(state, task)
 }
 
-/** Gives up the node that is kept free for a task. */
-export function letGo(state: RegistryState, task: TaskEntry): void {
-  const node = task.holds
+/** Releases the node that is kept free for a task. */
+export function releaseHold(state: RegistryState, task: TaskEntry): void {
+  const node = task.heldNode
   if (node === null) return
-  task.holds = null
+  task.heldNode = null
   node.heldFor = null
   state.holdCount -= 1
   state.refresh(node)

@@ -1,10 +1,10 @@
 /**
- * All state of the registry, and the few moves that every command shares. Nothing here waits or looks at a
- * clock: `now` is the command's, and what is to be done outside is written down as effects.
+ * All state of the registry, and the steps that many commands share. This code never waits and reads no clock: `now`
+ * comes with the command, and work outside the registry is recorded as effects.
  */
 
 import { createTimer, PositionHeap, type Timer } from '../../core/position-heap.ts'
-import { Dice, Sessions } from '../matching/choose-node.ts'
+import { SeededRandom, Sessions } from '../matching/choose-node.ts'
 import { type Demand, Demands } from '../matching/demand.ts'
 import { Generation } from '../matching/generation.ts'
 import { type Finder, Work } from '../matching/matching.ts'
@@ -16,13 +16,13 @@ import type { Effect, RegistryEvent } from './command.ts'
 import type { Lease, LeaseTimer, TaskEntry } from './task-entry.ts'
 import { Tenants } from './wait-queue.ts'
 
-/** Every timer of the registry. */
+/** Any timer of the registry. */
 export type RegistryTimer = TaskEntry['timer'] | LeaseTimer | NodeTimer | Timer<'publish', null>
 
 /** Further changed pages are published this many times faster than the first. */
 const pagesPerPublish = 20
 
-/** A lease whose node was lost, and why: its attempt is still to be ended. */
+/** A lease whose node was lost, and why. A later step ends its attempt. */
 export interface LostLease {
   readonly lease: Lease
   readonly code: FaultCode
@@ -39,25 +39,25 @@ export class RegistryState {
   readonly tenants: Tenants = new Tenants()
   readonly sessions: Sessions
   readonly timers: PositionHeap<RegistryTimer> = new PositionHeap()
-  readonly dice: Dice
+  readonly random: SeededRandom
   readonly rules: Map<string, readonly Term[]> = new Map()
   generation: Generation
   rebuild: Rebuild | null = null
-  /** Another rebuild was asked for while one is under way. */
+  /** Another rebuild follows the present one. */
   rebuildAgain = false
 
   readonly lost: LostLease[] = []
-  /** Nodes that have more free slots than before: waiting tasks are served at the end of the command, or soon after. */
+  /** Nodes with newly free slots. Waiting tasks are served at the end of the command, or in the next slices. */
   readonly freedNodes: Set<RegistryNode> = new Set()
   /** Demands with waiting tasks, by `TaskSpec.kind`. */
   readonly waitingKinds: Map<string, Set<Demand>> = new Map()
-  /** Demands whose wait queue is to be tried with all pools, not only with a node that has free slots. */
+  /** Demands whose waiting tasks must be tried with all pools, not only with one node that has free slots. */
   readonly toWake: Set<Demand> = new Set()
-  /** How many waiting tasks are still to be handed back, by `TaskSpec.kind`. */
+  /** How many waiting tasks must still be handed back, by `TaskSpec.kind`. */
   readonly yields: Map<string, number> = new Map()
   waitingCount = 0
   holdCount = 0
-  /** How long it takes for one waiting task to be served, on average. */
+  /** The average time between two waiting tasks that are served. */
   msPerWake = 100
   lastWakeAt = 0
 
@@ -75,17 +75,17 @@ export class RegistryState {
 
   constructor(policy: RegistryPolicy) {
     this.policy = policy
-    this.dice = new Dice(policy.seed)
+    this.random = new SeededRandom(policy.seed)
     this.sessions = new Sessions(policy.sessionMs, policy.maxSessions)
-    const made = (demand: Demand) => this.rebuild?.demands.push(demand)
-    this.demands = new Demands(policy.maxDemands, made, (demand) => {
+    const onAdd = (demand: Demand) => this.rebuild?.demands.push(demand)
+    this.demands = new Demands(policy.maxDemands, onAdd, (demand) => {
       this.generation.drop(demand)
       this.shadow?.drop(demand)
     })
     this.generation = new Generation(0, new Map(), policy.weights.used, this.work)
   }
 
-  /** The pools being built beside the ones in use; null: none are, or they are in use already. */
+  /** The pools that are built beside the ones in use; null: no rebuild is at that phase. */
   get shadow(): Generation | null {
     const { rebuild } = this
     return rebuild?.phase === 'join' || rebuild?.phase === 'match' ? rebuild.shadow : null
@@ -99,12 +99,12 @@ export class RegistryState {
     this.emit({ kind: 'event', event })
   }
 
-  /** A demand as the pools in use see it. */
+  /** The view of a demand on the pools in use. */
   view(demand: Demand): View {
-    return this.generation.view(demand, (label) => this.nodes.labelled(label))
+    return this.generation.view(demand, (label) => this.nodes.hasLabel(label))
   }
 
-  /** Brings a node's pool memberships up to date after anything about it changed. */
+  /** Updates a node's pool memberships after a change of the node. */
   refresh(node: RegistryNode): void {
     node.open =
       node.status === 'ready' &&
@@ -117,7 +117,7 @@ export class RegistryState {
     this.touch(node)
   }
 
-  /** Works out anew which services get no work, and refreshes. */
+  /** Decides again which services get no work, and refreshes the node. */
   reopen(node: RegistryNode): void {
     const cordons = this.nodes.cordonsOf(node.nodeId)
     node.cordoned = cordons.has('')
@@ -131,7 +131,7 @@ export class RegistryState {
     if (this.#publishTimer.position < 0) this.timers.set(this.#publishTimer, this.now + this.policy.publishMs)
   }
 
-  /** Makes a page anew for readers. */
+  /** Publishes one changed page for readers. */
   publish(): void {
     if (!this.nodes.publish(this.now)) return
     this.version += 1
@@ -161,25 +161,25 @@ export class RegistryState {
   }
 }
 
-/** How the registry decides: whole numbers and fractions, the same for every server of a fleet. */
+/** How the registry decides. All servers of a fleet should use the same values. */
 export interface RegistryPolicy {
-  /** Where the registry's own dice begin: the same seed and commands give the same effects. @default 1 */
+  /** The seed of the registry's random numbers: the same seed and commands give the same effects. @default 1 */
   readonly seed: number
-  /** A node must accept a task in this time, or the attempt is over. 0: no bound. @default 10_000 */
+  /** A node must accept a task within this time, or the attempt is over. 0: no limit. @default 10_000 */
   readonly acceptMs: number
   /** After a cancel, how long a slot waits for the node's answer before it counts as free. @default 30_000 */
   readonly cancelGraceMs: number
-  /** How long a service rests on a node that said it is busy without saying for how long. @default 1_000 */
+  /** How long a service rests on a node that was busy and named no time. @default 1_000 */
   readonly restMs: number
   /** The wait before the second attempt after a failure, doubled for each further one. @default 500 */
   readonly retryInMs: number
-  /** How many times a node may say busy before the attempt counts as failed. @default 100 */
+  /** How many times nodes may reject a task as busy before the attempt counts as failed. @default 100 */
   readonly maxRejects: number
   /** A waiting task rises by one priority in this time. @default 10_000 */
   readonly ageMs: number
-  /** A task that fits nowhere, and has waited this long, has a node kept free for it. @default 5_000 */
+  /** A node is kept free for a task that has waited this long and fits on no node. @default 5_000 */
   readonly holdAfterMs: number
-  /** More waiting tasks than this are refused. @default 10_000 */
+  /** How many tasks may wait; further submits are refused. @default 10_000 */
   readonly maxWaiting: number
   /** The same for one tenant. @default 10_000 */
   readonly maxWaitingPerTenant: number
@@ -187,26 +187,26 @@ export interface RegistryPolicy {
   readonly sessionMs: number
   /** @default 100_000 */
   readonly maxSessions: number
-  /** A session leaves its node when that is more loaded than the best one by more than this many 32nds. @default 4 */
+  /** A session leaves its node if the node's load exceeds the best node's by more than this many 32nds. @default 4 */
   readonly escapeBuckets: number
-  /** A preferred node is taken until it is more loaded than the best one by this many 32nds. @default 4 */
+  /** A preferred node is chosen until its load exceeds the best node's by this many 32nds. @default 4 */
   readonly preferBuckets: number
-  /** What the score is made of: taken slots against reported load, and the parts of that. */
+  /** The weights of the load score: `used` weighs taken slots against reported load; the others weigh its parts. */
   readonly weights: {
     readonly used: number
     readonly cpu: number
     readonly gpu: number
     readonly memory: number
   }
-  /** A node that reports this much gets no new work; above 1: never. @default cpu 2, gpu 2, memory 0.98 */
+  /** A node that reports this much load gets no new work; above 1: no limit. @default cpu 2, gpu 2, memory 0.98 */
   readonly veto: { readonly cpu: number; readonly gpu: number; readonly memory: number }
-  /** Pools looked at per choice; the others have their turn at the next. @default 64 */
+  /** How many pools one choice checks; the next choice continues with the others. @default 64 */
   readonly maxPoolsScanned: number
-  /** Requirements remembered while nothing waits with them. @default 512 */
+  /** How many demands are remembered while no task has them. @default 512 */
   readonly maxDemands: number
-  /** Steps of a slice, as `Work` counts them: nodes joined, pools matched, attempts ended. @default 64 */
+  /** The steps of a slice, as `Work` counts them: nodes joined, pools matched, attempts ended. @default 64 */
   readonly sliceSteps: number
-  /** Pages of changed nodes are published this often; of many, one in a twentieth of it. @default 100 */
+  /** How long a changed page of nodes waits to be published; further pages follow 20 times faster. @default 100 */
   readonly publishMs: number
   /** How long a dead node is remembered. @default 600_000 */
   readonly keepMs: number

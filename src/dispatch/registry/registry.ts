@@ -1,7 +1,7 @@
 /**
- * The registry: which nodes there are, which tasks, and which task is on which node. One synchronous `apply` changes it.
- * It never waits, and has no clock and no randomness but its seed: time comes with the command. So it needs no lock, and
- * a run can be replayed from its commands.
+ * The registry knows all nodes, all tasks, and which node has which task. Only the synchronous `apply` changes it. It
+ * never waits, time comes with the command, and its random numbers come from a seed. So it needs no lock, and its
+ * commands replay a run.
  *
  *   frames, claims, timers ─▶ mailbox ─▶ apply(command, now) ─▶ effects ─▶ frames, acks, timers
  */
@@ -9,7 +9,7 @@
 import type { Asked } from '../matching/demand.ts'
 import { continueRebuild, startRebuild } from '../matching/rebuild.ts'
 import type { NodeView, PoolView, TaskView, Term } from '../node.ts'
-import { heardAttempt, rested } from './attempts.ts'
+import { handleAttemptFrame, handleRestEnd } from './attempts.ts'
 import type { Command, CommandKind, CommandOf, Effect } from './command.ts'
 import {
   bye,
@@ -25,7 +25,7 @@ import {
   suspect,
   update,
 } from './membership.ts'
-import { heardOrphan, unsureDue } from './orphan-tasks.ts'
+import { handleLookupTimeout, handleOrphan } from './orphan-tasks.ts'
 import { admission } from './placing.ts'
 import { type RegistryPolicy, RegistryState, type RegistryTimer, registryDefaults } from './registry-state.ts'
 import {
@@ -38,7 +38,7 @@ import {
 } from './serve-waiting.ts'
 import { cancel, endAttempt, forceRelease, forget, submit, taskDue } from './task-lifecycle.ts'
 
-/** How much there is of everything. */
+/** The sizes of the registry's parts. */
 export interface RegistryCounts {
   readonly nodes: number
   readonly tasks: number
@@ -61,7 +61,10 @@ export class Registry {
     this.#state = new RegistryState({ ...registryDefaults, ...policy })
   }
 
-  /** The only way to change anything. Time never goes back: an earlier `now` counts as the latest one seen. */
+  /**
+   * Applies a command, the only way to change the registry. Time never goes back: an earlier `now` counts as the
+   * latest.
+   */
   apply(command: Command, now: number): readonly Effect[] {
     const state = this.#state
     state.now = Math.max(state.now, now)
@@ -86,14 +89,14 @@ export class Registry {
     return state.effects
   }
 
-  /** How much work the last command was, in the steps that bound a slice. */
+  /** The work of the last command, in steps as `Work` counts them. */
   get lastSteps(): number {
     return this.#lastSteps
   }
 
-  // The rest only reads, and may be called between any two commands.
+  // The members below only read, and may be called between any two commands.
 
-  /** In how many milliseconds to try again when no further task of this tenant may wait now; null: one may. */
+  /** Whether one more task of this tenant may wait: null, or the milliseconds after which to try again. */
   admission(tenant: string): number | null {
     return admission(this.#state, tenant)
   }
@@ -103,12 +106,12 @@ export class Registry {
     return this.#state.waitingCount
   }
 
-  /** What waits, by `TaskSpec.kind`: a look at each kind, not at each task. */
+  /** The waiting tasks by `TaskSpec.kind`. The cost grows with the kinds, not with the tasks. */
   waitingKinds(): Generator<WaitingKind> {
     return waitingByKind(this.#state)
   }
 
-  /** What the tasks in the registry ask for, by `TaskSpec.kind`; a kind may come more than once. */
+  /** The requirements of all tasks in the registry, by `TaskSpec.kind`. A kind may appear more than once. */
   *heldKinds(): Generator<Asked & { readonly kind: string }> {
     for (const { kind, asked, taskCount } of this.#state.demands.values())
       if (taskCount > 0) yield { kind, ...asked }
@@ -132,7 +135,7 @@ export class Registry {
     return nodes.find(nodeId)?.view(nodes.cordonsOf(nodeId), now)
   }
 
-  /** All nodes as they were published when the walk began: at most a little old. */
+  /** All nodes as they were published when the caller began to iterate. */
   nodes(): Generator<NodeView> {
     return this.#state.nodes.published()
   }
@@ -142,12 +145,12 @@ export class Registry {
     return this.#state.version
   }
 
-  /** What the pools defined by name ask for. */
+  /** The rules of the pools that are defined by name. */
   get rules(): ReadonlyMap<string, readonly Term[]> {
     return this.#state.rules
   }
 
-  /** The pools with nodes in them, and those defined by name. */
+  /** The pools that have nodes, and the pools that are defined by name. */
   pools(): readonly PoolView[] {
     const { generation } = this.#state
     const defined = [...generation.rules].map(([name, requires]) => ({
@@ -180,15 +183,15 @@ export class Registry {
   }
 }
 
-/** What each command does. */
+/** The handler of each command. */
 const handlers: { readonly [Kind in CommandKind]: (state: RegistryState, command: CommandOf<Kind>) => void } =
   {
-    accept: heardAttempt,
-    reject: heardAttempt,
-    progress: heardAttempt,
-    result: heardAttempt,
-    fail: heardAttempt,
-    orphan: heardOrphan,
+    accept: handleAttemptFrame,
+    reject: handleAttemptFrame,
+    progress: handleAttemptFrame,
+    result: handleAttemptFrame,
+    fail: handleAttemptFrame,
+    orphan: handleOrphan,
     submit,
     cancel,
     forget,
@@ -224,11 +227,11 @@ function slice(state: RegistryState): void {
   if (steps > 0) steps = wake(state, steps)
   if (steps > 0) steps = continueYields(state, steps)
   if (steps > 0 && generation.hasWork) steps = state.match(steps)
-  if (generation.worn && state.rebuild === null) startRebuild(state)
+  if (generation.hasManyEmptyPools && state.rebuild === null) startRebuild(state)
   if (steps > 0 && state.rebuild !== null) continueRebuild(state, state.rebuild, steps)
 }
 
-/** Ends up to `steps` attempts whose leases went with their node. Returns the steps that are left. */
+/** Ends up to `steps` attempts whose node was lost. Returns the steps that are left. */
 function endLost(state: RegistryState, steps: number): number {
   if (state.lost.length === 0) return steps
   const pieces = state.lost.splice(0, Math.ceil(steps))
@@ -244,7 +247,7 @@ function endLost(state: RegistryState, steps: number): number {
   return Math.max(0, steps - pieces.length)
 }
 
-/** Handles due timers, as many as keep the turn short. */
+/** Handles due timers, up to a limit that keeps the turn short. */
 function tick(state: RegistryState): void {
   state.armedAt = Number.POSITIVE_INFINITY
   for (let left = state.policy.sliceSteps; left > 0; left -= 1) {
@@ -257,7 +260,7 @@ function tick(state: RegistryState): void {
   }
 }
 
-/** What happens when a timer is due. */
+/** The handler of each timer. */
 const timerHandlers: {
   readonly [Kind in RegistryTimer['kind']]: (
     state: RegistryState,
@@ -266,9 +269,9 @@ const timerHandlers: {
 } = {
   task: taskDue,
   grace: forceRelease,
-  rest: rested,
+  rest: handleRestEnd,
   drain: drainDue,
-  unsure: unsureDue,
+  lookup: handleLookupTimeout,
   forget: forgetNode,
   publish: (state) => {
     state.tenants.sweep(state.policy.sliceSteps)

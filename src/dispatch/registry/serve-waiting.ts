@@ -1,20 +1,23 @@
-/** Serves waiting tasks: which is next when a node has free slots, and when slots are kept free for a task that needs many. */
+/**
+ * Serves waiting tasks: chooses the next task for a node with free slots, and keeps nodes free for tasks that need
+ * many.
+ */
 
 import { choose } from '../matching/choose-node.ts'
 import type { Asked, Demand } from '../matching/demand.ts'
 import type { RegistryNode } from '../matching/node-table.ts'
 import type { CommandOf } from './command.ts'
-import { assign, letGo } from './placing.ts'
+import { assign, releaseHold } from './placing.ts'
 import type { RegistryState } from './registry-state.ts'
 import type { TaskEntry } from './task-entry.ts'
 import { drop } from './task-lifecycle.ts'
 import type { WaitEntry } from './wait-queue.ts'
 
-const noWishes = { sticky: undefined, shunned: null }
+const noPreferences = { sticky: undefined, shunned: null }
 
-/** Serves the tasks that wait for free slots of this node, one after the other, until the step `until`; the rest later. */
+/** Assigns waiting tasks to this node, one after the other, until the step `until`. Later slices assign the rest. */
 export function serve(state: RegistryState, node: RegistryNode, until: number): void {
-  while (state.waitingCount > 0 && node.foreignTasks.unsure.size === 0) {
+  while (state.waitingCount > 0 && node.foreignTasks.pending.size === 0) {
     if (state.work.done >= until) {
       state.freedNodes.add(node)
       return
@@ -22,7 +25,7 @@ export function serve(state: RegistryState, node: RegistryNode, until: number): 
     const held = node.heldFor
     if (held !== null) {
       if (!meets(state, node, held.demand)) {
-        letGo(state, held)
+        releaseHold(state, held)
         return
       }
       if (!node.fits(held.demand.shape)) return
@@ -30,21 +33,21 @@ export function serve(state: RegistryState, node: RegistryNode, until: number): 
       continue
     }
     if (!node.open) return
-    const entry = nextFor(state, node)
+    const entry = nextEntryFor(state, node)
     if (entry === null) return
     if (!node.fits(entry.task.demand.shape)) {
-      hold(state, entry.task, node)
+      holdNode(state, entry.task, node)
       return
     }
     serveEntry(state, entry, node)
   }
 }
 
-/** Whether a node still meets a demand: pools may have been defined anew. */
+/** Whether a node still meets a demand: pool rules may have changed. */
 function meets(state: RegistryState, node: RegistryNode, demand: Demand): boolean {
   const membership = state.generation.membershipOf(node)
   const view = state.view(demand)
-  return membership !== null && !view.blind && view.check(membership.pool.profile)
+  return membership !== null && !view.needsRebuild && view.check(membership.pool.profile)
 }
 
 function serveEntry(state: RegistryState, entry: WaitEntry, node: RegistryNode): void {
@@ -56,8 +59,11 @@ function serveEntry(state: RegistryState, entry: WaitEntry, node: RegistryNode):
   assign(state, entry.task, node)
 }
 
-/** The next entry of all wait queues that match the node's pool: it fits, or has waited so long that the node is kept free. */
-function nextFor(state: RegistryState, node: RegistryNode): WaitEntry | null {
+/**
+ * The next entry of all wait queues that match the node's pool. It fits, or it waited so long that the node is kept
+ * free.
+ */
+function nextEntryFor(state: RegistryState, node: RegistryNode): WaitEntry | null {
   const { generation, policy, now } = state
   const membership = generation.membershipOf(node)
   if (membership === null) return null
@@ -71,7 +77,7 @@ function nextFor(state: RegistryState, node: RegistryNode): WaitEntry | null {
       state.work.small(1)
       const entry = waitQueue.peek(now, policy.ageMs)!
       if (!hasCapacity && !mayHold(state, entry, node, shape)) continue
-      if (best === null || before(entry, best)) best = entry
+      if (best === null || isBefore(entry, best)) best = entry
     }
   }
   return best
@@ -84,26 +90,30 @@ function mayHold(
   shape: Demand['shape'],
 ): boolean {
   const { policy, now, holdCount, nodes } = state
-  if (now - entry.since < policy.holdAfterMs || entry.task.holds !== null) return false
+  if (now - entry.since < policy.holdAfterMs || entry.task.heldNode !== null) return false
   return holdCount < Math.max(1, nodes.size >> 3) && node.couldFit(shape)
 }
 
-function before(a: WaitEntry, b: WaitEntry): boolean {
+function isBefore(a: WaitEntry, b: WaitEntry): boolean {
   if (a.level !== b.level) return a.level > b.level
   if (a.tenant.pass !== b.tenant.pass) return a.tenant.pass < b.tenant.pass
   return a.since < b.since
 }
 
-/** Keeps a node free for a task that needs more of it than is free at once; others would take each slot before it. */
-function hold(state: RegistryState, task: TaskEntry, node: RegistryNode): void {
-  task.holds = node
+/**
+ * Keeps a node free for a task that needs many slots. Otherwise other tasks would take each slot as it becomes free.
+ */
+function holdNode(state: RegistryState, task: TaskEntry, node: RegistryNode): void {
+  task.heldNode = node
   node.heldFor = task
   state.holdCount += 1
   state.refresh(node)
   state.report({ name: 'node.held', nodeId: node.nodeId, taskId: task.spec.taskId })
 }
 
-/** Serves waiting tasks on the nodes with newly free slots, for up to `steps` steps. Returns the steps that are left. */
+/**
+ * Serves waiting tasks on the nodes with newly free slots, for up to `steps` steps. Returns the steps that are left.
+ */
 export function serveFreedNodes(state: RegistryState, steps: number): number {
   const until = state.work.done + steps
   for (const node of state.freedNodes) {
@@ -115,7 +125,7 @@ export function serveFreedNodes(state: RegistryState, steps: number): number {
   return Math.max(0, until - state.work.done)
 }
 
-/** Tries wait queues with all pools, after a swap, for up to `steps` steps. Returns the steps that are left. */
+/** Tries waiting tasks with all pools after a rebuild, for up to `steps` steps. Returns the steps that are left. */
 export function wake(state: RegistryState, steps: number): number {
   const { work, toWake } = state
   const until = work.done + steps
@@ -123,7 +133,7 @@ export function wake(state: RegistryState, steps: number): number {
     for (;;) {
       if (work.done >= until) return 0
       work.done += 1
-      const node = demand.waitQueue.size === 0 ? null : anyFor(state, demand)
+      const node = demand.waitQueue.size === 0 ? null : chooseNodeFor(state, demand)
       if (node === null) break
       serve(state, node, until)
     }
@@ -132,23 +142,23 @@ export function wake(state: RegistryState, steps: number): number {
   return Math.max(0, until - work.done)
 }
 
-function anyFor(state: RegistryState, demand: Demand): RegistryNode | null {
-  return choose(state.generation, state.view(demand), noWishes, state.dice, state.policy)
+function chooseNodeFor(state: RegistryState, demand: Demand): RegistryNode | null {
+  return choose(state.generation, state.view(demand), noPreferences, state.random, state.policy)
 }
 
-/** What waits with one `TaskSpec.kind`. */
+/** The waiting tasks of one `TaskSpec.kind`. */
 export interface WaitingKind {
   readonly kind: string
   readonly waiting: number
-  /** When the oldest was submitted, about. */
+  /** The approximate time at which the oldest was submitted. */
   readonly oldestAt: number
-  /** An own node could take one now, or it is not known yet whether one could. */
+  /** A node of this server has free slots for one, or matching has not finished. */
   readonly hasCapacity: boolean
-  /** What each of them asks for. */
+  /** The requirements of each of these tasks. */
   readonly asked: Asked
 }
 
-/** Begins to hand tasks of a kind back; replaces an earlier request that is not done. */
+/** Begins to hand tasks of a kind back. Replaces an earlier unfinished request. */
 export function yieldWaiting(state: RegistryState, { demand: kind, count }: CommandOf<'yield'>): void {
   if (count > 0) state.yields.set(kind, count)
   else state.yields.delete(kind)
@@ -161,7 +171,7 @@ export function continueYields(state: RegistryState, steps: number): number {
   for (const [kind, count] of state.yields) {
     let wanted = count
     while (wanted > 0 && left > 0) {
-      const entry = lastOf(state, kind)
+      const entry = lastEntryOf(state, kind)
       if (entry === null) break
       const { taskId, attempt } = entry.task.spec
       drop(state, entry.task)
@@ -178,25 +188,25 @@ export function continueYields(state: RegistryState, steps: number): number {
 }
 
 /** The entry of a kind that would be served last. */
-function lastOf({ waitingKinds, now, policy }: RegistryState, kind: string): WaitEntry | null {
+function lastEntryOf({ waitingKinds, now, policy }: RegistryState, kind: string): WaitEntry | null {
   let last: WaitEntry | null = null
-  let looks = policy.maxPoolsScanned
+  let left = policy.maxPoolsScanned
   for (const { waitQueue } of waitingKinds.get(kind) ?? noDemands) {
     const entry = waitQueue.peekLast(now, policy.ageMs)
-    if (entry !== null && (last === null || after(entry, last))) last = entry
-    looks -= 1
-    if (looks === 0) break
+    if (entry !== null && (last === null || isAfter(entry, last))) last = entry
+    left -= 1
+    if (left === 0) break
   }
   return last
 }
 
 const noDemands: ReadonlySet<Demand> = new Set()
 
-function after(a: WaitEntry, b: WaitEntry): boolean {
+function isAfter(a: WaitEntry, b: WaitEntry): boolean {
   return a.level === b.level ? a.levelSince > b.levelSince : a.level < b.level
 }
 
-/** The tasks that wait, by kind. */
+/** The waiting tasks by kind. */
 export function* waitingByKind({ waitingKinds, generation }: RegistryState): Generator<WaitingKind> {
   for (const [kind, demands] of waitingKinds) {
     let waiting = 0

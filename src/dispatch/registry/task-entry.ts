@@ -8,25 +8,25 @@ import type { RegistryState } from './registry-state.ts'
 import type { WaitEntry } from './wait-queue.ts'
 
 /**
- * Slots of one node, held by one attempt. It outlives its task when that was cancelled or given up: until the node
- * says so too, the slots are not free (`task` is null then).
+ * Slots of one node, held by one attempt. If the task is cancelled or given up, the lease stays with `task` null: the
+ * slots become free only when the node has stopped the attempt, or after `cancelGraceMs`.
  */
 export interface Lease {
-  /** The attempt's name, as a node's words about it have it. */
+  /** The name of the attempt: see `attemptKey`. */
   readonly key: string
   readonly taskId: string
   readonly attempt: number
   readonly node: RegistryNode
-  /** The node's epoch when it was made: a later instance of the node knows nothing of it. */
+  /** The node's epoch when the lease began: a later instance of the node does not know the attempt. */
   readonly epoch: number
   readonly shape: Shape
-  /** Its number among the assigns of the connection; Infinity until it is sent. */
+  /** The number of its assign on the connection; Infinity until the assign is sent. */
   seq: number
   task: TaskEntry | null
   grace: LeaseTimer | null
 }
 
-/** Ends the wait for a node's answer about a cancelled attempt. */
+/** Limits the wait for a node's answer about a cancelled attempt. */
 export type LeaseTimer = Timer<'grace', Lease>
 
 /** The name of an attempt. */
@@ -42,13 +42,13 @@ export class TaskEntry {
   lease: Lease | null = null
   /** Its entry in the wait queue while it waits. */
   entry: WaitEntry | null = null
-  /** The node that is kept free for it. */
-  holds: RegistryNode | null = null
-  /** One timer for all its bounds, set to the nearest. */
+  /** The node that is kept free for this task. */
+  heldNode: RegistryNode | null = null
+  /** One timer for all time limits of the task, set to the nearest. */
   readonly timer: Timer<'task', TaskEntry>
-  /** Since when it has its status. */
+  /** When the task got its status. */
   since: number
-  /** The attempt must be accepted, or show progress, by then. */
+  /** By this time the node must accept the attempt, or show progress. */
   answerBy: number = Number.POSITIVE_INFINITY
   rejects = 0
 
@@ -71,7 +71,7 @@ export class TaskEntry {
   }
 }
 
-/** Sets the task's one timer to the nearest of its bounds. */
+/** Sets the task's timer to the nearest of its time limits. */
 export function setTaskTimer(state: RegistryState, task: TaskEntry): void {
   const at = Math.min(task.spec.deadlineAt ?? Number.POSITIVE_INFINITY, task.answerBy)
   if (at === Number.POSITIVE_INFINITY) state.timers.clear(task.timer)

@@ -1,7 +1,6 @@
 /**
- * How tasks come in, are cancelled, run out of time and end. `settle` is the only way out of the registry that is
- * reported as an end. It takes the task out first, so a task ends once. A lease outlives its task until the node has
- * stopped, or for `cancelGraceMs`.
+ * Tasks are submitted, cancelled, run out of time, and end. Only `settle` reports an end. It removes the task from the
+ * registry first, so a task ends once. A lease outlives its task until the node has stopped, or for `cancelGraceMs`.
  */
 
 import { createTimer } from '../../core/position-heap.ts'
@@ -12,18 +11,18 @@ import { enterQueue, leaveQueue, place } from './placing.ts'
 import type { RegistryState } from './registry-state.ts'
 import { type Lease, setTaskTimer, TaskEntry } from './task-entry.ts'
 
-/** The node that reported the end of a task; null: none did. */
-export interface Speaker {
+/** The node that reported the end of a task; `nodeId` is null if no node did. */
+export interface Reporter {
   readonly nodeId: string | null
   readonly epoch: number
 }
 
-/** The attempt that stands for any, in frames about a task that a node only lists. */
+/** The attempt number in frames about a task that a node only lists: it stands for any attempt. */
 export const orphanAttempt = 0
 
-/** Moves of a node to another server that cost its task no attempt. The bound keeps a task from moving for ever. */
+/** So many times a task loses no attempt when its node moves to another server. The limit ends endless moves. */
 const maxMoves = 20
-const noNode: Speaker = { nodeId: null, epoch: 0 }
+const noNode: Reporter = { nodeId: null, epoch: 0 }
 
 /** Takes a task out of the registry without reporting an end. */
 export function drop(state: RegistryState, task: TaskEntry): void {
@@ -39,20 +38,20 @@ export function settle(
   state: RegistryState,
   task: TaskEntry,
   end: TaskEnd,
-  { output = null, error = null, by = noNode }: { output?: unknown; error?: TaskError | null; by?: Speaker },
+  { output = null, error = null, by = noNode }: { output?: unknown; error?: TaskError | null; by?: Reporter },
 ): void {
   const { taskId, attempt } = task.spec
   drop(state, task)
   state.emit({ kind: 'settled', taskId, attempt, end, output, error, nodeId: by.nodeId, epoch: by.epoch })
 }
 
-/** An attempt is over without a result. If the task is retryable and has an attempt left, its job is handed back. */
+/** Ends an attempt without a result. If the task is retryable and has an attempt left, its job is handed back. */
 export function endAttempt(
   state: RegistryState,
   task: TaskEntry,
   code: FaultCode,
   error: TaskError,
-  { by = noNode, afterMs = 0 }: { by?: Speaker; afterMs?: number } = {},
+  { by = noNode, afterMs = 0 }: { by?: Reporter; afterMs?: number } = {},
 ): void {
   const { taskId, attempt, maxAttempts, retryable, moveCount = 0 } = task.spec
   const isFree = code === 'moved' && moveCount < maxMoves
@@ -71,7 +70,7 @@ export function endAttempt(
   state.emit({ kind: 'requeue', taskId, attempt, nodeId, code, error, afterMs, ...free })
 }
 
-/** Takes a task off its node, if it has one, and asks the node to stop. */
+/** Takes a task from its node, if it has one, and asks the node to stop. */
 function withdraw(state: RegistryState, task: TaskEntry): void {
   const { lease } = task
   task.lease = null
@@ -80,18 +79,18 @@ function withdraw(state: RegistryState, task: TaskEntry): void {
   linger(state, lease)
 }
 
-/** Keeps the slots of a lease without a task until the node has stopped, or for `cancelGraceMs`. */
+/** Keeps the slots of a lease without a task until the node has stopped it, or for `cancelGraceMs`. */
 export function linger(state: RegistryState, lease: Lease): void {
   const { node, taskId, attempt } = lease
   if (node.leases.get(lease.key) !== lease) return
   lease.grace = createTimer('grace', lease)
   state.timers.set(lease.grace, state.now + state.policy.cancelGraceMs)
-  // The lookup answers the node about an orphan task: its attempt is unknown here.
+  // An orphan task has no known attempt to cancel: the answer to its lookup tells the node to stop.
   if (attempt === orphanAttempt) return
   state.emit({ kind: 'cancelFrame', nodeId: node.nodeId, epoch: node.epoch, taskId, attempt })
 }
 
-/** Frees a lease's slots. A second call changes nothing. */
+/** Frees the slots of a lease. A second call has no effect. */
 export function releaseLease(state: RegistryState, lease: Lease): void {
   const { node } = lease
   if (lease.grace !== null) state.timers.clear(lease.grace)
@@ -101,37 +100,37 @@ export function releaseLease(state: RegistryState, lease: Lease): void {
   reportDrained(state, node)
 }
 
-/** The node did not answer a cancel in time: frees its slots. */
+/** Frees the slots of a lease whose node did not answer a cancel in time. */
 export function forceRelease(state: RegistryState, lease: Lease): void {
   const { node, taskId, attempt } = lease
   state.report({ name: 'slot.forced', nodeId: node.nodeId, taskId, attempt })
-  // The node may go on listing the task. That alone does not take the slots again.
+  // The node may continue to list the task. That alone does not take the slots again.
   node.foreignTasks.end(taskId, node.totalSlots)
   releaseLease(state, lease)
 }
 
-/** The node, or this instance of it, is lost: its leases are void now, and slices end their attempts. */
+/** Removes all leases of a lost node or instance. The next slices end their attempts. */
 export function voidLeases(state: RegistryState, node: RegistryNode, code: FaultCode, message: string): void {
   for (const lease of node.leases.values()) state.lost.push({ lease, code, message })
   node.leases = new Map()
   node.recount()
 }
 
-/** Reports when a draining node runs nothing any more. */
+/** Reports a draining node that no longer runs a task. */
 export function reportDrained(state: RegistryState, node: RegistryNode): void {
   const { nodeId, epoch } = node
-  const isIdle = node.leases.size === 0 && node.foreignTasks.unsure.size === 0
+  const isIdle = node.leases.size === 0 && node.foreignTasks.pending.size === 0
   if (node.draining && isIdle) state.emit({ kind: 'drained', nodeId, epoch })
 }
 
-/** A task comes, or its next attempt does. */
+/** Takes in a task, or its next attempt. */
 export function submit(state: RegistryState, { task: spec }: CommandOf<'submit'>): void {
   const { taskId, attempt, deadlineAt } = spec
   const known = state.tasks.get(taskId)
   if (known !== undefined && attempt <= known.spec.attempt) return
   const task = new TaskEntry(spec, state.demands.of(spec), state.now)
   task.demand.taskCount += 1
-  // A higher attempt is proof that the older one's claim is over, whatever this server thought of it.
+  // A higher attempt proves that the claim of the older one is over, even if this server did not know.
   if (known !== undefined) drop(state, known)
   state.tasks.set(taskId, task)
   if (deadlineAt !== null && deadlineAt <= state.now) {
@@ -141,7 +140,7 @@ export function submit(state: RegistryState, { task: spec }: CommandOf<'submit'>
   }
 }
 
-/** Ends a task on request. Its slots are free when its node has stopped. */
+/** Cancels a task. Its slots become free when its node has stopped it. */
 export function cancel(state: RegistryState, { taskId, reason }: CommandOf<'cancel'>): void {
   const task = state.tasks.get(taskId)
   if (task === undefined) return
@@ -155,7 +154,7 @@ function settleLate(state: RegistryState, task: TaskEntry): void {
   settle(state, task, 'failed', { error: { code: 'deadline_exceeded', message } })
 }
 
-/** The task is no longer this server's. */
+/** Drops a task that this server lost. */
 export function forget(
   state: RegistryState,
   { taskId, attempt = Number.POSITIVE_INFINITY }: CommandOf<'forget'>,
@@ -164,7 +163,7 @@ export function forget(
   if (task !== undefined && task.spec.attempt <= attempt) drop(state, task)
 }
 
-/** One of the task's bounds has passed. */
+/** Handles a time limit of a task that has passed. */
 export function taskDue(state: RegistryState, task: TaskEntry): void {
   const { now } = state
   const { deadlineAt, idleMs } = task.spec

@@ -1,6 +1,6 @@
 /**
- * The wait queue of one demand: by priority, then fairly between tenants, then by age. Waiting lifts a
- * task by one priority every `ageMs`, so that no stream of urgent ones can hold it back for ever.
+ * The wait queue of one demand: by priority, then fairly between tenants, then by age. A waiting task rises by one
+ * priority every `ageMs`, so that a stream of urgent tasks cannot delay it for ever.
  *
  *   level 9 ─ tenants by pass ─ entries by age
  *   level 8 ─ …          ▲ after ageMs
@@ -12,16 +12,16 @@ import type { TaskEntry } from './task-entry.ts'
 /** Priorities go from 0 to this. */
 const topLevel = 9
 
-/** Lifted per look at most, so that a look stays short; the others are lifted at the next. */
+/** How many tasks one call lifts to a higher level at most, so that it stays short; the next call lifts the others. */
 const maxLifts = 256
 
-/** An entry of the wait queue, linked with its neighbours of the same tenant, and of the same level in the order they came. */
+/** An entry of the wait queue. It is linked with its neighbours of the same tenant and of the same level. */
 export interface WaitEntry {
   readonly task: TaskEntry
   readonly tenant: Tenant
   readonly since: number
   level: number
-  /** Since when it is on this level. */
+  /** When it reached this level. */
   levelSince: number
   row: TenantRow | null
   earlierOfRow: WaitEntry | null
@@ -30,7 +30,9 @@ export interface WaitEntry {
   later: WaitEntry | null
 }
 
-/** `at` is the pass that it entered the heap with. Passes only grow, so the row is moved when it comes to the top. */
+/**
+ * `at` is the pass with which the row entered the heap. Passes only grow, so a row is moved when it reaches the top.
+ */
 interface TenantRow extends HeapItem {
   readonly tenant: Tenant
   first: WaitEntry | null
@@ -123,7 +125,10 @@ export class WaitQueue {
     if (this.size === 0) this.#levels = []
   }
 
-  /** When the oldest was submitted, about: those that were lifted by their age stand behind others. */
+  /**
+   * About when the oldest was submitted. It is not exact, because lifted tasks queue behind others of their new
+   * level.
+   */
   get oldestAt(): number {
     let oldest = Number.POSITIVE_INFINITY
     for (const level of this.#levels)
@@ -171,7 +176,7 @@ export class WaitQueue {
   }
 }
 
-/** A tenant with tasks waiting, or served so recently that its pass matters. */
+/** A tenant that has waiting tasks, or was served so recently that its pass matters. */
 export interface Tenant {
   readonly name: string
   pass: number
@@ -179,9 +184,9 @@ export interface Tenant {
 }
 
 /**
- * Fairness between tenants by stride: each tenant has a pass, and the tenant with the lowest pass is served next. Being
- * served raises its pass by the slots that its task took. A tenant that comes back starts at the present pass, so it
- * cannot save up a burst.
+ * Stride scheduling between tenants: each tenant has a pass, and the tenant with the lowest pass is served next. Each
+ * served task raises its tenant's pass by the slots that it took. A tenant that returns starts at the present pass, so
+ * an idle time gives it no advantage.
  */
 export class Tenants {
   readonly #tenants = new Map<string, Tenant>()
@@ -208,7 +213,7 @@ export class Tenants {
     return tenant
   }
 
-  /** A task of this tenant waits no more. */
+  /** A task of this tenant no longer waits. */
   leave(tenant: Tenant): void {
     tenant.waiting -= 1
     if (tenant.waiting === 0 && tenant.pass <= this.#present) this.#tenants.delete(tenant.name)
@@ -220,14 +225,14 @@ export class Tenants {
     tenant.pass += cost
   }
 
-  /** Forgets those whose pass no longer says anything; a few at a time. */
+  /** Forgets tenants whose pass no longer matters, checking at most `limit`. */
   sweep(limit: number): void {
-    let looks = limit
+    let left = limit
     for (const [name, tenant] of this.#tenants) {
-      if (looks === 0) return
-      looks -= 1
+      if (left === 0) return
+      left -= 1
       this.#tenants.delete(name)
-      // The others go to the end, so that the next sweep looks at new ones.
+      // The others move to the end, so that the next sweep checks different ones.
       if (tenant.waiting > 0 || tenant.pass > this.#present) this.#tenants.set(name, tenant)
     }
   }

@@ -31,8 +31,8 @@ const maxNameLength = 168
 
 /**
  * What a task asks for as one text, the same on every server: the kind of its job, by which a server claims only what
- * its own nodes could do. The common case is the service's name, so that it can be read. The order of requirements makes
- * no difference.
+ * its own nodes could do. The common case is the service's name, so that it can be read. The order of requirements
+ * makes no difference.
  */
 export function demandKind({ service, uses, requires }: Asked): string {
   const isPlain = requires.length === 0 && uses[service] === 1 && Object.keys(uses).length === 1

@@ -110,7 +110,8 @@ export class TaskFetcher {
     }
     claims.add(record, document, task, leaseUntil)
     this.#engine.claimed(task)
-    // It cannot fail for lack of capacity: far fewer wait than the lane takes. A closed mailbox is a stop, which hands it back.
+    // It cannot fail for lack of capacity: far fewer wait than the lane takes. A closed mailbox is a stop, which hands
+    // it back.
     post({ kind: 'submit', task })
     return undefined
   }

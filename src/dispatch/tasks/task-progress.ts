@@ -1,7 +1,7 @@
 /**
- * Writes for other servers which tasks run, and how far their nodes say they are. Nothing waits for it. A task is written
- * once a second at most, many tasks in one write and one write at a time; newer progress replaces older. A task that ends
- * before its turn costs no write.
+ * Writes for other servers which tasks run, and how far their nodes say they are. Nothing waits for it. A task is
+ * written once a second at most, many tasks in one write and one write at a time; newer progress replaces older. A
+ * task that ends before its turn costs no write.
  */
 
 import { Batcher } from '../../core/batcher.ts'
@@ -154,8 +154,8 @@ export interface Noted {
 }
 
 /**
- * The progress of tasks that other servers hold, as they wrote it. Calls that come while a read is in flight share the next
- * one, so any number of watchers cost one read at a time.
+ * The progress of tasks that other servers hold, as they wrote it. Calls that come while a read is in flight share the
+ * next one, so any number of watchers cost one read at a time.
  */
 export class StoredProgress {
   readonly #reads: Batcher<string, ProgressRecord | undefined>

@@ -47,8 +47,8 @@ export interface Submitted {
 export interface Task {
   readonly taskId: string
   /**
-   * As far as this process knows. Only the server of its node shows `assigned`. A task that another server holds is `running`
-   * once it has run for a second or two, or has sent progress, and `waiting` until then.
+   * As far as this process knows. Only the server of its node shows `assigned`. A task that another server holds is
+   * `running` once it has run for a second or two, or has sent progress, and `waiting` until then.
    */
   readonly status: TaskStatus
   /** 0 before the first one; rises with each, and never falls. */
@@ -140,12 +140,17 @@ export interface TaskPage {
 
 /** The verbs of dispatch. Submitting and asking need no `start`; nodes and placing do. */
 export interface Dispatch extends AsyncDisposable {
-  /** Writes the task durably, then answers. Throws `invalid_argument`, `too_large`, `too_many` (details.retryAfterMs), `draining`. */
+  /**
+   * Writes the task durably, then answers. Throws `invalid_argument`, `too_large`, `too_many` (details.retryAfterMs),
+   * `draining`.
+   */
   submit(options: SubmitOptions): Promise<Submitted>
   task(taskId: string): Promise<FoundTask | undefined>
   /** Newest first. A page may be short and not the last: its cursor says. */
   tasks(options?: ListTasksOptions): Promise<TaskPage>
-  /** From the present state to the end. Throws `not_found`. Progress that the caller did not take in time is skipped. */
+  /**
+   * From the present state to the end. Throws `not_found`. Progress that the caller did not take in time is skipped.
+   */
   watch(taskId: string, options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<TaskEvent>
   /** Ends it unless it ended before; answers how it stands. Throws `not_found`. */
   cancel(taskId: string, options?: { readonly reason?: string | undefined }): Promise<Task>
@@ -156,14 +161,19 @@ export interface Dispatch extends AsyncDisposable {
   /** All nodes of all servers that share the fleet, at most a little old. Before `start`: as last read. */
   nodes(): readonly NodeView[]
   node(nodeId: string): NodeView | undefined
-  /** No new work for the node, on whichever server it is; what it runs ends, by the deadline elsewhere. Throws `not_found`. */
+  /**
+   * No new work for the node, on whichever server it is; what it runs ends, by the deadline elsewhere. Throws
+   * `not_found`.
+   */
   drain(
     nodeId: string,
     options?: { readonly on?: boolean | undefined; readonly deadlineMs?: Duration | null | undefined },
   ): Promise<NodeView>
   /** Closes a node, or one service of it, for new work, at every server, until `uncordon`. Throws `not_found`. */
   cordon(nodeId: string, options?: CordonOptions): Promise<void>
-  /** Opens what `cordon` closed, also when the node is gone. Throws `not_found` when neither cordon nor node is known. */
+  /**
+   * Opens what `cordon` closed, also when the node is gone. Throws `not_found` when neither cordon nor node is known.
+   */
   uncordon(nodeId: string, options?: CordonOptions): Promise<void>
   pools(): readonly PoolView[]
   /** For every server, and for good. */
