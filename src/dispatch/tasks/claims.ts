@@ -209,7 +209,7 @@ export class TaskCompleter {
   #bytes = 0
 
   constructor(store: Pick<JobStore, 'settle' | 'outcomes'>, onTrouble: (error: unknown) => void) {
-    this.#completer = new Completer(store, { onTrouble })
+    this.#completer = new Completer(store, { onError: onTrouble })
   }
 
   /** How many ends are not written yet. */

@@ -13,33 +13,36 @@ import { encodeMeta, isTraceparent } from '../job-facts.ts'
 import type { NewJob } from '../job-store.ts'
 import { backoffDefaults } from '../lifecycle.ts'
 
-/** How a job is to be run. Every field may be left out. */
+/** The options of a job. All fields are optional. */
 export interface AddOptions extends DependencyOptions {
   /** @default 'default' */
   readonly queue?: string | undefined
-  /** Higher goes first; any 32-bit whole number. @default 0 */
+  /** Jobs with a higher priority run first; any 32-bit whole number. @default 0 */
   readonly priority?: number | undefined
-  /** At most one live job of the queue has it. @default none */
+  /** At most one live job of the queue has this key. @default none */
   readonly uniqueKey?: string | null | undefined
-  /** Not before this instant (epoch milliseconds, or a Date). @default now */
+  /** The job does not run before this instant (epoch milliseconds, or a Date). @default now */
   readonly runAt?: number | Date | undefined
-  /** Not before so long from now, by the store's clock. @default 0 */
+  /** The job does not run before this time from now, by the store's clock. @default 0 */
   readonly delayMs?: Duration | undefined
-  /** How often it may be claimed before it is dead. @default 5 */
+  /** How often the job may be claimed before it is dead. @default 5 */
   readonly maxAttempts?: number | undefined
   /** The wait after a failure. @default { baseMs: 2_000, factor: 2, jitter: 0.2, maxMs: 3_600_000 } */
   readonly backoff?: Partial<Backoff> | undefined
   /** How long one attempt may take. @default no limit */
   readonly timeoutMs?: Duration | null | undefined
-  /** Words to find it by: up to 20, of up to 64 characters. @default none */
+  /** Words to search for: up to 20, of up to 64 characters. @default none */
   readonly tags?: readonly string[] | undefined
-  /** What the limits of its queue count it by: a tenant, an account. @default the queue alone */
+  /**
+   * The key for the limits of the queue, for example a tenant or an account. @default none: only the queue's limits
+   * apply
+   */
   readonly limitKey?: string | null | undefined
-  /** It waits until these jobs have completed. @default none */
+  /** The job waits until these jobs have completed. @default none */
   readonly after?: DependencyOptions['after']
-  /** It waits for this lock before each attempt, without a worker, and runs with `job.fence`. @default none */
+  /** The job waits for this lock before each attempt, without a worker, and runs with `job.fence`. @default none */
   readonly lock?: DependencyOptions['lock']
-  /** The W3C traceparent of its cause; with `telemetry` it is the span of the add. @default none */
+  /** The W3C traceparent of the job's cause. With `telemetry`, the span of the add. @default none */
   readonly trace?: string | undefined
 }
 
@@ -80,7 +83,7 @@ export const addKeys: readonly string[] = [
   'lock',
   'trace',
 ]
-/** The same for one of a list. */
+/** The option names of a job in a list. */
 const listedKeys: readonly string[] = ['kind', 'payload', 'ref', ...addKeys]
 const maxInstant = 8_640_000_000_000_000
 /** A century. */
@@ -103,7 +106,7 @@ export function resolveNewJob(
   own = false,
 ): NewJob {
   const { queue, priority, uniqueKey, maxAttempts, backoff, timeoutMs } = options
-  // Every added job comes by here, and hardly any has dependencies.
+  // Few jobs have dependencies, so the others skip this check.
   const waits =
     (options.after ?? options.lock ?? null) === null ? undefined : resolveDependencies(name, options)
   return {
@@ -160,7 +163,7 @@ function resolveDue(name: string, { runAt, delayMs }: AddOptions): NewJob['due']
   return { delayMs: delayMs === undefined ? 0 : duration(`${name}.delayMs`, delayMs, { max: maxSpanMs }) }
 }
 
-/** A queue's name; a reserved one only for Signalbox's `own` modules. */
+/** Checks a queue name. Only Signalbox's `own` modules may use a reserved one. */
 export function queueName(name: string, value: unknown, own = false): string {
   const queue = text(name, value)
   if (own || !isReserved(queue)) return queue
@@ -178,7 +181,7 @@ export function leaseSpan(name: string, value: unknown): number {
   return duration(name, value, { min: 100, max: 86_400_000 })
 }
 
-/** The meta text of a job that is added. Throws `invalid_argument`. */
+/** Encodes the meta of a new job. Throws `invalid_argument`. */
 function resolveMeta(
   name: string,
   {
@@ -202,7 +205,7 @@ function resolveMeta(
   })
 }
 
-/** Tags as they were given, each once. Throws `invalid_argument`. */
+/** Checks tags. Throws `invalid_argument`. */
 export function resolveTags(name: string, value: unknown): readonly string[] {
   return listOf(name, value, 'texts', { max: 20 }, (at, tag) => text(at, tag, { max: 64 }))
 }

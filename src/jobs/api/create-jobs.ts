@@ -47,7 +47,13 @@ import {
   resolveClaim,
   resolveNack,
 } from './held-jobs.ts'
-import { type Announcer, createAddBatcher, createAnnouncer, createHandover, type Taker } from './job-adder.ts'
+import {
+  type Announcer,
+  createAddBatcher,
+  createAnnouncer,
+  createHandover,
+  type HandoverTarget,
+} from './job-adder.ts'
 import {
   type AddInTransaction,
   cancelTopic,
@@ -61,13 +67,13 @@ import { checkPayloads } from './schema-check.ts'
 const maxAddMany = 10_000
 const pruneBatch = 1_000
 
-/** What a service shares with those that are created beside it. */
-interface Knowledge {
+/** What a service shares with the services that are created `beside` it. */
+interface SharedState {
   readonly announcer: Announcer
   readonly recent: RecentClaims
   readonly waits: JobWaits
 }
-const knowledge = new WeakMap<Jobs, Knowledge>()
+const sharedStates = new WeakMap<Jobs, SharedState>()
 
 export function createJobs(parts: JobsParts): Jobs {
   const { logs, telemetry, notifier, beside, reserved = false, contention, clock, schedules } = parts
@@ -83,19 +89,19 @@ export function createJobs(parts: JobsParts): Jobs {
     attempts && createWorkerCompanion(() => createErrorCounter(attempts, activity)),
     bulkWork,
   ].filter((companion) => companion !== undefined)
-  const workers = new Set<Worker & Taker>()
+  const workers = new Set<Worker & HandoverTarget>()
   const membership =
     parts.workers && parts.membership
       ? { ...parts.membership, membership: createMembership({ store: parts.workers, notifier }) }
       : undefined
   const handover = createHandover(store, workers)
-  const known: Knowledge = (beside && knowledge.get(beside)) ?? {
+  const shared: SharedState = (beside && sharedStates.get(beside)) ?? {
     announcer: createAnnouncer(notifier),
     recent: new RecentClaims(),
     waits: parts.waits ?? new JobWaits({ look: dependencies.states, notifier }),
   }
-  const { announcer, recent, waits } = known
-  const noted = createJobLogs(store, logs)
+  const { announcer, recent, waits } = shared
+  const jobLogs = createJobLogs(store, logs)
   const batcher = createAddBatcher(store, activity)
   let isClosed = false
 
@@ -161,7 +167,7 @@ export function createJobs(parts: JobsParts): Jobs {
       const records = await store.claim(resolveClaim(options))
       const claimed: ClaimedJob[] = []
       const begun: ClaimedRecord[] = []
-      const parked: Verdict[] = []
+      const refused: Verdict[] = []
       let sealed: unknown
       for (const record of records) {
         try {
@@ -169,15 +175,15 @@ export function createJobs(parts: JobsParts): Jobs {
           // A request that is repeated by its key gets the same claim again.
           if (recent.find(record.id, record.token) === undefined) begun.push(record)
         } catch (error) {
-          // Another worker may have the key: the job waits for it and uses up no attempt.
+          // This process has no key, but another may have it: the job waits and uses up no attempt.
           if (isSignalboxError(error, 'payload_sealed')) {
             sealed = error
-            parked.push(judge(record, { kind: 'snoozed', delayMs: sealedDelayMs }))
-          } else parked.push(judge(record, { kind: 'threw', error: encodeError(error), dead: true }))
+            refused.push(judge(record, { kind: 'snoozed', delayMs: sealedDelayMs }))
+          } else refused.push(judge(record, { kind: 'threw', error: encodeError(error), dead: true }))
         }
       }
-      if (parked.length > 0) await store.settle(parked)
-      // A caller that gets other jobs works on them; one that gets none must know why.
+      if (refused.length > 0) await store.settle(refused)
+      // Only a caller that gets no jobs at all must know why.
       if (sealed !== undefined && claimed.length === 0) throw sealed
       recent.remember(claimed)
       for (const record of begun) activity?.started(record)
@@ -205,10 +211,10 @@ export function createJobs(parts: JobsParts): Jobs {
         const judged = await judgedOf(store, job)
         const known = recent.find(job.id, job.token) ?? judged
         const verdict = judge(judged, outcome, ranMs)
-        // A job that comes back is cancelled by the store, if that was requested. A death must check first.
-        if (!judged.cancelRequested && (verdict.state !== 'dead' || !(await isUnwanted(judged)))) {
+        // The store cancels a job that becomes ready again if that was requested. A dead job must be checked first.
+        if (!judged.cancelRequested && (verdict.state !== 'dead' || !(await isCancelRequested(judged)))) {
           const ended = await write(known, verdict, options.tx)
-          if (options.tx === undefined) comesBack(judged, verdict)
+          if (options.tx === undefined) wakeForReturned(judged, verdict)
           return ended
         }
         const error = outcome.kind === 'threw' ? outcome.error : null
@@ -227,7 +233,7 @@ export function createJobs(parts: JobsParts): Jobs {
       const record = await store.find(text('find.id', id))
       if (record === undefined) return undefined
       const [progress, around, past] = await Promise.all([
-        noted.progressOf(record),
+        jobLogs.progressOf(record),
         dependencies.around(record.id),
         readPast(record.id, attempts, parts.dependencies?.store),
       ])
@@ -242,8 +248,8 @@ export function createJobs(parts: JobsParts): Jobs {
 
     wait: async (id, options = {}) => waitForJob({ store, waits, passesSealed }, id, options),
 
-    logs: noted.logs,
-    note: async (job, options) => noted.note(checkHeld(job), options),
+    logs: jobLogs.logs,
+    note: async (job, options) => jobLogs.note(checkHeld(job), options),
 
     async list(options: ListOptions = {}): Promise<SearchPage> {
       const { search, ...query } = resolveList(options)
@@ -252,7 +258,7 @@ export function createJobs(parts: JobsParts): Jobs {
     },
 
     async cancel(id) {
-      // The answer does not say whether it was this call that ended the job.
+      // The answer does not say whether this call ended the job.
       const before = activity && (await store.find(text('cancel.id', id)))
       const answer = await store.cancel(text('cancel.id', id))
       if (answer === undefined) throw notFound(id)
@@ -285,8 +291,8 @@ export function createJobs(parts: JobsParts): Jobs {
     },
 
     async stats() {
-      const lines = await store.stats()
-      return reserved ? lines : lines.filter(({ queue }) => !isReserved(queue))
+      const stats = await store.stats()
+      return reserved ? stats : stats.filter(({ queue }) => !isReserved(queue))
     },
     pause: async (queue) => store.pause(text('pause.queue', queue)),
 
@@ -306,8 +312,8 @@ export function createJobs(parts: JobsParts): Jobs {
     async prune(options) {
       onlyKeys('prune', options, ['olderThanMs'])
       const olderThanMs = duration('prune.olderThanMs', options.olderThanMs)
-      await noted.prune(olderThanMs)
-      // In small batches, each its own transaction, so that pruning millions delays no other call.
+      await jobLogs.prune(olderThanMs)
+      // Small batches, each in a separate transaction, so that pruning millions delays no other call.
       const pruned = await inBatches(() => store.prune({ olderThanMs, limit: pruneBatch }))
       await inBatches(() => dependencies.prune(pruneBatch))
       if (attempts) await inBatches(() => attempts.prune({ olderThanMs, limit: pruneBatch }))
@@ -354,7 +360,7 @@ export function createJobs(parts: JobsParts): Jobs {
       await Promise.all(companions.map((companion) => companion.close()))
     },
   }
-  knowledge.set(jobs, known)
+  sharedStates.set(jobs, shared)
   return jobs
 
   async function putOne(job: NewJob, tx: unknown, notifies: boolean): Promise<Added> {
@@ -395,8 +401,8 @@ export function createJobs(parts: JobsParts): Jobs {
     verdict: Verdict,
     tx: unknown,
   ): Promise<Ended> {
-    const took = tx === undefined ? (await store.settle([verdict]))[0] : await store.settleIn(tx, verdict)
-    if (!took) throw leaseLost(verdict.jobId)
+    const written = tx === undefined ? (await store.settle([verdict]))[0] : await store.settleIn(tx, verdict)
+    if (!written) throw leaseLost(verdict.jobId)
     const { queue, kind, claimedAt } = held
     if (activity !== undefined && queue !== undefined && kind !== undefined) {
       const ranMs = verdict.ranMs ?? (claimedAt === null ? null : performance.now() - claimedAt)
@@ -405,13 +411,13 @@ export function createJobs(parts: JobsParts): Jobs {
     return { state: verdict.state }
   }
 
-  /** Wakes workers as for a new job: the caller that gave it back may be about to stop. */
-  function comesBack({ queue }: JudgedHeld, { state, delayMs }: Verdict): void {
+  /** The job will be ready again. Wakes workers as for a new job: the caller may be about to stop. */
+  function wakeForReturned({ queue }: JudgedHeld, { state, delayMs }: Verdict): void {
     if (queue !== undefined && state !== 'dead') announcer.announce([{ queue, due: { delayMs } }])
   }
 
-  /** Whether its cancellation was requested, by the store's present state. */
-  async function isUnwanted({ id }: Judged): Promise<boolean> {
+  /** Whether a cancellation was requested, by the present state of the store. */
+  async function isCancelRequested({ id }: Judged): Promise<boolean> {
     return (await store.find(id))?.cancelRequested === true
   }
 }

@@ -14,13 +14,13 @@ import {
 } from '../worker/worker-options.ts'
 import { type AddOptions, addKeys, definedBy, type JobToAdd, resolveNewJob } from './add-options.ts'
 import {
-  askSchema,
+  describeIssues,
   exportSchema,
   type Fit,
   type SchemaInput,
   type SchemaOutput,
   type StandardSchema,
-  tellIssues,
+  validateWith,
 } from './schema-check.ts'
 
 /**
@@ -31,12 +31,12 @@ import {
  *
  * Signalbox stores the schema's **input**, not its output. A job may wait for days and be run by a newer program, whose
  * schema then applies its defaults. An output may not be JSON (a Date, a Map, a class), and a second run through the
- * schema may refuse it (`'5' → 5`). At the add, the schema sees a copy as the store will return it: a payload that passes
- * there passes later, as long as the schema stays the same.
+ * schema may refuse it (`'5' → 5`). At the add, the schema sees a copy as the store will return it: a payload that
+ * passes there passes later, as long as the schema stays the same.
  */
 export interface JobDefinition<Kind extends string = string, Input = unknown, Output = Input> {
   readonly kind: Kind
-  /** One job for `addMany`, with the definition's options as defaults. It is checked when it is added. */
+  /** Creates one job for `addMany`, with the definition's options as defaults. `addMany` checks it. */
   job(payload: Input, options?: AddOptions): JobToAdd
   /** The handler for a worker; its `job.payload` is the schema's output. */
   handle(handler: Handler<Output>): HandledJob
@@ -50,7 +50,7 @@ export type AnyDefinition = JobDefinition<string, any, any>
 /** The schema of a kind, and default options for its jobs. */
 export interface DefineOptions<Schema extends StandardSchema = StandardSchema>
   extends Omit<AddOptions, 'runAt' | 'after'> {
-  /** From any library with Standard Schema v1: zod, valibot, arktype, or your own. */
+  /** A schema from any library with Standard Schema v1: zod, valibot, arktype, or your own. */
   readonly schema: Schema
   /**
    * The payload's JSON Schema, which workers of the kind show to operators. @default the schema's own export, where its
@@ -78,7 +78,7 @@ export function defineJob<const Kind extends string, Schema extends StandardSche
   if (jsonSchema !== undefined && (typeof jsonSchema !== 'object' || jsonSchema === null))
     refuse('defineJob.jsonSchema', 'a JSON Schema, as an object', jsonSchema)
   const timeoutMs = duration('defineJob.schemaTimeoutMs', schemaTimeoutMs, { min: 1, max: 600_000 })
-  // Refuses here what every add would refuse.
+  // Checks the defaults now, instead of at every add.
   resolveNewJob('defineJob', kind, null, defaults)
   const checking = schema as StandardSchema<unknown, SchemaOutput<Schema>>
   return new Definition(kind, { schema: checking, jsonSchema }, timeoutMs, defaults)
@@ -132,14 +132,14 @@ class Definition<Kind extends string, Input, Output> implements JobDefinition<Ki
   #handled(handler: Handler<Output>): HandledJob {
     const spec = resolveHandler(`the handler of "${this.kind}"`, handler)
     if (spec.batch !== undefined) {
-      return { kind: this.kind, handler: fitBatch(this.kind, spec, (payload) => this.#ask(payload)) }
+      return { kind: this.kind, handler: fitBatch(this.kind, spec, (payload) => this.#validate(payload)) }
     }
     const begin = (job: HandlerJob, context: HandlerContext, fit: Fit<Output>): unknown => {
-      if (!fit.fits) throw unfit(job.id, this.kind, tellIssues('payload', fit.issues, fit.issueCount))
+      if (!fit.fits) throw unfit(job.id, this.kind, describeIssues('payload', fit.issues, fit.issueCount))
       return spec.run(withPayload(job, fit.value), context)
     }
     const run = (job: HandlerJob, context: HandlerContext): unknown => {
-      const fit = this.#ask(job.payload)
+      const fit = this.#validate(job.payload)
       if (!(fit instanceof Promise)) return begin(job, context, fit)
       return fit.then((later) => {
         // The attempt may have timed out or lost its lease meanwhile; then the handler must not start.
@@ -151,18 +151,18 @@ class Definition<Kind extends string, Input, Output> implements JobDefinition<Ki
   }
 
   async check(payload: unknown): Promise<Output> {
-    const fit = await this.#ask(payload)
+    const fit = await this.#validate(payload)
     if (fit.fits) return fit.value
     const { issues, issueCount } = fit
     throw new SignalboxError(
       'invalid_payload',
-      `This payload does not fit the kind "${this.kind}": ${tellIssues('payload', issues, issueCount)}.`,
+      `This payload does not fit the kind "${this.kind}": ${describeIssues('payload', issues, issueCount)}.`,
       { details: { kind: this.kind, issues, issueCount } },
     )
   }
 
-  #ask(payload: unknown): Fit<Output> | Promise<Fit<Output>> {
-    return askSchema(this.kind, this.#schema, payload, this.#timeoutMs)
+  #validate(payload: unknown): Fit<Output> | Promise<Fit<Output>> {
+    return validateWith(this.kind, this.#schema, payload, this.#timeoutMs)
   }
 
   /** Returns a promise only if the schema does. */
@@ -172,18 +172,18 @@ class Definition<Kind extends string, Input, Output> implements JobDefinition<Ki
       const { issues, issueCount } = fit
       throw new SignalboxError(
         'invalid_argument',
-        `${name}.payload does not fit the kind "${this.kind}": ${tellIssues('payload', issues, issueCount)}. Nothing was added.`,
+        `${name}.payload does not fit the kind "${this.kind}": ${describeIssues('payload', issues, issueCount)}. Nothing was added.`,
         { details: { option: `${name}.payload`, kind: this.kind, issues, issueCount } },
       )
     }
-    const fit = this.#ask(JSON.parse(encoded))
+    const fit = this.#validate(JSON.parse(encoded))
     return fit instanceof Promise ? fit.then(judge) : judge(fit)
   }
 }
 
 function checkSchema(schema: unknown): void {
-  const isThing = (typeof schema === 'object' && schema !== null) || typeof schema === 'function'
-  const standard: unknown = isThing ? (schema as Partial<StandardSchema>)['~standard'] : undefined
+  const mayHaveProperties = (typeof schema === 'object' && schema !== null) || typeof schema === 'function'
+  const standard: unknown = mayHaveProperties ? (schema as Partial<StandardSchema>)['~standard'] : undefined
   const { version, validate } = (standard ?? {}) as Partial<StandardSchema['~standard']>
   if (version === 1 && typeof validate === 'function') return
   refuse('defineJob.schema', 'a Standard Schema v1, such as one of zod, valibot or arktype', schema)
@@ -192,7 +192,7 @@ function checkSchema(schema: unknown): void {
 /** Given options replace defaults; an undefined option counts as not given. */
 function merge(defaults: AddOptions, given: AddOptions): AddOptions {
   const merged: Record<string, unknown> = { ...defaults }
-  // The two exclude each other.
+  // A job has runAt or delayMs, never both.
   if (given.runAt !== undefined) delete merged.delayMs
   for (const [key, value] of Object.entries(given)) if (value !== undefined) merged[key] = value
   return merged
@@ -202,13 +202,13 @@ function merge(defaults: AddOptions, given: AddOptions): AddOptions {
 function fitBatch<Output>(
   kind: string,
   spec: BatchHandler,
-  ask: (payload: unknown) => Fit<Output> | Promise<Fit<Output>>,
+  validate: (payload: unknown) => Fit<Output> | Promise<Fit<Output>>,
 ): BatchSpec {
   async function check(job: HandlerJob): Promise<HandlerJob<Output> | undefined> {
     try {
-      const fit = await ask(job.payload)
+      const fit = await validate(job.payload)
       if (fit.fits) return withPayload(job, fit.value)
-      endUnfit(job, unfit(job.id, kind, tellIssues('payload', fit.issues, fit.issueCount)), true)
+      endUnfit(job, unfit(job.id, kind, describeIssues('payload', fit.issues, fit.issueCount)), true)
     } catch (error) {
       // The schema failed; a later attempt may succeed.
       endUnfit(job, error, false)
@@ -234,6 +234,6 @@ function fitBatch<Output>(
 }
 
 function endUnfit(job: HandlerJob, error: unknown, dead: boolean): void {
-  // If the lease is lost, there is nothing left to refuse.
+  // If the lease is lost, another worker runs the job.
   job.nack({ error, dead }).catch(() => undefined)
 }

@@ -13,18 +13,18 @@ import { createJobs } from './create-jobs.ts'
 import type { Jobs, JobsParts } from './jobs-api.ts'
 
 /**
- * Jobs for tests: workers do nothing by themselves, without loops, polling or wake-ups. The test starts each job and gets
- * its end. Claiming, handlers, verdicts and the store are the real ones.
+ * Jobs for tests: workers do nothing by themselves, without loops, polling or wake-ups. The test starts each job and
+ * gets its end. Claiming, handlers, verdicts and the store are the real ones.
  */
 export interface DrivenJobs {
   readonly jobs: Jobs
-  /** The kinds that workers made here have handlers for, and the queues they look in. */
+  /** The kinds and queues of each worker that was created with these jobs. */
   readonly handled: readonly { readonly queues: readonly string[]; readonly kinds: readonly string[] }[]
   /** Claims the next due job that one of the workers can do, and begins it; undefined when there is none. */
   beginNext(options?: { readonly queue?: string | undefined }): Promise<DrivenRun | undefined>
 }
 
-/** One job on its way. */
+/** The run of one job. */
 export interface DrivenRun {
   readonly job: ClaimedRecord
   /** Resolves when the handler has returned and the end is written. Never rejects. */
@@ -38,16 +38,16 @@ export interface DrivenEnd {
   readonly error: unknown
 }
 
-/** No lease is renewed here, and a test may move the clock by years while a handler runs. */
+/** Driven workers renew no lease, and a test may move the clock by years while a handler runs. */
 const leaseMs = 1_000 * 31_557_600_000
 
 /** How long a closing box waits for running handlers, in real time. */
 const closingMs = 100
 
 export function createDrivenJobs(given: JobsParts): DrivenJobs {
-  const unkept = { ...given, resolvesDependencies: false }
-  const inner = createJobs(unkept)
-  const parts = { ...given, store: createJobDependencies(unkept).store }
+  const withoutLoops = { ...given, resolvesDependencies: false }
+  const inner = createJobs(withoutLoops)
+  const parts = { ...given, store: createJobDependencies(withoutLoops).store }
   const workers = new Set<DrivenWorker>()
   let isClosed = false
 
@@ -71,12 +71,12 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
         notifier,
       })
       if (seen === 0) return
-      const lines = await store.stats()
-      // Of very many jobs the counts are estimates, which may stay as they are while some are unblocked.
-      const isSure = lines.every(({ approximate }) => !approximate)
-      const left = isSure ? lines.reduce((sum, line) => sum + line.waiting, 0) : seen
-      if (left === before || left === 0) return
-      before = left
+      const stats = await store.stats()
+      // The counts of very many jobs are estimates, which may not change while some jobs are unblocked.
+      const isExact = stats.every(({ approximate }) => !approximate)
+      const waiting = isExact ? stats.reduce((sum, { waiting }) => sum + waiting, 0) : seen
+      if (waiting === before || waiting === 0) return
+      before = waiting
     }
   }
 
@@ -117,7 +117,7 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
 
 interface Pending {
   readonly resolve: (end: DrivenEnd) => void
-  hasLeft: boolean
+  hasReturned: boolean
   end: DrivenEnd | undefined
 }
 
@@ -127,9 +127,11 @@ class DrivenWorker extends TalliedWorker implements Worker {
   readonly #options: ResolvedWorkerOptions
   readonly #onStopped: () => void
   readonly #executor: Executor
-  /** By job and token: a job may run again before its first run was looked at, and jobs of one claim may share a token. */
+  /**
+   * By job and token: a job may run again before the test reads its first end, and jobs of one claim may share a token.
+   */
   readonly #pending = new Map<string, Pending>()
-  /** Begun in one batch with another, and not returned yet. */
+  /** Runs of a batch that `beginNext` has not yet returned. */
   readonly #begunWith: DrivenRun[] = []
   #queues: readonly string[] = []
   #isStarted = false
@@ -146,14 +148,14 @@ class DrivenWorker extends TalliedWorker implements Worker {
       // Without a limit: jobs that run at the same time may wait for each other.
       options: { ...options, leaseMs, concurrency: Number.MAX_SAFE_INTEGER },
       tally: this.tally,
-      watch: {
-        left: (attempt) => this.#left(attempt),
-        room: () => undefined,
-        settled: (attempt, { state }, took, error) =>
-          this.#settled(attempt, { job: attempt.record, state: took ? state : 'lost', error }),
+      hooks: {
+        slotFreed: (attempt) => this.#slotFreed(attempt),
+        capacityChanged: () => undefined,
+        settled: (attempt, { state }, written, error) =>
+          this.#settled(attempt, { job: attempt.record, state: written ? state : 'lost', error }),
       },
       // A batch has the jobs that are due now; it does not wait for more.
-      gathering: { claim: (kind, limit) => this.#claimMore(kind, limit), rest: async () => false },
+      gathering: { claim: (kind, limit) => this.#claimMore(kind, limit), waitForJobs: async () => false },
     })
   }
 
@@ -218,7 +220,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
 
   #watched(job: ClaimedRecord): DrivenRun {
     const { promise: ended, resolve } = Promise.withResolvers<DrivenEnd>()
-    this.#pending.set(keyOf(job.id, job.token), { resolve, hasLeft: false, end: undefined })
+    this.#pending.set(keyOf(job.id, job.token), { resolve, hasReturned: false, end: undefined })
     return { job, ended }
   }
 
@@ -226,11 +228,11 @@ class DrivenWorker extends TalliedWorker implements Worker {
     for (const attempt of this.#executor.running) if (attempt.jobId === id) attempt.cancel()
   }
 
-  #left({ jobId, token }: Attempt): void {
+  #slotFreed({ jobId, token }: Attempt): void {
     const key = keyOf(jobId, token)
     const pending = this.#pending.get(key)
     if (pending === undefined) return
-    pending.hasLeft = true
+    pending.hasReturned = true
     this.#resolve(key, pending)
   }
 
@@ -239,14 +241,14 @@ class DrivenWorker extends TalliedWorker implements Worker {
     const pending = this.#pending.get(key)
     if (pending === undefined) return
     pending.end = end
-    // A job that was handed back before its start never left.
-    if (!this.#executor.running.has(attempt)) pending.hasLeft = true
+    // A job that was handed back before its start never had a slot.
+    if (!this.#executor.running.has(attempt)) pending.hasReturned = true
     this.#resolve(key, pending)
   }
 
   /** Resolves after both: a handler may end its job and continue, or return before the end is written. */
-  #resolve(key: string, { hasLeft, end, resolve }: Pending): void {
-    if (!hasLeft || end === undefined) return
+  #resolve(key: string, { hasReturned, end, resolve }: Pending): void {
+    if (!hasReturned || end === undefined) return
     this.#pending.delete(key)
     resolve(end)
   }

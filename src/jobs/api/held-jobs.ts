@@ -11,17 +11,17 @@ import { backoffDefaults, type Judged, type Outcome } from '../lifecycle.ts'
 import { leaseSpan, maxSpanMs, queueNames } from './add-options.ts'
 import type { AckOptions, Held, NackOptions } from './jobs-api.ts'
 
-/** What `judge` needs to know of a held job. */
+/** The facts of a held job that `judge` needs. */
 export interface JudgedHeld extends Judged {
   readonly cancelRequested: boolean
-  /** Undefined: it is gone. */
+  /** Undefined: the job no longer exists. */
   readonly queue: string | undefined
   readonly kind: string | undefined
-  /** When it was claimed here, by the process's clock; null: elsewhere. */
+  /** When this process claimed the job, by its own clock. Null: another process did. */
   readonly claimedAt: number | null
 }
 
-/** Read from the job itself, or from the store if the caller kept only id and token. Throws `invalid_argument`. */
+/** Reads the facts from the job, or from the store if the job has only id and token. Throws `invalid_argument`. */
 export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promise<JudgedHeld> {
   const { id, token } = checkHeld(job)
   const {
@@ -50,7 +50,7 @@ export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promis
   // written. So any values will do for a job that is gone: the store answers a repeated request with its first answer,
   // and every other one with `lease_lost`.
   const record = await store.find(id)
-  // What ended already was counted then: this is a repeated request.
+  // A job that has ended was counted at its end: this is a repeated request.
   const counted = record?.state === 'running' ? {} : { kind: undefined }
   return { ...(record ?? gone), ...counted, id, token, claimedAt: null }
 }
@@ -66,7 +66,7 @@ const gone = {
   kind: undefined,
 }
 
-/** Checks that it is a claimed job. Throws `invalid_argument`. */
+/** Checks that the value is a claimed job. Throws `invalid_argument`. */
 export function checkHeld(job: Held): Held {
   if (typeof job !== 'object' || job === null || typeof job.token !== 'string') {
     throw invalidArgument('This is not a claimed job: it needs the id and token that claim gave.')
@@ -76,8 +76,8 @@ export function checkHeld(job: Held): Held {
 }
 
 /**
- * What `judge` needs of jobs that were claimed here lately, so that an ack with only id and token needs no look-up. None
- * of it changes while the lease lives, and without a lease nothing is written. Bounded: the oldest are forgotten.
+ * What `judge` needs of jobs that were claimed here lately, so that an ack with only id and token needs no look-up.
+ * None of it changes while the lease lives, and without a lease nothing is written. Bounded: the oldest are forgotten.
  */
 export class RecentClaims {
   readonly #claims = new Map<string, Omit<JudgedHeld, 'cancelRequested'>>()
@@ -120,9 +120,9 @@ export interface ClaimOptions {
   readonly kinds?: readonly string[] | undefined
   /** The claimer's name, as people see it. @default 'anonymous' */
   readonly workerId?: string | undefined
-  /** How many at most. @default 1 */
+  /** The most jobs to claim. @default 1 */
   readonly limit?: number | undefined
-  /** How long they are held without a renewal. @default 30_000 */
+  /** How long the leases are valid without renewal. @default 30_000 */
   readonly leaseMs?: Duration | undefined
 }
 
@@ -193,7 +193,7 @@ function resolveRetry(
   if (retryInMs !== undefined) return { retryInMs: duration('nack.retryInMs', retryInMs, { max: maxSpanMs }) }
   if (backoff === undefined) return {}
   const whole = resolveBackoff('nack.backoff', backoff, backoffDefaults)
-  // Only the given fields: the others are the job's own.
+  // Only the given fields: the job has its own values for the others.
   const given = Object.entries(whole).filter(([key]) => backoff[key as keyof Backoff] !== undefined)
   return { backoff: Object.fromEntries(given) }
 }

@@ -8,7 +8,7 @@ import { type JobsNotifier, queueTopic } from './jobs-api.ts'
 /** Wakes workers for jobs that were added or handed back: at once if they are due, else when they fall due. */
 export interface Announcer {
   announce(jobs: readonly Announced[]): void
-  /** Wakes no worker any more: the store may be closed by then. */
+  /** Stops waking workers, because the store may be closed next. */
   close(): void
 }
 
@@ -35,7 +35,7 @@ export function createAnnouncer(notifier: JobsNotifier): Announcer {
   function alarmFor(queue: string): Alarm {
     const found = alarms.get(queue)
     if (found !== undefined) return found
-    // Queues come and go: an alarm that is over is removed.
+    // The alarm is removed after it fires, because there may be very many queues over time.
     const alarm = createAlarm(
       () => notifier.wake(queueTopic(queue)),
       () => alarms.delete(queue),
@@ -58,7 +58,9 @@ export function createAnnouncer(notifier: JobsNotifier): Announcer {
   }
 }
 
-/** Single adds that arrive during a write share the next one: one commit instead of many. A lone add is written at once. */
+/**
+ * Single adds that arrive during a write share the next one: one commit instead of many. A lone add is written at once.
+ */
 export function createAddBatcher(
   store: Pick<JobStore, 'add'>,
   activity?: Pick<JobActivity, 'added'>,
@@ -85,13 +87,14 @@ function isItemError(error: unknown): boolean {
 }
 
 /**
- * An idle worker of this process that takes a job in the write that adds it. The job is as durable as any other, and it
- * would have been the next one anyway. One job at a time, so that a burst of adds still shares its writes.
+ * An idle worker of this process, for which the write that adds a job also claims it. The job is as durable as any
+ * other, and the worker would have claimed it next anyway. One job at a time, so that a burst of adds still shares its
+ * writes.
  */
-export interface Taker {
+export interface HandoverTarget {
   /** Reserves a slot and returns the claim; undefined if this worker is busy or does not handle such jobs. */
   offer(job: NewJob): ClaimRequest | undefined
-  /** The claimed job, or undefined if the offer was not used. */
+  /** Takes the claimed job, or undefined if the offer was not used. Frees the reserved slot. */
   take(record: ClaimedRecord | undefined, sentAt: number): void
 }
 
@@ -100,14 +103,14 @@ interface Handover {
   tryTo(job: NewJob): Promise<boolean>
 }
 
-export function createHandover(store: JobStore, takers: Iterable<Taker>): Handover {
+export function createHandover(store: JobStore, targets: Iterable<HandoverTarget>): Handover {
   let isBusy = false
 
   return {
     async tryTo(job) {
       if (store.addClaimed === undefined || isBusy || !isPlain(job)) return false
-      for (const taker of takers) {
-        const request = taker.offer(job)
+      for (const target of targets) {
+        const request = target.offer(job)
         if (request === undefined) continue
         isBusy = true
         const sentAt = performance.now()
@@ -116,7 +119,7 @@ export function createHandover(store: JobStore, takers: Iterable<Taker>): Handov
           record = await store.addClaimed(job, request)
         } finally {
           isBusy = false
-          taker.take(record, sentAt)
+          target.take(record, sentAt)
         }
         return record !== undefined
       }

@@ -35,8 +35,8 @@ export interface Jobs extends AsyncDisposable, BulkVerbs, ErrorGroupVerbs, Worke
   /** Jobs that run at set times. */
   readonly schedules: Schedules
   /**
-   * Adds one job by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the payload
-   * does not fit the definition. With `tx`: in your transaction, so the job exists when you commit.
+   * Adds one job by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the
+   * payload does not fit the definition. With `tx`: in your transaction, so the job exists when you commit.
    */
   add<const Target extends AddTarget>(
     kind: Target,
@@ -58,9 +58,9 @@ export interface Jobs extends AsyncDisposable, BulkVerbs, ErrorGroupVerbs, Worke
   /** One job, with its progress. */
   find(id: string): Promise<FoundJob | undefined>
   /**
-   * Waits until the job has ended, or until `timeoutMs` is over: `{ status: 'ended', job }` has its result or error, and
-   * `{ status: 'timeout', job }` is how it stands. All waits of a process share their looks at the store. Throws
-   * `not_found` (also when the job is deleted meanwhile) and `closed`.
+   * Waits until the job has ended, or until `timeoutMs` is over: `{ status: 'ended', job }` has its result or error,
+   * and `{ status: 'timeout', job }` has its present state. All waits of a process share their reads of the store.
+   * Throws `not_found` (also when the job is deleted meanwhile) and `closed`.
    */
   wait(id: string, options?: WaitOptions): Promise<WaitedJob>
   /** The log lines that handlers wrote about a job, by attempt and number. `cursor` is null at the end. */
@@ -68,32 +68,32 @@ export interface Jobs extends AsyncDisposable, BulkVerbs, ErrorGroupVerbs, Worke
   /** Writes progress and log lines for a job that was claimed by hand. Throws `lease_lost`. */
   note(job: Held, options: NoteOptions): Promise<void>
   /**
-   * A page of the jobs that match a search, newest first. It reads up to 50,000 jobs, for about 120 ms; `stopped` says which
-   * of the two ended it, and `cursor` continues there. Throws `invalid_argument` if the search does not parse.
+   * A page of the jobs that match a search, newest first. It reads up to 50,000 jobs, for about 120 ms; `stopped` says
+   * which of the two ended it, and `cursor` continues there. Throws `invalid_argument` if the search does not parse.
    */
   list(options: ListOptions & { readonly search: string }): Promise<SearchPage>
   /**
-   * A page of jobs, newest first. `cursor` is null at the end. Jobs of Signalbox's own queues are left out unless `queue`
-   * names one; a page may be short because of them.
+   * A page of jobs, newest first. `cursor` is null at the end. Jobs of Signalbox's own queues are left out unless
+   * `queue` names one; a page may be short because of them.
    */
   list(options?: ListOptions): Promise<{ items: readonly Job[]; cursor: string | null }>
-  /** Cancels a job that is not running; of a running one it requests that. Throws `not_found`. */
+  /** Cancels a job that is not running. Requests the cancellation of a running one. Throws `not_found`. */
   cancel(id: string): Promise<CancelAnswer>
   /** Makes an ended job ready again, with attempt 0. Throws `not_found`, `conflict`. */
   retry(id: string): Promise<{ id: string; state: 'ready' }>
   /** `retry` for dead jobs, oldest first. */
   retryDead(options?: { queue?: string; kind?: string; limit?: number }): Promise<{ retried: number }>
-  /** By queue, without Signalbox's own (`signalbox.…`). */
+  /** Counts by queue, without Signalbox's own queues (`signalbox.…`). */
   stats(): Promise<readonly QueueStats[]>
   /** No job of the queue starts until it is resumed; running jobs continue. */
   pause(queue: string): Promise<void>
   resume(queue: string): Promise<void>
   /**
-   * Sets how many jobs of a queue may run at once and start in a period, over all processes: of the whole queue, and of each
-   * `limitKey`. Null removes the limits. They hold from the next claim on.
+   * Sets how many jobs of a queue may run at once and start in a period, over all processes: of the whole queue, and of
+   * each `limitKey`. Null removes the limits. They hold from the next claim on.
    */
   setLimits(queue: string, limits: LimitOptions | null): Promise<QueueLimits | null>
-  /** Deletes jobs that ended longer ago than that. */
+  /** Deletes jobs that ended more than `olderThanMs` ago. */
   prune(options: { olderThanMs: Duration }): Promise<{ pruned: number }>
   /**
    * Deletes up to 1,000 jobs with their results and logs, except running ones. Returns the ids of the deleted jobs.
@@ -115,32 +115,33 @@ export interface InTransaction {
 
 export interface AddInTransaction extends InTransaction {
   /**
-   * With `tx` on Postgres: the commit wakes workers, which otherwise find the job by polling. Such commits wait for each
-   * other, so do not use it on busy tables. Without `tx` workers are always woken.
-   * @default false
+   * With `tx` on Postgres: the commit wakes workers, which otherwise find the job by polling. Such commits wait for
+   * each other, so do not use it on busy tables. Without `tx` workers are always woken. @default false
    */
   readonly notify?: boolean | undefined
 }
 
 export interface AckOptions extends InTransaction {
-  /** Kept with the job: any JSON value. */
+  /** The result that is stored with the job: any JSON value. */
   readonly result?: unknown
   /** How long the handler ran, so that `startedAt` is its real start. @default since the claim */
   readonly ranMs?: number | undefined
 }
 
 export interface NackOptions extends InTransaction {
-  /** Why: text, anything that was thrown, or any JSON value. An object is kept whole, as `error.details`. */
+  /** The reason: text, a thrown value, or any JSON value. An object is stored whole, as `error.details`. */
   readonly error?: unknown
   /** The job runs again after this time; its back-off is ignored. */
   readonly retryInMs?: Duration | undefined
   /**
-   * The back-off after this failure only. Fields that are left out are the job's own. @default the job's
+   * The back-off after this failure only. Omitted fields keep the values of the job. @default the job's
    */
   readonly backoff?: Partial<Backoff> | undefined
   /** No further attempt. */
   readonly dead?: boolean | undefined
-  /** Makes the job ready at once and uses up no attempt, as a stopping worker does; after ten times it does. */
+  /**
+   * Makes the job ready at once without using up an attempt, as a stopping worker does. After ten hand-backs it does.
+   */
   readonly handBack?: boolean | undefined
   /** Makes the job ready after this time and uses up no attempt, any number of times. */
   readonly snoozeMs?: Duration | undefined
@@ -170,42 +171,42 @@ export type AddArguments<Target extends AddTarget, Options> = [Target] extends [
 export interface JobsParts {
   readonly store: JobStore
   readonly notifier: JobsNotifier
-  /** Where logs and progress are kept. @default they are not kept */
+  /** The store of logs and progress. @default they are not stored */
   readonly logs?: AttemptLogStore
-  /** Where attempts that failed are read, and counted in groups. @default nowhere */
+  /** The store of failed attempts and error groups. @default none */
   readonly attempts?: AttemptStore
   /**
-   * A longer-lived service of the same queues, which wakes workers for jobs that are added here and fall due later: a server
-   * creates a short-lived service per request. @default this service does
+   * A longer-lived service of the same queues, which wakes workers for jobs that are added here and fall due later: a
+   * server creates a short-lived service per request. @default this service does
    */
   readonly beside?: Jobs
   /** For Signalbox's own modules: allows queues named `signalbox.…`. @default false */
   readonly reserved?: boolean
   /** Records how long workers wait for the store, and jobs for a slot. @default not recorded */
   readonly contention?: Contention
-  /** Whether bulk operations run here, once one began here or a worker runs. @default true */
+  /** Whether this service runs bulk operations, once it began one or has a worker. @default true */
   readonly worksBulk?: boolean
   /** The dependencies of jobs, and their locks. @default the job store handles both */
   readonly dependencies?: { readonly store: DependencyStore; readonly locks: JobLocks }
-  /** Whether waiting jobs are unblocked here, once a worker runs. @default true */
+  /** Whether this service unblocks waiting jobs, once it has a worker. @default true */
   readonly resolvesDependencies?: boolean
-  /** Its waits for jobs. @default waits on the store */
+  /** Waits for the ends of jobs. @default waits on the store */
   readonly waits?: JobWaits
-  /** Where schedules are kept; boxes with workers run them. @default nowhere */
+  /** The store of schedules; boxes with workers run them. @default none */
   readonly schedules?: ScheduleStore
   /**
    * For servers: passes sealed data on as it is stored, to boxes that may have the key. @default false
    */
   readonly passesSealed?: boolean
-  /** Makes spans and metrics of adds and runs. @default none */
+  /** Creates spans and metrics of adds and runs. @default none */
   readonly telemetry?: JobsTelemetry
-  /** Where workers keep their rows. @default nowhere */
+  /** The store of the list of workers. @default none */
   readonly workers?: WorkerStore
-  /** Lists the workers that are made here in `workers`. @default they are not listed */
+  /** Lists the workers of this service in `workers`. @default they are not listed */
   readonly membership?: { readonly via: WorkerVia }
   /** The version of the user's program, for workers without a `release` of their own. @default none */
   readonly release?: string | null
-  /** Counts what happens to jobs here. @default not counted */
+  /** Counts adds, starts and ends of jobs. @default not counted */
   readonly activity?: JobActivity
   /** The clock of attempts and their time-outs. @default the system's */
   readonly clock?: Clock
@@ -214,7 +215,7 @@ export interface JobsParts {
 /** The part of a backend's notifier that jobs use. */
 export interface JobsNotifier {
   wake(topic: string): void
-  /** Where the engine can: wakes when the caller's transaction commits. */
+  /** Wakes when the caller's transaction commits. Undefined: the engine cannot do that. */
   wakeAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
   listen(topics: readonly string[], heard: () => void): () => void
   /** Whether wake-ups of other processes arrive now. */

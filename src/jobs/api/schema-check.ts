@@ -5,8 +5,8 @@ import type { NewJob } from '../job-store.ts'
 import type { PayloadCheck } from './add-options.ts'
 
 /**
- * Asks a schema whether a value fits. The schema is foreign code: it may return a promise, throw, never answer, or return
- * the wrong type. Each case ends here as a value or as one error (`schema_failed`).
+ * Checks a value with a schema. The schema is foreign code: it may return a promise, throw, never answer, or
+ * return the wrong type. Each case ends here as a value or as one error (`schema_failed`).
  */
 export type Fit<Output> =
   | { readonly fits: true; readonly value: Output }
@@ -23,8 +23,8 @@ const maxIssues = 20
 const maxPathSteps = 40
 const maxText = 200
 
-/** Returns a promise only if the schema does; it is awaited for up to `timeoutMs`. */
-export function askSchema<Output>(
+/** Returns a promise only if the schema does, and waits for it up to `timeoutMs`. */
+export function validateWith<Output>(
   kind: string,
   schema: StandardSchema<unknown, Output>,
   value: unknown,
@@ -51,7 +51,7 @@ function waitFor<Output>(
       systemClock.clearTimeout(timer)
       step()
     }
-    // Through Promise: a foreign thenable may throw when it is called, or call back twice.
+    // A promise shields this code from a foreign thenable, which may throw when it is called, or call back twice.
     Promise.resolve(answer)
       .then((given) => readAnswer<Output>(kind, given))
       .then(
@@ -100,14 +100,14 @@ function clip(text: string): string {
   return text.length > maxText ? `${text.slice(0, maxText).toWellFormed()}…` : text
 }
 
-/** The issues in words; `payload` names the whole value. */
-export function tellIssues(payload: string, issues: readonly FoundIssue[], issueCount: number): string {
-  const told = issues.slice(0, 5).map(({ path, message }) => {
+/** Describes the issues in one text; `payload` names the whole value. */
+export function describeIssues(payload: string, issues: readonly FoundIssue[], issueCount: number): string {
+  const described = issues.slice(0, 5).map(({ path, message }) => {
     const where = path === '' || path.startsWith('[') ? `${payload}${path}` : `${payload}.${path}`
     return `${where}: ${message.replace(/\.$/, '')}`
   })
-  const more = issueCount - told.length
-  return `${told.join('; ') || 'the schema gives no reason'}${more > 0 ? `; and ${more} more` : ''}`
+  const more = issueCount - described.length
+  return `${described.join('; ') || 'the schema gives no reason'}${more > 0 ? `; and ${more} more` : ''}`
 }
 
 function failed(kind: string, error: unknown): SignalboxError {
@@ -135,10 +135,10 @@ function nonsense(kind: string): SignalboxError {
   )
 }
 
-/** How many asynchronous schemas are asked at once. */
-const checksAtOnce = 100
+/** The most asynchronous checks at once. */
+const maxConcurrentChecks = 100
 
-/** Asks the schemas of those that have one, before anything is written. */
+/** Checks the payloads of jobs that have a schema, before anything is written. */
 export async function checkPayloads(
   checks: readonly (PayloadCheck | undefined)[],
   records: readonly NewJob[],
@@ -147,9 +147,9 @@ export async function checkPayloads(
   for (const [index, check] of checks.entries()) {
     const checked = check?.(`addMany[${index}]`, records[index]!.payload)
     if (checked === undefined) continue
-    // Another check may be refused first; then this rejection must not be unhandled.
+    // Another check may fail first; then this rejection must not be unhandled.
     checked.catch(() => undefined)
-    if (waiting.push(checked) < checksAtOnce) continue
+    if (waiting.push(checked) < maxConcurrentChecks) continue
     await Promise.all(waiting)
     waiting = []
   }
@@ -157,8 +157,8 @@ export async function checkPayloads(
 }
 
 /**
- * Standard Schema v1 (standardschema.dev): the one property by which zod, valibot, arktype and others can be asked the
- * same question. Written out here, so that no library has to be installed for it.
+ * Standard Schema v1 (standardschema.dev): the property by which zod, valibot, arktype and other libraries validate in
+ * the same way. Declared here, so that users need no library for it.
  */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
@@ -169,12 +169,12 @@ export interface StandardSchema<Input = unknown, Output = Input> {
     readonly jsonSchema?:
       | { readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown> }
       | undefined
-    /** There for TypeScript alone. */
+    /** Only for TypeScript. */
     readonly types?: { readonly input: Input; readonly output: Output } | undefined
   }
 }
 
-/** The JSON Schema of what it takes; undefined where the library has none, or none for this schema. */
+/** The JSON Schema of a schema's input. Undefined: the library exports none, or none for this schema. */
 export function exportSchema(schema: StandardSchema): unknown {
   try {
     return schema['~standard'].jsonSchema?.input({ target: 'draft-2020-12' })
@@ -188,7 +188,7 @@ export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] }
 
-/** One error, and its place. */
+/** One error and its path. */
 export interface SchemaIssue {
   readonly message: string
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined

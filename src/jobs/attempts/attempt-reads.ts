@@ -77,7 +77,10 @@ export function createErrorGroups(store: AttemptStore | undefined, activity?: En
   }
 }
 
-/** Counts attempts in the background, while a worker or a server runs. A process that is idle reads one row now and then. */
+/**
+ * Counts attempts in the background, while a worker or a server runs. A process that is idle reads one row now and
+ * then.
+ */
 export function createErrorCounter(store: AttemptStore, activity?: EndCounter): Loop {
   let isFirst = true
   return createLoop({
@@ -101,8 +104,8 @@ async function countAttempts(store: AttemptStore, until: number, activity?: EndC
 }
 
 /**
- * Counts a batch of attempts in their groups. A job that died as its last lease ran out has no worker that counts its end:
- * the process that counts its attempt does. Returns whether there may be more.
+ * Counts a batch of attempts in their groups. A job that died as its last lease ran out has no worker that counts its
+ * end: the process that counts its attempt does. Returns whether there may be more.
  */
 export async function countSome(
   store: Pick<AttemptStore, 'uncounted' | 'count'>,

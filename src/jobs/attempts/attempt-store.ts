@@ -1,7 +1,7 @@
 /**
- * Attempts that failed or were lost, and groups of their errors. The job store writes the row of an attempt in the transaction
- * of its verdict, or of the reclaim. This store reads those rows and counts them in groups later, so that jobs that fail in
- * their thousands never wait for the row of a group.
+ * Attempts that failed or were lost, and groups of their errors. The job store writes the row of an attempt in the
+ * transaction of its verdict, or of the reclaim. This store reads those rows and counts them in groups later, so that
+ * jobs that fail in their thousands never wait for the row of a group.
  *
  *     settle, reclaim ──▶ attempt without a fingerprint ──count──▶ attempt with one, counted in its group
  */
@@ -11,8 +11,8 @@ export interface AttemptStore {
   /** Up to `limit` attempts that no group counts yet. */
   uncounted(limit: number): Promise<readonly UncountedAttempt[]>
   /**
-   * Counts attempts in their groups, each once, also when several callers count it at the same time. Of a job with more than
-   * 50, the oldest are deleted. Returns those that this call counted.
+   * Counts attempts in their groups, each once, also when several callers count it at the same time. Of a job with more
+   * than 50, the oldest are deleted. Returns those that this call counted.
    */
   count(attempts: readonly CountedAttempt[]): Promise<readonly CountedAttempt[]>
   /** Groups by the time of their last error, the latest first. */

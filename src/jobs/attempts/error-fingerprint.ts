@@ -3,9 +3,10 @@ import { fileURLToPath } from 'node:url'
 import { decodeError } from '../decode-job.ts'
 
 /**
- * The fingerprint of an error: errors with the same one have the same cause, as far as that can be told. It is made of the
- * kind of the job, the error's name, its message without what differs from job to job, and the first frame of its stack that
- * is the user's own. Frames count by function and file, without lines and folders: a new release keeps the group.
+ * The fingerprint of an error: errors with the same one have the same cause, as far as that can be told. It is made of
+ * the kind of the job, the error's name, its message without what differs from job to job, and the first frame of its
+ * stack that is the user's own. Frames count by function and file, without lines and folders: a new release keeps the
+ * group.
  *
  * `error` is the JSON text that a store keeps. The answer has 16 hexadecimal digits.
  */
@@ -43,8 +44,8 @@ function isOwn(location: string): boolean {
 }
 
 /**
- * Replaces what differs between two errors of the same cause: quoted values, dates, addresses, ids, hexadecimal and other
- * numbers. The words stay, so two messages are the same text when they say the same about different things.
+ * Replaces what differs between two errors of the same cause: quoted values, dates, addresses, ids, hexadecimal and
+ * other numbers. The words stay, so two messages are the same text when they say the same about different things.
  *
  *     Order 4711 of "Ann" not found      ──▶  Order <n> of <value> not found
  *     timeout after 30.5 s (req_8fK29xQ1) ──▶ timeout after <n> s (<id>)

@@ -13,8 +13,8 @@ import type { JobActivity } from '../telemetry/job-activity.ts'
 
 /**
  * A bulk operation acts on every job that matches a search. It is itself a job in one of Signalbox's own queues, so it
- * outlives the caller: any box with a worker, and any server, works on it and continues after a crash. Its payload is the
- * order, its progress the position; nothing else is stored.
+ * outlives the caller: any box with a worker, and any server, works on it and continues after a crash. Its payload is
+ * the order, its progress the position; nothing else is stored.
  */
 export interface BulkVerbs {
   /** Counts the jobs that match, as far as one search reads. */
@@ -46,8 +46,8 @@ export interface BulkOptions {
 }
 
 /**
- * How many jobs match, by state. `stopped` says that the count looked at `scanned` jobs only: ask again with `cursor` and
- * add up the parts. The cursor is null when the count is complete.
+ * How many jobs match, by state. `stopped` says that the count looked at `scanned` jobs only: ask again with `cursor`
+ * and add up the parts. The cursor is null when the count is complete.
  */
 export type BulkCount = MatchCount
 

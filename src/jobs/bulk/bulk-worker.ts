@@ -23,7 +23,9 @@ import {
 export interface BulkWork extends AsyncDisposable {
   /** Looks for operations from now on, until it is closed. Safe to repeat. */
   start(): void
-  /** Looks for operations while this worker runs: after a delay, or at the first wake-up. Most processes never see one. */
+  /**
+   * Looks for operations while this worker runs: after a delay, or at the first wake-up. Most processes never see one.
+   */
   join(worker: Worker): void
   leave(worker: Worker): void
   /** Hands back the operation under way; another process continues it. */
@@ -204,8 +206,8 @@ function lookOf({ state, attempt, runAt, startedAt, finishedAt }: JobRecord): st
 }
 
 /**
- * A search may find jobs that have not failed: `queue:mail` also finds those that are due next week. A retry skips a job
- * that has not been tried, or is ready already. The store decides about a running job: its lease may have ended.
+ * A search may find jobs that have not failed: `queue:mail` also finds those that are due next week. A retry skips a
+ * job that has not been tried, or is ready already. The store decides about a running job: its lease may have ended.
  */
 function isRetryable({ state, attempt }: JobRecord): boolean {
   return state !== 'ready' && state !== 'waiting' && !(state === 'scheduled' && attempt === 0)

@@ -25,7 +25,10 @@ export type AfterOptions =
   | readonly string[]
   | {
       readonly jobs: string | readonly string[]
-      /** `cancel`: the job is cancelled too. `run`: it runs anyway. `wait`: it waits until the other was retried. @default 'cancel' */
+      /**
+       * `cancel`: the job is cancelled too. `run`: it runs anyway. `wait`: it waits until the other was retried.
+       * @default 'cancel'
+       */
       readonly onFailure?: OnFailure | undefined
     }
 
@@ -95,8 +98,8 @@ function resolveLock(name: string, value: unknown): JobLock {
 }
 
 /**
- * Reindexes refs by ids. A job of a list may have a `ref`, by which other jobs of the list depend on it; any other name in
- * `after` is the id of an earlier job. Throws `invalid_argument` for a ref that is used twice, and for a cycle.
+ * Reindexes refs by ids. A job of a list may have a `ref`, by which other jobs of the list depend on it; any other name
+ * in `after` is the id of an earlier job. Throws `invalid_argument` for a ref that is used twice, and for a cycle.
  */
 export function resolveRefs(
   name: string,

@@ -20,7 +20,9 @@ export interface DependencyResolverParts {
   readonly notifier: JobsNotifier
 }
 
-/** Unblocks all jobs that may run now, in one pass. Returns how many jobs it looked at. For tests that drive the clock. */
+/**
+ * Unblocks all jobs that may run now, in one pass. Returns how many jobs it looked at. For tests that drive the clock.
+ */
 export async function resolveOnce({
   dependencies,
   store,
@@ -52,8 +54,8 @@ export async function resolveOnce({
 const resolvers = new WeakMap<JobsNotifier, Set<Resolver>>()
 
 /**
- * Wakes the resolvers of this process: these jobs ended, or must wait again. `isSure`: they have a lock, or are next for
- * one; without a local resolver, those of other processes are woken.
+ * Wakes the resolvers of this process: these jobs ended, or must wait again. `isSure`: they have a lock, or are next
+ * for one; without a local resolver, those of other processes are woken.
  */
 export function wakeResolvers(notifier: JobsNotifier, jobIds: readonly string[], isSure = false): void {
   const here = resolvers.get(notifier)

@@ -38,26 +38,32 @@ export interface DependencyStore {
    * Returns the unblocked jobs, but not one whose lock was to be requested already.
    */
   meet(dependencies: readonly Dependency[]): Promise<readonly Unblocked[]>
-  /** Ends waiting jobs as `cancelled`, with this error (JSON text), and marks their dependencies as met. Returns the ended jobs. */
+  /**
+   * Ends waiting jobs as `cancelled`, with this error (JSON text), and marks their dependencies as met. Returns the
+   * ended jobs.
+   */
   fail(ends: readonly { readonly jobId: string; readonly error: string }[]): Promise<readonly string[]>
-  /** The jobs that a job depends on, and its dependents, met or not, up to `limit` each, by id, with their present states. */
+  /**
+   * The jobs that a job depends on, and its dependents, met or not, up to `limit` each, by id, with their present
+   * states.
+   */
   around(id: string, limit: number): Promise<Neighbours>
   /**
-   * The last times in which a job was blocked, oldest first, up to 50 that ended. The one that lasts has no end. A job that
-   * was never blocked has none.
+   * The last times in which a job was blocked, oldest first, up to 50 that ended. The one that lasts has no end. A job
+   * that was never blocked has none.
    */
   blocks(id: string): Promise<readonly BlockRecord[]>
 
   /**
-   * Takes up to `limit` jobs that request or hold their lock and that no resolver has tended lately, the longest untended
-   * first. They count as tended for `tendMs`. With `of`: those of these jobs, tended or not.
+   * Takes up to `limit` jobs that request or hold their lock and that no resolver has tended lately, the longest
+   * untended first. They count as tended for `tendMs`. With `of`: those of these jobs, tended or not.
    */
   tend(request: TendRequest): Promise<readonly LockDependency[]>
   /** Whether there is an unmet dependency, or any job requests or holds its lock, tended or not. */
   hasBlocked(): Promise<boolean>
   /**
-   * Request `askNo` was granted with this fence. If the job still waits with that request, the fence is kept and the job
-   * is `ready`, or `scheduled` before its `runAt`. Returns the job's queue, or undefined when it was too late.
+   * Request `askNo` was granted with this fence. If the job still waits with that request, the fence is kept and the
+   * job is `ready`, or `scheduled` before its `runAt`. Returns the job's queue, or undefined when it was too late.
    */
   grant(request: {
     readonly jobId: string
@@ -65,10 +71,10 @@ export interface DependencyStore {
     readonly fence: number
   }): Promise<string | undefined>
   /**
-   * Request `askNo` is over: its grant was released or lost, or never came. The fence is forgotten, `askNo` rises by one,
-   * and the lock is to be requested again, at once. A ready or scheduled job waits again, with its `runAt` and attempts as
-   * they are; a running job runs on. Returns false if the job has another request already, or depends on no lock. With
-   * `fence`: also if that is not the fence it has now (null: none).
+   * Request `askNo` is over: its grant was released or lost, or never came. The fence is forgotten, `askNo` rises by
+   * one, and the lock is to be requested again, at once. A ready or scheduled job waits again, with its `runAt` and
+   * attempts as they are; a running job runs on. Returns false if the job has another request already, or depends on no
+   * lock. With `fence`: also if that is not the fence it has now (null: none).
    */
   blockAgain(request: BlockAgainRequest): Promise<boolean>
   /** The request of each of these jobs and its fence, in order; undefined: the job depends on no lock. */
@@ -76,8 +82,8 @@ export interface DependencyStore {
   /** The same, and the fences count as taken from then on; `isTaken` says whether they did before. */
   take(ids: readonly string[]): Promise<readonly (TakenFence | undefined)[]>
   /**
-   * Puts the lock dependencies of ended jobs to rest: the fence is forgotten, `askNo` rises by one, and no resolver tends
-   * them until `blockAgain`, should the job be retried.
+   * Puts the lock dependencies of ended jobs to rest: the fence is forgotten, `askNo` rises by one, and no resolver
+   * tends them until `blockAgain`, should the job be retried.
    */
   rest(ids: readonly string[]): Promise<void>
 

@@ -32,9 +32,10 @@ export interface DependentJobStoreParts {
 }
 
 /**
- * A job store that hands out a job with a lock only while its grant is live: a claimed job without one is blocked again.
- * While such a job runs, its lease is renewed only as long as it holds the grant. So a lost lock is a lost lease, and the
- * handler's signal aborts. The store also reports every end, for the dependents. Jobs without a lock pass unchanged.
+ * A job store that hands out a job with a lock only while its grant is live: a claimed job without one is blocked
+ * again. While such a job runs, its lease is renewed only as long as it holds the grant. So a lost lock is a lost
+ * lease, and the handler's signal aborts. The store also reports every end, for the dependents. Jobs without a lock
+ * pass unchanged.
  */
 export class DependentJobStore extends ForwardingJobStore {
   readonly #parts: DependentJobStoreParts
@@ -150,7 +151,9 @@ export class DependentJobStore extends ForwardingJobStore {
     await Promise.all(grants.map((grant) => this.#releaseQuietly(grant)))
   }
 
-  /** The same for jobs that another process claimed and that are handed back here: only the stores know their grants. */
+  /**
+   * The same for jobs that another process claimed and that are handed back here: only the stores know their grants.
+   */
   async #letGoOf(handedBack: readonly Verdict[]): Promise<void> {
     if (handedBack.length === 0) return
     const fences = await this.#parts.dependencies.fences(handedBack.map(({ jobId }) => jobId)).catch(() => [])

@@ -5,7 +5,10 @@ import type { DependencyStore, LockDependency } from './dependency-store.ts'
  * again after a crash finds the same position, and a lost grant is never mistaken for a later one.
  */
 export interface JobLocks {
-  /** Asks, or asks again: the fence if it is granted, `waits` while others are first, `over` if this request can never be granted. */
+  /**
+   * Asks, or asks again: the fence if it is granted, `waits` while others are first, `over` if this request can never
+   * be granted.
+   */
   ask(ask: LockAsk): Promise<{ readonly fence: number } | 'waits' | 'over'>
   /** Renews a grant; false: it is lost. */
   renew(ask: LockAsk, fence: number): Promise<boolean>
@@ -26,9 +29,9 @@ export interface LockAsk {
 }
 
 /**
- * Tends jobs that request a lock or hold it. Only this code moves a lock on a job's behalf: it asks while the job waits,
- * renews the grant while the job is ready or runs, and releases it when the job ended or waits for another attempt. Each
- * step may be repeated or left undone: the resolver that tends the job next finds it as it is.
+ * Tends jobs that request a lock or hold it. Only this code moves a lock on a job's behalf: it asks while the job
+ * waits, renews the grant while the job is ready or runs, and releases it when the job ended or waits for another
+ * attempt. Each step may be repeated or left undone: the resolver that tends the job next finds it as it is.
  *
  *     waiting ──ask, ask again──▶ granted: ready ──▶ running ──▶ ended: release, rest
  *        ▲                          └── lost ◀─────────┘└── back-off, ready again: release ──┐

@@ -5,8 +5,8 @@ import type { JobRecord, JobStore } from '../job-store.ts'
 import type { Dependency, DependencyStore } from './dependency-store.ts'
 
 /**
- * Judges dependencies: finds out how the jobs ended that others depend on, and unblocks or cancels the dependents. A job
- * that is cancelled for a failed dependency is itself a failed dependency, so its dependents are judged as well.
+ * Judges dependencies: finds out how the jobs ended that others depend on, and unblocks or cancels the dependents. A
+ * job that is cancelled for a failed dependency is itself a failed dependency, so its dependents are judged as well.
  */
 export interface JudgeParts {
   readonly dependencies: DependencyStore
@@ -79,7 +79,9 @@ function hasFailed(state: JobState | undefined): boolean {
   return state === undefined || state === 'dead' || state === 'cancelled'
 }
 
-/** Decides what a failed dependency means for its job: it counts as met, or the job waits on, or ends with this error. */
+/**
+ * Decides what a failed dependency means for its job: it counts as met, or the job waits on, or ends with this error.
+ */
 function judgeFailed(
   job: Pick<JobRecord, 'state' | 'meta'> | undefined,
   dependencyId: string,

@@ -30,8 +30,8 @@ type Owner = Pick<SealContext, 'queue' | 'kind'>
  * A job store that seals payloads and results on their way in and opens them on their way out. Handlers, schemas and
  * searches above it see plain text; the store below it never does.
  *
- * Jobs that were added before there was a sealer stay readable. A job that cannot be opened is returned as it is stored,
- * with the reason (`whySealed`), so that it does not affect the other jobs of the call.
+ * Jobs that were added before there was a sealer stay readable. A job that cannot be opened is returned as it is
+ * stored, with the reason (`whySealed`), so that it does not affect the other jobs of the call.
  */
 export class SealedJobStore extends ForwardingJobStore {
   readonly #sealer: Sealer
@@ -173,8 +173,9 @@ async function inTurns<Item, Answer>(
 }
 
 /**
- * Errors are stored in plain, because operators read them. But the message of a schema quotes the payload, as in `Expected
- * "none" but received "4111…"`. So only the code of such an error is stored; the worker's events have the whole message.
+ * Errors are stored in plain, because operators read them. But the message of a schema quotes the payload, as in
+ * `Expected "none" but received "4111…"`. So only the code of such an error is stored; the worker's events have the
+ * whole message.
  */
 function withoutQuotes(jobId: string, json: string): string {
   if (!codes.some((code) => json.includes(`"${code}"`))) return json

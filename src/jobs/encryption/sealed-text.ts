@@ -5,9 +5,9 @@ import type { JobRecord } from '../job-store.ts'
 import { openBytes, type SealedPart, type Sealer, sealBroken } from './sealer.ts'
 
 /**
- * Sealed bytes as stores keep them: a JSON object with one field, so that every engine, the wire and readers of the table
- * see valid JSON and recognise it. It names the job's id, because a server must give the job that id; opening it checks
- * the id independently.
+ * Sealed bytes as stores keep them: a JSON object with one field, so that every engine, the wire and readers of the
+ * table see valid JSON and recognise it. It names the job's id, because a server must give the job that id; opening it
+ * checks the id independently.
  *
  *     {"$sealed":"01k9z3v8qe0m4t9wq3rb5c7xkd:AQJrMdq1…"}      the job's id, and base64 of the sealed bytes
  */
@@ -102,8 +102,8 @@ type Sealable = Pick<JobRecord, 'id' | 'queue' | 'kind' | 'payload' | 'result'>
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Opens the payload and the result of a record. A part that cannot be opened stays as it is, with the reason (`whySealed`).
- * Never throws. Returns a promise only if the sealer does.
+ * Opens the payload and the result of a record. A part that cannot be opened stays as it is, with the reason
+ * (`whySealed`). Never throws. Returns a promise only if the sealer does.
  */
 export function openSealed<Kept extends Sealable>(
   sealer: Sealer,

@@ -11,8 +11,8 @@ export interface Sealer {
   /** Returns the bytes to store. Bind the context to them, so that they do not open in another job. */
   seal(plain: Uint8Array, context: SealContext): Uint8Array | Promise<Uint8Array>
   /**
-   * Returns the plain bytes; the context is the same as in `seal`. Throw a `SignalboxError` with `seal_broken` if no key
-   * can ever open it: then the job is dead. After any other error the job waits and uses up no attempt.
+   * Returns the plain bytes; the context is the same as in `seal`. Throw a `SignalboxError` with `seal_broken` if no
+   * key can ever open it: then the job is dead. After any other error the job waits and uses up no attempt.
    */
   open(sealed: Uint8Array, context: SealContext): Uint8Array | Promise<Uint8Array>
 }

@@ -1,16 +1,17 @@
 /**
- * Progress and log lines that attempts write while they run. They are kept beside the jobs: no claim waits for them, and
- * a job ends whether or not they arrived.
+ * Progress and log lines that attempts write while they run. They are kept beside the jobs: no claim waits for them,
+ * and a job ends whether or not they arrived.
  */
 export interface LogStore {
   /**
-   * Writes updates, all in one step. The latest progress of an attempt replaces the one before. Log lines are appended to
-   * those of the attempt, numbered from 1. Beyond `maxLines` or `maxLineBytes` of one attempt, they are counted and dropped.
+   * Writes updates, all in one step. The latest progress of an attempt replaces the one before. Log lines are appended
+   * to those of the attempt, numbered from 1. Beyond `maxLines` or `maxLineBytes` of one attempt, they are counted and
+   * dropped.
    */
   add(updates: readonly LogUpdate[]): Promise<void>
   /**
-   * The latest progress of these jobs, whichever attempt wrote it: after a retry, attempts count from 1 again. Within one
-   * millisecond, the higher attempt's. Jobs without progress are left out.
+   * The latest progress of these jobs, whichever attempt wrote it: after a retry, attempts count from 1 again. Within
+   * one millisecond, the higher attempt's. Jobs without progress are left out.
    */
   progress(jobIds: readonly string[]): Promise<readonly ProgressRecord[]>
   /** Log lines of a job, by attempt and number, behind `after`, up to `limit`. */

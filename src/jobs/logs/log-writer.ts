@@ -20,8 +20,8 @@ export interface LogOwner {
 
 /**
  * Collects what the handlers of one worker log, and writes it in batches. No handler waits for it, and it never throws.
- * Updates of a quarter of a second share one write; those of an ended attempt are written at once, before its end. While
- * the store is down, the latest progress and the first lines are kept, within limits; the rest is dropped.
+ * Updates of a quarter of a second share one write; those of an ended attempt are written at once, before its end.
+ * While the store is down, the latest progress and the first lines are kept, within limits; the rest is dropped.
  */
 export interface LogWriter {
   progress(log: PendingLog, update: unknown): void

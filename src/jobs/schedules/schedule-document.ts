@@ -40,7 +40,10 @@ const minEveryMs = 100
 const maxEveryMs = 31_557_600_000
 const maxInstant = 8_640_000_000_000_000
 
-/** Checks a schedule and fills in the defaults. A fixed rate without a start counts from `now`. Throws `invalid_argument`. */
+/**
+ * Checks a schedule and fills in the defaults. A fixed rate without a start counts from `now`. Throws
+ * `invalid_argument`.
+ */
 export async function resolveSchedule(options: ScheduleOptions, now: number): Promise<ScheduleDoc> {
   onlyKeys('schedule', options, keys)
   const { catchUp = 'one', endAt } = options

@@ -15,9 +15,9 @@ export interface FiringParts {
 }
 
 /**
- * Runs schedules when they are due by the store's clock. Any number of runners may exist, in any number of processes: the
- * store lets one of them advance a schedule and adds its jobs in the same step. A runner sleeps until the next schedule is
- * due, or until a wake-up, and polls every 5 s.
+ * Runs schedules when they are due by the store's clock. Any number of runners may exist, in any number of processes:
+ * the store lets one of them advance a schedule and adds its jobs in the same step. A runner sleeps until the next
+ * schedule is due, or until a wake-up, and polls every 5 s.
  */
 export function createFiring({ schedules, notifier, activity }: FiringParts): Loop {
   const own = createNotifier()

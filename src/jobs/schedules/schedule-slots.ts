@@ -43,8 +43,8 @@ const firstLookMs = 120_000
 
 /**
  * `newest` by `next` alone. A server may return after a year to a line that runs every second, so it searches back from
- * the end: two minutes at first, then further, until there are enough slots. A line may also be silent for months and run
- * every second before that: if there are far too many slots, the distance is halved. So it never counts many.
+ * the end: two minutes at first, then further, until there are enough slots. A line may also be silent for months and
+ * run every second before that: if there are far too many slots, the distance is halved. So it never counts many.
  */
 export function newestByNext(
   next: Slots['next'],

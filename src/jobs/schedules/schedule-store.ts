@@ -6,7 +6,10 @@ import type { Added, NewJob } from '../job-store.ts'
  * servers that try, one does, and a server that dies in between has done neither.
  */
 export interface ScheduleStore {
-  /** Writes a schedule if it still has the version `seen` (0: there is none); answers the new version, or null for too late. */
+  /**
+   * Writes a schedule if it still has the version `seen` (0: there is none); answers the new version, or null for too
+   * late.
+   */
   put(schedule: NewSchedule, seen: number): Promise<number | null>
   /** False: there was none. */
   remove(name: string): Promise<boolean>
@@ -19,8 +22,8 @@ export interface ScheduleStore {
   nextDue(): Promise<{ readonly nextAt: number | null; readonly now: number }>
   /**
    * Moves the schedule on and adds these jobs, both or neither, if it still has the version `seen` and is not paused
-   * (`force`: paused or not). Null: too late, or paused; nothing was written. A unique key that is taken is no reason not to
-   * move on: its answer says `duplicate`.
+   * (`force`: paused or not). Null: too late, or paused; nothing was written. A unique key that is taken is no reason
+   * not to move on: its answer says `duplicate`.
    */
   fire(fired: Fired): Promise<{ readonly version: number; readonly added: readonly Added[] } | null>
 }

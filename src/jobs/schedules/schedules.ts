@@ -19,13 +19,13 @@ import {
 import type { NewSchedule, ScheduleRecord, ScheduleStore } from './schedule-store.ts'
 
 /**
- * The verbs of schedules, which add jobs at set times. Boxes with a worker, and servers, run them. Each slot runs once, no
- * matter how many of them run and which of them crash.
+ * The verbs of schedules, which add jobs at set times. Boxes with a worker, and servers, run them. Each slot runs once,
+ * no matter how many of them run and which of them crash.
  */
 export interface Schedules {
   /**
-   * Creates or changes a schedule. Repeating it changes nothing, so a program may call it at every start. The last run is
-   * kept; a new cron line or rate counts from now. Throws `invalid_argument`; then nothing was written.
+   * Creates or changes a schedule. Repeating it changes nothing, so a program may call it at every start. The last run
+   * is kept; a new cron line or rate counts from now. Throws `invalid_argument`; then nothing was written.
    */
   set(name: string, options: ScheduleOptions): Promise<Schedule>
   find(name: string): Promise<Schedule | undefined>
@@ -223,14 +223,16 @@ export type ScheduledJob = Pick<
 type ScheduledKey = 'timeoutMs' | 'tags' | 'limitKey' | 'lock'
 
 /**
- * What happens to missed slots: `one` run for all of them, `all` of them (the newest hundred at most), or `none`. A slot is
- * missed when a later one is due, too, or after a minute.
+ * What happens to missed slots: `one` run for all of them, `all` of them (the newest hundred at most), or `none`. A
+ * slot is missed when a later one is due, too, or after a minute.
  */
 export type CatchUp = 'none' | 'one' | 'all'
 
 /** When a schedule runs, and what it adds. */
 export type ScheduleOptions = (CronOptions | RateOptions) & {
-  /** The job that each run adds, as an object or from a definition's `job`. It has no time: the schedule decides that. */
+  /**
+   * The job that each run adds, as an object or from a definition's `job`. It has no time: the schedule decides that.
+   */
   readonly job: Omit<JobToAdd, keyof Pick<JobToAdd, 'runAt' | 'delayMs' | 'after' | 'ref'>>
   /** @default 'one' */
   readonly catchUp?: CatchUp | undefined

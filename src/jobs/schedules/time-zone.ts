@@ -18,8 +18,8 @@ export interface Zone {
 }
 
 /**
- * Wall times that are shown twice or never, from `from` to before `before`. Their other instant, which is not `instantOf`,
- * is `wall - offsetMs`: the second showing, or the instant by an unchanged clock.
+ * Wall times that are shown twice or never, from `from` to before `before`. Their other instant, which is not
+ * `instantOf`, is `wall - offsetMs`: the second showing, or the instant by an unchanged clock.
  */
 export interface Change {
   readonly from: number

@@ -6,11 +6,11 @@ import type { JobRecord } from '../job-store.ts'
 import type { Comparison, Pattern, PayloadTerm, SearchTerm } from './search-terms.ts'
 
 /**
- * Decides whether a job matches all terms; spans count from `now`. Cheap tests run first, and a payload is parsed once, and
- * only if its text does not rule it out.
+ * Decides whether a job matches all terms; spans count from `now`. Cheap tests run first, and a payload is parsed once,
+ * and only if its text does not rule it out.
  *
- * A term on sealed or hidden data is undecided: neither the term nor its negation matches. Otherwise `-payload.name:Ann`
- * would match Ann's job, and a bulk operation would delete it.
+ * A term on sealed or hidden data is undecided: neither the term nor its negation matches. Otherwise
+ * `-payload.name:Ann` would match Ann's job, and a bulk operation would delete it.
  */
 export function createMatcher(terms: readonly SearchTerm[], now: number): (record: JobRecord) => boolean {
   if (terms.length === 0) return () => true
@@ -137,8 +137,9 @@ function errorTest(text: string): Test {
 }
 
 /**
- * Whether a name or a value of the payload contains the text. The JSON text is searched first, which is fast: it contains
- * all values, unless it has `\u` escapes. Only a hit there is parsed, because `{"a":` and `\n` are not part of any value.
+ * Whether a name or a value of the payload contains the text. The JSON text is searched first, which is fast: it
+ * contains all values, unless it has `\u` escapes. Only a hit there is parsed, because `{"a":` and `\n` are not part of
+ * any value.
  */
 function jsonTextTest(text: string): Test {
   const needle = text.toLowerCase()

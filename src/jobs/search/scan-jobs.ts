@@ -135,8 +135,8 @@ function createdBetween(
 }
 
 /**
- * Whether this job, and so all that follow, were added before that moment. The time in its id must agree: a machine whose
- * clock is ahead makes ids that come before those of newer jobs.
+ * Whether this job, and so all that follow, were added before that moment. The time in its id must agree: a machine
+ * whose clock is ahead makes ids that come before those of newer jobs.
  */
 function isBefore(moment: number, { id, createdAt }: JobRecord): boolean {
   return createdAt < moment && (!isId(id) || decodeIdTime(id) < moment)
@@ -237,7 +237,10 @@ export async function searchPage(
   return { ...scanned, records }
 }
 
-/** A page of a list ends after `maxMs`, but not before it looked at `minRows`: a store of that size is always listed whole. */
+/**
+ * A page of a list ends after `maxMs`, but not before it looked at `minRows`: a store of that size is always listed
+ * whole.
+ */
 const listBounds = { minRows: 50_000, maxMs: 80 } as const
 /** How many rows it looks at, at most, to fill the places of jobs that it leaves out. */
 const maxListRows = 2_000

@@ -2,8 +2,8 @@ import { SignalboxError } from '../../core/errors.ts'
 import { type JobState, jobStates } from '../job.ts'
 
 /**
- * A search as data: terms that must all hold. `parseSearch` reads text, `formatSearch` writes it, match-search.ts tests a
- * job. The library, HTTP, the command line and the dashboard share this grammar.
+ * A search as data: terms that must all hold. `parseSearch` reads text, `formatSearch` writes it, match-search.ts tests
+ * a job. The library, HTTP, the command line and the dashboard share this grammar.
  */
 export type SearchTerm =
   | TextTerm

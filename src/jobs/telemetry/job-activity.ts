@@ -2,8 +2,8 @@ import type { Added, ClaimedRecord, NewJob } from '../job-store.ts'
 import type { RunOutcome } from './telemetry.ts'
 
 /**
- * Counts what happens to jobs in this process. It is told of each job, so its calls cost a few additions, never wait and
- * never throw. A box whose store is a server has none: there the server counts.
+ * Counts what happens to jobs in this process. It is told of each job, so its calls cost a few additions, never wait
+ * and never throw. A box whose store is a server has none: there the server counts.
  */
 export interface JobActivity {
   /** Jobs were added. In a caller's transaction they are counted before its commit. */

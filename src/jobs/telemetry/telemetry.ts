@@ -4,9 +4,10 @@ import { decodeMeta, encodeMeta, parseMeta } from '../job-facts.ts'
 import type { Added, ClaimedRecord, NewJob, Verdict } from '../job-store.ts'
 
 /**
- * Spans and metrics of jobs, by the messaging conventions of OpenTelemetry. An add is a producer's span. Each attempt is a
- * consumer's span: a child of the add's span and linked to it, also on another machine, because the job carries the
- * traceparent in its meta text. A retry has the same parent. An error of the API reaches neither callers nor workers.
+ * Spans and metrics of jobs, by the messaging conventions of OpenTelemetry. An add is a producer's span. Each attempt
+ * is a consumer's span: a child of the add's span and linked to it, also on another machine, because the job carries
+ * the traceparent in its meta text. A retry has the same parent. An error of the API reaches neither callers nor
+ * workers.
  *
  *     your span ── send orders ──▶ job, with its traceparent ──▶ process orders (attempt 1) ── your spans
  *                                                          └──▶ process orders (attempt 2) ── your spans

@@ -15,15 +15,15 @@ import type { JobStore } from '../job-store.ts'
  *     new wait, hint (a job ended in this process) ──▶ look at these jobs, soon ──┐
  *     poll, every 200 ms (with very many waits: less often) ──▶ look at all ──────┴──▶ those that ended are answered
  *
- * Hints may be lost; the poll finds every end. So 1,000 waits cost the store one statement a poll, and a wait ends at the
- * latest at its deadline, whatever the store does. Without waits nothing runs.
+ * Hints may be lost; the poll finds every end. So 1,000 waits cost the store one statement a poll, and a wait ends at
+ * the latest at its deadline, whatever the store does. Without waits nothing runs.
  *
  * Over HTTP the server waits: the look itself is held until one of the jobs has ended. A new wait begins it again.
  */
 export interface JobWaitsParts {
   /**
-   * The present states of these jobs, in order; undefined: there is no such job. With `isHeld` it may answer when one of
-   * them has ended, or ended before.
+   * The present states of these jobs, in order; undefined: there is no such job. With `isHeld` it may answer when one
+   * of them has ended, or ended before.
    */
   readonly look: LookAtJobs
   /** @default false */
@@ -75,8 +75,8 @@ export class JobWaits {
   }
 
   /**
-   * Waits until one of these jobs has ended or is gone. Returns those that have, with their states (undefined: there is no
-   * such job); none: the time was over. Rejects with the signal's reason, and with `closed`.
+   * Waits until one of these jobs has ended or is gone. Returns those that have, with their states (undefined: there is
+   * no such job); none: the time was over. Rejects with the signal's reason, and with `closed`.
    */
   any(ids: readonly string[], timeoutMs: number, signal?: AbortSignal): Promise<EndedStates> {
     return this.#wait(ids, (state) => state === undefined || isFinal(state), timeoutMs, signal)
@@ -107,8 +107,8 @@ export class JobWaits {
   }
 
   /**
-   * Reads a job that has ended, in turn: a call over HTTP has a time limit, and a thousand calls at once spend it on each
-   * other.
+   * Reads a job that has ended, in turn: a call over HTTP has a time limit, and a thousand calls at once spend it on
+   * each other.
    */
   async read<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     if (this.#readCount < maxReads) this.#readCount++

@@ -17,40 +17,40 @@ import { RunningJob } from './handler-job.ts'
 import type { TransactionGroups } from './transaction-groups.ts'
 import type { PlainHandler, ResolvedHandler } from './worker-options.ts'
 
-/** What an attempt needs of its worker. */
+/** What an attempt needs from its worker. */
 export interface AttemptHost {
   readonly store: JobStore
   readonly groups: TransactionGroups
-  /** What an attempt's own time is read from. */
+  /** Measures run times and time-outs. */
   readonly clock: Clock
   readonly leaseMs: number
-  /** Of transactions that say nothing themselves; 0: the store's own. */
+  /** For transactions without their own time-out. 0: the store's default. */
   readonly transactionTimeoutMs: number
-  /** What handlers say of their jobs. Undefined: it is not kept. */
+  /** Writes log lines and progress. Undefined: the worker does not keep them. */
   readonly logWriter: LogWriter | undefined
-  /** Writes a verdict with others; answers whether it took. */
+  /** Writes a verdict in a batch with others. Answers whether the store wrote it. */
   settle(attempt: Attempt, verdict: Verdict): Promise<boolean>
-  /** COMMIT's answer was lost: finds out whether the attempt was ended, and writes this verdict if not. */
+  /** The answer to COMMIT was lost: asks the store whether the attempt ended, and writes this verdict if not. */
   confirm(
     attempt: Attempt,
     verdict: Verdict,
-  ): Promise<{ readonly committed: boolean; readonly took: boolean }>
-  /** Learns of a verdict that did not go through `settle`: it was committed with the user's rows, or lost with them. */
-  noted(attempt: Attempt, verdict: Verdict, took: boolean): void
+  ): Promise<{ readonly committed: boolean; readonly written: boolean }>
+  /** Records a verdict that did not go through `settle`: it was committed with the user's rows, or lost with them. */
+  recorded(attempt: Attempt, verdict: Verdict, written: boolean): void
 }
 
-/** Store trouble that is not the handler's fault: the attempt is given back. */
-const ourTrouble = ['transaction_conflict', 'store_busy', 'store_unavailable', 'commit_unknown'] as const
-const troubleDelayMs = 500
+/** Store errors that are not the handler's fault: the job is handed back and keeps its attempt. */
+const storeErrorCodes = ['transaction_conflict', 'store_busy', 'store_unavailable', 'commit_unknown'] as const
+const storeErrorDelayMs = 500
 
 /**
- * One claimed job in a worker, from its claim to the verdict. The first of these events ends it, and only once:
+ * One claimed job in a worker, from its claim to the verdict. The first of these events ends it; later ones do nothing:
  *
  *     open ──┬─ transaction committed ──────────▶ ended   (store wrote it with the user's rows)
- *            ├─ ack/nack in the user's own tx ──▶ unsure  (counts when they commit; asked when the handler settles)
+ *            ├─ ack/nack in the user's own tx ──▶ unsure  (counts if the user commits; checked after the handler)
  *            ├─ ack/nack, return, throw ────────▶ ended   (written by the completer)
  *            ├─ timeout, hand-back ─────────────▶ ended
- *            └─ lease lost ─────────────────────▶ ended   (nothing may be written any more)
+ *            └─ lease lost ─────────────────────▶ ended   (nothing may be written)
  */
 export class Attempt implements LeaseRef {
   readonly jobId: string
@@ -63,22 +63,22 @@ export class Attempt implements LeaseRef {
   #controller: AbortController | undefined
   #abortReason: unknown
   #isEnded = false
-  #pledged: Verdict | undefined
+  #unconfirmedVerdict: Verdict | undefined
   #transaction: Promise<unknown> | undefined
-  /** The transaction whose work is running now. It ends the job, and nothing else may. */
-  #workIn: StoreTransaction | undefined
+  /** The transaction whose work runs now. Only this transaction may end the job. */
+  #workTransaction: StoreTransaction | undefined
   #isCancelled = false
-  #trouble: unknown
+  #storeError: unknown
   #log: PendingLog | undefined
-  /** Up to when the lease surely holds, by the process's monotonic clock. */
+  /** The lease is valid at least until this time of the process's monotonic clock. */
   leaseUntil: number
-  /** Its time-out, when it has one. */
+  /** The timer of the job's time-out, if any. */
   timer: unknown
-  /** Of its wait for a place among those that run, and of its turn there. */
+  /** The contention ticket of the attempt's wait for a slot and of its run. */
   ticket = 0
-  /** The span of its handler's call, if tracing is on. */
+  /** The span of the handler's call, if tracing is on. */
   span: RunSpan | undefined
-  /** Those it is run with, when it is run with others. */
+  /** The batch in which the attempt runs, if any. */
   batch: Batch | undefined
 
   constructor(host: AttemptHost, record: ClaimedRecord, handler: ResolvedHandler, leaseUntil: number) {
@@ -98,17 +98,17 @@ export class Attempt implements LeaseRef {
     return this.#begunAt
   }
 
-  /** Its verdict is written, or must not be written any more. */
+  /** The verdict is chosen or written, or the lease is lost: no other verdict may follow. */
   get isEnded(): boolean {
     return this.#isEnded
   }
 
-  /** It was acked or nacked so in a transaction of the user's, who may or may not have committed. */
-  get pledged(): Verdict | undefined {
-    return this.#pledged
+  /** The verdict of an ack or nack in the user's transaction, which may or may not have committed. */
+  get unconfirmedVerdict(): Verdict | undefined {
+    return this.#unconfirmedVerdict
   }
 
-  /** The `transaction` of it that is under way; it will say itself whether the lease held. */
+  /** The `job.transaction` that runs now. Its commit checks the lease. */
   get openTransaction(): Promise<unknown> | undefined {
     return this.#transaction
   }
@@ -121,7 +121,7 @@ export class Attempt implements LeaseRef {
     return this.#isCancelled
   }
 
-  /** Made when first asked for: most handlers never look. */
+  /** Created at first use: most handlers never use it. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -134,7 +134,7 @@ export class Attempt implements LeaseRef {
     if (this.#abortReason !== undefined) return
     this.#abortReason = reason
     this.#controller?.abort(reason)
-    this.batch?.aborted(reason)
+    this.batch?.attemptAborted(reason)
   }
 
   cancel(): void {
@@ -143,7 +143,7 @@ export class Attempt implements LeaseRef {
     this.abort(new DOMException(`Job "${this.jobId}" was cancelled.`, 'AbortError'))
   }
 
-  /** From here on only writes that are under way go on. True for the first caller. */
+  /** Ends the attempt: no new write may begin. True for the first caller only. */
   end(): boolean {
     if (this.#isEnded) return false
     this.#isEnded = true
@@ -153,7 +153,7 @@ export class Attempt implements LeaseRef {
     return true
   }
 
-  /** The job as its handler sees it. Throws `undecodable` when there is nothing to see. */
+  /** Creates the job that the handler gets. Throws `undecodable` when the payload cannot be read. */
   begin(): RunningJob {
     const job = new RunningJob(this, this.record)
     this.#begunAt = this.#host.clock.now()
@@ -162,7 +162,7 @@ export class Attempt implements LeaseRef {
 
   /** Calls the handler. Throws what `begin` throws. */
   run(): unknown {
-    // The attempt has a `signal`, made when it is looked at; it is the context itself.
+    // The attempt is the handler's context, so that its `signal` is created only if the handler reads it.
     return (this.handler as PlainHandler).run(this.begin(), this)
   }
 
@@ -176,17 +176,19 @@ export class Attempt implements LeaseRef {
     if (log !== undefined) this.#host.logWriter?.line(log, text, level)
   }
 
-  /** The verdict on what the handler came to. */
+  /** The verdict on the outcome of the handler. */
   judge(outcome: Outcome): Verdict {
     const ranMs = this.#begunAt === 0 ? null : Math.round(this.#host.clock.now() - this.#begunAt)
     return judge(this.record, outcome, ranMs)
   }
 
-  /** What a throw means: cancelled when that was asked for, interrupted when the store was to blame, else a failure. */
+  /**
+   * The outcome of a throw: cancelled after a cancellation request, interrupted after a store error, else a failure.
+   */
   outcomeOf(error: unknown): Outcome {
     if (this.#isCancelled) return { kind: 'cancelled', error: encodeError(error) }
-    if (error !== undefined && error === this.#trouble)
-      return { kind: 'interrupted', delayMs: troubleDelayMs }
+    if (error !== undefined && error === this.#storeError)
+      return { kind: 'interrupted', delayMs: storeErrorDelayMs }
     return { kind: 'threw', error: encodeError(error) }
   }
 
@@ -210,14 +212,14 @@ export class Attempt implements LeaseRef {
       options.timeoutMs === undefined
         ? this.#host.transactionTimeoutMs
         : duration('transaction.timeoutMs', options.timeoutMs, { min: 1 })
-    this.#mustBeOpen()
-    this.#mustBeOutsideWork('transaction')
+    this.#throwIfEnded()
+    this.#throwIfInWork('transaction')
     let result!: Result
     let verdict!: Verdict
-    // What the work itself threw may look like the store's answer: it may be about another job.
+    // The work may throw a `lease_lost` of another job. Only the store's error is about this lease.
     const own: { error?: unknown } = {}
     const step = async (tx: StoreTransaction): Promise<Verdict> => {
-      this.#workIn = tx
+      this.#workTransaction = tx
       try {
         result = await work(tx)
         // A call in this transaction failed, and the work caught the error.
@@ -226,7 +228,7 @@ export class Attempt implements LeaseRef {
         own.error = error
         throw error
       } finally {
-        this.#workIn = undefined
+        this.#workTransaction = undefined
       }
       const kept = result === undefined ? null : encodeJson('the result', result)
       verdict = this.judge({ kind: 'returned', result: kept })
@@ -239,55 +241,55 @@ export class Attempt implements LeaseRef {
       else await this.#host.store.transact(step, limits)
     } catch (error) {
       const isLost = isSignalboxError(error, 'lease_lost') && error !== own.error
-      if (!(await this.#committedAfterAll(error, isLost))) throw error
+      if (!(await this.#isCommitted(error, isLost))) throw error
     }
-    if (this.end()) this.#host.noted(this, verdict, true)
+    if (this.end()) this.#host.recorded(this, verdict, true)
     return result
   }
 
   async ack(options: AckOptions = {}): Promise<Ended> {
-    this.#mustBeOutsideWork('ack')
+    this.#throwIfInWork('ack')
     return this.#endIn(options.tx, resolveAck(options))
   }
 
   async nack(options: NackOptions = {}): Promise<Ended> {
-    this.#mustBeOutsideWork('nack')
+    this.#throwIfInWork('nack')
     return this.#endIn(options.tx, resolveNack(options))
   }
 
-  /** Also when the attempt has ended already: then the caller's work was for nothing, and must not be committed. */
+  /** If the attempt has ended already, the ack or nack throws and the caller's transaction must not commit. */
   #endIn(tx: unknown, ending: Ending): Promise<Ended> {
     return inCallerTransaction(this.#host.store, tx, () => this.#write(ending, tx))
   }
 
   async #write({ outcome, ranMs }: Ending, tx: unknown): Promise<Ended> {
-    this.#mustBeOpen()
+    this.#throwIfEnded()
     const verdict = ranMs === null ? this.judge(outcome) : judge(this.record, outcome, ranMs)
     if (tx === undefined) {
       this.end()
       if (!(await this.#host.settle(this, verdict))) throw leaseLost(this.jobId)
     } else {
-      // Unsure from before the statement is sent: it may have reached the database although its answer did not.
-      this.#pledged = verdict
+      // Set before the statement is sent: it may reach the database although its answer is lost.
+      this.#unconfirmedVerdict = verdict
       if (!(await this.#host.store.settleIn(tx, verdict))) throw leaseLost(this.jobId)
     }
     return { state: verdict.state }
   }
 
-  /** Whether a transaction that threw was committed after all: COMMIT's answer may be lost. */
-  async #committedAfterAll(error: unknown, isLost: boolean): Promise<boolean> {
+  /** Whether a transaction that threw did commit: the answer to COMMIT may be lost. */
+  async #isCommitted(error: unknown, isLost: boolean): Promise<boolean> {
     const handBack = this.judge({ kind: 'interrupted', delayMs: 0 })
-    if (isLost && this.end()) this.#host.noted(this, handBack, false)
-    if (ourTrouble.some((code) => isSignalboxError(error, code))) this.#trouble = error
-    // A group has one time-out, and the slow member is unknown: the time-out costs no member an attempt.
-    if (this.handler.group > 1 && isSignalboxError(error, 'transaction_timeout')) this.#trouble = error
+    if (isLost && this.end()) this.#host.recorded(this, handBack, false)
+    if (storeErrorCodes.some((code) => isSignalboxError(error, code))) this.#storeError = error
+    // A group has one time-out and does not know its slow member, so the time-out costs no member an attempt.
+    if (this.handler.group > 1 && isSignalboxError(error, 'transaction_timeout')) this.#storeError = error
     if (!isSignalboxError(error, 'commit_unknown')) return false
-    const { committed, took } = await this.#host.confirm(this, handBack)
-    if (!committed && this.end()) this.#host.noted(this, handBack, took)
+    const { committed, written } = await this.#host.confirm(this, handBack)
+    if (!committed && this.end()) this.#host.recorded(this, handBack, written)
     return committed
   }
 
-  /** Where it writes about itself; undefined when it has ended. */
+  /** The attempt's log; undefined after its end. */
   #openLog(): PendingLog | undefined {
     if (this.#isEnded) return undefined
     this.#log ??= this.#host.logWriter?.open(this)
@@ -295,20 +297,21 @@ export class Attempt implements LeaseRef {
   }
 
   /**
-   * The job would be ended twice, and the second end would roll back the first. Also work that swallows this error is
-   * rolled back: it meant another end than it would get.
+   * An ack, nack or transaction inside the work would end the job twice, and the second end would roll back the first.
+   * If the work catches this error, the transaction rolls back all the same: the job would get another end than
+   * intended.
    */
-  #mustBeOutsideWork(verb: 'ack' | 'nack' | 'transaction'): void {
-    if (this.#workIn === undefined) return
+  #throwIfInWork(verb: 'ack' | 'nack' | 'transaction'): void {
+    if (this.#workTransaction === undefined) return
     const error = new SignalboxError(
       'invalid_argument',
       `job.${verb} was called inside job.transaction, which ends job "${this.jobId}" itself. Return the result from its function to complete the job, or throw to fail it. To ack or nack yourself, begin a separate transaction.`,
     )
-    refuseCommit(this.#workIn, error)
+    refuseCommit(this.#workTransaction, error)
     throw error
   }
 
-  #mustBeOpen(): void {
+  #throwIfEnded(): void {
     if (!this.#isEnded) return
     throw new SignalboxError(
       'lease_lost',

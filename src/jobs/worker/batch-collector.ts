@@ -3,20 +3,20 @@ import type { Attempt } from './attempt.ts'
 import { Batch, type BatchEnd, type GatherParts, gather, readBatchEnds } from './handler-batch.ts'
 import type { BatchHandler } from './worker-options.ts'
 
-/** What batches need of the executor they are run by. */
+/** What batches need from their executor. */
 export interface BatchHost {
-  /** Holds a job that was claimed at that moment. */
+  /** Creates the attempt for a job whose claim was sent at `sentAt`. */
   hold(record: ClaimedRecord, sentAt: number): Attempt
-  /** Lets it wait for a place with the others. */
-  wait(attempt: Attempt): void
-  /** Takes up to `limit` attempts that wait for this handler. */
+  /** Puts the attempt into the buffer, where it waits for a slot. */
+  enqueue(attempt: Attempt): void
+  /** Takes up to `limit` attempts for this handler from the buffer. */
   takeWaiting(handler: BatchHandler, limit: number): readonly Attempt[]
-  /** It runs from now on. */
-  enter(attempt: Attempt): void
-  /** Gives up its part in its batch's place. */
-  vacate(attempt: Attempt): void
+  /** Marks the attempt as running and starts its time-out. */
+  startRunning(attempt: Attempt): void
+  /** Frees the slot of the batch if this is its last attempt. */
+  freeSlot(attempt: Attempt): void
   handBack(attempt: Attempt): void
-  /** Calls a handler; none of what it does is heard before this turn is over. */
+  /** Calls a handler. Its effects reach the executor only in a later turn of the event loop. */
   call(
     attempts: readonly Attempt[],
     run: () => unknown,
@@ -29,20 +29,20 @@ export interface BatchHost {
   warn(message: string, error: unknown): void
 }
 
-/** The batches of a worker, from the first job that has a place to the end of each. */
+/** The batches of a worker. A batch begins when its first job gets a slot. */
 export class Batches {
   readonly #host: BatchHost
-  readonly #gathering: Pick<GatherParts, 'claim' | 'rest'>
-  /** Those that have a place and are being filled up. */
+  readonly #gathering: Pick<GatherParts, 'claim' | 'waitForJobs'>
+  /** Batches that have a slot and still collect jobs. */
   readonly #filling = new Map<Batch, Promise<void>>()
   #isOpen = true
 
-  constructor(host: BatchHost, gathering: Pick<GatherParts, 'claim' | 'rest'>) {
+  constructor(host: BatchHost, gathering: Pick<GatherParts, 'claim' | 'waitForJobs'>) {
     this.#host = host
     this.#gathering = gathering
   }
 
-  /** Whether the job found a place in a batch that is being filled up. */
+  /** Adds the job to a batch that still collects jobs. False: there is none for its handler. */
   join(attempt: Attempt): boolean {
     if (attempt.handler.batch === undefined || !this.#isOpen) return false
     for (const batch of this.#filling.keys()) {
@@ -53,7 +53,7 @@ export class Batches {
     return false
   }
 
-  /** A job has a place: gathers others for it, first of those that wait here, and begins when that is done. */
+  /** Starts a batch with a job that has a slot: collects jobs from the buffer, then from the store, and runs them. */
   fill(first: Attempt): void {
     const host = this.#host
     const batch = new Batch(first.record.kind, first.handler as BatchHandler)
@@ -63,16 +63,16 @@ export class Batches {
       this.#begin(batch)
       return
     }
-    const take = (records: readonly ClaimedRecord[], sentAt: number) => {
+    const receive = (records: readonly ClaimedRecord[], sentAt: number) => {
       for (const record of records) {
         const attempt = host.hold(record, sentAt)
-        // The worker's own claims may have filled it up meanwhile.
+        // Jobs of the fetcher may have filled the batch meanwhile.
         if (batch.missing > 0) batch.add(attempt)
-        else host.wait(attempt)
+        else host.enqueue(attempt)
         if (!this.#isOpen) host.handBack(attempt)
       }
     }
-    const parts = { ...this.#gathering, take, isOpen: () => this.#isOpen }
+    const parts = { ...this.#gathering, receive, isOpen: () => this.#isOpen }
     const filled = gather(batch, parts, (error) => host.warn('A batch could not be filled up.', error)).then(
       () => {
         this.#filling.delete(batch)
@@ -82,7 +82,7 @@ export class Batches {
     this.#filling.set(batch, filled)
   }
 
-  /** Nothing more is gathered; gives back what has not begun. */
+  /** Stops collecting and hands back the jobs of batches that have not started. */
   handBack(): void {
     this.#isOpen = false
     for (const batch of this.#filling.keys())
@@ -93,7 +93,7 @@ export class Batches {
     this.#isOpen = true
   }
 
-  /** Gathers no more; resolves when nothing is being claimed for a batch. */
+  /** Stops collecting. Resolves when no claim for a batch is in flight. */
   async settle(): Promise<void> {
     this.#isOpen = false
     await Promise.all(this.#filling.values())
@@ -101,14 +101,14 @@ export class Batches {
 
   #begin(batch: Batch): void {
     const host = this.#host
-    // Some may have been lost or handed back while it was filled up.
-    for (const attempt of batch.dropEnded()) host.vacate(attempt)
+    // The worker may have lost or handed back some jobs meanwhile.
+    for (const attempt of batch.dropEnded()) host.freeSlot(attempt)
     if (batch.attempts.length === 0) {
       host.pump()
       return
     }
-    for (const attempt of batch.attempts) host.enter(attempt)
-    // How those end that cannot be read does not depend on the others.
+    for (const attempt of batch.attempts) host.startRunning(attempt)
+    // A job that cannot be read fails alone.
     const refused = (attempt: Attempt, error: unknown) => queueMicrotask(() => host.threw(attempt, error))
     host.call(
       batch.attempts,
@@ -134,11 +134,11 @@ export class Batches {
   }
 
   #threw(batch: Batch, error: unknown): void {
-    // Those that were ended singly have nothing to do with it, unless it is nobody else's.
+    // The error fails the jobs that have not ended. If all have ended, the first one reports it as late.
     const isLate = batch.attempts.every(({ isEnded }) => isEnded)
     for (const attempt of batch.attempts) {
-      const isMeant = !attempt.isEnded || (isLate && attempt === batch.attempts[0])
-      if (isMeant) this.#host.threw(attempt, error)
+      const reportsError = !attempt.isEnded || (isLate && attempt === batch.attempts[0])
+      if (reportsError) this.#host.threw(attempt, error)
       else this.#host.returned(attempt, undefined)
     }
   }

@@ -57,20 +57,20 @@ function aStore(script: {
   return {
     calls,
     troubles,
-    completer: new Completer(store, { onTrouble: (error) => troubles.push(error) }),
+    completer: new Completer(store, { onError: (error) => troubles.push(error) }),
   }
 }
 
 function settle(completer: Completer, attempt: Attempt): Promise<boolean> {
-  const told = new Promise<boolean>((resolve) => completer.settle(attempt, done(attempt), resolve))
-  return within(5_000, 'the verdict', told)
+  const answer = new Promise<boolean>((resolve) => completer.settle(attempt, done(attempt), resolve))
+  return within(5_000, 'the verdict', answer)
 }
 
-function confirm(completer: Completer, attempt: Attempt): Promise<{ committed: boolean; took: boolean }> {
-  const told = new Promise<{ committed: boolean; took: boolean }>((resolve) =>
-    completer.confirm(attempt, done(attempt), (committed, took) => resolve({ committed, took })),
+function confirm(completer: Completer, attempt: Attempt): Promise<{ committed: boolean; written: boolean }> {
+  const answer = new Promise<{ committed: boolean; written: boolean }>((resolve) =>
+    completer.confirm(attempt, done(attempt), (committed, written) => resolve({ committed, written })),
   )
-  return within(5_000, 'the confirmation', told)
+  return within(5_000, 'the confirmation', answer)
 }
 
 const down = () => {
@@ -152,10 +152,10 @@ test('when only the outcomes could not be read, the write is repeated and they a
 test('the completer gives up a store that stays down when the lease is over, and is idle', async () => {
   const { completer, troubles } = aStore({ settle: down })
   const begunAt = performance.now()
-  const told = settle(completer, anAttempt(300))
+  const answer = settle(completer, anAttempt(300))
   assert.equal(completer.size, 1)
   const idle = completer.idle()
-  assert.equal(await told, false)
+  assert.equal(await answer, false)
   assert.ok(performance.now() - begunAt >= 300)
   await within(1_000, 'idle', idle)
   assert.ok(troubles.length >= 2)
@@ -179,13 +179,13 @@ test('idle waits for verdicts being written and confirmed, and otherwise for not
 
 test('a committed ack of the user’s transaction stays, and nothing is written', async () => {
   const { completer, calls } = aStore({ outcomes: () => ['settled'] })
-  assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, took: false })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, written: false })
   assert.equal(calls.settle.length, 0)
 })
 
 test('a rolled back ack is replaced by the verdict', async () => {
   const { completer, calls } = aStore({ outcomes: () => ['held'] })
-  assert.deepEqual(await confirm(completer, anAttempt()), { committed: false, took: true })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: false, written: true })
   assert.equal(calls.settle.length, 1)
 })
 
@@ -194,29 +194,29 @@ test('an ack that commits between the question and the verdict stays', async () 
     settle: () => [false],
     outcomes: (call) => (call === 1 ? ['held'] : ['settled']),
   })
-  assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, took: false })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, written: false })
   assert.deepEqual([calls.settle.length, calls.outcomes], [1, 2])
 })
 
 test('a lost lease gets neither ack nor verdict', async () => {
   const { completer } = aStore({ outcomes: () => ['lost'] })
-  assert.deepEqual(await confirm(completer, anAttempt()), { committed: false, took: false })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: false, written: false })
 })
 
 test('while the store is down the completer does not guess: it asks until the store answers', async () => {
   const { completer, troubles } = aStore({ outcomes: (call) => (call < 3 ? down() : ['settled']) })
-  assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, took: false })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, written: false })
   assert.equal(troubles.length, 2)
 })
 
 test('the completer stops asking a store that is down for longer than the lease', async () => {
   const { completer } = aStore({ outcomes: down })
-  assert.deepEqual(await confirm(completer, anAttempt(300)), { committed: false, took: false })
+  assert.deepEqual(await confirm(completer, anAttempt(300)), { committed: false, written: false })
 })
 
 test('the completer pauses between questions to a store that contradicts itself', async () => {
   // "Held", and yet the verdict does not take: until the lease is over there is nothing to do but ask again.
   const { completer, calls } = aStore({ settle: () => [false], outcomes: () => ['held'] })
-  assert.deepEqual(await confirm(completer, anAttempt(500)), { committed: false, took: false })
+  assert.deepEqual(await confirm(completer, anAttempt(500)), { committed: false, written: false })
   assert.ok(calls.outcomes < 50, `${calls.outcomes} questions`)
 })

@@ -4,14 +4,15 @@ import type { JobStore, LeaseRef, Verdict } from '../job-store.ts'
 
 /** An attempt under a lease of this process. */
 export interface LeasedAttempt extends LeaseRef {
-  /** Up to when the lease surely holds, by the process's monotonic clock. */
+  /** The lease is valid at least until this time of the process's monotonic clock. */
   readonly leaseUntil: number
 }
 
 interface Entry {
   readonly attempt: LeasedAttempt
   readonly verdict: Verdict
-  readonly told: (took: boolean) => void
+  /** Called once: whether the store wrote the verdict. */
+  readonly onWritten: (written: boolean) => void
 }
 
 const maxBatch = 1_000
@@ -20,25 +21,25 @@ const retryMs = 200
 
 /** What a completer reports. */
 export interface CompleterHooks {
-  readonly onTrouble: (error: unknown) => void
-  /** A write has ended, and `told` was called for all it wrote. */
-  readonly onWritten?: () => void
+  readonly onError: (error: unknown) => void
+  /** A write ended, after `onWritten` of all its verdicts. */
+  readonly onWriteEnded?: () => void
 }
 
 /**
- * Writes how attempts ended, many at a time. Verdicts of one turn of the event loop go in one write, and those that come
- * while writes are in flight go in the next, so no verdict waits for a clock and many cost one commit.
+ * Writes verdicts in batches. Verdicts of one turn of the event loop go in one write; verdicts that arrive while writes
+ * are in flight go in the next. So no verdict waits for a timer, and many share one commit.
  *
- * A write whose answer was lost is made again: verdicts are conditional on their lease, so the second time can change
- * nothing that the first one did, and `outcomes` says which of them the first one wrote. It gives up when the lease is
- * over, for then nothing can be written any more.
+ * The completer repeats a write whose answer was lost. A verdict is conditional on its lease, so the second write
+ * cannot change what the first one wrote, and `outcomes` says which verdicts that were. The completer gives up when the
+ * leases have ended, because the store then refuses the verdicts.
  */
 export class Completer {
   readonly #store: Pick<JobStore, 'settle' | 'outcomes'>
   readonly #hooks: CompleterHooks
   readonly #writes: Batcher<Entry, void>
   #size = 0
-  readonly #idlers: (() => void)[] = []
+  readonly #onIdle: (() => void)[] = []
 
   constructor(store: Pick<JobStore, 'settle' | 'outcomes'>, hooks: CompleterHooks) {
     this.#store = store
@@ -50,88 +51,95 @@ export class Completer {
     })
   }
 
-  /** How many verdicts are not written yet. */
+  /** The number of verdicts that are not yet written. */
   get size(): number {
     return this.#size
   }
 
-  /** Writes the verdict; `told` learns once whether it took. */
-  settle(attempt: LeasedAttempt, verdict: Verdict, told: (took: boolean) => void): void {
+  /** Writes the verdict. Calls `onWritten` once. */
+  settle(attempt: LeasedAttempt, verdict: Verdict, onWritten: (written: boolean) => void): void {
     this.#size++
-    void this.#writes.add({ attempt, verdict, told })
+    void this.#writes.add({ attempt, verdict, onWritten })
   }
 
   /**
-   * For an attempt that was ended in a caller's transaction: finds out whether the caller committed, and writes
-   * `verdict` if not. `told` learns whether the caller's verdict stands.
+   * For an attempt that was acked or nacked in a caller's transaction: asks the store whether the caller committed, and
+   * writes `verdict` if not. Calls `onConfirmed` once.
    */
-  confirm(attempt: LeasedAttempt, verdict: Verdict, told: (committed: boolean, took: boolean) => void): void {
+  confirm(
+    attempt: LeasedAttempt,
+    verdict: Verdict,
+    onConfirmed: (committed: boolean, written: boolean) => void,
+  ): void {
     this.#size++
-    void this.#ask(attempt, verdict).then(({ committed, took }) => {
-      this.#ended(1, () => told(committed, took))
+    void this.#confirm(attempt, verdict).then(({ committed, written }) => {
+      this.#finish(1, () => onConfirmed(committed, written))
     })
   }
 
-  /** Resolves when all is written or given up. */
+  /** Resolves when every verdict is written or given up. */
   idle(): Promise<void> {
-    return new Promise((resolve) => (this.#size === 0 ? resolve() : this.#idlers.push(resolve)))
+    return new Promise((resolve) => (this.#size === 0 ? resolve() : this.#onIdle.push(resolve)))
   }
 
   /** Never rejects. */
   async #write(entries: readonly Entry[]): Promise<readonly void[]> {
-    const took = await this.#persist(entries)
-    this.#ended(entries.length, (index) => entries[index]!.told(took[index] === true))
+    const written = await this.#persist(entries)
+    this.#finish(entries.length, (index) => entries[index]!.onWritten(written[index] === true))
     return []
   }
 
-  #ended(count: number, tell: (index: number) => void): void {
+  #finish(count: number, answer: (index: number) => void): void {
     this.#size -= count
     for (let index = 0; index < count; index++) {
       try {
-        tell(index)
+        answer(index)
       } catch (error) {
-        // The others must learn their answer all the same.
-        this.#hooks.onTrouble(error)
+        // The other attempts must get their answer.
+        this.#hooks.onError(error)
       }
     }
-    this.#hooks.onWritten?.()
-    if (this.#size === 0) for (const wake of this.#idlers.splice(0)) wake()
+    this.#hooks.onWriteEnded?.()
+    if (this.#size === 0) for (const wake of this.#onIdle.splice(0)) wake()
   }
 
-  /** Whether each verdict was written: by this call, or by a try whose answer was lost. */
+  /** Answers for each verdict whether this call wrote it, in any of its tries. */
   async #persist(entries: readonly Entry[]): Promise<readonly boolean[]> {
     const verdicts = entries.map(({ verdict }) => verdict)
     for (let tries = 1; ; tries++) {
       try {
-        const took = await this.#store.settle(verdicts)
-        if (tries === 1 || took.every(Boolean)) return took
+        const written = await this.#store.settle(verdicts)
+        if (tries === 1 || written.every(Boolean)) return written
         const outcomes = await this.#store.outcomes(entries.map(({ attempt }) => attempt))
-        return took.map((did, index) => did || outcomes[index] === 'settled')
+        return written.map((did, index) => did || outcomes[index] === 'settled')
       } catch (error) {
         if (isSignalboxError(error, 'closed')) return []
-        this.#hooks.onTrouble(error)
+        this.#hooks.onError(error)
         if (performance.now() > Math.max(...entries.map(({ attempt }) => attempt.leaseUntil))) return []
         await pause(retryMs * (0.5 + Math.random()))
       }
     }
   }
 
-  async #ask(attempt: LeasedAttempt, verdict: Verdict): Promise<{ committed: boolean; took: boolean }> {
+  async #confirm(
+    attempt: LeasedAttempt,
+    verdict: Verdict,
+  ): Promise<{ committed: boolean; written: boolean }> {
     for (let tries = 1; ; tries++) {
       try {
         const [outcome] = await this.#store.outcomes([attempt])
-        if (outcome === 'settled') return { committed: true, took: false }
-        if (outcome === 'lost') return { committed: false, took: false }
-        // Held: rolled back, or not committed yet. In the latter case this waits for the caller's transaction to end.
-        const [took] = await this.#store.settle([verdict])
-        if (took) return { committed: false, took: true }
-        // The caller committed, or the lease ended, between the two: the next answer says so.
+        if (outcome === 'settled') return { committed: true, written: false }
+        if (outcome === 'lost') return { committed: false, written: false }
+        // Held: the caller rolled back, or has not committed yet. The write waits for the caller's transaction to end.
+        const [written] = await this.#store.settle([verdict])
+        if (written) return { committed: false, written: true }
+        // The caller committed, or the lease ended, between the two calls: the next try finds out.
         if (tries === 1) continue
       } catch (error) {
-        if (isSignalboxError(error, 'closed')) return { committed: false, took: false }
-        this.#hooks.onTrouble(error)
+        if (isSignalboxError(error, 'closed')) return { committed: false, written: false }
+        this.#hooks.onError(error)
       }
-      if (performance.now() > attempt.leaseUntil) return { committed: false, took: false }
+      if (performance.now() > attempt.leaseUntil) return { committed: false, written: false }
       await pause(retryMs * (0.5 + Math.random()))
     }
   }

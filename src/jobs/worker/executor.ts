@@ -20,14 +20,14 @@ import { createTransactionGroups, type TransactionGroups } from './transaction-g
 import type { BatchHandler, ResolvedWorkerOptions } from './worker-options.ts'
 import type { Tally } from './worker-tally.ts'
 
-/** Events of an executor, for the worker that brings it jobs. */
-export interface RunnerWatch {
-  /** A handler has its place no more: it ended, or it is not waited for any longer. */
-  left(attempt: Attempt): void
-  /** There may be room for more. */
-  room(): void
-  /** How an attempt ended was written, if `took`; else its lease was lost. */
-  settled(attempt: Attempt, verdict: Verdict, took: boolean, error: unknown): void
+/** The events that an executor reports to its worker. */
+export interface ExecutorHooks {
+  /** A handler freed its slot: it ended, or the executor stopped waiting for it. */
+  slotFreed(attempt: Attempt): void
+  /** The executor may have free slots. */
+  capacityChanged(): void
+  /** The store wrote the verdict on an attempt (`written`), or refused it because the worker lost the lease. */
+  settled(attempt: Attempt, verdict: Verdict, written: boolean, error: unknown): void
 }
 
 export interface ExecutorParts {
@@ -37,14 +37,14 @@ export interface ExecutorParts {
     'handlers' | 'concurrency' | 'leaseMs' | 'transactionTimeoutMs'
   >
   readonly tally: Tally
-  readonly watch: RunnerWatch
-  /** How batches are filled up. */
-  readonly gathering: Pick<GatherParts, 'claim' | 'rest'>
+  readonly hooks: ExecutorHooks
+  /** How a batch gets more jobs. */
+  readonly gathering: Pick<GatherParts, 'claim' | 'waitForJobs'>
 }
 
 /**
- * Runs claimed jobs: each waits in the buffer for a place and is given to its handler; its outcome is judged and written.
- * The executor neither claims nor renews. No error of a handler reaches the worker that brought the job.
+ * Runs claimed jobs. A job waits in the buffer for a free slot; then its handler runs, and the completer writes the
+ * verdict. The executor neither claims nor renews. An error of a handler never reaches the worker.
  */
 export class Executor implements AttemptHost {
   readonly store: JobStore
@@ -54,24 +54,24 @@ export class Executor implements AttemptHost {
   readonly transactionTimeoutMs: number
   readonly completer: Completer
   readonly logWriter: LogWriter | undefined
-  /** Everything whose lease is ours: buffered, running, or ended and not written yet. */
+  /** Attempts whose lease this worker holds: buffered, running, or ended but not yet written. */
   readonly held: Set<Attempt> = new Set()
   readonly running: Set<Attempt> = new Set()
   readonly #options: ExecutorParts['options']
   readonly #tally: Tally
-  readonly #watch: RunnerWatch
+  readonly #hooks: ExecutorHooks
   readonly #contention: Contention
   readonly #jobKind: number
   readonly #telemetry: JobsTelemetry | undefined
   readonly #activity: JobActivity | undefined
   readonly #batches: Batches
-  /** Handlers that run, or whose batch is being filled up. */
-  #places = 0
+  /** Slots of handlers that run and of batches that are being filled. */
+  #usedSlots = 0
   #buffer: Attempt[] = []
-  #next = 0
-  #whenNoneRuns: (() => void) | undefined
+  #nextIndex = 0
+  #onNoneRuns: (() => void) | undefined
 
-  constructor({ parts, options, tally, watch, gathering }: ExecutorParts) {
+  constructor({ parts, options, tally, hooks, gathering }: ExecutorParts) {
     const { store, logs, telemetry, activity, contention = noContention, clock = systemClock } = parts
     this.store = store
     this.clock = clock
@@ -80,7 +80,7 @@ export class Executor implements AttemptHost {
     this.groups = createTransactionGroups(store)
     this.#options = options
     this.#tally = tally
-    this.#watch = watch
+    this.#hooks = hooks
     this.#contention = contention
     this.#telemetry = telemetry
     this.#activity = activity
@@ -90,7 +90,7 @@ export class Executor implements AttemptHost {
       createLogWriter(logs, (error) =>
         tally.warn('Log lines and progress of jobs could not be written yet.', error),
       )
-    // Jobs that were claimed ahead wait for a place on purpose.
+    // In its own class of the contention report: prefetched jobs wait for a slot on purpose.
     this.#jobKind = contention.kind('worker.job', {
       lane: 'worker',
       size: options.concurrency,
@@ -102,21 +102,21 @@ export class Executor implements AttemptHost {
       outcomes: (leases) => store.outcomes(leases),
     }
     this.completer = new Completer(settling, {
-      onTrouble: (error) => tally.warn('Ends of jobs could not be written yet.', error),
-      // What was not written yet may have been the reason to claim no more.
-      onWritten: () => watch.room(),
+      onError: (error) => tally.warn('Ends of jobs could not be written yet.', error),
+      // The fetcher claims nothing while too many verdicts wait to be written.
+      onWriteEnded: () => hooks.capacityChanged(),
     })
   }
 
   get load(): { running: number; buffered: number; settling: number } {
     return {
-      running: this.#places,
-      buffered: this.#buffer.length - this.#next,
+      running: this.#usedSlots,
+      buffered: this.#buffer.length - this.#nextIndex,
       settling: this.completer.size,
     }
   }
 
-  /** Takes what a claim brought that was sent at that moment; `pump` begins it. */
+  /** Buffers the jobs of a claim that was sent at `sentAt`; `pump` starts them. */
   receive(records: readonly ClaimedRecord[], sentAt: number): void {
     for (const record of records) {
       const attempt = this.#hold(record, sentAt)
@@ -136,29 +136,29 @@ export class Executor implements AttemptHost {
   /** Starts handlers while there are slots and jobs. */
   pump(): void {
     const { concurrency } = this.#options
-    while (this.#places < concurrency && this.#next < this.#buffer.length) {
-      const attempt = this.#buffer[this.#next++]!
-      // It may have been lost or handed back while it waited.
+    while (this.#usedSlots < concurrency && this.#nextIndex < this.#buffer.length) {
+      const attempt = this.#buffer[this.#nextIndex++]!
+      // The worker may have lost the lease or handed the job back meanwhile.
       if (attempt.isEnded) continue
-      this.#places++
+      this.#usedSlots++
       if (attempt.handler.batch === undefined) this.#begin(attempt)
       else this.#batches.fill(attempt)
     }
-    if (this.#next === this.#buffer.length && this.#next > 0) {
+    if (this.#nextIndex === this.#buffer.length && this.#nextIndex > 0) {
       this.#buffer = []
-      this.#next = 0
+      this.#nextIndex = 0
     }
-    this.#watch.room()
+    this.#hooks.capacityChanged()
   }
 
   #createBatches(gathering: ExecutorParts['gathering']): Batches {
     return new Batches(
       {
         hold: (record, sentAt) => this.#hold(record, sentAt),
-        wait: (attempt) => void this.#buffer.push(attempt),
+        enqueue: (attempt) => void this.#buffer.push(attempt),
         takeWaiting: (handler, limit) => this.#takeWaiting(handler, limit),
-        enter: (attempt) => this.#enter(attempt),
-        vacate: (attempt) => this.#vacate(attempt),
+        startRunning: (attempt) => this.#startRunning(attempt),
+        freeSlot: (attempt) => this.#freeSlot(attempt),
         handBack: (attempt) => this.#handBack(attempt),
         call: (attempts, run, returns, throws) => this.#call(this.#traced(attempts, run), returns, throws),
         returned: (attempt, value) => this.#returned(attempt, value),
@@ -172,7 +172,7 @@ export class Executor implements AttemptHost {
 
   #takeWaiting(handler: BatchHandler, limit: number): readonly Attempt[] {
     const taken: Attempt[] = []
-    for (let at = this.#next; at < this.#buffer.length && taken.length < limit; at++) {
+    for (let at = this.#nextIndex; at < this.#buffer.length && taken.length < limit; at++) {
       const attempt = this.#buffer[at]!
       if (attempt.handler !== handler || attempt.isEnded) continue
       taken.push(attempt)
@@ -183,63 +183,63 @@ export class Executor implements AttemptHost {
 
   settle(attempt: Attempt, verdict: Verdict): Promise<boolean> {
     return new Promise((resolve) => {
-      this.completer.settle(attempt, verdict, (took) => {
-        this.#settled(attempt, verdict, took, decodeError(verdict.error))
-        resolve(took)
+      this.completer.settle(attempt, verdict, (written) => {
+        this.#settled(attempt, verdict, written, decodeError(verdict.error))
+        resolve(written)
       })
     })
   }
 
-  confirm(attempt: Attempt, verdict: Verdict): Promise<{ committed: boolean; took: boolean }> {
+  confirm(attempt: Attempt, verdict: Verdict): Promise<{ committed: boolean; written: boolean }> {
     return new Promise((resolve) => {
-      this.completer.confirm(attempt, verdict, (committed, took) => resolve({ committed, took }))
+      this.completer.confirm(attempt, verdict, (committed, written) => resolve({ committed, written }))
     })
   }
 
-  noted(attempt: Attempt, verdict: Verdict, took: boolean): void {
-    this.#settled(attempt, verdict, took, undefined)
+  recorded(attempt: Attempt, verdict: Verdict, written: boolean): void {
+    this.#settled(attempt, verdict, written, undefined)
   }
 
-  /** The lease is not ours any more. */
+  /** The worker lost the lease. */
   lose(attempt: Attempt): void {
     if (!attempt.end()) return
     attempt.abort(leaseLost(attempt.jobId))
     this.held.delete(attempt)
-    this.#leave(attempt)
+    this.#stopRunning(attempt)
     this.#tally.lost(attempt.record)
     attempt.span?.ended(attempt.record, 'lost', undefined)
     this.pump()
   }
 
-  /** Gives back what has not begun; nothing more will begin. */
+  /** Hands back the jobs that have not started. */
   handBackBuffer(): void {
     this.#batches.handBack()
-    for (const attempt of this.#buffer.splice(this.#next)) this.#handBack(attempt)
+    for (const attempt of this.#buffer.splice(this.#nextIndex)) this.#handBack(attempt)
     this.#buffer = []
-    this.#next = 0
+    this.#nextIndex = 0
   }
 
-  /** Batches are gathered again after `handBackBuffer`. */
+  /** Fills batches again after `handBackBuffer`. */
   reopen(): void {
     this.#batches.reopen()
   }
 
-  /** Waits up to `timeoutMs` for what runs, then aborts and gives back the rest, and waits until all is written. */
+  /** Waits up to `timeoutMs` for running handlers, aborts and hands back the rest, and waits until all is written. */
   async finish(timeoutMs: number): Promise<void> {
     // Jobs that are being claimed for a batch must be handed back, or they stay leased until the lease ends.
     await Promise.race([this.#batches.settle(), timer(5_000)])
-    await this.#noneRuns(timeoutMs)
+    await this.#waitUntilNoneRuns(timeoutMs)
     for (const attempt of [...this.running]) {
       attempt.abort(new DOMException('The worker stops.', 'AbortError'))
       this.#handBack(attempt)
-      this.#leave(attempt)
+      this.#stopRunning(attempt)
     }
     await Promise.race([this.completer.idle(), timer(5_000)])
     await this.logWriter?.idle(2_000)
   }
 
   #begin(attempt: Attempt): void {
-    this.#enter(attempt)
+    this.#startRunning(attempt)
     this.#call(
       this.#telemetry === undefined ? () => attempt.run() : this.#traced([attempt], () => attempt.run()),
       (value) => this.#returned(attempt, value),
@@ -247,7 +247,7 @@ export class Executor implements AttemptHost {
     )
   }
 
-  /** The same call, in a separate span if tracing is on. */
+  /** Wraps the call in a span if tracing is on. */
   #traced(attempts: readonly Attempt[], run: () => unknown): () => unknown {
     const telemetry = this.#telemetry
     if (telemetry === undefined) return run
@@ -258,7 +258,7 @@ export class Executor implements AttemptHost {
     }
   }
 
-  #enter(attempt: Attempt): void {
+  #startRunning(attempt: Attempt): void {
     this.running.add(attempt)
     this.#activity?.started(attempt.record)
     this.#contention.enter(attempt.ticket)
@@ -267,23 +267,23 @@ export class Executor implements AttemptHost {
       attempt.timer = this.clock.setTimeout(() => this.#timeOut(attempt, timeoutMs), timeoutMs)
   }
 
-  /** Calls a handler. None of what it does is heard before this turn is over. */
+  /** Calls a handler. Its effects reach the executor only in a later turn of the event loop. */
   #call(run: () => unknown, returns: (value: unknown) => void, throws: (error: unknown) => void): void {
     try {
       const returned: unknown = run()
-      // Wrap it in a Promise: a foreign thenable may throw on access, throw when it is called, or call back twice, and the
-      // pump must see none of that. Other values need no promise.
+      // A promise shields the pump from a foreign thenable, which may throw on access or on call, or call back twice.
+      // Other values need no promise.
       if (typeof returned === 'object' && returned !== null) {
         Promise.resolve(returned).then(returns, throws)
       } else queueMicrotask(() => returns(returned))
     } catch (error) {
-      // Not here: a handler that throws at once must not grow the stack of a handler that ended.
+      // In a microtask: handlers that throw at once would otherwise nest, because each end starts the next handler.
       queueMicrotask(() => throws(error))
     }
   }
 
   #returned(attempt: Attempt, value: unknown): void {
-    // The handler forgot an `await`: acking now would complete the job without the transaction, and its rows would be lost.
+    // The handler forgot an `await`. An ack now would complete the job without the transaction and lose its rows.
     if (attempt.openTransaction && !attempt.isEnded) {
       attempt.openTransaction.then(
         () => this.#returned(attempt, value),
@@ -291,9 +291,9 @@ export class Executor implements AttemptHost {
       )
       return
     }
-    this.#leave(attempt)
+    this.#stopRunning(attempt)
     if (attempt.isEnded) this.held.delete(attempt)
-    else if (attempt.pledged) {
+    else if (attempt.unconfirmedVerdict) {
       const error = rolledBack(attempt.jobId)
       this.#finish(attempt, attempt.outcomeOf(error), error)
     } else if (attempt.handler.finish === 'transaction') {
@@ -306,74 +306,74 @@ export class Executor implements AttemptHost {
   }
 
   #threw(attempt: Attempt, error: unknown): void {
-    this.#leave(attempt)
+    this.#stopRunning(attempt)
     if (attempt.isEnded) {
       this.held.delete(attempt)
       if (!isSignalboxError(error, 'lease_lost')) this.#tally.late(attempt.record, error)
-    } else if (attempt.pledged) this.#finish(attempt, attempt.outcomeOf(error), error, true)
+    } else if (attempt.unconfirmedVerdict) this.#finish(attempt, attempt.outcomeOf(error), error, true)
     else if (isSignalboxError(error, 'payload_sealed') && isSealed(attempt.record.payload)) {
-      this.#putOff(attempt, error)
+      this.#snoozeSealed(attempt, error)
     } else if (isFinal(error) || isUnreadable(attempt, error)) {
       this.#finish(attempt, { kind: 'threw', error: encodeError(error), dead: true }, error)
     } else this.#finish(attempt, attempt.outcomeOf(error), error)
     this.pump()
   }
 
-  /** This worker has no key to open the payload. Another worker may have it: the job waits for it and keeps its attempt. */
-  #putOff(attempt: Attempt, error: Error): void {
+  /** This worker has no key for the payload, but another may have it. The job waits and keeps its attempt. */
+  #snoozeSealed(attempt: Attempt, error: Error): void {
     attempt.log(error.message, 'warn')
     this.#tally.warn(error.message, error)
     this.#finish(attempt, { kind: 'snoozed', delayMs: sealedDelayMs }, error)
   }
 
   /**
-   * The attempt is over: writes its end. If the user ended it in a transaction of theirs, that end stands where it was
-   * committed, with the error that it keeps.
+   * Ends the attempt and writes its verdict. If the caller acked or nacked in its own transaction and committed, that
+   * verdict and its error stand.
    */
   #finish(attempt: Attempt, outcome: Outcome, error?: unknown, hasThrown = false): void {
     if (!attempt.end()) return
     const verdict = attempt.judge(outcome)
-    const { pledged } = attempt
-    if (pledged === undefined) {
-      this.completer.settle(attempt, verdict, (took) => this.#settled(attempt, verdict, took, error))
+    const { unconfirmedVerdict } = attempt
+    if (unconfirmedVerdict === undefined) {
+      this.completer.settle(attempt, verdict, (written) => this.#settled(attempt, verdict, written, error))
       return
     }
-    this.completer.confirm(attempt, verdict, (committed, took) => {
-      if (!committed) return this.#settled(attempt, verdict, took, error)
-      this.#settled(attempt, pledged, true, decodeError(pledged.error))
+    this.completer.confirm(attempt, verdict, (committed, written) => {
+      if (!committed) return this.#settled(attempt, verdict, written, error)
+      this.#settled(attempt, unconfirmedVerdict, true, decodeError(unconfirmedVerdict.error))
       if (hasThrown) this.#tally.late(attempt.record, error)
     })
   }
 
-  #settled(attempt: Attempt, verdict: Verdict, took: boolean, error: unknown): void {
+  #settled(attempt: Attempt, verdict: Verdict, written: boolean, error: unknown): void {
     this.held.delete(attempt)
     this.#contention.leave(attempt.ticket)
-    this.#tally.settled(attempt.record, verdict, took, error)
-    if (took) this.#activity?.ended(attempt.record, outcomeOf(attempt.record, verdict), verdict.ranMs)
-    attempt.span?.ended(attempt.record, took ? outcomeOf(attempt.record, verdict) : 'lost', error)
-    this.#watch.settled(attempt, verdict, took, error)
+    this.#tally.settled(attempt.record, verdict, written, error)
+    if (written) this.#activity?.ended(attempt.record, outcomeOf(attempt.record, verdict), verdict.ranMs)
+    attempt.span?.ended(attempt.record, written ? outcomeOf(attempt.record, verdict) : 'lost', error)
+    this.#hooks.settled(attempt, verdict, written, error)
   }
 
-  #leave(attempt: Attempt): void {
+  #stopRunning(attempt: Attempt): void {
     this.#contention.leave(attempt.ticket)
     if (!this.running.delete(attempt)) return
     if (attempt.timer !== undefined) this.clock.clearTimeout(attempt.timer)
-    this.#vacate(attempt)
-    this.#watch.left(attempt)
-    if (this.running.size === 0) this.#whenNoneRuns?.()
+    this.#freeSlot(attempt)
+    this.#hooks.slotFreed(attempt)
+    if (this.running.size === 0) this.#onNoneRuns?.()
   }
 
-  /** Gives up its place, or its part in its batch's. */
-  #vacate(attempt: Attempt): void {
-    if (attempt.batch === undefined || attempt.batch.leave(attempt)) this.#places--
+  /** Frees the slot of the attempt. A batch frees its slot with its last attempt. */
+  #freeSlot(attempt: Attempt): void {
+    if (attempt.batch === undefined || attempt.batch.leave(attempt)) this.#usedSlots--
   }
 
   #timeOut(attempt: Attempt, timeoutMs: number): void {
     const error = timedOut(attempt.jobId, timeoutMs)
     attempt.abort(error)
-    this.#leave(attempt)
+    this.#stopRunning(attempt)
     const threw = { kind: 'threw', error: encodeError(error) } as const
-    this.#finish(attempt, attempt.pledged ? attempt.outcomeOf(error) : threw, error, true)
+    this.#finish(attempt, attempt.unconfirmedVerdict ? attempt.outcomeOf(error) : threw, error, true)
     this.pump()
   }
 
@@ -381,23 +381,23 @@ export class Executor implements AttemptHost {
     this.#finish(attempt, { kind: 'interrupted', delayMs: 0 })
   }
 
-  async #noneRuns(timeoutMs: number): Promise<void> {
+  async #waitUntilNoneRuns(timeoutMs: number): Promise<void> {
     if (this.running.size === 0 || timeoutMs <= 0) return
     const none = new Promise<void>((resolve) => {
-      this.#whenNoneRuns = resolve
+      this.#onNoneRuns = resolve
     })
     await Promise.race([none, timer(timeoutMs)])
-    this.#whenNoneRuns = undefined
+    this.#onNoneRuns = undefined
   }
 
-  /** What a plain handler returned, if it can be kept. The work is done, so a result that cannot is no failure. */
+  /** Encodes what the handler returned. The work is done, so a result that cannot be encoded is no failure. */
   #encodeResult(attempt: Attempt, value: unknown): string | null {
     if (value === undefined) return null
     try {
       return encodeJson('the result', value)
     } catch (error) {
       this.#tally.warn(
-        `The result of job "${attempt.jobId}" (${attempt.record.kind}) cannot be kept and was dropped.`,
+        `The result of job "${attempt.jobId}" (${attempt.record.kind}) cannot be stored and was dropped.`,
         error,
       )
       return null
@@ -405,7 +405,7 @@ export class Executor implements AttemptHost {
   }
 }
 
-/** What is kept of it will be no better next time. */
+/** The stored payload is broken, so another attempt would fail too. */
 function isUnreadable({ record }: Attempt, error: unknown): boolean {
   if (isSignalboxError(error, 'seal_broken')) return isSealed(record.payload)
   return isSignalboxError(error, 'undecodable')

@@ -26,7 +26,7 @@ async function aStage() {
     receive: (records) => received.push(`${records.length} ${records[0]?.id}`),
   })
   await sleep(5)
-  for (let nth = 0; nth < 1_000; nth++) fetcher.ended()
+  for (let nth = 0; nth < 1_000; nth++) fetcher.handlerEnded()
   /** The first claim comes back full, so more is likely. */
   const first = fetcher.step()
   claims[0]!.answer(claims[0]!.limit)
@@ -37,7 +37,7 @@ async function aStage() {
 test('the fetcher sends no second claim while one is in flight', async () => {
   const { fetcher, claims } = await aStage()
   void fetcher.step()
-  fetcher.askForMore()
+  fetcher.requestClaim()
   assert.equal(claims.length, 2)
 })
 

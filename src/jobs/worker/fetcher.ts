@@ -3,9 +3,9 @@ import type { ClaimedRecord, ClaimRequest, JobStore, NewJob } from '../job-store
 import type { ResolvedWorkerOptions } from './worker-options.ts'
 
 /**
- * When to claim, and how much. A claim that came back full means that more is likely, and then the next is asked for as
- * soon as there is room; one that came short means waiting for a wake-up or the poll. A wake-up without room is remembered
- * as "more is likely". Each claim looks for room itself when it is done, so no wake-up is needed while one is under way.
+ * Decides when to claim, and how much. After a full claim more jobs are likely, so the fetcher claims again as soon as
+ * the worker has capacity. After a short claim it waits for a wake-up or the poll. A wake-up without capacity counts as
+ * "more is likely". A claim in flight needs no wake-up: it checks the capacity again when it ends.
  */
 export interface FetcherParts {
   readonly store: Pick<JobStore, 'claim'>
@@ -16,7 +16,7 @@ export interface FetcherParts {
 }
 
 export interface Load {
-  /** Whether anything may be claimed at all. */
+  /** Whether the worker may claim. */
   readonly isOpen: boolean
   readonly running: number
   readonly buffered: number
@@ -25,10 +25,12 @@ export interface Load {
 
 /** The most jobs of one claim. */
 const claimLimit = 500
-/** In a queue with limits, capacity may come back by time alone: the fetcher polls this often, for this long. */
+/**
+ * A queue's limits may admit more jobs as time passes, without a wake-up: the fetcher polls this often, for this long.
+ */
 const limitedPollMs = 100
 const limitedForMs = 5_000
-/** Verdicts not written yet, beyond which nothing new is claimed: two full writes are in flight and a third one waits. */
+/** The fetcher claims nothing beyond this many unwritten verdicts: two full writes in flight and a third that waits. */
 const maxSettling = 3_000
 
 export class Fetcher {
@@ -36,14 +38,14 @@ export class Fetcher {
   readonly #kinds: readonly string[]
   readonly #prefetch: Prefetch
   #moreIsLikely = false
-  /** A claim is under way or was asked for. */
+  /** A claim is in flight or requested. */
   #isClaiming = false
   /** When a claim last brought a job of a queue with limits. */
   #limitedAt = Number.NEGATIVE_INFINITY
   readonly #alarm: Alarm
-  /** Places kept for jobs that are being handed over. */
-  #promised = 0
-  /** The claim that a step waits for. */
+  /** Slots reserved for jobs that adders of this process are handing over. */
+  #reservedSlots = 0
+  /** The claim in flight. */
   #current: { readonly limit: number } | undefined
 
   constructor(parts: FetcherParts) {
@@ -53,17 +55,17 @@ export class Fetcher {
     this.#alarm = createAlarm(() => parts.notifier.wake())
   }
 
-  /** Claims nothing more by itself. */
+  /** Cancels the poll of queues with limits. */
   close(): void {
     this.#alarm.clear()
   }
 
-  /** More is likely, and there is room for it. */
+  /** More jobs are likely, and the worker has capacity. */
   get wantsMore(): boolean {
-    return this.#moreIsLikely && this.#room() > 0
+    return this.#moreIsLikely && this.#capacity() > 0
   }
 
-  /** One claim, as large as there is room for. */
+  /** Sends one claim, as large as the capacity. */
   async step(): Promise<'more' | 'idle'> {
     this.#isClaiming = true
     try {
@@ -74,43 +76,46 @@ export class Fetcher {
     }
   }
 
-  askForMore(): void {
+  requestClaim(): void {
     if (!this.#isClaiming && this.wantsMore) {
       this.#isClaiming = true
       this.#parts.notifier.wake()
     }
   }
 
-  /** A handler ended: what the pace is known by. */
-  ended(): void {
-    this.#prefetch.ended()
+  /** Measures the pace of handlers. */
+  handlerEnded(): void {
+    this.#prefetch.handlerEnded()
   }
 
-  /** What to claim a job with that is to be handed over; a place is kept until `handedOver`. */
+  /**
+   * Offers an idle slot for a job that this process adds. Answers the claim that the adder sends along, and reserves
+   * the slot until `handedOver`.
+   */
   offer({ queue, kind }: NewJob): ClaimRequest | undefined {
     const { queues, concurrency, workerId, leaseMs, handlers } = this.#parts.options
     const { isOpen, running, buffered } = this.#parts.load()
-    // Only an idle worker that waits for jobs: otherwise it takes jobs in the order of the queue.
+    // Only an idle worker: a busy one must take jobs in the order of the queue.
     const isIdle = isOpen && !this.#isClaiming && !this.#moreIsLikely && buffered === 0
-    const hasPlace = running + this.#promised < concurrency
+    const hasSlot = running + this.#reservedSlots < concurrency
     const handler = handlers.get(kind)
-    // One of a batch does not go alone: there may be others to go with.
+    // Batch handlers claim their jobs together.
     const isSingle = handler !== undefined && handler.batch === undefined
-    if (!isIdle || !hasPlace || !queues.includes(queue) || !isSingle) return undefined
-    this.#promised++
+    if (!isIdle || !hasSlot || !queues.includes(queue) || !isSingle) return undefined
+    this.#reservedSlots++
     return { queues: [queue], kinds: [kind], workerId, limit: 1, leaseMs }
   }
 
   handedOver(): void {
-    this.#promised--
+    this.#reservedSlots--
   }
 
   async #claim(): Promise<void> {
-    // A claim before this one that was not answered in time counts no more.
+    // The loop may have replaced a claim that hung. Its jobs no longer count.
     this.#current = undefined
-    const limit = Math.min(claimLimit, this.#room())
+    const limit = Math.min(claimLimit, this.#capacity())
     if (limit <= 0) {
-      // The wake-up is remembered: the fetcher claims as soon as there are free slots.
+      // Remember the wake-up: the fetcher claims as soon as there are free slots.
       this.#moreIsLikely = true
       return
     }
@@ -130,27 +135,27 @@ export class Fetcher {
     this.#parts.receive(records, sentAt)
   }
 
-  #room(): number {
+  #capacity(): number {
     const { isOpen, running, buffered, settling } = this.#parts.load()
     if (!isOpen || settling > maxSettling) return 0
-    // What was asked for is as good as here.
-    return this.#prefetch.room(running + this.#promised, buffered + (this.#current?.limit ?? 0))
+    // Jobs of the claim in flight count as buffered.
+    return this.#prefetch.capacity(running + this.#reservedSlots, buffered + (this.#current?.limit ?? 0))
   }
 }
 
 /**
- * How many jobs to claim. Waiting for a round trip between jobs is what makes queues slow; holding many jobs is what
- * makes them unfair, and what a crash takes along. So a worker holds what it is likely to begin within a tenth of a
- * second at the pace it has shown lately: hundreds of jobs of a microsecond, none beyond its slots of an hour.
+ * Decides how many jobs to claim. A round trip between jobs makes a queue slow. Many buffered jobs make it unfair, and
+ * a crash delays all of them. So a worker buffers what it will probably start within a tenth of a second at its recent
+ * pace: hundreds of microsecond jobs, but no hour-long job beyond its slots.
  *
- * The pace is that of handlers that ended. Counting those that began would take the first jobs, which all begin at
- * once, for a pace, and a worker of ten slots would sit on hundreds of jobs of an hour.
+ * The pace counts handlers that ended. The first jobs all start at once: if starts counted, a worker with ten slots
+ * would buffer hundreds of hour-long jobs.
  */
 export interface Prefetch {
-  /** A handler came free of its job. */
-  ended(): void
-  /** How many more to claim now, given what runs and what waits; 0 while more than half of it is still there. */
-  room(running: number, buffered: number): number
+  /** A handler freed its slot. */
+  handlerEnded(): void
+  /** How many more jobs to claim now. 0 while more than half of the buffer is full. */
+  capacity(running: number, buffered: number): number
 }
 
 const horizonMs = 100
@@ -164,7 +169,7 @@ export function createPrefetch(
   let since = now()
   let perMs = 0
 
-  /** A running average over spans of at least a few milliseconds, that takes up a faster pace at once. */
+  /** A moving average over spans of at least 2 ms. It adopts a faster pace at once. */
   function pace(): number {
     const at = now()
     const spanMs = at - since
@@ -175,15 +180,15 @@ export function createPrefetch(
       since = at
       return perMs
     }
-    // None ended for longer than a claim takes: whatever the pace was, it is now at most one in that time.
+    // No handler ended for a while: the pace is at most one in that time.
     return ended === 0 && spanMs > horizonMs / 4 ? Math.min(perMs, 1 / spanMs) : perMs
   }
 
   return {
-    ended() {
+    handlerEnded() {
       ended++
     },
-    room(running, buffered) {
+    capacity(running, buffered) {
       const ahead = Math.min(prefetch, Math.ceil(pace() * horizonMs))
       const free = concurrency - running
       if (free <= 0 && (ahead === 0 || buffered > ahead / 2)) return 0

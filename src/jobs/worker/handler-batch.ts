@@ -5,23 +5,23 @@ import type { RunningJob } from './handler-job.ts'
 import type { BatchHandler, HandlerContext } from './worker-options.ts'
 
 /**
- * Jobs of one kind in one call of their handler, in one place among those that run. Each keeps its own lease, time-out,
- * cancellation request and end; the call is theirs together.
+ * Jobs of one kind that share one call of their handler and one slot of the executor. Each job keeps its own lease,
+ * time-out, cancellation request and verdict.
  *
- *     first job has a place ──▶ gather: what waits here, then what the store has, for up to `waitMs` ──▶ run ──▶ settle
+ *     first job gets a slot ──▶ gather: from the buffer, then from the store, for up to `waitMs` ──▶ run ──▶ settle
  */
 export class Batch implements HandlerContext {
   readonly kind: string
   readonly handler: BatchHandler
   readonly attempts: Attempt[] = []
-  /** Its jobs that still have a part in its place. */
-  readonly #inPlace = new Set<Attempt>()
+  /** The attempts that still use the slot. */
+  readonly #active = new Set<Attempt>()
   #controller: AbortController | undefined
   #abortReason: unknown
-  /** When it is as large as it may be. */
+  /** Resolves when the batch has as many jobs as it may have. */
   readonly full: Promise<void>
-  readonly #isFull: () => void
-  /** The jobs that its handler was given, in order. */
+  readonly #resolveFull: () => void
+  /** The jobs that the handler got, in order. */
   readonly jobIds: string[] = []
 
   constructor(kind: string, handler: BatchHandler) {
@@ -29,7 +29,7 @@ export class Batch implements HandlerContext {
     this.handler = handler
     const { promise, resolve } = Promise.withResolvers<void>()
     this.full = promise
-    this.#isFull = resolve
+    this.#resolveFull = resolve
   }
 
   get missing(): number {
@@ -39,11 +39,11 @@ export class Batch implements HandlerContext {
   add(attempt: Attempt): void {
     attempt.batch = this
     this.attempts.push(attempt)
-    this.#inPlace.add(attempt)
-    if (this.missing === 0) this.#isFull()
+    this.#active.add(attempt)
+    if (this.missing === 0) this.#resolveFull()
   }
 
-  /** Takes out those that ended before it began. */
+  /** Removes and returns the attempts that ended before the batch started. */
   dropEnded(): readonly Attempt[] {
     const ended = this.attempts.filter(({ isEnded }) => isEnded)
     if (ended.length > 0) {
@@ -53,12 +53,12 @@ export class Batch implements HandlerContext {
     return ended
   }
 
-  /** True when it was the last one. */
+  /** True for the last attempt: the batch no longer needs its slot. */
   leave(attempt: Attempt): boolean {
-    return this.#inPlace.delete(attempt) && this.#inPlace.size === 0
+    return this.#active.delete(attempt) && this.#active.size === 0
   }
 
-  /** Aborts when none of its jobs is wanted any more; each job has a signal of its own. */
+  /** Aborts when every job has ended or was aborted. Each job also has its own signal. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -67,8 +67,8 @@ export class Batch implements HandlerContext {
     return this.#controller.signal
   }
 
-  /** One of its jobs was aborted. */
-  aborted(reason: unknown): void {
+  /** An attempt of this batch was aborted. */
+  attemptAborted(reason: unknown): void {
     if (
       this.#abortReason !== undefined ||
       !this.attempts.every((attempt) => attempt.isAborted || attempt.isEnded)
@@ -78,7 +78,7 @@ export class Batch implements HandlerContext {
     this.#controller?.abort(reason)
   }
 
-  /** Calls the handler with those of its jobs that can be read; the others are `refused`. */
+  /** Calls the handler with the jobs that can be read, and `refused` for each of the others. */
   run(refused: (attempt: Attempt, error: unknown) => void): unknown {
     const jobs: RunningJob[] = []
     for (const attempt of this.attempts) {
@@ -97,9 +97,10 @@ export class Batch implements HandlerContext {
 export type BatchEnd = { readonly result: unknown } | { readonly error: unknown }
 
 /**
- * What a batch's handler returned, for one job after the other. An array has an outcome for each of its jobs, in order;
- * a Map has them by id, and jobs that are not in it are done; anything else is the same as nothing: all are done. An
- * outcome is a result, an Error, or what `Promise.allSettled` makes of either. Throws when it cannot be told apart.
+ * Reads the end of each job from what a batch handler returned. An array has one outcome for each job, in order. A Map
+ * has outcomes by job id; jobs that are not in it are completed. With any other value all jobs are completed. An
+ * outcome is a result, an Error, or an entry of `Promise.allSettled`. Throws when an array has another length than the
+ * batch.
  */
 export function readBatchEnds(
   kind: string,
@@ -122,35 +123,35 @@ function endOf(outcome: unknown): BatchEnd {
   return { result: outcome }
 }
 
-/** What a batch that is being gathered needs of its worker. */
+/** What a batch needs from its worker to collect jobs. */
 export interface GatherParts {
-  /** Takes up to so many more of the kind in hand. */
+  /** Claims up to `limit` more jobs of this kind. */
   readonly claim: (kind: string, limit: number) => Promise<readonly ClaimedRecord[]>
-  readonly take: (records: readonly ClaimedRecord[], sentAt: number) => void
-  /** Waits for news, at most so long; false: there is no use in waiting. */
-  readonly rest: (ms: number) => Promise<boolean>
+  readonly receive: (records: readonly ClaimedRecord[], sentAt: number) => void
+  /** Waits until there may be new jobs, at most `ms`. False: the batch should stop waiting. */
+  readonly waitForJobs: (ms: number) => Promise<boolean>
   readonly isOpen: () => boolean
 }
 
-/** Fills a batch up. Never rejects when `take` does not. */
+/** Fills a batch. Never rejects unless `onError` throws. */
 export async function gather(
   batch: Batch,
   parts: GatherParts,
-  onTrouble: (error: unknown) => void,
+  onError: (error: unknown) => void,
 ): Promise<void> {
   const { waitMs } = batch.handler.batch
   const until = performance.now() + waitMs
   while (batch.missing > 0 && parts.isOpen()) {
     const sentAt = performance.now()
     try {
-      parts.take(await parts.claim(batch.kind, batch.missing), sentAt)
+      parts.receive(await parts.claim(batch.kind, batch.missing), sentAt)
       const leftMs = until - performance.now()
       if (leftMs <= 0 || batch.missing <= 0 || !parts.isOpen()) return
-      if (!(await Promise.race([parts.rest(leftMs), batch.full.then(() => true)]))) return
+      if (!(await Promise.race([parts.waitForJobs(leftMs), batch.full.then(() => true)]))) return
       if (performance.now() >= until) return
     } catch (error) {
-      // It goes with what it has; the worker's own claims will tell when the store is back.
-      onTrouble(error)
+      // The batch runs with the jobs that it has. The fetcher keeps trying to reach the store.
+      onError(error)
       return
     }
   }

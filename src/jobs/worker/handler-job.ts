@@ -11,31 +11,31 @@ import type { ProgressUpdate } from '../logs/job-logs.ts'
 import type { LogLevel } from '../logs/log-store.ts'
 import type { Attempt } from './attempt.ts'
 
-/** A job in its handler's hands, with the three ways to finish it: returning or throwing is the third. */
+/** The job that a handler gets. It ends by `transaction`, by `ack` or `nack`, or when the handler returns or throws. */
 export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
   /** Runs `work` in a transaction, completes the job in it with what `work` returns, and commits both or nothing. */
   transaction<Result>(
     work: (tx: StoreTransaction) => Promise<Result> | Result,
     options?: { readonly timeoutMs?: Duration },
   ): Promise<Result>
-  /** Completes the job; with `tx` in your own transaction, when you commit. */
+  /** Completes the job. With `tx`, the job completes in your own transaction, when you commit. */
   ack(options?: AckOptions): Promise<Ended>
-  /** Fails the job; with `tx` in your own transaction, when you commit. */
+  /** Fails the job. With `tx`, the job fails in your own transaction, when you commit. */
   nack(options?: NackOptions): Promise<Ended>
   /**
-   * Puts the job off: it is ready again after that time and keeps its attempt, as often as you like (`snoozeCount`).
-   * Then return: what the handler returns or throws afterwards counts for nothing.
+   * Delays the job: it is ready again after `spanMs` and keeps its attempt, as often as you like (`snoozeCount`). The
+   * job has then ended for this attempt: what the handler returns or throws afterwards has no effect.
    */
   snooze(spanMs: Duration): Promise<Ended>
-  /** Says how far it is, for others to see. Never throws, and never waits. */
+  /** Reports progress, which the API and the dashboard show. Never throws, and never waits. */
   progress(update: ProgressUpdate): void
-  /** Writes a line about this attempt, for others to read. Never throws, and never waits. */
+  /** Writes a log line of this attempt, which the API and the dashboard show. Never throws, and never waits. */
   log(text: string, options?: { readonly level?: LogLevel | undefined }): void
-  /** Aborts when this attempt's time is up, its lease is lost, it is cancelled, or the worker stops. */
+  /** Aborts when the attempt times out, its lease is lost, the job is cancelled, or the worker stops. */
   readonly signal: AbortSignal
 }
 
-/** The job as its handler sees it: its fields, and the three ways to finish. */
+/** A `HandlerJob` over the attempt that runs it. */
 export class RunningJob implements HandlerJob {
   readonly #attempt: Attempt
   readonly id: string
@@ -69,7 +69,7 @@ export class RunningJob implements HandlerJob {
   readonly token: string
   readonly leaseEndsAt: number
 
-  /** Field by field: assigning the result of `decodeClaimed` took 5 µs a job instead of 1 µs. */
+  /** Assigns field by field: assigning the result of `decodeClaimed` took 5 µs a job instead of 1 µs. */
   constructor(attempt: Attempt, record: ClaimedRecord) {
     this.#attempt = attempt
     this.id = record.id
@@ -133,9 +133,9 @@ export class RunningJob implements HandlerJob {
   }
 }
 
-/** The same job with what its kind's schema made of its payload. */
+/** The same job with the payload that the schema of its kind returned. */
 export function withPayload<Payload>(job: HandlerJob, payload: Payload): HandlerJob<Payload> {
-  // It has hidden fields, so it cannot be stood in for; it is this attempt's alone, so it can be written to.
+  // A prototype-based copy cannot read the private fields of a RunningJob. Only this attempt uses it, so write to it.
   if (job instanceof RunningJob) job.payload = payload
   else return Object.create(job, { payload: { value: payload, enumerable: true } }) as HandlerJob<Payload>
   return job as HandlerJob as HandlerJob<Payload>

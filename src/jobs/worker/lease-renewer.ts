@@ -2,13 +2,13 @@ import type { JobStore, LeaseRef } from '../job-store.ts'
 import type { Attempt } from './attempt.ts'
 
 /**
- * Keeps the leases of everything a worker holds, in one statement for all of them, and learns what became of the rest:
- * a lease that was not renewed is lost, one whose time is over by this process's own clock is given up unasked, and a
- * cancellation request reaches the handler's signal.
+ * Renews the leases of all attempts that a worker holds, with one statement. A lease that the store does not renew is
+ * lost. A lease that expired by the clock of this process counts as lost without asking the store. A cancellation
+ * request aborts the handler's signal.
  */
 export interface LeaseRenewer {
   renew(): Promise<void>
-  /** Gives up what must have run out by now, and finds the jobs with a cancellation request. */
+  /** Gives up leases that expired by the clock of this process, and cancels jobs that have a cancellation request. */
   checkExpired(): Promise<void>
 }
 
@@ -17,11 +17,11 @@ export interface LeaseRenewerParts {
   readonly leaseMs: number
   readonly held: Iterable<Attempt>
   readonly running: ReadonlySet<Attempt>
-  /** The lease is not ours any more. */
+  /** The worker lost the lease. */
   readonly lose: (attempt: Attempt) => void
 }
 
-/** Younger attempts are not asked about: most end sooner, and a cancellation request may take a second to arrive. */
+/** Younger attempts are not checked for requests: most end sooner, and a request may take a second to arrive. */
 const youngMs = 250
 
 export function createLeaseRenewer({ store, leaseMs, held, running, lose }: LeaseRenewerParts): LeaseRenewer {
@@ -31,36 +31,36 @@ export function createLeaseRenewer({ store, leaseMs, held, running, lose }: Leas
       if (attempts.length === 0) return
       await renewLeases(attempts, {
         ...{ store, leaseMs, lose, cancel: (attempt) => attempt.cancel() },
-        // Acked in a transaction, its row may be gone already; the handler, or the transaction, will say.
-        isEnding: ({ pledged, openTransaction }) => Boolean(pledged ?? openTransaction),
+        // An ack in a transaction may have ended the row already. The handler or the transaction finds out.
+        isEnding: ({ unconfirmedVerdict, openTransaction }) => Boolean(unconfirmedVerdict ?? openTransaction),
       })
     },
 
     async checkExpired() {
       const now = performance.now()
-      const asked: Attempt[] = []
+      const candidates: Attempt[] = []
       for (const attempt of held) {
         if (attempt.isEnded) continue
-        if (attempt.leaseUntil < now && !attempt.pledged) lose(attempt)
-        else if (running.has(attempt) && now - attempt.begunAt > youngMs) asked.push(attempt)
+        if (attempt.leaseUntil < now && !attempt.unconfirmedVerdict) lose(attempt)
+        else if (running.has(attempt) && now - attempt.begunAt > youngMs) candidates.push(attempt)
       }
-      if (asked.length === 0) return
-      for (const attempt of await findCancelled(store, asked)) attempt.cancel()
+      if (candidates.length === 0) return
+      for (const attempt of await findCancelled(store, candidates)) attempt.cancel()
     },
   }
 }
 
 /** A lease that this process holds. */
 export interface HeldLease extends LeaseRef {
-  /** Up to when it surely holds, by the process's monotonic clock. */
+  /** The lease is valid at least until this time of the process's monotonic clock. */
   leaseUntil: number
 }
 
-/** How leases are renewed. */
+/** What `renewLeases` needs. */
 export interface RenewParts<Held> {
   readonly store: Pick<JobStore, 'renew'>
   readonly leaseMs: number
-  /** Its end is being written, so the store may not know the lease any more: it is not lost. */
+  /** A write of its end is in flight. The store may no longer have the lease, but it is not lost. */
   readonly isEnding: (held: Held) => boolean
   readonly lose: (held: Held) => void
   readonly cancel: (held: Held) => void
@@ -80,13 +80,13 @@ export async function renewLeases<Held extends HeldLease>(
       if (!isEnding(held)) lose(held)
       continue
     }
-    // A renewal that was given up may answer after the one that took its place.
+    // The loop may have replaced a renewal that hung, and the old one may answer last.
     held.leaseUntil = Math.max(held.leaseUntil, sentAt + leaseMs)
     if (renewal.cancelRequested) cancel(held)
   }
 }
 
-/** Those of the leases whose jobs have a cancellation request. */
+/** Returns the leases whose jobs have a cancellation request. */
 export async function findCancelled<Held extends LeaseRef>(
   store: Pick<JobStore, 'cancelRequests'>,
   leases: readonly Held[],

@@ -2,9 +2,9 @@ import { Batcher } from '../../core/batcher.ts'
 import type { JobStore, StoreTransaction, TransactOptions, Verdict } from '../job-store.ts'
 
 /**
- * Transactions that share a commit. Calls that come during the commit of a group form the next one, so a single call
- * waits for no other, and many calls pay for one commit. A call that fails is rolled back to its savepoint and gets its
- * error alone; when the commit as a whole fails, every member gets the error.
+ * Groups transactions so that they share a commit. Calls that arrive during the commit of a group form the next group,
+ * so a single call waits for no other, and many calls pay for one commit. A call that fails rolls back to its
+ * savepoint, and only that call gets the error. When the commit fails, every member gets the error.
  */
 export interface TransactionGroups {
   run(size: number, work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void>
@@ -21,7 +21,7 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
   const bySize = new Map<number, Batcher<Member, Answer>>()
 
   function commit(group: readonly Member[]): Promise<readonly Answer[]> {
-    // 0 is the engine's own bound, and who asked for no other keeps it.
+    // 0 is the engine's default time-out. A member without its own time-out keeps the default for the group.
     const timeouts = group.map(({ options }) => options.timeoutMs)
     const timeoutMs = timeouts.includes(0) ? 0 : Math.max(...timeouts)
     const leaseMs = group[0]?.options.leaseMs
@@ -35,7 +35,7 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
     async run(size, work, options) {
       let groups = bySize.get(size)
       if (groups === undefined) {
-        // Two at once: while one commits, another is at work.
+        // Two at once: one group runs its work while the other commits.
         groups = new Batcher({ run: commit, maxItems: size, maxInFlight: 2 })
         bySize.set(size, groups)
       }
@@ -45,7 +45,7 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
   }
 }
 
-/** One member's work, over when its signal aborts, so that a handler that hangs does not delay its group. */
+/** Runs one member's work until its signal aborts, so that a handler that hangs does not delay its group. */
 function alone(
   work: (tx: StoreTransaction) => Promise<Verdict>,
   signal: TransactOptions['signal'],
@@ -57,7 +57,7 @@ function alone(
     const abort = () => reject(signal.reason)
     signal.addEventListener('abort', abort)
     try {
-      // The store takes `tx` from a work that has ended, so what hangs cannot write into its neighbours' savepoints.
+      // The store disables `tx` when the work ends, so work that hangs cannot write into another member's savepoint.
       return await Promise.race([work(tx), aborted])
     } finally {
       signal.removeEventListener('abort', abort)

@@ -4,13 +4,13 @@ import { boundSchemas, type Member, type Membership, type WorkerVia } from '../.
 import type { Attempt } from './attempt.ts'
 import type { ResolvedWorkerOptions } from './worker-options.ts'
 
-/** How the workers of a box are listed. */
+/** How a box lists its workers. */
 export interface WorkerMembership {
   readonly membership: Membership
   readonly via: WorkerVia
 }
 
-/** What its row says of a worker from its start to its end. */
+/** The facts in a worker's row. They do not change while the worker runs. */
 export function factsOf(
   { workerId, queues, handlers, schemas, concurrency, release }: ResolvedWorkerOptions,
   { via }: WorkerMembership,
@@ -24,7 +24,7 @@ export function factsOf(
   }
 }
 
-/** A schema is the user's code: one that throws is left out. */
+/** A schema is user code; a schema that throws is omitted. */
 function* readSchemas(
   schemas: ResolvedWorkerOptions['schemas'],
 ): Generator<readonly [kind: string, schema: unknown]> {
@@ -39,7 +39,7 @@ function* readSchemas(
   }
 }
 
-/** Begun first comes first, so the first ones are the longest. */
+/** The attempts are in the order of their start, so the list shows the longest runs. */
 const maxShown = 20
 
 export function showRunning(running: Iterable<Attempt>, now: number): ReturnType<Member['look']>['running'] {

@@ -7,16 +7,16 @@ import { leaseSpan, queueNames } from '../api/add-options.ts'
 import { resolveRelease } from '../jobs-options.ts'
 import type { HandlerJob } from './handler-job.ts'
 
-/** What a handler is given besides its job. */
+/** The second argument of a handler. */
 export interface HandlerContext {
   /**
-   * Aborts when the attempt's time is up, its lease is lost, it is cancelled, or the worker stops. Of a batch: when that
-   * is true of every job in it; each job also has its own `signal`.
+   * Aborts when the attempt times out, its lease is lost, the job is cancelled, or the worker stops. The signal of a
+   * batch aborts when that is true of every job in it; each job also has its own `signal`.
    */
   readonly signal: AbortSignal
 }
 
-/** Does the work of one kind of job. Returning acks, throwing nacks, unless the job was ended in a transaction. */
+/** Does the work of one kind of job. A return acks and a throw nacks, unless the handler already ended the job. */
 // biome-ignore lint/suspicious/noExplicitAny: a payload is what the adder put in; typed kinds give it its type.
 export type HandlerFunction<Payload = any> = (job: HandlerJob<Payload>, context: HandlerContext) => unknown
 
@@ -28,7 +28,7 @@ export interface HandlerSpec<Payload = any> {
   readonly finish?: 'any' | 'transaction'
   /** How many `job.transaction` calls may share one commit, each in its savepoint. @default 1 */
   readonly group?: number
-  /** Goes with `runBatch` alone. */
+  /** Only with `runBatch`. */
   readonly batch?: undefined
 }
 
@@ -40,15 +40,15 @@ export type BatchFunction<Payload = any> = (
 ) => unknown
 
 /**
- * A handler that takes up to `size` jobs at once. Returning acks those that were not ended singly, throwing nacks them;
- * an array with an outcome for each, or a Map by job id, ends each in its own way.
+ * A handler that gets up to `size` jobs at once. A return acks and a throw nacks the jobs that have not ended yet. To
+ * end each job differently, return an array with one outcome for each, or a Map by job id.
  */
 // biome-ignore lint/suspicious/noExplicitAny: as above.
 export interface BatchSpec<Payload = any> extends Omit<HandlerSpec<Payload>, 'run' | 'batch'> {
   readonly batch: {
     /** The most jobs of one call. It counts as one of the worker's `concurrency`. */
     readonly size: number
-    /** How long to wait for more when there are fewer. @default 0 */
+    /** How long to wait for more jobs when there are fewer. @default 0 */
     readonly waitMs?: Duration | undefined
   }
   readonly runBatch: BatchFunction<Payload>
@@ -57,7 +57,7 @@ export interface BatchSpec<Payload = any> extends Omit<HandlerSpec<Payload>, 'ru
 // biome-ignore lint/suspicious/noExplicitAny: as above.
 export type Handler<Payload = any> = HandlerFunction<Payload> | HandlerSpec<Payload> | BatchSpec<Payload>
 
-/** A handler, whole and checked. */
+/** A checked handler with all its policies. */
 export type ResolvedHandler = PlainHandler | BatchHandler
 
 export interface PlainHandler extends Required<Omit<HandlerSpec, 'batch'>> {
@@ -77,8 +77,8 @@ export interface HandledJob {
 }
 
 /**
- * Not a handler, and refused when it is used. `{ charge: charge.handle(…) }` comes closest to this type, so the compiler
- * shows its text.
+ * Not a handler, and refused when it is used. `{ charge: charge.handle(…) }` comes closest to this type, so the
+ * compiler shows its text.
  */
 export interface MisplacedHandledJob {
   readonly kind: 'A handled definition belongs in a list: write handlers: [charge.handle(…)], without the kind before it.'
@@ -100,17 +100,17 @@ export interface WorkerOptions {
   /** How many handlers run at once. @default 10 */
   readonly concurrency?: number | undefined
   /**
-   * The most jobs held ready beyond those that run, so that none waits for a round trip. The worker takes only what
-   * it is likely to begin within a tenth of a second. @default 500
+   * The most jobs to buffer beyond the running ones, so that no slot waits for a round trip. The worker buffers only
+   * what it will probably start within a tenth of a second. @default 500
    */
   readonly prefetch?: number | undefined
-  /** How long a claim holds without a renewal before another worker may take the job. @default 30_000 */
+  /** How long a claim is valid without renewal. Then another worker may take the job. @default 30_000 */
   readonly leaseMs?: Duration | undefined
-  /** How often to look without a wake-up. @default 1_000 */
+  /** How often to poll without a wake-up. @default 1_000 */
   readonly pollMs?: Duration | undefined
-  /** Who this is, for people to see; it fences nothing. @default host name, process id and a few random characters */
+  /** The worker's name, for people; it protects nothing. @default host name, process id and a few random characters */
   readonly workerId?: string | undefined
-  /** The version of your program, which the worker shows. @default the box's `jobs.release` */
+  /** The version of your program, which the list of workers shows. @default the box's `jobs.release` */
   readonly release?: string | undefined
   /**
    * How long a `job.transaction` without its own limit may take before it is rolled back with `transaction_timeout`.
@@ -123,7 +123,7 @@ export interface WorkerOptions {
 
 export interface ResolvedWorkerOptions {
   readonly handlers: ReadonlyMap<string, ResolvedHandler>
-  /** Read the JSON Schema of a kind. */
+  /** Functions that read the JSON Schema of a kind. */
   readonly schemas: ReadonlyMap<string, () => unknown>
   readonly queues: readonly string[]
   readonly concurrency: number
@@ -131,9 +131,9 @@ export interface ResolvedWorkerOptions {
   readonly leaseMs: number
   readonly pollMs: number
   readonly workerId: string
-  /** Null: the box's. */
+  /** Null: the release of the box. */
   readonly release: string | null
-  /** 0: the store's own. */
+  /** 0: the store's default. */
   readonly transactionTimeoutMs: number
   readonly watchdogMs: number
 }
@@ -177,7 +177,7 @@ export function resolveWorkerOptions(options: WorkerOptions, own = false): Resol
   })
 }
 
-/** Own keys only, in a Map: a job of the kind `constructor` must not find an inherited function. */
+/** A Map of own keys: a job of the kind `constructor` must not find an inherited function. */
 function resolveHandlers(handlers: unknown): Pick<ResolvedWorkerOptions, 'handlers' | 'schemas'> {
   if (typeof handlers !== 'object' || handlers === null) throw noHandlers(show(handlers))
   const listed = handledJobs(handlers as Handlers)
@@ -189,13 +189,13 @@ function resolveHandlers(handlers: unknown): Pick<ResolvedWorkerOptions, 'handle
     text('a kind in worker.handlers', kind)
     if (byKind.has(kind)) throw handledTwice(kind)
     byKind.set(kind, resolveHandler(`worker.handlers.${kind}`, handler))
-    // Read when the worker starts: a schema library may take its time.
+    // The worker reads schemas when it starts, because a schema library may be slow.
     if ('jsonSchema' in handled) schemas.set(kind, () => handled.jsonSchema)
   }
   return { handlers: byKind, schemas }
 }
 
-/** Both forms as one list. */
+/** Turns both forms of `handlers` into one list. */
 function handledJobs(handlers: Handlers): readonly HandledJob[] {
   if (!isList(handlers)) {
     return Object.entries(handlers).map(([kind, handler]) => {
@@ -229,7 +229,7 @@ function isList(handlers: Handlers): handlers is Iterable<HandledJob> {
   return typeof (handlers as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function'
 }
 
-/** A handler with all its policies. `name` is how messages call it. */
+/** Checks a handler and fills in its policies. Error messages call it `name`. */
 export function resolveHandler(name: string, handler: unknown): ResolvedHandler {
   if (typeof handler === 'function') return { run: handler as HandlerFunction, finish: 'any', group: 1 }
   if (typeof handler !== 'object' || handler === null) {
@@ -262,7 +262,7 @@ export function resolveHandler(name: string, handler: unknown): ResolvedHandler 
   return { run, ...policies }
 }
 
-/** As many as one claim brings. */
+/** The limit of one claim. */
 const maxBatch = 500
 
 function resolveBatch(name: string, batch: unknown): BatchHandler['batch'] {

@@ -20,48 +20,48 @@ export class Tally {
     return this.#events
   }
 
-  /** A verdict was written, or its lease was lost. */
-  settled(job: ClaimedRecord, verdict: Verdict, took: boolean, error: unknown): void {
-    if (!took) this.lost(job)
+  /** A verdict was isWritten, or its lease was lost. */
+  settled(job: ClaimedRecord, verdict: Verdict, isWritten: boolean, error: unknown): void {
+    if (!isWritten) this.lost(job)
     else if (verdict.state === 'completed') {
       this.counts.completed++
-      this.#tell('completed', () => ({ job: shown(job) }))
+      this.#emit('completed', () => ({ job: toEventJob(job) }))
     } else if (verdict.snoozeCount > job.snoozeCount) {
       this.counts.snoozed++
-      this.#tell('snoozed', () => ({ job: shown(job), delayMs: verdict.delayMs }))
+      this.#emit('snoozed', () => ({ job: toEventJob(job), delayMs: verdict.delayMs }))
     } else if (verdict.handBackCount > job.handBackCount) {
       this.counts.handedBack++
-      this.#tell('handedBack', () => ({ job: shown(job) }))
+      this.#emit('handedBack', () => ({ job: toEventJob(job) }))
     } else {
       this.counts.failed++
-      this.#tell('failed', () => ({ job: shown(job), error, state: verdict.state }))
+      this.#emit('failed', () => ({ job: toEventJob(job), error, state: verdict.state }))
     }
   }
 
   lost(job: ClaimedRecord): void {
     this.counts.lost++
-    this.#tell('lost', () => ({ job: shown(job) }))
+    this.#emit('lost', () => ({ job: toEventJob(job) }))
   }
 
   late(job: ClaimedRecord, error: unknown): void {
-    this.#tell('late', () => ({ job: shown(job), error }))
+    this.#emit('late', () => ({ job: toEventJob(job), error }))
   }
 
   stopped(by: WorkerEvents['stopped']['by']): void {
-    this.#tell('stopped', () => ({ by }))
+    this.#emit('stopped', () => ({ by }))
   }
 
   warn(message: string, error?: unknown): void {
-    this.#tell('warning', () => (error === undefined ? { message } : { message, error }))
+    this.#emit('warning', () => (error === undefined ? { message } : { message, error }))
   }
 
-  /** Creates the event only for listeners: there is one for every job. */
-  #tell<Name extends keyof WorkerEvents>(name: Name, event: () => WorkerEvents[Name]): void {
+  /** Creates the event only if it has listeners: every job has an event. */
+  #emit<Name extends keyof WorkerEvents>(name: Name, event: () => WorkerEvents[Name]): void {
     if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
   }
 }
 
-/** A worker that is its own emitter: listeners are added to it directly. */
+/** The base of a worker: listeners are added to the worker itself. */
 export abstract class TalliedWorker implements EventSource<WorkerEvents> {
   protected readonly tally: Tally = new Tally()
 
@@ -88,8 +88,8 @@ export abstract class TalliedWorker implements EventSource<WorkerEvents> {
   }
 }
 
-/** As its handler sees it; a payload that cannot be read, which may be why it failed, is shown as null. */
-function shown(record: ClaimedRecord): ClaimedJob {
+/** The job of an event. A payload that cannot be read, which may be why the job failed, is null. */
+function toEventJob(record: ClaimedRecord): ClaimedJob {
   try {
     return decodeClaimed(record)
   } catch {
@@ -97,7 +97,7 @@ function shown(record: ClaimedRecord): ClaimedJob {
   }
 }
 
-/** What a worker has done since it was made. */
+/** Counts since the worker was created. */
 export interface WorkerCounts {
   claimed: number
   completed: number
@@ -111,17 +111,17 @@ export interface WorkerCounts {
 /** What happens to a worker's jobs, for logs, metrics and tests. */
 export interface WorkerEvents {
   completed: { readonly job: ClaimedJob }
-  /** An attempt failed; `state` says what became of the job. */
+  /** An attempt failed; `state` is the new state of the job. */
   failed: { readonly job: ClaimedJob; readonly error: unknown; readonly state: Verdict['state'] }
   handedBack: { readonly job: ClaimedJob }
-  /** A handler put its job off by this time, without using up an attempt. */
+  /** A handler delayed its job by `delayMs`, without using up an attempt. */
   snoozed: { readonly job: ClaimedJob; readonly delayMs: number }
-  /** The lease was not ours any more; whatever the handler did, nothing was written. */
+  /** The worker lost the lease, so the store refused the verdict. */
   lost: { readonly job: ClaimedJob }
   /** A handler threw or returned after its job had ended; the result is visible only here. */
   late: { readonly job: ClaimedJob; readonly error: unknown }
-  /** It has stopped: the program called `stop`, or an operator asked for it. */
+  /** The worker stopped: the program called `stop`, or an operator asked for it. */
   stopped: { readonly by: 'program' | 'operator' }
-  /** Something that a person should know: a store that does not answer, a result that cannot be kept. */
+  /** An operator should look: for example a store that does not answer, or a result that cannot be stored. */
   warning: { readonly message: string; readonly error?: unknown }
 }

@@ -5,7 +5,7 @@ import { createLoop, type Loop } from '../../core/loop.ts'
 import { createAlarm, createNotifier } from '../../core/notifier.ts'
 import { onlyKeys, whole } from '../../core/options.ts'
 import type { MemberHandle, WantedMode, WorkerMode } from '../../fleet/workers/index.ts'
-import type { Taker } from '../api/job-adder.ts'
+import type { HandoverTarget } from '../api/job-adder.ts'
 import { cancelTopic, type JobsParts, queueTopic } from '../api/jobs-api.ts'
 import type { ClaimedRecord, ClaimRequest, NewJob, Verdict } from '../job-store.ts'
 import { Executor } from './executor.ts'
@@ -16,30 +16,30 @@ import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } 
 import { TalliedWorker, type WorkerCounts, type WorkerEvents } from './worker-tally.ts'
 
 /**
- * A worker: claims jobs, runs their handlers, keeps their leases, writes how they ended.
+ * A worker claims jobs, runs their handlers, renews their leases and writes their verdicts.
  *
  *     fetcher ──claim──▶ buffer ──a slot is free──▶ handler ──outcome──▶ completer ──verdict──▶ store
  *       ▲                  └───────── lease renewer renews all leases ─────────┘
- *       └── wake-up, or poll         expiry checker: cancellation requests, leases that ended here
+ *       └── wake-up, or poll         expiry checker: cancellation requests, leases that expired
  *
- * Three supervised loops; a step that hangs is replaced and `ready` is false meanwhile. Nothing a handler does ends
- * the worker. Everything written is conditional on the job's lease, so a worker that was paused, cut off or declared
- * dead can do no harm when it comes back: its writes are refused, and it learns that by `lost`.
+ * Fetcher, renewer and expiry checker are supervised loops. The supervisor replaces a step that hangs; `ready` is false
+ * meanwhile. No handler can end the worker. Every write is conditional on the job's lease, so a worker that was paused
+ * or cut off does no harm when it returns: the store refuses its writes, and the worker emits `lost`.
  */
 export interface Worker extends AsyncDisposable, EventSource<WorkerEvents> {
   readonly workerId: string
-  /** It runs, and each of its loops made progress lately. */
+  /** The worker runs, and each of its loops made progress lately. */
   readonly ready: boolean
-  /** Handlers running now, jobs held ready for them, and ends not written yet. */
+  /** Running handlers, buffered jobs, and verdicts that are not yet written. */
   readonly load: { readonly running: number; readonly buffered: number; readonly settling: number }
-  /** What it does; `quiet`: an operator asked it to finish what it has and claim nothing. */
+  /** `quiet`: an operator asked the worker to finish its running jobs and to claim no new ones. */
   readonly mode: 'new' | WorkerMode | 'stopped'
   readonly counts: Readonly<WorkerCounts>
   /** Begins to claim. */
   start(): Promise<void>
   /**
-   * Claims nothing more, hands back what has not begun, waits up to `graceMs` (10,000 unless told) for what has,
-   * then aborts and hands back the rest. Handing back burns no attempt.
+   * Stops claiming, hands back jobs that have not started, and waits up to `graceMs` (default 10,000) for running ones.
+   * Then it aborts and hands back the rest. A hand-back costs no attempt.
    */
   stop(options?: { readonly graceMs?: number }): Promise<void>
 }
@@ -50,7 +50,7 @@ export function createWorker(
   parts: JobsParts,
   options: WorkerOptions,
   hooks: WorkerHooks = {},
-): Worker & Taker {
+): Worker & HandoverTarget {
   const resolved = resolveWorkerOptions(options, parts.reserved)
   const release = resolved.release ?? parts.release ?? null
   return new JobWorker(parts, { ...resolved, release }, hooks)
@@ -58,11 +58,11 @@ export function createWorker(
 
 export interface WorkerHooks {
   readonly onStopped?: () => void
-  /** Lists the worker. @default it is not listed */
+  /** Lists the worker with the other workers. @default the worker is not listed */
   readonly membership?: WorkerMembership | undefined
 }
 
-class JobWorker extends TalliedWorker implements Worker, Taker {
+class JobWorker extends TalliedWorker implements Worker, HandoverTarget {
   readonly #hooks: WorkerHooks
   readonly #parts: JobsParts
   readonly #options: ResolvedWorkerOptions
@@ -74,8 +74,8 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
   readonly #leaseRenewer: LeaseRenewer
   #loops: readonly Loop[] = []
   #unlisten: (() => void)[] = []
-  /** Batches that wait for more. */
-  readonly #resting = new Set<() => void>()
+  /** Each function ends one batch's wait for more jobs. */
+  readonly #batchWaits = new Set<() => void>()
   #state: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
   #isQuiet = false
   #member: MemberHandle | undefined
@@ -92,14 +92,14 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
       parts,
       options,
       tally: this.tally,
-      watch: {
-        left: () => this.#fetcher.ended(),
-        room: () => this.#fetcher.askForMore(),
-        settled: ({ record }, verdict) => this.#comesBack(record, verdict),
+      hooks: {
+        slotFreed: () => this.#fetcher.handlerEnded(),
+        capacityChanged: () => this.#fetcher.requestClaim(),
+        settled: ({ record }, verdict) => this.#wakeForReturned(record, verdict),
       },
       gathering: {
         claim: (kind, limit) => claim({ queues, kinds: [kind], workerId, limit, leaseMs }),
-        rest: (ms) => this.#restForMore(ms),
+        waitForJobs: (ms) => this.#waitForJobs(ms),
       },
     })
     const { queues, workerId, leaseMs } = options
@@ -137,7 +137,7 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     return this.#isQuiet && this.#state === 'running' ? 'quiet' : this.#state
   }
 
-  /** Whether it may begin anything. */
+  /** Whether the worker may claim jobs and start handlers. */
   get #isOpen(): boolean {
     return this.#state === 'running' && !this.#isQuiet
   }
@@ -147,13 +147,13 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     if (this.#state !== 'new') throw new SignalboxError('closed', 'This worker was stopped; make a new one.')
     const { queues, pollMs, leaseMs, watchdogMs } = this.#options
     this.#unlisten = [
-      this.#parts.notifier.listen(queues.map(queueTopic), () => this.#news()),
+      this.#parts.notifier.listen(queues.map(queueTopic), () => this.#wakeAll()),
       this.#parts.notifier.listen([cancelTopic], () => this.#cancelNotifier.wake()),
     ]
-    // Only now: a closed store refuses to be listened to, and then nothing has begun.
+    // Set after `listen`, which throws on a closed store: then the worker has not started.
     this.#state = 'running'
     const backoff = { baseMs: 100, maxMs: 5_000 }
-    // A renewal must have two chances within a lease, also when the first one hangs or fails.
+    // A third of the lease: if a renewal hangs or fails, a second one still fits within the lease.
     const renewMs = Math.ceil(leaseMs / 3)
     this.#loops = [
       createLoop({
@@ -202,7 +202,7 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     })
   }
 
-  /** Does what an operator asked for. */
+  /** Applies the mode that an operator asked for. */
   #follow(wanted: WantedMode, graceMs: number | undefined): void {
     if (this.#state !== 'running') return
     if (wanted === 'stop') {
@@ -216,7 +216,7 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     this.#member?.changed()
     if (isQuiet) {
       this.#executor.handBackBuffer()
-      for (const end of [...this.#resting]) end()
+      for (const end of [...this.#batchWaits]) end()
       return
     }
     this.#executor.reopen()
@@ -245,39 +245,39 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
 
   #receive(records: readonly ClaimedRecord[], sentAt: number): void {
     this.#executor.receive(records, sentAt)
-    // What came while the worker was stopping, or to a step that had been given up, is not lost.
+    // A claim may be answered after the worker stopped or went quiet. Its jobs go back to the queue.
     if (!this.#isOpen) this.#executor.handBackBuffer()
-    // With more to come the next claim is sent first, and these are run while the store is at it.
+    // If more jobs are likely, the fetcher sends the next claim first, so that the store works while handlers run.
     if (this.#fetcher.wantsMore) setImmediate(() => this.#executor.pump())
     else this.#executor.pump()
   }
 
-  /** Wakes waiting loops: there may be a new job in its queues. */
-  #news(): void {
+  /** The queues of this worker may have a new job: wakes the fetcher and the batches that wait for more jobs. */
+  #wakeAll(): void {
     this.#notifier.wake()
-    for (const end of [...this.#resting]) end()
+    for (const end of [...this.#batchWaits]) end()
   }
 
-  /** Until there may be news, or it is time to look; a batch that is being filled up looks again then. */
-  #restForMore(ms: number): Promise<boolean> {
+  /** Waits for a wake-up, at most `ms` or one poll interval. A batch that is being filled claims again afterwards. */
+  #waitForJobs(ms: number): Promise<boolean> {
     return new Promise((resolve) => {
       const end = () => {
         clearTimeout(timer)
-        this.#resting.delete(end)
+        this.#batchWaits.delete(end)
         resolve(this.#isOpen)
       }
       const timer = setTimeout(end, Math.min(ms, this.#options.pollMs))
-      this.#resting.add(end)
+      this.#batchWaits.add(end)
     })
   }
 
-  #comesBack({ queue }: ClaimedRecord, { state, delayMs }: Verdict): void {
+  #wakeForReturned({ queue }: ClaimedRecord, { state, delayMs }: Verdict): void {
     if (state === 'ready') this.#wakeForReady(queue)
     // A retry may fall due before the next poll.
     if (state === 'scheduled' && delayMs < this.#options.pollMs) this.#alarm.set(delayMs)
   }
 
-  /** What it gives back when it stops or falls quiet is for others. */
+  /** A job is ready again. Wakes this worker, or other workers if this one stops or is quiet. */
   #wakeForReady(queue: string): void {
     if (this.#isOpen) {
       this.#notifier.wake()
@@ -286,7 +286,7 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     try {
       this.#parts.notifier.wake(queueTopic(queue))
     } catch {
-      // The store was closed meanwhile; the next poll finds that.
+      // The store was closed meanwhile. Other workers find the job at their next poll.
     }
   }
 
@@ -300,9 +300,9 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
       this.#alarm.clear()
       this.#fetcher.close()
       this.#executor.handBackBuffer()
-      for (const end of [...this.#resting]) end()
+      for (const end of [...this.#batchWaits]) end()
       const [fetching, ...others] = this.#loops
-      // Not cut short: what a claim under way brings must be handed back, or it lies until its lease ends.
+      // Wait for a claim in flight: its jobs must be handed back, or nobody runs them until their leases end.
       await fetching!.stop({ graceMs: 5_000 })
       await this.#executor.finish(deadline - performance.now())
       await Promise.all(others.map((loop) => loop.stop({ graceMs: 1_000 })))
