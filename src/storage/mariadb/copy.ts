@@ -4,9 +4,9 @@ import type { CopyRow } from '../copy-tables.ts'
 import { CopyEnd } from '../sql/copy/copy.ts'
 import {
   type CopyDatabase,
+  type CopyDialect,
   type CopyInsert,
   type CopyValue,
-  type CopyWords,
   PageBuilder,
   restartLocksAt,
 } from '../sql/copy/copy-database.ts'
@@ -80,13 +80,13 @@ class MariadbCopyDatabase implements CopyDatabase {
   readonly #place: Place
   readonly #connection: Connection
   readonly #packetBytes: number
-  readonly words: CopyWords
+  readonly dialect: CopyDialect
 
   constructor(place: Place, connection: Connection, packetBytes: number) {
     this.#place = place
     this.#connection = connection
     this.#packetBytes = packetBytes
-    this.words = {
+    this.dialect = {
       ...createMariadbDialect(place.database),
       shapes: mariadbShapes,
       metaKey: 'name',
@@ -120,7 +120,7 @@ class MariadbCopyDatabase implements CopyDatabase {
   /** In as few statements as packets allow: each character may take four bytes, and more when it is quoted. */
   async insert({ table, columns, rows, keepsExisting = false }: CopyInsert): Promise<void> {
     const begin = `INSERT INTO @${table} (${columns.join(', ')}) VALUES `
-    const end = keepsExisting ? this.words.keepExisting(columns[0]!) : ''
+    const end = keepsExisting ? this.dialect.keepExisting(columns[0]!) : ''
     const most = Math.min(1_000_000, Math.floor(this.#packetBytes / 6))
     let part: string[] = []
     let chars = 0

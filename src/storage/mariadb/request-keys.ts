@@ -4,8 +4,8 @@ import type { RequestKey } from '../backend.ts'
 import { createKeyedJobs, decodeAnswer, encodeAnswer, leavesKey } from '../request-key.ts'
 import {
   type AttemptState,
-  checkKept,
-  findKept,
+  checkAnswer,
+  findAnswer,
   type IdempotentResponse,
   retryLostCommit,
 } from '../sql/request-keys.ts'
@@ -93,7 +93,7 @@ async function take(
     [store.namespace, caller, name, fingerprint, keepMs],
   ]
   const look = (before: readonly Statement[]) =>
-    database.runOn(call, findKept(store.namespace, key), true, before)
+    database.runOn(call, findAnswer(store.namespace, key), true, before)
   let kept: IdempotentResponse | undefined
   let isOurs = true
   try {
@@ -105,7 +105,7 @@ async function take(
     // A prune may be deleting a key whose time is over. That takes no time, so the call is tried again.
     if (!kept && tries < 3) throw lockedByOthers('take the key of a request')
   }
-  checkKept(kept, key, isOurs)
+  checkAnswer(kept, key, isOurs)
   return kept?.answer
 }
 

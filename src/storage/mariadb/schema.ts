@@ -1,6 +1,6 @@
 import type { Migration } from '../migration-plan.ts'
 import { createMigrations } from '../sql/schema/migrations.ts'
-import { type Index, listTexts, type SchemaWords } from '../sql/schema/table.ts'
+import { type Index, listTexts, type SchemaDialect } from '../sql/schema/table.ts'
 
 /** Names and texts do not pad and are compared byte by byte, so 'Key', 'key' and 'Key ' are three keys. */
 const options = 'ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin'
@@ -10,7 +10,7 @@ const longTexts: Readonly<Record<string, string>> = { short: 'TEXT', medium: 'ME
 const reserved = /\b(key|release)\b/g
 const quote = (names: string) => names.replaceAll(reserved, '`$1`')
 
-const words: SchemaWords = {
+const dialect: SchemaDialect = {
   engine: 'mariadb',
   place: '',
   type({ type, size }) {
@@ -33,4 +33,4 @@ function keyOf({ name, isUnique, over }: Index): string {
 }
 
 /** The engine counts jobs by its other indexes. */
-export const migrations: readonly Migration[] = createMigrations(words)
+export const migrations: readonly Migration[] = createMigrations(dialect)

@@ -107,7 +107,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     while (claimed.length < limit) {
       let row: Row | undefined
       for (const { line, plan } of lines) {
-        const first = plan?.room === 0 ? undefined : line.first(now)
+        const first = plan?.capacity === 0 ? undefined : line.first(now)
         if (first && (!row || goesBefore(first, row))) row = first
       }
       if (!row) break

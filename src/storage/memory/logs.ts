@@ -1,5 +1,5 @@
 import type { LogLine, LogQuery, LogStore, LogUpdate, ProgressRecord } from '../../jobs/index.ts'
-import { keptForRetry, placeLines, type SaidSoFar } from '../sql/log-row.ts'
+import { keptForRetry, type LogCounters, placeLines } from '../sql/log-row.ts'
 
 /** What attempts of one namespace say of themselves: by job, then by attempt. */
 export class MemoryLogs implements LogStore {
@@ -17,7 +17,7 @@ export class MemoryLogs implements LogStore {
       const said = this.#saidBy(note)
       said.notedAt = now
       if (note.progress !== null) said.progress = { progress: note.progress, at: now }
-      const { kept, dropped, said: counts } = placeLines(said.counts, note.logs)
+      const { kept, dropped, counters: counts } = placeLines(said.counts, note.logs)
       said.counts = counts
       for (const line of dropped ? [...kept, dropped] : kept) {
         said.lines[line.number - 1] = { attempt: note.attempt, ...line, at: now }
@@ -90,6 +90,6 @@ export class MemoryLogs implements LogStore {
 interface Said {
   progress: { readonly progress: string; readonly at: number } | null
   readonly lines: LogLine[]
-  counts: SaidSoFar
+  counts: LogCounters
   notedAt: number
 }

@@ -3,9 +3,9 @@ import type { Cell, CopyRow } from '../copy-tables.ts'
 import { CopyEnd } from '../sql/copy/copy.ts'
 import {
   type CopyDatabase,
+  type CopyDialect,
   type CopyInsert,
   type CopyValue,
-  type CopyWords,
   countChars,
   pageChars,
   restartLocksAt,
@@ -62,13 +62,13 @@ class PostgresCopyDatabase implements CopyDatabase {
   readonly #target: Target
   readonly #client: Client
   readonly #schema: string
-  readonly words: CopyWords
+  readonly dialect: CopyDialect
 
   constructor(target: Target, client: Client, schema: string) {
     this.#target = target
     this.#client = client
     this.#schema = schema
-    this.words = {
+    this.dialect = {
       ...createPostgresDialect(escapeIdentifier(schema)),
       shapes: postgresShapes,
       metaKey: 'key',

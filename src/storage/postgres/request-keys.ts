@@ -2,7 +2,13 @@ import type { PoolClient, QueryResult } from 'pg'
 import type { JobStore } from '../../jobs/index.ts'
 import type { RequestKey } from '../backend.ts'
 import { createKeyedJobs, decodeAnswer, encodeAnswer, leavesKey } from '../request-key.ts'
-import { type AttemptState, checkKept, findKept, keepAnswer, retryLostCommit } from '../sql/request-keys.ts'
+import {
+  type AttemptState,
+  checkAnswer,
+  findAnswer,
+  keepAnswer,
+  retryLostCommit,
+} from '../sql/request-keys.ts'
 import type { Connections } from './connection/connection.ts'
 import type { PostgresDatabase } from './connection/database.ts'
 import { isAnswerLost } from './connection/failures.ts'
@@ -77,9 +83,9 @@ export class RequestKeys {
     const [, locked, kept] = await Promise.all([
       client.query(this.#connections.beginOf('core')),
       this.#connections.send<{ got: boolean }>(client, lock, [lockName]),
-      this.#database.runWithin(client, findKept(namespace, key)),
+      this.#database.runWithin(client, findAnswer(namespace, key)),
     ])
-    checkKept(kept, key, locked.rows[0]!.got)
+    checkAnswer(kept, key, locked.rows[0]!.got)
     return kept?.answer
   }
 

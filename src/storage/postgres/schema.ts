@@ -1,6 +1,6 @@
 import type { Migration } from '../migration-plan.ts'
 import { createMigrations } from '../sql/schema/migrations.ts'
-import { type Index, listTexts, type SchemaWords } from '../sql/schema/table.ts'
+import { type Index, listTexts, type SchemaDialect } from '../sql/schema/table.ts'
 
 const types: Readonly<Record<string, string>> = {
   name: 'text COLLATE "C"',
@@ -10,7 +10,7 @@ const types: Readonly<Record<string, string>> = {
   bool: 'boolean',
 }
 
-function words(schema: string): SchemaWords {
+function dialect(schema: string): SchemaDialect {
   const createIndex = (table: string, { name, isUnique, over }: Index) =>
     `CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX ${name} ON ${schema}.${table} ${over}`
   return {
@@ -52,5 +52,5 @@ const counts = {
 
 /** Every step for one schema, whose name comes quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
-  return createMigrations(words(schema), counts)
+  return createMigrations(dialect(schema), counts)
 }

@@ -5,7 +5,7 @@ import { pruneOld, readAll } from './operations.ts'
 import { last, operation, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
-/** What operators did in one namespace. */
+/** The actions of operators in one namespace. */
 export function createAuditStore(database: Database, namespace: string): AuditStore {
   return {
     write: (entries) => database.run(writeEntries, [namespace, entries]),

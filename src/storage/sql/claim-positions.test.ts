@@ -7,7 +7,7 @@ const place = (at: number, id = 'm', rank = 0): Place => ({ rank, at, id })
 
 function look(positions: Positions, found: { tookMs: number; place?: Place }): void {
   using one = positions.begin('key')
-  one.note({ now, place: place(500_000), ...found })
+  one.record({ now, place: place(500_000), ...found })
 }
 
 function slow(tookMs = 100): Positions {
@@ -53,13 +53,13 @@ test('a position is kept for twenty times as long as the look took', () => {
 
 test('only jobs that are added in front of the position move it back', () => {
   const positions = slow()
-  positions.passed(place(500_000, 'z'))
-  positions.passed(place(1, 'a', 1))
-  positions.passedNow(0)
+  positions.jobReadyAt(place(500_000, 'z'))
+  positions.jobReadyAt(place(1, 'a', 1))
+  positions.jobReadyNow(0)
   assert.deepEqual(from(positions), place(500_000))
-  positions.passed(place(500_000, 'b'))
+  positions.jobReadyAt(place(500_000, 'b'))
   assert.deepEqual(from(positions), place(500_000, 'b'))
-  positions.passedNow(-7)
+  positions.jobReadyNow(-7)
   assert.deepEqual(from(positions), place(now - 1_000, '', -7))
 })
 
@@ -67,26 +67,26 @@ test('jobs that are added during a look are not skipped by it', () => {
   const positions = slow()
   {
     using one = positions.begin('key')
-    positions.passed(place(600_000))
+    positions.jobReadyAt(place(600_000))
     one.advance(place(700_000))
   }
   assert.deepEqual(from(positions), place(600_000))
   {
     using one = positions.begin('key')
-    positions.passed(place(400_000))
+    positions.jobReadyAt(place(400_000))
     one.advance(place(700_000))
   }
   assert.deepEqual(from(positions), place(400_000))
   {
     using one = positions.begin('key')
-    positions.passedNow(-1)
-    one.note({ tookMs: 100, now, place: place(800_000) })
+    positions.jobReadyNow(-1)
+    one.record({ tookMs: 100, now, place: place(800_000) })
   }
   assert.deepEqual(from(positions), place(now - 1_000, '', -1))
   {
     using one = positions.begin('key')
     positions.forget()
-    one.note({ tookMs: 100, now, place: place(800_000) })
+    one.record({ tookMs: 100, now, place: place(800_000) })
   }
   assert.equal(from(positions), undefined)
 })

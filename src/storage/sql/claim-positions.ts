@@ -1,59 +1,63 @@
 import type { NewJob } from '../../jobs/index.ts'
 
 /**
- * Where claims begin to look. While a transaction holds an old snapshot, the database cannot remove the index entries of
- * jobs that were claimed, and each look from the front walks over all of them. So when such looks are slow, this class
- * remembers the place where it found jobs. The next claims begin there, for twenty times as long as the look took. One
- * look per second still begins at the front, unless it alone would take half of the time.
+ * Remembers where claims start to search the queue. While a transaction holds an old snapshot, the database cannot
+ * remove the index entries of claimed jobs, and each search from the front walks over all of them. So when such
+ * searches are slow, this class remembers the place where a search found jobs. The next claims start there, for twenty
+ * times as long as the search took. One search per second still starts at the front, unless that alone would take half
+ * of the time.
  *
- * A job that this process adds before a remembered place moves the place back to it, also during a look. Jobs of other
- * processes, due jobs and expired jobs wait for the next look from the front. So do jobs of a caller's transaction,
- * because the store does not see its commit. In normal times no look is slow and every one is from the front. One slow
- * look may be the machine's doing; three in a row are taken for dead entries.
+ * When this process adds a job before a remembered place, the place moves back to the job, also during a search. Jobs
+ * of other processes, due jobs and expired jobs wait for the next search from the front. So do jobs of a caller's
+ * transaction, because the store does not see its commit. Usually no search is slow, and every search starts at the
+ * front. A single slow search may be caused by a busy machine; three in a row count as a sign of dead entries.
  */
 const slowMs = 3
 const slowInARow = 3
 const keepFactor = 20
 const keepMs = 1_000
-/** An add reads the clock, then commits: its job may stand a little before a look that did not see it yet. */
+/** An add reads the clock and then commits, so its job may be a little older than a search that did not see it. */
 const slackMs = 1_000
 
-/** A place in the order of the queue. The id belongs to it: jobs added together are due at the same millisecond, however many. */
+/**
+ * A place in the order of the queue. It includes the id, because many jobs added together can be due at the same
+ * millisecond.
+ */
 export interface Place {
   readonly rank: number
   readonly at: number
   readonly id: string
 }
 
-/** What a look from the front came to, by the database's clock. */
+/** The result of a search from the front, by the database's clock. */
 export interface Found {
   readonly tookMs: number
   readonly now: number
   readonly place: Place | undefined
 }
 
-/** One look, from its beginning to its end: jobs that become ready meanwhile are compared with its result. */
+/** One search, from start to end. The class compares its result with jobs that become ready meanwhile. */
 export interface Look extends Disposable {
-  /** Where to begin, or undefined: at the front. */
+  /** Where to start. Undefined: at the front. */
   readonly from: Place | undefined
-  /** After a look from the front that was done in full. */
-  note(found: Found): void
-  /** After a look from a place: moves the place forward, but does not extend its time. */
+  /** Call after a complete search from the front. */
+  record(found: Found): void
+  /** Call after a search from a place: moves the place forward, but does not extend its time. */
   advance(place: Place): void
 }
 
-/** A key whose last look from the front was slow. */
+/** A key whose last search from the front was slow. */
 interface Slow {
-  /** How many in a row were. */
+  /** The number of slow searches in a row. */
   readonly count: number
-  /** Undefined: too few looks so far, or an unknown change of the queue. */
+  /** Undefined: too few searches so far, or the queue changed at an unknown place. */
   place: Place | undefined
-  /** The database's clock at the last look from the front. */
+  /** The database's clock at the last search from the front. */
   since: number
   until: number
 }
 
-/** The jobs that became ready during a look: the first known place, and the first due at that moment. */
+/** Jobs that became ready during a search: the first known place, and the best rank of jobs due at that moment. */
 interface Pending {
   earliest: Place | undefined
   rank: number | undefined
@@ -64,7 +68,7 @@ export class Positions {
   readonly #slow = new Map<string, Slow>()
   readonly #pending = new Set<Pending>()
 
-  /** `key` names the queues and what is looked for in them. */
+  /** `key` names the queues and the filter of the search. */
   begin(key: string): Look {
     const slow = this.#slow.get(key)
     const from = slow !== undefined && slow.until > performance.now() ? slow.place : undefined
@@ -72,9 +76,9 @@ export class Positions {
     this.#pending.add(pending)
     return {
       from,
-      note: (found) => this.#note(key, found, pending),
+      record: (found) => this.#record(key, found, pending),
       advance: (place) => {
-        // The place was moved meanwhile, by a newer look.
+        // A newer search moved the place meanwhile.
         if (slow === undefined || slow.place !== from) return
         slow.place = place
         holdBack(slow, pending)
@@ -83,7 +87,7 @@ export class Positions {
     }
   }
 
-  #note(key: string, { tookMs, now, place }: Found, pending: Pending): void {
+  #record(key: string, { tookMs, now, place }: Found, pending: Pending): void {
     if (tookMs < slowMs) {
       this.#slow.delete(key)
       return
@@ -97,7 +101,7 @@ export class Positions {
     this.#slow.set(key, slow)
   }
 
-  /** Jobs may have come to stand anywhere. */
+  /** Jobs may have been added at any place. */
   forget(): void {
     for (const slow of this.#slow.values()) slow.place = undefined
     for (const pending of this.#pending) pending.isForgotten = true
@@ -109,28 +113,28 @@ export class Positions {
     for (const { id, priority, due, dependsOn } of jobs) {
       // The job is not ready yet.
       if (dependsOn) continue
-      if ('runAt' in due) this.passed({ rank: -priority, at: due.runAt, id })
+      if ('runAt' in due) this.jobReadyAt({ rank: -priority, at: due.runAt, id })
       else if (due.delayMs === 0) ranks.add(-priority)
     }
-    for (const rank of ranks) this.passedNow(rank)
+    for (const rank of ranks) this.jobReadyNow(rank)
   }
 
   /** This process made a job ready. */
-  passed(place: Place): void {
+  jobReadyAt(place: Place): void {
     for (const slow of this.#slow.values()) moveBack(slow, place)
     for (const pending of this.#pending) {
       if (pending.earliest === undefined || isBefore(place, pending.earliest)) pending.earliest = place
     }
   }
 
-  /** This process added a job that is due from the moment it was written. */
-  passedNow(rank: number): void {
+  /** This process added a job that is due at the moment of its write. */
+  jobReadyNow(rank: number): void {
     for (const slow of this.#slow.values()) moveBack(slow, aboutNow(slow, rank))
     for (const pending of this.#pending) pending.rank = Math.min(rank, pending.rank ?? rank)
   }
 }
 
-/** A job that became ready during the look may come before the place it found. */
+/** A job that became ready during the search may come before the place that it found. */
 function holdBack(slow: Slow, { earliest, rank }: Pending): void {
   if (earliest !== undefined) moveBack(slow, earliest)
   if (rank !== undefined) moveBack(slow, aboutNow(slow, rank))

@@ -62,8 +62,8 @@ interface ReachRow {
 }
 
 /**
- * Reads the rows first and then how far the cluster state has come. If rows were forgotten in between, the page counts
- * as a reset now or the next read from its end does, so the reader never misses a removal.
+ * Reads the rows first, and then the versions of the board. If rows were deleted in between, this page or the next read
+ * counts as a reset, so the reader never misses a removal.
  */
 const readRows = operation({
   name: 'read the cluster state',
@@ -83,7 +83,7 @@ const readRows = operation({
         from = 0
         continue
       }
-      // A reader cannot continue from below what was forgotten, so a first page goes beyond it.
+      // A reader cannot continue from below the deleted versions, so the first page reads beyond them.
       const isFirst = from === 0 && Number(forgotten ?? 0) > 0
       if (!isFirst || rows.length < most || (rows.at(-1)?.version ?? 0) > Number(forgotten)) return page
       most = Math.max(1, most * 2)
@@ -119,7 +119,7 @@ ${d.upsert({
 })} RETURNING version`,
 )
 
-// The lock on the board makes reading the row and then writing it safe.
+// The lock on the board row makes it safe to read the row and then write it.
 const upsertRows = statement(
   'cluster_write',
   {
@@ -154,7 +154,7 @@ WHERE coalesce((
 
 const writeRows = operation({
   name: 'write to the cluster state',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, writes: readonly ClusterWrite[]) {
     const count = writes.length
     if (count === 0) return []
@@ -172,14 +172,14 @@ const writeRows = operation({
 
 type EncodedWrite = ReturnType<typeof encodeWrite>
 
-/** `back` is how far the version of this write is below the last one of the call. */
+/** `back` is the distance from this write's version to the last version of the call. */
 function encodeWrite({ kind, key, seen, doc, forMs }: ClusterWrite, back: number) {
   // No row has a version below zero.
   const safeSeen = Number.isSafeInteger(seen) ? seen : -1
   return { kind, hash: hashClusterKey(key), row_key: key, seen: safeSeen, doc, for_ms: forMs, back }
 }
 
-/** Splits writes into batches in which each key stands once: a write must see those before it. */
+/** Splits writes into batches in which each key occurs once: a write must see the earlier writes of its key. */
 function splitByKey(writes: readonly EncodedWrite[]): readonly (readonly EncodedWrite[])[] {
   const batches: EncodedWrite[][] = []
   let keys = new Set<string>()
@@ -201,7 +201,7 @@ const lockBoard = statement(
   (d) => `SELECT version FROM @fleet_board WHERE namespace = :namespace ${d.forUpdate}`,
 )
 
-// The newest row stays: a reader at the end of the cluster state is then above what was forgotten.
+// Keeps the newest row: a reader at the end of the cluster state is then above all deleted versions.
 const selectRemoved = statement(
   'cluster_removed',
   { namespace: 'text', olderThanMs: 'integer', limit: 'integer' },
@@ -228,7 +228,7 @@ const deleteRows = statement(
 
 const pruneRows = operation({
   name: 'prune the cluster state',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, limit: number, olderThanMs: number) {
     const [, found] = yield* run(lockBoard({ namespace }), selectRemoved({ namespace, olderThanMs, limit }))
     const versions = (found!.rows as readonly VersionRow[]).map(({ version }) => Number(version))
@@ -245,7 +245,7 @@ const pruneRows = operation({
   },
 })
 
-// A subquery with a limit stays a look-up for each namespace, whatever the planner knows of the rows.
+// A subquery with LIMIT stays a look-up per namespace, whatever statistics the planner has.
 const selectDispatched = statement(
   'cluster_namespaces',
   { limit: 'integer' },
@@ -256,7 +256,7 @@ SELECT namespace FROM @fleet_board board WHERE (
 ORDER BY namespace LIMIT :limit`,
 )
 
-/** Up to `limit` namespaces that have nodes or tasks for nodes. */
+/** Lists up to `limit` namespaces that have nodes or tasks for nodes. */
 export const listDispatchedNamespaces: Operation<readonly [limit: number], readonly string[]> =
   readNamespaces('list namespaces with nodes', selectDispatched)
 

@@ -1,23 +1,23 @@
 import type { ScalarType } from './statement.ts'
 
 /**
- * The columns of a record, said once: how they are selected, declared in a batch, written and read. A field is a column of the
- * same name in snake case, or the one that is named beside its type.
+ * The columns of a record: how statements select and declare them, and how rows are encoded and decoded. The column of
+ * a field has the field's name in snake case, unless another name stands beside its type.
  *
  *     const token = columns<TokenRecord>({ id: 'text', createdAt: 'integer', group: ['text', 'time_slot'], nodes: 'json | null' })
  *     token.names                   'id, created_at, time_slot, nodes'
- *     rows.map(token.decode)        records, whether the driver gave numbers and flags as such or as text and numbers
+ *     rows.map(token.decode)        records; the driver may give numbers as text, and flags as numbers
  */
 export interface Columns<Value> {
-  /** Apart by commas. */
+  /** Separated by commas. */
   readonly names: string
-  /** The same, of one table of several: `v.id, v.created_at`. */
+  /** The same names with a table's alias: `v.id, v.created_at`. */
   of(alias: string): string
-  /** As a statement declares them. */
+  /** The columns as a batch of a statement declares them. */
   readonly types: Readonly<Record<string, ScalarType | `${ScalarType} | null`>>
-  /** The type of a row is what its statement selects; nothing checks it. */
+  /** The row must have the columns that its statement selects; nothing checks it. */
   decode(row: unknown): Value
-  /** The columns of a record; a field that it has not is null. */
+  /** The columns of a record. A field that the record does not have becomes null. */
   encode(value: Partial<Value>): Readonly<Record<string, string | number | boolean | null>>
 }
 
@@ -30,7 +30,7 @@ type Plain<Type> = [Type] extends [string]
       : 'json'
 type TypeOf<Type> = null extends Type ? `${Plain<NonNullable<Type>>} | null` : Plain<Type>
 
-/** The type of each field, and the column it is kept in where that has another name. */
+/** The type of each field, and the name of its column if it differs. */
 export type FieldTypes<Value> = {
   readonly [Field in keyof Value]-?: TypeOf<Value[Field]> | readonly [TypeOf<Value[Field]>, column: string]
 }

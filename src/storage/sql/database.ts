@@ -1,7 +1,7 @@
 import type { Added, NewJob } from '../../jobs/index.ts'
 import type { Operation } from './procedure.ts'
 
-/** Where a store's operations run: one for each engine. */
+/** Runs the operations of stores. Each engine has one implementation. */
 export interface Database {
   run<Args extends readonly unknown[], Answer>(
     operation: Operation<Args, Answer>,
@@ -11,21 +11,21 @@ export interface Database {
 }
 
 export interface RunOptions {
-  /** A transaction that the caller opened: the operation takes part in it, and does not commit. */
+  /** A transaction that the caller opened. The operation joins it and does not commit. */
   readonly tx?: unknown
-  /** Of a renewal: how long the lease is. It is given up in time for another try. */
+  /** For a renewal: the length of the lease. The call times out early enough for another try. */
   readonly leaseMs?: number
-  /** Until when (of `performance.now()`) MariaDB tries again after conflicts. */
+  /** MariaDB retries after conflicts until this time of `performance.now()`. */
   readonly deadline?: number
 }
 
-/** How an engine adds jobs in the transaction of a procedure. */
+/** Adds jobs in the transaction of a procedure, with the engine's statements. */
 export type JobAdder<Session> = (session: Session, jobs: readonly NewJob[]) => JobsBeingAdded
 
 export interface JobsBeingAdded {
   readonly added: Promise<readonly Added[]>
-  /** Whether all its statements have been sent, so that COMMIT may go right behind them. @default false */
+  /** Whether all statements were sent already, so that COMMIT can directly follow them. @default false */
   readonly isSent?: boolean
-  /** Called when the transaction was committed. */
+  /** The database calls it after the commit. */
   committed(): void
 }

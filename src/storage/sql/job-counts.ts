@@ -7,32 +7,32 @@ import { many, operation, run } from './procedure.ts'
 import { type Statement, statement } from './statement.ts'
 
 /**
- * Counts the live and the dead jobs of each queue, at a cost that does not grow with the jobs of a queue: the counts of
- * a state below `exact` are exact, larger ones are estimates.
+ * Counts the live and dead jobs of each queue, at a cost that does not grow with the size of a queue. Counts of a state
+ * below `exact` are exact; larger counts are estimates.
  *
- * Indexes are walked in pieces, in the order of queues. A queue that fills a piece is counted by itself, up to `exact`
- * jobs of each kind. Of more jobs than that the engine makes an estimate (`EstimateJobs`), and the walk goes on behind the
- * queue. The first pieces of all walks are one statement, so small stores are counted at one moment. The rest
- * describes a period.
+ * The operation walks each index in pieces, in the order of queues. It counts a queue that fills a whole piece
+ * separately, up to `exact` jobs of each kind. For larger queues the engine estimates (`EstimateJobs`), and the walk
+ * continues after the queue. One statement reads the first pieces of all walks, so the counts of a small store are from
+ * one moment. The counts of a larger store are from a period.
  */
-/** Tests lower them. */
+/** Tests lower these limits. */
 export const countLimits: { exact: number; pieceRows: number } = {
   exact: exactBelow,
   pieceRows: 2_000,
 }
 
-/** About how many jobs of a queue are of one kind of a walk. */
+/** Estimates how many jobs of a queue belong to one kind of a walk. */
 export type EstimateJobs = (queue: string, kind: string) => Promise<Estimate>
 
 export interface Estimate {
   readonly jobs: number
-  /** Of ready jobs: since when the oldest of the first `oldestPriorities` priorities waits. */
+  /** For ready jobs: the oldest `run_at` within the first `oldestPriorities` priorities. */
   readonly oldest?: number | undefined
 }
 
 export const oldestPriorities = 20
 
-/** How many jobs of a queue are in one state. */
+/** The number of jobs of a queue in one state. */
 interface JobCount {
   readonly queue: string
   readonly state: string
@@ -63,7 +63,9 @@ function countKinds({ from, where, state, runAt, kinds }: JobWalk): string {
     .join('\nUNION ALL ')
 }
 
-/** Counts entries. Where all are of one state, they are not grouped by it: that takes MariaDB four times as long. */
+/**
+ * Counts entries. If all have the same state, it does not group by state: grouping takes MariaDB four times as long.
+ */
 function countBy(group: string, state: JobWalk['state'], entries: (columns: string) => string): string {
   const groups = [group, ...('by' in state ? ['state'] : [])].filter((name) => name !== '')
   const columns = [group, 'is' in state ? `'${state.is}' AS state` : 'state'].filter((name) => name !== '')
@@ -162,7 +164,7 @@ const countQueue = operation({
   },
 })
 
-/** Also lists queues without jobs that have limits or are paused. */
+/** Counts all queues, including queues without jobs that have limits or are paused. */
 export async function countJobs(
   database: Database,
   namespace: string,
@@ -172,7 +174,7 @@ export async function countJobs(
   const { counts: first, controls } = await database.run(countFirst, [namespace, pieceRows])
   const counts: JobCount[] = []
 
-  /** Counts a queue that filled a piece. */
+  /** Counts a queue that fills a whole piece. */
   async function countLarge(walk: WalkName, queue: string): Promise<void> {
     const rows = await database.run(countQueue, [namespace, walk, queue, exact])
     for (const [kind, ofKind] of Map.groupBy(rows, (row) => row.kind)) {
@@ -197,7 +199,7 @@ export async function countJobs(
       const whole = piece.filter(({ queue }) => queue !== cut)
       counts.push(...whole)
       if (whole.length === 0) await countLarge(walk, cut)
-      // SQLite reads in this thread: others take their turn.
+      // SQLite reads in this thread: let other work run.
       await new Promise((resolve) => setImmediate(resolve))
       piece = await database.run(countNext, [namespace, walk, whole.at(-1)?.queue ?? cut, pieceRows])
     }
@@ -210,7 +212,7 @@ function sumOf(counts: readonly Pick<JobCount, 'jobs'>[]): number {
   return counts.reduce((sum, { jobs }) => sum + Number(jobs), 0)
 }
 
-/** An estimate shows no more digits than it is worth. */
+/** Rounds an estimate to the precision that it has. */
 function rounded(jobs: number): number {
   const step = Math.max(1, countLimits.exact / 10)
   return Math.round(jobs / step) * step

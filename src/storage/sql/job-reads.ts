@@ -9,7 +9,7 @@ import { readAll } from './operations.ts'
 import { type Operation, one, operation } from './procedure.ts'
 import { statement } from './statement.ts'
 
-/** Reads jobs of one namespace. A job is shown as what it is at this moment: see `liveState` in job-layout.ts. */
+/** Reads jobs of one namespace, with their current state: see `liveState` in job-layout.ts. */
 export function createJobReads(
   database: Database,
   namespace: string,
@@ -42,7 +42,7 @@ const findJob = operation({
   },
 })
 
-/** Jobs of a queue in the order in which they ended; `from` is included, `after` is the id behind which a page begins. */
+/** Jobs of a queue in the order in which they ended. A page starts at `from` (inclusive), or after the id `after`. */
 const selectEnds = statement(
   'job_ends',
   { namespace: 'text', queue: 'text', from: 'integer', 'after?': 'text', limit: 'integer' },

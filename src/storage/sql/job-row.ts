@@ -1,6 +1,8 @@
 import type { JobRecord, JobState } from '../../jobs/index.ts'
 
-/** A job as the SQL engines' statements give it: public names in snake case, numbers as numbers or as decimal text. */
+/**
+ * A job as the SQL engines' statements return it: column names in snake case, numbers as numbers or as decimal text.
+ */
 export interface JobRow {
   readonly id: string
   readonly queue: string

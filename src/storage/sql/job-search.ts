@@ -6,13 +6,13 @@ import { decodeJobRow, type JobRow } from './job-row.ts'
 import { many, type Operation, one, operation } from './procedure.ts'
 import { statement } from './statement.ts'
 
-/** No id is above it. */
+/** No id is greater. */
 const aboveAll = '\u{10ffff}'
 
 /**
- * A page of a list, newest first. Each state has a separate statement, and so has a list of one queue: it reads only the
- * tables that can hold such jobs, by the index that fits. One statement for all, with "or it is not given" in each
- * condition, would use none of the indexes.
+ * A page of a list, newest first. Each state has a separate statement, and so has the list of one queue. It reads only
+ * the tables that can hold such jobs, with the index that fits. A single statement with "or it is not given" in each
+ * condition could use no index.
  */
 function createPage(wanted: Wanted) {
   const where = (alias: string) =>
@@ -50,7 +50,7 @@ export const listJobs: Operation<readonly [namespace: string, query: ListQuery],
       const rows = yield* many<JobRow>(
         select({
           ...{ namespace, queue: queue ?? '', kind, downTo, limit, expiredError },
-          // A range with two ends is planned as one.
+          // Planners estimate a range with both ends better.
           before: before ?? (downTo === undefined ? undefined : aboveAll),
         }),
       )

@@ -1,23 +1,24 @@
 import type { ClaimRequest, QueueLimits } from '../../jobs/index.ts'
-import { decodeLimits, LimitPlan, type LimitSight, maxKeys, wholeQueue } from './limit-plan.ts'
+import { decodeLimits, LimitPlan, type LimitUsage, maxKeys, wholeQueue } from './limit-plan.ts'
 import { many, type Procedure, run } from './procedure.ts'
 import { type Bound, statement } from './statement.ts'
 
 /**
- * Chooses jobs of a queue with limits, in the transaction of a claim. The claim that has the queue's row is alone in it:
+ * Chooses jobs of a queue with limits, in the transaction of a claim. The claim locks the queue's row, so no other
+ * claim chooses from this queue meanwhile:
  *
  *     lock the row, count what runs, read the front ──▶ enough that may start? ──no──▶ look key by key ──▶ plan
  *
- * The front has the first ready jobs. Only when it is full of jobs that must wait does the claim read the first job of each key, and
- * then more jobs of those keys that matter. What fits is decided by `LimitPlan`. The engine then marks the chosen jobs as running,
- * and runs `starting` in the same transaction.
+ * The front holds the first ready jobs. If the front is full of jobs that must wait, the claim reads the first job of
+ * each key, and then more jobs of those keys that matter. `LimitPlan` decides which jobs fit. The engine then marks the
+ * chosen jobs as running and runs `starting` in the same transaction.
  */
 export function* chooseLimited(
-  ask: LimitedAsk,
+  ask: LimitedRequest,
   readHeads: ReadHeads = readHeadsAtOnce,
 ): Procedure<LimitChoice> {
   const { limit, kinds, ...of } = ask
-  // Some more than can be taken: jobs that must wait are among them.
+  // Reads more jobs than the claim can take, because some of them must wait.
   const frontCount = limit + spareCount
   const [ruled, counted, front] = yield* run(
     lockRule(of),
@@ -26,30 +27,31 @@ export function* chooseLimited(
   )
   const [rule] = ruled!.rows as RuleRow[]
   const { running, starts, now } = counted!.rows[0] as CountRow
-  const sight: Sight = {
+  const usage: ClaimUsage = {
     now: Number(now),
     limits: decodeLimits(rule?.limits) ?? noLimits,
     running: new Map(Object.entries(typeof running === 'string' ? JSON.parse(running) : (running ?? {}))),
     starts: new Map(starts === null ? [] : [[wholeQueue, starts]]),
   }
-  const choice = { of, sight, isLimited: rule !== undefined, position: rule?.key_position ?? null }
-  const room = Math.min(new LimitPlan(sight).room, limit)
-  if (rule === undefined || room < 1) return new LimitChoice({ ...choice, chosen: [] }, choice.position)
+  const choice = { of, usage, isLimited: rule !== undefined, position: rule?.key_position ?? null }
+  const capacity = Math.min(new LimitPlan(usage).capacity, limit)
+  if (rule === undefined || capacity < 1) return new LimitChoice({ ...choice, chosen: [] }, choice.position)
 
   const inFront = toCandidates(front!.rows as CandidateRow[])
-  // The front may be two lists, of jobs with a key and without: only so many of both together are sure to come first.
+  // The front may be two lists: jobs with a key and jobs without. Only the first `frontCount` of both are sure to be
+  // next.
   const first = inFront.slice(0, frontCount)
-  yield* learnStarts(of, sight, first)
-  const chosen = new LimitPlan(sight).take(first, room)
-  const isEnough = chosen.length === room || inFront.length < frontCount
-  if (sight.limits.perKey === null || isEnough) return new LimitChoice({ ...choice, chosen }, choice.position)
+  yield* learnStarts(of, usage, first)
+  const chosen = new LimitPlan(usage).take(first, capacity)
+  const isEnough = chosen.length === capacity || inFront.length < frontCount
+  if (usage.limits.perKey === null || isEnough) return new LimitChoice({ ...choice, chosen }, choice.position)
 
   const { heads, position } = yield* findHeads(of, choice.position, readHeads)
-  yield* learnStarts(of, sight, heads)
-  const plan = new LimitPlan(sight)
-  const { rows, known } = chooseKeys(heads, plan, room, kinds)
+  yield* learnStarts(of, usage, heads)
+  const plan = new LimitPlan(usage)
+  const { rows, known } = chooseKeys(heads, plan, capacity, kinds)
   const [keyless, ...keyed] = yield* run(
-    selectKeyless({ ...of, kinds: kinds ?? undefined, limit: room }),
+    selectKeyless({ ...of, kinds: kinds ?? undefined, limit: capacity }),
     ...(rows.length === 0 ? [] : [selectFirsts({ ...of, kinds: kinds ?? undefined, rows })]),
   )
   const found = [
@@ -57,27 +59,27 @@ export function* chooseLimited(
     ...toCandidates([keyless!, ...keyed].flatMap((result) => result.rows as CandidateRow[])),
   ]
   const distinct = [...new Map(found.map((candidate) => [candidate.id, candidate])).values()].sort(byOrder)
-  return new LimitChoice({ ...choice, chosen: plan.take(distinct, room) }, position)
+  return new LimitChoice({ ...choice, chosen: plan.take(distinct, capacity) }, position)
 }
 
-export interface LimitedAsk extends Pick<ClaimRequest, 'kinds' | 'limit'>, QueueName {}
+export interface LimitedRequest extends Pick<ClaimRequest, 'kinds' | 'limit'>, QueueName {}
 
 export interface QueueName {
   readonly namespace: string
   readonly queue: string
 }
 
-/** How many more jobs than it may take a claim looks at before it goes from key to key. */
+/** The number of extra jobs that a claim reads before it looks key by key. */
 const spareCount = 50
-/** Of a row that cannot be read. */
+/** Used when the stored limits cannot be read. */
 const noLimits: QueueLimits = { concurrency: null, rate: null, perKey: null }
 
-/** What was seen. The starts of keys are added as they are read. */
-interface Sight extends LimitSight {
+/** What the claim read. It adds the starts of keys as it reads them. */
+interface ClaimUsage extends LimitUsage {
   readonly starts: Map<string, string>
 }
 
-/** A job that could start. */
+/** A ready job that the limits may allow to start. */
 export interface Candidate {
   readonly id: string
   readonly limitKey: string | null
@@ -85,69 +87,69 @@ export interface Candidate {
   readonly runAt: number
 }
 
-/** The order of claims. */
+/** Compares candidates in the order of claims. */
 export function byOrder(a: Omit<Candidate, 'limitKey'>, b: Omit<Candidate, 'limitKey'>): number {
   return b.priority - a.priority || a.runAt - b.runAt || (a.id < b.id ? -1 : 1)
 }
 
-/** The jobs that a claim may start, and what is to be written when it starts them. */
+/** The jobs that a claim may start, and the statements to run when it starts them. */
 export class LimitChoice {
   /** In the order of claims. */
   readonly ids: readonly string[]
-  /** By the clock of the database, when what runs was counted: the jobs begin then. */
+  /** The database's clock when the claim counted the running jobs. The chosen jobs start at this time. */
   readonly now: number
   /** False: the queue has no limits now, or is paused. */
   readonly isLimited: boolean
-  /** Whether the next look goes on at another key, so that it may find something. */
+  /** Whether the next claim continues at another key and may find more there. */
   readonly isMoved: boolean
-  readonly #seen: Seen
+  readonly #input: ClaimInput
   readonly #position: string | null
 
-  constructor(seen: Seen, position: string | null) {
-    this.#seen = seen
+  constructor(input: ClaimInput, position: string | null) {
+    this.#input = input
     this.#position = position
-    this.ids = seen.chosen.map(({ id }) => id)
-    this.now = seen.sight.now
-    this.isLimited = seen.isLimited
-    this.isMoved = position !== seen.position
+    this.ids = input.chosen.map(({ id }) => id)
+    this.now = input.usage.now
+    this.isLimited = input.isLimited
+    this.isMoved = position !== input.position
   }
 
-  /** What to write if the claim has started these jobs; by default all of them. */
+  /** The statements to run after the claim started these jobs; by default all of them. */
   starting(ids: ReadonlySet<string> = new Set(this.ids)): readonly Bound[] {
-    const { of, sight, chosen } = this.#seen
+    const { of, usage, chosen } = this.#input
     const statements = this.isMoved ? [setPosition({ ...of, position: this.#position })] : []
-    const plan = new LimitPlan(sight)
+    const plan = new LimitPlan(usage)
     plan.take(
       chosen.filter(({ id }) => ids.has(id)),
       chosen.length,
     )
     const rows = [...plan.kept()].map(([key, starts]) => ({
       ...{ limit_key: key, starts },
-      expires_at: countsUntil(key === wholeQueue ? sight.limits : sight.limits.perKey, sight.now),
+      expires_at: countsUntil(key === wholeQueue ? usage.limits : usage.limits.perKey, usage.now),
     }))
     return rows.length === 0 ? statements : [...statements, forgetStarts(of), keepStarts({ ...of, rows })]
   }
 }
 
-interface Seen {
+interface ClaimInput {
   readonly of: QueueName
-  readonly sight: LimitSight
+  readonly usage: LimitUsage
   readonly isLimited: boolean
-  /** Behind which key this look went on. */
+  /** The key after which this claim continued. */
   readonly position: string | null
   readonly chosen: readonly Candidate[]
 }
 
-/** After that, starts of now count no more: a bucket ends at most a sixtieth of the span later. */
+/** Starts that happen now stop counting at this time: a bucket ends at most a sixtieth of the span later. */
 export function countsUntil(limit: QueueLimits['perKey'], now: number): number {
   const perMs = limit?.rate?.perMs ?? 0
   return now + perMs + Math.ceil(perMs / 60) + 1
 }
 
-/** Reads the starts of the candidates' keys, where keys have a rate. */
+/** Reads the starts of the candidates' keys, if keys have a rate. */
 function* learnStarts(
   of: QueueName,
-  { limits, starts }: Sight,
+  { limits, starts }: ClaimUsage,
   candidates: readonly Candidate[],
 ): Procedure<void> {
   if (!limits.perKey?.rate) return
@@ -158,20 +160,22 @@ function* learnStarts(
   for (const row of rows) starts.set(row.limit_key, row.starts)
 }
 
-/** The first job of a key. It may be of a kind that the claim does not ask for; the rest of its key comes later. */
+/**
+ * The first job of a key. It may be of a kind that the claim does not take; the claim reads the rest of its key later.
+ */
 interface Head extends Candidate {
   readonly limitKey: string
   readonly kind: string
 }
 
 interface Heads {
-  /** By key. */
+  /** In the order of keys. */
   readonly heads: readonly Head[]
-  /** Behind which key the next look goes on; null: at the first. */
+  /** The key after which the next claim continues. Null: it begins with the first key. */
   readonly position: string | null
 }
 
-/** How an engine reads the first job of each key in a range of keys, in the order of keys. */
+/** Reads the first job of each key in a range, in the order of keys. Engines differ in how they do it. */
 export type ReadHeads = (range: KeyRange) => Procedure<readonly HeadRow[]>
 
 export interface KeyRange extends QueueName {
@@ -180,10 +184,10 @@ export interface KeyRange extends QueueName {
   readonly limit: number
 }
 
-/** Reads them by one statement. */
+/** Reads the first jobs with one statement. */
 export const readHeadsAtOnce: ReadHeads = (range) => many<HeadRow>(selectHeads(range))
 
-/** The first jobs of up to `maxKeys` keys: behind a key, and round. */
+/** The first jobs of up to `maxKeys` keys: those after `position`, then from the first key again. */
 function* findHeads(of: QueueName, position: string | null, read: ReadHeads): Procedure<Heads> {
   const limit = maxKeys + 1
   const heads = new Map<string, Head>()
@@ -202,15 +206,20 @@ function* findHeads(of: QueueName, position: string | null, read: ReadHeads): Pr
 }
 
 /**
- * The keys with free slots, and how many jobs of each may be among the best `room`. Only the `room` keys whose first jobs come first
- * can have such jobs. `known` are those of their jobs that need not be read again.
+ * Chooses the keys with free slots, and how many jobs of each key may be among the best `capacity` jobs. Only the
+ * `capacity` keys whose first jobs come first can have such jobs. `known` are their jobs that need not be read again.
  */
-function chooseKeys(heads: readonly Head[], plan: LimitPlan, room: number, kinds: readonly string[] | null) {
+function chooseKeys(
+  heads: readonly Head[],
+  plan: LimitPlan,
+  capacity: number,
+  kinds: readonly string[] | null,
+) {
   const rows: { readonly limit_key: string; readonly wanted: number }[] = []
   const known: Candidate[] = []
-  for (const head of heads.filter(({ limitKey }) => plan.roomOf(limitKey) > 0).sort(byOrder)) {
-    if (known.length === room) break
-    const wanted = Math.min(plan.roomOf(head.limitKey), room - known.length)
+  for (const head of heads.filter(({ limitKey }) => plan.capacityOf(limitKey) > 0).sort(byOrder)) {
+    if (known.length === capacity) break
+    const wanted = Math.min(plan.capacityOf(head.limitKey), capacity - known.length)
     const isWanted = kinds === null || kinds.includes(head.kind)
     if (isWanted) known.push(head)
     if (wanted > 1 || !isWanted) rows.push({ limit_key: head.limitKey, wanted })
@@ -235,8 +244,9 @@ interface RuleRow {
 }
 
 /**
- * A lease that ran out was taken back before this, unless its row is locked: then it counts. The time is read when what is counted
- * can be seen: jobs that are taken begin then, after those that count no more had ended.
+ * The claim has already taken back expired jobs, except those whose row is locked: these still count. The statement
+ * reads the clock with the rows: chosen jobs start at that time, after all jobs and starts that it no longer counts
+ * have ended.
  */
 const selectCounts = statement(
   'limit_counts',
@@ -249,7 +259,10 @@ SELECT (SELECT ${d.jsonObject('r.limit_key', 'r.running')} FROM (
 )
 
 interface CountRow {
-  /** How many run, by key. In JSON, as rows by the thousand would cost this process more than the rest of a claim. */
+  /**
+   * The number of running jobs by key, as JSON: thousands of rows would cost this process more than the rest of a
+   * claim.
+   */
   readonly running: string | Readonly<Record<string, number>> | null
   readonly starts: string | null
   readonly now: number | string
@@ -307,7 +320,7 @@ const setPosition = statement(
   () => `UPDATE @queue_control SET key_position = :position WHERE ${isQueue}`,
 )
 
-/** Removes starts that count no more. */
+/** Deletes starts that no longer count. */
 const forgetStarts = statement('limit_forget_starts', ofQueue, (d) => d.jobs.limits.forgetStarts)
 
 const keepStarts = statement(

@@ -20,9 +20,9 @@ const keysOf = (taken: readonly { limitKey: string | null }[]) => taken.map(({ l
 
 test('a queue gives as many jobs as its concurrency leaves, whatever the keys', () => {
   const plan = planOf({ concurrency: 5 }, { a: 2, [wholeQueue]: 1 })
-  assert.equal(plan.room, 2)
+  assert.equal(plan.capacity, 2)
   assert.deepEqual(keysOf(plan.take(jobs('a', 'b', null), 10)), ['a', 'b'])
-  assert.equal(plan.room, 0)
+  assert.equal(plan.capacity, 0)
 })
 
 test('a key without a free slot is skipped and blocks no other', () => {
@@ -35,7 +35,7 @@ test('a plan never takes more than was asked for', () => {
 })
 
 test('more running jobs than allowed leave no free slot, and not a negative number', () => {
-  assert.equal(planOf({ concurrency: 2 }, { a: 5 }).room, 0)
+  assert.equal(planOf({ concurrency: 2 }, { a: 5 }).capacity, 0)
 })
 
 test('whatever the times of claims, no period has more starts than the rate allows', () => {
@@ -79,7 +79,8 @@ test('a used up rate is available again after its period and a sixtieth', () => 
   const limits = { ...none, rate: { count: 3, perMs: 600 } }
   const first = new LimitPlan({ now: 1_000, limits, running: new Map(), starts: new Map() })
   first.take(jobs(null, null, null), 3)
-  const at = (now: number) => new LimitPlan({ now, limits, running: new Map(), starts: first.kept() }).room
+  const at = (now: number) =>
+    new LimitPlan({ now, limits, running: new Map(), starts: first.kept() }).capacity
   assert.equal(at(1_599), 0)
   assert.equal(at(1_000 + 600 + 10), 3)
 })
@@ -88,7 +89,7 @@ test('unreadable starts do not count', () => {
   const limits = { ...none, rate: { count: 3, perMs: 600 } }
   for (const kept of ['', 'null', '[1]', '[[null,2]]', '{'])
     assert.equal(
-      new LimitPlan({ now: 0, limits, running: new Map(), starts: new Map([[wholeQueue, kept]]) }).room,
+      new LimitPlan({ now: 0, limits, running: new Map(), starts: new Map([[wholeQueue, kept]]) }).capacity,
       3,
     )
 })

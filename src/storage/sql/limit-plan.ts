@@ -1,85 +1,86 @@
 import type { Limit, QueueLimits, Rate } from '../../jobs/index.ts'
 
 /**
- * The capacity that the limits of a queue leave: the arithmetic that the engines share. An engine reads what runs now and
- * what started lately, and claims, while no other claim can take jobs from that queue. This plan decides which jobs fit.
+ * Computes how many jobs the limits of a queue still allow. The engines share this arithmetic. The engine reads which
+ * jobs run now and which started lately, and claims, while no other claim can take jobs from that queue. The plan
+ * decides which jobs fit.
  *
- * Starts are counted in buckets of a sixtieth of the rate's span, each written down by its end. A start counts until its
- * bucket's end is a whole span ago, so no span of that length ever has more starts than allowed, wherever it begins; a
- * start may come a sixtieth late.
+ * Starts are counted in buckets of a sixtieth of the rate's span, each stored with its end time. A start counts until
+ * its bucket ended a whole span ago. So no period of that length ever has more starts than allowed, wherever it begins.
+ * In return a start may be delayed by up to a sixtieth of the span.
  */
 
-/** The key of what is counted for the whole queue; no job's key is empty. */
+/** The key under which the whole queue is counted. No job's key is empty. */
 export const wholeQueue = ''
 
-/** The most keys that one claim looks at. */
+/** The maximum number of keys that one claim reads. */
 export const maxKeys = 1_000
 
-/** What an engine saw. */
-export interface LimitSight {
+/** What the engine read. */
+export interface LimitUsage {
   readonly now: number
   readonly limits: QueueLimits
-  /** How many run, by key; those without one under `wholeQueue`. */
+  /** The number of running jobs by key. Jobs without a key count under `wholeQueue`. */
   readonly running: ReadonlyMap<string, number>
-  /** The recorded starts, by key; those of the queue as a whole under `wholeQueue`. */
+  /** The recorded starts by key. Those of the whole queue are under `wholeQueue`. */
   readonly starts: ReadonlyMap<string, string>
 }
 
 export interface Candidate {
-  /** Null: it has none. */
+  /** Null: the job has no key. */
   readonly limitKey: string | null
 }
 
 export class LimitPlan {
-  readonly #sight: LimitSight
-  #room: number
-  readonly #rooms = new Map<string, number>()
+  readonly #usage: LimitUsage
+  #capacity: number
+  readonly #capacities = new Map<string, number>()
   readonly #taken = new Map<string, number>()
 
-  constructor(sight: LimitSight) {
-    this.#sight = sight
-    const running = [...sight.running.values()].reduce((sum, count) => sum + count, 0)
-    this.#room = roomLeft(sight.limits, running, sight.starts.get(wholeQueue), sight.now)
+  constructor(usage: LimitUsage) {
+    this.#usage = usage
+    const running = [...usage.running.values()].reduce((sum, count) => sum + count, 0)
+    this.#capacity = capacityLeft(usage.limits, running, usage.starts.get(wholeQueue), usage.now)
   }
 
-  /** How many more of the whole queue may start. */
-  get room(): number {
-    return this.#room
+  /** The number of jobs that the limits of the whole queue still allow. */
+  get capacity(): number {
+    return this.#capacity
   }
 
-  /** How many more of one key may start, as far as the key is concerned. */
-  roomOf(limitKey: string | null): number {
-    const { limits, running, starts, now } = this.#sight
+  /** The number of jobs that the limits of one key still allow. */
+  capacityOf(limitKey: string | null): number {
+    const { limits, running, starts, now } = this.#usage
     if (limitKey === null || limits.perKey === null) return Number.POSITIVE_INFINITY
-    let room = this.#rooms.get(limitKey)
-    if (room === undefined) {
-      room = roomLeft(limits.perKey, running.get(limitKey) ?? 0, starts.get(limitKey), now)
-      this.#rooms.set(limitKey, room)
+    let capacity = this.#capacities.get(limitKey)
+    if (capacity === undefined) {
+      capacity = capacityLeft(limits.perKey, running.get(limitKey) ?? 0, starts.get(limitKey), now)
+      this.#capacities.set(limitKey, capacity)
     }
-    return room
+    return capacity
   }
 
-  /** Of candidates in the order of claims, the first that there is room for, up to `limit`. */
+  /** Takes the first candidates that fit, up to `limit`. The candidates are in the order of claims. */
   take<One extends Candidate>(candidates: readonly One[], limit: number): readonly One[] {
     const taken: One[] = []
     for (const candidate of candidates) {
-      if (taken.length >= limit || this.#room < 1) break
+      if (taken.length >= limit || this.#capacity < 1) break
       const { limitKey } = candidate
-      const room = this.roomOf(limitKey)
-      if (room < 1) continue
+      const capacity = this.capacityOf(limitKey)
+      if (capacity < 1) continue
       taken.push(candidate)
-      this.#room -= 1
+      this.#capacity -= 1
       this.#count(wholeQueue)
-      if (limitKey === null || this.#sight.limits.perKey === null) continue
-      this.#rooms.set(limitKey, room - 1)
+      if (limitKey === null || this.#usage.limits.perKey === null) continue
+      this.#capacities.set(limitKey, capacity - 1)
       this.#count(limitKey)
     }
     return taken
   }
 
-  /** What is to be kept of the starts, by key, now that these were taken; only what has changed. */
+  /** The starts to store, by key, after the candidates were taken. Contains only what changed. */
   kept(): ReadonlyMap<string, string> {
-    const { limits, starts, now } = this.#sight
+    const { limits, starts, now } = this.#usage
     const kept = new Map<string, string>()
     for (const [key, count] of this.#taken) {
       const rate = key === wholeQueue ? limits.rate : limits.perKey!.rate
@@ -93,7 +94,7 @@ export class LimitPlan {
   }
 }
 
-function roomLeft(
+function capacityLeft(
   { concurrency, rate }: Limit,
   running: number,
   starts: string | undefined,
@@ -104,7 +105,7 @@ function roomLeft(
   return Math.max(0, Math.min(slots, tokens))
 }
 
-/** The end of a bucket, and how many started in it. */
+/** The end of a bucket, and the number of starts in it. */
 type Bucket = readonly [endsAt: number, count: number]
 
 function countStarts(kept: string | undefined, { perMs }: Rate, now: number): number {
@@ -123,7 +124,7 @@ function addStarts(kept: string | undefined, { perMs }: Rate, count: number, now
   return JSON.stringify(buckets)
 }
 
-/** What was written by hand, or damaged, counts for nothing. */
+/** Ignores text that was damaged or written by hand. */
 function decodeStarts(kept: string | undefined): readonly Bucket[] {
   if (kept === undefined) return []
   try {

@@ -4,10 +4,10 @@ import { LimitedQueues } from './limited-queues.ts'
 
 test('a queue counts as limited until a claim sees it without limits', () => {
   const queues = new LimitedQueues()
-  queues.note('mail', true)
+  queues.record('mail', true)
   assert.equal(queues.has('mail'), true)
   assert.equal(queues.has('Mail'), false)
-  queues.note('mail', false)
+  queues.record('mail', false)
   assert.equal(queues.has('mail'), false)
 })
 

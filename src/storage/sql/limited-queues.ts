@@ -1,7 +1,7 @@
 /**
- * What a process remembers of queues with limits: which they were, whose turn it is to be asked first, and that
- * one claim at a time asks for a queue. The last keeps all but one of a process's connections from waiting for the same
- * row; those that wait here have none.
+ * What a process remembers about queues with limits: their names, and which queue to ask first. It also lets only one
+ * claim at a time ask for a queue. Otherwise all connections of a process could wait for the same row; claims that wait
+ * here hold none.
  */
 const maxNames = 10_000
 
@@ -15,25 +15,27 @@ export class LimitedQueues {
     return this.#names.has(queue)
   }
 
-  note(queue: string, isLimited: boolean): void {
+  record(queue: string, isLimited: boolean): void {
     if (!isLimited) this.#names.delete(queue)
     else if (this.#names.size < maxNames) this.#names.add(queue)
   }
 
-  /** The same queues, beginning with another one each time. */
+  /** The same queues, starting with another one each time. */
   inRotation(queues: readonly string[]): readonly string[] {
     this.#rotation = (this.#rotation + 1) % 1_000_000
     const first = this.#rotation % Math.max(1, queues.length)
     return [...queues.slice(first), ...queues.slice(0, first)]
   }
 
-  /** Whether queues with limits are asked before the others this time: every other time. */
+  /** Whether this claim asks queues with limits before the others: every second claim does. */
   comeFirst(): boolean {
     this.#isTheirTurn = !this.#isTheirTurn
     return this.#isTheirTurn
   }
 
-  /** Runs `body` when no other call of this process claims from the queue; undefined if that took too long. */
+  /**
+   * Runs `body` while no other call of this process claims from the queue. Returns undefined if the wait took too long.
+   */
   async inTurn<Answer>(
     queue: string,
     waitMs: number,

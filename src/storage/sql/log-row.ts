@@ -1,22 +1,23 @@
 import type { LogUpdate } from '../../jobs/index.ts'
 import type { LogLevel, logLimits as moduleLimits, NewLogLine } from '../../jobs/logs/log-store.ts'
 
-/** The same numbers as the service's, which the compiler sees to. */
+/** The same numbers as those of the jobs module. The compiler checks it. */
 export const logLimits: typeof moduleLimits = { maxLines: 500, maxLineBytes: 65_536 }
 const { maxLines, maxLineBytes } = logLimits
 
 /**
- * When a job is begun anew its attempts count from 1 again, and say what they have to say behind what the earlier ones of
- * the same number said. One that used more than this is forgotten then, or there would be no room for them.
+ * A retried job counts its attempts from 1 again, and their log lines follow those of the earlier attempts with the
+ * same number. If an earlier attempt logged more than this, the retry deletes its lines, so that the new attempt has
+ * capacity.
  */
 export const keptForRetry: Readonly<Record<'lineCount' | 'lineBytes', number>> = {
   lineCount: maxLines / 2,
   lineBytes: maxLineBytes / 2,
 }
 
-/** How much one attempt has said so far. */
-export interface SaidSoFar {
-  /** Lines that were kept, and their bytes together. */
+/** The counters of one attempt. */
+export interface LogCounters {
+  /** The lines that were kept, and their total bytes. */
   readonly lineCount: number
   readonly lineBytes: number
   readonly droppedCount: number
@@ -30,14 +31,19 @@ export interface PlacedLine {
 }
 
 /**
- * What becomes of new lines of an attempt. From the first that does not fit on, all are dropped: a gap in the middle would
- * look like something that never was. The one line behind those kept says how many; it is written over when there are more.
+ * Decides which new lines of an attempt are kept. From the first line that does not fit, all lines are dropped: a gap
+ * in the middle would be misleading. One line after the kept lines gives the number of dropped lines; it changes when
+ * there are more.
  */
 export function placeLines(
-  said: SaidSoFar,
+  counters: LogCounters,
   lines: readonly NewLogLine[],
-): { readonly said: SaidSoFar; readonly kept: readonly PlacedLine[]; readonly dropped: PlacedLine | null } {
-  let { lineCount, lineBytes, droppedCount } = said
+): {
+  readonly counters: LogCounters
+  readonly kept: readonly PlacedLine[]
+  readonly dropped: PlacedLine | null
+} {
+  let { lineCount, lineBytes, droppedCount } = counters
   const kept: PlacedLine[] = []
   for (const { level, text } of lines) {
     const bytes = Buffer.byteLength(text)
@@ -49,42 +55,42 @@ export function placeLines(
     lineBytes += bytes
     kept.push({ number: lineCount, level, text })
   }
-  const hasMore = droppedCount > said.droppedCount
+  const hasMore = droppedCount > counters.droppedCount
   const dropped = hasMore
     ? { number: lineCount + 1, level: 'warn' as const, text: droppedText(droppedCount) }
     : null
-  return { said: { lineCount, lineBytes, droppedCount }, kept, dropped }
+  return { counters: { lineCount, lineBytes, droppedCount }, kept, dropped }
 }
 
-/** The text of the last line, which counts the dropped ones. */
+/** The text of the last line, which gives the number of dropped lines. */
 export function droppedText(count: number): string {
   const what = count === 1 ? '1 line was' : `${count} lines were`
   return `${what} dropped: an attempt keeps up to ${maxLines} lines and ${maxLineBytes} bytes.`
 }
 
-/** All that one call says of one attempt. */
+/** All updates of one attempt in one call. */
 export interface AttemptLog {
   readonly jobId: string
   readonly attempt: number
-  /** The latest; null: nothing about that. */
+  /** The latest progress. Null: the call has none. */
   readonly progress: string | null
-  /** How many lines there are. */
+  /** The total number of lines. */
   readonly lineCount: number
-  /** Those that an attempt which has said nothing yet would keep; the others fit in no case, and are only counted. */
+  /** The lines that an empty attempt would keep. The other lines never fit and are only counted. */
   readonly logs: readonly SizedLogLine[]
 }
 
 export interface SizedLogLine {
   readonly level: LogLevel
   readonly text: string
-  /** The bytes of this call's lines of the attempt, up to and with this one. */
+  /** The bytes of this call's lines of the attempt, up to and including this line. */
   readonly bytesSoFar: number
 }
 
-/** The updates of a call by attempt, in the order in which everybody locks them: by job, then attempt. */
+/** Groups the updates of a call by attempt, sorted by job, then attempt. Every caller locks attempts in this order. */
 export function gatherUpdates(updates: readonly LogUpdate[]): readonly AttemptLog[] {
-  const said = updates.filter(({ progress, logs }) => progress !== null || logs.length > 0)
-  const attempts = Map.groupBy(said, ({ jobId, attempt }) => `${jobId} ${attempt}`)
+  const relevant = updates.filter(({ progress, logs }) => progress !== null || logs.length > 0)
+  const attempts = Map.groupBy(relevant, ({ jobId, attempt }) => `${jobId} ${attempt}`)
   return [...attempts.values()].map(gather).sort(byAttempt)
 }
 

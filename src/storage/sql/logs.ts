@@ -6,17 +6,17 @@ import {
   droppedText,
   gatherUpdates,
   keptForRetry,
+  type LogCounters,
   placeLines,
-  type SaidSoFar,
 } from './log-row.ts'
 import { type Age, readAll } from './operations.ts'
 import { last, many, one, operation, type Procedure, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
 /**
- * What attempts log, and how far they are. An attempt has a row in `job_progress`, whose counters number its log lines.
- * Adding locks that row first, so no number is given twice. The line that says how many were dropped is not a row: the
- * counters give it when logs are read.
+ * The log lines and the progress of attempts. An attempt has a row in `job_progress`, whose counters number its log
+ * lines. Each add locks that row first, so no number is used twice. The line that gives the number of dropped lines is
+ * not stored: reads build it from the counters.
  */
 export function createLogStore(database: Database, namespace: string): LogStore {
   return {
@@ -32,7 +32,7 @@ export function createLogStore(database: Database, namespace: string): LogStore 
       let pruned = 0
       while (pruned < limit) {
         const most = Math.min(500, limit - pruned)
-        const some = await database.run(pruneNotes, [namespace, { olderThanMs, limit: most }])
+        const some = await database.run(pruneLogs, [namespace, { olderThanMs, limit: most }])
         pruned += some
         if (some < most) break
       }
@@ -41,7 +41,7 @@ export function createLogStore(database: Database, namespace: string): LogStore 
   }
 }
 
-/** Postgres keeps no text with a NUL in it; one such line is no reason to lose the others. */
+/** Postgres stores no text with a NUL. The other lines must not be lost because of one such line. */
 function withoutNuls(note: LogUpdate): LogUpdate {
   if (!note.logs.some(({ text }) => text.includes('\0'))) return note
   return {
@@ -101,7 +101,7 @@ const countLogs = statement(
     ),
 )
 
-interface Counts extends SaidSoFar {
+interface Counts extends LogCounters {
   readonly jobId: string
   readonly attempt: number
 }
@@ -123,7 +123,7 @@ interface AttemptKey {
 
 const addNotes = operation({
   name: 'add logs and progress',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, attempts: readonly AttemptLog[]) {
     const rows = attempts.map(({ jobId, attempt, progress }) => ({ job_id: jobId, attempt, progress }))
     const touch = many(touchAttempts({ namespace, rows }))
@@ -146,17 +146,17 @@ function nameOf(jobId: string, attempt: number): string {
   return `${jobId} ${attempt}`
 }
 
-function place({ jobId, attempt, logs, lineCount }: AttemptLog, before: SaidSoFar) {
-  const { said, kept } = placeLines(before, logs)
-  // Lines that fit into no attempt were left out by the caller, and are counted here.
-  const droppedCount = said.droppedCount + lineCount - logs.length
+function place({ jobId, attempt, logs, lineCount }: AttemptLog, before: LogCounters) {
+  const { counters, kept } = placeLines(before, logs)
+  // The caller left out lines that fit into no attempt; count them here.
+  const droppedCount = counters.droppedCount + lineCount - logs.length
   const key = { job_id: jobId, attempt }
   return {
     kept: kept.map((line) => ({ ...key, ...line })),
     counted: {
       ...key,
-      line_count: said.lineCount,
-      line_bytes: said.lineBytes,
+      line_count: counters.lineCount,
+      line_bytes: counters.lineBytes,
       dropped_count: droppedCount,
       is_dropping: droppedCount > before.droppedCount,
     },
@@ -225,7 +225,7 @@ const readLogs = operation({
   *procedure(namespace: string, jobId: string, { limit, after }: LogQuery) {
     const { attempt, number } = after ?? { attempt: -1, number: 0 }
     const from = { namespace, jobId, attempt, number, limit }
-    // First the counters: where they say that lines were dropped, all lines before those are there.
+    // Reads the counters first: if they show dropped lines, all lines before those are stored already.
     const [counters, logs] = yield* run(selectDropped(from), selectLogs(from))
     return [...logs!.rows.map(line.decode), ...counters!.rows.map(decodeDropped)]
       .sort((a, b) => a.attempt - b.attempt || a.number - b.number)
@@ -238,7 +238,7 @@ function decodeDropped(row: unknown): LogLine {
   return { attempt, number: lineCount + 1, level: 'warn', text: droppedText(droppedCount), at: droppedAt }
 }
 
-// By the attempt that was added to last: in the order of the index, and each job once.
+// By the attempt that was updated last: in the order of the index, each job once.
 const selectOld = statement(
   'notes_old',
   { namespace: 'text', olderThanMs: 'integer', limit: 'integer' },
@@ -266,8 +266,8 @@ const deleteProgress = statement('progress_delete', attemptRows, (d) =>
   d.deleteByRows('@job_progress', keyOfRows),
 )
 
-/** Attempts are locked before they go: one that was added to meanwhile is looked at again, and stays. */
-const pruneNotes = operation({
+/** Locks the attempts before it deletes them: an attempt that was updated meanwhile is checked again and stays. */
+const pruneLogs = operation({
   name: 'prune logs and progress',
   *procedure(namespace: string, { olderThanMs, limit }: Age) {
     const old = yield* many<{ job_id: string }>(selectOld({ namespace, olderThanMs, limit }))
@@ -298,8 +298,11 @@ WHERE namespace = :namespace AND job_id IN (:jobIds)
   AND (line_count > ${keptForRetry.lineCount} OR line_bytes > ${keptForRetry.lineBytes})`,
 )
 
-/** The jobs are begun anew: attempts that leave little room for the next ones are forgotten. In the caller's transaction. */
-export function* makeRoomForNotes(namespace: string, jobIds: readonly string[]): Procedure<void> {
+/**
+ * For jobs that a retry begins anew: deletes attempts whose logs leave too little capacity. Runs in the caller's
+ * transaction.
+ */
+export function* deleteLongLogs(namespace: string, jobIds: readonly string[]): Procedure<void> {
   const full = yield* many<AttemptKey>(selectFull({ namespace, jobIds }))
   const rows = full.map((row) => ({ job_id: row.job_id, attempt: Number(row.attempt) }))
   if (rows.length > 0) yield* run(deleteLogs({ namespace, rows }), deleteProgress({ namespace, rows }))
@@ -314,8 +317,8 @@ const deleteProgressOf = statement(
   () => `DELETE FROM @job_progress WHERE ${isOfJobs}`,
 )
 
-/** The jobs are removed, and with them all that their attempts logged. In the caller's transaction. */
-export function* forgetNotes(namespace: string, jobIds: readonly string[]): Procedure<void> {
+/** For jobs that are removed: deletes everything that their attempts logged. Runs in the caller's transaction. */
+export function* deleteJobLogs(namespace: string, jobIds: readonly string[]): Procedure<void> {
   if (jobIds.length > 0)
     yield* run(deleteLogsOf({ namespace, jobIds }), deleteProgressOf({ namespace, jobIds }))
 }

@@ -1,9 +1,9 @@
 import { count, last, many, type Operation, one, operation } from './procedure.ts'
 import { type Bound, statement } from './statement.ts'
 
-/** Operations that many stores have: reads by one statement, and upkeep that deletes what is old. */
+/** Operations that many stores share: reads with one statement, and upkeep that deletes old rows. */
 
-/** Reads by one statement; answers what each row is decoded to. */
+/** Reads with one statement and returns the decoded rows. */
 export function readAll<const Args extends readonly unknown[], Value>(
   name: string,
   bind: (...args: Args) => Bound,
@@ -18,7 +18,7 @@ export function readAll<const Args extends readonly unknown[], Value>(
   })
 }
 
-/** The same of the first row, if there is one. */
+/** Reads with one statement and returns the decoded first row, if any. */
 export function readOne<const Args extends readonly unknown[], Value>(
   name: string,
   bind: (...args: Args) => Bound,
@@ -34,7 +34,7 @@ export function readOne<const Args extends readonly unknown[], Value>(
   })
 }
 
-/** Reads namespaces, from a column of that name. */
+/** Reads namespaces from a column `namespace`. */
 export function readNamespaces(
   name: string,
   bind: (query: { readonly limit: number }) => Bound,
@@ -46,27 +46,27 @@ export function readNamespaces(
   )
 }
 
-/** Which rows are old, and how many of them to delete. */
+/** How old a row must be, and how many rows to delete. */
 export interface Age {
   readonly olderThanMs: number
   readonly limit: number
 }
 
 export interface OldRows {
-  /** The beginning of the names of its statements. */
+  /** The prefix of the statements' names. */
   readonly statements: string
   readonly table: string
-  /** Behind the namespace. */
+  /** The column of the primary key that follows the namespace. */
   readonly key: string
-  /** The column that says how old a row is. */
+  /** The time from which the age of a row counts. */
   readonly at: string
   /** @default `at` */
   readonly orderBy?: string
-  /** An index to look by. */
+  /** An index to force. */
   readonly index?: string
 }
 
-/** Deletes up to `limit` old rows of a namespace; answers how many. */
+/** Deletes up to `limit` old rows of a namespace and returns their number. */
 export function pruneOld(
   name: string,
   { statements, table, key, at, orderBy = at, index }: OldRows,

@@ -7,9 +7,9 @@ import { count, last, one, operation, type Procedure, run } from './procedure.ts
 import { statement } from './statement.ts'
 
 /**
- * The keys of requests that must not be done twice, each with its answer. They are read and written in the transaction of
- * the call they belong to, so the key is there exactly when the effect is. How two calls with one key are kept apart
- * differs by engine: SQLite has one writer, Postgres an advisory lock, MariaDB locks the key's row.
+ * Idempotency keys with the answers of their requests. The store reads and writes a key in the transaction of its call,
+ * so the key exists exactly if the effect does. The engines separate two calls with the same key differently: SQLite
+ * has one writer, Postgres takes an advisory lock, MariaDB locks the key's row.
  */
 export interface IdempotentResponse {
   readonly fingerprint: string
@@ -25,16 +25,16 @@ WHERE namespace = :namespace AND caller = :caller AND ${d.quote('key')} = :key A
   AND answer IS NOT NULL`,
 )
 
-/** The answer that is kept with this key; none once its time is over. */
-export function findKept(
+/** Finds the unexpired answer of this key. */
+export function findAnswer(
   namespace: string,
   { caller, key }: RequestKey,
 ): Procedure<IdempotentResponse | undefined> {
   return one<IdempotentResponse>(select({ namespace, caller, key }))
 }
 
-/** Throws unless what was found is an answer to this request. `isOurs`: no other call with this key is under way. */
-export function checkKept(
+/** Throws unless `kept` answers this request. `isOurs`: no other call with this key is in progress. */
+export function checkAnswer(
   kept: IdempotentResponse | undefined,
   { key, fingerprint }: RequestKey,
   isOurs: boolean,
@@ -55,7 +55,7 @@ const upsert = statement(
       columns: `namespace, caller, ${d.quote('key')}, fingerprint, answer, created_at, expires_at`,
       source: `VALUES (:namespace, :caller, :key, :fingerprint, :answer, ${d.now}, ${d.now} + :keepMs)`,
       key: `namespace, caller, ${d.quote('key')}`,
-      // One whose time is over.
+      // Replaces an expired key.
       set: {
         fingerprint: 'new.fingerprint',
         answer: 'new.answer',
@@ -65,7 +65,7 @@ const upsert = statement(
     }),
 )
 
-/** Writes the key and its answer. */
+/** Writes the key with its answer. */
 export function* keepAnswer(
   namespace: string,
   { caller, key, fingerprint, keepMs }: RequestKey,
@@ -90,7 +90,7 @@ const selectOver = statement(
   (d) => `SELECT 1 FROM @request_key WHERE expires_at <= ${d.now} LIMIT 1`,
 )
 
-/** Forgets up to `limit` keys of any namespace whose time is over, the oldest first; answers how many. */
+/** Deletes up to `limit` expired keys of all namespaces, the oldest first, and returns their number. */
 export function pruneRequestKeys(database: Database, limit: number): Promise<number> {
   return database.run(pruneKeys, [limit])
 }
@@ -108,17 +108,17 @@ const pruneKeys = operation({
   },
 })
 
-/** How far an attempt came. */
+/** How far an attempt got. */
 export interface AttemptState {
   isCommitting: boolean
 }
 
-/** How long to ask again for a commit whose answer was lost. */
+/** How long to retry a commit whose answer was lost. */
 const lostCommitMs = 10_000
 
 /**
- * Runs an attempt, and again when its commit's answer was lost: unlike any other commit, this one can be asked for again,
- * because the key is there, or nothing is. The server may take a moment to notice that the connection is gone, and holds
+ * Runs an attempt, and runs it again if the answer of its commit was lost. Only this commit can be retried: either the
+ * key and the effect exist, or neither. The database server may need a moment to notice the lost connection, and holds
  * the key until then.
  */
 export async function retryLostCommit<Answer>(

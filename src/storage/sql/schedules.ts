@@ -6,9 +6,9 @@ import { addJobs, count, last, type Operation, operation, run } from './procedur
 import { statement } from './statement.ts'
 
 /**
- * Schedules of one namespace. A schedule is a row with a version; `due_at` is when it runs next, and null while it is
- * paused. A run is one transaction: the row is moved on if it still has the version that was seen, which keeps it locked;
- * then the jobs are added. Which slots run, and when the next one is due, is decided in `src/jobs/schedules`.
+ * The schedules of one namespace. A schedule is a row with a version. `due_at` is its next run, or null while it is
+ * paused. A run is one transaction: it updates the row if the row still has the version that was read, which locks the
+ * row, and then adds the jobs. `src/jobs/schedules` decides which slots run and when the next one is due.
  */
 export function createScheduleStore(database: Database, namespace: string): ScheduleStore {
   return {
@@ -29,7 +29,7 @@ const stored = columns<ScheduleRecord>({
 const key = { namespace: 'text', name: 'text' } as const
 const content = { doc: 'text', isPaused: 'boolean', nextAt: 'integer | null' } as const
 
-// A new schedule begins at the clock, in microseconds: above all versions that its name had before.
+// The version of a new schedule starts at the clock, in microseconds: above all versions that its name had before.
 const insert = statement(
   'schedule_make',
   { ...key, ...content },
@@ -54,7 +54,7 @@ const selectOne = statement(
 
 const putSchedule = operation({
   name: 'write a schedule',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, { name, doc, isPaused, nextAt }: NewSchedule, seen: number) {
     const written = { namespace, name, doc, isPaused, nextAt }
     if (seen !== 0) return (yield* last(count(update({ ...written, seen })))) === 1 ? seen + 1 : null
@@ -71,7 +71,7 @@ const remove = statement(
 
 const removeSchedule = operation({
   name: 'remove a schedule',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, name: string) {
     return (yield* last(count(remove({ namespace, name })))) === 1
   },
@@ -113,7 +113,8 @@ const listDue = operation({
   *procedure(namespace: string, limit: number) {
     const [clock, found] = yield* run(selectClock({}), selectDue({ namespace, limit }))
     const schedules = found!.rows.map(stored.decode)
-    // A schedule that fell due between the two statements moves the clock on: none of them is due in the future.
+    // If a schedule became due between the two statements, use its time as the clock: no listed schedule is due in the
+    // future.
     const instants = schedules.map(({ nextAt }) => nextAt!)
     return { schedules, now: Math.max(Number((clock!.rows[0] as { now: number | string }).now), ...instants) }
   },
@@ -148,7 +149,7 @@ WHERE namespace = :namespace AND name = :name AND version = :seen AND (:force OR
 
 const fireSchedule = operation({
   name: 'run a schedule',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, { jobs, ...moved }: Fired) {
     const moving = count(move({ namespace, ...moved }))
     const isMoved = (yield* jobs.length === 0 ? last(moving) : moving) === 1
@@ -166,7 +167,7 @@ SELECT namespace FROM @job_schedule WHERE due_at IS NOT NULL
 GROUP BY namespace ORDER BY min(due_at), namespace LIMIT :limit`,
 )
 
-/** Namespaces in which a schedule will run, those first in which one is due first. */
+/** Lists namespaces with a schedule that will run, ordered by their next due time. */
 export const listScheduledNamespaces: Operation<readonly [limit: number], readonly string[]> = readNamespaces(
   'list namespaces with schedules',
   selectNamespaces,

@@ -18,16 +18,16 @@ import { createWorkerStore } from './workers.ts'
 
 export interface SharedStoresOptions {
   readonly database: Database
-  /** The same database for operations that add jobs. */
+  /** The same database, for operations that add jobs. */
   readonly adding: Database
   readonly namespace: string
   readonly jobs: Stores['jobs']
   readonly notifier: BackendNotifier
-  /** Called when blocked jobs became ready. */
+  /** Called after blocked jobs became ready. */
   onReady(): void
 }
 
-/** The stores of a namespace that are the same on all SQL engines. */
+/** The stores of one namespace that are the same on all SQL engines. */
 export function createSharedStores({
   database,
   adding,
@@ -52,7 +52,7 @@ export function createSharedStores({
   }
 }
 
-/** What is the same on all SQL engines over all namespaces. */
+/** The functions over all namespaces that are the same on all SQL engines. */
 export function createStoreWide(
   database: Database,
 ): Pick<
@@ -95,8 +95,9 @@ const readTime = readOne(
 )
 
 /**
- * The stores of the namespaces used last, so that remembered hints of a namespace serve the next call too. A dropped view
- * still works for its current users; the next caller of that namespace gets a new one without hints.
+ * Caches the stores of the namespaces that were used last, because a namespace's stores remember hints for the next
+ * call. A dropped view still works for its current users. The next caller of that namespace gets a new view without
+ * hints.
  */
 export class Views {
   readonly #views = new Map<string, Stores>()
@@ -108,7 +109,7 @@ export class Views {
 
   within(namespace: string): Stores {
     const view = this.#views.get(namespace) ?? this.#create(namespace)
-    // A map keeps the order of insertion: the first in it is the one not asked for the longest.
+    // A Map keeps insertion order: its first entry is the least recently used one.
     this.#views.delete(namespace)
     this.#views.set(namespace, view)
     if (this.#views.size > mostViews) this.#views.delete(this.#views.keys().next().value!)

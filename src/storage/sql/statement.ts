@@ -7,15 +7,16 @@ import type { Dialect } from './dialect.ts'
  *       () => `SELECT * FROM @audit_entry WHERE namespace = :namespace {AND id < :before} ORDER BY id DESC LIMIT :limit`)
  *     find({ namespace, before, limit })
  *
- * - `:name` is a value. Its type is declared: the engines cast it, and TypeScript checks what is bound.
- * - `@name` is a table of ours, qualified where the engine needs it.
- * - `{…}` is a part that is there only when its `'name?'` is bound. Each combination is a separate statement, so each uses
- *   the index that fits.
- * - `IN (:ids)` takes a list (`'text[]'`). An empty list matches nothing.
- * - `FROM :rows` is a batch: `rows: { id: 'text', … }`. Its columns are `v.id`, … A text without `:rows` is run once for each row.
- * - The engines' own words come from the dialect: (d) => `… WHERE expires_at <= ${d.now} …`.
+ * - `:name` is a value. Its type is declared: the engines cast it, and TypeScript checks the bound value.
+ * - `@name` is one of Signalbox's tables, qualified where the engine needs it.
+ * - `{…}` is an optional part: it is used only if its `'name?'` is bound. Each combination of parts is a separate
+ *   statement, so each uses the index that fits.
+ * - `IN (:ids)` takes a list (`'text[]'`). An empty list matches no row.
+ * - `FROM :rows` is a batch: `rows: { id: 'text', … }`. Its columns are `v.id`, … A text without `:rows` runs once for
+ *   each row.
+ * - The dialect supplies what differs between engines: (d) => `… WHERE expires_at <= ${d.now} …`.
  *
- * Every statement registers itself, so the test of query plans cannot forget one.
+ * Every statement registers itself, so the test of query plans covers all of them.
  */
 export interface Statement<Params = never> {
   (params: Params): Bound
@@ -31,9 +32,9 @@ export interface Bound {
 export interface Definition {
   readonly name: string
   readonly declared: Declared
-  /** Names of values whose part of the text may be left out. */
+  /** The values that may be left unbound. Their optional part is then left out. */
   readonly optional: readonly string[]
-  /** Whether it is of rows that SQLite keeps in another way. */
+  /** True: SQLite does not run it, because SQLite stores these rows differently. */
   readonly isForServers: boolean
   text(dialect: Dialect): string
 }
@@ -74,7 +75,7 @@ type ParamsOf<Types> = {
 
 const definitions = new Map<string, Definition>()
 
-/** All statements of the stores that were imported, by name. */
+/** All statements of the imported stores. */
 export function listStatements(): readonly Definition[] {
   return [...definitions.values()]
 }
@@ -96,27 +97,27 @@ export function statement<const Types extends Declared>(
   return Object.assign(bind, { definition })
 }
 
-/** Where a bound value comes from. */
+/** The source of a bound value. */
 export interface Slot {
   readonly from: 'params' | 'row' | 'clock'
   readonly name: string
   readonly type: string
-  /** Of a batch that is bound as a whole: its columns. */
+  /** For a batch that is bound as a whole: its columns. */
   readonly columns?: readonly string[]
 }
 
-/** A statement in one engine's words. */
+/** A statement compiled for one engine. */
 export interface Compiled {
   readonly name: string
   readonly text: string
   readonly slots: readonly Slot[]
-  /** Whether it is to be run once for each row of its batch. */
+  /** Whether the engine runs it once for each row of its batch. */
   readonly isPerRow: boolean
-  /** Whether it gives rows, as SELECT and RETURNING do; else it counts them. */
+  /** True: it returns rows, as SELECT and RETURNING do. False: it returns only their number. */
   readonly givesRows: boolean
 }
 
-/** Compiles statements for one dialect, each once. */
+/** Compiles each statement once for one dialect. */
 export class Compiler {
   readonly #dialect: Dialect
   readonly #known = new Map<Definition, (Compiled | undefined)[]>()
@@ -140,7 +141,7 @@ export class Compiler {
   }
 }
 
-/** `shape` has a bit for each optional value that is bound. */
+/** `shape` has one bit for each optional value: set if it is bound. */
 function compile(definition: Definition, dialect: Dialect, shape: number): Compiled {
   const { declared, optional } = definition
   const isLeftOut = (name: string) => optional.includes(name) && (shape & (1 << optional.indexOf(name))) === 0

@@ -1,4 +1,4 @@
-/** All stores that are written once. SQLite's writer thread finds their operations here, and so do the tests. */
+/** Imports all shared stores, which registers their operations. SQLite's writer thread and the tests find them here. */
 import './attempts/attempts.ts'
 import './audit.ts'
 import './dependencies/blocks.ts'

@@ -6,7 +6,7 @@ import { readAll, readOne } from './operations.ts'
 import { last, one, operation, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
-/** The tokens of all namespaces, in one table. They are few: nothing here needs an index but the id. */
+/** The tokens of all namespaces, in one table. There are few, so the only index is the primary key. */
 export function createTokenStore(database: Database): TokenStore {
   return {
     create: (token) => database.run(createToken, [token]),
@@ -92,7 +92,7 @@ const findLive = readOne(
   () => true,
 )
 
-/** A token as SQL keeps it: its nodes may be damaged. */
+/** A token as its row stores it. Its nodes may be damaged. */
 interface TokenRow extends Omit<TokenRecord, 'scope' | 'nodes'> {
   readonly scope: Scope | typeof nodeScope
   readonly nodes: string | null
@@ -103,7 +103,7 @@ const stored = columns<TokenRow>({
   ...{ revokedAt: 'integer | null', digest: 'text', live: 'boolean', scope: 'text', nodes: 'text | null' },
 })
 
-/** As what the scope of a token that is bound to nodes is written: releases that cannot bind it give it no right. */
+/** The stored scope of a token that is bound to nodes. A release that does not know it gives such a token no rights. */
 const nodeScope = 'node'
 
 /** Encodes a token's scope and nodes for its row. */
@@ -119,7 +119,7 @@ export function decodeToken(row: unknown): TokenRecord {
   return { ...token, ...decodeScope(token) }
 }
 
-/** A token that was bound and whose nodes are not to be read is bound to none: it can do nothing. */
+/** A bound token whose nodes cannot be read is bound to no node: it can do nothing. */
 function decodeScope({
   scope,
   nodes,

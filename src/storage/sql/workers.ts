@@ -14,15 +14,15 @@ import { last, many, operation, type Result, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
 /**
- * The rows of workers of one namespace. A renewal is one round trip for all workers of a process: the rows are written by
- * key, and what is wanted of each is read behind it. A namespace has few rows, so lists and pruning need no index but
- * the key.
+ * The rows of the workers of one namespace. One round trip renews all workers of a process: the store updates their
+ * rows by key, then reads what operators want of each. A namespace has few workers, so lists and pruning need only the
+ * primary key.
  */
 export function createWorkerStore(database: Database, namespace: string): WorkerStore {
   return {
     join: (workers, leaseMs) => database.run(joinWorkers, [namespace, workers, leaseMs]),
     async renew(renewals, leaseMs) {
-      // Two operations of one statement each: together they would be a transaction of four.
+      // Two operations of one statement each. One operation of both would be a transaction of four statements.
       await database.run(renewWorkers, [namespace, renewals, leaseMs])
       return await database.run(readWanted, [namespace, renewals.map(({ id, session }) => ({ id, session }))])
     },
@@ -51,8 +51,8 @@ const fields = {
 } as const
 const state = { mode: 'text', running: 'text', running_count: 'integer | null' } as const
 
-// A row that is derived from claims gives way to the worker itself. A process that was started again in the same place
-// has the pid of the one before, as in a container, and its row is taken over at once.
+// A worker's own row replaces a row that a server derived from claims. A process that restarts in a container has the
+// same pid as the process before, and takes over that process's row at once.
 const upsert = statement(
   'worker_join',
   {
@@ -74,7 +74,8 @@ const upsert = statement(
       when: `(old.session = new.session OR old.lease_ends_at <= new.seen_at
         OR (old.via = 'http' AND new.via <> 'http')
         OR (old.host = new.host AND old.pid = new.pid AND old.boot <> new.boot))`,
-      // First, because MariaDB assigns in this order. Of a program that claims from several servers, each writes the row.
+      // First, because MariaDB assigns in this order. If a program claims from several servers, each server writes the
+      // row.
       set: {
         wanted: `CASE WHEN ${isShared} THEN old.wanted ELSE 'run' END`,
         wanted_grace_ms: `CASE WHEN ${isShared} THEN old.wanted_grace_ms ELSE NULL END`,
@@ -91,7 +92,7 @@ const joinWorkers = operation({
   name: 'list workers as members',
   *procedure(namespace: string, workers: readonly NewWorker[], leaseMs: number) {
     if (workers.length === 0) return []
-    // Of two with one name, the first has it.
+    // Of two workers with the same id, the first wins.
     const byId = new Map(workers.toReversed().map((worker) => [worker.id, worker]))
     const rows = [...byId.values()].map(encodeWorker)
     const written = yield* last(many<WorkerRef>(upsert({ namespace, leaseMs, rows })))
@@ -205,7 +206,7 @@ const deleteWorkers = operation({
   },
 })
 
-/** A worker as SQL keeps it: jobs by their age when it was seen. */
+/** A worker as its row stores it. Its running jobs have their age at `seenAt`. */
 type StoredWorker = Omit<WorkerRecord, 'running' | 'schemas'> & Pick<WorkerRenewal, 'running'>
 
 const stored = columns<StoredWorker>({

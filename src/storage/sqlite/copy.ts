@@ -5,9 +5,9 @@ import type { Cell, CopyRow } from '../copy-tables.ts'
 import { CopyEnd } from '../sql/copy/copy.ts'
 import {
   type CopyDatabase,
+  type CopyDialect,
   type CopyInsert,
   type CopyValue,
-  type CopyWords,
   PageBuilder,
 } from '../sql/copy/copy-database.ts'
 import { type CopyShapes, leaseNoCell, queuesByNumber, sharedShapes } from '../sql/copy/copy-shapes.ts'
@@ -33,7 +33,7 @@ export function openSqliteCopyEnd(url: string): CopyEnd {
 /** How long others may have the file before the copy gives up. */
 const busyMs = 10_000
 
-const words: CopyWords = {
+const dialect: CopyDialect = {
   ...sqliteDialect,
   shapes: sqliteShapes,
   metaKey: 'key',
@@ -51,7 +51,7 @@ const words: CopyWords = {
 }
 
 class SqliteCopyDatabase implements CopyDatabase {
-  readonly words = words
+  readonly dialect = dialect
   readonly #location: ReturnType<typeof parseLocation>
   #connection: Connection | undefined
 

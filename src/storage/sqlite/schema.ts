@@ -1,6 +1,6 @@
 import type { Migration } from '../migration-plan.ts'
 import { createMigrations } from '../sql/schema/migrations.ts'
-import type { Index, SchemaWords } from '../sql/schema/table.ts'
+import type { Index, SchemaDialect } from '../sql/schema/table.ts'
 
 const types: Readonly<Record<string, string>> = {
   name: 'TEXT',
@@ -12,7 +12,7 @@ const types: Readonly<Record<string, string>> = {
   bool: 'INTEGER',
 }
 
-const words: SchemaWords = {
+const dialect: SchemaDialect = {
   engine: 'sqlite',
   place: '',
   type: ({ type }) => types[type],
@@ -57,4 +57,4 @@ const counts = {
     job_history_dead (namespace, queue) WHERE state = 'dead' AND queue <> ''`,
 }
 
-export const migrations: readonly Migration[] = createMigrations(words, counts)
+export const migrations: readonly Migration[] = createMigrations(dialect, counts)

@@ -1,5 +1,11 @@
 import type { Database, JobAdder, RunOptions } from '../../sql/database.ts'
-import { finish, type Lane, type Operation, type Procedure, type Result } from '../../sql/procedure.ts'
+import {
+  type ConnectionGroup,
+  finish,
+  type Operation,
+  type Procedure,
+  type Result,
+} from '../../sql/procedure.ts'
 import { type Bound, Compiler, type Slot } from '../../sql/statement.ts'
 import { createMariadbDialect } from '../dialect.ts'
 import { toCallerTx } from './caller-transaction.ts'
@@ -9,7 +15,7 @@ import { packStatements, sendAll } from './packets.ts'
 /** Shared operations on MariaDB: a step is one packet, with START TRANSACTION in the first and COMMIT in the last. */
 export interface MariadbDatabaseOptions {
   readonly database: string
-  readonly calls: Readonly<Record<Lane, Calls>>
+  readonly calls: Readonly<Record<ConnectionGroup, Calls>>
   /** The largest packet to send. */
   readonly packetBytes: number
   readonly addJobs?: JobAdder<Call>
@@ -46,10 +52,10 @@ export class MariadbDatabase implements Database {
     { tx, leaseMs, deadline = leaseDeadline(leaseMs) }: RunOptions = {},
   ): Promise<Answer> {
     if (tx !== undefined) return this.#runInCallers(operation.procedure(...args), tx)
-    const { name, isRead = false, lane = 'core', upkeep } = operation
+    const { name, isRead = false, connectionGroup = 'core', upkeep } = operation
     if (upkeep && !(await this.run({ name, isRead: true, procedure: upkeep.isNeeded }, args)))
       return upkeep.otherwise
-    return this.#options.calls[lane].run(
+    return this.#options.calls[connectionGroup].run(
       name,
       (call) => this.runOn(call, operation.procedure(...args), isRead),
       deadline,

@@ -60,7 +60,7 @@ export function createClaim(
     return andAlso(first, async () => {
       const left = request.limit - first.length
       const { jobs, limited: named } = await free.claim(distinct, { ...request, limit: left })
-      for (const queue of distinct) limited.note(queue, named.includes(queue))
+      for (const queue of distinct) limited.record(queue, named.includes(queue))
       const others = named.filter((queue) => !isFirst || !known.includes(queue))
       if (others.length === 0 || jobs.length >= left) return jobs
       return andAlso(jobs, () => claimLimited(others, { ...request, limit: left - jobs.length }))
@@ -255,7 +255,8 @@ export function createFreeClaim(store: Store): FreeClaim {
         }
         const last = chosen.at(-1)
         const place = last && { rank: last.sort_rank, at: Number(last.run_at), id: last.id }
-        if (from === undefined) look.note({ tookMs: Number(measure.tookMs), now: Number(measure.now), place })
+        if (from === undefined)
+          look.record({ tookMs: Number(measure.tookMs), now: Number(measure.now), place })
         else if (place !== undefined) look.advance(place)
 
         if (chosen.length === 0) {

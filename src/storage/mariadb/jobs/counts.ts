@@ -1,12 +1,12 @@
 import type { JobState } from '../../../jobs/index.ts'
 import { type EstimateJobs, oldestPriorities } from '../../sql/job-counts.ts'
-import type { JobKind, JobLayout, Words } from '../../sql/job-layout.ts'
+import type { JobKind, JobLayout, LayoutDialect } from '../../sql/job-layout.ts'
 import type { Call } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 
 /** All live jobs are in one index, by queue and state. It has no attempts: those of expired leases are looked up. */
-export function createWalks({ now }: Words): JobLayout['walks'] {
+export function createWalks({ now }: LayoutDialect): JobLayout['walks'] {
   const row = (select: string) =>
     `(SELECT ${select} FROM @job_queue r FORCE INDEX (PRIMARY) WHERE r.namespace = q.namespace AND r.id = q.id)`
   return {

@@ -1,6 +1,7 @@
 import type { JobState } from '../../../jobs/index.ts'
 import {
   type JobLayout,
+  type LayoutDialect,
   type LimitLayout,
   liveState,
   selectEnded,
@@ -9,7 +10,6 @@ import {
   selectLiveStates,
   type Wanted,
   type Where,
-  type Words,
 } from '../../sql/job-layout.ts'
 import { createWalks } from './counts.ts'
 
@@ -28,7 +28,7 @@ const endedStates = ['completed', 'dead', 'cancelled'] as const
  * Live jobs of one state are found by the index of claims, ended ones by state and queue, the dead by a table of their own.
  * All else is read by id, between the ends that the search has set (src/jobs/search/list-jobs.ts).
  */
-export function createJobLayout(d: Words): JobLayout {
+export function createJobLayout(d: LayoutDialect): JobLayout {
   const live = (from: string, where: string) => `${selectLive(d, request, from)} WHERE ${where}`
   const ended = (from: string, where: string) => `${selectEnded(d, from)} WHERE ${where}`
   const state = liveState(d)

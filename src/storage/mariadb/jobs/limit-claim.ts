@@ -83,7 +83,7 @@ async function lockQueue(store: Store, call: Call, queue: string): Promise<boole
         [`${select} FOR UPDATE${calls.isOne ? ' SKIP LOCKED' : ''}`, [namespace, queue]],
         [select, [namespace, queue]],
       ])) as [unknown, unknown[], unknown[]]
-      memory.limited.note(queue, seen !== undefined)
+      memory.limited.record(queue, seen !== undefined)
       if (locked !== undefined) return true
       if (seen === undefined || looks === maxLooks) break
       await sleep(5 + 15 * Math.random())

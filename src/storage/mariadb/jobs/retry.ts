@@ -35,7 +35,7 @@ async function retryOnce(store: Store, id: string): Promise<RetryAnswer | undefi
               [namespace, id],
             ],
             [`DELETE FROM ${tables.cancel} WHERE namespace = ? AND job_id = ?`, [namespace, id]],
-            ...makeRoomForNotes(store, [id]),
+            ...deleteLongLogs(store, [id]),
             commit,
           ])
           return { outcome: 'ready' }
@@ -99,7 +99,7 @@ async function revive(store: Store, call: Call, ids: readonly string[]): Promise
         [namespace, took],
       ],
       [`DELETE FROM ${tables.cancel} WHERE namespace = ? AND job_id IN (?)`, [namespace, took]],
-      ...makeRoomForNotes(store, took),
+      ...deleteLongLogs(store, took),
     )
   }
   await call.packet([...statements, commit])
@@ -146,7 +146,7 @@ export async function retryDead(
 }
 
 /** The jobs are begun anew: attempts that leave little room for the next ones are forgotten. */
-function makeRoomForNotes(
+function deleteLongLogs(
   { tables, namespace }: Pick<Store, 'tables' | 'namespace'>,
   jobIds: readonly string[],
 ): readonly Statement[] {

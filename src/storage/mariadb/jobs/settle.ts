@@ -92,8 +92,8 @@ async function settleSome(
     const { state, delayMs } = verdicts[index]!
     const { positions } = memory
     calls.onCommit(() => {
-      if (state === 'ready') positions.passed({ rank: -priority, at: Number(run_at), id })
-      else if (state === 'scheduled' && delayMs <= 0) positions.passedNow(-priority)
+      if (state === 'ready') positions.jobReadyAt({ rank: -priority, at: Number(run_at), id })
+      else if (state === 'scheduled' && delayMs <= 0) positions.jobReadyNow(-priority)
     })
   }
   return [...left.skipped, ...again]

@@ -2,7 +2,7 @@ import { type ClientConfig, Pool, type PoolClient, type QueryResult, type QueryR
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Meter, Ticket } from '../../../core/meter.ts'
 import { PoolMeter } from '../../pool-meter.ts'
-import type { Lane } from '../../sql/procedure.ts'
+import type { ConnectionGroup } from '../../sql/procedure.ts'
 import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
 import { inOnePacket, PreparedStatements, StatementNames, statusOf } from './pipeline.ts'
 import type { Sender } from './sender.ts'
@@ -14,7 +14,7 @@ const statementMs = 20_000
 const answerMs = 25_000
 const closeMs = 5_000
 /** A process that stands still in a transaction keeps others from its rows for so long; the server ends it then. */
-const idleMs: Readonly<Record<Lane, number>> = { core: 20_000, waiting: 5_000, heartbeat: 5_000 }
+const idleMs: Readonly<Record<ConnectionGroup, number>> = { core: 20_000, waiting: 5_000, heartbeat: 5_000 }
 
 /**
  * The connections of one store, in four groups, so that none can starve another: `core` for the store's own short
@@ -46,8 +46,8 @@ export class Connections implements Sender {
 
   constructor(target: Target, takesOptions: boolean, meter?: Meter) {
     this.target = target
-    const bounded = (lane: Lane): ClientConfig => {
-      const limits = `-c lock_timeout=${lockMs} -c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=${idleMs[lane]}`
+    const bounded = (connectionGroup: ConnectionGroup): ClientConfig => {
+      const limits = `-c lock_timeout=${lockMs} -c statement_timeout=${statementMs} -c idle_in_transaction_session_timeout=${idleMs[connectionGroup]}`
       return {
         ...target.config,
         query_timeout: answerMs,
@@ -66,12 +66,12 @@ export class Connections implements Sender {
   }
 
   /**
-   * Begins a transaction on a connection of a lane. Where the server takes no options it says what they would have: each statement
+   * Begins a transaction on a connection of a group. Where the server takes no options it says what they would have: each statement
    * sees what was committed before it, and the server ends the transaction of a process that stands still.
    */
-  beginOf(lane: Lane): string {
+  beginOf(connectionGroup: ConnectionGroup): string {
     if (this.#takesOptions) return 'BEGIN'
-    return `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${idleMs[lane]}`
+    return `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${idleMs[connectionGroup]}`
   }
 
   get closed(): boolean {

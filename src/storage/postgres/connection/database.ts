@@ -1,6 +1,12 @@
 import type { PoolClient, QueryResult, QueryResultRow } from 'pg'
 import type { Database, JobAdder, RunOptions } from '../../sql/database.ts'
-import { finish, type Lane, type Operation, type Procedure, type Result } from '../../sql/procedure.ts'
+import {
+  type ConnectionGroup,
+  finish,
+  type Operation,
+  type Procedure,
+  type Result,
+} from '../../sql/procedure.ts'
 import { type Bound, Compiler, type Slot } from '../../sql/statement.ts'
 import { createPostgresDialect } from '../dialect.ts'
 import { inCallers, requireTransaction, wrongDatabase } from './caller-transaction.ts'
@@ -44,15 +50,15 @@ export class PostgresDatabase implements Database {
   ): Promise<Answer> {
     if (tx !== undefined) return this.#runInCallers(operation.procedure(...args), tx)
     const timeoutMs = leaseMs === undefined ? undefined : Math.max(500, Math.floor(leaseMs / 3))
-    const { isRead = false, lane = 'core', name, upkeep } = operation
+    const { isRead = false, connectionGroup = 'core', name, upkeep } = operation
     if (upkeep && !(await this.run({ name, isRead: true, procedure: upkeep.isNeeded }, args)))
       return upkeep.otherwise
-    return this.#connections[uses[lane]](
+    return this.#connections[uses[connectionGroup]](
       (client) =>
         this.#runOn(client, operation.procedure(...args), {
           isWithin: isRead,
           timeoutMs,
-          begin: this.#connections.beginOf(lane),
+          begin: this.#connections.beginOf(connectionGroup),
         }),
       name,
     )
@@ -139,7 +145,7 @@ interface How {
 }
 
 const uses = { core: 'use', waiting: 'useWaiting', heartbeat: 'useBeat' } as const satisfies Record<
-  Lane,
+  ConnectionGroup,
   string
 >
 

@@ -130,7 +130,7 @@ export class Claimer {
     if (first.length >= limit || (isAll && queues.every((queue) => limited.has(queue)))) return first
     return this.#andMore(first, limit, async (left) => {
       const { jobs, limited: named } = await this.#claimFree(request, queues, left)
-      for (const queue of queues) limited.note(queue, named.includes(queue))
+      for (const queue of queues) limited.record(queue, named.includes(queue))
       const others = named.filter((queue) => !isFirst || !known.includes(queue))
       if (others.length === 0) return jobs
       return this.#andMore(jobs, left, (rest) => this.#limits.claim(request, others, rest))
@@ -185,7 +185,7 @@ export class Claimer {
     const from = look.from ?? front
     const straight = await this.#send(sought, asks, from, false)
     const seen = straight.isRefused ? await this.#send(sought, asks, from, true) : straight
-    if (look.from === undefined) look.note({ tookMs: seen.tookMs, now: seen.now, place: seen.last })
+    if (look.from === undefined) look.record({ tookMs: seen.tookMs, now: seen.now, place: seen.last })
     else if (seen.last === undefined) {
       // Nothing from the middle of the queue on: there may be jobs before it.
       positions.forget()

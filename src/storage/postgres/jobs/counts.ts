@@ -1,5 +1,5 @@
 import { type EstimateJobs, oldestPriorities } from '../../sql/job-counts.ts'
-import type { JobLayout, JobWalk, Words } from '../../sql/job-layout.ts'
+import type { JobLayout, JobWalk, LayoutDialect } from '../../sql/job-layout.ts'
 import type { Sender } from '../connection/sender.ts'
 import { nowMs, perSchema, type Statement } from '../connection/statement.ts'
 import { hashOfId, isInSample, sampleShare } from '../schema.ts'
@@ -8,7 +8,7 @@ import { hashOfId, isInSample, sampleShare } from '../schema.ts'
 const sampleRows = 400
 
 /** Each state has an index of its own, in the order of queues. */
-export function createWalks({ now }: Words): JobLayout['walks'] {
+export function createWalks({ now }: LayoutDialect): JobLayout['walks'] {
   const live: Pick<JobWalk, 'from' | 'runAt'> = { from: '@job_queue q', runAt: 'q.run_at' }
   return {
     ready: {

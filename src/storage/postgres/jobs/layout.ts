@@ -3,13 +3,13 @@ import {
   forgetStarts,
   isOwn,
   type JobLayout,
+  type LayoutDialect,
   type LimitLayout,
   selectEnded,
   selectEndedStates,
   selectLive,
   selectLiveStates,
   type Wanted,
-  type Words,
 } from '../../sql/job-layout.ts'
 import { createWalks } from './counts.ts'
 import { order } from './hand-out.ts'
@@ -17,7 +17,7 @@ import { order } from './hand-out.ts'
 const request = 'LEFT JOIN @job_cancel c ON c.namespace = q.namespace AND c.job_id = q.id'
 
 /** The conditions by which live jobs are found that are in a state at this moment; undefined: none of them can be. */
-function liveWhere({ now }: Words): Readonly<Record<JobState, string | undefined>> {
+function liveWhere({ now }: LayoutDialect): Readonly<Record<JobState, string | undefined>> {
   const expired = `q.state = 'running' AND q.lease_ends_at <= ${now}`
   return {
     scheduled: `q.state = 'scheduled' AND q.run_at > ${now}`,
@@ -38,7 +38,7 @@ const endedWhere: Readonly<Partial<Record<JobState, string>>> = {
   cancelled: `h.state = 'cancelled' AND h.state <> 'completed'`,
 }
 
-export function createJobLayout(d: Words): JobLayout {
+export function createJobLayout(d: LayoutDialect): JobLayout {
   const live = liveWhere(d)
   return {
     find: (where) => [
@@ -72,7 +72,7 @@ SELECT kind, count(*) AS jobs, min(run_at) AS oldest FROM (${[false, true]
 }
 
 /** Jobs in the front are locked as they are read: a claim passes over jobs that others hold, and takes what comes behind them. */
-function createLimitLayout(d: Words): LimitLayout {
+function createLimitLayout(d: LayoutDialect): LimitLayout {
   const ready = `p.namespace = :namespace AND p.queue = :queue AND p.state = 'ready'`
   const select = (where: string, limit = ':limit') => `
   SELECT p.id, p.limit_key, p.priority, p.run_at FROM @job_queue p

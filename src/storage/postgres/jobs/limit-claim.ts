@@ -102,7 +102,7 @@ export class LimitClaimer {
       database.runWithin(client, chooseLimited({ namespace, queue, kinds, limit })),
     ])
     if (prepared.rows[0]!.moved) this.#sender.onCommit(() => positions.forget())
-    if (isKnown !== choice.isLimited) limited.note(queue, choice.isLimited)
+    if (isKnown !== choice.isLimited) limited.record(queue, choice.isLimited)
     const nonce = createNonce()
     const values = [namespace, choice.ids, nonce, workerId, leaseMs, choice.now]
     const taking = choice.ids.length === 0 ? [] : this.#sender.sendForTexts(client, take, values)

@@ -131,7 +131,7 @@ interface AttemptKey {
 
 const countAttempts = operation({
   name: 'count attempts in their groups',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, attempts: readonly CountedAttempt[]) {
     const jobIds = [...new Set(attempts.map(({ jobId }) => jobId))].sort()
     const locked = yield* many<AttemptKey>(lockUncounted({ namespace, jobIds }))

@@ -4,7 +4,7 @@ import type { CopyShapes } from './copy-shapes.ts'
 
 /** A connection of a copy: what copy.ts needs of an engine. In all texts `@name` is a table of ours and `?` a value. */
 export interface CopyDatabase {
-  readonly words: CopyWords
+  readonly dialect: CopyDialect
   /** The rows that a SELECT gives, with whole numbers as text or as numbers. */
   rows<Row extends object>(sql: string, values?: readonly CopyValue[]): Promise<readonly Row[]>
   /** Answers how many rows the statement changed. */
@@ -36,7 +36,7 @@ export interface CopyInsert {
 }
 
 /** The words in which engines differ. */
-export interface CopyWords extends Pick<Dialect, 'keepExisting' | 'greatest' | 'isAfter'> {
+export interface CopyDialect extends Pick<Dialect, 'keepExisting' | 'greatest' | 'isAfter'> {
   readonly shapes: CopyShapes
   /** The first column of `signalbox_meta`. */
   readonly metaKey: string

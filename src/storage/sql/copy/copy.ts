@@ -1,7 +1,7 @@
 import { SignalboxError } from '../../../core/errors.ts'
 import { type CopyNumbers, type CopyRow, type CopyTable, copyTables } from '../../copy-tables.ts'
 import { copyMark } from '../../migration-plan.ts'
-import type { CopyDatabase, CopyValue, CopyWords } from './copy-database.ts'
+import type { CopyDatabase, CopyDialect, CopyValue } from './copy-database.ts'
 import { readShape, type WrittenShape, writtenShape } from './copy-shapes.ts'
 
 /**
@@ -13,11 +13,11 @@ import { readShape, type WrittenShape, writtenShape } from './copy-shapes.ts'
  */
 export class CopyEnd implements AsyncDisposable {
   readonly #database: CopyDatabase
-  readonly #words: CopyWords
+  readonly #dialect: CopyDialect
 
   constructor(database: CopyDatabase) {
     this.#database = database
-    this.#words = database.words
+    this.#dialect = database.dialect
   }
 
   /** Tells this store from every other; undefined: there is no schema. */
@@ -58,7 +58,7 @@ export class CopyEnd implements AsyncDisposable {
 
   /** Live jobs that do not run and that a claim would cancel, for that was asked of them. */
   async unwantedJobs(): Promise<readonly { readonly namespace: string; readonly id: string }[]> {
-    if (!this.#words.cancelsOutliveLeases) return []
+    if (!this.#dialect.cancelsOutliveLeases) return []
     return this.#database.rows(
       `SELECT q.namespace, q.id FROM @job_cancel c
        JOIN @job_queue q ON q.namespace = c.namespace AND q.id = c.job_id WHERE q.state <> 'running'`,
@@ -107,7 +107,7 @@ export class CopyEnd implements AsyncDisposable {
 
   /** Begins a copy: from now on no program can open this database as a store. */
   async begin(from: string): Promise<void> {
-    const { tableOptions, appliedAt, keepExisting } = this.#words
+    const { tableOptions, appliedAt, keepExisting } = this.#dialect
     // MariaDB commits when it creates a table, so that comes first. Without the mark the table says nothing.
     await this.#database.run(`CREATE TABLE IF NOT EXISTS @copy_progress (
       name VARCHAR(64) NOT NULL PRIMARY KEY, position TEXT, count BIGINT NOT NULL, is_done INTEGER NOT NULL
@@ -161,7 +161,7 @@ export class CopyEnd implements AsyncDisposable {
 
   /** Makes sure that numbers go on above these. */
   raise({ leaseNo, lockToken }: CopyNumbers): Promise<void> {
-    const { greatest, keepExisting } = this.#words
+    const { greatest, keepExisting } = this.#dialect
     return this.#database.transact(async () => {
       for (const name of ['job_queue', 'job_history'])
         await this.#database.run(`UPDATE @${name} SET lease_no = ${leaseNo} WHERE lease_no < ${leaseNo}`)
@@ -177,7 +177,7 @@ export class CopyEnd implements AsyncDisposable {
   /** Ends the copy: the database is a store from then on. */
   async finish(from: string): Promise<void> {
     await this.#database.transact(async () => {
-      for (const statement of this.#words.restartLocks) await this.#database.run(statement)
+      for (const statement of this.#dialect.restartLocks) await this.#database.run(statement)
       await this.#removeMeta('copy_from')
       await this.#putMeta('copied_from', from)
       await this.#database.run(`DELETE FROM @signalbox_migration WHERE number = ${copyMark}`)
@@ -191,23 +191,23 @@ export class CopyEnd implements AsyncDisposable {
   }
 
   #written(table: CopyTable): WrittenShape {
-    return writtenShape(table, this.#words.shapes[table.name])
+    return writtenShape(table, this.#dialect.shapes[table.name])
   }
 
   async #meta(name: string): Promise<string | undefined> {
-    const sql = `SELECT value FROM @signalbox_meta WHERE ${this.#words.metaKey} = ?`
+    const sql = `SELECT value FROM @signalbox_meta WHERE ${this.#dialect.metaKey} = ?`
     const [row] = await this.#database.rows<{ value: string }>(sql, [name])
     return row?.value
   }
 
   async #putMeta(name: string, value: string): Promise<void> {
     await this.#removeMeta(name)
-    const sql = `INSERT INTO @signalbox_meta (${this.#words.metaKey}, value) VALUES (?, ?)`
+    const sql = `INSERT INTO @signalbox_meta (${this.#dialect.metaKey}, value) VALUES (?, ?)`
     await this.#database.run(sql, [name, value])
   }
 
   async #removeMeta(name: string): Promise<void> {
-    await this.#database.run(`DELETE FROM @signalbox_meta WHERE ${this.#words.metaKey} = ?`, [name])
+    await this.#database.run(`DELETE FROM @signalbox_meta WHERE ${this.#dialect.metaKey} = ?`, [name])
   }
 }
 
@@ -237,7 +237,7 @@ export class CopyLook implements AsyncDisposable {
       const { sql, isWhole } = key[nr]!
       return [sql, isWhole ? `${BigInt(value)}` : this.#snapshot.quote(value)]
     })
-    const behind = after === null ? '' : `AND (${this.#snapshot.words.isAfter(...pairs)})`
+    const behind = after === null ? '' : `AND (${this.#snapshot.dialect.isAfter(...pairs)})`
     const order = key.map(({ sql }) => sql).join(', ')
     return this.#snapshot.pages(
       `SELECT ${columns.join(', ')} FROM ${from} WHERE ${where}`,
@@ -263,7 +263,7 @@ export class CopyLook implements AsyncDisposable {
   }
 
   #shape(table: CopyTable): ReturnType<typeof readShape> {
-    const { shapes, truth } = this.#snapshot.words
+    const { shapes, truth } = this.#snapshot.dialect
     return readShape(table, shapes[table.name], truth)
   }
 }

@@ -197,7 +197,7 @@ const setCalled = statement(
 
 const meetDependencies = operation({
   name: 'unblock jobs',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, dependencies: readonly Dependency[]) {
     const rows = dependencies
       .map((dependency) => ({ job_id: dependency.jobId, dependency_id: dependency.dependencyId }))
@@ -268,7 +268,7 @@ UPDATE @job_dependency SET is_met = TRUE WHERE namespace = :namespace AND job_id
 
 const failJobs = operation({
   name: 'cancel blocked jobs',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, ends: readonly { readonly jobId: string; readonly error: string }[]) {
     const errors = new Map(ends.map(({ jobId, error }) => [jobId, error]))
     const waiting = yield* many<{ id: string }>(lockWaiting({ namespace, ids: [...errors.keys()].sort() }))

@@ -67,7 +67,7 @@ type TendedLock = Omit<LockDependency, 'state'> & { readonly state: JobState | n
 export const tendLocks: Operation<readonly [namespace: string, request: TendRequest], readonly TendedLock[]> =
   operation({
     name: 'tend jobs with locks',
-    lane: 'waiting',
+    connectionGroup: 'waiting',
     *procedure(namespace: string, { limit, tendMs, of }: TendRequest) {
       const rows = yield* many(
         of === undefined
@@ -122,7 +122,7 @@ export const grantLock: Operation<
   string | null
 > = operation({
   name: 'grant a lock to a job',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, { jobId, askNo, fence }: Parameters<DependencyStore['grant']>[0]) {
     const [jobs, locks] = yield* run(
       lockWaiting({ namespace, ids: [jobId] }),
@@ -153,7 +153,7 @@ WHERE namespace = :namespace AND job_id = :id`,
 export const blockAgain: Operation<readonly [namespace: string, request: BlockAgainRequest], boolean> =
   operation({
     name: 'block a job again',
-    lane: 'waiting',
+    connectionGroup: 'waiting',
     *procedure(namespace: string, { jobId, askNo, fence }: BlockAgainRequest) {
       const [jobs, locks] = yield* run(
         lockIdle({ namespace, id: jobId }),
@@ -210,7 +210,7 @@ export const takeFences: Operation<
   readonly (TakenFence & { readonly jobId: string })[]
 > = operation({
   name: 'take locks of jobs',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, given: readonly string[]) {
     const ids = given.toSorted()
     const [locks] = yield* last(run(lockAll({ namespace, ids }), setTaken({ namespace, ids })))
@@ -228,7 +228,7 @@ WHERE namespace = :namespace AND job_id IN (:ids)`,
 
 export const restLocks: Operation<readonly [namespace: string, ids: readonly string[]], void> = operation({
   name: 'put locks of ended jobs to rest',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, ids: readonly string[]) {
     const jobs = yield* readStates(namespace, ids)
     const ended = ids.filter((id) => ends.has(jobs.get(id)?.state ?? ''))

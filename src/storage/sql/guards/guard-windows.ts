@@ -23,7 +23,7 @@ const open = statement(
 
 export const openWindows: Operation<[string, readonly WindowAsk[]], readonly boolean[]> = operation({
   name: 'look at windows',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, asks: readonly WindowAsk[]) {
     if (asks.length === 0) return []
     const openings = asks.map((ask) => ({ ...ask, nonce: createNonce() }))

@@ -11,7 +11,7 @@ import { isWindowOver, openWindows, pruneWindows } from './guard-windows.ts'
 
 /**
  * Guards of one namespace: a row for each key that is running, done or failed. Every statement treats a row past its time as
- * absent; deleting it only saves space. A caller's transaction may keep rows for long, so writes have a lane of their own.
+ * absent; deleting it only saves space. A caller's transaction may keep rows for long, so writes have a connectionGroup of their own.
  */
 export function createGuardStore(database: Database, namespace: string, ender: TransactionEnder): GuardStore {
   const renew: GuardStore['renew'] = (ref, leaseMs, tx) =>
@@ -38,7 +38,7 @@ export function createGuardStore(database: Database, namespace: string, ender: T
 
 const claimGuards = operation({
   name: 'claim keys',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   procedure: (namespace: string, asks: readonly GuardAsk[]) => claimKeys(namespace, asks),
 })
 
@@ -60,7 +60,7 @@ const release = statement('guard_release', ours, (d) => `DELETE FROM @once_guard
 
 const settleGuards = operation({
   name: 'settle guards',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, ends: readonly GuardEnd[]) {
     const took = ends.map(() => false)
     const written = ends.flatMap(({ space, key, token, end, result }, index) => {
@@ -100,7 +100,7 @@ const selectEnd = statement(
 
 const renewGuard = operation({
   name: 'renew a guard',
-  lane: 'heartbeat',
+  connectionGroup: 'heartbeat',
   *procedure(namespace: string, ref: GuardRef, leaseMs: number) {
     const owner = encodeOwner(namespace, ref)
     if (!owner) return undefined
@@ -122,7 +122,7 @@ RETURNING ${isKnown(d)} AS known`,
 
 const forgetGuard = operation({
   name: 'forget a guard',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, space: string, key: string) {
     const row = yield* last(one<{ known: boolean | number }>(remove({ namespace, space, key })))
     return Boolean(row?.known)

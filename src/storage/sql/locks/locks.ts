@@ -76,7 +76,7 @@ interface Progress {
 /** Takes steps on one wait queue, or on several that exclude each other. */
 const takeSteps = operation({
   name: 'take a step on a lock',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   mayUndo: true,
   *procedure(names: readonly WaitQueueName[], calls: readonly WaitQueueCall[], progress: Progress) {
     progress.isCommitting = false
@@ -92,7 +92,7 @@ const takeSteps = operation({
 /** Takes the turns of many wait queues together, but of those that another process has at this moment. */
 const takeTurns = operation({
   name: 'take steps on locks',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   mayUndo: true,
   *procedure(turns: readonly Turn[], progress: Progress) {
     progress.isCommitting = false

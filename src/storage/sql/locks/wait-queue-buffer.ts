@@ -50,7 +50,7 @@ export class WaitQueueBuffer implements ProcedureRows {
     this.#storedCount = opened.waiterCount
     this.#storedProgress = opened.row?.holder?.progress ?? null
     this.#head = []
-    this.#noteHead(opened.head, openedHeadSize)
+    this.#setHead(opened.head, openedHeadSize)
   }
 
   operation(): string {
@@ -91,7 +91,7 @@ export class WaitQueueBuffer implements ProcedureRows {
 
   *firstWaiter(): Procedure<Waiter | undefined> {
     if (this.#head.length === 0 && this.#waiterCount > 0) {
-      this.#noteHead(yield* this.#calls.head(laterHeadSize, this.#takeWrites()), laterHeadSize)
+      this.#setHead(yield* this.#calls.head(laterHeadSize, this.#takeWrites()), laterHeadSize)
     }
     return this.#head[0]
   }
@@ -172,7 +172,7 @@ export class WaitQueueBuffer implements ProcedureRows {
   }
 
   /** Notes waiters that were read beside the head, so that they need not be asked for. */
-  note(waiters: readonly Waiter[]): void {
+  remember(waiters: readonly Waiter[]): void {
     for (const waiter of waiters) {
       const id = idOf(waiter)
       if (!this.#waiters.has(id)) this.#waiters.set(id, waiter)
@@ -215,11 +215,11 @@ export class WaitQueueBuffer implements ProcedureRows {
     return this.#head.length === this.#waiterCount
   }
 
-  #noteHead(head: readonly Waiter[], limit: number): void {
+  #setHead(head: readonly Waiter[], limit: number): void {
     this.#head = [...head]
     // The whole wait queue was read, so it says itself how long it is.
     if (head.length < limit) this.#waiterCount = head.length
-    this.note(head)
+    this.remember(head)
   }
 
   /** A newcomer, who has its position in the head where that reaches so far. */

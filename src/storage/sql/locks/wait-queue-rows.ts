@@ -325,7 +325,7 @@ export function* tryOpenQueue(
   if (locked!.rows.length === 0) return undefined
   const buffer = bufferOf(name, found!, head!)
   const waiters = at!.rows.map(storedWaiter.decode)
-  buffer.note(waiters)
+  buffer.remember(waiters)
   return { buffer, waiters }
 }
 

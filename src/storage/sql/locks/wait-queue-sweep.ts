@@ -169,7 +169,7 @@ const findAt = readAll(
 /** Brings a wait queue to the present, and ends the waits of those among these whose time has come. */
 const sweepQueue = operation({
   name: 'sweep a lock',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   mayUndo: true,
   *procedure(namespace: string, due: DueWaitQueue, times: LockTimes) {
     const name = nameWaitQueue(namespace, due)

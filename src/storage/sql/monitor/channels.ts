@@ -31,7 +31,7 @@ WHERE namespace = :namespace AND channel = :channel AND token <> :token AND NOT 
 
 export const takeChannel: Operation<[string, TakeAsk], Taken> = operation({
   name: 'take a channel',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, { channel, token, leaseMs }: TakeAsk): Procedure<Taken> {
     const ref = { namespace, channel, token }
     const [taken] = yield* last(run(take({ ...ref, leaseMs }), leaveWord(ref)))
@@ -58,7 +58,7 @@ const hearWord = statement(
 
 export const letGo: Operation<[string, ChannelRef], 'released' | 'wanted' | 'lost'> = operation({
   name: 'let go of a channel',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, { channel, token }: ChannelRef) {
     const held = { namespace, channel, token }
     const [released, heard] = yield* last(run(release(held), hearWord(held)))

@@ -201,7 +201,7 @@ type Condition = readonly [statement: Bound, isMet: (result: Result) => boolean]
  */
 export const writeReport: Operation<[string, ReportBatch], BatchAnswer> = operation({
   name: 'write a report',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   mayUndo: true,
   *procedure(namespace: string, batch: ReportBatch): Procedure<BatchAnswer> {
     const { revision, events, reservations, jobs } = batch

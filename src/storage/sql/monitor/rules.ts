@@ -123,7 +123,7 @@ const upsertSubscription = statement(
 
 export const subscribe: Operation<[string, NewSubscription], void> = operation({
   name: 'subscribe',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   procedure: (namespace: string, { id, name, match, channel, options }: NewSubscription) =>
     changeRules(namespace, upsertSubscription({ namespace, id, name, match, channel, options })),
 })
@@ -149,7 +149,7 @@ const upsertSilence = statement(
 
 export const silence: Operation<[string, NewSilence], void> = operation({
   name: 'add a silence',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   procedure: (namespace: string, { id, match, comment, startsAt, forMs }: NewSilence) =>
     changeRules(namespace, upsertSilence({ namespace, id, match, comment, startsAt, forMs })),
 })
@@ -167,7 +167,7 @@ const deleteSilence = statement(
 
 export const unsilence: Operation<[string, string], boolean> = operation({
   name: 'end a silence',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, id: string) {
     const [, deleted] = yield* run(lockRules({ namespace }), deleteSilence({ namespace, id }))
     if (deleted!.rowCount === 0) return false
@@ -203,7 +203,7 @@ const cancel = statement('monitor_cancel', { namespace: 'text', at: 'integer', r
 /** Cancels the subscription's pending notifications in the same transaction, and forgets the windows that they reserved. */
 export const unsubscribe: Operation<[string, string], boolean> = operation({
   name: 'unsubscribe',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, subscriptionId: string) {
     const [, deleted] = yield* run(
       lockRules({ namespace }),
@@ -234,7 +234,7 @@ UPDATE @monitor_subscription SET channel = :to WHERE namespace = :namespace AND 
 
 export const rewriteChannel: Operation<[string, string, { from: string; to: string }], boolean> = operation({
   name: 'rewrite a channel',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, id: string, { from, to }: { from: string; to: string }) {
     return (yield* last(count(updateChannel({ namespace, id, from, to })))) > 0
   },

@@ -128,7 +128,7 @@ const settle = statement(
  */
 export const proceed: Operation<[string, ChannelRef, SendingStep], boolean> = operation({
   name: 'write how sending went',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, { channel, token }: ChannelRef, step: SendingStep) {
     const held = { namespace, channel, token }
     const { ends, leaseMs, state } = step
@@ -219,7 +219,7 @@ WHERE namespace = :namespace AND id = :id`,
 
 export const replay: Operation<[string, string, NewJob], boolean> = operation({
   name: 'replay a notification',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, id: string, job: NewJob) {
     const row = yield* one<Record<'subject' | 'subscription_id' | 'state_hash' | 'status', string>>(
       selectOne({ namespace, id }),

@@ -3,14 +3,14 @@ import { fleet } from './fleet.ts'
 import { jobDetails, jobs } from './jobs.ts'
 import { locks } from './locks.ts'
 import { monitor, server } from './services.ts'
-import { createIndexes, createTables, type SchemaWords } from './table.ts'
+import { createIndexes, createTables, type SchemaDialect } from './table.ts'
 
 /**
  * Every step of an engine's schema, in order. The first makes all tables; a released step is never edited. `counts` has the
  * indexes by which the engine counts jobs.
  */
 export function createMigrations(
-  d: SchemaWords,
+  d: SchemaDialect,
   counts: Readonly<Record<string, string>> = {},
 ): readonly Migration[] {
   return [

@@ -39,7 +39,7 @@ export interface ColumnType {
 }
 
 /** The words in which an engine makes tables. */
-export interface SchemaWords {
+export interface SchemaDialect {
   readonly engine: EngineName
   /** What stands in front of a table's name. */
   readonly place: string
@@ -61,7 +61,7 @@ export interface Index {
 }
 
 /** The statements that make these tables, where the engine has them. */
-export function createTables(d: SchemaWords, tables: readonly Table[]): readonly string[] {
+export function createTables(d: SchemaDialect, tables: readonly Table[]): readonly string[] {
   return tables
     .filter(({ only }) => only?.includes(d.engine) ?? true)
     .flatMap((table) => {
@@ -76,11 +76,11 @@ export function createTables(d: SchemaWords, tables: readonly Table[]): readonly
 }
 
 /** The statements that make indexes of a table that is there; a line each. */
-export function createIndexes(d: SchemaWords, table: string, indexes: string): readonly string[] {
+export function createIndexes(d: SchemaDialect, table: string, indexes: string): readonly string[] {
   return parseIndexes(d, indexes).map((index) => d.createIndex(table, index))
 }
 
-function parseIndexes(d: SchemaWords, text = ''): readonly Index[] {
+function parseIndexes(d: SchemaDialect, text = ''): readonly Index[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   return lines.flatMap((line) => {
     const [, engines, unique, name, over] = /^\s*(?:\[([\w ]+)\] )?(unique )?(\w+) (.+)$/.exec(line)!
@@ -88,7 +88,7 @@ function parseIndexes(d: SchemaWords, text = ''): readonly Index[] {
   })
 }
 
-function isFor(d: SchemaWords, engines: string | undefined): boolean {
+function isFor(d: SchemaDialect, engines: string | undefined): boolean {
   return engines?.split(' ').includes(d.engine) ?? true
 }
 
@@ -105,7 +105,7 @@ function splitColumns(text: string): readonly string[] {
   return columns.map((column) => column.trim()).filter((column) => column !== '')
 }
 
-function createColumn(d: SchemaWords, text: string): readonly string[] {
+function createColumn(d: SchemaDialect, text: string): readonly string[] {
   const [, engines, column, rest] = /^(?:\[([\w ]+)\] )?(\w+) (.+)$/.exec(text)!
   if (!isFor(d, engines)) return []
   const name = d.quote(column!)

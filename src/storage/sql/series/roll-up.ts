@@ -170,7 +170,7 @@ const pruneBatch = 2_000
 
 export const rollUpSeries: Operation<[namespace: string, keep: SeriesKeep], boolean> = operation({
   name: 'put series together',
-  lane: 'waiting',
+  connectionGroup: 'waiting',
   *procedure(namespace: string, keep: SeriesKeep) {
     yield* run(createMark({ namespace }), lockMark({ namespace }))
     // Only now: before the lock, another process may have done it.

@@ -1,5 +1,5 @@
 import { type EstimateJobs, oldestPriorities } from '../../sql/job-counts.ts'
-import type { JobLayout, Words } from '../../sql/job-layout.ts'
+import type { JobLayout, LayoutDialect } from '../../sql/job-layout.ts'
 import { readNow } from '../connection/connection.ts'
 import type { Reader } from '../connection/reader.ts'
 import { isInSample, sampleShare } from '../schema.ts'
@@ -7,7 +7,7 @@ import { isInSample, sampleShare } from '../schema.ts'
 const byPlace = 'q.kind, q.priority DESC, q.run_at'
 
 /** Running jobs have no index by queue: they are as many as workers run at once, and are all read. */
-export function createWalks({ now }: Words): JobLayout['walks'] {
+export function createWalks({ now }: LayoutDialect): JobLayout['walks'] {
   const of = (index: string) => ({ from: `job_queue q INDEXED BY ${index}`, runAt: 'q.run_at' })
   return {
     ready: {

@@ -4,7 +4,7 @@ import type { SchemaWatch } from '../../migration-plan.ts'
 import { createKeyedJobs } from '../../request-key.ts'
 import type { Database } from '../../sql/database.ts'
 import { createJobReads } from '../../sql/job-reads.ts'
-import { findKept } from '../../sql/request-keys.ts'
+import { findAnswer } from '../../sql/request-keys.ts'
 import { type Connection, type Moment, momentOf } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 import type { Reader } from '../connection/reader.ts'
@@ -78,7 +78,7 @@ export function createSqliteJobs({
       (await read(
         (moment) =>
           (key !== undefined &&
-            runHere(moment.connection, findKept(namespace, key), moment.now) !== undefined) ||
+            runHere(moment.connection, findAnswer(namespace, key), moment.now) !== undefined) ||
           mayClaim(moment, request),
       ))
     if (!isWorthIt) return []

@@ -3,6 +3,7 @@ import {
   forgetStarts,
   isOwn,
   type JobLayout,
+  type LayoutDialect,
   type LimitLayout,
   selectEnded,
   selectEndedStates,
@@ -10,7 +11,6 @@ import {
   selectLiveStates,
   type Wanted,
   type Where,
-  type Words,
 } from '../../sql/job-layout.ts'
 import { createWalks } from './counts.ts'
 
@@ -84,7 +84,7 @@ function readyKindsBy(index: string, where: string): string {
   FROM known WHERE kind IS NOT NULL)`
 }
 
-export function createJobLayout(d: Words): JobLayout {
+export function createJobLayout(d: LayoutDialect): JobLayout {
   const find = (where: Where) => [
     `${selectLive(d, request)} WHERE ${where('q')}`,
     `${selectEnded(d)} WHERE ${where('h')}`,
@@ -113,7 +113,7 @@ GROUP BY kind`,
 }
 
 /** The indexes of ready jobs have the kind before the order of claims, so each text hops from kind to kind first. */
-function createLimitLayout(d: Words): LimitLayout {
+function createLimitLayout(d: LayoutDialect): LimitLayout {
   const readyBy = (index: string, where: string) => `FROM job_queue INDEXED BY ${index}
   WHERE namespace = :namespace AND queue = :queue AND state = 'ready' AND ${where}`
   const plain = readyBy('job_queue_ready', 'limit_key IS NULL')

@@ -1,7 +1,7 @@
 import { createIds } from '../../../core/ids.ts'
 import { forgetAttempts } from '../../sql/attempts/attempts.ts'
 import { forgetDependencies } from '../../sql/dependencies/dependencies.ts'
-import { forgetNotes } from '../../sql/logs.ts'
+import { deleteJobLogs } from '../../sql/logs.ts'
 import type { Moment } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 
@@ -32,7 +32,7 @@ export function removeJobs(
     JSON.stringify(removed),
   )
   runHere(connection, forgetAttempts(namespace, removed))
-  runHere(connection, forgetNotes(namespace, removed))
+  runHere(connection, deleteJobLogs(namespace, removed))
   runHere(connection, forgetDependencies(namespace, removed))
   return removed
 }

@@ -1,6 +1,6 @@
 import type { RetryAnswer } from '../../../jobs/index.ts'
 import { limitKeyOf } from '../../sql/limit-plan.ts'
-import { makeRoomForNotes } from '../../sql/logs.ts'
+import { deleteLongLogs } from '../../sql/logs.ts'
 import type { Moment } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 import { findHolder } from './add.ts'
@@ -22,7 +22,7 @@ export function retryJob(moment: Moment, id: string): RetryAnswer | undefined {
       live.row,
       now,
     )
-    runHere(connection, makeRoomForNotes(namespace, [id]), now)
+    runHere(connection, deleteLongLogs(namespace, [id]), now)
     return { outcome: 'ready' }
   }
   const ended = findEnded(moment, id)
@@ -46,7 +46,7 @@ export function retryJob(moment: Moment, id: string): RetryAnswer | undefined {
     limitKeyOf(meta),
   )
   connection.run('DELETE FROM job_history WHERE namespace = ?1 AND id = ?2', namespace, id)
-  runHere(connection, makeRoomForNotes(namespace, [id]), now)
+  runHere(connection, deleteLongLogs(namespace, [id]), now)
   return { outcome: 'ready' }
 }
 

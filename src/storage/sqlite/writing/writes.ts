@@ -17,7 +17,7 @@ import type { AppliedMigration, OnMigrationStep, RequestKey } from '../../backen
 import type { Migration } from '../../migration-plan.ts'
 import { decodeAnswer, encodeAnswer, leavesKey } from '../../request-key.ts'
 import { findOperation } from '../../sql/procedure.ts'
-import { checkKept, findKept, keepAnswer } from '../../sql/request-keys.ts'
+import { checkAnswer, findAnswer, keepAnswer } from '../../sql/request-keys.ts'
 import { type Connection, type Moment, readNow } from '../connection/connection.ts'
 import { runHere, runOperation } from '../connection/database.ts'
 import { addJobs } from '../jobs/add.ts'
@@ -121,8 +121,8 @@ export function perform(connection: Connection, call: WriteCall): unknown {
   if (key === undefined) return write({ connection, namespace, now }, ...args)
 
   // There is one writer: no other call with this key is under way.
-  const kept = runHere(connection, findKept(namespace, key), now)
-  checkKept(kept, key, true)
+  const kept = runHere(connection, findAnswer(namespace, key), now)
+  checkAnswer(kept, key, true)
   if (kept) return decodeAnswer(kept.answer)
   const answer = write({ connection, namespace, now }, ...args)
   if (leavesKey(operation, answer)) runHere(connection, keepAnswer(namespace, key, encodeAnswer(answer)), now)
@@ -167,6 +167,6 @@ function nameOf({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): str
 
 /** The renewal of leases goes before all else: what it comes too late for is done twice. */
 export function isUrgent({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): boolean {
-  if (operation === 'run') return findOperation(args[0] as string).lane === 'heartbeat'
+  if (operation === 'run') return findOperation(args[0] as string).connectionGroup === 'heartbeat'
   return operation === 'renew' || (operation === 'lock' && args[0] === 'renew')
 }
