@@ -7,8 +7,8 @@ import { decodeBackoff } from './lifecycle.ts'
 
 /**
  * Turns stored records into jobs. Showing a damaged row never throws. Running it throws `undecodable`, and the worker
- * writes that as the reason of the job's death. A sealed payload is shown as sealed, or passed on as it is stored
- * (`passesSealed`) to a caller that may have the key.
+ * writes that as the error of the dead job. A sealed payload is shown as sealed. With `passesSealed` it stays as
+ * stored, for a caller that may have the key.
  */
 export function decodeJob(record: JobRecord, passesSealed = false): Job {
   const job = outline(record, passesSealed)
@@ -27,14 +27,14 @@ export function decodeClaimed(record: ClaimedRecord, passesSealed = false): Clai
     fence: record.fence ?? null,
     snoozeCount,
     trace: decodeMeta(record.meta).trace,
-    // Last, so that a shell script finds them behind the payload.
+    // These come last, so that a shell script finds them behind the payload.
     token,
     leaseEndsAt,
     handBackCount,
   }
 }
 
-/** Throws `undecodable`, `payload_sealed` or `seal_broken` when it cannot be read. */
+/** Throws `undecodable`, `payload_sealed` or `seal_broken` when the payload cannot be read. */
 export function decodePayload(record: JobRecord, passesSealed = false): unknown {
   if (isSealed(record.payload) && !passesSealed) throw whySealed(record)
   const parsed = tryParse(record.payload)

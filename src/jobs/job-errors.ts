@@ -1,6 +1,6 @@
 import { SignalboxError } from '../core/errors.ts'
 
-/** The token no longer holds the job. */
+/** The token no longer leases the job. */
 export function leaseLost(id: string): SignalboxError {
   return new SignalboxError(
     'lease_lost',
@@ -27,14 +27,14 @@ export function rolledBack(id: string): SignalboxError {
   )
 }
 
-/** Errors after which no further attempt can help. */
+/** Errors that every further attempt would meet again. */
 const final = new WeakSet<object>()
 
 export function isFinal(error: unknown): boolean {
   return typeof error === 'object' && error !== null && final.has(error)
 }
 
-/** `issues` says what is wrong, and where. */
+/** The payload does not fit the schema. `issues` lists the errors and their places. */
 export function unfit(id: string, kind: string, issues: string): SignalboxError {
   const error = new SignalboxError(
     'invalid_payload',
@@ -49,11 +49,11 @@ export function notFound(id: string): SignalboxError {
   return new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
 }
 
-/** The box or the server on which a caller waited was closed. */
+/** The box or the server of the wait was closed. */
 export function waitClosed(): SignalboxError {
   return new SignalboxError(
     'closed',
-    'This box was closed, so it waits for no job any more. The job itself goes on: open another box and wait again.',
+    'This box was closed, so its waits for jobs ended. The job itself continues: open another box and wait again.',
   )
 }
 

@@ -2,8 +2,8 @@ import type { JobLock, OnFailure } from './dependencies/dependencies.ts'
 import type { JobSchedule } from './job.ts'
 
 /**
- * Facts about a job that a store keeps as one JSON text, `meta`. Stores never look inside, so a new fact needs no change of a
- * schema, and fields that this version does not know are kept, too.
+ * Facts about a job, which a store keeps as one JSON text, `meta`. The store reads only `limitKey`, so a new fact needs
+ * no schema change. Fields that this version does not know are kept too.
  */
 export interface JobMeta {
   readonly tags?: readonly string[]
@@ -13,11 +13,11 @@ export interface JobMeta {
 /** The facts that each job shows. */
 export interface JobFacts {
   readonly tags: readonly string[]
-  /** What the limits of its queue count it by; null: the queue alone. */
+  /** The key by which the limits of its queue count the job; null: they count it for the queue only. */
   readonly limitKey: string | null
-  /** The lock that it needs for each attempt; null: none. */
+  /** The lock that each attempt needs; null: none. */
   readonly lock: JobLock | null
-  /** The schedule that added it, and for which slot (null: out of turn); null: no schedule did. */
+  /** The schedule that added the job, and the slot (null: a run out of turn); null: no schedule added it. */
   readonly schedule: JobSchedule | null
 }
 
@@ -28,7 +28,7 @@ export interface DecodedMeta extends JobFacts {
   readonly onFailure: OnFailure
 }
 
-/** What a job shows that has no facts. */
+/** The facts of a job without a meta text. */
 export const noFacts: JobFacts = {
   tags: [],
   limitKey: null,
@@ -37,13 +37,13 @@ export const noFacts: JobFacts = {
 }
 const noMeta: DecodedMeta = { ...noFacts, trace: null, onFailure: 'cancel' }
 
-/** Null when there are no facts: most jobs have none, and then the text costs nothing. */
+/** Returns null without facts. Most jobs have none, so they store no text. */
 export function encodeMeta({ tags, ...others }: JobMeta): string | null {
   const facts = tags === undefined || tags.length === 0 ? others : { tags, ...others }
   return Object.keys(facts).length === 0 ? null : JSON.stringify(facts)
 }
 
-/** A job as a server shows it, as what a store keeps: its facts as one meta text, and its other fields. */
+/** Converts a job that a server shows into the stored form: its facts become one meta text. */
 export function foldFacts<Shown extends Partial<JobFacts> & { readonly trace?: string | null }>(
   job: Shown,
 ): Omit<Shown, keyof JobFacts | 'trace'> & { readonly meta: string | null } {
@@ -58,7 +58,7 @@ export function foldFacts<Shown extends Partial<JobFacts> & { readonly trace?: s
   return { ...others, meta }
 }
 
-/** All fields of a meta text, as they are. Never throws: a damaged text has no fields. */
+/** Returns all fields of a meta text, unchecked. Never throws: a damaged text has no fields. */
 export function parseMeta(text: string | null): JobMeta {
   if (text === null) return {}
   try {
@@ -70,7 +70,7 @@ export function parseMeta(text: string | null): JobMeta {
   }
 }
 
-/** The known facts, each in its type. Never throws. */
+/** Returns the known facts, each checked. Never throws. */
 export function decodeMeta(text: string | null): DecodedMeta {
   if (text === null) return noMeta
   const { tags, limitKey, lock, schedule, slotAt, trace, onFailure } = parseMeta(text)
@@ -89,7 +89,7 @@ export function decodeMeta(text: string | null): DecodedMeta {
   }
 }
 
-/** As W3C writes it: version, trace, span, flags. */
+/** The W3C form: version, trace, span, flags. */
 export function isTraceparent(value: unknown): value is string {
   return typeof value === 'string' && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(value)
 }

@@ -4,55 +4,59 @@ import type { FinalState, JobState, LiveState } from './job.ts'
 import type { QueueLimits } from './queue-limits.ts'
 
 /**
- * The job store of an engine. It keeps rows, order and leases; `lifecycle.ts` decides why a job fails, waits or dies. Each
- * operation is one atomic step and reads the store's clock; none takes the time from outside.
+ * The job store of an engine. It keeps rows, order and leases; `lifecycle.ts` decides why a job fails, waits or dies.
+ * Each operation is one atomic step and uses the store's clock, never the caller's.
  *
  * A lease is (job, token). It is live while its row says so and `leaseEndsAt` is after the store's clock. Renewing and
- * settling need a live lease: an expired one is lost even before it is reclaimed, so a verdict never depends on the
- * timing of a sweeper. Claiming, finding and listing also judge leases and due times at the moment of the call.
+ * settling need a live lease: an expired lease is lost even before it is reclaimed, so a verdict never depends on when
+ * the reclaim runs. Claiming, finding and listing also judge leases and due times at the moment of the call.
  *
- * Payload, result, error, back-off and meta are JSON text that is kept byte for byte. Of `meta` a store reads only the
- * `limitKey`, by which the limits of a queue count.
+ * Payload, result, error, back-off and meta are JSON text that the store keeps byte for byte. Of `meta` the store reads
+ * only the `limitKey`, by which the limits of a queue count.
  */
 export interface JobStore extends TransactionEnder {
   /**
    * Writes all jobs or none, and answers in order. If a live job of the queue has the same unique key (compared byte by
-   * byte), nothing is written for it and the answer is that job's id with `duplicate: true`; also when two adds race, and
-   * within one call. With `tx`: in the caller's transaction.
+   * byte), the store does not write the new job: it returns the live job's id with `duplicate: true`. This also holds
+   * when two adds race, and within one call. With `tx`: in the caller's transaction.
    *
-   * A job with dependencies is written as `waiting`, with its dependencies in the same transaction. A dependency on a
-   * duplicate of the same call becomes a dependency on the job that was there.
+   * The store writes a job with dependencies as `waiting`, with its dependencies in the same transaction. A dependency
+   * on a duplicate of the same call becomes a dependency on the live job.
    *
-   * The caller wakes the topics `wakeUps` afterwards. A store whose notifier is the database may send them with the write.
+   * The caller wakes the topics `wakeUps` afterwards. A store whose notifier is the database may send them with the
+   * write.
    */
   add(jobs: readonly NewJob[], tx?: unknown, wakeUps?: readonly string[]): Promise<readonly Added[]>
 
   /**
-   * Adds a job that is due and has no unique key, and leases it to the claimer in the same step: one commit instead of two
-   * before an idle worker of the same process starts. Only if the job would be next anyway: its queue is empty and not
-   * paused, and no lease has expired. Undefined: nothing was written. Engines that gain nothing by it leave it out.
+   * Adds a due job without a unique key and leases it to the claimer in the same step. So an idle worker of the same
+   * process starts it after one commit instead of two. The store does this only if the job is next anyway: its queue is
+   * empty and not paused, and no lease has expired. Undefined: nothing was written. Engines that gain nothing leave it
+   * out.
    */
   addClaimed?(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined>
 
   /**
    * Leases due jobs by priority (higher first), then due time, then id, over all the queues together; each job to one
-   * claimer. `attempt` rises here. Includes jobs whose lease expired; never jobs of a paused queue or of another kind.
+   * claimer. `attempt` rises here. Jobs whose lease expired are included; jobs of a paused queue or another kind never
+   * are.
    *
    * Of a queue with limits it leases as many jobs as have capacity, and marks them `limited`. A `limitKey` without
-   * capacity delays no other key. One claim reads up to 1,000 keys with ready jobs, in the order of claims; the next one
-   * continues behind them.
+   * capacity delays no other key. One claim reads up to 1,000 keys with ready jobs, in the order of claims; the next
+   * one continues behind them.
    */
   claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]>
 
   /**
-   * Extends the leases that are still live; never shortens one. Returns those, in any order. An engine may renew all jobs
-   * of one claim together.
+   * Extends the leases that are still live; never shortens one. Returns the live leases, in any order. An engine may
+   * renew all jobs of one claim together.
    */
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]>
 
   /**
-   * Writes the verdicts whose lease is live. Returns, in order, whether each was written. If cancellation was requested, a
-   * verdict that would bring the job back writes `cancelled`, and one that completes it sets `cancelIgnored`.
+   * Writes the verdicts whose lease is live. Returns, in order, whether each was written. If cancellation was
+   * requested, a verdict that would make the job live again writes `cancelled`, and a verdict that completes it sets
+   * `cancelIgnored`.
    */
   settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]>
 
@@ -64,31 +68,31 @@ export interface JobStore extends TransactionEnder {
   settleIn(tx: unknown, verdict: Verdict): Promise<boolean>
 
   /**
-   * Runs `work` in a transaction, writes the verdict that it returns, then commits. Nothing is
-   * kept when `work` throws (that error is thrown on), when the lease is lost (`lease_lost`), when it takes longer than
-   * `timeoutMs` (`transaction_timeout`), or when the database gives it up (`transaction_conflict`: deadlock,
-   * serialisation, lock wait). When COMMIT's answer is lost: `commit_unknown`.
+   * Runs `work` in a transaction, writes the verdict that it returns, then commits. The store rolls back when `work`
+   * throws (and throws that error), when the lease is lost (`lease_lost`), when the transaction takes longer than
+   * `timeoutMs` (`transaction_timeout`), and when the database aborts it (`transaction_conflict`: deadlock,
+   * serialisation, lock wait). If the answer to COMMIT is lost: `commit_unknown`.
    */
   transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void>
 
   /**
-   * The same for several, under one commit, each in a savepoint. Returns, in order, what each threw, or undefined when it
-   * was committed. Throws only when the commit failed: then nothing was kept.
+   * The same for several, under one commit, each in a savepoint. Returns, in order, the error of each, or undefined if
+   * it was committed. Throws only when the commit failed: then nothing was written.
    */
   transactAll(
     works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
     options: TransactOptions,
   ): Promise<readonly (undefined | { readonly error: unknown })[]>
 
-  /** What became of these attempts, in order. Never waits for another transaction. */
+  /** The outcomes of these attempts, in order. Never waits for another transaction. */
   outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]>
 
-  /** The ids of those of these running jobs whose cancellation was requested. */
+  /** Returns the ids of those running jobs whose cancellation was requested. */
   cancelRequests(leases: readonly LeaseRef[]): Promise<readonly string[]>
 
   /**
-   * Reclaims up to `limit` jobs whose lease expired: `ready` at their old `runAt` if attempts are left, else `dead` with
-   * the error `expired`; `cancelled` if that was requested. `claim` does this by itself.
+   * Reclaims up to `limit` jobs whose lease expired: `ready` at their old `runAt` if attempts are left, else `dead`
+   * with the error `expired`; `cancelled` if that was requested. `claim` does this by itself.
    */
   reclaim(
     limit: number,
@@ -98,22 +102,26 @@ export interface JobStore extends TransactionEnder {
   /** Newest first, by id; `before` is the last id of the page before. */
   list(query: ListQuery): Promise<readonly JobRecord[]>
   /**
-   * An id such that at most `rows` live and `rows` ended jobs lie between it and `before`. So a list down to it has a
-   * bounded cost. Null: no more jobs lie below, or the list bounds itself.
+   * Returns an id such that at most `rows` live and `rows` ended jobs lie between it and `before`. So a list down to
+   * this id has a bounded cost. Null: no more jobs lie below, or the list bounds itself.
    */
   reach(query: ReachQuery): Promise<string | null>
 
   /** Jobs of a queue in the order of their ends, then of their ids. */
   ends(query: EndedQuery): Promise<readonly JobEnd[]>
 
-  /** Ends a job that is not running, or requests that of a running one. An ended job stays as it is. Undefined: no such job. */
+  /**
+   * Ends a job that is not running, or requests the cancellation of a running job. An ended job stays as it is.
+   * Undefined: no such job.
+   */
   cancel(id: string): Promise<CancelAnswer | undefined>
   /**
-   * Makes an ended job ready again, with the same id and attempt 0; its lease number continues to rise. A live job that is
-   * not running becomes due now, with attempt 0. A running job stays as it is. `taken`: another live job has its unique key.
+   * Makes an ended job ready again, with the same id and attempt 0; the number in its tokens keeps rising. A live job
+   * that is not running becomes due now, with attempt 0. A running job stays as it is. `taken`: another live job has
+   * its unique key.
    */
   retry(id: string): Promise<RetryAnswer | undefined>
-  /** `retry` for up to `limit` dead jobs, oldest first, except those whose key is taken. Returns how many. */
+  /** Retries up to `limit` dead jobs, oldest first, except jobs whose key is taken. Returns their number. */
   retryDead(query: {
     readonly queue?: string
     readonly kind?: string
@@ -124,18 +132,18 @@ export interface JobStore extends TransactionEnder {
   stats(): Promise<readonly QueueStats[]>
   pause(queue: string): Promise<void>
   resume(queue: string): Promise<void>
-  /** Sets the limits of a queue; null removes them. They hold for every later claim, in every process. */
+  /** Sets the limits of a queue; null removes them. They apply to every later claim, in every process. */
   setLimits(queue: string, limits: QueueLimits | null): Promise<void>
   /**
-   * Deletes these jobs with their logs, those that ended and live ones that are not running; one that runs stays, and
-   * one whose lease ran out runs no more. Answers the ids that were there and are gone now, in any order.
+   * Deletes these jobs with their logs, except running jobs. A job whose lease expired no longer counts as running.
+   * Returns the ids of the deleted jobs, in any order.
    */
   remove(ids: readonly string[]): Promise<readonly string[]>
-  /** Deletes up to `limit` jobs that ended longer ago than that; answers how many. */
+  /** Deletes up to `limit` jobs that ended at least `olderThanMs` ago. Returns their number. */
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
 }
 
-/** A job to be written, whole and checked. */
+/** A job to write, complete and checked. */
 export interface NewJob {
   readonly id: string
   readonly queue: string
@@ -148,9 +156,9 @@ export interface NewJob {
   readonly maxAttempts: number
   readonly backoff: string | null
   readonly timeoutMs: number | null
-  /** Words about the job, as JSON text; null: none. The store understands `limitKey` alone. */
+  /** Facts about the job, as JSON text; null: none. The store reads only `limitKey`. */
   readonly meta: string | null
-  /** What it waits for before it can be claimed. Left out or null: nothing. */
+  /** The dependencies that block it. Left out or null: none. */
   readonly dependsOn?: NewDependencies | null
 }
 
@@ -171,12 +179,14 @@ export interface ClaimRequest {
 
 /** A job as a store keeps it. */
 export interface JobRecord extends Omit<NewJob, 'due' | 'dependsOn'> {
-  /** As of the moment of the call: a due `scheduled` job is `ready`, one whose lease ran out is `ready` or `dead`. */
+  /**
+   * At the moment of the call: a due `scheduled` job is `ready`, and a job whose lease expired is `ready` or `dead`.
+   */
   readonly state: JobState
   readonly attempt: number
-  /** How often a worker handed it back without burning an attempt. */
+  /** How often a worker handed it back without using up an attempt. */
   readonly handBackCount: number
-  /** How often its handler snoozed it, which burns no attempt either. */
+  /** How often its handler snoozed it, which uses up no attempt either. */
   readonly snoozeCount: number
   readonly runAt: number
   readonly createdAt: number
@@ -188,9 +198,9 @@ export interface JobRecord extends Omit<NewJob, 'due' | 'dependsOn'> {
   readonly error: string | null
   readonly cancelRequested: boolean
   readonly cancelIgnored: boolean
-  /** The text that replaces values which are hidden from the reader; a store leaves it out. */
+  /** The text that replaces values hidden from the reader. A store does not set it. */
   readonly hiddenAs?: string
-  /** The group of an error of which some is hidden; a store leaves it out. */
+  /** The group of the error, if some of the error is hidden. A store does not set it. */
   readonly errorGroup?: string
 }
 
@@ -198,7 +208,7 @@ export interface JobRecord extends Omit<NewJob, 'due' | 'dependsOn'> {
 export interface ClaimedRecord extends JobRecord {
   readonly token: string
   readonly leaseEndsAt: number
-  /** Its queue has limits: its end may free capacity for another. */
+  /** Its queue has limits: its end may free capacity for another job. */
   readonly limited?: true
   /** The fence of its lock; `DependentJobStore` fills it in. */
   readonly fence?: number
@@ -215,16 +225,16 @@ export interface Renewal extends LeaseRef {
   readonly cancelRequested: boolean
 }
 
-/** How an attempt ends. */
+/** The decision how an attempt ends. */
 export interface Verdict extends LeaseRef {
-  /** `ready`: at once and at its old `runAt`, so it keeps its place. `scheduled`: `delayMs` from the store's now. */
+  /** `ready`: at once and with the old `runAt`, so it keeps its order. `scheduled`: `delayMs` from the store's now. */
   readonly state: FinalState | Exclude<LiveState, 'running' | 'waiting'>
   readonly attempt: number
   readonly handBackCount: number
   readonly snoozeCount: number
-  /** For `scheduled`; 0 may be claimed at once. */
+  /** For `scheduled`; with 0 the job can be claimed at once. */
   readonly delayMs: number
-  /** How long ago the handler began, so that `startedAt` is the real start; null: at the claim. */
+  /** The time since the handler began, so that `startedAt` is the real start; null: it began at the claim. */
   readonly ranMs: number | null
   readonly result: string | null
   readonly error: string | null
@@ -236,7 +246,7 @@ export interface Verdict extends LeaseRef {
  */
 export type AttemptOutcome = 'settled' | 'held' | 'lost'
 
-/** What a handler writes with, in the transaction that also ends its job. */
+/** The transaction in which a handler writes its data and the store writes the verdict. */
 export interface StoreTransaction {
   /** Runs one statement with the engine's own placeholders: `$1` on Postgres, `?` elsewhere. */
   query(sql: string, params?: readonly unknown[]): Promise<QueryResult>
@@ -252,11 +262,11 @@ export interface QueryResult {
 }
 
 export interface TransactOptions {
-  /** How long it may take; 0 means the engine's own bound (SQLite: 5 s or a third of the lease; elsewhere none). */
+  /** The time limit; 0 means the engine's own limit (SQLite: 5 s or a third of the lease; elsewhere none). */
   readonly timeoutMs: number
-  /** The lease of the jobs it ends, where it is known: an engine with one writer must let renewals through in time. */
+  /** The lease of the jobs that it ends, if known: an engine with one writer must let renewals through in time. */
   readonly leaseMs?: number
-  /** When it aborts, the transaction is rolled back and its reason thrown. */
+  /** When it aborts, the store rolls the transaction back and throws the signal's reason. */
   readonly signal?: AbortSignal
 }
 
@@ -266,7 +276,7 @@ export interface ListQuery {
   readonly state?: JobState
   readonly limit: number
   readonly before?: string
-  /** No job with a lower id: see `reach`. */
+  /** Excludes jobs with a lower id: see `reach`. */
   readonly downTo?: string
 }
 
@@ -274,7 +284,7 @@ export interface ReachQuery {
   readonly before?: string
   /** 1 or more. */
   readonly rows: number
-  /** Only these are counted: the list will look at no others. @default both */
+  /** Counts only these jobs: the list reads no others. @default both */
   readonly among?: 'live' | 'ended'
 }
 
@@ -282,12 +292,12 @@ export interface EndedQuery {
   readonly queue: string
   /** Jobs that ended then or later. */
   readonly from: number
-  /** Of those that ended just then, only jobs with a higher id. */
+  /** Of the jobs that ended exactly at `from`, only those with a higher id. */
   readonly after?: string
   readonly limit: number
 }
 
-/** That a job ended. */
+/** The end of a job. */
 export interface JobEnd extends Pick<JobRecord, 'id' | 'kind' | 'attempt' | 'createdAt' | 'startedAt'> {
   readonly state: FinalState
   readonly finishedAt: number
@@ -313,6 +323,6 @@ export interface QueueStats {
   readonly dead: number
   /** Whether a count is an estimate. Counts of a state below 10,000 are exact. */
   readonly approximate: boolean
-  /** Since when its longest waiting ready job could have been claimed; null when none is ready. */
+  /** The time since which its oldest ready job could be claimed; null if no job is ready. */
   readonly oldestReadyAt: number | null
 }

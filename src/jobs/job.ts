@@ -9,12 +9,13 @@ import type { JobProgress } from './logs/job-logs.ts'
  *
  *     add ──▶ scheduled ──due──▶ ready ──claim──▶ running ──ack──▶ completed
  *                ▲                 ▲                 ├── nack, attempts left ──▶ scheduled
- *                └── back-off ─────┴── hand-back ◀───┼── lease ran out ────────▶ ready
+ *                └── back-off ─────┴── hand-back ◀───┼── lease expired ────────▶ ready
  *                                                    ├── no attempts left ─────▶ dead
  *                                                    └── cancelled ────────────▶ cancelled
  *
- * The first row lives in `job_queue`; completed, dead and cancelled live in `job_history`, and leave it only when an
- * operator retries or prunes them. A job that waits for others, or for a lock, is `waiting` before it is any of these.
+ * Live jobs are rows of `job_queue`. Completed, dead and cancelled jobs are rows of `job_history` until an operator
+ * retries or removes them, or the retention ends. A job with a dependency or a lock is `waiting` before the first of
+ * these states.
  */
 export type LiveState = 'scheduled' | 'ready' | 'waiting' | 'running'
 export type FinalState = 'completed' | 'dead' | 'cancelled'
@@ -22,7 +23,7 @@ export type JobState = LiveState | FinalState
 
 export { jobStates } from '../core/job-words.ts'
 
-/** Why a job failed, as it is kept and shown. */
+/** The reason why a job failed. */
 export type JobError = Failure
 
 /** The schedule that added a job. */
@@ -31,12 +32,12 @@ export interface JobSchedule {
   readonly slotAt: number | null
 }
 
-/** A job that another waits for, or that waits for it. */
+/** A dependency or a dependent of a job. */
 export interface JobDependency {
   readonly id: string
-  /** Null: it is gone. */
+  /** Null: the job is gone. */
   readonly state: JobState | null
-  /** The dependent no longer waits for it. */
+  /** Whether the dependency is met: the dependent no longer waits for it. */
   readonly isMet: boolean
 }
 
@@ -50,12 +51,12 @@ export interface Job<Payload = unknown> extends JobFacts {
   readonly priority: number
   readonly uniqueKey: string | null
   readonly state: JobState
-  /** How many times it was claimed, less the times it was handed back free; 0 before the first claim. */
+  /** How often it was claimed, not counting claims that used up no attempt; 0 before the first claim. */
   readonly attempt: number
   readonly maxAttempts: number
   readonly runAt: number
   readonly createdAt: number
-  /** When its last attempt really began. */
+  /** When the handler of its last attempt began. */
   readonly startedAt: number | null
   readonly finishedAt: number | null
   readonly result: unknown
@@ -63,9 +64,9 @@ export interface Job<Payload = unknown> extends JobFacts {
   readonly workerId: string | null
   readonly backoff: Backoff
   readonly timeoutMs: number | null
-  /** It runs, and its cancellation was requested. */
+  /** The job runs, and its cancellation was requested. */
   readonly cancelRequested: boolean
-  /** It completed although its cancellation was requested. */
+  /** The job completed although its cancellation was requested. */
   readonly cancelIgnored: boolean
 }
 
@@ -73,15 +74,17 @@ export interface Job<Payload = unknown> extends JobFacts {
 export interface FoundJob<Payload = unknown> extends Job<Payload> {
   /** The latest progress that its handler reported; null: none. */
   readonly progress: JobProgress | null
-  /** How often it was put off without burning an attempt. */
+  /** How often its handler snoozed it, which uses up no attempt. */
   readonly snoozeCount: number
-  /** The jobs it was added to wait for, up to 100. */
+  /** The jobs that it depends on, up to 100. */
   readonly dependencies: readonly JobDependency[]
-  /** The jobs that were added to wait for it, up to 100. */
+  /** The jobs that depend on it, up to 100. */
   readonly dependents: readonly JobDependency[]
   /** The attempts that failed or were lost, oldest first: the last 50. */
   readonly attempts: readonly JobAttempt[]
-  /** The times in which it waited for other jobs or for its lock, oldest first. The one that lasts has no `endedAt`. */
+  /**
+   * The intervals in which it waited for other jobs or for its lock, oldest first. The present one has no `endedAt`.
+   */
   readonly blocked: readonly BlockedInterval[]
 }
 
@@ -89,12 +92,12 @@ export interface FoundJob<Payload = unknown> extends Job<Payload> {
 export interface ClaimedJob<Payload = unknown> extends Job<Payload> {
   /** The fence of its lock, for the system that the lock protects; null: it has no lock. */
   readonly fence: number | null
-  /** Opaque: a number that rises with every claim of the job, for ever, and a nonce. */
+  /** Opaque: a number that rises with every claim of the job, and a nonce. */
   readonly token: string
   readonly leaseEndsAt: number
-  /** How often a worker handed it back without burning an attempt, because it stopped or lost its server. */
+  /** How often a worker handed it back without using up an attempt, because the worker stopped or lost its server. */
   readonly handBackCount: number
-  /** How often it was put off without burning an attempt. */
+  /** How often its handler snoozed it, which uses up no attempt. */
   readonly snoozeCount: number
   /** The W3C traceparent of its cause; null: none was given. */
   readonly trace: string | null

@@ -1,11 +1,11 @@
 import { flag, onlyKeys, text } from '../core/options.ts'
 import { resolveSealer, type Sealer } from './encryption/sealer.ts'
 
-/** How the jobs of a box are kept, and how its workers are listed. */
+/** Options for the jobs and workers of a box. */
 export interface JobsOptions {
-  /** Seals payloads and results before the store sees them. @default none: they are stored in plain */
+  /** Seals payloads and results before the store gets them. @default none: they are stored in plain */
   readonly sealer?: Sealer | undefined
-  /** The version of your program, which its workers show: '2026-11-18.3', a commit. @default none */
+  /** The version of your program, which its workers show, such as '2026-11-18.3' or a commit. @default none */
   readonly release?: string | undefined
   /**
    * Whether workers of this box keep a row in the store, so that operators see and stop them: `jobs.workers()`.

@@ -4,7 +4,10 @@ import type { Verdict } from './job-store.ts'
 /** The outcome of an attempt. Results and errors are JSON text. */
 export type Outcome =
   | { readonly kind: 'returned'; readonly result: string | null }
-  /** The handler failed. `retryInMs` or `backoff` replaces the job's back-off; `dead` ends it although attempts are left. */
+  /**
+   * The handler failed. `retryInMs` or `backoff` replaces the job's back-off; `dead` ends it although attempts are
+   * left.
+   */
   | {
       readonly kind: 'threw'
       readonly error: string
@@ -12,13 +15,13 @@ export type Outcome =
       readonly backoff?: Partial<Backoff> | undefined
       readonly dead?: boolean
     }
-  /** A deploy, or an error of the store. The attempt does not count. */
+  /** A deploy, or an error of the store, interrupted the attempt. The attempt does not count. */
   | { readonly kind: 'interrupted'; readonly delayMs: number }
-  /** Ready again after that time, as if it had not been claimed. Any number of times. */
+  /** The job is ready again after that time, as if it had not been claimed. This may happen any number of times. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
   | { readonly kind: 'cancelled'; readonly error: string | null }
 
-/** What `judge` needs to know of a job. A claimed record has all of it. */
+/** The fields that `judge` reads. A claimed record has all of them. */
 export interface Judged {
   readonly id: string
   readonly token: string
@@ -26,14 +29,17 @@ export interface Judged {
   readonly maxAttempts: number
   readonly handBackCount: number
   readonly snoozeCount: number
-  /** As an object, or as the store keeps it. */
+  /** An object, or the stored text. */
   readonly backoff: Backoff | string | null
 }
 
-/** Later hand-backs use up an attempt: a job that runs longer than the time between deploys would otherwise never end. */
+/**
+ * The hand-backs that use up no attempt. Later hand-backs use up one: otherwise a job that runs longer than the time
+ * between deploys would never end.
+ */
 export const maxFree = 10
 
-/** The largest value of the column. A job may be snoozed more often; the count stays here. */
+/** The largest value of the column. Further snoozes do not change the count. */
 const maxSnoozeCount = 2 ** 31 - 1
 
 export const backoffDefaults: Backoff = { baseMs: 2_000, factor: 2, jitter: 0.2, maxMs: 3_600_000 }
@@ -43,7 +49,7 @@ const handedBack: string = JSON.stringify({
   message: `It was handed back by stopping workers more than ${maxFree} times, and no attempts are left.`,
 })
 
-/** Decodes a stored back-off. A damaged row gets the defaults: a store would refuse the whole write for one bad delay. */
+/** Decodes a stored back-off. A damaged row gets the defaults: a store refuses the whole write for one bad delay. */
 export function decodeBackoff(text: string | null): Backoff {
   if (text === null) return backoffDefaults
   try {
@@ -91,7 +97,7 @@ export function judge(
   }
 }
 
-/** Without spreading: it is built for every job. */
+/** Lists the fields instead of spreading them, because it runs for every job. */
 function verdict(
   job: Judged,
   state: Verdict['state'],

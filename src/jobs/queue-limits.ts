@@ -3,9 +3,10 @@ import { invalidArgument, type SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys, refuse, whole } from '../core/options.ts'
 
 /**
- * How many jobs of a queue may run at once, and how many may start in a period: of the whole queue, and of each `limitKey`
- * (a tenant, an account). An attempt counts from its claim until its end is written or its lease expires by the store's
- * clock. The store enforces limits when it claims, so no process can exceed them, and a process that died returns nothing.
+ * How many jobs of a queue may run at once, and how many may start in a period: of the whole queue, and of each
+ * `limitKey` (a tenant, an account). An attempt counts from its claim until its end is written or its lease expires by
+ * the store's clock. The store enforces limits when it claims, so no process can exceed them, and a process that died
+ * returns nothing.
  */
 export interface QueueLimits extends Limit {
   /** The same for each `limitKey`; jobs without one are counted for the queue alone. */
@@ -34,19 +35,22 @@ export interface OneLimitOptions {
   readonly rate?: { readonly count: number; readonly perMs: Duration } | null | undefined
 }
 
-const most = 1_000_000
-const longestMs = 86_400_000
+const maxCount = 1_000_000
+const maxPerMs = 86_400_000
 
-/** Checks limits and fills them in. Throws `invalid_argument`, also for limits of 0, which would block the queue for ever. */
+/**
+ * Checks limits and completes them. Throws `invalid_argument`, also for limits of 0, which would block the queue for
+ * ever.
+ */
 export function resolveLimits(name: string, options: unknown): QueueLimits {
-  const { perKey, ...own } = known(name, options, ['concurrency', 'rate', 'perKey']) as LimitOptions
+  const { perKey, ...own } = checkedOptions(name, options, ['concurrency', 'rate', 'perKey']) as LimitOptions
   const queue = resolveOne(name, own)
   if (perKey === undefined || perKey === null) {
     if (isEmpty(queue)) throw limitsNothing(name)
     return { ...queue, perKey: null }
   }
   const keyName = `${name}.perKey`
-  const key = resolveOne(keyName, known(keyName, perKey, ['concurrency', 'rate']))
+  const key = resolveOne(keyName, checkedOptions(keyName, perKey, ['concurrency', 'rate']))
   if (isEmpty(key)) throw limitsNothing(keyName)
   return { ...queue, perKey: key }
 }
@@ -55,7 +59,7 @@ function isEmpty({ concurrency, rate }: Limit): boolean {
   return concurrency === null && rate === null
 }
 
-function known(name: string, value: unknown, keys: readonly string[]): OneLimitOptions {
+function checkedOptions(name: string, value: unknown, keys: readonly string[]): OneLimitOptions {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     refuse(name, "limits such as { concurrency: 10 } or { rate: { count: 100, perMs: '1m' } }", value)
   onlyKeys(name, value, keys)
@@ -67,7 +71,7 @@ function resolveOne(name: string, { concurrency, rate }: OneLimitOptions): Limit
     concurrency:
       concurrency === undefined || concurrency === null
         ? null
-        : whole(`${name}.concurrency`, concurrency, { min: 1, max: most }),
+        : whole(`${name}.concurrency`, concurrency, { min: 1, max: maxCount }),
     rate: rate === undefined || rate === null ? null : resolveRate(`${name}.rate`, rate),
   }
 }
@@ -76,8 +80,8 @@ function resolveRate(name: string, rate: { readonly count: number; readonly perM
   if (typeof rate !== 'object') refuse(name, "a count in a time, such as { count: 100, perMs: '1m' }", rate)
   onlyKeys(name, rate, ['count', 'perMs'])
   return {
-    count: whole(`${name}.count`, rate.count, { min: 1, max: most }),
-    perMs: duration(`${name}.perMs`, rate.perMs, { min: 10, max: longestMs }),
+    count: whole(`${name}.count`, rate.count, { min: 1, max: maxCount }),
+    perMs: duration(`${name}.perMs`, rate.perMs, { min: 10, max: maxPerMs }),
   }
 }
 

@@ -15,8 +15,9 @@ interface UpkeepStores {
 const pruneBatch = 1_000
 
 /**
- * Deletes jobs that ended long ago, with their logs and dependencies, and groups of errors without one since then. Each batch is one transaction, and any number of
- * processes may do it at once. Leases and due times need no upkeep: `claim` judges them itself.
+ * Deletes jobs that ended before the retention time, with their logs and dependencies, and error groups without an
+ * error since then. Each batch is one transaction, and any number of processes may run at once. Leases and due times
+ * need no upkeep: `claim` judges them itself.
  */
 export function createUpkeep(
   { jobs, logs, dependencies, attempts }: UpkeepStores,
@@ -40,7 +41,7 @@ export function createUpkeep(
 
 /** A background task that exists while at least one worker runs here. */
 export interface WorkerCompanion<Task> {
-  /** The worker counts from its start. */
+  /** The task runs from the start of this worker. */
   join(worker: Worker): void
   leave(worker: Worker): void
   /** Starts the task now and keeps it until `close`, with or without workers. Undefined after `close`. */
@@ -62,7 +63,7 @@ export function createWorkerCompanion<Task extends { stop(): Promise<unknown> }>
     task = undefined
     if (stopped === undefined) return
     stopping.add(stopped)
-    // `close` reports an error; before that no caller waits for it.
+    // `close` reports the error. Before `close` no caller awaits this promise, so it must not reject unhandled.
     stopped.catch(() => undefined).finally(() => stopping.delete(stopped))
   }
 

@@ -15,7 +15,7 @@ import type {
 } from './attempt-store.ts'
 import { fingerprintError } from './error-fingerprint.ts'
 
-/** Errors of one kind of job that have the same cause, as far as that can be told: they have one fingerprint. */
+/** Errors of one kind of job with the same fingerprint, and so most likely with the same cause. */
 export interface ErrorGroup extends Omit<ErrorGroupRecord, 'error' | 'shownError'> {
   /** One of the errors. */
   readonly error: JobError
@@ -25,7 +25,7 @@ export interface ErrorGroup extends Omit<ErrorGroupRecord, 'error' | 'shownError
 export interface ErrorGroupPage {
   readonly items: readonly ErrorGroup[]
   readonly cursor: string | null
-  /** Very many attempts failed just now, and some are not counted yet. */
+  /** Whether some attempts are not counted yet, because very many failed recently. */
   readonly counting: boolean
 }
 
@@ -39,9 +39,9 @@ export interface ErrorGroupOptions {
   readonly cursor?: string | null | undefined
 }
 
-/** The verbs of groups of errors. */
+/** The verbs of error groups. */
 export interface ErrorGroupVerbs {
-  /** The groups of errors of attempts that failed or were lost. */
+  /** Lists the error groups of attempts that failed or were lost. */
   errorGroups(options?: ErrorGroupOptions): Promise<ErrorGroupPage>
   errorGroup(fingerprint: string): Promise<ErrorGroup | undefined>
 }
@@ -49,10 +49,10 @@ export interface ErrorGroupVerbs {
 /** Counts the ends of jobs in this process. */
 type EndCounter = Pick<JobActivity, 'ended'>
 
-/** How many attempts are counted in one transaction. */
+/** The most attempts that one transaction counts. */
 const batchSize = 200
-/** How long a reader waits until the attempts so far are counted. */
-const patienceMs = 250
+/** How long a reader waits for the count of the attempts so far. */
+const maxWaitMs = 250
 const idleMs = 30_000
 
 export function createErrorGroups(store: AttemptStore | undefined, activity?: EndCounter): ErrorGroupVerbs {
@@ -60,7 +60,7 @@ export function createErrorGroups(store: AttemptStore | undefined, activity?: En
     async errorGroups(options = {}) {
       const query = resolveGroups(options)
       if (store === undefined) return { items: [], cursor: null, counting: false }
-      const counting = !(await countAttempts(store, performance.now() + patienceMs, activity))
+      const counting = !(await countAttempts(store, performance.now() + maxWaitMs, activity))
       const groups = await store.groups(query)
       const last = groups.at(-1)
       const cursor = groups.length < query.limit || last === undefined ? null : writeCursor(last)
@@ -70,24 +70,21 @@ export function createErrorGroups(store: AttemptStore | undefined, activity?: En
     async errorGroup(fingerprint) {
       const name = text('errorGroup.fingerprint', fingerprint)
       if (store === undefined) return undefined
-      await countAttempts(store, performance.now() + patienceMs, activity)
+      await countAttempts(store, performance.now() + maxWaitMs, activity)
       const group = await store.group(name)
       return group && decodeGroup(group)
     },
   }
 }
 
-/**
- * Counts attempts in the background, while a worker or a server runs. A process that is idle reads one row now and
- * then.
- */
+/** Counts attempts in the background, while a worker or a server runs. An idle process reads one row every 30 s. */
 export function createErrorCounter(store: AttemptStore, activity?: EndCounter): Loop {
   let isFirst = true
   return createLoop({
     name: 'jobs.errors',
     idleMs,
     async step() {
-      // Nothing has failed here yet.
+      // At the first step, no attempt of this process has failed yet.
       if (isFirst) isFirst = false
       else if (await countSome(store, activity)) return 'more'
       return 'idle'
@@ -95,7 +92,7 @@ export function createErrorCounter(store: AttemptStore, activity?: EndCounter): 
   })
 }
 
-/** Counts attempts until none is left, or it is so late; whether none is left. */
+/** Counts attempts until none is left, or until the time `until`. Returns whether none is left. */
 async function countAttempts(store: AttemptStore, until: number, activity?: EndCounter): Promise<boolean> {
   for (;;) {
     if (!(await countSome(store, activity))) return true
@@ -104,8 +101,8 @@ async function countAttempts(store: AttemptStore, until: number, activity?: EndC
 }
 
 /**
- * Counts a batch of attempts in their groups. A job that died as its last lease ran out has no worker that counts its
- * end: the process that counts its attempt does. Returns whether there may be more.
+ * Counts a batch of attempts in their groups. If a job died because its last lease expired, no worker counts its end:
+ * the process that counts the attempt does. Returns whether there may be more attempts.
  */
 export async function countSome(
   store: Pick<AttemptStore, 'uncounted' | 'count'>,
@@ -118,7 +115,7 @@ export async function countSome(
 }
 
 function withFingerprint(attempt: UncountedAttempt): CountedAttempt {
-  // Failures in Signalbox's own queues are shown by their modules.
+  // Other modules show the failures in Signalbox's own queues.
   return {
     ...attempt,
     fingerprint: isReserved(attempt.queue) ? '' : fingerprintError(attempt.kind, attempt.error),
@@ -156,16 +153,16 @@ export interface JobAttempt extends Omit<AttemptRecord, 'jobId' | 'queue' | 'kin
   readonly fingerprint: string
 }
 
-/** A time in which a job could not be claimed, because it waited for other jobs or for its lock. */
+/** An interval in which a job could not be claimed, because it waited for other jobs or for its lock. */
 export type BlockedInterval = BlockRecord
 
-/** What is known of a job beside its own row. */
+/** The stored past of a job, apart from its own row. */
 export interface JobPast {
   readonly attempts: readonly JobAttempt[]
   readonly blocked: readonly BlockedInterval[]
 }
 
-/** Reads what happened to a job, for one that is shown alone. */
+/** Reads the past of a job, for a view of this job alone. */
 export async function readPast(
   id: string,
   attempts: Pick<AttemptStore, 'list'> | undefined,

@@ -3,28 +3,27 @@ import { fileURLToPath } from 'node:url'
 import { decodeError } from '../decode-job.ts'
 
 /**
- * The fingerprint of an error: errors with the same one have the same cause, as far as that can be told. It is made of
- * the kind of the job, the error's name, its message without what differs from job to job, and the first frame of its
- * stack that is the user's own. Frames count by function and file, without lines and folders: a new release keeps the
- * group.
+ * The fingerprint of an error: errors with the same fingerprint most likely have the same cause. It is a hash of the
+ * job's kind, the error's name, its message without the parts that differ from job to job, and the first frame of the
+ * user's own code. A frame counts by function and file, without line and folder, so that a new release keeps the group.
  *
  * `error` is the JSON text that a store keeps. The answer has 16 hexadecimal digits.
  */
 export function fingerprintError(kind: string, error: string): string {
   const { name = '', code, message, stack } = decodeError(error)!
-  // A lost attempt and the job that died of it say it in different words.
+  // A lost attempt, and the job that died of it, have different messages.
   const isLost = code === 'lease_expired'
   const said = isLost ? code : normaliseMessage(String(message))
   const parts = [kind, name, said, typeof stack === 'string' ? ownFrame(stack) : '']
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
 }
 
-/** As much of a stack as an attempt keeps. */
+/** The length of the stack that an attempt stores. */
 const maxStack = 3_000
-/** Where this package is, when it runs from its own source: those frames are not the user's. */
+/** The folder of this package, if it runs from its source: frames in it are not the user's. */
 const packageRoot = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The first frame of the user's own code, as `function (folder/file)`; empty: none is. */
+/** The first frame of the user's own code, as `function (folder/file)`; empty: no such frame. */
 export function ownFrame(stack: string): string {
   for (const line of stack.slice(0, maxStack).split('\n')) {
     const frame = /^\s+at (?:async )?(?:(.{1,300}) \()?([^()]{1,1000}?)(?::\d+){1,2}\)?$/.exec(line)
@@ -44,8 +43,8 @@ function isOwn(location: string): boolean {
 }
 
 /**
- * Replaces what differs between two errors of the same cause: quoted values, dates, addresses, ids, hexadecimal and
- * other numbers. The words stay, so two messages are the same text when they say the same about different things.
+ * Replaces the parts that differ between two errors of the same cause: quoted values, dates, addresses, ids,
+ * hexadecimal and other numbers. The words stay, so messages with equal words give the same text.
  *
  *     Order 4711 of "Ann" not found      ──▶  Order <n> of <value> not found
  *     timeout after 30.5 s (req_8fK29xQ1) ──▶ timeout after <n> s (<id>)
@@ -63,10 +62,10 @@ const maxKept = 300
 
 const date = String.raw`\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?(?:Z|[+-]\d{2}:?\d{2}))?)?`
 
-/** In this order: each sees what those before it left. No pattern can take longer than its text is long. */
+/** Applied in this order, each to the result of the previous one. The time of each pattern is linear in the text. */
 const rules: readonly (readonly [pattern: RegExp, word: string])[] = [
   [/"[^"\n]{0,500}"|`[^`\n]{0,500}`|“[^”\n]{0,500}”|«[^»\n]{0,500}»/g, '<value>'],
-  // An apostrophe inside a word quotes nothing.
+  // An apostrophe inside a word is no quotation mark.
   [/(?<!\w)'[^'\n]{0,500}'(?!\w)/g, '<value>'],
   [/[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/g, '<address>'],
   [new RegExp(String.raw`\b(?:${date}|\d{1,2}:\d{2}:\d{2}(?:\.\d{1,9})?)`, 'g'), '<date>'],
@@ -74,7 +73,9 @@ const rules: readonly (readonly [pattern: RegExp, word: string])[] = [
   [/\b0x[0-9a-f]+\b/gi, '<n>'],
 ]
 
-/** Ids, hashes and tokens. Words such as "sha256" are none; that "utf8mb4" is taken for one does no harm. */
+/**
+ * Whether a word is an id, a hash or a token. Words such as "sha256" are not; counting "utf8mb4" as an id does no harm.
+ */
 function isId(word: string): boolean {
   const digitRuns = word.match(/\d+/g) ?? []
   if (digitRuns.length >= 2) return true

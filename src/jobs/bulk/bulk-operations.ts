@@ -13,11 +13,11 @@ import type { JobActivity } from '../telemetry/job-activity.ts'
 
 /**
  * A bulk operation acts on every job that matches a search. It is itself a job in one of Signalbox's own queues, so it
- * outlives the caller: any box with a worker, and any server, works on it and continues after a crash. Its payload is
- * the order, its progress the position; nothing else is stored.
+ * outlives the caller: any box with a worker, and any server, works on it and continues after a crash. The payload of
+ * this job is the order, and its progress is the position. Nothing else is stored.
  */
 export interface BulkVerbs {
-  /** Counts the jobs that match, as far as one search reads. */
+  /** Counts the matching jobs, as far as one search reads. */
   bulk(options: BulkOptions & { readonly dryRun: true }): Promise<BulkCount>
   /** Starts the operation on all present jobs that match. Returns at once. */
   bulk(options: BulkOptions & { readonly dryRun?: false | undefined }): Promise<BulkOperation>
@@ -25,7 +25,7 @@ export interface BulkVerbs {
   bulkOperation(id: string): Promise<BulkOperation | undefined>
   /** The newest operations first. */
   bulkOperations(options?: { readonly limit?: number | undefined }): Promise<readonly BulkOperation[]>
-  /** Ends it where it is; finished parts stay. Throws `not_found`. An ended operation stays as it is. */
+  /** Ends the operation and keeps its finished part. An ended operation stays as it is. Throws `not_found`. */
   cancelBulk(id: string): Promise<BulkOperation>
 }
 
@@ -46,18 +46,18 @@ export interface BulkOptions {
 }
 
 /**
- * How many jobs match, by state. `stopped` says that the count looked at `scanned` jobs only: ask again with `cursor`
- * and add up the parts. The cursor is null when the count is complete.
+ * The number of matching jobs, by state. If `stopped` is set, the count read only `scanned` jobs: call again with
+ * `cursor` and add up the parts. The cursor is null when the count is complete.
  */
 export type BulkCount = MatchCount
 
 export interface BulkOperation extends BulkOrder, BulkCounts {
   readonly id: string
-  /** `running` from the beginning, even while no process works on it. */
+  /** `running` from its start, even while no process works on it. */
   readonly state: 'running' | 'completed' | 'failed' | 'cancelled'
   readonly startedAt: number
   readonly finishedAt: number | null
-  /** The error that ended it, or after which it is retried. */
+  /** The error that ended the operation, or after which it is tried again. */
   readonly error: JobError | null
 }
 
@@ -66,13 +66,13 @@ export interface BulkCounts {
   readonly matched: number
   /** Jobs on which it succeeded. */
   readonly done: number
-  /** Jobs that do not allow it: running, already ended, gone, or with a unique key that another job has now. */
+  /** Jobs that do not allow the action: running, already ended, gone, or with a unique key that another job has now. */
   readonly skipped: number
 }
 
 export const bulkQueue = 'signalbox.bulk'
 export const bulkKind = 'bulk'
-/** Each attempt continues the last one: attempts are for crashes and for times when the store is down. */
+/** Each attempt continues the previous one. Attempts cover crashes, and times when the store is down. */
 const maxAttempts = 100
 
 /** The payload of its job. */
@@ -86,57 +86,57 @@ export interface BulkParts {
   readonly store: JobStore
   readonly logs: AttemptLogStore
   readonly notifier: JobsNotifier
-  /** Counts jobs that are cancelled here. @default not counted */
+  /** Counts the jobs that this process cancels. @default not counted */
   readonly activity?: Pick<JobActivity, 'cancelled'>
 }
 
 /** `began` is called for each operation that starts here. */
 export function bulkVerbs(parts: BulkParts | undefined, began: () => void): BulkVerbs {
-  const whole = (): BulkParts => {
+  const requireParts = (): BulkParts => {
     if (parts !== undefined) return parts
     throw invalidArgument('Bulk operations need a log store, and these jobs were created without one.')
   }
 
   async function begin(order: BulkOrder): Promise<BulkOperation> {
-    const { store, notifier } = whole()
-    // With a unique key: by such keys a store finds the namespaces that have operations.
+    const { store, notifier } = requireParts()
+    // The unique key lets a store find the namespaces that have operations.
     const options = { queue: bulkQueue, maxAttempts, uniqueKey: createId() }
     const [added] = await store.add([resolveNewJob('bulk', bulkKind, order, options, true)])
     notifier.wake(queueTopic(bulkQueue))
     began()
-    return (await look(added!.id))!
+    return (await find(added!.id))!
   }
 
-  async function look(id: string): Promise<BulkOperation | undefined> {
-    const { store, logs } = whole()
+  async function find(id: string): Promise<BulkOperation | undefined> {
+    const { store, logs } = requireParts()
     const record = await store.find(id)
     if (record === undefined || record.queue !== bulkQueue) return undefined
-    const [said] = await logs.progress([id])
-    return decodeOperation(record, said?.progress)
+    const [reported] = await logs.progress([id])
+    return decodeOperation(record, reported?.progress)
   }
 
   const verbs = {
     async bulk(options: BulkOptions): Promise<BulkOperation | BulkCount> {
       const { dryRun, cursor, ...order } = resolveBulk(options)
       if (!dryRun) return begin(order)
-      return countMatches(whole().store, order.search, { limit: order.limit, before: cursor })
+      return countMatches(requireParts().store, order.search, { limit: order.limit, before: cursor })
     },
-    bulkOperation: async (id: string) => look(text('bulkOperation.id', id)),
+    bulkOperation: async (id: string) => find(text('bulkOperation.id', id)),
 
     async bulkOperations(options: { readonly limit?: number | undefined } = {}) {
-      const { store, logs } = whole()
+      const { store, logs } = requireParts()
       const records = await store.list({ queue: bulkQueue, limit: resolveLimit(options) })
-      const said = await logs.progress(records.map(({ id }) => id))
-      const progress = new Map(said.map((one) => [one.jobId, one.progress]))
+      const reported = await logs.progress(records.map(({ id }) => id))
+      const progress = new Map(reported.map((one) => [one.jobId, one.progress]))
       return records.map((record) => decodeOperation(record, progress.get(record.id)))
     },
 
     async cancelBulk(id: string) {
-      const { store, notifier } = whole()
-      if ((await look(text('cancelBulk.id', id))) === undefined) throw noOperation(id)
+      const { store, notifier } = requireParts()
+      if ((await find(text('cancelBulk.id', id))) === undefined) throw noOperation(id)
       const answer = await store.cancel(id)
       if (answer?.cancelRequested) notifier.wake(cancelTopic)
-      const operation = await look(id)
+      const operation = await find(id)
       if (operation === undefined) throw noOperation(id)
       return operation
     },
@@ -180,7 +180,7 @@ function resolveBulk(options: BulkOptions): ResolvedBulk {
   }
 }
 
-/** The counts are in the progress of its job, and in the result once it completed. */
+/** Reads the counts from the result of its job, or from its progress before the job completes. */
 function decodeOperation(record: JobRecord, progress: string | undefined): BulkOperation {
   const order = JSON.parse(record.payload) as BulkOrder
   const {

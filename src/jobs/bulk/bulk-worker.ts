@@ -19,13 +19,11 @@ import {
   bulkQueue,
 } from './bulk-operations.ts'
 
-/** Works on bulk operations, no matter where they began, while a worker runs here or after one began here. */
+/** Works on the bulk operations of any process, while a worker runs in this one or after an operation began in it. */
 export interface BulkWork extends AsyncDisposable {
-  /** Looks for operations from now on, until it is closed. Safe to repeat. */
+  /** Claims operations from now on, until it is closed. Safe to repeat. */
   start(): void
-  /**
-   * Looks for operations while this worker runs: after a delay, or at the first wake-up. Most processes never see one.
-   */
+  /** Claims operations while this worker runs: after a delay, or at the first wake-up. Most processes never get one. */
   join(worker: Worker): void
   leave(worker: Worker): void
   /** Hands back the operation under way; another process continues it. */
@@ -33,9 +31,9 @@ export interface BulkWork extends AsyncDisposable {
 }
 
 export interface BulkWorkParts extends BulkParts {
-  /** How often to look for operations that began elsewhere: wake-ups do not reach every process. @default 15_000 */
+  /** How often to check for operations of other processes, whose wake-ups may not arrive here. @default 15_000 */
   readonly pollMs?: number
-  /** Called after each operation that was completed here; the operation ends when this has. Must not throw. */
+  /** Called after each operation that this process completes. The operation ends after the callback. Must not throw. */
   readonly onCompleted?: (operation: BulkOrder & BulkCounts & { readonly id: string }) => Promise<void>
 }
 
@@ -43,16 +41,16 @@ const laterMs = 10_000
 const graceMs = 2_000
 
 export function createBulkWork(parts: BulkWorkParts): BulkWork {
-  const { join, leave, close, keep } = createWorkerCompanion(() => createCrew(parts))
+  const { join, leave, close, keep } = createWorkerCompanion(() => createBulkTask(parts))
   return { start: () => keep()?.start(), join, leave, close, [Symbol.asyncDispose]: close }
 }
 
-interface Crew {
+interface BulkTask {
   start(): void
   stop(): Promise<void>
 }
 
-function createCrew(parts: BulkWorkParts): Crew {
+function createBulkTask(parts: BulkWorkParts): BulkTask {
   const stopping = new AbortController()
   const { store, notifier, pollMs = 15_000 } = parts
   let worker: Worker | undefined
@@ -72,13 +70,13 @@ function createCrew(parts: BulkWorkParts): Crew {
       {
         queues: [bulkQueue],
         concurrency: 1,
-        // A prefetched operation would wait here while another process is idle.
+        // A prefetched operation would wait in this process while another process is idle.
         prefetch: 0,
         pollMs,
         handlers: { [bulkKind]: (job, { signal }) => workOn(parts, job, stopping.signal, signal) },
       },
     )
-    // It fails only if the store was closed meanwhile; then there is nothing to work on.
+    // The start fails only if the store was closed meanwhile. Then no operation can run.
     worker.start().catch(() => undefined)
   }
 
@@ -115,16 +113,16 @@ async function workOn(
 /**
  * Works on one operation, slice by slice, from the newest job that existed when it began to the oldest.
  *
- *     find a few jobs ──▶ write down which, and the position ──▶ act on each ──▶ find the next few
+ *     find a slice of jobs ──▶ save the slice and the position ──▶ act on each job ──▶ find the next slice
  *
- * The slice records what each job looked like. A job that has changed when its turn comes is not retried or deleted. So
- * the process that takes over after a crash retries no job twice, and counts the changed ones as done.
+ * The slice has a snapshot of each job. If a job has changed when the run reaches it, the run does not retry or delete
+ * it. So the process that takes over after a crash retries no job twice, and counts the changed jobs as done.
  */
 export interface BulkRun {
   readonly id: string
   readonly token: string
   readonly attempt: number
-  /** By the store's clock. Spans in the search count from here, however long the operation takes. */
+  /** By the store's clock. Spans in the search count from this time, however long the operation takes. */
   readonly startedAt: number
   readonly order: BulkOrder
   /** Ends the run after the present slice. */
@@ -133,46 +131,51 @@ export interface BulkRun {
   readonly cut?: AbortSignal
 }
 
-/** How many jobs one slice has, and how many jobs are read to find them. */
+/** The number of jobs in a slice, and the limits of the scan that finds them. */
 const sliceSize = 50
 const sliceBounds = { maxRows: 2_000, maxMs: 100 }
-/** It rests as long as it worked, up to this. So other callers have at least half of the store. */
+/**
+ * After each slice the run rests as long as it worked, up to this. So other callers get about half of the store's time.
+ */
 const maxRestMs = 250
 
-/** The position of an operation, as it is kept in the progress of its job. */
-interface Noted extends BulkCounts {
-  /** The last job that was read; null: all were; undefined: none yet. */
+/** The position of an operation, which the progress of its job stores. */
+interface BulkPosition extends BulkCounts {
+  /** The last job that was read; null: all jobs were read; undefined: none yet. */
   readonly cursor?: string | null
-  /** The jobs under way: the id, and what the job looked like. */
-  readonly slice: readonly (readonly [id: string, look: string])[]
+  /** The jobs of the present slice. */
+  readonly slice: readonly (readonly [id: string, snapshot: string])[]
 }
 
 export async function runBulk(parts: BulkParts, run: BulkRun): Promise<BulkCounts> {
   const { store, logs } = parts
   const { id, token, attempt, order, startedAt, signal, cut } = run
   const terms = parseSearch(order.search)
-  const [said] = await logs.progress([id])
-  let at: Noted = said ? (JSON.parse(said.progress) as Noted) : { slice: [], matched: 0, done: 0, skipped: 0 }
+  const [saved] = await logs.progress([id])
+  let at: BulkPosition = saved
+    ? (JSON.parse(saved.progress) as BulkPosition)
+    : { slice: [], matched: 0, done: 0, skipped: 0 }
 
-  /** Whether the job is older than the operation. By the store's clock: the clocks behind ids may differ. */
-  const wasThere = (record: JobRecord) =>
+  /** Whether the job is older than the operation, by the store's clock. The clocks of the ids may differ. */
+  const isOlder = (record: JobRecord) =>
     record.createdAt < startedAt || (record.createdAt === startedAt && record.id < id)
 
   const lease = [{ jobId: id, token }]
-  // Checks the lease each time: the worker may notice a loss later, and must not overwrite the new owner's position.
-  async function note(noted: Noted): Promise<void> {
+  // Check the lease each time: the worker may notice a lost lease late, and must not overwrite the new owner's
+  // position.
+  async function save(position: BulkPosition): Promise<void> {
     const [outcome] = await store.outcomes(lease)
     if (outcome !== 'held') throw leaseLost(id)
-    await logs.add([{ jobId: id, token, attempt, progress: JSON.stringify(noted), logs: [] }])
+    await logs.add([{ jobId: id, token, attempt, progress: JSON.stringify(position), logs: [] }])
   }
 
   let beganAt = performance.now()
   // The first slice is from an earlier run, which may have handled some of its jobs.
   for (let isTakenOver = true; ; isTakenOver = false) {
-    const { done, skipped } = await doSlice(parts, order.action, at.slice, { isTakenOver, cut })
+    const { done, skipped } = await runSlice(parts, order.action, at.slice, { isTakenOver, cut })
     at = { ...at, slice: [], done: at.done + done, skipped: at.skipped + skipped }
-    // Written also when the run ends here.
-    if (done + skipped > 0) await note(at)
+    // Save the counts before the run may end here.
+    if (done + skipped > 0) await save(at)
     signal.throwIfAborted()
     const left = order.limit === null ? sliceSize : Math.min(sliceSize, order.limit - at.matched)
     if (at.cursor === null || left <= 0) break
@@ -185,70 +188,71 @@ export async function runBulk(parts: BulkParts, run: BulkRun): Promise<BulkCount
     const query = at.cursor === undefined ? {} : { before: at.cursor }
     const scan = { terms, now: startedAt, query, bounds: sliceBounds }
     const { cursor } = await scanJobs(store, scan, (record) => {
-      if (!isReserved(record.queue) && wasThere(record)) found.push(record)
+      if (!isReserved(record.queue) && isOlder(record)) found.push(record)
       return found.length < left
     })
-    const slice = found.map((record) => [record.id, lookOf(record)] as const)
-    const [unwanted] = await store.cancelRequests(lease)
-    if (unwanted !== undefined) throw new SignalboxError('closed', 'This operation was cancelled.')
+    const slice = found.map((record) => [record.id, snapshotOf(record)] as const)
+    const [cancelled] = await store.cancelRequests(lease)
+    if (cancelled !== undefined) throw new SignalboxError('closed', 'This operation was cancelled.')
     at = { ...at, cursor, slice, matched: at.matched + found.length }
-    await note(at)
+    await save(at)
   }
   const { matched, done, skipped } = at
   return { matched, done, skipped }
 }
 
 /** Changes whenever a job is retried, cancelled or run. */
-function lookOf({ state, attempt, runAt, startedAt, finishedAt }: JobRecord): string {
-  // The state of a live job is left out: an expired lease changes it without any action.
+function snapshotOf({ state, attempt, runAt, startedAt, finishedAt }: JobRecord): string {
+  // The snapshot omits the state of a live job: an expired lease changes it without any action.
   const ended = state === 'completed' || state === 'cancelled' || state === 'dead'
   return [ended && state, attempt, runAt, startedAt, finishedAt].join(' ')
 }
 
 /**
- * A search may find jobs that have not failed: `queue:mail` also finds those that are due next week. A retry skips a
- * job that has not been tried, or is ready already. The store decides about a running job: its lease may have ended.
+ * A search may find jobs that have not failed: `queue:mail` also finds jobs that are due next week. A retry skips a job
+ * without an attempt, and a job that is ready already. The store decides about a running job, whose lease may have
+ * ended.
  */
 function isRetryable({ state, attempt }: JobRecord): boolean {
   return state !== 'ready' && state !== 'waiting' && !(state === 'scheduled' && attempt === 0)
 }
 
-type Done = Pick<BulkCounts, 'done' | 'skipped'>
+type SliceCounts = Pick<BulkCounts, 'done' | 'skipped'>
 
-interface Doing {
-  /** An earlier run may have handled some of them. */
+interface SliceOptions {
+  /** Whether an earlier run may have handled some of the jobs. */
   readonly isTakenOver: boolean
   readonly cut: AbortSignal | undefined
 }
 
-async function doSlice(
+async function runSlice(
   parts: BulkParts,
   action: BulkAction,
-  slice: Noted['slice'],
-  { isTakenOver, cut }: Doing,
-): Promise<Done> {
+  slice: BulkPosition['slice'],
+  { isTakenOver, cut }: SliceOptions,
+): Promise<SliceCounts> {
   if (slice.length === 0) return { done: 0, skipped: 0 }
   if (action === 'delete') return removeAll(parts, slice, { isTakenOver, cut })
   let done = 0
   const queues = new Set<string>()
-  let asksRunning = false
+  let cancelsRunning = false
   try {
-    for (const [id, look] of slice) {
+    for (const [id, snapshot] of slice) {
       const record = await parts.store.find(id)
       cut?.throwIfAborted()
       if (record === undefined) continue
-      const isChanged = lookOf(record) !== look
+      const isChanged = snapshotOf(record) !== snapshot
       if (action === 'cancel') {
         if (record.finishedAt !== null) {
           if (isChanged && record.state === 'cancelled') done++
           continue
         }
         const answer = await parts.store.cancel(id)
-        if (answer?.cancelRequested) asksRunning = true
+        if (answer?.cancelRequested) cancelsRunning = true
         if (answer?.cancelRequested || answer?.state === 'cancelled') done++
         if (answer?.state === 'cancelled') parts.activity?.cancelled(record)
       } else if (isChanged) {
-        // Another caller retried it meanwhile, or it ran. After a crash, this operation most likely did.
+        // Another caller retried the job meanwhile, or it ran. After a crash, this operation most likely retried it.
         if (isTakenOver) done++
       } else if (isRetryable(record)) {
         const answer = await parts.store.retry(id)
@@ -258,7 +262,7 @@ async function doSlice(
       }
     }
   } finally {
-    if (asksRunning) parts.notifier.wake(cancelTopic)
+    if (cancelsRunning) parts.notifier.wake(cancelTopic)
     for (const queue of queues) parts.notifier.wake(queueTopic(queue))
   }
   return { done, skipped: slice.length - done }
@@ -266,16 +270,16 @@ async function doSlice(
 
 async function removeAll(
   { store }: BulkParts,
-  slice: Noted['slice'],
-  { isTakenOver, cut }: Doing,
-): Promise<Done> {
+  slice: BulkPosition['slice'],
+  { isTakenOver, cut }: SliceOptions,
+): Promise<SliceCounts> {
   const ids: string[] = []
   let goneBefore = 0
-  for (const [id, look] of slice) {
+  for (const [id, snapshot] of slice) {
     const record = await store.find(id)
     if (record === undefined) goneBefore++
     // A job that was retried or began to run meanwhile may no longer match.
-    else if (lookOf(record) === look) ids.push(id)
+    else if (snapshotOf(record) === snapshot) ids.push(id)
     cut?.throwIfAborted()
   }
   const removed = await store.remove(ids)

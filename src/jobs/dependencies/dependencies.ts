@@ -10,7 +10,7 @@ import { createDependencyResolver, wakeResolvers } from './dependency-resolver.t
 import type { Neighbour, NewDependencies } from './dependency-store.ts'
 import { DependentJobStore } from './dependent-job-store.ts'
 
-/** What happens to a job when one that it depends on is dead, cancelled or gone. */
+/** What happens to a job when one of its dependencies is dead, cancelled or gone. */
 export type OnFailure = 'cancel' | 'run' | 'wait'
 
 /** A lock: an operation on a resource. */
@@ -19,15 +19,15 @@ export interface JobLock {
   readonly resource: string
 }
 
-/** Jobs that must have completed first: their ids, in `addMany` also the `ref`s of others in the same list. */
+/** Jobs that must complete first: their ids, in `addMany` also the `ref`s of other jobs in the same list. */
 export type AfterOptions =
   | string
   | readonly string[]
   | {
       readonly jobs: string | readonly string[]
       /**
-       * `cancel`: the job is cancelled too. `run`: it runs anyway. `wait`: it waits until the other was retried.
-       * @default 'cancel'
+       * `cancel`: the job is cancelled too. `run`: it runs anyway. `wait`: it waits for a retry of the other. @default
+       * 'cancel'
        */
       readonly onFailure?: OnFailure | undefined
     }
@@ -38,9 +38,9 @@ export interface DependencyOptions {
   readonly lock?: JobLock | null | undefined
 }
 
-/** The part of the dependencies that is in the job's meta text. */
+/** The part of the dependencies that the job's meta text contains. */
 export interface DependencyMeta {
-  /** It waited for other jobs; which ones, the dependencies say. */
+  /** The job waited for other jobs. The dependency store knows which. */
   readonly after?: true
   readonly lock?: JobLock
   readonly onFailure?: OnFailure
@@ -119,8 +119,8 @@ export function resolveRefs(
   return records.map((record) => {
     if (!record.dependsOn || record.dependsOn.jobs.length === 0) return record
     const jobs = record.dependsOn.jobs.map((dependency) => {
-      const place = indexes.get(dependency)
-      return place === undefined ? dependency : records[place]!.id
+      const index = indexes.get(dependency)
+      return index === undefined ? dependency : records[index]!.id
     })
     return { ...record, dependsOn: { ...record.dependsOn, jobs: [...new Set(jobs)] } }
   })
@@ -131,8 +131,8 @@ function refuseCycles(name: string, indexes: ReadonlyMap<string, number>, record
   const firstOf = writtenIndexes(records)
   const waitsFor = (at: number) =>
     (records[at]!.dependsOn?.jobs ?? []).flatMap((dependency) => {
-      const place = indexes.get(dependency)
-      return place === undefined ? [] : [firstOf[place]!]
+      const index = indexes.get(dependency)
+      return index === undefined ? [] : [firstOf[index]!]
     })
   const done = new Set<number>()
   for (const start of records.keys()) {
@@ -158,7 +158,7 @@ function refuseCycles(name: string, indexes: ReadonlyMap<string, number>, record
   }
 }
 
-/** For each job, the index of the job that is written for it: of several with one unique key, only the first is. */
+/** For each job, the index of the job that the store writes for it: the first of those with the same unique key. */
 function writtenIndexes(records: readonly NewJob[]): readonly number[] {
   const first = new Map<string, number>()
   return records.map(({ queue, uniqueKey }, at) => {
@@ -204,17 +204,17 @@ export interface JobDependencies {
     readonly dependencies: readonly JobDependency[]
     readonly dependents: readonly JobDependency[]
   }>
-  /** The present states of these jobs, in order; undefined: there is no such job. */
+  /** The present states of these jobs, in order; undefined: no such job. */
   states(ids: readonly string[]): Promise<readonly (JobState | undefined)[]>
-  /** Removes dependencies of jobs that are gone. Returns how many. */
+  /** Removes dependencies of jobs that are gone. Returns their number. */
   prune(limit: number): Promise<number>
   /** Creates the loop that unblocks jobs; undefined where another process runs it. */
   readonly createResolver: (() => Loop) | undefined
 }
 
-/** How many dependencies and dependents are shown with a job. */
+/** The most dependencies, and the most dependents, that a job shows. */
 const shownNeighbours = 100
-const alone = { dependencies: [], dependents: [] } as const
+const noNeighbours = { dependencies: [], dependents: [] } as const
 
 export function createJobDependencies({
   store: inner,
@@ -226,7 +226,7 @@ export function createJobDependencies({
     return {
       store: inner,
       checkDependencies: async () => undefined,
-      around: async () => alone,
+      around: async () => noNeighbours,
       states: (ids) => Promise.all(ids.map(async (id) => (await inner.find(id))?.state)),
       prune: async () => 0,
       createResolver: undefined,
@@ -240,7 +240,7 @@ export function createJobDependencies({
       hintWaits(notifier, ids)
     },
     onUnlocked: (ids) => wakeResolvers(notifier, ids, true),
-    onRoom: (queue) => notifier.wake(queueTopic(queue)),
+    onSlotFreed: (queue) => notifier.wake(queueTopic(queue)),
   })
   return {
     store,
@@ -249,7 +249,8 @@ export function createJobDependencies({
       if (blocked.length === 0) return
       const own = new Set(records.map(({ id }) => id))
       const wanted = new Set(blocked.flatMap(({ dependsOn }) => dependsOn!.jobs).filter((id) => !own.has(id)))
-      // Only the transaction sees the jobs that it added; but its snapshot may be too old to show those of others.
+      // Only the transaction sees the jobs that it added. Its snapshot may be too old for jobs of others: `states`
+      // finds these.
       if (tx !== undefined && wanted.size > 0)
         for (const id of await kept.store.seenIn(tx, [...wanted])) wanted.delete(id)
       if (wanted.size === 0) return

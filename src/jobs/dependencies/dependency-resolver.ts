@@ -21,7 +21,7 @@ export interface DependencyResolverParts {
 }
 
 /**
- * Unblocks all jobs that may run now, in one pass. Returns how many jobs it looked at. For tests that drive the clock.
+ * Unblocks all jobs that may run now, in one pass. Returns how many jobs it checked. For tests that drive the clock.
  */
 export async function resolveOnce({
   dependencies,
@@ -32,7 +32,7 @@ export async function resolveOnce({
   const onReady = (queue: string) => notifier.wake(queueTopic(queue))
   const next: string[] = []
   const onNext = (jobId: string) => void next.push(jobId)
-  const judging: JudgeParts = { dependencies, store, onReady, onCalled: onNext }
+  const judging: JudgeParts = { dependencies, store, onReady, onLockNeeded: onNext }
   let seen = 0
   for (let after: Dependency | undefined; ; ) {
     const page = await judgeDependenciesFrom(judging, after)
@@ -41,7 +41,7 @@ export async function resolveOnce({
     if (after === undefined) break
   }
   const work: LockWorkParts = { dependencies, locks, onReady, onNext, onLater: () => undefined }
-  // Jobs whose lock is to be requested since just now, and those that are next after a release.
+  // The first round requests locks for the jobs unblocked above; later rounds serve the next waiters after a release.
   for (let of: string[] | undefined; of === undefined || of.length > 0; of = next.splice(0)) {
     const page = await dependencies.tend({ ...(of && { of }), limit: tendPage, tendMs: 0 })
     for (const lock of page) await tendLock(work, lock)
@@ -54,42 +54,42 @@ export async function resolveOnce({
 const resolvers = new WeakMap<JobsNotifier, Set<Resolver>>()
 
 /**
- * Wakes the resolvers of this process: these jobs ended, or must wait again. `isSure`: they have a lock, or are next
- * for one; without a local resolver, those of other processes are woken.
+ * Wakes the resolvers of this process: these jobs ended, or must wait again. `haveLock`: the jobs have a lock, or are
+ * next for one. Then, without a local resolver, a wake-up goes to the other processes.
  */
-export function wakeResolvers(notifier: JobsNotifier, jobIds: readonly string[], isSure = false): void {
+export function wakeResolvers(notifier: JobsNotifier, jobIds: readonly string[], haveLock = false): void {
   const here = resolvers.get(notifier)
-  for (const resolver of here ?? []) resolver.touched(jobIds, isSure)
-  if (isSure && !here?.size) notifier.wake(dependenciesTopic)
+  for (const resolver of here ?? []) resolver.touched(jobIds, haveLock)
+  if (haveLock && !here?.size) notifier.wake(dependenciesTopic)
 }
 
 interface Resolver {
   /** These jobs ended, or must wait again: their dependents may be unblocked. */
-  touched(jobIds: readonly string[], isSure: boolean): void
+  touched(jobIds: readonly string[], haveLock: boolean): void
 }
 
 const idleMs = 5_000
 const busyMs = 1_000
-/** Beyond this many ids, the walk over all dependencies finds the rest. */
+/** A resolver drops further ids: the walk over all dependencies finds them. */
 const maxTouched = 10_000
-/** A job not tended here for this long is tended by another resolver, which listens for it. */
+/** If this resolver did not tend a job for this long, another resolver tends it and listens for it. */
 const listenMs = 5 * tendMs
 
 /**
  * Unblocks jobs that wait for other jobs or for a lock. Any number of resolvers may run, in any number of processes. A
- * resolver acts at once on local wake-ups (a job ended here, a wait queue moved). It also polls all dependencies once a
- * second while any job is blocked, and else asks every 5 s whether one is: so a missed wake-up delays a job, and never
- * loses it.
+ * resolver acts at once on local wake-ups (a job ended here, a wait queue moved). While any job is blocked, it also
+ * polls all dependencies once a second; otherwise it checks every 5 s for a blocked job. So a missed wake-up delays a
+ * job, but never loses it.
  */
 export function createDependencyResolver(parts: DependencyResolverParts): Loop {
   const { dependencies, locks, notifier } = parts
   const own = createNotifier()
   const alarm = createAlarm(() => own.wake())
   const touched = new Set<string>()
-  const listened = new Map<string, Heard>()
+  const listened = new Map<string, ListenedRequest>()
   const later = new Map<string, number>()
   let pollsAt = 0
-  /** Whether jobs may be blocked: otherwise ended jobs are of no interest. */
+  /** Whether jobs may be blocked. If not, the resolver ignores jobs that end. */
   let isBusy = true
 
   const onReady = (queue: string) => notifier.wake(queueTopic(queue))
@@ -103,7 +103,7 @@ export function createDependencyResolver(parts: DependencyResolverParts): Loop {
     later.set(jobId, performance.now() + inMs)
     alarm.set(inMs)
   }
-  const judging: JudgeParts = { dependencies, store: parts.store, onReady, onCalled: onNext }
+  const judging: JudgeParts = { dependencies, store: parts.store, onReady, onLockNeeded: onNext }
   const walk = new DependencyWalk((after) => judgeDependenciesFrom(judging, after))
   const work: LockWorkParts = { dependencies, locks, onReady, onNext, onLater }
 
@@ -125,7 +125,7 @@ export function createDependencyResolver(parts: DependencyResolverParts): Loop {
       touched.clear()
       // One statement while no job is blocked.
       if (!isBusy && woken.length === 0 && !(await dependencies.hasBlocked())) return 'idle'
-      for (const [jobId, { since }] of listened) if (now - since > listenMs) listenNoMore(jobId)
+      for (const [jobId, { since }] of listened) if (now - since > listenMs) stopListening(jobId)
       let seen = 0
       for (let at = 0; at < woken.length && !signal.aborted; at += tendPage) {
         const of = woken.slice(at, at + tendPage)
@@ -134,7 +134,7 @@ export function createDependencyResolver(parts: DependencyResolverParts): Loop {
       }
       seen += await tend(undefined, signal, progress)
       await walk.step()
-      // A job tended a moment ago, or by another resolver, was not seen, but is still blocked.
+      // This step did not see jobs that any resolver tended a moment ago, but they are still blocked.
       isBusy = seen > 0 || listened.size > 0 || walk.hasFound || (await dependencies.hasBlocked())
       if (touched.size > 0 || walk.isUnderWay) return 'more'
       if (isBusy) pollSoon()
@@ -149,8 +149,8 @@ export function createDependencyResolver(parts: DependencyResolverParts): Loop {
     known.delete(resolver)
   })
   const resolver: Resolver = {
-    touched(jobIds, isSure) {
-      if (!isBusy && !isSure) return
+    touched(jobIds, haveLock) {
+      if (!isBusy && !haveLock) return
       for (const jobId of jobIds) if (touched.size < maxTouched) touched.add(jobId)
       if (touched.size > 0) own.wake()
     },
@@ -159,7 +159,7 @@ export function createDependencyResolver(parts: DependencyResolverParts): Loop {
   resolvers.set(notifier, known.add(resolver))
   return loop
 
-  /** Sets one alarm, however many steps ask for it. */
+  /** Sets the alarm, unless a poll is planned already. */
   function pollSoon(): void {
     const now = performance.now()
     if (pollsAt > now) return
@@ -167,31 +167,31 @@ export function createDependencyResolver(parts: DependencyResolverParts): Loop {
     alarm.set(busyMs)
   }
 
-  /** Tends a page of jobs. An error of one job is thrown after all others were tended. */
+  /** Tends a page of jobs. Throws the first error after it tended all others. */
   async function tend(
     of: readonly string[] | undefined,
     signal: AbortSignal,
     progress: () => void,
   ): Promise<number> {
-    const wrong: unknown[] = []
+    const errors: unknown[] = []
     const page = await dependencies.tend({ ...(of && { of }), limit: tendPage, tendMs })
     for (const lock of page) {
       if (signal.aborted) break
-      // Listen before asking: a grant between the answer and the listening would wait for the next poll.
-      if (isToAsk(lock)) listenFor(lock)
+      // Listen before asking: otherwise a grant between the answer and the listening waits for the next poll.
+      if (isRequestDue(lock)) listenFor(lock)
       try {
-        if ((await tendLock(work, lock)) !== 'waits') listenNoMore(lock.jobId)
+        if ((await tendLock(work, lock)) !== 'waits') stopListening(lock.jobId)
       } catch (error) {
-        wrong.push(error)
+        errors.push(error)
       }
       progress()
     }
-    // A job that is no longer there was unblocked by another resolver.
+    // A job that is missing from the page was unblocked by another resolver.
     if (of !== undefined && !signal.aborted) {
       const there = new Set(page.map(({ jobId }) => jobId))
-      for (const jobId of of) if (!there.has(jobId)) listenNoMore(jobId)
+      for (const jobId of of) if (!there.has(jobId)) stopListening(jobId)
     }
-    if (wrong.length > 0) throw wrong[0]
+    if (errors.length > 0) throw errors[0]
     return page.length
   }
 
@@ -203,26 +203,26 @@ export function createDependencyResolver(parts: DependencyResolverParts): Loop {
       known.since = performance.now()
       return
     }
-    listenNoMore(jobId)
+    stopListening(jobId)
     if (listened.size >= tendPage) return
     const forget = locks.listen(lock, () => onNext(jobId))
     listened.set(jobId, { askNo, forget, since: performance.now() })
   }
 
-  function listenNoMore(jobId: string): void {
+  function stopListening(jobId: string): void {
     listened.get(jobId)?.forget()
     listened.delete(jobId)
   }
 }
 
-/** A request that is listened for. */
-interface Heard {
+/** A lock request for whose grant the resolver listens. */
+interface ListenedRequest {
   readonly askNo: number
   readonly forget: () => void
-  /** When it was last tended here. */
+  /** When this resolver last tended the job. */
   since: number
 }
 
-function isToAsk({ state, fence, dueInMs }: LockDependency): boolean {
+function isRequestDue({ state, fence, dueInMs }: LockDependency): boolean {
   return state === 'waiting' && fence === null && dueInMs === 0
 }

@@ -1,8 +1,8 @@
 import type { JobState } from '../job.ts'
 
 /**
- * What jobs depend on: other jobs, and a lock. A job with dependencies is added as `waiting`, in one transaction with
- * them, and no claim sees it. Each step that unblocks a job is conditional on the job still waiting. So any number of
+ * What jobs depend on: other jobs, and a lock. The store writes a job and its dependencies in one transaction; the job
+ * is `waiting`, and no claim sees it. Each step that unblocks a job requires that the job still waits. So any number of
  * resolvers may run at once, in any number of processes, and any of them may crash.
  *
  *     add ──▶ waiting ──dependencies met──▶ (the lock is requested) ──granted──▶ scheduled or ready ──▶ …
@@ -14,56 +14,53 @@ import type { JobState } from '../job.ts'
  * jobs that are gone.
  */
 export interface NewDependencies {
-  /** Jobs that must have completed; each once, and never the job itself. */
+  /** Jobs that must complete first; each once, and never the job itself. */
   readonly jobs: readonly string[]
   /** The lock that the job acquires before each attempt; null: none. */
   readonly lock: { readonly operation: string; readonly resource: string } | null
 }
 
 export interface DependencyStore {
-  /** The present states of these jobs, in order, as `find` shows them; undefined: there is no such job. */
+  /** The present states of these jobs, in order, as `find` shows them; undefined: no such job. */
   states(ids: readonly string[]): Promise<readonly (JobState | undefined)[]>
-  /** Those of these jobs that the caller's transaction sees, including jobs that it added. */
+  /** Returns which of these jobs the caller's transaction sees, including jobs that it added. */
   seenIn(tx: unknown, ids: readonly string[]): Promise<readonly string[]>
 
   /**
-   * Unmet dependencies, ordered by job and then dependency, byte by byte. With `of`: dependencies on these jobs. Else:
-   * those behind `after`. A job that no longer waits (it was cancelled, or an operator retried it) may still have some:
-   * `meet` clears them.
+   * Unmet dependencies, ordered by job and then dependency, byte by byte. With `of`: dependencies on these jobs.
+   * Without: dependencies behind `after`. A job that no longer waits (it was cancelled, or an operator retried it) may
+   * still have unmet dependencies: `meet` clears them.
    */
   unmet(query: DependencyQuery): Promise<readonly Dependency[]>
   /**
    * Marks these dependencies as met. In the same step, a waiting job without unmet dependencies is unblocked: if it
-   * depends on a lock, the lock is to be requested (`lock`); else it is `ready`, or `scheduled` before its `runAt`.
-   * Returns the unblocked jobs, but not one whose lock was to be requested already.
+   * depends on a lock, a resolver must request the lock (`lock`); else the job is `ready`, or `scheduled` before its
+   * `runAt`. Returns the unblocked jobs, except jobs that were already due to request their lock.
    */
   meet(dependencies: readonly Dependency[]): Promise<readonly Unblocked[]>
   /**
-   * Ends waiting jobs as `cancelled`, with this error (JSON text), and marks their dependencies as met. Returns the
+   * Ends waiting jobs as `cancelled` with this error (JSON text), and marks their dependencies as met. Returns the
    * ended jobs.
    */
   fail(ends: readonly { readonly jobId: string; readonly error: string }[]): Promise<readonly string[]>
-  /**
-   * The jobs that a job depends on, and its dependents, met or not, up to `limit` each, by id, with their present
-   * states.
-   */
+  /** The dependencies and dependents of a job, met or not, up to `limit` each, by id, with their present states. */
   around(id: string, limit: number): Promise<Neighbours>
   /**
-   * The last times in which a job was blocked, oldest first, up to 50 that ended. The one that lasts has no end. A job
-   * that was never blocked has none.
+   * The intervals in which a job was blocked, oldest first: up to 50 that ended, and the present one, which has no end.
    */
   blocks(id: string): Promise<readonly BlockRecord[]>
 
   /**
-   * Takes up to `limit` jobs that request or hold their lock and that no resolver has tended lately, the longest
-   * untended first. They count as tended for `tendMs`. With `of`: those of these jobs, tended or not.
+   * Returns up to `limit` jobs that request or hold their lock and that no resolver tended lately, the longest untended
+   * first. They count as tended for `tendMs`. With `of`: only these jobs, tended or not.
    */
   tend(request: TendRequest): Promise<readonly LockDependency[]>
   /** Whether there is an unmet dependency, or any job requests or holds its lock, tended or not. */
   hasBlocked(): Promise<boolean>
   /**
-   * Request `askNo` was granted with this fence. If the job still waits with that request, the fence is kept and the
-   * job is `ready`, or `scheduled` before its `runAt`. Returns the job's queue, or undefined when it was too late.
+   * Request `askNo` got the lock with this fence. If the job still waits with that request, the store writes the fence,
+   * and the job is `ready`, or `scheduled` before its `runAt`. Returns the job's queue, or undefined if it was too
+   * late.
    */
   grant(request: {
     readonly jobId: string
@@ -71,23 +68,23 @@ export interface DependencyStore {
     readonly fence: number
   }): Promise<string | undefined>
   /**
-   * Request `askNo` is over: its grant was released or lost, or never came. The fence is forgotten, `askNo` rises by
-   * one, and the lock is to be requested again, at once. A ready or scheduled job waits again, with its `runAt` and
-   * attempts as they are; a running job runs on. Returns false if the job has another request already, or depends on no
-   * lock. With `fence`: also if that is not the fence it has now (null: none).
+   * Request `askNo` is over: its grant was released, was lost, or is impossible. The store clears the fence, raises
+   * `askNo` by one, and the job must request the lock again at once. A ready or scheduled job waits again, with the
+   * same `runAt` and attempts; a running job continues. Returns false if the job has another request already, or
+   * depends on no lock. With `fence`: also if the job has another fence now (null: none).
    */
   blockAgain(request: BlockAgainRequest): Promise<boolean>
   /** The request of each of these jobs and its fence, in order; undefined: the job depends on no lock. */
   fences(ids: readonly string[]): Promise<readonly (Fence | undefined)[]>
-  /** The same, and the fences count as taken from then on; `isTaken` says whether they did before. */
+  /** The same, and marks the fences as taken. `isTaken` says whether they were taken before. */
   take(ids: readonly string[]): Promise<readonly (TakenFence | undefined)[]>
   /**
-   * Puts the lock dependencies of ended jobs to rest: the fence is forgotten, `askNo` rises by one, and no resolver
-   * tends them until `blockAgain`, should the job be retried.
+   * Puts the lock dependencies of ended jobs to rest: the store clears the fence and raises `askNo` by one. No resolver
+   * tends these jobs until a retry calls `blockAgain`.
    */
   rest(ids: readonly string[]): Promise<void>
 
-  /** Removes up to `limit` dependencies of jobs that are gone. Returns how many. */
+  /** Removes up to `limit` dependencies of jobs that are gone. Returns their number. */
   prune(limit: number): Promise<number>
 }
 
@@ -122,7 +119,7 @@ export interface Neighbours {
 
 export interface Neighbour {
   readonly id: string
-  /** Undefined: it is gone. */
+  /** Undefined: the job is gone. */
   readonly state: JobState | undefined
   readonly isMet: boolean
 }
@@ -142,11 +139,11 @@ export interface LockDependency {
   readonly askNo: number
   /** Null: not granted yet. */
   readonly fence: number | null
-  /** Whether a claim has or had the fence. */
+  /** Whether a claim took the fence. */
   readonly isTaken: boolean
-  /** Undefined: it is gone. */
+  /** Undefined: the job is gone. */
   readonly state: JobState | undefined
-  /** How long until its `runAt`, by the store's clock; 0: it has come. */
+  /** The time until its `runAt`, by the store's clock; 0: the job is due. */
   readonly dueInMs: number
 }
 
@@ -160,11 +157,11 @@ export interface TakenFence extends Fence {
   readonly isTaken: boolean
 }
 
-/** A time in which a job could not be claimed. */
+/** An interval in which a job could not be claimed. */
 export interface BlockRecord {
-  /** It waited for other jobs, or for its lock. */
+  /** The job waited for other jobs, or for its lock. */
   readonly cause: 'dependencies' | 'lock'
   readonly startedAt: number
-  /** Null: it lasts. */
+  /** Null: the job is still blocked. */
   readonly endedAt: number | null
 }

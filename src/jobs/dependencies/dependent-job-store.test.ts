@@ -18,7 +18,7 @@ async function aStage(locks: Partial<JobLocks>) {
     onBlocked: () => undefined,
     onTouched: () => undefined,
     onUnlocked: (ids) => unlocked.push(...ids),
-    onRoom: () => undefined,
+    onSlotFreed: () => undefined,
   })
   const locked = resolveNewJob('add', 'pull', null, { lock })
   const plain = resolveNewJob('add', 'plain', null, {})

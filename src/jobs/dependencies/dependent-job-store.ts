@@ -23,12 +23,12 @@ export interface DependentJobStoreParts {
   readonly locks: JobLocks
   /** A blocked job was added. */
   onBlocked(): void
-  /** These jobs ended here, or may be claimed again. */
+  /** These jobs ended in this process, or can be claimed again. */
   onTouched(jobIds: readonly string[]): void
-  /** These jobs are done with their lock, or are next for one. */
+  /** These jobs no longer use their lock, or are next for one. */
   onUnlocked(jobIds: readonly string[]): void
-  /** A slot is free in this queue, which has limits. */
-  onRoom(queue: string): void
+  /** A job freed its slot in this queue, which has limits. */
+  onSlotFreed(queue: string): void
 }
 
 /**
@@ -55,15 +55,15 @@ export class DependentJobStore extends ForwardingJobStore {
     for (const record of records) if (record.limited) remember(this.#limited, record.token, record.queue)
     const locked = records.filter(({ meta }) => meta?.includes('"lock"') && decodeMeta(meta).lock !== null)
     if (locked.length === 0) return records
-    const looked = await this.#lookAt(locked)
+    const claims = await this.#findGrants(locked)
     const fenced = new Map<string, number>()
-    for (const { record, known, fence } of looked) {
+    for (const { record, known, fence } of claims) {
       if (known === undefined || fence === undefined) continue
       fenced.set(record.id, fence)
       remember(this.#held, record.token, { ask: askOf(record, known), fence })
     }
-    // A job that cannot go back now is reclaimed when its lease ends; the others do not wait for it.
-    await this.#sendBack(looked.filter(({ fence }) => fence === undefined)).catch(() => undefined)
+    // If the hand-back fails, the jobs are reclaimed when their leases end. The other jobs do not wait for that.
+    await this.#handBack(claims.filter(({ fence }) => fence === undefined)).catch(() => undefined)
     const isLocked = new Set(locked.map(({ id }) => id))
     return records.flatMap((record) => {
       if (!isLocked.has(record.id)) return [record]
@@ -73,15 +73,20 @@ export class DependentJobStore extends ForwardingJobStore {
   }
 
   /** Finds the live grants, by the clock of the locks. Never rejects: the locks may be in another store, and down. */
-  async #lookAt(records: readonly ClaimedRecord[]): Promise<readonly Looked[]> {
+  async #findGrants(records: readonly ClaimedRecord[]): Promise<readonly LockedClaim[]> {
     const fences = await this.#parts.dependencies.take(records.map(({ id }) => id)).catch(() => undefined)
     return Promise.all(
-      records.map(async (record, at): Promise<Looked> => {
+      records.map(async (record, at): Promise<LockedClaim> => {
         const known = fences?.[at]
         try {
-          return { record, known, fence: await this.#liveFence(record, known), isSure: fences !== undefined }
+          return {
+            record,
+            known,
+            fence: await this.#liveFence(record, known),
+            isAnswered: fences !== undefined,
+          }
         } catch {
-          return { record, known, fence: undefined, isSure: false }
+          return { record, known, fence: undefined, isAnswered: false }
         }
       }),
     )
@@ -89,31 +94,31 @@ export class DependentJobStore extends ForwardingJobStore {
 
   async #liveFence(record: ClaimedRecord, known: TakenFence | undefined): Promise<number | undefined> {
     if (known === undefined || known.fence === null) return undefined
-    // A grant is for one claim. After a worker died, the next request may not be written yet: then this is the grant of
-    // an earlier claim. A grant older than the attempt is stale, too.
+    // A grant is valid for one claim. `isTaken`: this grant belongs to an earlier claim whose worker died, and the next
+    // request is not written yet. A grant older than the attempt is stale, too.
     if (known.isTaken || known.askNo < record.attempt) return undefined
     return (await this.#parts.locks.renew(askOf(record, known), known.fence)) ? known.fence : undefined
   }
 
-  /** Hands back jobs whose lock is not theirs now. That uses up no attempt, however often it happens. */
-  async #sendBack(jobs: readonly Looked[]): Promise<void> {
+  /** Hands back jobs that do not hold their lock. This never uses up an attempt. */
+  async #handBack(jobs: readonly LockedClaim[]): Promise<void> {
     if (jobs.length === 0) return
     await this.inner.settle(
-      jobs.map(({ record, isSure }) =>
-        judge(record, { kind: 'snoozed', delayMs: isSure ? 0 : lockTroubleMs }),
+      jobs.map(({ record, isAnswered }) =>
+        judge(record, { kind: 'snoozed', delayMs: isAnswered ? 0 : lockFailureDelayMs }),
       ),
     )
-    const called = jobs.map(({ record }) => record.id)
+    const unlocked = jobs.map(({ record }) => record.id)
     try {
-      for (const job of jobs) if (job.isSure) called.push(...(await this.#blockAgain(job)))
+      for (const job of jobs) if (job.isAnswered) unlocked.push(...(await this.#blockAgain(job)))
     } finally {
       // Only now: a resolver that tends the job earlier would find the old grant still live.
-      this.#parts.onUnlocked(called)
+      this.#parts.onUnlocked(unlocked)
     }
   }
 
-  /** Releases the grant or the request, and has the lock requested again. Returns the job that is next, if known. */
-  async #blockAgain({ record, known }: Looked): Promise<readonly string[]> {
+  /** Releases the grant or the request, and makes the job request the lock again. Returns the next waiter, if known. */
+  async #blockAgain({ record, known }: LockedClaim): Promise<readonly string[]> {
     if (known === undefined) return []
     const ask = askOf(record, known)
     const next =
@@ -127,7 +132,7 @@ export class DependentJobStore extends ForwardingJobStore {
     return next === undefined ? [] : [next]
   }
 
-  /** Does not renew a job that lost its grant: others may claim it when its lease ends. */
+  /** Does not renew a job that lost its grant: another worker can claim it when its lease ends. */
   override async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
     const locked = this.#held.size === 0 ? [] : leases.filter(({ token }) => this.#held.has(token))
     if (locked.length === 0) return this.inner.renew(leases, leaseMs)
@@ -143,24 +148,25 @@ export class DependentJobStore extends ForwardingJobStore {
     )
   }
 
-  /** A handler may continue after its job was handed back. So this grant ends before the job can be claimed again. */
-  async #letGo(verdicts: readonly Verdict[]): Promise<void> {
+  /**
+   * A handler may still run after its job was handed back. So the store ends the grant before the job can be claimed
+   * again.
+   */
+  async #releaseHeldGrants(verdicts: readonly Verdict[]): Promise<void> {
     if (this.#held.size === 0) return
     const back = verdicts.filter(({ state }) => state === 'ready' || state === 'scheduled')
     const grants = back.flatMap(({ token }) => this.#held.get(token) ?? [])
     await Promise.all(grants.map((grant) => this.#releaseQuietly(grant)))
   }
 
-  /**
-   * The same for jobs that another process claimed and that are handed back here: only the stores know their grants.
-   */
-  async #letGoOf(handedBack: readonly Verdict[]): Promise<void> {
+  /** The same for jobs that another process claimed and this one hands back: only the stores know their grants. */
+  async #releaseForeignGrants(handedBack: readonly Verdict[]): Promise<void> {
     if (handedBack.length === 0) return
     const fences = await this.#parts.dependencies.fences(handedBack.map(({ jobId }) => jobId)).catch(() => [])
     for (const [at, known] of fences.entries()) {
       if (known === undefined || known.fence === null) continue
       const record = await this.inner.find(handedBack[at]!.jobId).catch(() => undefined)
-      // A job claimed since has a new grant: this hand-back was a repetition.
+      // Not ready: the job was claimed again and has a new grant, because this hand-back was a repetition.
       if (record?.state !== 'ready') continue
       await this.#releaseQuietly({ ask: askOf(record, known), fence: known.fence })
       this.#parts.onUnlocked([record.id])
@@ -181,7 +187,7 @@ export class DependentJobStore extends ForwardingJobStore {
     if (this.#limited.size > 0) {
       const queues = new Set(verdicts.flatMap(({ token }) => this.#limited.get(token) ?? []))
       for (const { token } of verdicts) this.#limited.delete(token)
-      for (const queue of queues) this.#parts.onRoom(queue)
+      for (const queue of queues) this.#parts.onSlotFreed(queue)
     }
     this.#parts.onTouched(verdicts.map(({ jobId }) => jobId))
   }
@@ -197,12 +203,12 @@ export class DependentJobStore extends ForwardingJobStore {
   }
 
   override async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
-    const isStrange = verdicts.map(({ state, token }) => state === 'ready' && !this.#held.has(token))
-    await this.#letGo(verdicts)
-    const took = await this.inner.settle(verdicts)
-    await this.#letGoOf(verdicts.filter((_, at) => isStrange[at] && took[at]))
+    const isForeign = verdicts.map(({ state, token }) => state === 'ready' && !this.#held.has(token))
+    await this.#releaseHeldGrants(verdicts)
+    const written = await this.inner.settle(verdicts)
+    await this.#releaseForeignGrants(verdicts.filter((_, at) => isForeign[at] && written[at]))
     this.#settled(verdicts)
-    return took
+    return written
   }
 
   override async transact(
@@ -210,7 +216,7 @@ export class DependentJobStore extends ForwardingJobStore {
     options: TransactOptions,
   ): Promise<void> {
     const verdicts: Verdict[] = []
-    await this.inner.transact(async (tx) => noted(verdicts, await work(tx)), options)
+    await this.inner.transact(async (tx) => recordVerdict(verdicts, await work(tx)), options)
     this.#settled(verdicts)
   }
 
@@ -220,7 +226,7 @@ export class DependentJobStore extends ForwardingJobStore {
   ): Promise<readonly (undefined | { readonly error: unknown })[]> {
     const verdicts: Verdict[] = []
     const outcomes = await this.inner.transactAll(
-      works.map((work) => async (tx) => noted(verdicts, await work(tx))),
+      works.map((work) => async (tx) => recordVerdict(verdicts, await work(tx))),
       options,
     )
     this.#settled(verdicts)
@@ -241,13 +247,14 @@ export class DependentJobStore extends ForwardingJobStore {
 }
 
 /** A claimed job with a lock. */
-interface Looked {
+interface LockedClaim {
   readonly record: ClaimedRecord
-  /** What is known of its lock dependency; undefined: nothing. */
+  /** Its lock dependency; undefined: the job has none, or the store did not answer. */
   readonly known: TakenFence | undefined
-  /** The fence of its live grant; undefined: it has none, or the locks did not answer. */
+  /** The fence of its live grant; undefined: no grant, or the locks did not answer. */
   readonly fence: number | undefined
-  readonly isSure: boolean
+  /** Whether both stores answered. */
+  readonly isAnswered: boolean
 }
 
 /** Jobs in flight here, by token: their grants, and their queues if these have limits. */
@@ -271,14 +278,14 @@ interface Grant {
   readonly fence: number
 }
 
-/** How long a job is delayed when its locks do not answer. */
-const lockTroubleMs = 5_000
+/** The delay of a job whose locks do not answer. */
+const lockFailureDelayMs = 5_000
 
 function askOf({ id, meta }: Pick<ClaimedRecord, 'id' | 'meta'>, { askNo }: Fence): LockAsk {
   return { ...decodeMeta(meta).lock!, jobId: id, askNo }
 }
 
-/** How many jobs in flight are remembered; for older ones, only their leases count. */
+/** The most jobs in flight whose grants the store remembers. For older jobs, only their leases count. */
 const maxRemembered = 100_000
 
 function remember<Value>(known: Map<string, Value>, token: string, value: Value): void {
@@ -286,7 +293,7 @@ function remember<Value>(known: Map<string, Value>, token: string, value: Value)
   if (known.size > maxRemembered) known.delete(known.keys().next().value!)
 }
 
-function noted(verdicts: Verdict[], verdict: Verdict): Verdict {
+function recordVerdict(verdicts: Verdict[], verdict: Verdict): Verdict {
   verdicts.push(verdict)
   return verdict
 }

@@ -1,16 +1,16 @@
 import type { DependencyStore, LockDependency } from './dependency-store.ts'
 
 /**
- * How jobs use locks. A job waits in the wait queue under its own id, and each of its requests has a number. So asking
- * again after a crash finds the same position, and a lost grant is never mistaken for a later one.
+ * How jobs use locks. A job waits in the wait queue under its own id, and each of its requests has a number. So a
+ * repeated request after a crash finds the same position, and a lost grant is never mistaken for a later one.
  */
 export interface JobLocks {
   /**
-   * Asks, or asks again: the fence if it is granted, `waits` while others are first, `over` if this request can never
-   * be granted.
+   * Requests the lock, or repeats the request. Returns the fence if granted, `waits` behind others, `over` if it can
+   * never be granted.
    */
   ask(ask: LockAsk): Promise<{ readonly fence: number } | 'waits' | 'over'>
-  /** Renews a grant; false: it is lost. */
+  /** Renews a grant. Returns false if the grant is lost. */
   renew(ask: LockAsk, fence: number): Promise<boolean>
   /** Releases the lock if the job still holds it. Returns the job that is next in the wait queue, if any. */
   release(ask: LockAsk, fence: number, outcome: 'success' | 'failure'): Promise<string | undefined>
@@ -29,9 +29,9 @@ export interface LockAsk {
 }
 
 /**
- * Tends jobs that request a lock or hold it. Only this code moves a lock on a job's behalf: it asks while the job
+ * Tends jobs that request a lock or hold it. Only this code moves a lock for a job: it requests the lock while the job
  * waits, renews the grant while the job is ready or runs, and releases it when the job ended or waits for another
- * attempt. Each step may be repeated or left undone: the resolver that tends the job next finds it as it is.
+ * attempt. A step may be repeated or skipped: the next resolver continues from the stored state.
  *
  *     waiting ──ask, ask again──▶ granted: ready ──▶ running ──▶ ended: release, rest
  *        ▲                          └── lost ◀─────────┘└── back-off, ready again: release ──┐
@@ -44,7 +44,7 @@ export interface LockWorkParts {
   onReady(queue: string): void
   /** This job should be tended soon. */
   onNext(jobId: string): void
-  /** This job should be tended in so long. */
+  /** This job should be tended after `inMs`. */
   onLater(jobId: string, inMs: number): void
 }
 
@@ -52,7 +52,7 @@ export interface LockWorkParts {
 export const tendMs = 2_000
 export const tendPage = 200
 
-/** What is left to do for a job that was tended. */
+/** The state of a tended job: it waits for its lock, holds it, or no longer needs it. */
 export type Tended = 'waits' | 'held' | 'over'
 
 export async function tendLock(parts: LockWorkParts, lock: LockDependency): Promise<Tended> {
@@ -60,7 +60,7 @@ export async function tendLock(parts: LockWorkParts, lock: LockDependency): Prom
   const { jobId, fence, state } = lock
   switch (state) {
     case 'waiting':
-      // A waiting job with a fence was put back by an operator, or between two of our steps.
+      // A waiting job with a fence: an operator retried it, or a resolver stopped between two steps.
       if (fence !== null) return giveUp(parts, lock, fence)
       if (lock.dueInMs === 0) return askFor(parts, lock)
       parts.onLater(jobId, lock.dueInMs)
@@ -69,10 +69,10 @@ export async function tendLock(parts: LockWorkParts, lock: LockDependency): Prom
       return fence === null ? blockAgain(parts, lock) : giveUp(parts, lock, fence)
     case 'ready':
     case 'running': {
-      // Its worker died or handed it back: the next attempt needs a new grant.
+      // The worker died or handed the job back: the next attempt needs a new grant.
       if (fence !== null && lock.isTaken && state === 'ready') return giveUp(parts, lock, fence)
       if (fence !== null && (await locks.renew(lock, fence))) return 'held'
-      // A running job without its lock notices at its next renewal; a ready one waits again.
+      // The worker of a running job notices the lost lock at its next renewal. A ready job waits again.
       if (fence === null && state === 'running') return 'held'
       return blockAgain(parts, lock)
     }
@@ -93,7 +93,7 @@ async function askFor(parts: LockWorkParts, lock: LockDependency): Promise<Tende
   const { fence } = answer
   const queue = await parts.dependencies.grant({ jobId, askNo, fence })
   if (queue === undefined) {
-    // Another resolver may have unblocked the job with this grant: then the job holds it.
+    // If another resolver unblocked the job with this grant, the job holds it.
     const [now] = await parts.dependencies.fences([jobId])
     if (now?.askNo === askNo && now.fence === fence) return 'held'
     // The job was cancelled or retried meanwhile: the next waiter gets the lock.
@@ -104,7 +104,7 @@ async function askFor(parts: LockWorkParts, lock: LockDependency): Promise<Tende
   return 'held'
 }
 
-/** Releases a grant that the job cannot use now, and has the lock requested again. */
+/** Releases a grant that the job cannot use now, and makes the job request the lock again. */
 async function giveUp(parts: LockWorkParts, lock: LockDependency, fence: number): Promise<Tended> {
   await release(parts, lock, fence, 'failure')
   return blockAgain(parts, lock)
@@ -115,9 +115,9 @@ async function blockAgain(
   lock: LockDependency,
 ): Promise<Tended> {
   const { jobId, askNo, fence, dueInMs } = lock
-  // Only if it is as we saw it: another resolver may have had it granted since.
+  // Conditional on the fence seen: another resolver may have stored a new grant meanwhile.
   const isBlockedAgain = await dependencies.blockAgain({ jobId, askNo, fence })
-  // A request left in the wait queue would be granted some day, and stay unused.
+  // A request left in the wait queue would get the lock later, without a job that uses it.
   if (isBlockedAgain && fence === null) await locks.leave(lock)
   onLater(jobId, dueInMs)
   return 'waits'

@@ -5,19 +5,19 @@ import type { JobRecord, JobStore } from '../job-store.ts'
 import type { Dependency, DependencyStore } from './dependency-store.ts'
 
 /**
- * Judges dependencies: finds out how the jobs ended that others depend on, and unblocks or cancels the dependents. A
- * job that is cancelled for a failed dependency is itself a failed dependency, so its dependents are judged as well.
+ * Judges dependencies: reads how the dependencies ended, and unblocks or cancels the dependents. A job that is
+ * cancelled for a failed dependency is itself a failed dependency, so its dependents are judged too.
  */
 export interface JudgeParts {
   readonly dependencies: DependencyStore
   readonly store: Pick<JobStore, 'find'>
   /** A job of this queue may be claimed now. */
   onReady(queue: string): void
-  /** This job's lock is to be requested. */
-  onCalled(jobId: string): void
+  /** A resolver must request the lock of this job. */
+  onLockNeeded(jobId: string): void
 }
 
-/** How many dependencies one page has. */
+/** The number of dependencies in a page. */
 export const dependencyPage = 500
 
 /** Judges a page of dependencies behind `after`. Returns its size, and where the next page begins, if there is one. */
@@ -30,14 +30,15 @@ export async function judgeDependenciesFrom(
   return { count: page.length, next: page.length < dependencyPage ? undefined : page.at(-1) }
 }
 
-/** Judges the dependencies on these ended jobs. Returns how many there were. */
+/** Judges the dependencies on these ended jobs. Returns their number. */
 export async function judgeDependenciesOf(parts: JudgeParts, ids: readonly string[]): Promise<number> {
   let count = 0
   for (let of = ids; of.length > 0; ) {
     const page = await parts.dependencies.unmet({ of, limit: dependencyPage })
     count += page.length
     const { judged, cancelled } = await judgeDependencies(parts, page)
-    // Undecided dependencies stay in the page; a page of nothing else is left to the walk over all.
+    // Undecided dependencies stay in the page. If a page has nothing else, the walk over all dependencies does the
+    // rest.
     of = page.length === dependencyPage && judged > 0 ? [...of, ...cancelled] : cancelled
   }
   return count
@@ -67,7 +68,7 @@ async function judgeDependencies(parts: JudgeParts, page: readonly Dependency[])
   }
   const unblocked = met.length === 0 ? [] : await dependencies.meet(met)
   for (const { jobId, queue, to } of unblocked) {
-    if (to === 'lock') parts.onCalled(jobId)
+    if (to === 'lock') parts.onLockNeeded(jobId)
     else parts.onReady(queue)
   }
   const cancelled =
@@ -87,7 +88,7 @@ function judgeFailed(
   dependencyId: string,
   state: JobState | undefined,
 ): 'met' | 'wait' | (string & {}) {
-  // The job is no longer blocked: only the dependency is to be cleared.
+  // The job is no longer blocked: `meet` only clears the dependency.
   if (job?.state !== 'waiting') return 'met'
   const { onFailure } = decodeMeta(job.meta)
   if (onFailure === 'run') return 'met'
@@ -97,17 +98,17 @@ function judgeFailed(
   return encodeError({
     name: 'NeedFailed',
     code: 'need_failed',
-    message: `It waited for job "${dependencyId}", which ${what}. Retry it to run it anyway.`,
+    message: `The job waited for job "${dependencyId}", which ${what}. Retry the job to run it anyway.`,
   })
 }
 
 /**
  * Walks all dependencies, page by page and round by round, to find those that no wake-up named. Rounds begin at least a
- * second apart, and further apart if they are long, so that they take at most a tenth of the time.
+ * second apart. Long rounds begin further apart, so that the walk takes at most a tenth of the time.
  */
 export class DependencyWalk {
   readonly #judge: (after: Dependency | undefined) => Promise<{ count: number; next: Dependency | undefined }>
-  #place: Dependency | undefined
+  #position: Dependency | undefined
   #beganAt = 0
   #nextAt = 0
   #count = 0
@@ -120,22 +121,22 @@ export class DependencyWalk {
     this.#judge = judge
   }
 
-  /** Whether it is between the first page and the last. */
+  /** Whether a round has begun and not ended. */
   get isUnderWay(): boolean {
-    return this.#place !== undefined
+    return this.#position !== undefined
   }
 
-  /** Whether the last round or this one found dependencies, or some may have been added since. */
+  /** Whether the last round or this one found dependencies, or `expect` announced new ones. */
   get hasFound(): boolean {
     return this.#isExpecting || this.#lastCount > 0 || this.#count > 0
   }
 
-  /** Dependencies may have been added that no round has seen, not even the present one. */
+  /** Announces new dependencies, which the present round may miss. */
   expect(): void {
     this.#isExpecting = true
   }
 
-  /** Judges one page, if it is time. */
+  /** Judges one page, if a round is under way or due. */
   async step(): Promise<void> {
     const now = performance.now()
     if (!this.isUnderWay) {
@@ -144,9 +145,9 @@ export class DependencyWalk {
       this.#count = 0
       this.#isExpecting = false
     }
-    const { count, next } = await this.#judge(this.#place)
+    const { count, next } = await this.#judge(this.#position)
     this.#count += count
-    this.#place = next
+    this.#position = next
     if (next !== undefined) return
     this.#lastCount = this.#count
     const tookMs = performance.now() - this.#beganAt

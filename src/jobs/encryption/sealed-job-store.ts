@@ -17,9 +17,9 @@ import type {
 import { encodeLost, encodeSealed, openSealed, sealable } from './sealed-text.ts'
 import { type SealContext, type Sealer, sealBytes, sealTimeoutMs } from './sealer.ts'
 
-/** How many answers of a slow sealer are awaited at once. */
-const atOnce = 100
-/** For how many claims queue and kind are remembered; for older ones they are read from the store. */
+/** The most answers of a slow sealer that the store awaits at once. */
+const maxConcurrent = 100
+/** The most claims whose queue and kind are remembered. For older claims, they are read from the store. */
 const maxHeld = 10_000
 
 const encoder = new TextEncoder()
@@ -30,14 +30,14 @@ type Owner = Pick<SealContext, 'queue' | 'kind'>
  * A job store that seals payloads and results on their way in and opens them on their way out. Handlers, schemas and
  * searches above it see plain text; the store below it never does.
  *
- * Jobs that were added before there was a sealer stay readable. A job that cannot be opened is returned as it is
- * stored, with the reason (`whySealed`), so that it does not affect the other jobs of the call.
+ * Jobs that were added without a sealer stay readable. A job that cannot be opened is returned as stored, and
+ * `whySealed` has the reason. So it does not affect the other jobs of the call.
  */
 export class SealedJobStore extends ForwardingJobStore {
   readonly #sealer: Sealer
   /** By token. */
   readonly #held = new Map<string, Owner>()
-  /** A repeated verdict must be sealed to the same text: by that, stores recognise it. */
+  /** A repeated verdict must have the same sealed text, because stores recognise it by the text. */
   readonly #sealed = new WeakMap<Verdict, Verdict>()
 
   constructor(store: JobStore, sealer: Sealer) {
@@ -50,7 +50,7 @@ export class SealedJobStore extends ForwardingJobStore {
     tx?: unknown,
     wakeUps?: readonly string[],
   ): Promise<readonly Added[]> {
-    const sealed = await inTurns(jobs, (job) => this.#sealJob(job))
+    const sealed = await inBatches(jobs, (job) => this.#sealJob(job))
     return this.inner.add(sealed, tx, wakeUps)
   }
 
@@ -68,15 +68,15 @@ export class SealedJobStore extends ForwardingJobStore {
   override async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const records = await this.inner.claim(request)
     for (const record of records) this.#remember(record)
-    // No worker renews these leases yet, so there is one time limit for all of them. Jobs that are not open by then are
+    // No worker renews these leases yet, so all of them share one time limit. A job that does not open within it is
     // delayed, which is better than a lost lease.
     const until = performance.now() + Math.min(sealTimeoutMs, request.leaseMs / 3)
     const leftMs = () => Math.max(1, Math.ceil(until - performance.now()))
-    return inTurns(records, (record) => openSealed(this.#sealer, record, leftMs()))
+    return inBatches(records, (record) => openSealed(this.#sealer, record, leftMs()))
   }
 
   override async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
-    return this.inner.settle(await inTurns(verdicts, (verdict) => this.#sealVerdict(verdict)))
+    return this.inner.settle(await inBatches(verdicts, (verdict) => this.#sealVerdict(verdict)))
   }
 
   override async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
@@ -104,7 +104,7 @@ export class SealedJobStore extends ForwardingJobStore {
   }
 
   override async list(query: ListQuery): Promise<readonly JobRecord[]> {
-    return inTurns(await this.inner.list(query), (record) => openSealed(this.#sealer, record))
+    return inBatches(await this.inner.list(query), (record) => openSealed(this.#sealer, record))
   }
 
   #remember({ token, queue, kind }: ClaimedRecord): void {
@@ -112,7 +112,7 @@ export class SealedJobStore extends ForwardingJobStore {
   }
 
   #sealJob(job: NewJob): NewJob | Promise<NewJob> {
-    // Servers, which have no key, work on Signalbox's own queues.
+    // Servers work on Signalbox's own queues, and have no key.
     if (isReserved(job.queue)) return job
     const context: SealContext = { part: 'payload', queue: job.queue, kind: job.kind, jobId: job.id }
     const sealed = sealBytes(this.#sealer, encoder.encode(sealable(job.payload)), context)
@@ -127,7 +127,7 @@ export class SealedJobStore extends ForwardingJobStore {
     if (before !== undefined) return before
     if (result === null) {
       const kept = withoutQuotes(jobId, error!)
-      return kept === error ? verdict : this.#know(verdict, { ...verdict, error: kept })
+      return kept === error ? verdict : this.#rememberSealed(verdict, { ...verdict, error: kept })
     }
     const { queue, kind } = this.#held.get(verdict.token) ?? (await this.inner.find(jobId)) ?? gone
     if (isReserved(queue)) return verdict
@@ -136,33 +136,33 @@ export class SealedJobStore extends ForwardingJobStore {
       const context: SealContext = { part: 'result', queue, kind, jobId }
       kept = encodeSealed(jobId, await sealBytes(this.#sealer, encoder.encode(sealable(result)), context))
     } catch {
-      // The work is done, so the job has not failed; and the result must not be stored in plain.
+      // The work is done, so the job has not failed. The result must not be stored in plain.
       kept = encodeLost(jobId)
     }
-    return this.#know(verdict, { ...verdict, result: kept })
+    return this.#rememberSealed(verdict, { ...verdict, result: kept })
   }
 
-  #know(verdict: Verdict, sealed: Verdict): Verdict {
+  #rememberSealed(verdict: Verdict, sealed: Verdict): Verdict {
     this.#sealed.set(verdict, sealed)
     return sealed
   }
 }
 
-/** For a job that is gone nothing is written. */
+/** The owner of a job that is gone. The store writes nothing for such a job. */
 const gone: Owner = { queue: '', kind: '' }
 
-/** The answers of all steps, in order. Asynchronous ones are awaited a hundred at a time. */
-async function inTurns<Item, Answer>(
+/** Returns the answers of all steps, in order. Awaits at most a hundred promises at a time. */
+async function inBatches<Item, Answer>(
   items: readonly Item[],
   step: (item: Item) => Answer | Promise<Answer>,
 ): Promise<readonly Answer[]> {
   const answers: Answer[] = []
-  for (let at = 0; at < items.length; at += atOnce) {
+  for (let at = 0; at < items.length; at += maxConcurrent) {
     const turn: (Answer | Promise<Answer>)[] = []
     try {
-      for (const item of items.slice(at, at + atOnce)) turn.push(step(item))
+      for (const item of items.slice(at, at + maxConcurrent)) turn.push(step(item))
     } catch (error) {
-      // The others are no longer awaited; their rejections must not be unhandled.
+      // Nothing awaits the other promises now, so their rejections must be handled here.
       for (const answer of turn) if (answer instanceof Promise) answer.catch(() => undefined)
       throw error
     }
@@ -180,14 +180,14 @@ async function inTurns<Item, Answer>(
 function withoutQuotes(jobId: string, json: string): string {
   if (!codes.some((code) => json.includes(`"${code}"`))) return json
   const { code, name } = decodeError(json)!
-  const says = code === undefined ? undefined : told.get(code)
-  if (says === undefined) return json
-  const message = `The payload kept for job "${jobId}" ${says}. The message of the schema is not stored, because it may quote sealed data; see the worker's events.`
+  const reason = code === undefined ? undefined : reasons.get(code)
+  if (reason === undefined) return json
+  const message = `The payload kept for job "${jobId}" ${reason}. The message of the schema is not stored, because it may quote sealed data; see the worker's events.`
   return JSON.stringify({ ...(name === undefined ? {} : { name }), message, code })
 }
 
-const told: ReadonlyMap<string, string> = new Map([
+const reasons: ReadonlyMap<string, string> = new Map([
   ['invalid_payload', 'does not fit its kind'],
-  ['schema_failed', 'could not be looked at, because the schema of its kind failed'],
+  ['schema_failed', 'could not be checked, because the schema of its kind failed'],
 ])
-const codes = [...told.keys()]
+const codes = [...reasons.keys()]

@@ -5,22 +5,22 @@ import type { JobRecord } from '../job-store.ts'
 import { openBytes, type SealedPart, type Sealer, sealBroken } from './sealer.ts'
 
 /**
- * Sealed bytes as stores keep them: a JSON object with one field, so that every engine, the wire and readers of the
- * table see valid JSON and recognise it. It names the job's id, because a server must give the job that id; opening it
- * checks the id independently.
+ * The stored form of sealed bytes: a JSON object with one field, so that every engine, the wire and readers of the
+ * table see valid JSON and recognise it. It names the job's id, because a server must give the job that id. Opening the
+ * bytes checks the id independently.
  *
  *     {"$sealed":"01k9z3v8qe0m4t9wq3rb5c7xkd:AQJrMdq1…"}      the job's id, and base64 of the sealed bytes
  */
 
 const prefix = '{"$sealed":"'
 const suffix = '"}'
-/** The whole text must match: a user's payload that only begins like this is a plain payload. */
+/** The whole text must match: a user's payload that only begins with the prefix is a plain payload. */
 const wholeForm = /^\{"\$sealed":"[0-9a-z]{26}:[^"\\]*"\}$/
 
-/** How long a job waits that could not be opened here. */
+/** The delay of a job that this process could not open. */
 export const sealedDelayMs = 30_000
 
-/** Fast: it is called for every job that is read. */
+/** Fast, because it runs for every job that is read. */
 export function isSealed(json: string): boolean {
   return json.startsWith(prefix) && wholeForm.test(json)
 }
@@ -32,13 +32,13 @@ export function isSealedValue(value: unknown): value is { readonly $sealed: stri
   return Object.keys(value).length === 1 && isSealed(JSON.stringify(value))
 }
 
-/** Changes a plain text that looks sealed, so that it does not look so after opening. */
+/** Changes a plain text that looks sealed, so that it does not look sealed after opening. */
 export function sealable(json: string): string {
-  // JSON allows the space.
+  // JSON allows a space at the start.
   return isSealed(json) ? ` ${json}` : json
 }
 
-/** The id that a job needs so that this payload opens; undefined when it is not sealed. */
+/** The id that the job of this payload must have; undefined if the payload is not sealed. */
 export function sealedFor(payload: unknown): string | undefined {
   if (!isSealedValue(payload)) return undefined
   const [id] = payload.$sealed.split(':', 1)
@@ -50,7 +50,7 @@ export function encodeSealed(jobId: string, bytes: Uint8Array): string {
   return `${prefix}${encodeURIComponent(jobId)}:${base64}${suffix}`
 }
 
-/** Stands for a result that could not be sealed and is lost. */
+/** Stands for a lost result, which could not be sealed. */
 export function encodeLost(jobId: string): string {
   return encodeSealed(jobId, new Uint8Array())
 }
@@ -59,10 +59,10 @@ export function decodeSealed(json: string): Uint8Array {
   return Buffer.from(json.slice(json.indexOf(':', prefix.length) + 1, -suffix.length), 'base64')
 }
 
-/** Why a record could not be opened. It is a field of the record, so that copies have it, too. */
+/** The error of a record that could not be opened. It is a field of the record, so that copies have it too. */
 const failure: unique symbol = Symbol('signalbox.sealFailure')
 
-export function noteFailure(record: object, error: SignalboxError): void {
+export function recordFailure(record: object, error: SignalboxError): void {
   Object.assign(record, { [failure]: error })
 }
 
@@ -102,8 +102,8 @@ type Sealable = Pick<JobRecord, 'id' | 'queue' | 'kind' | 'payload' | 'result'>
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Opens the payload and the result of a record. A part that cannot be opened stays as it is, with the reason
- * (`whySealed`). Never throws. Returns a promise only if the sealer does.
+ * Opens the payload and the result of a record. A part that cannot be opened stays sealed, and `whySealed` has the
+ * reason. Never throws. Returns a promise only if the sealer does.
  */
 export function openSealed<Kept extends Sealable>(
   sealer: Sealer,
@@ -122,10 +122,10 @@ export function openSealed<Kept extends Sealable>(
       opened[part] = decoder.decode(bytes)
     }
     const failed = (error: unknown): undefined => {
-      // It opened, but is not text.
+      // Any other error is the decoder's: the bytes opened, but are not text.
       const why = isSignalboxError(error) ? error : sealBroken(context)
-      // The payload's error goes first: it decides what happens to the job.
-      if (part === 'payload' || !hasPayload) noteFailure(opened, why)
+      // The payload's error wins over the result's, because it decides what happens to the job.
+      if (part === 'payload' || !hasPayload) recordFailure(opened, why)
     }
     try {
       const sealed = decodeSealed(kept)

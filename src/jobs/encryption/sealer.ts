@@ -5,10 +5,10 @@ import { callable, onlyKeys, refuse, text } from '../../core/options.ts'
 
 /**
  * Encrypts payloads and results before they reach the store, and decrypts them for holders of the key. It is the user's
- * code, or `createAesSealer`. Both verbs may return a promise, which is awaited for five seconds.
+ * code, or `createAesSealer`. Both verbs may return a promise; the box waits five seconds for it.
  */
 export interface Sealer {
-  /** Returns the bytes to store. Bind the context to them, so that they do not open in another job. */
+  /** Returns the bytes to store. Bind them to the context, so that they do not open in another job. */
   seal(plain: Uint8Array, context: SealContext): Uint8Array | Promise<Uint8Array>
   /**
    * Returns the plain bytes; the context is the same as in `seal`. Throw a `SignalboxError` with `seal_broken` if no
@@ -17,7 +17,7 @@ export interface Sealer {
   open(sealed: Uint8Array, context: SealContext): Uint8Array | Promise<Uint8Array>
 }
 
-/** Where the bytes belong; the same in `seal` and in `open`. */
+/** The job and part to which the bytes belong; the same in `seal` and in `open`. */
 export interface SealContext {
   readonly part: SealedPart
   readonly queue: string
@@ -41,7 +41,7 @@ export function resolveSealer(
   return sealer
 }
 
-/** How long the promise of a sealer is awaited. */
+/** The time limit of a sealer's promise. */
 export const sealTimeoutMs = 5_000
 
 /** Seals a text. Throws or rejects with `seal_failed`. */
@@ -54,7 +54,9 @@ export function sealBytes(
   return ask(() => sealer.seal(plain, context), sealTimeoutMs, failed)
 }
 
-/** Opens it. Throws `seal_broken`, or `payload_sealed` if it may open elsewhere or later. */
+/**
+ * Opens sealed bytes. Throws `seal_broken`, or `payload_sealed` if another process may open them, or this one later.
+ */
 export function openBytes(
   sealer: Sealer,
   sealed: Uint8Array,
@@ -78,7 +80,7 @@ function ask(
   const isBytes = (answer: unknown) => answer instanceof Uint8Array && answer.length > 0
   const bytesOf = (answer: unknown): Uint8Array => {
     if (isBytes(answer)) return answer as Uint8Array
-    throw failed(new TypeError('The sealer answered with no bytes, or with no Uint8Array.'))
+    throw failed(new TypeError('The sealer must return a Uint8Array that is not empty.'))
   }
   let answer: unknown
   try {
@@ -90,7 +92,7 @@ function ask(
   const late = () => {
     throw new Error(`The sealer did not answer in ${timeoutMs} ms.`)
   }
-  // Through Promise: a foreign thenable may throw when it is called, or call back twice.
+  // `Promise.resolve` guards against a foreign thenable, which may throw when it is called, or call back twice.
   return within(timeoutMs, Promise.resolve(answer).then(bytesOf), late).catch((error: unknown) => {
     throw failed(error)
   })
@@ -115,9 +117,9 @@ function nameOf({ part, jobId, kind }: SealContext): string {
   return `${part} of job "${jobId}" (${kind})`
 }
 
-/** The data was changed, or belongs to another job: no key ever opens it. */
+/** The data was changed, or belongs to another job: no key can open it. */
 export function sealBroken(context: SealContext): SignalboxError {
-  const message = `The sealed ${nameOf(context)} was changed, or belongs to another job, and no key opens it.`
+  const message = `The sealed ${nameOf(context)} was changed, or belongs to another job. No key can open it.`
   return new SignalboxError('seal_broken', message, { details: detailsOf(context) })
 }
 
@@ -130,9 +132,9 @@ export function sealBroken(context: SealContext): SignalboxError {
  * payload to the result, do not open.
  */
 export interface AesSealerOptions {
-  /** Keys of 32 bytes each, by their ids. Each of them opens what it sealed. */
+  /** Keys of 32 bytes each, by their ids. Each key opens the data that it sealed. */
   readonly keys: Readonly<Record<string, Uint8Array>>
-  /** The id of the one that seals. */
+  /** The id of the key that seals. */
   readonly current: string
 }
 
@@ -142,7 +144,7 @@ const tagBytes = 16
 const keyBytes = 32
 const maxIdBytes = 64
 
-/** Makes a sealer of your keys. To change keys: add the new one everywhere first, then make it `current`. */
+/** Creates a sealer from your keys. To change keys: first add the new key everywhere, then make it `current`. */
 export function createAesSealer(options: AesSealerOptions): Sealer {
   onlyKeys('createAesSealer', options, ['keys', 'current'])
   const keys = resolveKeys(options.keys)
@@ -161,7 +163,7 @@ export function createAesSealer(options: AesSealerOptions): Sealer {
     },
 
     open(sealed, context) {
-      // Made by another sealer or a newer version: another worker may open it, so it is not broken.
+      // Another sealer or a newer version made these bytes. Another worker may open them, so they are not broken.
       if (sealed.length > 0 && sealed[0] !== version) throw unknownForm(context)
       const parts = takeApart(sealed)
       if (parts === undefined) throw sealBroken(context)
@@ -184,7 +186,7 @@ function headOf(keyId: string): Buffer {
   return Buffer.concat([Buffer.from([version, id.length]), id])
 }
 
-/** JSON, so that two contexts never give the same bytes. */
+/** The data that the tag covers. JSON, so that two contexts never give the same bytes. */
 function boundTo(head: Buffer, { part, jobId, kind }: SealContext): Buffer {
   return Buffer.concat([head, Buffer.from(JSON.stringify([part, jobId, kind]))])
 }
@@ -226,7 +228,7 @@ function resolveKeys(keys: unknown): ReadonlyMap<string, KeyObject> {
   )
 }
 
-/** Without the value: it may be a key. */
+/** The message omits the value, which may be a key. */
 function refused(option: string, allowed: string): SignalboxError {
   return invalidArgument(`createAesSealer.${option} must be ${allowed}.`, `createAesSealer.${option}`)
 }
@@ -237,6 +239,6 @@ function keyMissing(context: SealContext, keyId: string): SignalboxError {
 }
 
 function unknownForm(context: SealContext): SignalboxError {
-  const message = `The ${nameOf(context)} was not sealed by createAesSealer as this version knows it. The job waits for a worker with the sealer that made it.`
+  const message = `The ${nameOf(context)} was not sealed by createAesSealer in a form that this version knows. The job waits for a worker with the sealer that made it.`
   return new SignalboxError('payload_sealed', message, { details: detailsOf(context) })
 }

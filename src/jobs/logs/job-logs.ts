@@ -9,11 +9,11 @@ import type { AttemptLogStore } from './log-writer.ts'
 /** A line that a handler wrote about its job. */
 export type JobLogLine = LogLine
 
-/** Which log lines of a job. */
+/** Which log lines of a job to read. */
 export interface LogsOptions {
   /** @default 100, at most 500 */
   readonly limit?: number | undefined
-  /** Where the page before ended, as it said. */
+  /** The cursor of the previous page. */
   readonly cursor?: string | null | undefined
 }
 
@@ -40,15 +40,15 @@ export function createJobLogs(store: JobStore, attemptLogs: AttemptLogStore | un
   return {
     async progressOf({ id, attempt, startedAt, state, handBackCount, snoozeCount }) {
       if (attemptLogs === undefined || (attempt === 0 && startedAt === null)) return null
-      const [said] = await attemptLogs.progress([id])
-      // A job that was handed back had one attempt more. A higher number is from before `retry` reset the count.
+      const [reported] = await attemptLogs.progress([id])
+      // A job that was handed back had one more attempt. A higher number is from before `retry` reset the count.
       const newest = state === 'scheduled' || state === 'ready' ? attempt + 1 : attempt
-      if (said === undefined || said.attempt > newest) return null
-      // Without hand-backs the attempt's number is unique since `retry`: progress from before its start is older.
-      const wasGivenBack = handBackCount > 0 || snoozeCount > 0
-      const isOfLastRun = state === 'running' && !wasGivenBack && said.attempt === attempt
-      if (isOfLastRun && startedAt !== null && said.at < startedAt) return null
-      return { ...decodeProgress(said.progress), at: said.at, attempt: said.attempt }
+      if (reported === undefined || reported.attempt > newest) return null
+      // Without hand-backs, attempt numbers are unique since `retry`. So progress from before this start is older.
+      const wasHandedBack = handBackCount > 0 || snoozeCount > 0
+      const isOfLastRun = state === 'running' && !wasHandedBack && reported.attempt === attempt
+      if (isOfLastRun && startedAt !== null && reported.at < startedAt) return null
+      return { ...decodeProgress(reported.progress), at: reported.at, attempt: reported.attempt }
     },
 
     async logs(id, options = {}) {
@@ -70,16 +70,16 @@ export function createJobLogs(store: JobStore, attemptLogs: AttemptLogStore | un
       const { id, token } = job
       const attempt =
         job.attempt === undefined ? undefined : whole('note.attempt', job.attempt, { min: 1, max: 1_000 })
-      // Read first: if the lease is live afterwards, it was live then, and the attempt belongs to the token.
+      // Read the record first. If the lease is live after that, it was live then, and the attempt belongs to the token.
       const record = await store.find(text('note.id', id))
       const [outcome] = await store.outcomes([{ jobId: id, token }])
-      const isOver = outcome === 'settled' && attempt !== undefined
-      if (record === undefined || (outcome !== 'held' && !isOver)) throw leaseLost(id)
+      const hasEnded = outcome === 'settled' && attempt !== undefined
+      if (record === undefined || (outcome !== 'held' && !hasEnded)) throw leaseLost(id)
       const note = {
         jobId: id,
         token,
-        // The last lines of an attempt may come after its end.
-        attempt: isOver ? attempt : record.attempt,
+        // The last lines of an attempt may arrive after its end.
+        attempt: hasEnded ? attempt : record.attempt,
         progress: progress === undefined ? null : encodeProgress(mergeProgress(undefined, progress)),
         logs: logs.map((line) => makeLogLine(line?.text, line?.level)),
       }
@@ -101,7 +101,7 @@ function readCursor(cursor: unknown): LogQuery['after'] | undefined {
   return refuse('logs.cursor', 'the cursor of a previous page', cursor)
 }
 
-/** The progress that a handler reports: a percentage, or more fields. A field that is left out stays as it was. */
+/** The progress that a handler reports: a percentage, or more fields. An omitted field does not change. */
 export type ProgressUpdate =
   | number
   | {
@@ -123,7 +123,7 @@ export interface JobProgress {
 }
 
 /** The progress of an attempt so far. */
-export interface SaidProgress {
+export interface ReportedProgress {
   readonly percent: number | null
   readonly note: string | null
   /** JSON text, or null. */
@@ -132,10 +132,10 @@ export interface SaidProgress {
 
 export const progressLimits = { maxNoteChars: 500, maxDataChars: 16_384, maxLineChars: 4_096 } as const
 
-const nothing: SaidProgress = { percent: null, note: null, data: null }
+const nothing: ReportedProgress = { percent: null, note: null, data: null }
 
-/** Merges an update. Invalid fields are ignored: reporting progress must never fail. */
-export function mergeProgress(before: SaidProgress | undefined, update: unknown): SaidProgress {
+/** Merges an update. Ignores invalid fields: reporting progress must never fail. */
+export function mergeProgress(before: ReportedProgress | undefined, update: unknown): ReportedProgress {
   const { percent, note, data } = fieldsOf(update)
   const { maxNoteChars } = progressLimits
   const known = before ?? nothing
@@ -144,25 +144,25 @@ export function mergeProgress(before: SaidProgress | undefined, update: unknown)
       typeof percent === 'number' && !Number.isNaN(percent)
         ? Math.min(100, Math.max(0, percent))
         : known.percent,
-    note: note === undefined ? known.note : note === null ? null : soundText(note, maxNoteChars),
+    note: note === undefined ? known.note : note === null ? null : storableText(note, maxNoteChars),
     data: data === undefined ? known.data : encodeData(data),
   }
 }
 
-export function encodeProgress({ percent, note, data }: SaidProgress): string {
+export function encodeProgress({ percent, note, data }: ReportedProgress): string {
   const plain = JSON.stringify({ percent, note })
   return data === null ? plain : `${plain.slice(0, -1)},"data":${data}}`
 }
 
 /** Never throws: a damaged row has no progress. */
 export function decodeProgress(kept: string): Omit<JobProgress, 'at' | 'attempt'> {
-  let said: Partial<JobProgress> = {}
+  let reported: Partial<JobProgress> = {}
   try {
-    said = (JSON.parse(kept) as Partial<JobProgress> | null) ?? {}
+    reported = (JSON.parse(kept) as Partial<JobProgress> | null) ?? {}
   } catch {
     // Damaged: no progress.
   }
-  const { percent = null, note = null, data = null } = said
+  const { percent = null, note = null, data = null } = reported
   return {
     percent: typeof percent === 'number' ? percent : null,
     note: typeof note === 'string' ? note : null,
@@ -176,7 +176,7 @@ const levels: readonly unknown[] = ['info', 'warn', 'error'] satisfies readonly 
 export function makeLogLine(text: unknown, level: unknown = 'info'): NewLogLine {
   return {
     level: levels.includes(level) ? (level as LogLevel) : 'info',
-    text: soundText(text, progressLimits.maxLineChars),
+    text: storableText(text, progressLimits.maxLineChars),
   }
 }
 
@@ -201,7 +201,7 @@ function encodeData(data: unknown): string | null {
 }
 
 /** Replaces null characters and broken surrogates, which some stores refuse, and shortens long text. */
-function soundText(value: unknown, maxChars: number): string {
+function storableText(value: unknown, maxChars: number): string {
   let text: string
   try {
     text = typeof value === 'string' ? value : String(value)

@@ -1,4 +1,4 @@
-import { encodeProgress, makeLogLine, mergeProgress, type SaidProgress } from './job-logs.ts'
+import { encodeProgress, makeLogLine, mergeProgress, type ReportedProgress } from './job-logs.ts'
 import { type LogStore, type LogUpdate, logLimits, type NewLogLine } from './log-store.ts'
 
 /** An update with the token of its attempt, which a server checks. */
@@ -6,7 +6,7 @@ export interface AttemptLogUpdate extends LogUpdate {
   readonly token: string
 }
 
-/** Where attempts write their logs, and where they are read. */
+/** A log store that checks the token of each update. */
 export interface AttemptLogStore extends Omit<LogStore, 'add'> {
   add(updates: readonly AttemptLogUpdate[]): Promise<void>
 }
@@ -19,53 +19,54 @@ export interface LogOwner {
 }
 
 /**
- * Collects what the handlers of one worker log, and writes it in batches. No handler waits for it, and it never throws.
- * Updates of a quarter of a second share one write; those of an ended attempt are written at once, before its end.
- * While the store is down, the latest progress and the first lines are kept, within limits; the rest is dropped.
+ * Collects the logs of one worker's handlers and writes them in batches. No handler waits for the writer, and it never
+ * throws. Updates of a quarter of a second share one write; updates of an ended attempt are written at once, before its
+ * end. While the store is down, the writer keeps the latest progress and the first lines, within limits, and drops the
+ * rest.
  */
 export interface LogWriter {
   progress(log: PendingLog, update: unknown): void
   line(log: PendingLog, text: unknown, level: unknown): void
-  /** Opens the log of an attempt; it costs nothing until something is written. */
+  /** Opens the log of an attempt. The log costs nothing until its first update. */
   open(owner: LogOwner): PendingLog
-  /** The attempt ended: writes its pending updates now, and ignores later ones. */
+  /** The attempt ended: writes its pending updates now, and ignores later updates. */
   close(log: PendingLog): void
-  /** Resolves when everything was written or given up. */
+  /** Resolves when all updates were written or dropped. */
   idle(timeoutMs: number): Promise<void>
 }
 
 /** Pending updates of an attempt. */
 export interface PendingLog {
   readonly owner: LogOwner
-  said: SaidProgress | undefined
-  /** Whether `said` has unwritten changes. */
+  reported: ReportedProgress | undefined
+  /** Whether `reported` has unwritten changes. */
   isNew: boolean
   logs: NewLogLine[]
-  /** Of the attempt so far, counted as the store counts. */
+  /** The lines and bytes of the attempt so far, counted as the store counts them. */
   lineCount: number
   lineBytes: number
   /** Lines beyond the limit: the store only counts them. */
   dropped: number
-  /** Lines were dropped because the buffer was full, so all later ones are dropped, too. */
+  /** The buffer was full: the writer drops all further lines of this log. */
   isMuted: boolean
   isClosed: boolean
   failures: number
 }
 
 const flushMs = 250
-/** A closed log is given up after this many failures: about five seconds. */
+/** The writer drops a closed log after this many failed writes: about five seconds. */
 const maxFailures = 20
-/** All pending together; beyond it lines are dropped. */
+/** The limit of all pending lines together. The writer drops further lines. */
 const maxWaitingBytes = 8 * 1_048_576
-/** Beyond this many pending logs, the oldest one of an ended attempt is given up. */
+/** Beyond this many pending logs, the writer drops the oldest log of an ended attempt. */
 const maxPendingLogs = 5_000
-/** How many logs share one write, and how many dropped lines are reported in it. */
+/** The most logs in one write, and the most dropped lines of a log that it reports. */
 const maxLogsPerWrite = 200
 const maxBlanks = 1_000
 
 export function createLogWriter(
   store: Pick<AttemptLogStore, 'add'>,
-  onTrouble: (error: unknown) => void,
+  onError: (error: unknown) => void,
 ): LogWriter {
   /** Logs with unwritten updates. */
   const dirty = new Set<PendingLog>()
@@ -73,16 +74,16 @@ export function createLogWriter(
   let waitingBytes = 0
   let isWriting = false
   let timer: NodeJS.Timeout | undefined
-  let isSoon = false
+  let isScheduled = false
 
   function touch(log: PendingLog): void {
     dirty.add(log)
-    if (dirty.size > maxPendingLogs) giveUpOne()
+    if (dirty.size > maxPendingLogs) dropEndedLog()
     if (timer === undefined && !isWriting) timer = setTimeout(() => void write(), flushMs).unref()
   }
 
-  /** The number of running attempts is bounded; the number of ended ones, while the store is down, is not. */
-  function giveUpOne(): void {
+  /** While the store is down, the number of ended attempts is not bounded; the number of running attempts is. */
+  function dropEndedLog(): void {
     for (const log of dirty) {
       if (!log.isClosed) continue
       dirty.delete(log)
@@ -91,11 +92,11 @@ export function createLogWriter(
     }
   }
 
-  function soon(): void {
-    if (isSoon) return
-    isSoon = true
+  function writeSoon(): void {
+    if (isScheduled) return
+    isScheduled = true
     setImmediate(() => {
-      isSoon = false
+      isScheduled = false
       void write()
     })
   }
@@ -112,19 +113,19 @@ export function createLogWriter(
       await store.add(updates)
       for (const log of pending) log.failures = 0
     } catch (error) {
-      onTrouble(error)
+      onError(error)
       for (const [index, log] of pending.entries()) putBack(log, updates[index]!)
     }
     isWriting = false
     if (dirty.size === 0) for (const wake of idlers.splice(0)) wake()
-    // Logs of ended attempts go at once, unless their last write failed.
-    else if ([...dirty].some(({ isClosed, failures }) => isClosed && failures === 0)) soon()
+    // Logs of ended attempts are written at once, unless their last write failed.
+    else if ([...dirty].some(({ isClosed, failures }) => isClosed && failures === 0)) writeSoon()
     else timer ??= setTimeout(() => void write(), flushMs).unref()
   }
 
   /** Takes the pending update of a log. */
   function takeUpdate(log: PendingLog): AttemptLogUpdate {
-    const { owner, said, isNew, logs } = log
+    const { owner, reported, isNew, logs } = log
     const blanks = Math.min(log.dropped, maxBlanks)
     const all = blanks === 0 ? logs : [...logs, ...Array<NewLogLine>(blanks).fill(blank)]
     log.dropped -= blanks
@@ -133,7 +134,7 @@ export function createLogWriter(
     if (log.dropped === 0 || log.isClosed) dirty.delete(log)
     for (const { text } of logs) waitingBytes -= sizeOf(text)
     const { jobId, token, attempt } = owner
-    const progress = isNew && said !== undefined ? encodeProgress(said) : null
+    const progress = isNew && reported !== undefined ? encodeProgress(reported) : null
     return { jobId, token, attempt, progress, logs: all }
   }
 
@@ -145,13 +146,13 @@ export function createLogWriter(
     for (const { text } of kept) waitingBytes += sizeOf(text)
     if (progress !== null) log.isNew = true
     dirty.add(log)
-    if (dirty.size > maxPendingLogs) giveUpOne()
+    if (dirty.size > maxPendingLogs) dropEndedLog()
   }
 
   return {
     open: (owner) => ({
       owner,
-      said: undefined,
+      reported: undefined,
       isNew: false,
       logs: [],
       lineCount: 0,
@@ -164,7 +165,7 @@ export function createLogWriter(
 
     progress(log, update) {
       if (log.isClosed) return
-      log.said = mergeProgress(log.said, update)
+      log.reported = mergeProgress(log.reported, update)
       log.isNew = true
       touch(log)
     },
@@ -178,7 +179,7 @@ export function createLogWriter(
         log.isMuted = waitingBytes > maxWaitingBytes
         const line = log.isMuted ? muted : makeLogLine(text, level)
         const bytes = sizeOf(line.text)
-        // The first line beyond the limit goes along: by it the store sees that there were more.
+        // The first line beyond the limit is also sent: it shows the store that there were more.
         log.lineCount++
         log.lineBytes += bytes
         waitingBytes += bytes
@@ -189,12 +190,12 @@ export function createLogWriter(
 
     close(log) {
       log.isClosed = true
-      if (dirty.has(log)) soon()
+      if (dirty.has(log)) writeSoon()
     },
 
     idle(timeoutMs) {
       if (dirty.size === 0 && !isWriting) return Promise.resolve()
-      soon()
+      writeSoon()
       return new Promise((resolve) => {
         const late = setTimeout(resolve, timeoutMs)
         late.unref()
@@ -212,7 +213,7 @@ const muted: NewLogLine = Object.freeze({
   level: 'warn',
   text: 'Further lines were dropped: the store did not keep up with the worker.',
 })
-/** Stands for a line that is not kept. */
+/** Stands for a dropped line. */
 const blank: NewLogLine = Object.freeze({ level: 'info', text: '' })
 
 function sizeOf(text: string): number {

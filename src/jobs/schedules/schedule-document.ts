@@ -9,7 +9,7 @@ import { createCron, createRate, endSlots, type Slots } from './schedule-slots.t
 import type { NewSchedule, ScheduleRecord } from './schedule-store.ts'
 import type { CatchUp, Schedule, ScheduleOptions } from './schedules.ts'
 
-/** The JSON document in a schedule's row: when it runs, what it adds, how it catches up. Every field is checked. */
+/** The JSON document in a schedule's row: its times, its job, and how it catches up. Every field is checked. */
 export interface ScheduleDoc {
   readonly when: CronWhen | RateWhen
   readonly catchUp: CatchUp
@@ -27,15 +27,15 @@ export interface CronWhen {
 
 export interface RateWhen {
   readonly everyMs: number
-  /** As it was given. */
+  /** The option of the caller. */
   readonly startAt: number | null
   /** All slots count from here: `startAt`, or the time of creation. */
   readonly anchorAt: number
 }
 
 const keys = ['cron', 'timeZone', 'everyMs', 'startAt', 'job', 'catchUp', 'endAt', 'paused']
-const notOurs = ['runAt', 'delayMs', 'after', 'ref'] as const
-const jobKeys = addKeys.filter((key) => !(notOurs as readonly string[]).includes(key))
+const timeKeys = ['runAt', 'delayMs', 'after', 'ref'] as const
+const jobKeys = addKeys.filter((key) => !(timeKeys as readonly string[]).includes(key))
 const minEveryMs = 100
 const maxEveryMs = 31_557_600_000
 const maxInstant = 8_640_000_000_000_000
@@ -99,10 +99,10 @@ async function resolveJob(job: ScheduleOptions['job']): Promise<ScheduleDoc['job
     )
   }
   checkJobToAdd(name, job)
-  for (const key of notOurs) {
+  for (const key of timeKeys) {
     if (!(key in job)) continue
     throw invalidArgument(
-      `${name} has ${key}; the schedule itself says when it runs. It may have ${jobKeys.join(', ')}.`,
+      `${name} has ${key}, but the schedule sets the time of the job. Allowed fields: ${jobKeys.join(', ')}.`,
       `${name}.${key}`,
     )
   }
@@ -112,7 +112,6 @@ async function resolveJob(job: ScheduleOptions['job']): Promise<ScheduleDoc['job
   return { ...record, tags, ...(job.limitKey && { limitKey: job.limitKey }) }
 }
 
-/** When it runs. */
 export function slotsOf({ when, endAt }: ScheduleDoc): Slots {
   const slots =
     'cron' in when
@@ -121,16 +120,16 @@ export function slotsOf({ when, endAt }: ScheduleDoc): Slots {
   return endSlots(slots, endAt)
 }
 
-/** Whether both were given the same options. */
+/** Whether the callers gave the same options for both. */
 export function isSame(one: ScheduleDoc, other: ScheduleDoc): boolean {
-  return JSON.stringify(said(one)) === JSON.stringify(said(other))
+  return JSON.stringify(givenOptions(one)) === JSON.stringify(givenOptions(other))
 }
 
 export function isSameWhen(one: ScheduleDoc, other: ScheduleDoc): boolean {
-  return JSON.stringify(said(one).when) === JSON.stringify(said(other).when)
+  return JSON.stringify(givenOptions(one).when) === JSON.stringify(givenOptions(other).when)
 }
 
-function said(doc: ScheduleDoc): ScheduleDoc {
+function givenOptions(doc: ScheduleDoc): ScheduleDoc {
   const { when } = doc
   return 'cron' in when ? doc : { ...doc, when: { ...when, anchorAt: when.startAt ?? 0 } }
 }
@@ -151,19 +150,19 @@ export function encodeDoc(doc: ScheduleDoc): string {
   return JSON.stringify(doc)
 }
 
-/** Undefined for a row that was damaged, or written by hand. */
+/** Returns undefined for a row that is damaged, or was edited by hand and is invalid. */
 export function decodeDoc({ doc }: Pick<NewSchedule, 'doc'>): ScheduleDoc | undefined {
   try {
     const kept = JSON.parse(doc) as ScheduleDoc
     JSON.parse(kept.job.payload)
-    return isWhole(kept) ? kept : undefined
+    return isComplete(kept) ? kept : undefined
   } catch {
     return undefined
   }
 }
 
-/** Whether stores would accept its job; one that they refuse would be retried for ever. */
-function isWhole({ when, job }: ScheduleDoc): boolean {
+/** Whether stores accept its job. A job that they refuse would be tried again for ever. */
+function isComplete({ when, job }: ScheduleDoc): boolean {
   const { queue, kind, priority, uniqueKey, maxAttempts, backoff, timeoutMs, tags } = job
   return (
     typeof when === 'object' &&
@@ -173,7 +172,7 @@ function isWhole({ when, job }: ScheduleDoc): boolean {
   )
 }
 
-/** A schedule as users see it. Never throws: of an unreadable row it shows the columns. */
+/** Converts a row into a schedule for users. Never throws: of an unreadable row it shows the columns. */
 export function showSchedule(record: ScheduleRecord): Schedule {
   const { name, isPaused, lastSlotAt, lastFiredAt, createdAt } = record
   const doc = decodeDoc(record) ?? unreadable

@@ -6,11 +6,10 @@ import type { JobActivity } from '../telemetry/job-activity.ts'
 import { decodeDoc, jobOf, type ScheduleDoc, slotsOf } from './schedule-document.ts'
 import type { ScheduleRecord, ScheduleStore } from './schedule-store.ts'
 
-/** What firing needs. */
 export interface FiringParts {
   readonly schedules: ScheduleStore
   readonly notifier: JobsNotifier
-  /** Counts the jobs that are added here. @default not counted */
+  /** Counts the jobs that the schedules of this process add. @default not counted */
   readonly activity?: Pick<JobActivity, 'added'> | undefined
 }
 
@@ -60,21 +59,21 @@ export async function fireDue(
   { signal, progress = () => undefined }: FiringStep = {},
 ): Promise<number> {
   const { schedules: due, now } = await schedules.due(pageSize)
-  const wrong: unknown[] = []
+  const errors: unknown[] = []
   for (const schedule of due) {
     if (signal?.aborted) break
     try {
       for (const queue of await fireOne(schedules, schedule, now, activity)) notifier.wake(queueTopic(queue))
     } catch (error) {
-      wrong.push(error)
+      errors.push(error)
     }
     progress()
   }
-  if (wrong.length > 0) throw wrong[0]
+  if (errors.length > 0) throw errors[0]
   return due.length
 }
 
-/** Returns the queues that got jobs: none if another runner was faster. */
+/** Returns the queues that got jobs; none if another runner fired the schedule first. */
 async function fireOne(
   store: ScheduleStore,
   schedule: ScheduleRecord,
@@ -85,7 +84,7 @@ async function fireOne(
   const doc = decodeDoc(schedule)
   const plan = doc && tryPlan(doc, schedule.nextAt ?? now, now)
   if (plan === undefined) {
-    // It cannot run before an operator repairs it, and would be first in every page.
+    // An operator must repair the schedule. Pause it: otherwise it stays first in every page.
     await store.put({ name, doc: text, isPaused: true, nextAt: schedule.nextAt }, seen)
     return []
   }
@@ -101,7 +100,7 @@ async function fireOne(
   return [doc!.job.queue]
 }
 
-/** Undefined if its cron line or time zone, written by hand, is invalid. */
+/** Returns undefined if the row was edited by hand and its cron line or time zone is invalid. */
 function tryPlan(doc: ScheduleDoc, dueAt: number, now: number): SchedulePlan | undefined {
   try {
     return planSchedule(doc, dueAt, now)
@@ -110,7 +109,7 @@ function tryPlan(doc: ScheduleDoc, dueAt: number, now: number): SchedulePlan | u
   }
 }
 
-/** What a due schedule does. */
+/** The runs of a due schedule. */
 interface SchedulePlan {
   /** The slots to run, oldest first. */
   readonly slots: readonly number[]
@@ -119,15 +118,15 @@ interface SchedulePlan {
 
 /** The most missed slots that run. */
 const maxCaughtUp = 100
-/** A slot that is later than this was missed, not delayed. */
+/** A slot that is due for longer than this was missed, not delayed. */
 const missedAfterMs = 60_000
 
-/** Which slots from `dueAt` up to now run, and when the schedule is due next. */
+/** Decides which slots from `dueAt` up to now run, and when the schedule is due next. */
 function planSchedule(doc: ScheduleDoc, dueAt: number, now: number): SchedulePlan {
   const slots = slotsOf(doc)
-  const come = slots.newest(dueAt - 1, now, doc.catchUp === 'all' ? maxCaughtUp : 1)
+  const due = slots.newest(dueAt - 1, now, doc.catchUp === 'all' ? maxCaughtUp : 1)
   return {
-    slots: doc.catchUp === 'none' ? come.filter((slot) => now - slot <= missedAfterMs) : come,
+    slots: doc.catchUp === 'none' ? due.filter((slot) => now - slot <= missedAfterMs) : due,
     nextAt: slots.next(now),
   }
 }

@@ -172,8 +172,8 @@ test('of many slots that are due, the newest are found at once', () => {
 })
 
 test.each([
-  ['0 0 30 2 *', 'day of the month', /no day that ever comes/],
-  ['0 0 31 4,6,9,11 *', 'day of the month', /no day that ever comes/],
+  ['0 0 30 2 *', 'day of the month', /no day that exists/],
+  ['0 0 31 4,6,9,11 *', 'day of the month', /no day that exists/],
   ['61 * * * *', 'minute', /"61" as its minute/],
   ['0 24 * * *', 'hour', /"24" as its hour/],
   ['0 0 * 13 *', 'month', /"13" as its month/],

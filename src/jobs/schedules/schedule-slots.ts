@@ -5,13 +5,13 @@ import { createZone } from './time-zone.ts'
 
 /** The instants at which a schedule runs: its slots. */
 export interface Slots {
-  /** The first one after that instant; null: never again. */
+  /** The first slot after that instant; null: no further slot. */
   next(after: number): number | null
-  /** Those after `after` up to and including `until`, oldest first; of more than `max`, the newest. */
+  /** The slots after `after` up to and including `until`, oldest first; of more than `max`, the newest. */
   newest(after: number, until: number, max: number): readonly number[]
 }
 
-/** Every `everyMs` from `startAt` on. */
+/** A slot at `startAt`, and one after each further `everyMs`. */
 export function createRate(everyMs: number, startAt: number): Slots {
   const countAt = (instant: number) => Math.max(-1, Math.floor((instant - startAt) / everyMs))
   return {
@@ -27,7 +27,7 @@ export function createRate(everyMs: number, startAt: number): Slots {
   }
 }
 
-/** The same slots as long as they are not after `endAt`. */
+/** The same slots without those after `endAt`. */
 export function endSlots(slots: Slots, endAt: number | null): Slots {
   if (endAt === null) return slots
   return {
@@ -42,9 +42,10 @@ export function endSlots(slots: Slots, endAt: number | null): Slots {
 const firstLookMs = 120_000
 
 /**
- * `newest` by `next` alone. A server may return after a year to a line that runs every second, so it searches back from
- * the end: two minutes at first, then further, until there are enough slots. A line may also be silent for months and
- * run every second before that: if there are far too many slots, the distance is halved. So it never counts many.
+ * Implements `newest` with `next` only. A server may return after a year to a line that runs every second. So the
+ * search goes back from the end: two minutes at first, then further, until there are enough slots. A line may also
+ * pause for months and run every second before that. If there are far too many slots, the search halves the distance.
+ * So it never lists many slots.
  */
 export function newestByNext(
   next: Slots['next'],
@@ -53,7 +54,7 @@ export function newestByNext(
   max: number,
 ): readonly number[] {
   const most = 2 * max + 8
-  /** The slots from there on, up to one more than `most`. */
+  /** Lists the slots after `from`, up to one more than `most`. */
   function listFrom(from: number): readonly number[] {
     const found: number[] = []
     for (let slot = next(from); slot !== null && slot <= until; slot = next(slot)) {
@@ -63,32 +64,32 @@ export function newestByNext(
     return found
   }
 
-  let few = until
-  let many = until
-  for (let spanMs = firstLookMs; many === until; spanMs *= 4) {
+  let tooFew = until
+  let tooMany = until
+  for (let spanMs = firstLookMs; tooMany === until; spanMs *= 4) {
     const from = Math.max(after, until - spanMs)
     const found = listFrom(from)
-    if (found.length > most) many = from
+    if (found.length > most) tooMany = from
     else if (found.length >= max || from <= after) return found.slice(-max)
-    else few = from
+    else tooFew = from
   }
-  // No two slots share a millisecond, so between too many and too few there is a place with neither.
+  // No two slots share a millisecond, so between too many and too few there is an instant with neither.
   for (;;) {
-    const middle = Math.floor((many + few) / 2)
+    const middle = Math.floor((tooMany + tooFew) / 2)
     const found = listFrom(middle)
-    if (found.length > most) many = middle
-    else if (found.length < max) few = middle
+    if (found.length > most) tooMany = middle
+    else if (found.length < max) tooFew = middle
     else return found.slice(-max)
   }
 }
 
 /**
- * The slots of a cron line in a time zone. croner parses the line and finds its wall times, as if clocks never changed;
- * the zone turns them into instants.
+ * The slots of a cron line in a time zone. croner parses the line and finds its wall times, as if clocks never changed.
+ * The zone turns them into instants.
  *
- * A line of certain hours runs once per wall time: a repeated hour gives no second run, and a skipped wall time runs at
- * the first instant after it. A line that runs in every hour means intervals, not times of day: it also runs in the
- * repeated hour, and in a skipped hour it runs at the instants of an unchanged clock.
+ * A line that names hours runs once per wall time: a repeated hour gives no second run, and a skipped wall time runs at
+ * the first instant after it. A line for every hour means intervals, not times of day: it also runs in the repeated
+ * hour, and in a skipped hour it runs at the instants of an unchanged clock.
  */
 export function createCron(name: string, line: unknown, timeZone: unknown): Slots {
   const zone = createZone(name.replace(/cron$/, 'timeZone'), timeZone)
@@ -98,7 +99,7 @@ export function createCron(name: string, line: unknown, timeZone: unknown): Slot
     return isHourly ? earlier(nextShown(after), nextInChange(after)) : nextNamed(after)
   }
 
-  /** Each wall time once: when it is first shown, or the first instant after it was skipped. */
+  /** Gives each wall time one slot: when it is first shown, or the first instant after a skipped one. */
   function nextNamed(after: number): number | null {
     for (let wall = walls(zone.wallAt(after)); wall !== null; ) {
       const slot = zone.instantOf(wall)
@@ -140,7 +141,7 @@ const maxChars = 200
 const fieldNames = ['second', 'minute', 'hour', 'day of the month', 'month', 'day of the week']
 
 interface Line {
-  /** The first wall time after that one that the line names; null: there is none. */
+  /** The first wall time after `after` that the line names; null: none. */
   walls(after: number): number | null
   /** Whether it runs in every hour of the day. */
   readonly isHourly: boolean
@@ -161,7 +162,7 @@ function readLine(name: string, line: unknown): Line {
   if (!everComes(pattern, walls)) {
     throw refusal(
       name,
-      `${name} ${show(line)} names no day that ever comes: look at its day of the month and its month.`,
+      `${name} ${show(line)} names no day that exists: check its day of the month and its month.`,
       { field: 'day of the month' },
     )
   }
@@ -170,11 +171,11 @@ function readLine(name: string, line: unknown): Line {
 
 const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** Whether it names a day that exists. */
+/** Whether the line names a day that exists. */
 function everComes(pattern: CronPattern, walls: Line['walls']): boolean {
   const { day, month, starDOW, lastDayOfMonth, nearestWeekdays } = pattern
   const isOther = lastDayOfMonth || nearestWeekdays.includes(1)
-  // croner searches for a day that never comes until its stack overflows, so plain days are checked here.
+  // For a day that does not exist, croner searches until its stack overflows. So plain days are checked here.
   if (starDOW && !isOther) {
     return longestMonths.some((days, at) => month[at] === 1 && day.slice(0, days).includes(1))
   }
@@ -186,7 +187,7 @@ function everComes(pattern: CronPattern, walls: Line['walls']): boolean {
   }
 }
 
-/** Finds the invalid field by parsing each alone. */
+/** Finds the invalid field by parsing each field alone. */
 function unreadable(name: string, line: string, error: unknown): SignalboxError {
   const fields = line.trim().split(/\s+/)
   if (fields.length !== 5 && fields.length !== 6) {

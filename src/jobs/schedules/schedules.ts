@@ -19,25 +19,26 @@ import {
 import type { NewSchedule, ScheduleRecord, ScheduleStore } from './schedule-store.ts'
 
 /**
- * The verbs of schedules, which add jobs at set times. Boxes with a worker, and servers, run them. Each slot runs once,
- * no matter how many of them run and which of them crash.
+ * The verbs of schedules, which add jobs at set times. Servers, and boxes with a worker, run the schedules. Each slot
+ * runs once, however many processes run the schedules and whichever crash.
  */
 export interface Schedules {
   /**
-   * Creates or changes a schedule. Repeating it changes nothing, so a program may call it at every start. The last run
-   * is kept; a new cron line or rate counts from now. Throws `invalid_argument`; then nothing was written.
+   * Creates or changes a schedule. A repeated call changes nothing, so a program may call it at every start. The
+   * schedule keeps its last run; a new cron line or rate counts from now. Throws `invalid_argument`; then nothing was
+   * written.
    */
   set(name: string, options: ScheduleOptions): Promise<Schedule>
   find(name: string): Promise<Schedule | undefined>
-  /** A page of schedules by name. `cursor` is null at the end. */
+  /** Returns a page of schedules by name. `cursor` is null at the end. */
   list(options?: ScheduleListOptions): Promise<{ items: readonly Schedule[]; cursor: string | null }>
-  /** False: there was none. Its jobs stay. */
+  /** Removes the schedule; its jobs stay. Returns false if there was none. */
   remove(name: string): Promise<boolean>
-  /** No slot runs until it is resumed. Throws `not_found`. */
+  /** Stops the slots until the schedule is resumed. Throws `not_found`. */
   pause(name: string): Promise<Schedule>
-  /** Runs from the next slot on; slots of the pause are skipped. Throws `not_found`. */
+  /** Runs from the next slot on and skips the slots of the pause. Throws `not_found`. */
   resume(name: string): Promise<Schedule>
-  /** Adds its job now, out of turn, paused or not; its slots stay as they are. Throws `not_found`. */
+  /** Adds the job now, out of turn, paused or not. The slots do not change. Throws `not_found`. */
   run(name: string): Promise<Added>
 }
 
@@ -54,11 +55,11 @@ export interface SchedulesParts {
   readonly notifier: JobsNotifier
 }
 
-/** How often a change is retried when the schedule ran or was changed between reading and writing. */
+/** How often a change is tried again when the schedule ran or was changed between reading and writing. */
 const maxTries = 20
 
 export function createSchedules({ schedules, store, notifier }: SchedulesParts): Schedules {
-  /** Writes what `next` makes of the present row; if that is undefined, nothing. */
+  /** Writes the row that `next` makes of the present row. Undefined: no change. */
   async function change(
     name: string,
     next: (
@@ -74,7 +75,7 @@ export function createSchedules({ schedules, store, notifier }: SchedulesParts):
       if ((await schedules.put(changed, known?.version ?? 0)) === null) continue
       notifier.wake(schedulesTopic)
       const written = known ?? { version: 0, lastSlotAt: null, lastFiredAt: null, createdAt: now }
-      // If it was removed at once: as it was written.
+      // If another caller removed it at once, show it as written.
       return showSchedule((await schedules.find(name)) ?? { ...written, ...changed })
     }
     throw new SignalboxError(
@@ -87,16 +88,16 @@ export function createSchedules({ schedules, store, notifier }: SchedulesParts):
     async set(given, options) {
       const name = text('schedule.name', given)
       return change(name, async (known, now) => {
-        const said = await resolveSchedule(options, now)
+        const wanted = await resolveSchedule(options, now)
         const paused = options.paused === undefined ? undefined : flag('schedule.paused', options.paused)
         const old = known && decodeDoc(known)
         const isPaused = paused ?? known?.isPaused ?? false
-        if (old !== undefined && isSame(old, said) && isPaused === known!.isPaused) return undefined
-        const keeps = old !== undefined && isSameWhen(old, said)
+        if (old !== undefined && isSame(old, wanted) && isPaused === known!.isPaused) return undefined
+        const keeps = old !== undefined && isSameWhen(old, wanted)
         // A rate keeps its anchor, and a due slot stays due.
-        const doc = keeps ? { ...said, when: old.when } : said
-        const isDue = known?.nextAt != null && known.nextAt <= (said.endAt ?? Number.POSITIVE_INFINITY)
-        const stays = keeps && known!.isPaused === isPaused && (old.endAt === said.endAt || isDue)
+        const doc = keeps ? { ...wanted, when: old.when } : wanted
+        const isDue = known?.nextAt != null && known.nextAt <= (wanted.endAt ?? Number.POSITIVE_INFINITY)
+        const stays = keeps && known!.isPaused === isPaused && (old.endAt === wanted.endAt || isDue)
         const nextAt = stays ? known!.nextAt : slotsOf(doc).next(now)
         return { name, doc: encodeDoc(doc), isPaused, nextAt }
       })
@@ -139,7 +140,7 @@ export function createSchedules({ schedules, store, notifier }: SchedulesParts):
       const known = await schedules.find(text('schedule.name', name))
       if (known === undefined) throw notFound(name)
       const job = jobOf(name, readable(known), null)
-      // The job first, in a write that a repeated request makes once. The time of the run is only shown to people.
+      // Add the job first: a repeated request adds it only once. The time of the run is only shown to users.
       const [added] = await store.add([job])
       notifier.wake(queueTopic(job.queue))
       const { version: seen, nextAt } = known
@@ -206,11 +207,11 @@ export interface Schedule {
   readonly catchUp: CatchUp
   readonly job: ScheduledJob
   readonly paused: boolean
-  /** The next slot; null: never again, or not before it is resumed. */
+  /** The next slot; null: no further slot, or the schedule is paused. */
   readonly nextAt: number | null
   /** The newest slot that ran. */
   readonly lastSlotAt: number | null
-  /** When it ran last, in its turn or out of it. */
+  /** The time of its last run, in turn or out of turn. */
   readonly lastFiredAt: number | null
   readonly createdAt: number
 }
@@ -223,22 +224,22 @@ export type ScheduledJob = Pick<
 type ScheduledKey = 'timeoutMs' | 'tags' | 'limitKey' | 'lock'
 
 /**
- * What happens to missed slots: `one` run for all of them, `all` of them (the newest hundred at most), or `none`. A
- * slot is missed when a later one is due, too, or after a minute.
+ * What happens to missed slots: `one` run for all of them, `all` of them (at most the newest hundred), or `none`. A
+ * slot is missed when a later slot is due too, or after a minute.
  */
 export type CatchUp = 'none' | 'one' | 'all'
 
-/** When a schedule runs, and what it adds. */
+/** The times of a schedule, and the job that it adds. */
 export type ScheduleOptions = (CronOptions | RateOptions) & {
   /**
-   * The job that each run adds, as an object or from a definition's `job`. It has no time: the schedule decides that.
+   * The job that each run adds, as an object or from a definition's `job`. It has no time: the schedule sets the time.
    */
   readonly job: Omit<JobToAdd, keyof Pick<JobToAdd, 'runAt' | 'delayMs' | 'after' | 'ref'>>
   /** @default 'one' */
   readonly catchUp?: CatchUp | undefined
   /** No slot after it counts. @default none */
   readonly endAt?: number | Date | null | undefined
-  /** @default as it is; a new one is not paused */
+  /** @default unchanged; a new schedule is not paused */
   readonly paused?: boolean | undefined
 }
 

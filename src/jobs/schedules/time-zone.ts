@@ -5,30 +5,30 @@ import { show } from '../../core/options.ts'
  * A time zone converts between instants and wall times. A wall time is written as the epoch milliseconds at which UTC's
  * clocks show the same.
  *
- *     clocks go on    01:59 ──▶ 03:00    02:30 is never shown: it counts as the first instant after, 03:00
- *     clocks go back  02:59 ──▶ 02:00    02:30 is shown twice: it counts as the first time
+ *     clocks go forward  01:59 ──▶ 03:00    02:30 is never shown: it counts as the first instant after, 03:00
+ *     clocks go back     02:59 ──▶ 02:00    02:30 is shown twice: it counts as its first instant
  */
 export interface Zone {
-  /** What the clocks show. */
+  /** The wall time that the clocks show at this instant. */
   wallAt(instant: number): number
-  /** When the clocks first show it, or would have. */
+  /** The instant at which the clocks first show this wall time, or the first instant after a skipped one. */
   instantOf(wall: number): number
-  /** The change of clocks within a day or so of the instant: the wall times that are shown twice or never. */
+  /** The clock change within about a day of the instant: the wall times that are shown twice or never. */
   changeNear(instant: number): Change | undefined
 }
 
 /**
- * Wall times that are shown twice or never, from `from` to before `before`. Their other instant, which is not
+ * Wall times that are shown twice or never: from `from` to just before `before`. Their other instant, besides
  * `instantOf`, is `wall - offsetMs`: the second showing, or the instant by an unchanged clock.
  */
 export interface Change {
   readonly from: number
   readonly before: number
-  /** How far clocks are ahead of UTC, after they went back or before they went forward. */
+  /** How far the clocks are ahead of UTC after they went back, or before they went forward. */
   readonly offsetMs: number
 }
 
-/** No two changes of a zone are closer than this, and no clock is further from UTC. */
+/** Two clock changes of a zone are further apart than this, and no clock is further from UTC. */
 const nearMs = 26 * 3_600_000
 
 /** Throws `invalid_argument` for an unknown zone. `name` names the option in messages. */
@@ -41,7 +41,7 @@ export function createZone(name: string, timeZone: unknown): Zone {
     return Date.UTC(year!, month! - 1, day, hour, minute, seconds) - second
   }
 
-  /** The first instant in (low, high] for which it holds; it must hold from some instant on. */
+  /** Finds the first instant in (low, high] for which `holds` is true. From some instant on it must stay true. */
   function firstThat(low: number, high: number, holds: (instant: number) => boolean): number {
     let [no, yes] = [low, high]
     while (yes - no > 1) {
@@ -57,7 +57,7 @@ export function createZone(name: string, timeZone: unknown): Zone {
     wallAt,
     instantOf(wall) {
       const offsets = [offsetAt(wall - nearMs), offsetAt(wall + nearMs)]
-      // The greater offset is the earlier instant.
+      // The greater offset gives the earlier instant.
       for (const offset of offsets.sort((a, b) => b - a)) {
         if (wallAt(wall - offset) === wall) return wall - offset
       }
@@ -74,7 +74,7 @@ export function createZone(name: string, timeZone: unknown): Zone {
   }
 }
 
-/** Kept, because creating one is slow. */
+/** A cache, because creating a format is slow. */
 const formats = new Map<string, Intl.DateTimeFormat>()
 const maxFormats = 100
 

@@ -32,7 +32,7 @@ export function resolveList(options: ListOptions): ListQuery & { readonly search
 
 type ListedStore = Pick<JobStore, 'list' | 'reach'>
 
-/** In these states, and in Signalbox's own queues, a store finds jobs by an index. */
+/** A store finds jobs in these states, and jobs of Signalbox's own queues, by an index. */
 const indexedStates: ReadonlySet<unknown> = new Set(['waiting', 'running', 'dead', 'cancelled'])
 
 function isIndexed({ queue, kind, state }: Omit<ListQuery, 'limit'>): boolean {
@@ -43,13 +43,13 @@ function isIndexed({ queue, kind, state }: Omit<ListQuery, 'limit'>): boolean {
 /** The size of the first window: nearly always enough. */
 const firstRows = 2_000
 const maxRows = 50_000
-/** How long one window should take: the store may be in this thread. */
+/** The target time of one window: the store may run in this thread. */
 const windowMs = 20
 
 /**
- * Rows of a list, newest first. Rows without an index are read in windows: from one id down to another, with a bounded
- * number of jobs in between. So a read for a rare name takes no longer than one for a common name, and the caller knows
- * how far it came. Rows that the store finds by an index are one window.
+ * The rows of a list, newest first. Without an index, the rows are read in windows: from one id down to another, with a
+ * bounded number of jobs in between. So a read for a rare name takes no longer than a read for a common name, and the
+ * caller knows how far the read came. Rows that the store finds by an index are one window.
  */
 export class ListedRows {
   readonly #store: ListedStore
@@ -70,7 +70,7 @@ export class ListedRows {
     this.before = query.before
   }
 
-  /** Reads on from `before`. A short page is the end of the window. */
+  /** Reads the rows below `before`. A short page is the end of the window. */
   async list(limit: number): Promise<readonly JobRecord[]> {
     const { before } = this
     const from = before === undefined ? {} : { before }
@@ -86,14 +86,14 @@ export class ListedRows {
   async next(): Promise<boolean> {
     const floor = await this.#floor
     if (floor === null || floor === undefined) return false
-    // The reader may have skipped further down.
+    // The caller may have skipped further down.
     this.before = this.before !== undefined && this.before < floor ? this.before : floor
     this.#floor = undefined
     this.passed += this.#rows
     const tookMs = Math.max(performance.now() - this.#beganAt, 0.1)
     const wanted = (this.#rows * windowMs) / tookMs
     this.#rows = Math.floor(Math.min(maxRows, this.#rows * 4, Math.max(firstRows, wanted)))
-    // Other work of this thread gets its turn.
+    // Let other work of this thread run.
     await new Promise((resolve) => setImmediate(resolve))
     this.#beganAt = performance.now()
     return true

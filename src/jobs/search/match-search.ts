@@ -6,8 +6,8 @@ import type { JobRecord } from '../job-store.ts'
 import type { Comparison, Pattern, PayloadTerm, SearchTerm } from './search-terms.ts'
 
 /**
- * Decides whether a job matches all terms; spans count from `now`. Cheap tests run first, and a payload is parsed once,
- * and only if its text does not rule it out.
+ * Decides whether a job matches all terms; spans count from `now`. Cheap tests run first. A payload is parsed at most
+ * once, and only if its text does not rule out a match.
  *
  * A term on sealed or hidden data is undecided: neither the term nor its negation matches. Otherwise
  * `-payload.name:Ann` would match Ann's job, and a bulk operation would delete it.
@@ -25,7 +25,7 @@ export function createMatcher(terms: readonly SearchTerm[], now: number): (recor
 
 class SeenRecord {
   readonly record: JobRecord
-  /** Its payload is unreadable. */
+  /** Whether its payload is sealed. */
   readonly isSealed: boolean
   #payload: { readonly value: unknown } | undefined
 
@@ -39,7 +39,7 @@ class SeenRecord {
     return value !== undefined && value === this.record.hiddenAs
   }
 
-  /** Whether its payload may have such a value. */
+  /** Whether its payload may contain hidden values. */
   get hidesSome(): boolean {
     const { hiddenAs, payload } = this.record
     return hiddenAs !== undefined && payload.includes(hiddenAs)
@@ -52,7 +52,7 @@ class SeenRecord {
   }
 }
 
-/** Undefined: undecided. */
+/** Returns undefined if it cannot decide. */
 type Test = (seen: SeenRecord) => boolean | undefined
 
 function costOf({ field }: SearchTerm): number {
@@ -137,8 +137,8 @@ function errorTest(text: string): Test {
 }
 
 /**
- * Whether a name or a value of the payload contains the text. The JSON text is searched first, which is fast: it
- * contains all values, unless it has `\u` escapes. Only a hit there is parsed, because `{"a":` and `\n` are not part of
+ * Tests whether a name or a value of the payload contains the text. It searches the JSON text first, which is fast: the
+ * JSON contains all values, unless it has `\u` escapes. After a hit it parses, because `{"a":` and `\n` are not part of
  * any value.
  */
 function jsonTextTest(text: string): Test {
@@ -155,18 +155,18 @@ function jsonTextTest(text: string): Test {
     const json = seen.record.payload
     if (seen.isSealed) return undefined
     if (!seen.hidesSome && !json.toLowerCase().includes(written) && !json.includes('\\u')) return false
-    // Text that is not JSON is searched as it is.
+    // A text that is not JSON counts as one value.
     return isIn(seen, seen.payload === undefined ? json : seen.payload)
   }
 }
 
 function payloadTest({ path, pattern }: PayloadTerm): Test {
-  // The names of the path must be in the text, so most payloads are not parsed.
+  // The JSON text must contain the names of the path. So most payloads are not parsed.
   const names = path.map((name) => JSON.stringify(name).slice(1, -1)).filter((name) => !/^\d+$/.test(name))
   const isAny = pattern.prefix && pattern.text === ''
   const isIn = (seen: SeenRecord, value: unknown): boolean | undefined => {
     if (value === undefined) return false
-    if (value === beyond) return undefined
+    if (value === hiddenValues) return undefined
     // The presence of a value is no secret.
     if (isAny) return true
     if (seen.hides(value)) return undefined
@@ -182,13 +182,13 @@ function payloadTest({ path, pattern }: PayloadTerm): Test {
 }
 
 /** Stands for the values of a path inside hidden data. */
-const beyond = Symbol('beyond')
+const hiddenValues = Symbol('hiddenValues')
 
-/** The values of a path. A list is entered by an item's number, or in all its items. */
+/** The values of a path. A number in the path selects an item of a list; any other name applies to all items. */
 function valuesAt(seen: SeenRecord, value: unknown, path: readonly string[]): readonly unknown[] {
   const [name, ...rest] = path
   if (name === undefined) return [value]
-  if (seen.hides(value)) return [beyond]
+  if (seen.hides(value)) return [hiddenValues]
   if (typeof value !== 'object' || value === null) return []
   if (Array.isArray(value) && !/^\d+$/.test(name)) return value.flatMap((item) => valuesAt(seen, item, path))
   const { [name]: next } = value as Readonly<Record<string, unknown>>
@@ -222,7 +222,7 @@ function parse(json: string): unknown {
   }
 }
 
-/** The group of a job's error: of the whole error, also where some of it is hidden. */
+/** The group of a job's error. It counts the whole error, even if some of it is hidden. */
 function groupOf({ kind, error, errorGroup }: JobRecord): string | undefined {
   return errorGroup ?? (error === null ? undefined : fingerprintError(kind, error))
 }

@@ -7,9 +7,9 @@ import { createMatcher } from './match-search.ts'
 import { type NameTerm, parseSearch, type SearchTerm } from './search-terms.ts'
 
 /**
- * A scan reads jobs, newest first, and passes on those that match a search. It ends at a bound of rows or of time and
- * returns where and why, so that the caller can continue. No store knows the grammar. The scan reads small pages and
- * yields the thread between them, so that a search delays nothing else in the process.
+ * A scan reads jobs, newest first, and passes matching jobs to the caller. It ends at a limit of rows or of time and
+ * returns its position and the reason, so that the caller can continue. No store knows the grammar. The scan reads
+ * small pages and yields the thread between them, so that a search does not delay other work of the process.
  */
 export interface Scan {
   readonly terms: readonly SearchTerm[]
@@ -22,42 +22,42 @@ export interface Scan {
 export interface ScanBounds {
   readonly maxRows: number
   readonly maxMs: number
-  /** `maxMs` counts only after this many rows, so that a small store is always read whole. @default 0 */
+  /** `maxMs` counts only after this many rows, so that a small store is always read completely. @default 0 */
   readonly minRows?: number
-  /** How many rows the first read has. @default 50 */
+  /** The number of rows in the first read. @default 50 */
   readonly firstRead?: number
 }
 
 /** How far a scan came. */
 export interface Scanned {
-  /** The last job that was read; null: there are no more. */
+  /** The last job that was read; null: no more jobs. */
   readonly cursor: string | null
   /** How many jobs were read. */
   readonly scanned: number
-  /** The bound that ended it; null: the caller has enough, or there are no more. */
+  /** The limit that ended the scan; null: the caller has enough, or there are no more jobs. */
   readonly stopped: 'rows' | 'time' | null
 }
 
 export type ScannedStore = Pick<JobStore, 'find' | 'list' | 'reach'>
 
-/** `take` returns false when it has enough. */
+/** Calls `take` with each matching job. `take` returns false when it has enough. */
 export async function scanJobs(
   store: ScannedStore,
   { terms, now, query, bounds }: Scan,
   take: (record: JobRecord) => boolean,
 ): Promise<Scanned> {
   const matches = createMatcher(terms, now)
-  const named = namedBy(terms)
-  const queue = query.queue ?? named.queue
-  const isMeant = (record: JobRecord): boolean =>
+  const filters = filtersOf(terms)
+  const queue = query.queue ?? filters.queue
+  const isWanted = (record: JobRecord): boolean =>
     (queue !== undefined || !isReserved(record.queue)) && matches(record)
   const id = exactly(terms, 'id')
-  if (id !== undefined) return scanOne(store, id, query, isMeant, take)
+  if (id !== undefined) return scanOne(store, id, query, isWanted, take)
 
   const { earliest, latest } = createdBetween(terms, now)
   const pace = new Pace(bounds.firstRead)
   const beganAt = performance.now()
-  const rows = new ListedRows(store, { ...named, ...query })
+  const rows = new ListedRows(store, { ...filters, ...query })
   let scanned = 0
   for (;;) {
     const limit = Math.min(pace.pageSize, bounds.maxRows - scanned)
@@ -66,8 +66,8 @@ export async function scanJobs(
       scanned++
       if (earliest !== undefined && isBefore(earliest - skewMs, record))
         return { cursor: null, scanned, stopped: null }
-      if (isMeant(record) && !take(record)) return { cursor: record.id, scanned, stopped: null }
-      if (pace.isLong()) await pace.rest()
+      if (isWanted(record) && !take(record)) return { cursor: record.id, scanned, stopped: null }
+      if (pace.isTurnOver()) await pace.rest()
     }
     if (page.length < limit && !(await rows.next())) return { cursor: null, scanned, stopped: null }
     if (scanned >= bounds.maxRows) return { cursor: rows.before!, scanned, stopped: 'rows' }
@@ -84,7 +84,7 @@ async function scanOne(
   store: Pick<JobStore, 'find'>,
   id: string,
   { queue, kind, state, before }: Scan['query'],
-  isMeant: (record: JobRecord) => boolean,
+  isWanted: (record: JobRecord) => boolean,
   take: (record: JobRecord) => boolean,
 ): Promise<Scanned> {
   const record = before === undefined || id < before ? await store.find(id) : undefined
@@ -93,12 +93,12 @@ async function scanOne(
     (queue ?? record.queue) === record.queue &&
     (kind ?? record.kind) === record.kind &&
     (state ?? record.state) === record.state
-  if (isListed && isMeant(record)) take(record)
+  if (isListed && isWanted(record)) take(record)
   return { cursor: null, scanned: 1, stopped: null }
 }
 
-/** The part of a search that a store can answer itself. */
-function namedBy(terms: readonly SearchTerm[]): Pick<ListQuery, 'queue' | 'kind' | 'state'> {
+/** The part of a search that the store filters by. */
+function filtersOf(terms: readonly SearchTerm[]): Pick<ListQuery, 'queue' | 'kind' | 'state'> {
   const queue = exactly(terms, 'queue')
   const kind = exactly(terms, 'kind')
   const state = terms.find((term) => term.field === 'state' && !term.negated)
@@ -109,14 +109,14 @@ function namedBy(terms: readonly SearchTerm[]): Pick<ListQuery, 'queue' | 'kind'
   }
 }
 
-/** The full name that a term of this field asks for, if there is one. */
+/** The full name that a term of this field requires, if there is one. */
 export function exactly(terms: readonly SearchTerm[], field: NameTerm['field']): string | undefined {
   for (const term of terms)
     if (term.field === field && !term.negated && !term.pattern.prefix) return term.pattern.text
   return undefined
 }
 
-/** The greatest difference between the clocks behind ids and behind `createdAt`. */
+/** The largest accepted difference between the clock of the ids and the clock of `createdAt`. */
 const skewMs = 3_600_000
 
 function createdBetween(
@@ -135,14 +135,16 @@ function createdBetween(
 }
 
 /**
- * Whether this job, and so all that follow, were added before that moment. The time in its id must agree: a machine
- * whose clock is ahead makes ids that come before those of newer jobs.
+ * Whether this job, and so every later job of the scan, was added before that moment. The time in its id must agree: a
+ * machine whose clock is ahead makes ids that the scan reads before newer jobs.
  */
 function isBefore(moment: number, { id, createdAt }: JobRecord): boolean {
   return createdAt < moment && (!isId(id) || decodeIdTime(id) < moment)
 }
 
-/** The id to continue from: it skips all jobs that are too new, if the times in ids agree with the store's clock. */
+/**
+ * Returns the id to continue from. It skips jobs that are too new, if the times in ids agree with the store's clock.
+ */
 function skipTo(latest: number | undefined, { id, createdAt }: JobRecord): string {
   if (latest === undefined || createdAt <= latest + 2 * skewMs || !isId(id)) return id
   const madeAt = decodeIdTime(id)
@@ -152,14 +154,14 @@ function skipTo(latest: number | undefined, { id, createdAt }: JobRecord): strin
   return first < id ? first : id
 }
 
-/** The longest time without a turn for other work of this thread. */
+/** The longest time before the scan lets other work of this thread run. */
 const turnMs = 2.5
 const maxPage = 500
 const minPage = 10
 /** A row may have half a megabyte. */
 const maxPageChars = 1_048_576
 
-/** Sizes pages so that one is read in a short turn. */
+/** Chooses the page size so that reading a page blocks the thread only shortly. */
 class Pace {
   pageSize: number
   #turnBeganAt = performance.now()
@@ -186,17 +188,17 @@ class Pace {
     }
   }
 
-  isLong(): boolean {
+  isTurnOver(): boolean {
     return performance.now() - this.#turnBeganAt > turnMs
   }
 
-  /** Gives other work a turn. */
+  /** Lets other work of this thread run. */
   async rest(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve))
     this.#turnBeganAt = performance.now()
   }
 
-  /** By the time that the last page took in this thread, and by the size of its rows. */
+  /** Adjusts the page size by the time that the last page took in this thread, and by the size of its rows. */
   #adjust(page: readonly JobRecord[], tookMs: number): void {
     if (page.length === 0) return
     const chars = page.reduce((sum, { payload, result }) => sum + payload.length + (result?.length ?? 0), 0)
@@ -207,20 +209,20 @@ class Pace {
   }
 }
 
-/** A page of found jobs, and how far the search read. */
+/** A page of found jobs, and the position of the search. */
 export interface SearchPage extends Scanned {
   readonly items: readonly Job[]
 }
 
-/** One page of a search. A caller waits for it and can continue at its cursor. */
+/** The limits of one search page. The caller can continue at its cursor. */
 const searchBounds = { minRows: 2_000, maxRows: 50_000, maxMs: 120 } as const
-/** The same for one part of a count; the caller may continue from its cursor. */
+/** The limits of one part of a count. The caller can continue at its cursor. */
 const countBounds = { maxRows: 50_000, maxMs: 2_000 } as const
 
 /** A page also ends at this size. */
 const maxAnswerChars = 4 * 1_048_576
 
-/** A page of the jobs that match, newest first. */
+/** Returns a page of matching jobs, newest first. */
 export async function searchPage(
   store: ScannedStore,
   terms: readonly SearchTerm[],
@@ -238,16 +240,16 @@ export async function searchPage(
 }
 
 /**
- * A page of a list ends after `maxMs`, but not before it looked at `minRows`: a store of that size is always listed
- * whole.
+ * A page of a list ends after `maxMs`, but not before it read `minRows`: a store of that size is always listed
+ * completely.
  */
 const listBounds = { minRows: 50_000, maxMs: 80 } as const
-/** How many rows it looks at, at most, to fill the places of jobs that it leaves out. */
+/** The most rows that a list page reads to replace jobs that it leaves out. */
 const maxListRows = 2_000
 
 /**
- * A page of jobs without those of Signalbox's own queues, unless the query names one. It can be short and not the last:
- * only a null cursor marks the end.
+ * Returns a page of jobs, without jobs of Signalbox's own queues unless the query names one. A short page need not be
+ * the last: only a null cursor marks the end.
  */
 export async function listPage(
   store: ScannedStore,
@@ -259,7 +261,7 @@ export async function listPage(
   return { records, cursor, ...(stopped === 'time' && { scanned, stopped }) }
 }
 
-/** How many jobs match, by state, as far as the count read. */
+/** The number of matching jobs, by state, as far as the count read. */
 export interface MatchCount extends Scanned {
   readonly matched: number
   readonly states: Readonly<Record<JobState, number>>

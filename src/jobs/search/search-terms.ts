@@ -16,7 +16,7 @@ export type SearchTerm =
   | PayloadTerm
 
 interface Negatable {
-  /** It holds for jobs for which the rest of the term does not. */
+  /** The term matches exactly the jobs that the rest of the term does not match. */
   readonly negated: boolean
 }
 
@@ -26,7 +26,7 @@ export interface TextTerm extends Negatable {
   readonly text: string
 }
 
-/** A name is compared byte by byte. `{ text: '', prefix: true }`, written `*`, holds for every value. */
+/** Names are compared byte by byte. `{ text: '', prefix: true }`, written `*`, matches every value. */
 export interface Pattern {
   readonly text: string
   /** The name only has to begin with the text. */
@@ -58,7 +58,7 @@ export interface AttemptTerm extends Negatable {
   readonly count: number
 }
 
-/** Anywhere in the error, in upper or lower case; null, written `*`: the job has an error. */
+/** Anywhere in the error, in upper or lower case. Null, written `*`: the job has an error. */
 export interface ErrorTerm extends Negatable {
   readonly field: 'error'
   readonly text: string | null
@@ -70,7 +70,7 @@ export interface ErrorGroupTerm extends Negatable {
   readonly fingerprint: string
 }
 
-/** A value inside the payload. Numbers, true, false and null are compared as JSON writes them; a list by its items. */
+/** A value in the payload. Numbers, true, false and null are compared as JSON writes them; of a list, each item. */
 export interface PayloadTerm extends Negatable {
   readonly field: 'payload'
   /** The names of the path; empty: the payload itself. */
@@ -84,7 +84,7 @@ export type Comparison = (typeof comparisons)[number]
 /** Limits of a search text. */
 export const searchLimits = { maxChars: 2_000, maxTerms: 50 } as const
 
-/** Writes a search as `parseSearch` reads it: the same terms, in the same order, each in one spelling. */
+/** Writes a search in the grammar of `parseSearch`: the same terms, in the same order, each in one spelling. */
 export function formatSearch(terms: readonly SearchTerm[]): string {
   return terms.map((term) => (term.negated ? '-' : '') + formatTerm(term)).join(' ')
 }
@@ -151,14 +151,14 @@ function quote(text: string): string {
 /**
  * Reads a search.
  *
- *     search  = [ term { space term } ]          all of them must hold
+ *     search  = [ term { space term } ]          all terms must match
  *     term    = [ "-" ] ( field | word | quoted )
  *     field   = name ":" value | name ( "<" | "<=" | ">" | ">=" | "=" ) value | "payload" { "." name } ":" value
  *     value   = "*" | ( characters | quoted ) [ "*" ]
  *     quoted  = '"' … '"'                        with \" and \\ inside
  *
  * A word with a special character (`:` `<` `>` `=` `*` `"`) must be quoted. So a misspelt field is an error with its
- * column, and never a search for something else.
+ * column, never a search for a word.
  */
 export function parseSearch(text: unknown, name = 'search'): readonly SearchTerm[] {
   if (typeof text !== 'string' || text.length > searchLimits.maxChars || !text.isWellFormed())
@@ -181,9 +181,9 @@ const fieldNames = [
 ] as const
 type FieldName = (typeof fieldNames)[number]
 
-/** A value as it stands in the text. */
+/** A value in the text of a search. */
 interface Value extends Pattern {
-  /** Where it begins. */
+  /** The index where it begins. */
   readonly at: number
   readonly isQuoted: boolean
 }
@@ -204,7 +204,7 @@ class SearchParser {
       this.#take(/\s*/y)
       if (this.#at === this.#text.length) return terms
       if (terms.length === searchLimits.maxTerms)
-        this.#fail(this.#at, `no more than ${searchLimits.maxTerms} terms`)
+        this.#fail(this.#at, `at most ${searchLimits.maxTerms} terms`)
       terms.push(this.#term())
       if (this.#at < this.#text.length && !/\s/.test(this.#text.charAt(this.#at)))
         this.#fail(this.#at, 'a space, or the end')
@@ -251,7 +251,7 @@ class SearchParser {
       case 'error': {
         const value = this.#after(field)
         if (value.prefix && value.text !== '')
-          this.#fail(value.at, 'text without *, for it is found anywhere')
+          this.#fail(value.at, 'text without *, because error: finds text anywhere')
         return { field, negated, text: value.prefix ? null : this.#filled(value.text, value.at) }
       }
       case 'error.group': {
@@ -262,7 +262,7 @@ class SearchParser {
           : this.#fail(at, 'the fingerprint of a group, which has 16 hexadecimal digits')
       }
       case 'payload':
-        // Only `:` leads to a value of a payload.
+        // After `payload` only `:` is allowed.
         return this.#fail(this.#at, '":" and a value, as in payload.order.id:42')
       default: {
         const { text, prefix, at } = this.#after(field)
@@ -273,7 +273,7 @@ class SearchParser {
   }
 
   #payload(begin: number, negated: boolean): SearchTerm {
-    // From the start: the names may be quoted.
+    // Read again from the start, because the names may be quoted.
     this.#at = begin + 'payload'.length
     const path: string[] = []
     while (this.#take(/\./y) !== '') {
@@ -286,7 +286,7 @@ class SearchParser {
     return { field: 'payload', negated, path, pattern: { text, prefix } }
   }
 
-  /** The value of a field that only has `:`. */
+  /** Reads `:` and the value behind it. */
   #after(field: FieldName): Value {
     if (this.#take(/:/y) === '') this.#fail(this.#at, `":" after ${field}`)
     return this.#value()
@@ -366,21 +366,21 @@ function readSpan(text: string): { readonly fromNowMs: number } | undefined {
   const [, sign, count, unit] = /^([+-])(\d{1,13})(ms|s|m|h|d)$/.exec(text) ?? []
   if (unit === undefined) return undefined
   const ms = Number(count) * unitMs[unit]!
-  // Never -0: comparing terms would find a difference.
+  // `0 - ms` avoids -0, which differs from 0 when terms are compared.
   return ms > maxSpanMs ? undefined : { fromNowMs: sign === '-' ? 0 - ms : ms }
 }
 
 const lastInstant = Date.parse('9999-12-31T23:59:59.999Z')
 
-/** Without a zone it is UTC, so that a search means the same everywhere. */
+/** Reads a time without a zone as UTC, so that a search means the same everywhere. */
 function readInstant(text: string): { readonly at: number } | undefined {
   const [, day, time = 'T00:00', zone = 'Z'] =
     /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? []
   if (day === undefined) return undefined
-  // JavaScript reads the 30th of February as the 2nd of March.
+  // `Date.parse` accepts the 30th of February as the 2nd of March.
   const midnight = Date.parse(`${day}T00:00Z`)
   if (Number.isNaN(midnight) || new Date(midnight).toISOString().slice(0, 10) !== day) return undefined
   const at = Date.parse(`${day}${time}${zone}`)
-  // The formatted year has four digits.
+  // `formatSearch` writes four digits of the year.
   return at >= 0 && at <= lastInstant ? { at } : undefined
 }

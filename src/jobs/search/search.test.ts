@@ -142,7 +142,7 @@ test.each([
   ['- a', 2, 'a word'],
   ['payload..a:1', 9, 'a name'],
   ['payload>3', 8, '":"'],
-  ['error:a*', 7, 'found anywhere'],
+  ['error:a*', 7, 'finds text anywhere'],
   ['error.group:boom', 13, '16 hexadecimal digits'],
   ['error.group:0123456789abcde*', 13, '16 hexadecimal digits'],
   ['""', 3, 'text'],

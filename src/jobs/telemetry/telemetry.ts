@@ -33,7 +33,7 @@ export interface RunSpan {
 /** The outcome of an attempt, as metrics and spans name it. */
 export type RunOutcome = 'completed' | 'retried' | 'dead' | 'cancelled' | 'snoozed' | 'handed_back' | 'lost'
 
-/** The outcome that a written verdict means. */
+/** The outcome of a written verdict. */
 export function outcomeOf(
   job: Pick<ClaimedRecord, 'snoozeCount' | 'handBackCount'>,
   verdict: Verdict,
@@ -75,7 +75,7 @@ export function createTelemetry(api: TelemetryApi): JobsTelemetry {
       const trace = quietly(() => toTraceparent(span.spanContext()))
       const traced = trace === undefined ? jobs : jobs.map((job) => withTrace(job, trace))
       try {
-        // A tracer of the database driver can attach its spans here.
+        // Inside the context, so that a tracer of the database driver can attach its spans.
         const added = await callIn(
           api,
           () => api.trace.setSpan(api.context.active(), span),
@@ -137,16 +137,16 @@ export function createTelemetry(api: TelemetryApi): JobsTelemetry {
   }
 }
 
-/** Undefined if it throws: no job depends on its telemetry. */
-function quietly<Value>(tell: () => Value): Value | undefined {
+/** Returns undefined if `report` throws: an error of telemetry must not affect a job. */
+function quietly<Value>(report: () => Value): Value | undefined {
   try {
-    return tell()
+    return report()
   } catch {
     return undefined
   }
 }
 
-/** Calls it once, in that context if possible. */
+/** Calls `run` once, in that context if possible. */
 function callIn<Value>(api: TelemetryApi, context: () => TelemetryContext, run: () => Value): Value {
   let called: { readonly value: Value } | { readonly error: unknown } | undefined
   const call = () => {
@@ -158,9 +158,9 @@ function callIn<Value>(api: TelemetryApi, context: () => TelemetryContext, run: 
   }
   quietly(() => api.context.with(context(), call))
   if (called === undefined) call()
-  const came = called as unknown as { readonly value: Value } | { readonly error: unknown }
-  if ('error' in came) throw came.error
-  return came.value
+  const result = called as unknown as { readonly value: Value } | { readonly error: unknown }
+  if ('error' in result) throw result.error
+  return result.value
 }
 
 type Attributes = Record<string, string | number | boolean>
@@ -183,7 +183,7 @@ function aboutAll(
   const [first] = jobs
   const attributes = about(first!, type, name)
   if (jobs.length === 1) return { ...attributes, 'messaging.message.id': first!.id }
-  // Only what all jobs share.
+  // Keep only the attributes that all jobs share.
   if (jobs.some(({ queue }) => queue !== first!.queue)) delete attributes['messaging.destination.name']
   if (jobs.some(({ kind }) => kind !== first!.kind)) delete attributes['signalbox.job.kind']
   return { ...attributes, 'messaging.batch.message_count': jobs.length }
@@ -197,7 +197,7 @@ function aboutRun(jobs: readonly ClaimedRecord[]): Attributes {
   return attributes
 }
 
-/** The queue, by the conventions; of several queues the first, because span names must be few. */
+/** The name of the span: the queue of the first job. Few span names must exist, so it never lists several queues. */
 function nameOf(jobs: readonly Pick<NewJob, 'queue'>[]): string {
   return jobs[0]!.queue
 }
@@ -212,25 +212,25 @@ function fail(span: TelemetrySpan, error: unknown, outcome?: RunOutcome): void {
 
 function errorType(error: unknown, outcome: RunOutcome | undefined): string {
   if (outcome === 'lost') return 'lease_lost'
-  const said = (key: 'code' | 'name') =>
+  const read = (key: 'code' | 'name') =>
     quietly(() => (error as { code?: unknown; name?: unknown } | null | undefined)?.[key])
-  const [code, name] = [said('code'), said('name')]
+  const [code, name] = [read('code'), read('name')]
   if (typeof code === 'string') return code
   return typeof name === 'string' ? name : '_OTHER'
 }
 
 function withTrace(job: NewJob, trace: string): NewJob {
-  // A given trace wins.
+  // A trace that the caller gave wins.
   return { ...job, meta: encodeMeta({ trace, ...parseMeta(job.meta) }) }
 }
 
-/** Undefined without an active trace. */
+/** Returns undefined without an active trace. */
 function toTraceparent({ traceId, spanId, traceFlags }: TelemetrySpanContext): string | undefined {
   if (!/[^0]/.test(traceId) || !/[^0]/.test(spanId)) return undefined
   return `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`
 }
 
-/** Undefined for any other text. */
+/** Returns undefined for any other text. */
 function fromTraceparent(value: unknown): TelemetrySpanContext | undefined {
   if (typeof value !== 'string') return undefined
   const [, traceId, spanId, flags] = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})/.exec(value) ?? []
@@ -239,8 +239,8 @@ function fromTraceparent(value: unknown): TelemetrySpanContext | undefined {
 }
 
 /**
- * The used part of `@opentelemetry/api`, by its shape, so that users without telemetry need neither the package nor its
- * types.
+ * The part of `@opentelemetry/api` that this module uses. It is declared here, so that users without telemetry need
+ * neither the package nor its types.
  */
 export interface TelemetryApi {
   readonly trace: {
@@ -255,7 +255,7 @@ export interface TelemetryApi {
         context: TelemetryContext,
       ): TelemetrySpan
     }
-    // biome-ignore lint/suspicious/noExplicitAny: the API's own Span is more than what is used of it here.
+    // biome-ignore lint/suspicious/noExplicitAny: the API's own Span has more members than this module uses.
     setSpan(context: TelemetryContext, span: any): TelemetryContext
     setSpanContext(context: TelemetryContext, spanContext: TelemetrySpanContext): TelemetryContext
   }
@@ -287,7 +287,7 @@ interface InstrumentOptions {
   readonly unit: string
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: it is handed from one call of the API to another, never looked at.
+// biome-ignore lint/suspicious/noExplicitAny: this module only passes it from one call of the API to another.
 export type TelemetryContext = any
 
 export interface TelemetrySpanContext {

@@ -3,8 +3,9 @@ import type { Worker } from '../worker/worker.ts'
 import type { JobActivity } from './job-activity.ts'
 
 /**
- * Finds out, before a worker begins, which of its queues no live worker took until now: jobs that fell due before that
- * waited because there was no worker. One read for each start. If it fails, those jobs count as waits in the queue.
+ * Finds, before a worker starts, its queues without a live worker. Jobs of these queues that are already due waited
+ * because there was no worker. This costs one read for each start. If the read fails, these waits count as waits in the
+ * queue.
  */
 export function watchUnattended(
   worker: Worker,

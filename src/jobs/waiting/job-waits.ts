@@ -10,25 +10,25 @@ import { notFound, waitClosed } from '../job-errors.ts'
 import type { JobStore } from '../job-store.ts'
 
 /**
- * All waits of one process for jobs to end. They share their looks at the store:
+ * All waits of one process for jobs to end. The waits share their reads of the store:
  *
- *     new wait, hint (a job ended in this process) ──▶ look at these jobs, soon ──┐
- *     poll, every 200 ms (with very many waits: less often) ──▶ look at all ──────┴──▶ those that ended are answered
+ *     new wait, hint (a job ended in this process) ──▶ read these jobs, soon ─────┐
+ *     poll, every 200 ms (with very many waits: less often) ──▶ read all jobs ────┴──▶ waits of ended jobs resolve
  *
  * Hints may be lost; the poll finds every end. So 1,000 waits cost the store one statement a poll, and a wait ends at
  * the latest at its deadline, whatever the store does. Without waits nothing runs.
  *
- * Over HTTP the server waits: the look itself is held until one of the jobs has ended. A new wait begins it again.
+ * Over HTTP the server waits: it holds the request until one of the jobs has ended. A new wait starts a new request.
  */
 export interface JobWaitsParts {
   /**
-   * The present states of these jobs, in order; undefined: there is no such job. With `isHeld` it may answer when one
-   * of them has ended, or ended before.
+   * Reads the present states of these jobs, in order; undefined: no such job. With `isHeld` it may wait with its answer
+   * until one of the jobs has ended.
    */
   readonly look: LookAtJobs
   /** @default false */
   readonly isHeld?: boolean
-  /** Where hints come from. */
+  /** The source of hints. */
   readonly notifier?: JobsNotifier
 }
 
@@ -37,27 +37,27 @@ export type LookAtJobs = (
   signal: AbortSignal,
 ) => Promise<readonly (JobState | undefined)[]>
 
-/** The most jobs of one look. */
+/** The most jobs of one read. */
 export const maxWaitedIds = 1_000
 
-/** Between two looks, and between two tries to read from a store that is away. */
+/** The pause between two polls, and between two tries to read from an unavailable store. */
 const pollMs = 200
-/** A month; a timer takes no more. */
+/** The longest time of a timer: about 25 days. */
 const maxTimerMs = 2 ** 31 - 1
-/** How many ended jobs are read at the same time. */
+/** The most ended jobs that are read at the same time. */
 const maxReads = 50
-/** With more than 1,000 waits the polls are fewer, so that their cost stays the same. */
+/** With more than 1,000 waits the polls are rarer, so that their cost does not grow. */
 const msPerWait = 0.2
-/** Between two held looks: ends that come together are answered together. */
+/** The pause between two held requests, so that one answer has all ends of about the same time. */
 const gatherMs = 20
 
 export class JobWaits {
   readonly #parts: JobWaitsParts
   readonly #entries = new Set<Entry>()
   readonly #byId = new Map<string, Set<Entry>>()
-  /** To be looked at in the next step. */
+  /** The jobs to read in the next step. */
   readonly #due = new Set<string>()
-  #news: Notifier = createNotifier()
+  #notifier: Notifier = createNotifier()
   #loop: Loop | undefined
   #held: AbortController | undefined
   #polledAt = Number.NEGATIVE_INFINITY
@@ -69,20 +69,20 @@ export class JobWaits {
     this.#parts = parts
   }
 
-  /** How many waits there are. */
+  /** The number of waits. */
   get size(): number {
     return this.#entries.size
   }
 
   /**
-   * Waits until one of these jobs has ended or is gone. Returns those that have, with their states (undefined: there is
-   * no such job); none: the time was over. Rejects with the signal's reason, and with `closed`.
+   * Waits until one of these jobs has ended or is gone. Returns all of them that have, with their states (undefined: no
+   * such job), or none after the time-out. Rejects with the signal's reason, and with `closed`.
    */
   any(ids: readonly string[], timeoutMs: number, signal?: AbortSignal): Promise<EndedStates> {
     return this.#wait(ids, (state) => state === undefined || isFinal(state), timeoutMs, signal)
   }
 
-  /** Waits until the job is in another state than this one, or is gone. */
+  /** Waits until the job is in another state than `from`, or is gone. */
   async changed(id: string, from: JobState, timeoutMs: number, signal?: AbortSignal): Promise<void> {
     await this.#wait([id], (state) => state !== from, timeoutMs, signal)
   }
@@ -107,8 +107,8 @@ export class JobWaits {
   }
 
   /**
-   * Reads a job that has ended, in turn: a call over HTTP has a time limit, and a thousand calls at once spend it on
-   * each other.
+   * Reads an ended job, with at most 50 reads at a time: a call over HTTP has a time limit, which a thousand calls at
+   * once would exceed.
    */
   async read<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     if (this.#readCount < maxReads) this.#readCount++
@@ -124,16 +124,16 @@ export class JobWaits {
 
   /** These jobs may have ended. */
   touched(ids: readonly string[]): void {
-    let isNews = false
+    let isWaitedFor = false
     for (const id of ids) {
       if (!this.#byId.has(id)) continue
       this.#due.add(id)
-      isNews = true
+      isWaitedFor = true
     }
-    if (isNews) this.#news.wake()
+    if (isWaitedFor) this.#notifier.wake()
   }
 
-  /** Ends every wait as if its time was over; later ones do not wait. For a server that shuts down. */
+  /** Ends every wait like a time-out; later calls do not wait. For a server that shuts down. */
   letGo(): void {
     if (this.#state === 'open') this.#state = 'letGo'
     for (const entry of [...this.#entries]) this.#leave(entry, () => entry.resolve(new Map()))
@@ -152,9 +152,9 @@ export class JobWaits {
       this.#byId.set(id, others.add(entry))
       this.#due.add(id)
     }
-    this.#held?.abort(another)
+    this.#held?.abort(newWait)
     this.#loop ??= this.#start()
-    this.#news.wake()
+    this.#notifier.wake()
   }
 
   #leave(entry: Entry, answer: () => void): void {
@@ -174,12 +174,12 @@ export class JobWaits {
 
   #start(): Loop {
     hintsOf(this.#parts.notifier)?.add(this)
-    this.#news = createNotifier()
+    this.#notifier = createNotifier()
     this.#polledAt = this.#parts.isHeld ? Number.NEGATIVE_INFINITY : performance.now()
     return createLoop({
       name: 'jobs.waits',
       step: ({ signal }) => (this.#parts.isHeld ? this.#holdLook(signal) : this.#look(signal)),
-      notifier: this.#news,
+      notifier: this.#notifier,
       idleMs: this.#parts.isHeld ? gatherMs : pollMs,
       backoff: { baseMs: pollMs, maxMs: 5_000 },
     })
@@ -187,7 +187,7 @@ export class JobWaits {
 
   #stop(): void {
     hintsOf(this.#parts.notifier)?.delete(this)
-    this.#held?.abort(another)
+    this.#held?.abort(newWait)
     void this.#loop?.stop({ graceMs: 0 })
     this.#loop = undefined
   }
@@ -202,14 +202,14 @@ export class JobWaits {
       for (let at = 0; at < ids.length && !signal.aborted; at += maxWaitedIds)
         await this.#lookAt(ids.slice(at, at + maxWaitedIds), signal)
     } catch (error) {
-      // Nothing is forgotten: after the back-off all are looked at.
+      // No hint is lost: after the back-off the loop reads all jobs.
       this.#polledAt = Number.NEGATIVE_INFINITY
       throw error
     }
     return this.#due.size > 0 ? 'more' : 'idle'
   }
 
-  /** One look at all that is held open until there is an end, or another wait. */
+  /** Reads all jobs with one request, which the server holds until a job ends or a new wait begins. */
   async #holdLook(signal: AbortSignal): Promise<StepOutcome> {
     const earlyMs = this.#polledAt + gatherMs - performance.now()
     if (earlyMs > 0) await new Promise((resolve) => setTimeout(resolve, earlyMs))
@@ -217,7 +217,7 @@ export class JobWaits {
     const held = new AbortController()
     this.#held = held
     const ids = [...this.#byId.keys()].slice(0, maxWaitedIds)
-    // What did not fit is first in the next look.
+    // Move these ids to the end: the next request begins with those that did not fit.
     for (const id of ids) {
       const entries = this.#byId.get(id)!
       this.#byId.delete(id)
@@ -246,12 +246,12 @@ export class JobWaits {
   }
 }
 
-/** Jobs that have ended, by id; undefined: there is no such job. */
+/** The states of ended jobs, by id; undefined: no such job. */
 export type EndedStates = ReadonlyMap<string, FinalState | undefined>
 
 interface Entry {
   readonly ids: readonly string[]
-  /** Whether a job of it that is in this state ends the wait. */
+  /** Whether a job in this state ends the wait. */
   readonly isOver: (state: JobState | undefined) => boolean
   readonly signal: AbortSignal | undefined
   readonly abort: () => void
@@ -260,8 +260,8 @@ interface Entry {
   readonly reject: (reason: unknown) => void
 }
 
-/** Created once: the reason is of no interest, and its stack would be the dearest part of a new wait. */
-const another = new DOMException('There are other waits now.', 'AbortError')
+/** Created once: no code reads the reason, and its stack would be the largest cost of a new wait. */
+const newWait = new DOMException('The set of waits changed.', 'AbortError')
 
 const finalStates: ReadonlySet<JobState> = new Set<FinalState>(['completed', 'dead', 'cancelled'])
 
@@ -269,7 +269,7 @@ export function isFinal(state: JobState): state is FinalState {
   return finalStates.has(state)
 }
 
-/** Those that wait now, by the notifier that they share with what ends jobs here. */
+/** The waits of this process, by the notifier that they share with the code that ends jobs. */
 const waiting = new WeakMap<JobsNotifier, Set<JobWaits>>()
 
 function hintsOf(notifier: JobsNotifier | undefined): Set<JobWaits> | undefined {
@@ -279,7 +279,7 @@ function hintsOf(notifier: JobsNotifier | undefined): Set<JobWaits> | undefined 
   return known
 }
 
-/** Tells the waits of this process that these jobs may have ended. */
+/** Hints to the waits of this process that these jobs may have ended. */
 export function hintWaits(notifier: JobsNotifier, jobIds: readonly string[]): void {
   for (const waits of waiting.get(notifier) ?? []) waits.touched(jobIds)
 }
@@ -295,7 +295,7 @@ export interface WaitOptions {
 /** A job that will not run again, unless an operator retries it. */
 export type EndedJob<Payload = unknown> = Job<Payload> & { readonly state: FinalState }
 
-/** How a wait for a job ended: the job has ended, or the time was over first. */
+/** How a wait for a job ended: the job has ended, or the time-out came first. */
 export type WaitedJob<Payload = unknown> =
   | { readonly status: 'ended'; readonly job: EndedJob<Payload> }
   | { readonly status: 'timeout'; readonly job: Job<Payload> }
@@ -308,7 +308,7 @@ export function resolveWait(options: WaitOptions): { timeoutMs: number; signal: 
   return { timeoutMs: duration('wait.timeoutMs', timeoutMs, { max: maxTimerMs }), signal }
 }
 
-/** Throws `not_found`, `closed`, the signal's reason, and what the store throws at the deadline. */
+/** Throws `not_found`, `closed`, the signal's reason, and the error of the store at the deadline. */
 export async function waitForJob(
   { store, waits, passesSealed }: { store: Pick<JobStore, 'find'>; waits: JobWaits; passesSealed: boolean },
   id: string,
@@ -318,14 +318,14 @@ export async function waitForJob(
   const { timeoutMs, signal } = resolveWait(options)
   const endsAt = performance.now() + timeoutMs
   await waits.any([id], timeoutMs, signal)
-  // Once it ended, its row has the result; at the deadline, this says how it stands, or why nothing is known.
+  // The row has the result of an ended job. At the deadline, this read gives the present state, or the store's error.
   const record = await readUntil(endsAt, () => waits.read(() => store.find(id)), signal)
   if (record === undefined) throw notFound(id)
   const job = decodeJob(record, passesSealed)
   return isFinal(job.state) ? { status: 'ended', job: job as EndedJob } : { status: 'timeout', job }
 }
 
-/** A store that is away for longer than one call may take is asked again, until the time is over. */
+/** Reads again until the deadline while the store is unavailable. */
 async function readUntil<Answer>(
   endsAt: number,
   read: () => Promise<Answer>,

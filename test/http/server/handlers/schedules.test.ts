@@ -86,7 +86,7 @@ test('a mistake in a schedule is reported at its field, also by the server', asy
     return { status: reply.status, ...((await reply.json()) as { code: string; detail: string }) }
   }
   for (const [when, message] of [
-    [{ cron: '0 0 30 2 *' }, /names no day that ever comes/],
+    [{ cron: '0 0 30 2 *' }, /names no day that exists/],
     [{ cron: '0 9 * * *', timeZone: 'Nowhere/Land' }, /timeZone/],
     [{ everyMs: 0 }, /everyMs/],
     [{}, /either cron or everyMs/],
