@@ -6,18 +6,18 @@ import { type Jobs, type JobsNotifier, type QueueStats, queueTopic } from '../..
 import { maxEventLength } from '../../contract/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
-import { tellEach } from './watch-feeds.ts'
+import { forEachSliced } from './watch-feeds.ts'
 
 /**
- * The numbers of all queues for operators, as one event whenever one of them changed. One reading of the store serves
- * every reader, and without readers there is none.
+ * The counts of all queues, for operators. The feed sends one event with all counts whenever one of them changes. It reads
+ * the store once for all readers, and does not read it without readers.
  *
- * A wake-up of a queue's notifier brings the next reading forward, to a second after the last at the earliest; without one it
- * comes after two. A reader gets the present state first. Where the store was not read just now it waits for the
- * reading, and when the store is in trouble it is told so, once, and gets the state when that is over.
+ * The feed reads the store every two seconds, and after a wake-up of a queue sooner, at most once a second. A new reader
+ * gets the present state first; if the last read is too old, it waits for the next one. When the store fails, each reader
+ * gets one `error` event, and the state again as soon as the store answers.
  *
- * Each event is the whole state, so a reader that comes again needs the last one only: nothing when it has that, else
- * `reset` and the present state.
+ * Each event holds the whole state. So a reader that reconnects gets nothing if it has the last event, else `reset` and the
+ * present state.
  */
 export function createQueuesFeed(
   jobs: Pick<Jobs, 'stats'>,
@@ -27,18 +27,18 @@ export function createQueuesFeed(
   return new QueuesFeed(jobs, notifier, options)
 }
 
-/** How often the queues are looked at. */
+/** How often the feed reads the counts. */
 export interface QueuesFeedOptions {
-  /** How long after a reading the next comes, unless a wake-up comes. @default 2_000 */
+  /** The time between two reads without a wake-up. @default 2_000 */
   readonly pollMs?: number
-  /** How long after a reading the next may come. @default 1_000 */
-  readonly leastMs?: number
+  /** The shortest time between two reads. @default 1_000 */
+  readonly minGapMs?: number
   readonly clock?: Clock
 }
 
 const backoff = { baseMs: 500, maxMs: 5_000 }
 const watchdogMs = 15_000
-/** Leaves room for the event's other lines. */
+/** Leaves space for the event's other lines. */
 const maxTextLength = maxEventLength - 1_024
 
 class QueuesFeed implements Feed, AsyncDisposable {
@@ -46,28 +46,29 @@ class QueuesFeed implements Feed, AsyncDisposable {
   readonly #notifier: Pick<JobsNotifier, 'listen'>
   readonly #clock: Clock
   readonly #pollMs: number
-  readonly #leastMs: number
-  readonly #readers = new Map<FeedReader, Reading>()
+  readonly #minGapMs: number
+  readonly #readers = new Map<FeedReader, Received>()
   readonly #wakeUp: Notifier = createNotifier()
   #loop: Loop | undefined
   #queues: readonly string[] = []
   #unlisten: (() => void) | undefined
-  /** When the last reading began, and when the last that succeeded had ended. */
+  /** When the last read began. */
   #triedAt = Number.NEGATIVE_INFINITY
+  /** When the last successful read ended. */
   #readAt = Number.NEGATIVE_INFINITY
   #state: StateEvent | undefined
-  #trouble: FeedEvent | undefined
+  #failure: FeedEvent | undefined
   #isClosed = false
 
   constructor(
     jobs: Pick<Jobs, 'stats'>,
     notifier: Pick<JobsNotifier, 'listen'>,
-    { pollMs = 2_000, leastMs = 1_000, clock = systemClock }: QueuesFeedOptions,
+    { pollMs = 2_000, minGapMs = 1_000, clock = systemClock }: QueuesFeedOptions,
   ) {
     this.#jobs = jobs
     this.#notifier = notifier
     this.#pollMs = pollMs
-    this.#leastMs = leastMs
+    this.#minGapMs = minGapMs
     this.#clock = clock
   }
 
@@ -76,9 +77,9 @@ class QueuesFeed implements Feed, AsyncDisposable {
       reader.fail(new SignalboxError('draining', 'This server is shutting down. Open the stream again.'))
       return () => {}
     }
-    this.#readers.set(reader, { lastEventId, told: undefined })
+    this.#readers.set(reader, { lastEventId, lastSent: undefined })
     const isOld = this.#clock.now() - this.#readAt > 2 * this.#pollMs
-    this.#bring(reader, this.#trouble ?? (isOld ? undefined : this.#state))
+    this.#sendOnce(reader, this.#failure ?? (isOld ? undefined : this.#state))
     this.#loop ??= this.#start()
     return () => {
       this.#readers.delete(reader)
@@ -104,7 +105,7 @@ class QueuesFeed implements Feed, AsyncDisposable {
       clock: this.#clock,
     })
     loop.events.on('stalled', () =>
-      this.#tellTrouble(
+      this.#sendFailure(
         new SignalboxError('store_unavailable', 'The store does not answer. The counts shown are old.'),
       ),
     )
@@ -114,17 +115,17 @@ class QueuesFeed implements Feed, AsyncDisposable {
   async #stop(): Promise<void> {
     const loop = this.#loop
     this.#loop = undefined
-    // No reader is left that saw the error, and the next reading will show whether it lasts.
-    this.#trouble = undefined
+    // No reader is left that got the error. The next read shows whether it lasts.
+    this.#failure = undefined
     this.#unlisten?.()
     this.#unlisten = undefined
     await loop?.stop({ graceMs: 1_000 })
   }
 
   async #step({ signal, progress }: StepContext): Promise<void> {
-    const earlyMs = this.#triedAt + this.#leastMs - this.#clock.now()
+    const earlyMs = this.#triedAt + this.#minGapMs - this.#clock.now()
     if (earlyMs > 0) await createNotifier().wait({ timeoutMs: earlyMs, signal, clock: this.#clock })
-    // Whatever was woken until now, the reading that begins will show.
+    // Clears earlier wake-ups: the read that begins now shows their changes.
     await this.#wakeUp.wait({ timeoutMs: 0 })
     this.#triedAt = this.#clock.now()
     try {
@@ -132,60 +133,60 @@ class QueuesFeed implements Feed, AsyncDisposable {
       if (signal.aborted) return
       progress()
       this.#readAt = this.#clock.now()
-      await this.#tell(items.toSorted(byQueue))
+      await this.#publish(items.toSorted(byQueue))
     } catch (error) {
-      if (!signal.aborted) await this.#tellTrouble(asSignalboxError(error))
+      if (!signal.aborted) await this.#sendFailure(asSignalboxError(error))
       throw error
     }
   }
 
-  async #tell(items: readonly QueueStats[]): Promise<void> {
+  async #publish(items: readonly QueueStats[]): Promise<void> {
     this.#listen(items.map(({ queue }) => queue))
     const data = { items }
     const text = JSON.stringify(data)
     if (text.length > maxTextLength) {
-      await this.#tellTrouble(tooLarge(items.length))
+      await this.#sendFailure(tooLarge(items.length))
       return
     }
-    // After trouble also when nothing changed: it says that the trouble is over.
-    if (this.#state?.text !== text || this.#trouble !== undefined) {
+    // After a failure the feed sends the state even if it is unchanged: this shows that the failure is over.
+    if (this.#state?.text !== text || this.#failure !== undefined) {
       const id = Math.max((this.#state?.id ?? 0) + 1, Date.now() * 1_000 + Math.floor(Math.random() * 1_000))
       this.#state = { id, type: 'queues', data, text }
     }
-    this.#trouble = undefined
-    await this.#tellReaders()
+    this.#failure = undefined
+    await this.#sendToReaders()
   }
 
-  async #tellTrouble({ code, message }: SignalboxError): Promise<void> {
-    if (this.#trouble !== undefined) return
-    this.#trouble = { type: 'error', data: { code, message } }
-    await this.#tellReaders()
+  async #sendFailure({ code, message }: SignalboxError): Promise<void> {
+    if (this.#failure !== undefined) return
+    this.#failure = { type: 'error', data: { code, message } }
+    await this.#sendToReaders()
   }
 
-  /** Telling many takes several turns of the event loop. What is no longer the news by then is not told. */
-  #tellReaders(): Promise<void> {
-    const news = this.#news
-    return tellEach(this.#readers.keys(), (reader) => {
-      if (news === this.#news) this.#bring(reader, news)
+  /** Sending to many readers takes several turns of the event loop. A newer event stops it. */
+  #sendToReaders(): Promise<void> {
+    const event = this.#latest
+    return forEachSliced(this.#readers.keys(), (reader) => {
+      if (event === this.#latest) this.#sendOnce(reader, event)
     })
   }
 
-  get #news(): FeedEvent | undefined {
-    return this.#trouble ?? this.#state
+  get #latest(): FeedEvent | undefined {
+    return this.#failure ?? this.#state
   }
 
-  /** Gives a reader the trouble or the present state, unless it was told that already. */
-  #bring(reader: FeedReader, news: FeedEvent | undefined): void {
-    const reading = this.#readers.get(reader)!
-    if (news === undefined || news === reading.told) return
-    reading.told = news
-    if (news.id !== undefined) {
-      const { lastEventId } = reading
-      reading.lastEventId = undefined
-      if (lastEventId === String(news.id)) return
+  /** Sends the failure or the present state to a reader, unless the reader has it. */
+  #sendOnce(reader: FeedReader, event: FeedEvent | undefined): void {
+    const received = this.#readers.get(reader)!
+    if (event === undefined || event === received.lastSent) return
+    received.lastSent = event
+    if (event.id !== undefined) {
+      const { lastEventId } = received
+      received.lastEventId = undefined
+      if (lastEventId === String(event.id)) return
       if (lastEventId !== undefined) reader.send(reset)
     }
-    reader.send(news)
+    reader.send(event)
   }
 
   #listen(queues: readonly string[]): void {
@@ -197,19 +198,20 @@ class QueuesFeed implements Feed, AsyncDisposable {
     try {
       this.#unlisten = this.#notifier.listen(queues.map(queueTopic), () => this.#wakeUp.wake())
     } catch {
-      // A closed notifier wakes no listener; the next reading says what is the matter.
+      // A closed notifier wakes no listener. The next read reports the error.
       this.#unlisten = undefined
     }
   }
 }
 
-/** What a reader has: what it was told last, and until it was told the state, what it says that it has. */
-interface Reading {
+/** What a reader has received. */
+interface Received {
+  /** The id that the reader sent when it connected; undefined after its first state event. */
   lastEventId: string | undefined
-  told: FeedEvent | undefined
+  lastSent: FeedEvent | undefined
 }
 
-/** Its id rises, also over a restart. The digits behind the milliseconds tell it from the ids of other servers. */
+/** Its id rises, even across a restart. The random digits after the milliseconds keep ids of two servers apart. */
 interface StateEvent extends FeedEvent {
   readonly id: number
 }
@@ -223,6 +225,6 @@ function byQueue(a: QueueStats, b: QueueStats): number {
 function tooLarge(count: number): SignalboxError {
   return new SignalboxError(
     'too_large',
-    `There are ${count} queues, more than one event can show. Ask GET /v1/queues instead.`,
+    `One event cannot hold the counts of ${count} queues. Use GET /v1/queues instead.`,
   )
 }

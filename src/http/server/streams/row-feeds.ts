@@ -17,15 +17,15 @@ import type { Feed, FeedEvent } from '../call.ts'
 import { createReaderFeed, readEventId } from './watch-feeds.ts'
 
 /**
- * One job for one reader: its states, its progress and its log lines, read from their rows. The id of each event says what the
- * reader has, so that any server can go on behind it:
+ * The states, the progress and the log lines of one job, for one reader, read from their rows. The id of each event says what
+ * the reader has, so any server can continue after it:
  *
- *     running.2    the state and the attempt that were sent last
- *     .1790…       when the progress that was sent last was reported
- *     .2.17.1790…  the log line that was sent last: attempt, number, instant
+ *     running.2    the last state sent, and its attempt
+ *     .1790…       the report time of the last progress sent
+ *     .2.17.1790…  the last log line sent: attempt, number, instant
  *
- * The feed sleeps in the shared waits, so a change of state is seen at once or by their poll. Of a running job, progress and
- * log lines are looked for once a second.
+ * The feed sleeps in the shared waits, so it sees a change of state at once or by their poll. While the job runs, the feed
+ * reads progress and log lines once a second.
  */
 export interface JobFeedParts {
   readonly jobs: Pick<Jobs, 'find' | 'logs'>
@@ -34,28 +34,30 @@ export interface JobFeedParts {
 
 const runningMs = 1_000
 const idleMs = 5_000
-/** The last log lines of an attempt may be written a moment after its end. */
+/** The worker may write the last log lines of an attempt a moment after its end. */
 const afterEndMs = 1_000
 const linesAtOnce = 200
 
 export function createJobFeed(parts: JobFeedParts, jobId: string): Feed {
-  return createReaderFeed((lastEventId, signal) => followJob(parts, jobId, decodePlace(lastEventId), signal))
+  return createReaderFeed((lastEventId, signal) =>
+    followJob(parts, jobId, decodePosition(lastEventId), signal),
+  )
 }
 
-/** What a reader has. */
-interface Place {
+/** What the reader has. */
+interface Position {
   state: JobState | ''
   attempt: number
   progressAt: number
   log: Pick<JobLogLine, 'attempt' | 'number' | 'at'>
 }
 
-const places = /^([a-z]*)\.(\d{1,6})\.(\d{1,16})\.(\d{1,6})\.(\d{1,6})\.(\d{1,16})$/
+const positionPattern = /^([a-z]*)\.(\d{1,6})\.(\d{1,16})\.(\d{1,6})\.(\d{1,6})\.(\d{1,16})$/
 
-function decodePlace(text: string | undefined): Place {
+function decodePosition(text: string | undefined): Position {
   if (text === undefined)
     return { state: '', attempt: 0, progressAt: 0, log: { attempt: 0, number: 0, at: 0 } }
-  const [, state, ...numbers] = places.exec(text) ?? []
+  const [, state, ...numbers] = positionPattern.exec(text) ?? []
   const [attempt, progressAt, logAttempt, number, at] = numbers.map(Number)
   const isKnown = state === '' || (jobStates as readonly string[]).includes(state ?? 'none')
   if (!isKnown) refuse('The header Last-Event-ID', 'the id of an event of this stream', text)
@@ -67,26 +69,26 @@ function decodePlace(text: string | undefined): Place {
   }
 }
 
-function encodePlace({ state, attempt, progressAt, log }: Place): string {
+function encodePosition({ state, attempt, progressAt, log }: Position): string {
   return [state, attempt, progressAt, log.attempt, log.number, log.at].join('.')
 }
 
 async function* followJob(
   { jobs, waits }: JobFeedParts,
   jobId: string,
-  place: Place,
+  position: Position,
   signal: AbortSignal,
 ): AsyncGenerator<FeedEvent> {
   for (let isEnding = false; ; ) {
     const job = await jobs.find(jobId)
     if (job === undefined)
-      throw new SignalboxError('not_found', `There is no job "${jobId}" any more: it was deleted.`)
+      throw new SignalboxError('not_found', `The job "${jobId}" no longer exists: it was deleted.`)
     const isOver = isFinal(job.state)
-    if (!isOver) yield* newState(job, place)
-    yield* newProgress(job, place)
-    yield* newLogs(jobs, job, place)
-    // The end of a job comes behind the log lines that were written before it.
-    if (isOver) yield* newState(job, place)
+    if (!isOver) yield* newState(job, position)
+    yield* newProgress(job, position)
+    yield* newLogs(jobs, job, position)
+    // The reader gets the final state after the log lines.
+    if (isOver) yield* newState(job, position)
     if (isOver && isEnding) return
     isEnding = isOver
     const sleepMs = isOver ? afterEndMs : job.state === 'running' ? runningMs : idleMs
@@ -94,69 +96,69 @@ async function* followJob(
   }
 }
 
-function eventAt(place: Place, type: string, data: unknown): FeedEvent {
-  return { id: encodePlace(place), type, data }
+function eventAt(position: Position, type: string, data: unknown): FeedEvent {
+  return { id: encodePosition(position), type, data }
 }
 
-function* newState(job: FoundJob, place: Place): Generator<FeedEvent> {
-  if (place.state === job.state && place.attempt === job.attempt) return
-  place.state = job.state
-  place.attempt = job.attempt
+function* newState(job: FoundJob, position: Position): Generator<FeedEvent> {
+  if (position.state === job.state && position.attempt === job.attempt) return
+  position.state = job.state
+  position.attempt = job.attempt
   const { id, state, attempt, maxAttempts, runAt, startedAt, finishedAt, workerId, cancelRequested } = job
-  yield eventAt(place, 'state', {
+  yield eventAt(position, 'state', {
     ...{ id, state, attempt, maxAttempts, runAt, startedAt, finishedAt, workerId, cancelRequested },
   })
 }
 
-function* newProgress({ progress }: FoundJob, place: Place): Generator<FeedEvent> {
-  if (progress === null || progress.at <= place.progressAt) return
-  place.progressAt = progress.at
-  yield eventAt(place, 'progress', progress)
+function* newProgress({ progress }: FoundJob, position: Position): Generator<FeedEvent> {
+  if (progress === null || progress.at <= position.progressAt) return
+  position.progressAt = progress.at
+  yield eventAt(position, 'progress', progress)
 }
 
 async function* newLogs(
   jobs: Pick<Jobs, 'logs'>,
   { id, attempt }: FoundJob,
-  place: Place,
+  position: Position,
 ): AsyncGenerator<FeedEvent> {
-  const { log } = place
-  // After a retry attempts count from 1 again, and new lines stand before old ones.
-  const isAnew = attempt < log.attempt
-  let cursor: string | null = isAnew ? '0-0' : `${log.attempt}-${log.number}`
+  const { log } = position
+  // After a retry, attempts count from 1 again, so new log lines sort before old ones.
+  const isRetried = attempt < log.attempt
+  let cursor: string | null = isRetried ? '0-0' : `${log.attempt}-${log.number}`
   while (cursor !== null) {
     const page: Awaited<ReturnType<Jobs['logs']>> = await jobs.logs(id, { limit: linesAtOnce, cursor })
     for (const line of page.items) {
-      // It is of an attempt from before the retry, and was sent then.
+      // A line of an attempt before the retry, which the reader has.
       const isOld = line.attempt > log.attempt && line.at < log.at
-      if (isOld || (isAnew && line.at <= log.at)) continue
-      place.log = { attempt: line.attempt, number: line.number, at: line.at }
-      yield eventAt(place, 'log', line)
+      if (isOld || (isRetried && line.at <= log.at)) continue
+      position.log = { attempt: line.attempt, number: line.number, at: line.at }
+      yield eventAt(position, 'log', line)
     }
     cursor = page.cursor
   }
 }
 
 /**
- * Which jobs of a queue ended, for readers that may have been away. An event's id is a place in the time
- * of the store; a reader that comes with one goes on from the rows.
+ * The jobs of a queue that ended, for readers that may reconnect. An event's id is a position on the store's clock. A reader
+ * that sends one gets the later rows.
  *
  *     ──────── overlap ────────┐
- *     …  a   b   (c commits late)   d │ now        each look reads the overlap again and leaves out what was sent
+ *     …  a   b   (c commits late)   d │ now        each poll reads the overlap again and skips jobs that were sent
  *
- * A transaction commits after the instant that it wrote, so a row may appear behind others that were sent before. So looks go
- * back a second, and every tenth goes back ten. What commits later than that after its end is missed. The place moves on with
- * the clock, so that a look at a quiet queue does not read all that ended in the others.
+ * A transaction commits after the instant that it writes, so a row may appear before rows that were sent already. So each
+ * poll goes back one second, and every tenth goes back ten. The feed misses a job that commits more than ten seconds after
+ * its end. The position moves on with the clock, so a poll of a quiet queue does not read the ends of all other queues.
  *
- * Readers that look at the same time share one statement.
+ * Readers that poll at the same time share one statement.
  */
 export class QueueEnds {
-  readonly #looks: Batcher<string, readonly JobEnd[]>
+  readonly #polls: Batcher<string, readonly JobEnd[]>
   /** The store's clock. */
   readonly now: () => Promise<number>
 
   constructor(jobs: Pick<JobStore, 'ends'>, now: () => Promise<number>) {
     this.now = now
-    this.#looks = new Batcher({
+    this.#polls = new Batcher({
       run: (asked) => Promise.all(asked.map((text) => jobs.ends(JSON.parse(text)))),
       start: (begin) => void setTimeout(begin, gatherMs),
       mergesEqual: true,
@@ -164,19 +166,19 @@ export class QueueEnds {
     })
   }
 
-  /** A page of ends, and whether there may be more. */
+  /** Reads one page of ended jobs. */
   async page(queue: string, from: number, after: string | undefined): Promise<readonly JobEnd[]> {
-    return this.#looks.add(JSON.stringify({ queue, from, after, limit: pageSize }))
+    return this.#polls.add(JSON.stringify({ queue, from, after, limit: pageSize }))
   }
 }
 
 const gatherMs = 20
 const pageSize = 200
-const lookMs = 1_000
+const pollMs = 1_000
 const shortOverlapMs = 1_000
 export const overlapMs = 10_000
-const longLookEvery = 10
-/** Equal looks are shared, so they begin at whole seconds. */
+const longPollEvery = 10
+/** Polls read from a whole second, so that readers of a queue send equal requests and share one statement. */
 const stepMs = 1_000
 
 export function createQueueFeed(ends: QueueEnds, queue: string): Feed {
@@ -192,24 +194,24 @@ async function* followQueue(
   resumesAt: number | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<FeedEvent> {
-  /** What was sent, by job: when it ended. */
+  /** The end time of each job that was sent, by job id. */
   const sent = new Map<string, number>()
   let now = await ends.now()
-  /** Up to here everything was read, but for what commits late. */
-  let place = resumesAt ?? now
-  // A new reader gets nothing of what ended before it came.
+  /** The feed has sent everything up to here, except rows that commit late. */
+  let position = resumesAt ?? now
+  // A new reader gets only jobs that end after it connects.
   const beginsAt = resumesAt === undefined ? now : resumesAt - overlapMs
-  const placeEvent = (type: 'open' | 'place') => ({ id: String(place), type, data: { at: place } })
+  const positionEvent = (type: 'open' | 'place') => ({ id: String(position), type, data: { at: position } })
 
-  async function* look(from: number): AsyncGenerator<FeedEvent> {
+  async function* poll(from: number): AsyncGenerator<FeedEvent> {
     let after: string | undefined
     for (let at = from; ; ) {
       const page = await ends.page(queue, at, after)
       for (const end of page) {
         if (sent.get(end.id) === end.finishedAt) continue
         sent.set(end.id, end.finishedAt)
-        place = Math.max(place, end.finishedAt)
-        yield { id: String(place), type: end.state, data: end }
+        position = Math.max(position, end.finishedAt)
+        yield { id: String(position), type: end.state, data: end }
       }
       const last = page.at(-1)
       if (last === undefined || page.length < pageSize) return
@@ -218,16 +220,16 @@ async function* followQueue(
     }
   }
 
-  yield placeEvent('open')
-  for (let looks = 0; ; looks++) {
-    const isLong = looks % longLookEvery === 0
+  yield positionEvent('open')
+  for (let polls = 0; ; polls++) {
+    const isLong = polls % longPollEvery === 0
     if (isLong) now = await ends.now()
-    const from = Math.floor((place - (isLong ? overlapMs : shortOverlapMs)) / stepMs) * stepMs
-    yield* look(Math.max(from, beginsAt))
-    place = Math.max(place, now)
-    // So that a reader of a quiet queue does not come back to a place long ago.
-    if (isLong && looks > 0) yield placeEvent('place')
-    for (const [id, finishedAt] of sent) if (finishedAt < place - overlapMs - 2 * stepMs) sent.delete(id)
-    await createNotifier().wait({ timeoutMs: lookMs, signal })
+    const from = Math.floor((position - (isLong ? overlapMs : shortOverlapMs)) / stepMs) * stepMs
+    yield* poll(Math.max(from, beginsAt))
+    position = Math.max(position, now)
+    // A reader of a quiet queue gets a recent position, so that it does not resume far back.
+    if (isLong && polls > 0) yield positionEvent('place')
+    for (const [id, finishedAt] of sent) if (finishedAt < position - overlapMs - 2 * stepMs) sent.delete(id)
+    await createNotifier().wait({ timeoutMs: pollMs, signal })
   }
 }

@@ -6,15 +6,15 @@ import type { Authenticator, FeedEvent, FeedReader, OutgoingStream } from '../ca
 import { asSignalboxError } from '../request/problem.ts'
 import { bodyTransport, type Transport, type TransportOwner } from './transport.ts'
 
-/** How streams are kept. */
+/** Limits and intervals of streams. */
 export interface StreamsOptions {
-  /** How often a comment is sent as a sign of life. @default 15_000 */
+  /** How often the server sends a comment as a sign of life. @default 15_000 */
   readonly keepAliveMs?: number
-  /** How much may wait for a reader beyond what its connection takes. @default 262_144 */
+  /** How many bytes the server queues for a slow reader, beyond the buffer of its connection. @default 262_144 */
   readonly maxBufferedBytes?: number
-  /** How long readers are asked to wait before they connect again, give or take a half. @default 2_000 */
+  /** How long the server asks readers to wait before they reconnect, give or take a half. @default 2_000 */
   readonly retryMs?: number
-  /** How long a reader may take to read the last words. @default 2_000 */
+  /** How long a reader may take to read the last event. @default 2_000 */
   readonly lastWordsMs?: number
   /** Gets unexpected errors of a feed. @default prints it */
   readonly onError?: (error: unknown) => void
@@ -33,24 +33,25 @@ export const streamsDefaults: Required<StreamsOptions> = {
 }
 
 /**
- * Streams of server-sent events, all that a server has open.
+ * All open streams of server-sent events of a server.
  *
  *     feed ──send──▶ stream ──write──▶ transport ──▶ reader
- *                      └─ it says no: wait here, up to maxBufferedBytes; above, or still no a period later: told why, cut
+ *                      └─ the transport is full: events wait in the stream's queue, up to maxBufferedBytes
+ *                          └─ the queue is full, or the transport stays full for a whole period: `error`, cut
  *
- * An idle stream is a few small objects and a timer. An event is encoded once for all its readers, and nothing here
- * keeps the request. A reader that does not read has its own bounded queue and delays no other reader.
+ * An idle stream is a few small objects and a timer. The server encodes an event once for all its readers. A stream does not
+ * keep its request. A slow reader has its own bounded queue and delays no other reader.
  *
- * A stream ends when its client has gone, its feed fails, its token is no longer valid, it reads too slowly, or the
- * server shuts down. A client that can still read gets the reason: `error { code, message }`, or when to come again.
+ * A stream ends when its client leaves, its feed fails, its token is no longer valid, its reader is too slow, or the
+ * server shuts down. A client that can still read gets the reason as `error { code, message }`, or a reconnect time.
  */
 export class Streams {
   readonly options: Required<StreamsOptions>
   readonly authenticator: Pick<Authenticator, 'watch'>
   readonly open: Set<EventStream> = new Set()
-  /** Those that have had their last word and are not closed yet. */
+  /** Streams that sent their last event and are closing. */
   readonly ending: Set<EventStream> = new Set()
-  /** How much waits for readers that are slow, beyond what their connections have taken. */
+  /** The bytes that wait in the queues of all streams. */
   bufferedBytes = 0
   #whenEnded: PromiseWithResolvers<void> | undefined
 
@@ -65,12 +66,12 @@ export class Streams {
     this.authenticator = authenticator
   }
 
-  /** How many are open. */
+  /** The number of open streams. */
   get size(): number {
     return this.open.size
   }
 
-  /** Streams to a transport whose head has been written; calls `ended`, the stream's own unless given, once it is over. */
+  /** Streams to a transport whose response head was written. Calls `ended` once, after the end. */
   serve(
     outgoing: OutgoingStream,
     transport: Transport,
@@ -82,18 +83,18 @@ export class Streams {
     else stream.finish(this.#retry(this.options.retryMs))
   }
 
-  /** The same as the body of a `Response`. */
+  /** Streams to the body of a `Response`. */
   toBody(outgoing: OutgoingStream, ended?: OutgoingStream['ended']): ReadableStream<Uint8Array> {
     const { transport, body } = bodyTransport()
     this.serve(outgoing, transport, ended)
     return body
   }
 
-  /** Tells every reader when to come again and ends its stream; later ones are told at once. */
+  /** Sends every reader a reconnect time and ends its stream. A stream that opens later gets both at once. */
   close(): Promise<void> {
     if (this.#whenEnded === undefined) {
       this.#whenEnded = Promise.withResolvers<void>()
-      // Many would come to the next server at once; a millisecond for each of them keeps that bearable.
+      // Spreads the reconnects over a millisecond for each reader, so that the next server is not flooded.
       const fromMs = this.options.retryMs
       const spreadMs = Math.max(fromMs, this.size)
       for (const stream of [...this.open]) stream.finish(this.#retry(fromMs, spreadMs))
@@ -102,7 +103,7 @@ export class Streams {
     return this.#whenEnded.promise
   }
 
-  /** One has been closed. */
+  /** Removes a closed stream. */
   forget(stream: EventStream): void {
     this.ending.delete(stream)
     this.#checkEnd()
@@ -121,8 +122,8 @@ const nothing: Uint8Array[] = []
 const comment: Uint8Array = Buffer.from(encodeComment())
 
 /**
- * One stream to one reader. Small, for there may be many thousands: what can be shared is in its owner, and nothing
- * here keeps the request it came from.
+ * One stream to one reader. It stays small, because a server may have many thousands: shared state is in its owner, and the
+ * stream does not keep its request.
  */
 export class EventStream implements FeedReader, TransportOwner {
   readonly #owner: Streams
@@ -132,12 +133,12 @@ export class EventStream implements FeedReader, TransportOwner {
   #nextComment: unknown
   #leaveFeed: (() => void) | undefined
   #unwatch: (() => void) | undefined
-  #lingering: unknown
-  /** The id sent last: none may come twice or fall. */
+  #closeTimer: unknown
+  /** The last id sent. The stream drops events with this id or a lower one. */
   #lastId = -1
-  /** The transport said no; what comes now waits in the queue. */
+  /** The transport is full; further chunks wait in the queue. */
   #isBlocked = false
-  /** Comments in a row that found it so. */
+  /** The number of consecutive comment timers that found the stream blocked. */
   #blockedPeriods = 0
   #isTooSlow = false
   #queue: Uint8Array[] = nothing
@@ -152,7 +153,7 @@ export class EventStream implements FeedReader, TransportOwner {
   open({ principal, feed, lastEventId }: OutgoingStream, preface: Uint8Array): void {
     if (this.#isOver()) return
     this.#owner.open.add(this)
-    // Streams that came at once do not all get their comments at once.
+    // A random start spreads the comments of streams that opened together.
     this.#commentIn(this.#owner.options.keepAliveMs * this.#owner.options.random())
     this.#write(preface)
     try {
@@ -161,8 +162,8 @@ export class EventStream implements FeedReader, TransportOwner {
     } catch (error) {
       this.fail(error)
     }
-    // Either may have ended the stream before it said how to let go of it.
-    if (this.#isOver()) this.#letGo()
+    // `watch` or `feed.open` may end the stream before it returns its clean-up function.
+    if (this.#isOver()) this.#release()
   }
 
   send(event: FeedEvent): void {
@@ -182,14 +183,14 @@ export class EventStream implements FeedReader, TransportOwner {
     if (this.#isOver()) return
     const known = asSignalboxError(error)
     if (known.code === 'internal') this.#owner.options.onError(error)
-    this.finish(lastWords(known))
+    this.finish(errorEvent(known))
   }
 
   end(): void {
-    this.finish(noWords)
+    this.finish(noBytes)
   }
 
-  /** A sign of life; it detects clients that left without closing. */
+  /** Comments are a sign of life, and detect clients that left without closing. */
   #commentIn(ms: number): void {
     const { clock, keepAliveMs } = this.#owner.options
     this.#nextComment = clock.setTimeout(() => {
@@ -216,22 +217,22 @@ export class EventStream implements FeedReader, TransportOwner {
   closed(): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
-    this.#letGo()
-    this.#owner.options.clock.clearTimeout(this.#lingering)
+    this.#release()
+    this.#owner.options.clock.clearTimeout(this.#closeTimer)
     this.#owner.forget(this)
     this.#ended(this.#isTooSlow ? 'dropped' : 'ended')
   }
 
   /** Writes the last event and ends the stream; a client that does not read it in time is cut off. */
-  finish(words: Uint8Array): void {
+  finish(lastEvent: Uint8Array): void {
     if (this.#isOver()) return
     this.#state = 'ending'
-    this.#letGo()
+    this.#release()
     this.#owner.ending.add(this)
-    if (words.length > 0) this.#transport.write(words)
+    if (lastEvent.length > 0) this.#transport.write(lastEvent)
     this.#transport.end()
     const { clock, lastWordsMs } = this.#owner.options
-    this.#lingering = clock.setTimeout(() => {
+    this.#closeTimer = clock.setTimeout(() => {
       this.#transport.destroy()
       this.closed()
     }, lastWordsMs)
@@ -270,7 +271,7 @@ export class EventStream implements FeedReader, TransportOwner {
     )
   }
 
-  #letGo(): void {
+  #release(): void {
     this.#queue = nothing
     this.#count(-this.#queuedBytes)
     this.#owner.open.delete(this)
@@ -282,9 +283,9 @@ export class EventStream implements FeedReader, TransportOwner {
   }
 }
 
-const noWords: Uint8Array = new Uint8Array()
+const noBytes: Uint8Array = new Uint8Array()
 
-/** Events are shared by many readers; each is put into bytes once. */
+/** Many readers share an event, so it is encoded once. */
 const encoded = new WeakMap<FeedEvent, Uint8Array>()
 
 function bytesOf(event: FeedEvent): Uint8Array {
@@ -296,6 +297,6 @@ function bytesOf(event: FeedEvent): Uint8Array {
   return bytes
 }
 
-function lastWords({ code, message }: SignalboxError): Uint8Array {
+function errorEvent({ code, message }: SignalboxError): Uint8Array {
   return Buffer.from(encodeEvent({ type: 'error', data: JSON.stringify({ code, message }) }))
 }

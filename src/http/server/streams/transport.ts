@@ -1,31 +1,31 @@
 import type { ServerResponse } from 'node:http'
 import { ignore } from '../lingering-close.ts'
 
-/** Where a stream of events is written to: a response of Node, or the body of a `Response`. */
+/** The target of a stream of events: a Node response, or the body of a `Response`. */
 export interface Transport {
-  /** Sets the owner, which hears of everything that follows. Called once, before anything else. */
+  /** Sets the owner, which gets all later callbacks. Called once, before every other method. */
   attach(owner: TransportOwner): void
-  /** Sends a chunk. False: the client reads too slowly, so the owner waits for `drained`. */
+  /** Sends a chunk. False: the client reads too slowly, so the owner must wait for `drained`. */
   write(chunk: Uint8Array): boolean
-  /** Ends the stream once everything was sent. */
+  /** Ends the stream after everything is sent. */
   end(): void
   /** Cuts the stream. */
   destroy(): void
 }
 
 export interface TransportOwner {
-  /** The next chunk may be written. May come without need. */
+  /** The owner may write the next chunk. The transport may call this at any time. */
   drained(): void
-  /** The stream is over, by either side. May come more than once. */
+  /** One side ended the stream. The transport may call this more than once. */
   closed(): void
 }
 
-/** Writes to a response whose head was written, or whose client has left. */
+/** Writes to a response whose head is written, or whose client has left. */
 export function httpTransport(response: ServerResponse): Transport {
   return new HttpTransport(response)
 }
 
-/** There may be many thousands, so this is a class: its methods are shared. */
+/** A class, because a server may have many thousands and a class shares its methods. */
 class HttpTransport implements Transport {
   readonly #response: ServerResponse
 
@@ -37,9 +37,9 @@ class HttpTransport implements Transport {
     const response = this.#response
     response.on('drain', () => owner.drained())
     response.on('close', () => owner.closed())
-    // The error of a write to a lost connection; `close` follows. An error without a listener would end the process.
+    // A write to a lost connection fails, and `close` follows. An error without a listener would end the process.
     response.on('error', ignore)
-    // A stream ends with its client, and the end of the client's half is all that shows that it left.
+    // Only the end of the client's half of the socket shows that the client left.
     const { socket } = response.req
     if (socket.readableEnded) response.destroy()
     else socket.once('end', () => response.destroy())
@@ -59,10 +59,10 @@ class HttpTransport implements Transport {
   }
 }
 
-/** The most unread bytes in the body of a `Response` before `write` returns false. */
+/** Unread bytes in the body of a `Response` above which `write` returns false. */
 const bodyHighWaterBytes = 65_536
 
-/** A transport, and the body from which a reader reads what was written to it. */
+/** Creates a transport, and the body that yields the chunks written to it. */
 export function bodyTransport(): {
   readonly transport: Transport
   readonly body: ReadableStream<Uint8Array>
@@ -84,13 +84,13 @@ export function bodyTransport(): {
       owner = given
     },
     write(chunk) {
-      // A copy: many streams share one chunk, and the reader of a body may transfer its memory.
+      // Copies the chunk: many streams share it, and the reader of a body may transfer its memory.
       controller.enqueue(new Uint8Array(chunk))
       return (controller.desiredSize ?? 0) > 0
     },
     end() {
       controller.close()
-      // No event says that the rest was read. It is no more than the high-water mark.
+      // No event reports that the reader read the rest, which is at most the high-water mark.
       queueMicrotask(() => owner?.closed())
     },
     destroy() {

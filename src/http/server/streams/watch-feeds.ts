@@ -6,12 +6,13 @@ import { cancelTopic, type JobsNotifier, queueTopic } from '../../../jobs/index.
 import type { LockEvent, Locks, WatchOptions } from '../../../locks/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
 
-/** Why the signal of a feed aborts. Created once: an error for each of a thousand readers would cost as much as sending. */
+/** The abort reason of a feed's signal. Shared: a new error for each of a thousand readers would cost as much as sending. */
 const readerGone: SignalboxError = new SignalboxError('closed', 'The reader of this stream has gone.')
 
 /**
- * A feed whose events are generated for each reader: `follow` yields them, from where the reader was. The stream ends after the
- * last event, or with the error that `follow` throws. The signal aborts when the reader leaves; `reasonOf` says why.
+ * A feed that generates its events for each reader: `follow` yields the events after the reader's last one. The stream ends
+ * after the last event, or with the error that `follow` throws. The signal aborts when the reader leaves; `reasonOf`
+ * returns the abort reason.
  */
 export function createReaderFeed(
   follow: (lastEventId: string | undefined, signal: AbortSignal) => AsyncIterable<FeedEvent>,
@@ -40,8 +41,8 @@ export function createReaderFeed(
 
 /**
  * The changes of a wait queue, for one reader: the events of `locks.watch`, each with its id. A reader that waits in the
- * wait queue keeps its position by reading. The stream ends after the last event there can be; one whose server goes away is
- * told when to come again, and its lease is left as it was.
+ * wait queue keeps its position while its stream is open. The stream ends after the last possible event. When the server
+ * shuts down, the reader gets a reconnect time and keeps its lease.
  */
 export function createLocksFeed(
   locks: Pick<Locks, 'watch'>,
@@ -69,7 +70,7 @@ export function readEventId(lastEventId: string | undefined): number {
   )
 }
 
-/** What happens to one task, for one reader: from the present state to the end, after which the stream ends too. */
+/** The states of one task, for one reader, from the present state to the final one. Then the stream ends. */
 export function createTasksFeed(dispatch: Pick<Dispatch, 'watch'>, taskId: string): Feed {
   return createReaderFeed(async function* (_lastEventId, signal) {
     for await (const { status, ...data } of dispatch.watch(taskId, { signal })) yield { type: status, data }
@@ -77,11 +78,11 @@ export function createTasksFeed(dispatch: Pick<Dispatch, 'watch'>, taskId: strin
 }
 
 /**
- * The hints for remote workers of these queues: `ready { queue }` when a queue's notifier woke its listeners, `cancel {}`
- * when a running job has a cancellation request. Hints have no ids, are merged to one in 50 ms each, and may be lost. The
- * first event is `open {}`; every wake-up after it is heard.
+ * Hints for remote workers of these queues: `ready { queue }` when a queue's notifier wakes its listeners, `cancel {}` when
+ * a running job has a cancellation request. Hints have no ids and may be lost. Equal hints within 50 ms become one. The
+ * first event is `open {}`; the feed listens to every wake-up after it.
  *
- * However many readers a notifier has, each of its topics is listened to once.
+ * The feeds of a notifier listen to each topic once, for all readers.
  */
 export function createHintsFeed(
   notifier: Pick<JobsNotifier, 'listen'>,
@@ -90,20 +91,20 @@ export function createHintsFeed(
 ): Feed {
   const topics = new Map(queues.map((queue) => [queueTopic(queue), readyEvent(queue)]))
   topics.set(cancelTopic, cancelEvent)
-  const lines = linesOf(notifier)
+  const watched = topicsOf(notifier)
 
   return {
     open(_lastEventId, reader) {
-      const joined: HintLine[] = []
+      const joined: HintTopic[] = []
       const leave = () => {
-        for (const line of joined) if (line.leave(reader)) lines.delete(line.topic)
+        for (const one of joined) if (one.leave(reader)) watched.delete(one.topic)
       }
       try {
         for (const [topic, event] of topics) {
-          const line = lines.get(topic) ?? new HintLine(topic, event, mergeMs, clock)
-          line.join(reader, notifier)
-          lines.set(topic, line)
-          joined.push(line)
+          const one = watched.get(topic) ?? new HintTopic(topic, event, mergeMs, clock)
+          one.join(reader, notifier)
+          watched.set(topic, one)
+          joined.push(one)
         }
       } catch (error) {
         leave()
@@ -117,7 +118,7 @@ export function createHintsFeed(
 }
 
 export interface HintsFeedOptions {
-  /** Within so long, wake-ups of a topic become one hint. @default 50 */
+  /** Wake-ups of a topic within this time become one hint. @default 50 */
   readonly mergeMs?: number
   readonly clock?: Clock
 }
@@ -130,28 +131,28 @@ function readyEvent(queue: string): FeedEvent {
   return { type: 'ready', data, text: JSON.stringify(data) }
 }
 
-/** The lines of each notifier by topic, for as long as the notifier is there; a topic is here only while it has readers. */
-const linesByNotifier = new WeakMap<object, Map<string, HintLine>>()
+/** The topics of each notifier that have readers. The map does not keep the notifier alive. */
+const topicsByNotifier = new WeakMap<object, Map<string, HintTopic>>()
 
-function linesOf(notifier: object): Map<string, HintLine> {
-  const known = linesByNotifier.get(notifier)
+function topicsOf(notifier: object): Map<string, HintTopic> {
+  const known = topicsByNotifier.get(notifier)
   if (known) return known
-  const lines = new Map<string, HintLine>()
-  linesByNotifier.set(notifier, lines)
-  return lines
+  const topics = new Map<string, HintTopic>()
+  topicsByNotifier.set(notifier, topics)
+  return topics
 }
 
-/** Everyone who hears one topic. */
-class HintLine {
+/** The readers of one topic. */
+class HintTopic {
   readonly topic: string
   readonly #event: FeedEvent
   readonly #mergeMs: number
   readonly #clock: Clock
   readonly #readers = new Set<FeedReader>()
   #unlisten: (() => void) | undefined
-  /** Told less than mergeMs ago, or being told: until that is over, wake-ups are only remembered. */
+  /** A hint is being sent, or was sent less than mergeMs ago: a wake-up only sets `#wokeAgain`. */
   #isResting = false
-  #rangAgain = false
+  #wokeAgain = false
   #timer: unknown
 
   constructor(topic: string, event: FeedEvent, mergeMs: number, clock: Clock) {
@@ -162,11 +163,11 @@ class HintLine {
   }
 
   join(reader: FeedReader, notifier: Pick<JobsNotifier, 'listen'>): void {
-    this.#unlisten ??= notifier.listen([this.topic], () => this.#heard())
+    this.#unlisten ??= notifier.listen([this.topic], () => this.#onWakeUp())
     this.#readers.add(reader)
   }
 
-  /** Answers whether it was the last reader. */
+  /** Returns whether this was the last reader. */
   leave(reader: FeedReader): boolean {
     if (!this.#readers.delete(reader) || this.#readers.size > 0) return false
     this.#unlisten?.()
@@ -175,38 +176,37 @@ class HintLine {
     return true
   }
 
-  #heard(): void {
-    if (this.#isResting) this.#rangAgain = true
-    else void this.#tell()
+  #onWakeUp(): void {
+    if (this.#isResting) this.#wokeAgain = true
+    else void this.#send()
   }
 
-  async #tell(): Promise<void> {
+  async #send(): Promise<void> {
     this.#isResting = true
-    this.#rangAgain = false
-    await tellEach(this.#readers, (reader) => reader.send(this.#event))
+    this.#wokeAgain = false
+    await forEachSliced(this.#readers, (reader) => reader.send(this.#event))
     if (this.#readers.size === 0) return
-    this.#timer = this.#clock.setTimeout(() => this.#rest(), this.#mergeMs)
+    this.#timer = this.#clock.setTimeout(() => this.#endRest(), this.#mergeMs)
     ;(this.#timer as { unref?(): void }).unref?.()
   }
 
-  /** The rest is over. */
-  #rest(): void {
+  #endRest(): void {
     this.#isResting = false
-    if (this.#rangAgain) void this.#tell()
+    if (this.#wokeAgain) void this.#send()
   }
 }
 
-/** How many are called before others get their turn: calling 10,000 in one go blocks the process for a fifth of a second. */
-const atOnce = 200
+/** Members per turn of the event loop: 10,000 calls in one turn would block the process for a fifth of a second. */
+const sliceSize = 200
 
-/** Calls `tell` for every member, in slices; a member that leaves meanwhile is skipped. */
-export async function tellEach<Member>(
-  audience: Iterable<Member>,
-  tell: (member: Member) => void,
+/** Calls `act` for every member, in slices. Skips members that leave meanwhile. */
+export async function forEachSliced<Member>(
+  members: Iterable<Member>,
+  act: (member: Member) => void,
 ): Promise<void> {
   let count = 0
-  for (const member of audience) {
-    tell(member)
-    if (++count % atOnce === 0) await new Promise((resolve) => setImmediate(resolve))
+  for (const member of members) {
+    act(member)
+    if (++count % sliceSize === 0) await new Promise((resolve) => setImmediate(resolve))
   }
 }
