@@ -91,7 +91,7 @@ export function createHandler(options: HandlerOptions): FetchHandler {
     upgrade(request: IncomingMessage, socket: Duplex, head: Buffer) {
       const [path] = splitTarget(request.url ?? '/')
       if (withoutBase(path, basePath) === undefined) return false
-      upgrades.take(request, socket, head)
+      upgrades.handle(request, socket, head)
       return true
     },
     close,

@@ -5,23 +5,22 @@ import { type FrameProblem, nodeFrameSchemas, nodeProtocol, type PingFrame } fro
 import { checkOf, describeValidationError, type Subject } from '../request/validate.ts'
 
 /**
- * From text to a trusted frame: of a known type, complete, within its bounds, and with known fields only. Any fault is
- * an answer, never an exception.
+ * Decodes the text of a message to a trusted frame: of a known type, complete, within its limits, and with known fields
+ * only. A fault becomes a refusal, never an exception.
  */
 export type ReadFrame = { readonly frame: NodeFrame | PingFrame } | { readonly refusal: FrameRefusal }
 
-/** Why a frame is not taken. */
+/** Why the server refuses a frame. */
 export interface FrameRefusal {
   readonly code: FrameProblem
   readonly message: string
-  /** Nothing that comes after it would be understood either. */
+  /** The server could not understand later messages of this socket either. */
   readonly isFatal: boolean
 }
 
 type Fields = Readonly<Record<string, unknown>>
 type Shaped = { readonly type: NodeFrame['type'] | 'ping' } & Fields
 
-/** Reads one message. */
 export function readNodeFrame(text: string): ReadFrame {
   const value = parseJson(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -36,8 +35,8 @@ export function readNodeFrame(text: string): ReadFrame {
     const subject: Subject = { what: `The message ${type}`, part: 'field' }
     return refuse('invalid_frame', describeValidationError(subject, schema, shaped).text)
   }
-  const unsound = unsoundness(shaped)
-  if (unsound !== undefined) return refuse('invalid_frame', unsound)
+  const fault = findFault(shaped)
+  if (fault !== undefined) return refuse('invalid_frame', fault)
   if (shaped.type === 'hello' && (shaped.protocol ?? nodeProtocol) !== nodeProtocol)
     return refuse(
       'unsupported_protocol',
@@ -51,10 +50,10 @@ function refuse(code: FrameProblem, message: string, isFatal = false): ReadFrame
   return { refusal: { code, message, isFatal } }
 }
 
-/** What no schema can say. */
-function unsoundness({ type, taskId, nodeId, instanceId, services, labels }: Shaped): string | undefined {
+/** Checks the rules that a schema cannot express. Returns the fault. */
+function findFault({ type, taskId, nodeId, instanceId, services, labels }: Shaped): string | undefined {
   if (isBroken(taskId) || isBroken(nodeId) || isBroken(instanceId))
-    return `${type}: an id has half of a surrogate pair.`
+    return `${type}: an id contains half of a surrogate pair.`
   if (type !== 'hello' && type !== 'update') return undefined
   const offers = (services ?? []) as readonly ServiceOffer[]
   if (new Set(offers.map(({ name }) => name)).size < offers.length)
@@ -72,13 +71,16 @@ function isBroken(id: unknown): boolean {
   return typeof id === 'string' && !id.isWellFormed()
 }
 
-/** How each field of a frame is read, also where it is missing. The schema has checked the types; other fields are dropped. */
+/**
+ * Decodes one field of a frame, or its absence. The schema has checked the types. Fields without a decoder are dropped.
+ */
 type Decoder = (value: unknown) => unknown
 
 const asIs: Decoder = (value) => value
 const orNull: Decoder = (value) => value ?? null
-/** Text that every store can keep. */
-const sound: Decoder = (text) => (typeof text === 'string' ? text.toWellFormed().replaceAll('\0', '') : null)
+/** Makes text that every store accepts. */
+const storableText: Decoder = (text) =>
+  typeof text === 'string' ? text.toWellFormed().replaceAll('\0', '') : null
 const ofAttempt = { taskId: asIs, attempt: asIs }
 
 const decoders: Readonly<Record<Shaped['type'], Readonly<Record<string, Decoder>>>> = {
@@ -92,8 +94,8 @@ const decoders: Readonly<Record<Shaped['type'], Readonly<Record<string, Decoder>
   },
   heartbeat: { load: loadOf, running: orNull, countedSeq: orNull },
   'task.accept': ofAttempt,
-  'task.reject': { ...ofAttempt, reason: sound, retryAfterMs: orNull },
-  'task.progress': { ...ofAttempt, percent: orNull, note: sound },
+  'task.reject': { ...ofAttempt, reason: storableText, retryAfterMs: orNull },
+  'task.progress': { ...ofAttempt, percent: orNull, note: storableText },
   'task.result': { ...ofAttempt, output: orNull },
   'task.fail': { ...ofAttempt, error: failureOf, retryable: (value) => value ?? true },
   update: { services: offersOf, labels: (labels) => (labels ? { ...(labels as object) } : null) },
@@ -101,25 +103,29 @@ const decoders: Readonly<Record<Shaped['type'], Readonly<Record<string, Decoder>
   ping: {},
 }
 
-function decode(said: Shaped, length: number): NodeFrame | PingFrame {
-  const frame: Record<string, unknown> = { type: said.type }
-  const fields = decoders[said.type]
-  for (const name in fields) frame[name] = fields[name]!(said[name])
+function decode(shaped: Shaped, length: number): NodeFrame | PingFrame {
+  const frame: Record<string, unknown> = { type: shaped.type }
+  const fields = decoders[shaped.type]
+  for (const name in fields) frame[name] = fields[name]!(shaped[name])
   const read = frame as unknown as NodeFrame | PingFrame
-  return read.type === 'task.result' ? keepable(read, length) : read
+  return read.type === 'task.result' ? withValidOutput(read, length) : read
 }
 
 function failureOf(error: unknown): object {
-  if (typeof error === 'string') return { message: sound(error) }
+  if (typeof error === 'string') return { message: storableText(error) }
   const { code, message } = error as Fields
-  return { ...(code === undefined ? {} : { code: sound(code) }), message: sound(message) }
+  return { ...(code === undefined ? {} : { code: storableText(code) }), message: storableText(message) }
 }
 
-/** A result that no store could keep would come again for ever, so it counts as the failure that it is. */
-function keepable(frame: Extract<NodeFrame, { readonly type: 'task.result' }>, length: number): NodeFrame {
+/** A node would resend a result that no store accepts for ever, so the server turns it into a failure. */
+function withValidOutput(
+  frame: Extract<NodeFrame, { readonly type: 'task.result' }>,
+  length: number,
+): NodeFrame {
   const { taskId, attempt, output } = frame
   try {
-    // Written out it may be longer than it came, for numbers lose their exponents; a short one stays within bounds.
+    // The encoded output may be longer than the frame: numbers lose their exponents. A short frame stays within the
+    // limit.
     if (length * maxGrowth <= maxJsonBytes) checkJson('output', output)
     else encodeJson('output', output)
     return frame
@@ -129,7 +135,7 @@ function keepable(frame: Extract<NodeFrame, { readonly type: 'task.result' }>, l
   }
 }
 
-/** How many bytes a character of a frame becomes at most: `1e20` is 21 digits, and other characters are up to three. */
+/** The most bytes that a character of a frame becomes: `1e20` becomes 21 digits, other characters up to three bytes. */
 const maxGrowth = 6
 
 function offersOf(services: unknown): readonly ServiceOffer[] | null {
@@ -142,22 +148,22 @@ function loadOf(load: unknown): object {
   return { cpu, gpu, memory }
 }
 
-/** How often something may happen: `burst` at once, and `perSecond` in the long run. */
-export interface PaceOptions {
+/** A rate: `burst` at once, and `perSecond` in the long run. */
+export interface TokenBucketOptions {
   readonly perSecond: number
   readonly burst: number
   readonly clock?: Clock
 }
 
-/** A bucket that fills by the time and is emptied by use. It may be overdrawn; how long that takes to mend is told. */
-export class Pace {
+/** A token bucket. It may be overdrawn: `spend` then returns how long it takes to refill. */
+export class TokenBucket {
   readonly #perMs: number
   readonly #burst: number
   readonly #clock: Clock
   #left: number
   #readAt: number
 
-  constructor({ perSecond, burst, clock = systemClock }: PaceOptions) {
+  constructor({ perSecond, burst, clock = systemClock }: TokenBucketOptions) {
     this.#perMs = perSecond / 1_000
     this.#burst = burst
     this.#clock = clock
@@ -165,9 +171,9 @@ export class Pace {
     this.#readAt = clock.now()
   }
 
-  /** Takes one; answers the milliseconds until there is one again, 0 when there is. */
+  /** Takes one token. Returns 0, or when the bucket is overdrawn, the milliseconds until it is refilled. */
   spend(): number {
-    // The clock is read only when the bucket seems empty: most of those who come never get there.
+    // Reads the clock only when the bucket seems empty: for most sockets it never is.
     if (--this.#left >= 0) return 0
     const now = this.#clock.now()
     this.#left = Math.min(this.#burst, this.#left + (now - this.#readAt) * this.#perMs)

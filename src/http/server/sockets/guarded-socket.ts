@@ -2,18 +2,21 @@ import type { WebSocket } from 'ws'
 import type { Clock } from '../../../core/clock.ts'
 import { createEvents, type EventSource, type Events } from '../../../core/events.ts'
 
-/** What a gateway does with a socket. */
+/** The part of a socket that a gateway uses. */
 export type GuardedSocket = Pick<OpenSocket, 'events' | 'send' | 'close' | 'pause' | 'resume'>
 
 export interface SocketEvents {
   message: { readonly text: string }
-  /** It answered a ping. */
+  /** The peer answered a ping. */
   alive: undefined
-  /** It is over; comes once, and last. */
+  /** The socket closed. Emitted once, as the last event. */
   closed: { readonly code: number }
 }
 
-/** Why we close a socket (RFC 6455, 7.4); `ws` itself uses 1002, 1007, 1008 and 1009 for what is malformed or too large. */
+/**
+ * Close codes of the server (RFC 6455, 7.4). `ws` itself uses 1002, 1007, 1008 and 1009 for malformed or large
+ * messages.
+ */
 export const closeCodes = {
   goingAway: 1001,
   unsupported: 1003,
@@ -23,56 +26,57 @@ export const closeCodes = {
   unauthorized: 4401,
 } as const
 
-/** What a guarded socket is kept by. */
+/** The limits and callbacks that the sockets of a server share. */
 export interface SocketOwner {
   readonly clock: Clock
   readonly pingMs: number
   readonly maxBufferedBytes: number
-  /** What a listener threw. */
+  /** Gets an error that a listener threw. */
   onError(error: unknown): void
-  /** It is over. */
+  /** The socket closed. */
   forget(socket: OpenSocket): void
 }
 
-/** How many pings may stay without an answer, and how many periods a message may take to arrive whole. */
+/** How many pings may stay unanswered, and how many ping periods a message may take to arrive. */
 const maxMissed = 2
 
 /**
- * A WebSocket that cannot harm the process: what it buffers is bounded, a peer that no longer answers is found, and
- * whatever a listener throws ends this socket alone.
+ * A WebSocket that cannot harm the process: its buffers are bounded, it closes when the peer stops answering pings, and
+ * an error of a listener ends only this socket.
  */
 export class OpenSocket {
   readonly #ws: WebSocket
   readonly #owner: SocketOwner
   readonly #events: Events<SocketEvents>
-  #nextVisit: unknown
+  #nextCheck: unknown
   #missedPongs = 0
-  #unfinishedVisits = 0
+  #unfinishedChecks = 0
   #isClosing = false
 
   constructor(ws: WebSocket, owner: SocketOwner) {
     this.#ws = ws
     this.#owner = owner
-    this.#events = createEvents<SocketEvents>({ onListenerError: (error) => this.#failed(error) })
-    // Sockets that came at once are not all visited at once.
-    this.#visitIn(owner.pingMs * Math.random())
-    // Malformed frames and lost connections: `ws` closes with the right code. Unheard, it would end the process.
+    this.#events = createEvents<SocketEvents>({ onListenerError: (error) => this.#onListenerError(error) })
+    // A random start spreads the checks of sockets that opened together.
+    this.#checkIn(owner.pingMs * Math.random())
+    // `ws` closes with the right code after malformed frames and lost connections. Without a listener, the error would
+    // end the process.
     ws.on('error', () => {})
     ws.on('pong', () => {
       this.#missedPongs = 0
       if (!this.#isClosing) this.#events.emit('alive', undefined)
     })
-    // `ws` has answered already. A client that sends pings without reading the answers must not fill the memory.
+    // `ws` answers pings itself. A client that sends pings and does not read the answers must not fill the memory.
     ws.on('ping', () => this.#checkBuffer(0))
     ws.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary))
-    ws.on('close', (code) => this.#over(code))
+    ws.on('close', (code) => this.#onClose(code))
   }
 
   get events(): EventSource<SocketEvents> {
     return this.#events
   }
 
-  /** Sends one text message. False: it is closed or closing, perhaps just now because the peer reads too slowly. */
+  /** Sends a text message. False: the socket is closed or closing; this call may have closed it for a slow peer. */
   send(text: string): boolean {
     if (this.#isClosing || this.#ws.readyState !== this.#ws.OPEN) return false
     if (!this.#checkBuffer(Buffer.byteLength(text))) return false
@@ -80,17 +84,17 @@ export class OpenSocket {
     return true
   }
 
-  /** Closes it; nothing is heard from it any more. */
+  /** Closes the socket. It emits no further message. */
   close(code = 1000, reason = ''): void {
     if (this.#isClosing) return
     this.#isClosing = true
-    // Its own goodbye would otherwise not be read.
+    // A paused socket would not read the peer's close frame.
     if (this.#ws.isPaused) this.#ws.resume()
-    // 123 bytes is what a close frame has room for; our reasons are ASCII, and others' are cut where they are not.
+    // A close frame holds 123 bytes of reason. The cut may split a character, so the replacement character goes.
     this.#ws.close(code, Buffer.from(reason).subarray(0, 123).toString().replaceAll('\uFFFD', ''))
   }
 
-  /** Reads no further for now: what was read already may still come, the rest waits with the sender. */
+  /** Stops reading until `resume`. Messages that were read already may still arrive. */
   pause(): void {
     if (!this.#isClosing) this.#ws.pause()
   }
@@ -100,29 +104,29 @@ export class OpenSocket {
     this.#ws.resume()
   }
 
-  /** Cuts it off. */
+  /** Cuts the connection. */
   terminate(): void {
     this.#ws.terminate()
   }
 
-  #visitIn(ms: number): void {
-    this.#nextVisit = this.#owner.clock.setTimeout(() => {
-      this.#visitIn(this.#owner.pingMs)
-      this.#visit()
+  #checkIn(ms: number): void {
+    this.#nextCheck = this.#owner.clock.setTimeout(() => {
+      this.#checkIn(this.#owner.pingMs)
+      this.#checkPeer()
     }, ms)
   }
 
-  /** Once a period: is the other side alive, and does it finish what it begins? */
-  #visit(): void {
-    // What is not read cannot answer.
+  /** Checks once a period that the peer is alive and finishes the messages that it begins. */
+  #checkPeer(): void {
+    // The server does not read the pongs of a paused socket.
     if (this.#isClosing || this.#ws.isPaused) return
     if (this.#missedPongs >= maxMissed) {
       this.terminate()
       return
     }
-    this.#unfinishedVisits = isUnfinished(this.#ws) ? this.#unfinishedVisits + 1 : 0
-    if (this.#unfinishedVisits > maxMissed) {
-      this.close(closeCodes.policy, 'A message was started and not finished.')
+    this.#unfinishedChecks = isUnfinished(this.#ws) ? this.#unfinishedChecks + 1 : 0
+    if (this.#unfinishedChecks > maxMissed) {
+      this.close(closeCodes.policy, 'A message began but did not end in time.')
       return
     }
     this.#missedPongs++
@@ -131,33 +135,33 @@ export class OpenSocket {
 
   #receive(data: Buffer, isBinary: boolean): void {
     this.#missedPongs = 0
-    this.#unfinishedVisits = 0
+    this.#unfinishedChecks = 0
     if (this.#isClosing) return
     if (isBinary) this.close(closeCodes.unsupported, 'Messages must be text.')
     else this.#events.emit('message', { text: data.toString() })
   }
 
-  /** Whether so much more may be buffered; closes the socket when not. */
+  /** Returns whether the socket may buffer so many more bytes; closes it if not. */
   #checkBuffer(bytes: number): boolean {
     if (this.#ws.bufferedAmount + bytes <= this.#owner.maxBufferedBytes) return true
     this.close(closeCodes.tryLater, 'This client reads messages too slowly.')
     return false
   }
 
-  #failed(error: unknown): void {
+  #onListenerError(error: unknown): void {
     this.#owner.onError(error)
     this.close(closeCodes.failed, 'The server failed. Its log has the error.')
   }
 
-  #over(code: number): void {
+  #onClose(code: number): void {
     this.#isClosing = true
-    this.#owner.clock.clearTimeout(this.#nextVisit)
+    this.#owner.clock.clearTimeout(this.#nextCheck)
     this.#events.emit('closed', { code })
     this.#owner.forget(this)
   }
 }
 
-/** Whether the first fragments of a message are here and the last is not. `ws` does not report it, so its receiver is asked. */
+/** Whether a message arrived in part. `ws` has no method for that, so this reads a private field of its receiver. */
 function isUnfinished(ws: WebSocket): boolean {
   return ((ws as unknown as { _receiver?: { _fragmented?: number } })._receiver?._fragmented ?? 0) !== 0
 }

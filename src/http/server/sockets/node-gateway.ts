@@ -2,63 +2,63 @@ import { type Clock, systemClock } from '../../../core/clock.ts'
 import type { NodeConnector, NodeFrame, NodeLink, NodeSession, ServerFrame } from '../../../dispatch/index.ts'
 import { nodeCloseCodes, type PingFrame } from '../../contract/index.ts'
 import type { Principal } from '../call.ts'
-import { type FrameRefusal, Pace, readNodeFrame } from './gateway-frames.ts'
+import { type FrameRefusal, readNodeFrame, TokenBucket } from './gateway-frames.ts'
 import { closeCodes, type GuardedSocket } from './guarded-socket.ts'
 import type { Gateway } from './upgrade.ts'
 
 /**
- * Where nodes come in. Each socket is one node's, named by its `hello` and by nothing it says later, in the namespace of
- * its token:
+ * The WebSocket endpoint of nodes. Each socket belongs to one node, in the namespace of its token. The `hello` frame
+ * names the node; no later frame can change the name.
  *
  *     socket ──hello within 10 s──▶ connections.connect ──▶ session ◀── frames, pongs, the end
- *        └── anything else first: `error`, closed
+ *        └── another frame first: `error`, closed
  *
- * A frame that is not understood is answered with an `error` and dropped. A node that sends too fast is not read for a
- * while. A node that sends mostly nonsense is disconnected. No node delays another.
+ * The gateway answers an invalid frame with an `error` and drops it. It stops reading from a node that sends too fast,
+ * for a while. It disconnects a node that keeps sending invalid frames. No node delays another.
  */
 export interface NodeGatewayOptions {
-  /** The node connections of the principal's namespace, and how to leave it when the socket has closed. */
+  /** Enters the principal's namespace. The gateway leaves it when the socket closes. */
   readonly enter: (principal: Principal) => EnteredNamespace
-  /** How long a socket may take to say who it is. @default 10_000 */
+  /** How long a socket may take to send `hello`. @default 10_000 */
   readonly helloMs?: number
-  /** Frames a second that a socket may send in the long run; it is not read while it is ahead. @default 10_000 */
+  /** Frames a second that a socket may send in the long run; above, the server stops reading. @default 10_000 */
   readonly framesPerSecond?: number
-  /** Frames that it may send at once. @default 20_000 */
+  /** Frames that a socket may send at once. @default 20_000 */
   readonly frameBurst?: number
   readonly clock?: Clock
 }
 
-/** The node connections of a namespace, and how to leave it. */
+/** The node connections of a namespace that the gateway entered. */
 export interface EnteredNamespace {
   readonly connections: NodeConnector
   leave(): void
 }
 
-/** How many refused frames are answered at once, and how many a second: more is nonsense. */
+/** How many invalid frames the gateway answers at once, and per second. It disconnects a node that sends more. */
 const refusals = { perSecond: 2, burst: 64 }
 
-/** Makes the gateway at `nodesPath`. */
+/** Creates the gateway at `nodesPath`. */
 export function createNodeGateway(options: NodeGatewayOptions): Gateway {
   return {
     scope: 'work',
-    accept: (socket, principal) => void new NodeDoor(socket, principal, options),
+    accept: (socket, principal) => void new GatewaySocket(socket, principal, options),
   }
 }
 
-/** One node's socket. */
-class NodeDoor {
+/** The socket of one node. */
+class GatewaySocket {
   readonly #socket: GuardedSocket
   readonly #connections: NodeConnector
-  /** As which nodes it may come in; undefined: as any. */
+  /** The node ids that the token may use; undefined: any. */
   readonly #nodes: readonly string[] | undefined
   readonly #link: NodeLink
   readonly #clock: Clock
-  readonly #frames: Pace
-  /** Made when the first is refused: most sockets never need it. */
-  #refusals: Pace | undefined
+  readonly #frames: TokenBucket
+  /** Created with the first refused frame: most sockets never send one. */
+  #refusals: TokenBucket | undefined
   #helloTimer: unknown
   #session: NodeSession | undefined
-  /** Reasons not to read from it now. */
+  /** The number of reasons to pause the socket. */
   #holds = 0
   #isOver = false
 
@@ -69,7 +69,7 @@ class NodeDoor {
     this.#connections = connections
     this.#nodes = principal.nodes
     this.#clock = clock
-    this.#frames = new Pace({ perSecond: framesPerSecond, burst: frameBurst, clock })
+    this.#frames = new TokenBucket({ perSecond: framesPerSecond, burst: frameBurst, clock })
     this.#link = {
       send: (frame) => socket.send(JSON.stringify(frame)),
       close: (code, reason) => socket.close(code, reason),
@@ -91,10 +91,10 @@ class NodeDoor {
     if (debtMs > 0) this.#holdFor(debtMs)
     const read = readNodeFrame(text)
     if ('refusal' in read) this.#refuse(read.refusal)
-    else this.#take(read.frame)
+    else this.#handle(read.frame)
   }
 
-  #take(frame: NodeFrame | PingFrame): void {
+  #handle(frame: NodeFrame | PingFrame): void {
     const session = this.#session
     if (frame.type === 'ping') {
       session?.alive()
@@ -112,11 +112,11 @@ class NodeDoor {
 
   #hello(hello: Extract<NodeFrame, { readonly type: 'hello' }>): void {
     this.#clock.clearTimeout(this.#helloTimer)
-    if (this.#nodes?.includes(hello.nodeId) === false) this.#end('forbidden', notThatNode(hello.nodeId))
+    if (this.#nodes?.includes(hello.nodeId) === false) this.#end('forbidden', wrongNode(hello.nodeId))
     else this.#session = this.#connections.connect(hello, this.#link)
   }
 
-  /** Nothing of a refused frame is kept. It shows that the node lives. */
+  /** Drops a frame. An invalid frame still shows that the node is alive. */
   #refuse({ code, message, isFatal }: FrameRefusal): void {
     const session = this.#session
     if (isFatal || (session === undefined && code !== 'unknown_type')) {
@@ -124,20 +124,20 @@ class NodeDoor {
       return
     }
     session?.alive()
-    this.#refusals ??= new Pace({ ...refusals, clock: this.#clock })
+    this.#refusals ??= new TokenBucket({ ...refusals, clock: this.#clock })
     if (this.#refusals.spend() > 0) {
-      this.#tell('too_many', nonsense)
-      this.#socket.close(closeCodes.policy, nonsense)
-    } else this.#tell(code, message)
+      this.#sendError('too_many', tooManyInvalid)
+      this.#socket.close(closeCodes.policy, tooManyInvalid)
+    } else this.#sendError(code, message)
   }
 
-  /** Tells why, and closes: it cannot get better by itself. */
+  /** Sends the reason and closes the socket. */
   #end(code: string, message: string): void {
-    this.#tell(code, message)
+    this.#sendError(code, message)
     this.#socket.close(nodeCloseCodes.badHello, message)
   }
 
-  #tell(code: string, message: string): void {
+  #sendError(code: string, message: string): void {
     const frame: ServerFrame = { type: 'error', code, message }
     this.#socket.send(JSON.stringify(frame))
   }
@@ -163,7 +163,7 @@ class NodeDoor {
   }
 }
 
-const nonsense = 'Too many messages were not understood.'
+const tooManyInvalid = 'The node sent too many invalid messages.'
 
 const helloTwice: FrameRefusal = {
   code: 'hello_twice',
@@ -171,10 +171,10 @@ const helloTwice: FrameRefusal = {
   isFatal: false,
 }
 
-function notThatNode(nodeId: string): string {
-  return `This token may not connect as the node ${JSON.stringify(nodeId)}: it is bound to others.`
+function wrongNode(nodeId: string): string {
+  return `This token may not connect as the node ${JSON.stringify(nodeId)}: it is bound to other nodes.`
 }
 
 function noHello(ms: number): string {
-  return `No hello came within ${ms} ms.`
+  return `The node sent no hello within ${ms} ms.`
 }

@@ -12,43 +12,45 @@ import type { Admission } from '../request/admission.ts'
 import { asSignalboxError } from '../request/problem.ts'
 import { closeCodes, type GuardedSocket, OpenSocket, type SocketOwner } from './guarded-socket.ts'
 
-/** What stands at the end of a path. */
+/** Takes over the WebSockets of one path. */
 export interface Gateway {
-  /** What a caller must be allowed. */
+  /** The scope that a caller needs. */
   readonly scope: Scope
   accept(socket: GuardedSocket, principal: Principal): void
 }
 
-/** What upgrades are made of. */
 export interface UpgradesOptions {
   readonly authenticator: Pick<Authenticator, 'authenticate' | 'watch'>
-  /** How many sockets a principal may have; they count as streams. @default any number */
+  /** Limits the sockets of a principal; they count as streams. @default no limit */
   readonly admission?: Pick<Admission, 'enterStream'>
-  /** Throws when the Host is not ours, or the Origin is and should not be. */
+  /** Throws when the Host header does not name this server, or the request comes from a page of another site. */
   readonly checkSite: (incoming: UpgradeRequest) => void
-  /** By path. */
+  /** The gateways by path. */
   readonly gateways: ReadonlyMap<string, Gateway>
-  /** How often the peer is asked whether it is there. @default 15_000 */
+  /** How often the server pings the peer. @default 15_000 */
   readonly pingMs?: number
-  /** How much may wait for a peer to be read. @default 1_048_576 */
+  /** How many unread bytes the server buffers for a peer. @default 1_048_576 */
   readonly maxBufferedBytes?: number
   /** How long a peer may take to answer the close frame. @default 2_000 */
   readonly closeTimeoutMs?: number
-  /** An upgrade is refused. @default does nothing */
+  /** Called for each refused upgrade. @default does nothing */
   readonly onRefused?: (error: SignalboxError, socket: Duplex) => void
-  /** Gets what a gateway threw. @default prints it */
+  /** Gets errors that a gateway threw. @default prints them */
   readonly onError?: (error: unknown) => void
   readonly clock?: Clock
 }
 
-/** What is known of a request before it is accepted. */
+/** The part of a request that the server reads before it accepts the upgrade. */
 export type UpgradeRequest = Pick<Incoming, 'method' | 'path' | 'header' | 'address'>
 
-/** What one message may be, and what may pile up while it arrives (websockets/ws#2331). */
+/** The limits of one message, and of its parts that `ws` buffers while it arrives (websockets/ws#2331). */
 const limits = { maxPayload: 262_144, maxFragments: 64, maxBufferedChunks: 1_024 }
 const authenticateMs = 10_000
 
-/** Whether a request wants to become a WebSocket; others that name an upgrade are ordinary requests. HTTP/1.0 has no upgrades. */
+/**
+ * Whether a request asks for a WebSocket. A request that names another upgrade is an ordinary request. HTTP/1.0 has no
+ * upgrades.
+ */
 export function isWebSocketUpgrade({
   headers,
   httpVersion,
@@ -57,13 +59,13 @@ export function isWebSocketUpgrade({
 }
 
 /**
- * The way from an HTTP request to a WebSocket. Before anything is accepted it has been judged like any other request:
+ * Turns HTTP requests into WebSockets. The server checks an upgrade like any other request before it accepts it:
  *
  *     upgrade ──▶ site ──▶ path ──▶ token and scope ──▶ caps ──▶ 101 ──▶ gateway
  *                   └────────┴─────────────┴────────────┴──▶ a problem document on the bare socket
  *
- * From then on the socket is guarded: messages, fragments and buffers are bounded, it is pinged, and it is closed when
- * its token counts no more (4401) or the server shuts down (1001).
+ * An accepted socket is guarded: messages, fragments and buffers are bounded, and the server pings it. The server
+ * closes it when its token is no longer valid (4401), or when it shuts down (1001).
  */
 export class Upgrades {
   readonly #options: UpgradesOptions
@@ -93,7 +95,8 @@ export class Upgrades {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
-      // A client that sends a token among the subprotocols must get one back, or browsers close the socket.
+      // A browser that offers subprotocols closes the socket unless the server chooses one. Clients may send the token
+      // as a subprotocol, so the server chooses the agreed one, never the token.
       handleProtocols: (offered: Set<string>) =>
         offered.has(nodeSubprotocols.agreed) && nodeSubprotocols.agreed,
       closeTimeout: closeTimeoutMs,
@@ -105,15 +108,15 @@ export class Upgrades {
     )
   }
 
-  /** Answers the upgrade requests of this server from now on. */
+  /** Starts to answer the upgrade requests of this server. */
   attach(server: Server): void {
-    server.on('upgrade', (request, socket, head) => this.take(request, socket, head))
+    server.on('upgrade', (request, socket, head) => this.handle(request, socket, head))
   }
 
   /** Answers one upgrade request. */
-  take(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     if (!beginUpgrade(socket)) return
-    // Until the WebSocket listens. An error without a listener would end the process.
+    // Listens until the WebSocket does. An error without a listener would end the process.
     socket.on('error', cut)
     if (isBehindAnother(socket)) {
       this.#refuse(socket, upgradeBehindAnother())
@@ -126,7 +129,7 @@ export class Upgrades {
     })
   }
 
-  /** Closes every socket, and refuses those that come. */
+  /** Closes every socket and refuses new ones. */
   close(): Promise<void> {
     if (this.#whenClosed === undefined) {
       this.#whenClosed = Promise.withResolvers<void>()
@@ -155,7 +158,7 @@ export class Upgrades {
     if (!isWebSocketUpgrade(request)) throw noWebSocket()
     const principal = await this.#authenticate(incoming)
     if (!includesScope(principal.scope, gateway.scope)) throw outOfScope(gateway.scope)
-    // All of that took its time.
+    // The server or the client may have closed meanwhile.
     this.#checkOpen()
     if (socket.destroyed || !socket.writable) return
     const leave = this.#options.admission?.enterStream(principal)
@@ -176,7 +179,7 @@ export class Upgrades {
     try {
       gateway.accept(socket, principal)
     } catch (error) {
-      // The server began to stop after the look above.
+      // The server began to shut down after the last check.
       if (isSignalboxError(error, 'draining')) {
         socket.close(closeCodes.goingAway, error.message)
         return
@@ -228,27 +231,27 @@ function readRequest(request: IncomingMessage): UpgradeRequest {
     address: socket.remoteAddress ?? '',
     header(name) {
       if (name === 'host') return hostOf(request)
-      const value = headers[name] ?? offeredInstead(name, headers['sec-websocket-protocol'])
+      const value = headers[name] ?? headerFromProtocols(name, headers['sec-websocket-protocol'])
       return Array.isArray(value) ? value.join(', ') : value
     },
   }
 }
 
-/** A browser cannot set these headers, so it offers what they would say among its subprotocols, in base64url. */
-function offeredInstead(name: string, offered: string | undefined): string | undefined {
+/** A browser cannot set these headers, so it sends their values as subprotocols, in base64url. */
+function headerFromProtocols(name: string, offered: string | undefined): string | undefined {
   if (offered === undefined || (name !== 'authorization' && name !== 'signalbox-namespace')) return undefined
   const isToken = name === 'authorization'
   const begin = isToken ? nodeSubprotocols.bearer : nodeSubprotocols.namespace
   const found = offered.split(',', maxOffered).find((one) => one.trimStart().startsWith(begin))
   if (found === undefined) return undefined
-  const said = Buffer.from(found.trim().slice(begin.length), 'base64url').toString()
-  return isToken ? `Bearer ${said}` : encodeURIComponent(said.toWellFormed())
+  const value = Buffer.from(found.trim().slice(begin.length), 'base64url').toString()
+  return isToken ? `Bearer ${value}` : encodeURIComponent(value.toWellFormed())
 }
 
 const maxOffered = 8
 
 function noGateway({ method, path }: UpgradeRequest): SignalboxError {
-  return new SignalboxError('not_found', `There is no WebSocket at ${method} ${path}.`)
+  return new SignalboxError('not_found', `There is no WebSocket endpoint at ${method} ${path}.`)
 }
 
 function wrongMethod({ method, path }: UpgradeRequest): SignalboxError {

@@ -69,7 +69,7 @@ function aStage(options: QueuesFeedOptions = {}) {
       return store.items
     },
   }
-  const feed = createQueuesFeed(store, notifier, { pollMs: 20, leastMs: 5, ...options })
+  const feed = createQueuesFeed(store, notifier, { pollMs: 20, minGapMs: 5, ...options })
   const open = (lastEventId?: string | number) => {
     const reader = new FakeReader()
     const leave = feed.open(lastEventId === undefined ? undefined : String(lastEventId), reader)
@@ -129,7 +129,7 @@ test('the store is read only while the feed has readers', async () => {
 
 test('a wake-up triggers the next reading earlier, but at least a second after the last', async () => {
   const clock = createFakeClock()
-  const { store, feed, notifier, open } = aStage({ pollMs: 2_000, leastMs: 1_000, clock })
+  const { store, feed, notifier, open } = aStage({ pollMs: 2_000, minGapMs: 1_000, clock })
   const readAt: number[] = []
   const { stats } = store
   store.stats = () => {

@@ -9,15 +9,15 @@ import { asSignalboxError } from '../request/problem.ts'
 import { forEachSliced } from './watch-feeds.ts'
 
 /**
- * The counts of all queues, for operators. The feed sends one event with all counts whenever one of them changes. It reads
- * the store once for all readers, and does not read it without readers.
+ * The counts of all queues, for operators. The feed sends one event with all counts whenever one of them changes. It
+ * reads the store once for all readers, and does not read it without readers.
  *
- * The feed reads the store every two seconds, and after a wake-up of a queue sooner, at most once a second. A new reader
- * gets the present state first; if the last read is too old, it waits for the next one. When the store fails, each reader
- * gets one `error` event, and the state again as soon as the store answers.
+ * The feed reads the store every two seconds, and after a wake-up of a queue sooner, at most once a second. A new
+ * reader gets the present state first; if the last read is too old, it waits for the next one. When the store fails,
+ * each reader gets one `error` event, and the state again as soon as the store answers.
  *
- * Each event holds the whole state. So a reader that reconnects gets nothing if it has the last event, else `reset` and the
- * present state.
+ * Each event holds the whole state. So a reader that reconnects gets nothing if it has the last event, else `reset` and
+ * the present state.
  */
 export function createQueuesFeed(
   jobs: Pick<Jobs, 'stats'>,

@@ -17,15 +17,15 @@ import type { Feed, FeedEvent } from '../call.ts'
 import { createReaderFeed, readEventId } from './watch-feeds.ts'
 
 /**
- * The states, the progress and the log lines of one job, for one reader, read from their rows. The id of each event says what
- * the reader has, so any server can continue after it:
+ * The states, the progress and the log lines of one job, for one reader, read from their rows. The id of each event
+ * says what the reader has, so any server can continue after it:
  *
  *     running.2    the last state sent, and its attempt
  *     .1790…       the report time of the last progress sent
  *     .2.17.1790…  the last log line sent: attempt, number, instant
  *
- * The feed sleeps in the shared waits, so it sees a change of state at once or by their poll. While the job runs, the feed
- * reads progress and log lines once a second.
+ * The feed sleeps in the shared waits, so it sees a change of state at once or by their poll. While the job runs, the
+ * feed reads progress and log lines once a second.
  */
 export interface JobFeedParts {
   readonly jobs: Pick<Jobs, 'find' | 'logs'>
@@ -139,15 +139,16 @@ async function* newLogs(
 }
 
 /**
- * The jobs of a queue that ended, for readers that may reconnect. An event's id is a position on the store's clock. A reader
- * that sends one gets the later rows.
+ * The jobs of a queue that ended, for readers that may reconnect. An event's id is a position on the store's clock. A
+ * reader that sends one gets the later rows.
  *
  *     ──────── overlap ────────┐
  *     …  a   b   (c commits late)   d │ now        each poll reads the overlap again and skips jobs that were sent
  *
- * A transaction commits after the instant that it writes, so a row may appear before rows that were sent already. So each
- * poll goes back one second, and every tenth goes back ten. The feed misses a job that commits more than ten seconds after
- * its end. The position moves on with the clock, so a poll of a quiet queue does not read the ends of all other queues.
+ * A transaction commits after the instant that it writes, so a row may appear before rows that were sent already. So
+ * each poll goes back one second, and every tenth goes back ten. The feed misses a job that commits more than ten
+ * seconds after its end. The position moves on with the clock, so a poll of a quiet queue does not read the ends of all
+ * other queues.
  *
  * Readers that poll at the same time share one statement.
  */

@@ -39,8 +39,8 @@ export const streamsDefaults: Required<StreamsOptions> = {
  *                      └─ the transport is full: events wait in the stream's queue, up to maxBufferedBytes
  *                          └─ the queue is full, or the transport stays full for a whole period: `error`, cut
  *
- * An idle stream is a few small objects and a timer. The server encodes an event once for all its readers. A stream does not
- * keep its request. A slow reader has its own bounded queue and delays no other reader.
+ * An idle stream is a few small objects and a timer. The server encodes an event once for all its readers. A stream
+ * does not keep its request. A slow reader has its own bounded queue and delays no other reader.
  *
  * A stream ends when its client leaves, its feed fails, its token is no longer valid, its reader is too slow, or the
  * server shuts down. A client that can still read gets the reason as `error { code, message }`, or a reconnect time.
@@ -122,8 +122,8 @@ const nothing: Uint8Array[] = []
 const comment: Uint8Array = Buffer.from(encodeComment())
 
 /**
- * One stream to one reader. It stays small, because a server may have many thousands: shared state is in its owner, and the
- * stream does not keep its request.
+ * One stream to one reader. It stays small, because a server may have many thousands: shared state is in its owner, and
+ * the stream does not keep its request.
  */
 export class EventStream implements FeedReader, TransportOwner {
   readonly #owner: Streams

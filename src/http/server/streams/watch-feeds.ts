@@ -6,13 +6,16 @@ import { cancelTopic, type JobsNotifier, queueTopic } from '../../../jobs/index.
 import type { LockEvent, Locks, WatchOptions } from '../../../locks/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
 
-/** The abort reason of a feed's signal. Shared: a new error for each of a thousand readers would cost as much as sending. */
+/**
+ * The abort reason of a feed's signal. Shared: a new error for each of a thousand readers would cost as much as
+ * sending.
+ */
 const readerGone: SignalboxError = new SignalboxError('closed', 'The reader of this stream has gone.')
 
 /**
- * A feed that generates its events for each reader: `follow` yields the events after the reader's last one. The stream ends
- * after the last event, or with the error that `follow` throws. The signal aborts when the reader leaves; `reasonOf`
- * returns the abort reason.
+ * A feed that generates its events for each reader: `follow` yields the events after the reader's last one. The stream
+ * ends after the last event, or with the error that `follow` throws. The signal aborts when the reader leaves;
+ * `reasonOf` returns the abort reason.
  */
 export function createReaderFeed(
   follow: (lastEventId: string | undefined, signal: AbortSignal) => AsyncIterable<FeedEvent>,
@@ -40,9 +43,9 @@ export function createReaderFeed(
 }
 
 /**
- * The changes of a wait queue, for one reader: the events of `locks.watch`, each with its id. A reader that waits in the
- * wait queue keeps its position while its stream is open. The stream ends after the last possible event. When the server
- * shuts down, the reader gets a reconnect time and keeps its lease.
+ * The changes of a wait queue, for one reader: the events of `locks.watch`, each with its id. A reader that waits in
+ * the wait queue keeps its position while its stream is open. The stream ends after the last possible event. When the
+ * server shuts down, the reader gets a reconnect time and keeps its lease.
  */
 export function createLocksFeed(
   locks: Pick<Locks, 'watch'>,
@@ -78,9 +81,9 @@ export function createTasksFeed(dispatch: Pick<Dispatch, 'watch'>, taskId: strin
 }
 
 /**
- * Hints for remote workers of these queues: `ready { queue }` when a queue's notifier wakes its listeners, `cancel {}` when
- * a running job has a cancellation request. Hints have no ids and may be lost. Equal hints within 50 ms become one. The
- * first event is `open {}`; the feed listens to every wake-up after it.
+ * Hints for remote workers of these queues: `ready { queue }` when a queue's notifier wakes its listeners, `cancel {}`
+ * when a running job has a cancellation request. Hints have no ids and may be lost. Equal hints within 50 ms become
+ * one. The first event is `open {}`; the feed listens to every wake-up after it.
  *
  * The feeds of a notifier listen to each topic once, for all readers.
  */
