@@ -103,7 +103,7 @@ export function keyMismatch(key: string): SignalboxError {
 export function keyInProgress(key: string): SignalboxError {
   return new SignalboxError(
     'in_progress',
-    `A request with the Idempotency-Key "${key}" has begun and has not ended yet. Ask again with the same key in a moment.`,
+    `A request with the Idempotency-Key "${key}" is still in progress. Retry with the same key in a moment.`,
     { details: { key } },
   )
 }

@@ -14,7 +14,7 @@ import { whole, withDefaults } from '../../../core/options.ts'
 import type { Incoming, Principal } from '../call.ts'
 import { answerOnSocket } from './problem.ts'
 
-/** The caps. */
+/** The limits on connections, requests, streams and wrong tokens. */
 export interface AdmissionOptions {
   /** The most connections in all. @default 20_000 */
   readonly maxConnections?: number
@@ -30,10 +30,10 @@ export interface AdmissionOptions {
   readonly failureWindowMs?: number
 }
 
-/** The default caps. */
 export const admissionDefaults: Required<AdmissionOptions> = {
   maxConnections: 20_000,
-  // More than half, because all clients behind a proxy share its address; less than all, so that one address cannot take all.
+  // More than half, because all clients behind a proxy share its address; less than all, so that one address cannot
+  // take all.
   maxConnectionsPerAddress: 12_000,
   maxRequestsPerPrincipal: 2_000,
   maxStreamsPerPrincipal: 1_000,
@@ -41,7 +41,7 @@ export const admissionDefaults: Required<AdmissionOptions> = {
   failureWindowMs: 60_000,
 }
 
-/** Checks the caps and fills in the defaults. */
+/** Checks the limits and fills in the defaults. */
 export function resolveAdmissionOptions(options?: AdmissionOptions): Required<AdmissionOptions> {
   const given = withDefaults('admission', options, admissionDefaults)
   for (const [name, value] of Object.entries(given)) whole(name, value, { min: 1, max: 10_000_000 })
@@ -49,15 +49,16 @@ export function resolveAdmissionOptions(options?: AdmissionOptions): Required<Ad
 }
 
 const maxNetworks = 10_000
-/** How many refused connections may linger with their answer. Above that, connections are closed without one. */
+/** How many refused connections may linger with their answer. Above that, the server closes them without one. */
 const maxAnswered = 100
 
 /**
- * How much one client may have open at a time, so that no client takes what the others need. Each counter counts what is
- * open now, and goes when it reaches zero. Above a cap the server refuses at once, with `too_many` and a time to wait.
+ * Limits how much one client may have open at a time, so that no client uses up the capacity of the others. A counter
+ * counts what is open now, and is deleted at zero. Above a limit the server refuses at once, with `too_many` and a time
+ * to wait.
  */
 export class Admission {
-  /** Wrong tokens by address, for the authenticator. */
+  /** Counts wrong tokens by address, for the authenticator. */
   readonly failures: FailedAttempts
   readonly #caps: Required<AdmissionOptions>
   readonly #clients: Pick<ClientAddresses, 'isProxy'>
@@ -79,12 +80,12 @@ export class Admission {
   }
 
   /**
-   * Counts the connections of a server from now on. Those above a cap get a 429 and are closed; over TLS they are only
-   * closed, because an answer would need a handshake first.
+   * Starts to count the connections of a server. A connection above a limit gets a 429 and is closed. Over TLS it is
+   * only closed, because an answer would need a handshake first.
    */
   attach(server: Server, onRefused?: (socket: Socket, error: SignalboxError) => void): void {
     const isEncrypted = server instanceof TlsServer
-    // The server's own listener must not see a socket that is refused: it would read a request from it and answer.
+    // The server's own listeners must not see a refused socket: they would read a request from it and answer.
     const own = server.listeners('connection')
     server.removeAllListeners('connection')
     server.on('connection', (socket: Socket) => {
@@ -117,7 +118,7 @@ export class Admission {
     return this.#connections.size + this.#requests.size + this.#streams.size
   }
 
-  /** Counts a connection until it closes; answers why not, when it is above a cap. */
+  /** Counts a connection until it closes. Returns the refusal if it is above a limit. */
   #admit(socket: Socket): SignalboxError | undefined {
     const { maxConnections, maxConnectionsPerAddress } = this.#caps
     const address = socket.remoteAddress ?? ''
@@ -126,7 +127,7 @@ export class Admission {
       return tooMany(message, maxConnections, 1_000)
     }
     const network = networkOf(address)
-    // All clients behind a trusted proxy have its address, so it is not capped as one client.
+    // All clients behind a trusted proxy have its address, so the limit of one client does not apply to it.
     const max = this.#clients.isProxy(address) ? maxConnections : maxConnectionsPerAddress
     if (!this.#connections.enter(network, max)) {
       const message = 'This address has reached its limit of connections. Close some, or retry in 1 s.'
@@ -184,9 +185,9 @@ function tooMany(message: string, max: number, retryAfterMs: number): SignalboxE
 }
 
 /**
- * Whether this process is overloaded: its timers are late, one after the other. A new request would wait for seconds and
- * slow down all others, so the server refuses it until the loop keeps time again. A single stall, as after a pause of the
- * whole process, is no reason: the requests that waited through it are served.
+ * Detects an overloaded process: two timers in a row are late. A new request would wait for seconds and slow down all
+ * others, so the server refuses it until the event loop is on time again. A single stall, as after a pause of the
+ * process, does not count: the server serves the requests that waited meanwhile.
  */
 export interface LoopLag {
   readonly isOverloaded: boolean
@@ -195,13 +196,13 @@ export interface LoopLag {
 
 export interface LoopLagOptions {
   readonly clock?: Clock
-  /** Told when it begins and when it is over. */
+  /** Called when the overload begins and when it ends. */
   readonly onChange?: (isOverloaded: boolean, lateMs: number) => void
 }
 
-const lookMs = 250
-/** Leases are renewed at a third of 30 s: a loop that is a second late is nowhere near losing one. */
-const boundMs = 1_000
+const checkMs = 250
+/** Workers renew leases every 10 s, a third of their time. So a loop that is a second late is far from losing one. */
+const maxLateMs = 1_000
 
 export function createLoopLag({ clock = patientClock, onChange }: LoopLagOptions = {}): LoopLag {
   let isOverloaded = false
@@ -209,22 +210,22 @@ export function createLoopLag({ clock = patientClock, onChange }: LoopLagOptions
   let dueAt = 0
   let timer: unknown
 
-  function look(): void {
+  function checkLag(): void {
     const lateMs = clock.now() - dueAt
-    const isLate = lateMs > boundMs
+    const isLate = lateMs > maxLateMs
     const was = isOverloaded
     isOverloaded = isLate && wasLate
     wasLate = isLate
-    lookLater()
+    checkLater()
     if (was !== isOverloaded) onChange?.(isOverloaded, Math.round(lateMs))
   }
 
-  function lookLater(): void {
-    dueAt = clock.now() + lookMs
-    timer = clock.setTimeout(look, lookMs)
+  function checkLater(): void {
+    dueAt = clock.now() + checkMs
+    timer = clock.setTimeout(checkLag, checkMs)
   }
 
-  lookLater()
+  checkLater()
   return {
     get isOverloaded() {
       return isOverloaded
@@ -234,17 +235,17 @@ export function createLoopLag({ clock = patientClock, onChange }: LoopLagOptions
 }
 
 /**
- * From which address a request comes. Behind a proxy every connection has the proxy's address, and `X-Forwarded-For` names
- * the client; but any client can send that header. So it counts only where the peer is a trusted proxy:
+ * Finds the address of the client. Behind a proxy every connection has the proxy's address, and `X-Forwarded-For` names
+ * the client; but any client can send that header. So the server reads it only if the peer is a trusted proxy:
  *
  *     X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.0.0.2     peer 10.0.0.1
- *                      said by   the client   ◀── trusted ◀── trusted
+ *                      sent by   the client   ◀── trusted ◀── trusted
  *                      the client
  *
- * It is read from the right, where the nearest proxy writes, up to the first address that is not a trusted proxy.
+ * The server reads from the right, where the nearest proxy writes, up to the first address that is not a trusted proxy.
  */
 export interface ClientAddresses {
-  /** The client's address in its plain form, IPv4 where it is mapped into IPv6; '' when it is not known. */
+  /** The client's address. An IPv4 address mapped into IPv6 becomes plain IPv4. '' if the address is unknown. */
   of(incoming: ForwardedRequest): string
   /** Whether this peer is a trusted proxy. */
   isProxy(peer: string): boolean
@@ -252,7 +253,7 @@ export interface ClientAddresses {
 
 export type ForwardedRequest = Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>
 
-/** Without trusted proxies the header is ignored. Throws `invalid_argument` for what is no address or range. */
+/** Without trusted proxies the server ignores the header. Throws `invalid_argument` for an invalid address or range. */
 export function createClientAddresses(trustedProxies: readonly string[]): ClientAddresses {
   const isTrusted: IsInRanges = parseRanges('trustedProxies', trustedProxies)
   const isProxy = (address: string) => trustedProxies.length > 0 && address !== '' && isTrusted(address)
@@ -267,7 +268,7 @@ export function createClientAddresses(trustedProxies: readonly string[]): Client
   }
 }
 
-/** A peer's address, without the zone of a link-local one. */
+/** A peer's address, without the zone of a link-local address. */
 function plainPeer(address: string): string {
   if (!address.includes(':')) return address
   return readAddress(address.replace(/%.*$/s, '')) ?? ''
@@ -277,7 +278,7 @@ function clientOf(peer: string, forwardedFor: string, isTrusted: IsInRanges): st
   let nearest = peer
   for (const hop of forwardedFor.split(',').reverse()) {
     const address = readHop(hop.trim())
-    // What is no address says nothing, and neither does what stands left of it: the proxy that wrote it is all we know.
+    // An invalid entry hides everything left of it, so the proxy that wrote it counts as the client.
     if (address === undefined) return nearest
     nearest = address
     if (!isTrusted(address)) return nearest
@@ -285,7 +286,7 @@ function clientOf(peer: string, forwardedFor: string, isTrusted: IsInRanges): st
   return nearest
 }
 
-/** An address as proxies write it: bare, in brackets, or with a port. */
+/** Reads an address as proxies write it: bare, in brackets, or with a port. */
 function readHop(text: string): string | undefined {
   const [, inBrackets, ipv4] = /^(?:\[([0-9a-fA-F.:]+)\](?::\d{1,5})?|([0-9.]+):\d{1,5})$/.exec(text) ?? []
   return readAddress(inBrackets ?? ipv4 ?? text)

@@ -22,54 +22,58 @@ import type { Authenticator, Incoming, Principal } from '../call.ts'
 import type { ClientAddresses, ForwardedRequest } from './admission.ts'
 
 export interface AuthenticatorOptions {
-  /** Secrets that may do everything in every namespace, of 32 characters or more. */
+  /** Secrets of 32 characters or more, with every permission in every namespace. */
   readonly bootstrap: readonly string[]
   /** Whether only this machine can reach the port. */
   readonly loopback: boolean
-  /** The app that mounts the server has judged who comes: no token is needed, whatever the store holds. @default false */
+  /**
+   * The app around the server authenticates callers: they need no token, even if the store has tokens. @default false
+   */
   readonly trust?: boolean
-  /** Where wrong tokens are counted. @default nowhere */
+  /** Counts wrong tokens. @default does not count them */
   readonly failures?: Pick<FailedAttempts, 'count'>
-  /** From which address a request comes. @default its peer's */
+  /** Finds the address of a request's client. @default the peer's address */
   readonly clients?: Pick<ClientAddresses, 'of'>
   /** @default the process's */
   readonly clock?: Clock
 }
 
-/** How long the store may take to answer, and how long a wait goes on without an answer. */
+/** How long the store may take to answer. */
 const deadlineMs = 5_000
+/** How long a wait continues while the store does not answer. */
 const unsureMs = 30_000
 /**
- * How old an answer about a token may be for a request, and how often tokens in use are asked about. A wait may begin with
- * the oldest answer and ends with the next round, so together they stay below a second.
+ * The greatest age of a cached answer about a token, and how often the server checks tokens in use. A wait may begin
+ * with the oldest answer and end at the next check, so the sum stays below a second.
  */
 const maxAgeMs = 500
 const everyMs = 400
-/** How old the answer may be whether there is a token at all. */
+/** The greatest age of the cached answer whether the store has a valid token. */
 const anyLiveMaxAgeMs = 2_000
-/** How long a wrong secret is known to be wrong without another look. */
+/** How long the server refuses a wrong secret without another look-up. */
 const wrongMs = 5_000
 const maxRemembered = 10_000
-/** How many tokens one call of the store asks about. */
+/** The most tokens of one look-up. */
 const maxIds = 500
 const leastSecretChars = 32
 
-/** As whom a request counts, before its namespace is known. */
+/** The caller of a request, before its namespace is known. */
 type Identity = Pick<Token, 'id' | 'scope' | 'namespace'> & Partial<Pick<Token, 'name' | 'nodes'>>
 
 const local: Identity = { id: 'local', scope: 'admin', namespace: everyNamespace }
 const bootstrap: Identity = { id: 'bootstrap', scope: 'admin', namespace: everyNamespace }
 
 /**
- * Finds the caller. A token is needed when a bootstrap secret is configured, when other machines can reach the port, or
- * when the store has a live token. Otherwise every client of the port is `local` and may do everything. A token that is
- * presented must be valid, also where none is needed. When the store cannot answer, every caller is refused.
+ * Finds the caller. A caller needs a token when a bootstrap secret is configured, when other machines can reach the
+ * port, or when the store has a valid token. Otherwise every client of the port is `local` and may do everything. A
+ * token that a caller sends must be valid, even if the server needs none. When the store does not answer, the server
+ * refuses every caller.
  *
- * A token revoked here ends at once. One revoked elsewhere ends within a second, while the store can be asked: what the
- * store said counts for half a second for requests, and what waits with a token is asked about every 400 ms.
+ * A token revoked on this server ends at once. A token revoked elsewhere ends within a second while the store answers:
+ * the server caches answers for half a second, and checks the tokens of open waits every 400 ms.
  */
 export class TokenAuthenticator implements Authenticator {
-  /** The tokens, to be made and ended through: what is done here is obeyed at once. */
+  /** Creates and revokes tokens. This server applies these changes at once. */
   readonly tokens: Tokens
   readonly #store: TokenStore
   readonly #options: AuthenticatorOptions
@@ -99,7 +103,7 @@ export class TokenAuthenticator implements Authenticator {
     return this.#isRequired()
   }
 
-  /** At once where nothing has to be looked up, so that the usual request does not wait a turn. */
+  /** Answers synchronously when no look-up is needed, so that the usual request does not wait a turn. */
   authenticate(
     incoming: Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>,
   ): Principal | Promise<Principal> {
@@ -116,7 +120,7 @@ export class TokenAuthenticator implements Authenticator {
   }
 
   watch({ id }: Principal, ended: (reason: SignalboxError) => void): () => void {
-    // A bootstrap secret lasts as long as the process; so does an app's word for who comes.
+    // A bootstrap secret, or the trust in the app, lasts as long as the process.
     if (id === bootstrap.id || (id === local.id && this.#options.trust)) return () => {}
     return this.#watch.watch(id, ended)
   }
@@ -136,7 +140,7 @@ export class TokenAuthenticator implements Authenticator {
     if (secret === undefined) throw unauthorized('The Authorization header must be "Bearer <token>".')
     const presented = presentSecret(secret)
     if (this.#isBootstrap(presented)) return bootstrap
-    // Looked up before anything is throttled: a valid token is let in whatever others send from the same address.
+    // Looks up the token before the throttle: a valid token works even if other clients of its address send wrong ones.
     const token = await this.#verified.find(presented)
     if (token) return token
     const { failures, clients } = this.#options
@@ -144,7 +148,9 @@ export class TokenAuthenticator implements Authenticator {
     throw unauthorized('The token is not valid: it is unknown, has expired or was revoked.')
   }
 
-  /** Which of these are still valid. `local`, for clients without a token, is valid until tokens are needed. */
+  /**
+   * Returns the ids that are still valid. `local`, for clients without a token, is valid until the server needs tokens.
+   */
   async #live(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const live = new Set<string>()
     const made = ids.filter((id) => id !== local.id)
@@ -157,7 +163,7 @@ export class TokenAuthenticator implements Authenticator {
 
   #isBootstrap({ digest }: PresentedSecret): boolean {
     let found = false
-    // All of them, always: how long it takes says nothing about which one it was.
+    // Compares all digests every time, so the duration does not reveal which one matched.
     for (const one of this.#bootstrapDigests) if (sameDigest(one, digest)) found = true
     return found
   }
@@ -165,7 +171,7 @@ export class TokenAuthenticator implements Authenticator {
   #changed(id: string, change: TokenChange): void {
     this.#anyLive.forget()
     this.#verified.forget(id)
-    // At once: when the client reads the answer to its revocation, nothing waits with the token any more.
+    // Ends at once: when the client gets the answer to its revocation, no wait of the token is left.
     if (change === 'revoked') this.#watch.end(id)
     else void this.#watch.check(id)
     void this.#watch.check(local.id)
@@ -182,7 +188,7 @@ function checkBootstrap(secret: string, index: number): string {
 
 const scheme = 'bearer '
 
-/** What stands after `Bearer`, which may be written in any case (RFC 9110, 11.1). */
+/** Reads the secret after `Bearer`, which is case-insensitive (RFC 9110, 11.1). */
 function readBearer(authorization: string): string | undefined {
   if (authorization.slice(0, scheme.length).toLowerCase() !== scheme) return undefined
   const secret = authorization.slice(scheme.length).trim()
@@ -206,11 +212,11 @@ function asPrincipal(identity: Identity, header: string | undefined): Principal 
   if (asked === undefined || asked === namespace) return { ...who, namespace, everyNamespace: false }
   throw new SignalboxError(
     'forbidden',
-    'The header Signalbox-Namespace names another namespace than that of the token. Leave it out, or use a token of that namespace.',
+    'The token belongs to another namespace than the header Signalbox-Namespace names. Leave the header out, or use a token of that namespace.',
   )
 }
 
-/** Headers hold ASCII alone, so a name is percent-encoded in them as it would be in a path. */
+/** Headers hold only ASCII, so the name is percent-encoded. */
 function readNamespace(header: string): string {
   const name = decode(header)
   if (name !== undefined && name !== everyNamespace) return text('Signalbox-Namespace', name)

@@ -39,9 +39,9 @@ test('any JSON is read like JSON.parse, and refused exactly when it reaches for 
       { maxDepth: 4, depthSize: 'medium' },
       fc.oneof(word, fc.integer(), fc.boolean(), fc.constant(null)),
       fc.array(tie('value'), { maxLength: 4 }),
-      // As text, because an object could not have the key `__proto__`. Keys are unique, because the result of a double key
-      // is not defined. None is a single backslash: once V8 (as of Node 24.21) has read one, it takes other keys that begin
-      // with an escape for it.
+      // As text, because an object could not have the key `__proto__`. Keys are unique, because the result of a double
+      // key is not defined. None is a single backslash: once V8 (as of Node 24.21) has read one, it takes other keys
+      // that begin with an escape for it.
       fc
         .uniqueArray(fc.tuple(key, tie('value')), { maxLength: 4, selector: ([name]) => name })
         .map((fields) => new Fields(fields as never)),

@@ -4,9 +4,9 @@ import { SignalboxError } from '../../../core/errors.ts'
 import { type BodyLimits, maxBodyDepth } from '../../contract/index.ts'
 
 /**
- * A body is judged before anything is made of it. One pass over its bytes counts brackets, keys and depth, and allocates
- * nothing, so a body made to be expensive costs no more than its length; only what passes is parsed. The pass does not
- * check the grammar: what is not JSON at all is the parser's to say, and it stops at the first mistake.
+ * Checks a body before it parses it. One pass over the bytes counts brackets, keys and depth and allocates nothing, so
+ * a malicious body costs no more than its length. The pass does not check the grammar: the parser does, and stops at
+ * the first mistake.
  */
 export function parseBody(bytes: Uint8Array, limits: BodyLimits): unknown {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -19,7 +19,7 @@ export function parseBody(bytes: Uint8Array, limits: BodyLimits): unknown {
   }
 }
 
-/** Whether it begins like a list. */
+/** Whether the body begins like a list. */
 export function isList(bytes: Uint8Array): boolean {
   for (const byte of bytes) if (!isSpace(byte)) return byte === openBracket
   return false
@@ -35,7 +35,7 @@ export function bodyTooLate(): SignalboxError {
   return new SignalboxError('request_timeout', 'The request took too long to arrive. Send it again.')
 }
 
-/** Waits for a body; throws `request_timeout` when it takes longer. */
+/** Waits for a body. Throws `request_timeout` after the timeout. */
 export function readInTime<Body>(timeoutMs: number, reading: Body | Promise<Body>): Promise<Body> {
   return within(timeoutMs, reading, () => {
     throw bodyTooLate()
@@ -51,10 +51,10 @@ const closeBracket = 0x5d
 const openBrace = 0x7b
 const closeBrace = 0x7d
 
-/** Empty lists are a hundred times dearer than their bytes; more than this no honest body has. */
+/** A parsed empty list takes a hundred times its bytes. No legitimate body has more containers than this. */
 const maxContainers = 250_000
 
-/** By depth: whether what is open there is the value of a key `constructor`. */
+/** By depth: whether the open container is the value of a key `constructor`. */
 const ofConstructor = new Uint8Array(maxBodyDepth + 1)
 
 function scan(bytes: Buffer, { maxBytes, maxKeys }: BodyLimits): void {
@@ -63,7 +63,7 @@ function scan(bytes: Buffer, { maxBytes, maxKeys }: BodyLimits): void {
   let depth = 0
   let keys = 0
   let containers = 0
-  // Where the last string was, without its quotes: before a colon, that is a key.
+  // The last string without its quotes. If a colon follows, it is a key.
   let begin = 0
   let end = 0
   let isEscaped = false
@@ -102,12 +102,12 @@ function scan(bytes: Buffer, { maxBytes, maxKeys }: BodyLimits): void {
   }
 }
 
-/** Of the text that `endOfText` saw last. */
+/** Whether the text that `endOfText` read last has a backslash. */
 let hasEscape = false
-/** So much of a text is read byte by byte; most is shorter. A longer one is worth a call into native code. */
+/** The scan reads so many bytes of a text one by one; most texts are shorter. A longer one is worth a native call. */
 const shortText = 64
 
-/** Where the closing quote of a text is; the end of all when it has none. */
+/** The position of the closing quote of a text, or the end of the body. */
 function endOfText(bytes: Buffer, begin: number): number {
   const { length } = bytes
   hasEscape = false
@@ -121,7 +121,7 @@ function endOfText(bytes: Buffer, begin: number): number {
   return skipText(bytes, at + firstEscape, length)
 }
 
-/** Reads on to a quote, or to `until`; a backslash takes the next byte with it. */
+/** Reads to a quote or to `until`. Skips the byte after a backslash. */
 function skipText(bytes: Buffer, from: number, until: number): number {
   let at = from
   while (at < until && bytes[at] !== quote) {
@@ -157,7 +157,7 @@ function equals(bytes: Uint8Array, begin: number, word: Uint8Array): boolean {
   return true
 }
 
-/** Any of its letters may be written as `\u…`, in six bytes; a longer key is none of the three. */
+/** Each letter may be an escape `\u…` of six bytes. A longer key is none of the three. */
 function decodeKey(bytes: Uint8Array, begin: number, end: number): Poison {
   if (end - begin > constructorWord.length * 6) return undefined
   try {
@@ -165,7 +165,7 @@ function decodeKey(bytes: Uint8Array, begin: number, end: number): Poison {
     const key = Buffer.from(JSON.parse(`"${written}"`) as string)
     return compareKey(key, 0, key.length)
   } catch {
-    // Not JSON, as the parser will say.
+    // Not JSON: the parser will report it.
     return undefined
   }
 }
@@ -174,7 +174,7 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }
 
-/** The parser's own words quote the body, which may hold what belongs in no log. */
+/** The parser's own message quotes the body, which may hold secrets that must not reach a log. */
 function notJson(error: unknown): string {
   const { message } = error as Error
   if (/end of JSON/.test(message)) return 'The body is not JSON: it ends too early.'

@@ -9,22 +9,22 @@ import {
   sealedFor,
 } from '../../../jobs/index.ts'
 
-/** How far the time in an id may be from the server's: clocks differ, and requests are made again. */
+/** How far the time in an id may be from the server's clock: clocks differ, and clients retry requests. */
 const maxSkewMs = 86_400_000
-/** How many ids are looked up at once. */
+/** The number of parallel look-ups. */
 const atOnce = 25
 
 export interface AddSealedParts {
   readonly find: JobStore['find']
   readonly addMany: Jobs['addMany']
-  /** `addMany` answers a request that it knows by its key as it did the first time. */
+  /** The request has an Idempotency-Key: `addMany` repeats its first answer. */
   readonly isKeyed: boolean
 }
 
 /**
- * Adds jobs, those that a box sealed with the ids they are bound to: under another one they would not open. What is
- * there already, to the last byte of its seal, was brought by the same request before: it is answered as it was then,
- * and never added again, whatever has become of it; engines need not know what an id means that comes twice. Throws
+ * Adds jobs. A sealed payload is bound to a job id and opens only under that id, so such a job gets that id. If the
+ * store has the job with exactly the same payload, an earlier attempt of this request added it. The server then repeats
+ * the answer and does not add the job again, whatever its state. So engines never see the same given id twice. Throws
  * `invalid_argument`, and `conflict` when another job has the id.
  */
 export async function addSealed(jobs: readonly JobToAdd[], parts: AddSealedParts): Promise<readonly Added[]> {
@@ -32,17 +32,17 @@ export async function addSealed(jobs: readonly JobToAdd[], parts: AddSealedParts
   for (const job of jobs) {
     const id = sealedFor(job.payload)
     if (id === undefined) continue
-    if (given.has(id)) throw taken(id)
-    if (Math.abs(decodeIdTime(id) - Date.now()) > maxSkewMs) throw notOfToday(id)
+    if (given.has(id)) throw idTaken(id)
+    if (Math.abs(decodeIdTime(id) - Date.now()) > maxSkewMs) throw idTimeTooFar(id)
     given.set(id, job)
   }
   if (given.size === 0) return parts.addMany(jobs)
-  return oneAfterTheOther([...given.keys()], async () => {
+  return afterEarlierAdds([...given.keys()], async () => {
     const known = await findKnown(given, parts.find)
     try {
       return await addMissing(jobs, known, parts)
     } catch (error) {
-      // Another server may have been faster with one of them; then the engine refused all.
+      // Another server may have added one of them meanwhile. Then the engine refused all.
       const found = isSignalboxError(error) ? known : await findKnown(given, parts.find)
       if (found.size === known.size) throw error
       return addMissing(jobs, found, parts)
@@ -62,43 +62,43 @@ async function addMissing(
   })
   const answers = jobs.map((job) => ({ id: sealedFor(job.payload)!, duplicate: false }))
   if (missing.length === 0) return answers
-  // Those that are missing had the unique key of another job, or were removed: only a key knows what was answered.
+  // A missing job met another job with its unique key, or was removed. Only the Idempotency-Key remembers the answer.
   const [first] = known
-  if (first !== undefined && !isKeyed) throw taken(first)
+  if (first !== undefined && !isKeyed) throw idTaken(first)
   const added = await addMany(missing)
-  // The key knows the whole request, from when none of them was there.
+  // The key repeats the answer for the whole request, from before any of the jobs existed.
   if (added.length === jobs.length) return added
-  if (added.length !== missing.length) throw taken(first!)
+  if (added.length !== missing.length) throw idTaken(first!)
   let next = 0
   return jobs.map((job, index) =>
     known.has(sealedFor(job.payload) ?? '') ? answers[index]! : added[next++]!,
   )
 }
 
-/** What is being added, by its ids: who brings one of them too looks only when it is there. */
-const underWay = new Map<string, Promise<void>>()
+/** The ids that requests are adding. A second request with one of them waits for the first. */
+const inFlight = new Map<string, Promise<void>>()
 
-async function oneAfterTheOther<Result>(
+async function afterEarlierAdds<Result>(
   ids: readonly string[],
   work: () => Promise<Result>,
 ): Promise<Result> {
   for (let at = 0; at < ids.length; at++) {
-    const before = underWay.get(ids[at]!)
+    const before = inFlight.get(ids[at]!)
     if (before === undefined) continue
     await before
     at = -1
   }
   const { promise, resolve } = Promise.withResolvers<void>()
-  for (const id of ids) underWay.set(id, promise)
+  for (const id of ids) inFlight.set(id, promise)
   try {
     return await work()
   } finally {
-    for (const id of ids) underWay.delete(id)
+    for (const id of ids) inFlight.delete(id)
     resolve()
   }
 }
 
-/** Those of them that are there already. */
+/** Finds the jobs that exist already. */
 async function findKnown(
   given: ReadonlyMap<string, JobToAdd>,
   find: JobStore['find'],
@@ -111,7 +111,7 @@ async function findKnown(
         const record = await find(id)
         if (record === undefined) return
         const isSame = record.kind === kind && record.queue === queue
-        if (!isSame || record.payload !== JSON.stringify(payload)) throw taken(id)
+        if (!isSame || record.payload !== JSON.stringify(payload)) throw idTaken(id)
         known.add(id)
       }),
     )
@@ -119,7 +119,7 @@ async function findKnown(
   return known
 }
 
-function taken(id: string): SignalboxError {
+function idTaken(id: string): SignalboxError {
   return new SignalboxError(
     'conflict',
     `This payload is sealed for the job "${id}", which exists already. Nothing was added. Seal the payload for a new id.`,
@@ -127,7 +127,7 @@ function taken(id: string): SignalboxError {
   )
 }
 
-function notOfToday(id: string): SignalboxError {
+function idTimeTooFar(id: string): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
     `This payload is sealed for the job "${id}", whose id was not made within a day of the server's clock. Seal the payload for a new id.`,

@@ -5,52 +5,52 @@ import { createToken, mutates, type Route } from '../../contract/index.ts'
 import type { Answer, Incoming } from '../call.ts'
 
 /**
- * The Idempotency-Key: a client that sends a request again with the same key gets the first outcome, and nothing happens
- * twice. The key is bound to the caller, the route and the body. The store writes it together with the effect or, where
- * it cannot, beside it (idempotent-response.ts).
+ * The Idempotency-Key: a client that repeats a request with the same key gets the first outcome, and the effect happens
+ * once. The key is bound to the caller, the route and the body. The store writes the key together with the effect;
+ * where it cannot, `answerOnce` keeps it in a guard.
  */
 
-/** How long it is kept. */
+/** How long the server keeps a key. */
 export const keepMs = 86_400_000
 
 const header = 'idempotency-key'
 const visible = /^[\x21-\x7e]{1,255}$/
 
-/** The key of a request that changes something; undefined when it has none. */
+/** Reads the key of a request that changes something. */
 export function readRequestKey(route: Route, incoming: Pick<Incoming, 'header'>): string | undefined {
   if (!mutates(route)) return undefined
   const key = incoming.header(header)
   if (key === undefined) return undefined
-  if (route.id === createToken.id) throw notKept()
+  if (route.id === createToken.id) throw keyNotAccepted()
   if (visible.test(key)) return key
   throw invalidArgument(
     'The header Idempotency-Key must be 1 to 255 visible ASCII characters without spaces.',
   )
 }
 
-/** What the key is bound to, besides its caller. */
+/** A hash of the route and the body, to which the key is bound. */
 export function fingerprintOf(incoming: Pick<Incoming, 'method' | 'path'>, body: Uint8Array): string {
-  // Neither a method nor a path holds a newline, so no two requests read the same.
+  // Neither a method nor a path contains a newline, so two different requests have different texts.
   return createHash('sha256').update(`${incoming.method}\n${incoming.path}\n`).update(body).digest('hex')
 }
 
-function notKept(): SignalboxError {
+function keyNotAccepted(): SignalboxError {
   return invalidArgument(
-    'An Idempotency-Key is not taken here: to repeat the answer, the secret would have to be kept. Leave it out, and revoke a token that you did not get.',
+    'This route does not accept an Idempotency-Key, because the server does not keep the secret that it would have to repeat. Leave the key out. If you did not get the answer, revoke the token.',
   )
 }
 
 /**
- * The Idempotency-Key where no store writes it with the effect: locks and guards may be in a Redis, a report is many
- * transactions, and nodes get messages over their sockets. There a separate guard keeps it beside the effect:
+ * A request with an Idempotency-Key whose effect no store can write together with the key: locks and guards may be in a
+ * Redis, a report is many transactions, and nodes get messages over their sockets. A separate guard keeps such a key:
  *
- *     claim the key ──▶ the call ──▶ its answer, for a day
- *       │ another request's: 422        └ it threw, or nothing came of it yet: the key is free again
- *       │ under way: 409
+ *     claim the key ──▶ the call ──▶ the answer, kept for a day
+ *       │ used by another request: 422  └ the call threw, or the caller must ask again: the key is free again
+ *       │ in progress: 409
  *       └ done: the first answer
  *
- * A server that dies between effect and answer leaves the key running until the guard's lease ends. The request is then
- * done again, as if it had come without a key: a repeated acquire finds its lock, and a report is a duplicate.
+ * If a server dies between effect and answer, the key stays in progress until the guard's lease ends. A repeated
+ * request then runs as if it had no key: a repeated acquire finds its lock, and a repeated report is a duplicate.
  */
 export interface KeyedRequest {
   readonly caller: string
@@ -59,8 +59,8 @@ export interface KeyedRequest {
 }
 
 /**
- * Does what `handle` does unless it was done with this key before; then answers what was answered. `whenDown`: what
- * becomes of a request whose key cannot be looked up. Guards have a policy of their own for that, which `handle` knows.
+ * Calls `handle` once for a key and repeats its answer afterwards. `whenDown` says what happens when the guard store
+ * does not answer. Requests for guards are handled without the key, because guards have their own policy for that.
  */
 export async function answerOnce(
   guards: GuardStore,
@@ -89,31 +89,31 @@ export async function answerOnce(
   try {
     answer = await handle()
   } catch (error) {
-    // What went wrong is what the caller has to know; the key comes free by itself, if later.
+    // The caller needs this error. If the release fails, the lease frees the key later.
     await end(free).catch(() => undefined)
     throw error
   }
   const kept = keptText(answer)
-  // It is done, whether or not that could be noted.
+  // The effect is done, so the caller gets the answer even if the guard cannot be settled.
   await end(kept === undefined ? free : { end: 'done', result: kept }).catch(() => undefined)
   return answer
 }
 
 /** Longer than any request may take. */
 const leaseMs = 60_000
-/** An answer that is longer is not kept. */
+/** The server does not keep longer answers. */
 const maxKeptChars = 262_144
 
 const free = { end: 'released', result: null } as const
 
-/** The client waits, was refused or met a running request: it has to ask again, and gets the new state. */
-const notYet: ReadonlySet<unknown> = new Set(['queued', 'refused', 'running', 'busy'])
+/** With these answers the client has to ask again and must get the new state, so the server does not keep them. */
+const temporaryStatuses: ReadonlySet<unknown> = new Set(['queued', 'refused', 'running', 'busy'])
 
 function keptText(answer: Answer): string | undefined {
   if (!('body' in answer)) return undefined
-  // Whatever it is: its effect is there by now, so nothing may go wrong here.
+  // The effect exists already, so this must not throw for any body.
   const status = (answer.body as { readonly status?: unknown } | null | undefined)?.status
-  if (notYet.has(status)) return undefined
+  if (temporaryStatuses.has(status)) return undefined
   const text = JSON.stringify(answer)
   return text.length > maxKeptChars ? undefined : text
 }
@@ -129,7 +129,7 @@ function keyMismatch(key: string): SignalboxError {
 function keyInProgress(key: string): SignalboxError {
   return new SignalboxError(
     'in_progress',
-    `A request with the Idempotency-Key "${key}" has begun and has not ended yet. Ask again with the same key in a moment.`,
+    `A request with the Idempotency-Key "${key}" is still in progress. Retry with the same key in a moment.`,
     { details: { key } },
   )
 }

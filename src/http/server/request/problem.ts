@@ -8,7 +8,7 @@ import { closeLingering } from '../lingering-close.ts'
 import type { RefusalReason } from '../log/log.ts'
 import { http, isInAnsweredBody } from '../node-http.ts'
 
-/** Headers of every answer. It is data and never a page: nothing in it may load, run, be framed or be kept. */
+/** Headers of every answer. An answer is data, never a page: browsers must not load, run, frame or cache it. */
 export const answerHeaders: Readonly<Record<string, string>> = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
@@ -22,7 +22,7 @@ const problemHeaders: Readonly<Record<string, string>> = Object.freeze({
   'content-type': problemType,
 })
 
-/** Headers of a problem document, with those that belong to its code. */
+/** Headers of a problem document, including the headers of its error code. */
 export function problemHeadersOf(error: SignalboxError): Readonly<Record<string, string>> {
   const more = moreHeaders(error)
   return more === undefined ? problemHeaders : { ...problemHeaders, ...more }
@@ -33,11 +33,11 @@ function moreHeaders({ code, details }: SignalboxError): Record<string, string> 
   if (code === 'method_not_allowed' && Array.isArray(details.allow))
     return { allow: details.allow.join(', ') }
   if (typeof details.retryAfterMs !== 'number') return undefined
-  // Whole seconds, and never so few that the caller comes too early.
+  // Whole seconds, rounded up so that the caller does not retry too early.
   return { 'retry-after': String(Math.max(1, Math.ceil(details.retryAfterMs / 1_000))) }
 }
 
-/** Turns whatever was thrown into an error with a code. What we did not foresee becomes `internal` and says nothing. */
+/** Turns a thrown value into an error with a code. An unexpected error becomes `internal` and shows no details. */
 export function asSignalboxError(error: unknown): SignalboxError {
   // Another copy of the package may have codes that this one does not know.
   if (isSignalboxError(error) && Object.hasOwn(errorCodes, error.code)) return error
@@ -46,8 +46,8 @@ export function asSignalboxError(error: unknown): SignalboxError {
   })
 }
 
-/** What Node says of a request that it could not read. Only for that: a store's error may look the same. */
-function unreadable(error: Error): SignalboxError {
+/** Translates Node's error about an unreadable request. Do not use it for other errors: a store's may look the same. */
+function errorOfUnreadable(error: Error): SignalboxError {
   const { code, message } = error as NodeJS.ErrnoException
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
@@ -63,25 +63,25 @@ function unreadable(error: Error): SignalboxError {
         cause: error,
       })
   }
-  // The parser's own complaints; their messages hold nothing of ours.
+  // Errors of Node's parser. Their messages contain no internals of the server.
   if (code?.startsWith('HPE_')) return new SignalboxError('invalid_argument', message, { cause: error })
   return asSignalboxError(error)
 }
 
-/** What Node writes to a socket at the moment. */
-interface UnderWay {
+/** The response that Node is writing to a socket. */
+interface WritingSocket {
   readonly _httpMessage?: (ServerResponse & { readonly _headerSent?: boolean }) | null
 }
 
-/** Connections that are refused once the answers before the refusal are out. */
+/** Connections that the server refuses after the earlier answers are written. */
 const awaitingRefusal = new WeakSet<Socket>()
 
-/** Why Node gave up a connection; undefined when nothing was refused: its client has gone. */
+/** Why Node gave up a connection; undefined when its client left and nothing was refused. */
 export function refusalOf(error: Error, socket: Socket): RefusalReason | undefined {
   const { code } = error as NodeJS.ErrnoException
-  // What comes after a refusal, or behind the last request of a connection, is not refused once more.
+  // Bytes after a refusal, or after the last request of a connection, do not count as another refusal.
   if (socket.writableEnded || code === 'HPE_CLOSED_CONNECTION') return undefined
-  const isInBody = (socket as UnderWay)._httpMessage?.req.complete === false
+  const isInBody = (socket as WritingSocket)._httpMessage?.req.complete === false
   if (code === 'HPE_HEADER_OVERFLOW') return 'oversized_head'
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return isInBody ? 'request_timeout' : 'headers_timeout'
   if (code === 'HPE_INVALID_EOF_STATE') return 'cut_request'
@@ -89,23 +89,23 @@ export function refusalOf(error: Error, socket: Socket): RefusalReason | undefin
   return isInBody ? 'cut_request' : undefined
 }
 
-/** Answers what never became a request (broken or late headers) on the bare socket, and closes it. */
+/** Answers a broken or late request head on the bare socket, and closes the socket. */
 export function answerClientError(error: Error, socket: Socket): void {
   const { code } = error as NodeJS.ErrnoException
-  // The last answer was written. Whatever else the client sends, it has time to read that answer.
+  // The last answer was written. The client gets time to read it, whatever else it sends.
   if (socket.writableEnded) return
-  const reply = (socket as UnderWay)._httpMessage
+  const reply = (socket as WritingSocket)._httpMessage
   const isAnother = reply?.req.complete === true
   if (code === 'ECONNRESET' || !socket.writable) socket.destroy()
-  // The request has its answer. The client would take a second one for the answer to another request.
+  // The request was answered. The client would take a second answer for the answer to another request.
   else if (isInAnsweredBody(socket)) closeLingering(socket)
   else if (!isAnother && reply?._headerSent) {
-    // The answer to this very request is under way. A stream has no end to wait for.
+    // The server is writing the answer to this request. A stream has no end to wait for.
     if (reply.writableEnded) reply.once('close', () => closeLingering(socket))
     else socket.destroy()
-  } else if (!isAnother) answerOnSocket(unreadable(error), socket)
+  } else if (!isAnother) answerOnSocket(errorOfUnreadable(error), socket)
   else if (!awaitingRefusal.has(socket)) {
-    // The answer under way belongs to an earlier request. The client must not take the refusal for it.
+    // The server is writing the answer to an earlier request. The client must not take the refusal for it.
     awaitingRefusal.add(socket)
     reply.once('close', () => {
       awaitingRefusal.delete(socket)
@@ -128,14 +128,12 @@ export function answerOnSocket(error: SignalboxError, socket: Duplex): void {
   closeLingering(socket)
 }
 
-/** What goes back, ready to be written. Headers that do not depend on the answer are made once. */
-
 const jsonHeaders: Readonly<Record<string, string>> = Object.freeze({
   ...answerHeaders,
   'content-type': 'application/json; charset=utf-8',
 })
 
-/** Of a stream: nothing on the way may hold back, change or keep what it tells. */
+/** Headers of a stream: proxies must not buffer, change or cache its events. */
 export const streamHeaders: Readonly<Record<string, string>> = Object.freeze({
   ...answerHeaders,
   'content-type': 'text/event-stream; charset=utf-8',
@@ -151,7 +149,7 @@ export function replyText(status: number, type: string, text: string): OutgoingT
   return { status, headers: { ...answerHeaders, 'content-type': type }, body: text }
 }
 
-/** The problem document of an error, with the headers that belong to its code. */
+/** The problem document of an error, with the headers of its code. */
 export function replyProblem(error: SignalboxError): OutgoingText {
   const problem = problemOf(error)
   return { status: problem.status, headers: problemHeadersOf(error), body: JSON.stringify(problem) }

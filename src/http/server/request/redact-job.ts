@@ -12,19 +12,19 @@ import {
 import { hidden } from '../log/log-line.ts'
 
 /**
- * Hides the values that operators named wherever the server shows jobs: single jobs, lists and schedules. Searches look
- * only at visible values, so a search cannot reveal a hidden one. Workers that claim a job get it whole.
+ * Hides the values that operators named, wherever the server shows jobs: single jobs, lists and schedules. Searches
+ * read only visible values, so a search cannot reveal a hidden one. Workers that claim a job get all values.
  */
 export interface Redactor {
-  /** The same store, whose jobs come hidden in part when they are looked at, and whole when they are claimed. */
+  /** A store whose reads hide values. Claims return all values. */
   store(store: JobStore): JobStore
-  /** The same for attempts and groups of errors. */
+  /** A store of attempts and groups of errors whose reads hide values. */
   attempts(store: AttemptStore): AttemptStore
-  /** A payload as it may be shown. */
+  /** Hides values of a payload. */
   payload(value: unknown): unknown
-  /** A result as it may be shown. */
+  /** Hides values of a result. */
   result(value: unknown): unknown
-  /** An error as it may be shown. */
+  /** Hides values of an error. */
   error<Shown extends object | null>(error: Shown): Shown
 }
 
@@ -37,56 +37,56 @@ export const noRedactor: Redactor = {
   error: (value) => value,
 }
 
-/** No value that was taken is deeper; one that was written by hand may be. */
+/** The API accepts no deeper value. A value written directly to the database may be deeper, and is hidden there. */
 const maxDepth = 64
 type Path = readonly string[]
 
-/** A name, or a place in a list, on the way to a value. */
+/** A name or a list index on the path to a value. */
 interface Step {
   readonly name: string
-  /** Places need not be named: lists are passed through. */
-  readonly isPlace: boolean
+  /** A redact path may leave out list indexes. */
+  readonly isIndex: boolean
 }
 
 /**
- * Makes a redactor of paths such as `password`, `card.number` or `payload.*.secret`. A path is the end of the way to a
- * value, which begins with `payload`, `result` or `error`; `*` is any one name. Lists are passed through, and upper and
- * lower case are the same.
+ * Creates a redactor from paths such as `password`, `card.number` or `payload.*.secret`. A redact path matches the end
+ * of the path to a value, which begins with `payload`, `result` or `error`. `*` matches any one name. A path may leave
+ * out list indexes, and ignores upper and lower case.
  *
- * A path that can be read in two ways is read in both, because its author wants the value hidden: `items.secret`,
- * `items.*.secret` and `items.0.secret` all reach into the list of items, and `card.number` is also the field of that
- * very name.
+ * An ambiguous path matches in both readings, because its author wants the value hidden: `items.secret`,
+ * `items.*.secret` and `items.0.secret` all match inside the list of items. `card.number` also matches a field whose
+ * name is `card.number`.
  */
 export function createRedactor(paths: readonly string[]): Redactor {
   if (paths.length === 0) return noRedactor
   const endings = resolveRedactPaths('redact', paths).map((path) => path.toLowerCase().split('.'))
   const byLastName = Map.groupBy(endings, (ending) => ending.at(-1)!)
-  /** Checks only endings whose last name is the value's own name: for the others, a surrounding value is hidden already. */
-  const isHidden = (way: readonly Step[]): boolean => {
-    const { name } = way.at(-1)!
+  /** Checks only paths that end in the value's own name. For all others, a surrounding value is hidden already. */
+  const isHidden = (path: readonly Step[]): boolean => {
+    const { name } = path.at(-1)!
     const lastNames = new Set(['*', name, name.slice(name.lastIndexOf('.') + 1)])
     for (const last of lastNames)
-      if (byLastName.get(last)?.some((ending) => endsWith(way, ending))) return true
+      if (byLastName.get(last)?.some((ending) => endsWith(path, ending))) return true
     return false
   }
 
-  function walk(value: unknown, way: readonly Step[], depth: number): unknown {
-    if (isHidden(way) || depth > maxDepth) return hidden
+  function walk(value: unknown, path: readonly Step[], depth: number): unknown {
+    if (isHidden(path) || depth > maxDepth) return hidden
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) {
-      return value.map((item, at) => walk(item, [...way, { name: String(at), isPlace: true }], depth + 1))
+      return value.map((item, at) => walk(item, [...path, { name: String(at), isIndex: true }], depth + 1))
     }
-    // By way of entries: a name may be `__proto__`.
+    // Uses entries, because a name may be `__proto__`.
     return Object.fromEntries(
-      Object.entries(value).map(([name, item]) => [name, walk(item, [...way, named(name)], depth + 1)]),
+      Object.entries(value).map(([name, item]) => [name, walk(item, [...path, named(name)], depth + 1)]),
     )
   }
 
   function redactText(part: 'payload' | 'result', json: string): string {
-    // A client that can open it has the key; for all others it is hidden already.
+    // Clients without the key cannot read a sealed value.
     if (isSealed(json)) return json
     const parsed = parse(json)
-    // What is no JSON stays none, and has nothing to find in it.
+    // Hides a text that is not JSON.
     return parsed === undefined ? hidden : JSON.stringify(walk(parsed.value, [named(part)], 0))
   }
 
@@ -95,13 +95,15 @@ export function createRedactor(paths: readonly string[]): Redactor {
     const error = typeof value === 'object' && value !== null ? value : { message: json }
     const shown = walk(error, [named('error')], 0)
     if (typeof shown !== 'object') return JSON.stringify({ message: hidden })
-    // A stack begins with the message.
-    const isTold = (shown as { message?: unknown }).message !== hidden
-    return JSON.stringify(isTold || !('stack' in (shown as object)) ? shown : { ...shown, stack: hidden })
+    // A stack begins with the message, so a hidden message hides the stack too.
+    const isMessageShown = (shown as { message?: unknown }).message !== hidden
+    return JSON.stringify(
+      isMessageShown || !('stack' in (shown as object)) ? shown : { ...shown, stack: hidden },
+    )
   }
 
   function redactRecord(record: JobRecord): JobRecord {
-    // Signalbox's own orders are in there, and it reads them by looking.
+    // The bulk queue holds commands of Signalbox itself, which the server reads through this store.
     if (record.queue === bulkQueue) return record
     return {
       ...record,
@@ -139,7 +141,6 @@ export function createRedactor(paths: readonly string[]): Redactor {
   }
 }
 
-/** A store whose reads show no hidden values. */
 class RedactedJobStore extends ForwardingJobStore {
   readonly #redact: (record: JobRecord) => JobRecord
 
@@ -159,18 +160,18 @@ class RedactedJobStore extends ForwardingJobStore {
 }
 
 function named(name: string): Step {
-  return { name: name.toLowerCase(), isPlace: false }
+  return { name: name.toLowerCase(), isIndex: false }
 }
 
 /**
- * Whether the way ends so. Backwards, with all that may still be missing of the ending at once, a bit for each number
- * of names: so no nest of lists and no row of `*` makes it slow.
+ * Whether the path to a value ends with this redact path. Compares backwards and follows all readings at once: bit n of
+ * `open` means that n names of the redact path are still unmatched. So neither nested lists nor many `*` make it slow.
  */
-function endsWith(way: readonly Step[], ending: Path): boolean {
+function endsWith(path: readonly Step[], ending: Path): boolean {
   let open = 1 << ending.length
-  for (let at = way.length - 1; at >= 0 && open !== 0; at--) {
-    const { name, isPlace } = way[at]!
-    let next = isPlace ? open : 0
+  for (let at = path.length - 1; at >= 0 && open !== 0; at--) {
+    const { name, isIndex } = path[at]!
+    let next = isIndex ? open : 0
     for (let missing = 1; missing <= ending.length; missing++) {
       if ((open & (1 << missing)) === 0) continue
       if (isNamed(name, ending[missing - 1]!)) next |= 1 << (missing - 1)
@@ -187,7 +188,7 @@ function isNamed(name: string, wanted: string): boolean {
   return wanted === '*' || wanted === name
 }
 
-/** How many names up to there a name with dots stands for: as many as it has, or all that are missing; else none. */
+/** How many unmatched names a name with dots matches: as many as it has parts, at most all unmatched ones, or 0. */
 function countNamed(dotted: string, ending: Path, missing: number): number {
   const names = dotted.split('.').slice(-missing)
   const from = missing - names.length

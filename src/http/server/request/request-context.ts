@@ -9,8 +9,8 @@ import { keepMs } from './idempotent-response.ts'
 const anonymous: Principal = { id: 'anonymous', scope: 'read', namespace: 'default', everyNamespace: false }
 
 /**
- * One request on its way. It creates services of its namespace on first use, so a health probe enters no namespace, and a
- * request without a key creates no job service.
+ * The state of one request. It enters its namespace on first use, so a health probe enters none, and it creates a job
+ * service only for an Idempotency-Key.
  */
 export class RequestContext implements Call {
   readonly route: Route
@@ -38,12 +38,12 @@ export class RequestContext implements Call {
     this.begunAt = begunAt
   }
 
-  /** Who asks, once that is known. */
+  /** The id of the caller; undefined before authentication. */
   get principalId(): string | undefined {
     return this.principal === anonymous ? undefined : this.principal.id
   }
 
-  /** Aborts when the client has gone, or when the token ended in a wait. */
+  /** Aborts when the client leaves, or when the token ends during a wait. */
   get signal(): AbortSignal {
     const { signal } = this.incoming
     if (this.#unwatch === undefined && this.#tokenEnd === undefined) return signal
@@ -80,7 +80,7 @@ export class RequestContext implements Call {
     return this.#keyed
   }
 
-  /** From now on the request ends with its token. Begin every wait after this, and await it by `whileTokenLasts`. */
+  /** Ends the request when its token ends. Start every wait after this call, and await it by `whileTokenLasts`. */
   watchToken(authenticator: Pick<Authenticator, 'watch'>): void {
     this.#unwatch ??= authenticator.watch(this.principal, (reason) => {
       this.#tokenEnd = reason
@@ -89,13 +89,13 @@ export class RequestContext implements Call {
     })
   }
 
-  /** Its waits are over: the rest is done, even if the token ends now. */
+  /** The waits are over: the request runs to its end, even if the token ends now. */
   unwatchToken(): void {
     this.#unwatch?.()
     this.#unwatch = undefined
   }
 
-  /** Resolves with the wait, or rejects when the token ends first. The work that was waited for then goes on by itself. */
+  /** Resolves with the wait, or rejects when the token ends first. This does not stop the work behind the wait. */
   whileTokenLasts<Value>(wait: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       this.#fail = reject
@@ -103,7 +103,7 @@ export class RequestContext implements Call {
     })
   }
 
-  /** It is over: lets go of the space. */
+  /** Leaves the namespace after the request. */
   leave(): void {
     this.unwatchToken()
     if (this.#space !== undefined) this.#spaces.leave(this.#space)

@@ -3,25 +3,25 @@ import { mutates, type Route } from '../../contract/index.ts'
 import type { Incoming } from '../call.ts'
 
 /**
- * Keeps other people's web pages away. A browser lets any page send requests to this server, and a page can even
- * point its own name at this machine (DNS rebinding). What a page cannot do is forge Host, Origin or Sec-Fetch-Site,
- * or send JSON elsewhere without being asked to prove its leave, which is never given. Programs that are no browsers
- * send none of these headers but Host, and are not in the way of this.
+ * Refuses requests from web pages of other sites. A browser lets any page send requests to this server, and a page can
+ * even point its own host name at this machine (DNS rebinding). But a page cannot forge Host, Origin or Sec-Fetch-Site.
+ * It cannot send JSON to another site without a preflight request, which this server never allows. Programs other than
+ * browsers send only Host of these headers, so the check does not affect them.
  *
- * Runs before anything is looked up, on every request; what passes costs no allocation.
+ * Runs on every request before any look-up. A request that passes costs no allocation.
  */
 export function checkSite(
   incoming: Pick<Incoming, 'method' | 'path' | 'header'>,
-  /** Undefined: there is no such route. */
+  /** Undefined for an unknown route. */
   route: Pick<Route, 'path' | 'method' | 'isRead'> | undefined,
-  /** The values of Host that are ours, in lower case; undefined when the app around us looks after that. */
+  /** The allowed values of Host, in lower case; undefined when the app around the server checks Host. */
   hosts: ReadonlySet<string> | undefined,
 ): void {
   // `GET http://elsewhere/ HTTP/1.1` names a second host, which bypasses the header check.
   if (incoming.path.charCodeAt(0) !== slash)
     throw invalidArgument('The request target must be a path that begins with "/".')
   const host = incoming.header('host')
-  // Adapters join several of them. No name of a host has a comma.
+  // Adapters join several Host headers with a comma. No host name contains one.
   if (host?.includes(',')) throw invalidArgument('The request has more than one Host header. Send one.')
   if (hosts !== undefined) checkHost(host, hosts)
   const site = incoming.header('sec-fetch-site')
@@ -45,7 +45,7 @@ function checkHost(host: string | undefined, hosts: ReadonlySet<string>): void {
   )
 }
 
-/** A link from another site to a page of the dashboard: it changes nothing, and the other site reads nothing. */
+/** Allows a link from another site to the dashboard: it changes nothing, and the other site cannot read the page. */
 function isVisit(
   incoming: Pick<Incoming, 'method' | 'path' | 'header'>,
   route: Pick<Route, 'path' | 'method' | 'isRead'> | undefined,
@@ -63,7 +63,7 @@ function isOwnOrigin(
   host: string | undefined,
   hosts: ReadonlySet<string> | undefined,
 ): boolean {
-  // https, for a proxy in front may speak it for us.
+  // Accepts https too, because a proxy in front of the server may terminate TLS.
   const begin = origin.startsWith('http://') ? 7 : origin.startsWith('https://') ? 8 : -1
   if (begin === -1) return false
   const name = origin.slice(begin)
@@ -73,17 +73,17 @@ function isOwnOrigin(
 function foreignPage(): SignalboxError {
   return new SignalboxError(
     'forbidden',
-    'The request comes from a page of another site, which may not speak to this server.',
+    'The request comes from a page of another site. This server accepts requests only from its own pages.',
   )
 }
 
-/** A page may send forms and plain text elsewhere without asking, but not JSON. */
+/** A page may send forms and plain text to another site without a preflight request, but not JSON. */
 function checkBodyType(incoming: Pick<Incoming, 'header'>): void {
   const type = incoming.header('content-type')
   if (type !== undefined && isJson(type)) return
   const length = incoming.header('content-length')
   if (length === '0') return
-  // Without a type, only a length or an encoding says that there is a body.
+  // Without a type, a length or an encoding shows that the request has a body.
   if (type === undefined && length === undefined && incoming.header('transfer-encoding') === undefined) return
   throw new SignalboxError(
     'forbidden',
@@ -94,7 +94,7 @@ function checkBodyType(incoming: Pick<Incoming, 'header'>): void {
 const jsonType = 'application/json'
 
 function isJson(type: string): boolean {
-  // As nearly everybody writes it.
+  // The usual spellings, without parsing.
   if (type === jsonType || type === 'application/json; charset=utf-8') return true
   const semicolon = type.indexOf(';')
   if (semicolon === -1) return type.trim().toLowerCase() === jsonType

@@ -2,22 +2,22 @@ import type { ServerResponse } from 'node:http'
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { createNotifier, type Notifier } from '../../../core/notifier.ts'
 
-/** How much memory may be taken by answers that their clients have not read yet. */
+/** Limits on answers that clients have not read yet. */
 export interface UnsentOptions {
-  /** The most bytes of all of them. @default 268_435_456 */
+  /** The most bytes of all unread answers. @default 268_435_456 */
   readonly maxBytes?: number
-  /** How long a client may take in any case. @default 90_000 */
+  /** The least time that a client gets to read an answer. @default 90_000 */
   readonly graceMs?: number
-  /** How fast it must read at least, when that takes longer. @default 16_384 */
+  /** A long answer gets more time, by this rate. @default 16_384 */
   readonly bytesPerSecond?: number
   readonly clock?: Clock
-  /** An answer was cut, with its connection. @default does nothing */
+  /** Called when the server cuts an answer and its connection. @default does nothing */
   readonly onCut?: (answer: ServerResponse) => void
 }
 
 export const unsentDefaults: Required<UnsentOptions> = {
   maxBytes: 268_435_456,
-  // Above the 60 s that a claim may wait: an answer may wait behind another on the same connection.
+  // More than the 60 s of a waiting claim, because an answer may wait for an earlier one on the same connection.
   graceMs: 90_000,
   bytesPerSecond: 16_384,
   clock: systemClock,
@@ -25,13 +25,13 @@ export const unsentDefaults: Required<UnsentOptions> = {
 }
 
 /**
- * Answers on their way to clients that read slowly, or never. A client that takes too long is cut. When all of them
- * together exceed the limit, those that have waited longest are cut first, so clients that read are not affected. An
- * answer that went out at once, as nearly all do, costs one check.
+ * Tracks answers that clients read slowly or never. The server cuts a client that takes too long. When all unread
+ * answers together exceed the limit, the server cuts the oldest first, so clients that read are not affected. An answer
+ * that is sent at once, as nearly all are, costs one check.
  */
 export class Unsent {
   readonly #options: Required<UnsentOptions>
-  /** In the order they were written. */
+  /** The bytes of each answer, oldest first. */
   readonly #answers = new Map<ServerResponse, number>()
   #bytes = 0
 
@@ -39,12 +39,12 @@ export class Unsent {
     this.#options = { ...unsentDefaults, ...options }
   }
 
-  /** How many bytes wait for their readers. */
+  /** The bytes of all unread answers. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** To be told of every answer, once all of it was written. */
+  /** Tracks an answer. Call this for every answer, after all of it is written. */
   watch(answer: ServerResponse): void {
     const bytes = answer.writableLength
     if (bytes === 0 || answer.destroyed) return
@@ -77,7 +77,7 @@ export class Unsent {
   }
 }
 
-/** How many requests are under way, and the wait until they are over. */
+/** Counts requests in flight and waits for their end. */
 export class InFlight {
   readonly #ended: Notifier = createNotifier()
   #count = 0
@@ -91,7 +91,7 @@ export class InFlight {
     if (this.#count === 0) this.#ended.wake()
   }
 
-  /** Resolves when none is left, or when that took too long. */
+  /** Resolves when no request is left, or after the grace time. */
   async drained(graceMs: number): Promise<void> {
     const endsAt = performance.now() + graceMs
     while (this.#count > 0) {

@@ -5,18 +5,18 @@ import { checkTerms } from '../../../dispatch/index.ts'
 import { nameOptions, type Schema, term } from '../../contract/index.ts'
 
 /**
- * Whether a value is as its schema says. The check is compiled and quick; only when it fails does anybody look for the
- * words. Each schema is compiled once, when it is first met.
+ * Checks a value against its schema. Each schema is compiled once, on first use. Only a failed check searches for the
+ * fault to describe.
  */
 export function validate(subject: Subject, schema: Schema, value: unknown): void {
   if (checkOf(schema)(value)) return
-  const { place, text } = describeValidationError(subject, schema, value)
+  const { path, text } = describeValidationError(subject, schema, value)
   if (isTooLong(schema, value)) throw new SignalboxError('too_large', text)
-  const details = { in: subject.what, ...(place !== '' && { option: place }) }
+  const details = { in: subject.what, ...(path !== '' && { option: path }) }
   throw new SignalboxError('invalid_argument', text, { details })
 }
 
-/** A list that is longer than is taken, where the whole is one: that is a matter of size, as a body's bytes are. */
+/** Whether the whole value is a list that is too long. This is an error of size, like a body with too many bytes. */
 function isTooLong(schema: Schema, value: unknown): boolean {
   if (!Array.isArray(value)) return false
   const { anyOf = [schema] } = schema as { readonly anyOf?: readonly Schema[] }
@@ -25,11 +25,11 @@ function isTooLong(schema: Schema, value: unknown): boolean {
   )
 }
 
-/** What is judged, as messages call it. */
+/** The names that messages use for the checked value. */
 export interface Subject {
   /** 'The body' */
   readonly what: string
-  /** One thing in it: 'field' */
+  /** A part of it: 'field' */
   readonly part: string
 }
 
@@ -41,7 +41,7 @@ type Check = (value: unknown) => boolean
 
 const checks = new WeakMap<Schema, Check>()
 
-/** Compiled the first time that it is asked for. */
+/** Returns the check of a schema, compiled on first use. */
 export function checkOf(schema: Schema): Check {
   const known = checks.get(schema)
   if (known !== undefined) return known
@@ -52,9 +52,9 @@ export function checkOf(schema: Schema): Check {
 }
 
 /**
- * What stands after the question mark, as the route's schema says. Text has no types, so a parameter that must be a
- * whole number or a boolean is read as one when it looks like it, and judged afterwards like any other value. Nothing
- * is taken twice, and nothing that the route does not know.
+ * Reads the query by the route's schema. Query text has no types. So a parameter that must be a whole number or a
+ * boolean becomes one if its text looks like it, and is then validated like any other value. Unknown and repeated
+ * parameters are refused.
  */
 export function readQuery(query: string, schema: Schema | undefined): Record<string, unknown> {
   if (query === '' && schema === undefined) return {}
@@ -93,7 +93,7 @@ function decode(text: string): string {
 }
 
 function asTyped({ type }: Rule, value: string): unknown {
-  // As many digits as the last instant has; what is then too large is refused by the schema.
+  // At most the digits of the largest instant. The schema refuses a number that is still too large.
   if (type === 'integer' && /^-?\d{1,16}$/.test(value)) return Number(value)
   if (type === 'boolean' && (value === 'true' || value === 'false')) return value === 'true'
   return value
@@ -108,21 +108,22 @@ function unknownParameter(name: string, known: readonly string[]): SignalboxErro
 }
 
 /**
- * What is wrong with a value, in one sentence: which field, what is allowed, what came. It walks schema and value side
- * by side and tells the first thing it meets; unknown fields come before missing ones, for a misspelt name is both.
+ * Describes what is wrong with a value in one sentence: the field, what it allows, and what it has. Walks schema and
+ * value side by side and reports the first fault. Unknown fields come before missing ones, because a misspelt name is
+ * both.
  */
 export function describeValidationError(subject: Subject, schema: Schema, value: unknown): ValidationProblem {
-  const problem = judge(subject, asRule(schema), value, '')
-  return problem ?? { place: '', text: `${subject.what} is not as /openapi.json describes it.` }
+  const problem = findFault(subject, asRule(schema), value, '')
+  return problem ?? { path: '', text: `${subject.what} is not as /openapi.json describes it.` }
 }
 
 export interface ValidationProblem {
-  /** The way to the field: `jobs[3].kind`. Empty: it is about the whole. */
-  readonly place: string
+  /** The path of the field: `jobs[3].kind`. Empty for the whole value. */
+  readonly path: string
   readonly text: string
 }
 
-/** The words of JSON Schema that the routes are written in. */
+/** The keywords of JSON Schema that the routes use. */
 interface Rule {
   readonly type?: string
   readonly const?: unknown
@@ -144,18 +145,23 @@ function asRule(schema: Schema): Rule {
   return schema as Rule
 }
 
-function judge(subject: Subject, rule: Rule, value: unknown, path: string): ValidationProblem | undefined {
+function findFault(
+  subject: Subject,
+  rule: Rule,
+  value: unknown,
+  path: string,
+): ValidationProblem | undefined {
   if (rule.items !== undefined && rule.items === asRule(term)) {
-    const problem = judgeTerms(path, value)
+    const problem = findTermFault(path, value)
     if (problem !== undefined) return problem
   }
   if (checkOf(rule as Schema)(value)) return undefined
-  // Of a union, look into the alternative that is of the value's own kind.
+  // In a union, checks the alternative of the value's own kind.
   const alike = rule.anyOf?.find(({ type }) => isContainer(type) && isOfKind(type, value)) ?? rule
   if (!isContainer(alike.type) || !isOfKind(alike.type, value)) return refuse(subject, rule, value, path)
   return alike.type === 'object'
-    ? judgeObject(subject, alike, value as Record<string, unknown>, path)
-    : judgeList(subject, alike, value as readonly unknown[], path)
+    ? findObjectFault(subject, alike, value as Record<string, unknown>, path)
+    : findListFault(subject, alike, value as readonly unknown[], path)
 }
 
 function isContainer(type: string | undefined): type is 'object' | 'array' {
@@ -167,18 +173,18 @@ function isOfKind(type: 'object' | 'array', value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Terms are explained as the library explains them: by the kind of term that was meant. */
-function judgeTerms(path: string, value: unknown): ValidationProblem | undefined {
+/** Describes terms as the library does: by the intended kind of term. */
+function findTermFault(path: string, value: unknown): ValidationProblem | undefined {
   try {
     checkTerms(path, value)
     return undefined
   } catch (error) {
     if (!isSignalboxError(error)) throw error
-    return { place: String(error.details.option ?? path), text: error.message }
+    return { path: String(error.details.option ?? path), text: error.message }
   }
 }
 
-function judgeObject(
+function findObjectFault(
   subject: Subject,
   { properties = {}, required = [], additionalProperties }: Rule,
   value: Readonly<Record<string, unknown>>,
@@ -190,7 +196,7 @@ function judgeObject(
     if (unknown !== undefined) {
       const where = path === '' ? subject.what : path
       const text = `${where} has no ${subject.part} ${show(unknown)}; it has ${names.join(', ')}.`
-      return { place: within(path, unknown), text }
+      return { path: within(path, unknown), text }
     }
   }
   for (const name of names) {
@@ -198,16 +204,16 @@ function judgeObject(
     const inner = within(path, name)
     if (!Object.hasOwn(value, name)) {
       if (required.includes(name))
-        return { place: inner, text: `${inner} is missing; it must be ${allowed(rule)}.` }
+        return { path: inner, text: `${inner} is missing; it must be ${allowed(rule)}.` }
       continue
     }
-    const problem = judge(subject, rule, value[name], inner)
+    const problem = findFault(subject, rule, value[name], inner)
     if (problem !== undefined) return problem
   }
   return undefined
 }
 
-function judgeList(
+function findListFault(
   subject: Subject,
   rule: Rule,
   values: readonly unknown[],
@@ -216,18 +222,18 @@ function judgeList(
   const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items } = rule
   if (values.length < minItems || values.length > maxItems) {
     const text = `${nameOf(subject, path)} must be ${allowed(rule)}, not of ${values.length}.`
-    return { place: path, text }
+    return { path, text }
   }
   if (items === undefined) return undefined
   for (const [index, value] of values.entries()) {
-    const problem = judge(subject, items, value, `${path}[${index}]`)
+    const problem = findFault(subject, items, value, `${path}[${index}]`)
     if (problem !== undefined) return problem
   }
   return undefined
 }
 
 function refuse(subject: Subject, rule: Rule, value: unknown, path: string): ValidationProblem {
-  return { place: path, text: `${nameOf(subject, path)} must be ${allowed(rule)}, not ${show(value)}.` }
+  return { path, text: `${nameOf(subject, path)} must be ${allowed(rule)}, not ${show(value)}.` }
 }
 
 function within(path: string, name: string): string {
@@ -238,7 +244,7 @@ function nameOf({ what }: Subject, path: string): string {
   return path === '' ? what : path
 }
 
-/** What a rule allows, to be read after "must be". */
+/** Describes what a rule allows. Reads after "must be". */
 function allowed(rule: Rule): string {
   if (rule.anyOf !== undefined) return allowedOf(rule.anyOf)
   if ('const' in rule) return show(rule.const)
