@@ -26,19 +26,19 @@ import { bodySubject, pathSubject, readQuery, validate } from './request/validat
 import { createRouter, type Match } from './router.ts'
 
 /**
- * The way of every request, whichever adapter it came in by:
+ * Every adapter passes its requests through these steps:
  *
  *     match ──▶ guard ──▶ authenticate, scope ──▶ admission ──▶ body: read, scan, parse ──▶ validate ──▶ handler ──▶ reply
  *     404 405   403       401 403                  429           413 400                    400          audit
  *
- * The order is a promise: who has no right learns that before anything is read from them, and nothing is looked up for
- * a request that is not as it must be.
+ * The order is a promise: the server refuses an unauthorized caller before it reads the body, and an invalid request
+ * before a handler runs.
  *
- * A request that waits, for a job or for the rest of its body, ends with its token: 401 as soon as that was revoked or has
- * expired. Streams and sockets watch their tokens themselves. What a handler does without waiting is done.
+ * A request that waits for a job or for the rest of its body ends with its token: it gets 401 as soon as the token is
+ * revoked or expires. Streams and sockets watch their tokens themselves. A handler that does not wait runs to its end.
  */
 export interface Api {
-  /** Whatever happens, an answer; never rejects. */
+  /** Always resolves with an answer. */
   answer(incoming: Incoming, requestId: string): Promise<Outgoing>
 }
 
@@ -46,20 +46,20 @@ export interface ApiParts {
   readonly spaces: Spaces
   readonly authenticator: Authenticator
   readonly admission: Pick<Admission, 'enterRequest' | 'enterStream'>
-  /** By the id of the route. */
+  /** The handlers by route id. */
   readonly handlers: Readonly<Record<string, Handler>>
   readonly trail: AuditTrail
   /** The dashboard's files. */
   readonly assets: Assets
-  /** The most bytes of an ordinary body; lists of jobs may have eight times that, reports sixteen times. */
+  /** The most bytes of an ordinary body. A list of jobs may have eight times as many, a report sixteen times. */
   readonly maxBodyBytes: number
-  /** The values of Host that are ours; undefined when the app around us looks after that. */
+  /** The allowed values of the Host header; undefined when the app around the server checks it. */
   hosts(): ReadonlySet<string> | undefined
   isDraining(): boolean
-  /** Whether there is more to do than can be done. */
   isOverloaded(): boolean
-  /** These learn of every request, every problem with what was thrown, every answer, every end of a stream. */
+  /** Called for every request. */
   readonly onBegan: () => void
+  /** Called for every problem document, with the original error. */
   readonly onProblem: (error: SignalboxError, thrown: unknown, requestId: string) => void
   readonly onAnswered: (answered: Answered) => void
   readonly onStreamEnded: (route: Route, how: 'ended' | 'dropped', ms: number) => void
@@ -77,14 +77,14 @@ export interface Answered {
   readonly bytes: number | undefined
 }
 
-/** What is known of a route before any request comes. */
+/** Facts of a route that are computed once, at the start. */
 interface Plan {
   readonly handler: Handler
-  /** It is an operator's, to be recorded. */
+  /** The operator's action that the audit trail records. */
   readonly act: OperatorAct | undefined
-  /** An Idempotency-Key is not kept by the store of the effect. */
+  /** The store cannot write an Idempotency-Key together with the effect: a separate guard keeps it. */
   readonly isKeyBeside: boolean
-  /** It may wait, so it ends with its token. */
+  /** The route may wait, so its requests end with their token. */
   readonly mayWait: boolean
   readonly status: number
   readonly params: Schema | undefined
@@ -92,7 +92,7 @@ interface Plan {
   readonly listLimits: BodyLimits
 }
 
-/** A server that shuts down still says how it is. */
+/** Routes that still answer while the server shuts down. */
 const alwaysOpen: ReadonlySet<string> = new Set(['livez', 'readyz', 'metrics'])
 
 export function createApi(parts: ApiParts): Api {
@@ -101,14 +101,14 @@ export function createApi(parts: ApiParts): Api {
   const router = createRouter(table)
   const plans = new Map(table.map((route) => [route, planOf(route, parts)]))
 
-  /** Whether this request is allowed here and now, before the caller is known. */
-  function judge({ route, incoming }: RequestContext): void {
+  /** Checks a request before the caller is known. */
+  function checkAllowed({ route, incoming }: RequestContext): void {
     checkSite(incoming, route, parts.hosts())
     if (parts.isDraining() && !alwaysOpen.has(route.id)) throw draining()
     if (parts.isOverloaded() && route.relieves !== true) throw overloaded()
   }
 
-  /** Lets the caller in, if it may ask this; the returned function says that it has its answer. */
+  /** Checks the caller's rights and counts the request, until the returned function is called. */
   function enter(context: RequestContext, principal: Principal, scope: Scope): () => void {
     context.principal = principal
     if (principal.nodes !== undefined && context.route.forNodes !== true) throw onlyNodes()
@@ -116,10 +116,10 @@ export function createApi(parts: ApiParts): Api {
     return admission.enterRequest(principal)
   }
 
-  /** What is awaited without need costs a request a tenth of what it takes, so only what is not there yet is. */
-  async function pass(context: RequestContext): Promise<Outgoing> {
+  /** Awaits only real promises: needless awaits would cost a tenth of a request's time. */
+  async function runRequest(context: RequestContext): Promise<Outgoing> {
     const { route, incoming } = context
-    judge(context)
+    checkAllowed(context)
     let leave: (() => void) | undefined
     let handling: Promise<Answer> | undefined
     if (route.scope !== 'none') {
@@ -146,13 +146,13 @@ export function createApi(parts: ApiParts): Api {
         context.leave()
         leave?.()
       }
-      // A handler whose token ended goes on to its end: it hands back what it was just given.
+      // A handler whose token ended still runs to its end, so that it can return jobs that it just claimed.
       if (handling !== undefined && context.hasLostToken) void handling.then(over, over)
       else over()
     }
   }
 
-  /** Waits as long as the caller's token lasts. */
+  /** Waits until the work ends or the caller's token does. */
   async function waitFor<Value>(context: RequestContext, begin: () => Promise<Value>): Promise<Value> {
     if (context.route.scope === 'none') return begin()
     context.watchToken(authenticator)
@@ -197,13 +197,14 @@ export function createApi(parts: ApiParts): Api {
     try {
       return router.match(incoming.method, incoming.path)
     } catch (error) {
-      // A foreign page is told nothing, not even which routes there are; nor is anybody while we shut down.
+      // A page of another site must not learn which routes exist. While the server drains, every caller gets
+      // `draining`.
       checkSite(incoming, undefined, parts.hosts())
       throw parts.isDraining() ? draining() : error
     }
   }
 
-  /** The dashboard, where a browser asks for it: open to every client of the port, because its files hold no secrets. */
+  /** Finds a file of the dashboard for a browser. It needs no token, because the files hold no secrets. */
   function findPage(incoming: Incoming): Outgoing | undefined {
     const found = parts.assets.find(incoming, () => router.find(incoming.method, incoming.path) !== undefined)
     if (found === undefined) return undefined
@@ -230,7 +231,7 @@ export function createApi(parts: ApiParts): Api {
         else {
           const { route, params } = match(incoming)
           context = new RequestContext(spaces, route, params, incoming, begunAt)
-          outgoing = await pass(context)
+          outgoing = await runRequest(context)
         }
       } catch (thrown) {
         outgoing = fail(thrown, requestId)
@@ -322,11 +323,11 @@ function scopeMissing(needed: Scope, held: Scope): SignalboxError {
 function onlyNodes(): SignalboxError {
   return new SignalboxError(
     'forbidden',
-    'This token is bound to nodes: it may connect as one of them, and do nothing else. Use a token that is not bound.',
+    'This token is bound to nodes: it may only connect as one of them. Use a token that is not bound to nodes.',
   )
 }
 
-/** How long a caller had better wait: by then another server has taken over, or this one is back. */
+/** How long a caller should wait. By then another server has taken over, or this one is back. */
 const drainRetryMs = 1_000
 
 function draining(): SignalboxError {
@@ -348,9 +349,9 @@ function encoded(): SignalboxError {
 }
 
 function takesNoBody(): SignalboxError {
-  return invalidArgument('This route takes no body; send none, or {}.')
+  return invalidArgument('This route takes no body. Send none, or {}.')
 }
 
 function bodyMissing(): SignalboxError {
-  return invalidArgument('The request has no body; this route needs one, as JSON.')
+  return invalidArgument('The request has no body. This route needs a JSON body.')
 }

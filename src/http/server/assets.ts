@@ -5,15 +5,16 @@ import type { Incoming, OutgoingText } from './call.ts'
 import { answerHeaders } from './request/problem.ts'
 
 /**
- * The dashboard's files. The first request reads all of them, so no part of a request ever becomes a path on the disk:
- * a file that is not in the table does not exist.
+ * The dashboard's files. The first request reads all files into a table, so no part of a request becomes a path on the
+ * disk: a file outside the table does not exist.
  *
- * **Who gets the page**: a GET or HEAD that accepts HTML (`Accept: text/html`, as browsers send for an address), outside
- * of `/v1` and `/assets`, where the API has no route. `/` has both, and gives the page to clients that accept HTML. So
- * `/jobs?search=…` can be bookmarked and shared, and programs that miss a route still get the problem document.
+ * **Which requests get the page**: a GET or HEAD that accepts HTML (`Accept: text/html`, as browsers send for an
+ * address), outside of `/v1` and `/assets`, if the API has no such route. `/` is a route too, but clients that accept
+ * HTML get the page. So users can bookmark and share `/jobs?search=…`, and programs with a wrong path still get a
+ * problem document.
  */
 export interface Assets {
-  /** The file or the page that a request asks for; undefined when it is the API's. */
+  /** Finds the file or the page of a request; undefined for a request to the API. */
   find(
     incoming: Pick<Incoming, 'method' | 'path' | 'header'>,
     hasRoute: () => boolean,
@@ -36,7 +37,7 @@ const types: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** A page that may load its own scripts and styles, ask its own server, and nothing else; nothing inline, no `eval`. */
+/** The page may load its own scripts and styles and call its own server. It allows no inline code and no `eval`. */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -49,7 +50,7 @@ const pagePolicy = [
   "require-trusted-types-for 'script'",
 ].join('; ')
 
-/** Where a build of the dashboard is: beside the built server, or in `dist` of a checkout. */
+/** Finds the built dashboard: beside the built server, or in `dist` of a checkout. */
 export function dashboardFolder(): string {
   const built = join(import.meta.dirname, '..', '..', 'dashboard')
   return existsSync(join(built, 'index.html'))
@@ -58,8 +59,8 @@ export function dashboardFolder(): string {
 }
 
 /**
- * `basePath` is where the page's own addresses begin. Without one, that is where the path of the request begins: a proxy
- * may have cut off what stands before it in the browser.
+ * `basePath` is the prefix of the page's links. Without one, links are relative to the start of the request's path,
+ * because a proxy may have removed a prefix that the browser sees.
  */
 export function createAssets(folder: string = dashboardFolder(), basePath = ''): Assets {
   let read: Dashboard | undefined
@@ -76,7 +77,8 @@ export function createAssets(folder: string = dashboardFolder(), basePath = ''):
         const file = dashboard().files.get(path)
         return file && answer(file, incoming)
       }
-      if (path === '/v1' || path.startsWith('/v1/') || !takesHtml(incoming.header('accept'))) return undefined
+      if (path === '/v1' || path.startsWith('/v1/') || !acceptsHtml(incoming.header('accept')))
+        return undefined
       if (path !== '/' && hasRoute()) return undefined
       const { page } = dashboard()
       if (page === undefined) return undefined
@@ -85,7 +87,7 @@ export function createAssets(folder: string = dashboardFolder(), basePath = ''):
   }
 }
 
-function takesHtml(accept: string | undefined): boolean {
+function acceptsHtml(accept: string | undefined): boolean {
   return accept?.includes('text/html') === true
 }
 
@@ -99,7 +101,7 @@ function reply(file: File, encodings: string, known: string | undefined): Outgoi
     'content-type': file.type,
     etag: file.etag,
     vary: 'accept, accept-encoding',
-    // The names of assets say what is in them. The page is asked for anew, which costs 304.
+    // The name of an asset contains a hash of its content. Browsers revalidate the page, which costs a 304.
     'cache-control': file.isPage ? 'no-cache' : 'public, max-age=31536000, immutable',
   }
   if (file.isPage) headers['content-security-policy'] = pagePolicy
@@ -110,9 +112,9 @@ function reply(file: File, encodings: string, known: string | undefined): Outgoi
 }
 
 function encodedFor({ br, gzip, bytes }: File, encodings: string): readonly [string | undefined, Uint8Array] {
-  const taken = encodings.split(',').map((one) => one.trim().toLowerCase())
-  if (br !== undefined && taken.includes('br')) return ['br', br]
-  if (gzip !== undefined && taken.includes('gzip')) return ['gzip', gzip]
+  const accepted = encodings.split(',').map((one) => one.trim().toLowerCase())
+  if (br !== undefined && accepted.includes('br')) return ['br', br]
+  if (gzip !== undefined && accepted.includes('gzip')) return ['gzip', gzip]
   return [undefined, bytes]
 }
 
@@ -144,14 +146,14 @@ function listAssets(folder: string): readonly string[] {
     : []
 }
 
-/** The way from a path to where it begins, as addresses are read: what is behind the last slash does not count. */
+/** The relative address from a path back to its start. Browsers ignore the part after the last slash. */
 function upFrom(path: string): string {
   return '../'.repeat(path.split('/').length - 2) || './'
 }
 
-/** The page, with its addresses below there. */
-function pageOf(text: string, where: string): File {
-  const base = where.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+/** Creates the page whose links are relative to this base. */
+function pageOf(text: string, address: string): File {
+  const base = address.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
   const bytes = Buffer.from(text.replace('<base href="/"', () => `<base href="${base}"`))
   return { type: types.html!, etag: etagOf(bytes), isPage: true, bytes, br: undefined, gzip: undefined }
 }

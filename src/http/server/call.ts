@@ -21,32 +21,32 @@ import type { BodyLimits, Route, Shape, ShapeOf } from '../contract/index.ts'
 import type { Space } from './namespace-services.ts'
 
 /**
- * The words in which the server's parts speak to one another. None belongs to a framework: Fastify and `fetch` each
- * turn what they have into an `Incoming`, and an `Outgoing` into what they need.
+ * The types that the parts of the server share. They belong to no framework: each adapter (Node's HTTP server, `fetch`)
+ * turns its request into an `Incoming`, and an `Outgoing` into its response.
  *
  *     Incoming ──▶ guard ──▶ authenticate ──▶ read and check ──▶ handler ──▶ Outgoing
  */
 
-/** A request, however it came in. */
+/** A request of any adapter. */
 export interface Incoming {
   readonly method: string
-  /** As it came, percent-encoded, without the query. */
+  /** The path as the client sent it: percent-encoded, without the query. */
   readonly path: string
-  /** What stands after the question mark, or ''. */
+  /** The text after the question mark, or ''. */
   readonly query: string
-  /** By lower-case name. */
+  /** Reads a header by its lower-case name. */
   header(name: string): string | undefined
-  /** The peer's address; '' when it is not known. */
+  /** The peer's address; '' if it is unknown. */
   readonly address: string
-  /** Aborts when the client has gone. */
+  /** Aborts when the client leaves. */
   readonly signal: AbortSignal
-  /** Whether it has; costs less than the signal. */
+  /** Whether the client has left. Costs less than the signal. */
   readonly isGone: boolean
-  /** Reads the body to its end; throws `too_large` as soon as it is above the limit. Empty when there is none. */
+  /** Reads the whole body. Throws `too_large` as soon as it exceeds the limit. Empty if the request has no body. */
   readBody(limits: BodyLimits): Uint8Array | Promise<Uint8Array>
 }
 
-/** What goes back. */
+/** An answer for any adapter. */
 export type Outgoing = OutgoingText | OutgoingStream
 
 export interface OutgoingText {
@@ -55,66 +55,68 @@ export interface OutgoingText {
   readonly body: string | Uint8Array
 }
 
-/** A stream of server-sent events; `feed` is opened once its head has been written. */
+/** A stream of server-sent events. The stream opens `feed` after the response head is written. */
 export interface OutgoingStream {
   readonly status: 200
   readonly headers: Readonly<Record<string, string>>
   readonly feed: Feed
   readonly lastEventId: string | undefined
   readonly principal: Principal
-  /** To be called once when it is over, also when it never began. `dropped`: its reader was too slow. */
+  /** The adapter calls this once at the end, even if the stream never began. `dropped`: the reader was too slow. */
   readonly ended: (how: 'ended' | 'dropped') => void
 }
 
-/** Who asks, and as whom it counts. */
+/** The caller of a request, as limits, keys and the audit trail know it. */
 export interface Principal {
   /** The token's id, or `local` for a client of a loopback port that needs no token. */
   readonly id: string
   /** The token's name, for people; a local client has none. */
   readonly name?: string
   readonly scope: Scope
-  /** Its token may connect as one of these nodes and do nothing else; undefined: it is not bound. */
+  /** The token may only connect as one of these nodes; undefined: the token is not bound to nodes. */
   readonly nodes?: readonly string[]
-  /** The namespace this request acts in. */
+  /** The namespace of this request. */
   readonly namespace: string
-  /** Whether it may act in any: a token of `*`, or local. */
+  /** Whether the caller may use every namespace: a token of `*`, or local. */
   readonly everyNamespace: boolean
 }
 
 export interface Authenticator extends AsyncDisposable {
-  /** Whether requests need a token. Without, every client of the port may do everything. */
+  /** Whether requests need a token. If not, every client of the port may do everything. */
   isRequired(): Promise<boolean>
-  /** Who asks. Throws `unauthorized`, or `forbidden` for a namespace that is not the token's. */
+  /** Finds the caller. Throws `unauthorized`, or `forbidden` for a namespace other than the token's. */
   authenticate(
     incoming: Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>,
   ): Principal | Promise<Principal>
-  /** Calls `ended` once when the principal's token no longer counts, within a second; until the returned function is called. */
+  /** Calls `ended` once, within a second after the principal's token ends. The returned function stops the watch. */
   watch(principal: Principal, ended: (reason: SignalboxError) => void): () => void
 }
 
-/** One request on its way through a handler, with everything read and checked. */
+/** A validated request, as a handler gets it. */
 export interface Call<S extends Shape = Shape> {
   readonly params: S['params']
   readonly query: S['query']
   readonly body: S['body']
   readonly principal: Principal
-  /** What there is in the principal's namespace. */
+  /** The services of the principal's namespace. */
   readonly space: Space
-  /** The same jobs; with an Idempotency-Key, writes through them happen once. */
+  /** The job service of the namespace. If the request has an Idempotency-Key, its writes happen once. */
   readonly jobs: Jobs
-  /** The Idempotency-Key, and what it is bound to. */
+  /** The Idempotency-Key, and the hash of the request to which it is bound. */
   readonly key: { readonly key: string; readonly fingerprint: string } | undefined
-  /** Aborts when the client has gone; on a route that may wait, also when the token ended. */
+  /** Aborts when the client leaves. On a route that may wait, it also aborts when the token ends. */
   readonly signal: AbortSignal
-  /** Whether `signal` has aborted, so that no client takes the answer. */
+  /** Whether `signal` has aborted: no client gets the answer. */
   readonly isGone: boolean
-  /** Whether the token ended while this request waited. Then no client may ask for the answer again, not even by its key. */
+  /**
+   * Whether the token ended while this request waited. Then no client may fetch the answer later, not even by its key.
+   */
   readonly hasLostToken: boolean
-  /** What a stream was read up to, as its reader says. */
+  /** The id of the last event that the reader of a stream has. */
   readonly lastEventId: string | undefined
 }
 
-/** What a handler answers. Without a status, the route's lowest. */
+/** The answer of a handler. The default status is the lowest of the route. */
 export type Answer<S extends Shape = Shape> =
   | { readonly status?: number; readonly body: S['reply'] }
   | { readonly feed: Feed }
@@ -122,22 +124,22 @@ export type Answer<S extends Shape = Shape> =
 
 export type Handler<R extends Route = Route> = (call: Call<ShapeOf<R>>) => Promise<Answer<ShapeOf<R>>>
 
-/** The handlers of these routes, by the names that the contract exports them under. */
+/** The handlers of these routes, by the export names of the contract. */
 export type Handlers<Id extends keyof typeof wire> = {
   readonly [Key in Id]: (typeof wire)[Key] extends Route ? Handler<(typeof wire)[Key]> : never
 }
 
-/** Some of them; the server does not start without all. */
+/** The handlers of some routes. Together the parts must cover all routes, or the server does not start. */
 export type SomeHandlers = Partial<Handlers<keyof typeof wire>>
 
 /**
- * Claims that wait. Claims for the same queues and kinds share one queue, and a wake-up makes one claim for its head. So
- * the cost of a wake-up does not grow with the number of waiters.
+ * Claims that wait at the server. Claims for the same queues and kinds wait in one queue. A wake-up runs one claim, for
+ * the first of them, so its cost does not grow with the number of waiters.
  */
 export interface LongPollClaims {
   /**
-   * Calls `claim` when its turn comes: at once if no claim waits before it, and then whenever there may be a job, until
-   * one claim brings jobs or `waitMs` is over; then `[]`. A client that has gone gets nothing.
+   * Calls `claim` at once if no other claim waits before it. Then calls it in turn whenever a job may be ready, until
+   * it returns jobs. Returns `[]` after `waitMs`. Does not claim for a client that left.
    */
   wait<Claimed>(
     request: ClaimWait<Claimed>,
@@ -145,46 +147,47 @@ export interface LongPollClaims {
     signal: AbortSignal,
     claim: () => Promise<readonly Claimed[]>,
   ): Promise<readonly Claimed[]>
-  /** Lets everybody go with what they have; for shutting down. */
+  /** Ends all waits with what they have, because the server shuts down. */
   close(): void
 }
 
-/** What is waited for. */
+/** The jobs for which a claim waits. */
 export interface ClaimWait<Claimed = unknown> {
   readonly queues: readonly string[]
-  /** Undefined: any. */
+  /** Undefined: any kind. */
   readonly kinds: readonly string[] | undefined
-  /** Gives back jobs that were claimed after their client had gone. */
+  /** Returns jobs that were claimed after their client left. */
   readonly giveBack?: (jobs: readonly Claimed[]) => Promise<unknown>
 }
 
-/** Where a stream's events come from. */
+/** The source of a stream's events. */
 export interface Feed {
   /**
-   * Opens it for one reader: the present state first, or what came after `lastEventId` when that is still known (else
-   * `reset` and the present state), then what happens, until the returned function is called.
+   * Sends events to one reader until the returned function is called. A reader with a `lastEventId` first gets the
+   * events after it, or if the feed no longer has them, `reset` and the present state. Other readers first get the
+   * present state.
    */
   open(lastEventId: string | undefined, reader: FeedReader): () => void
 }
 
 export interface FeedReader {
   send(event: FeedEvent): void
-  /** The feed cannot go on; the reader is told why and may come again. */
+  /** The feed failed. The reader gets the error and may reconnect. */
   fail(error: unknown): void
-  /** There is no more to tell: the stream ends without an error. */
+  /** The feed sent its last event. The stream ends without an error. */
   end?(): void
 }
 
 export interface FeedEvent {
-  /** A number rises strictly within a stream. A text says from where rows are read again. A hint has none. */
+  /** A number rises strictly within a stream. A text is a position to resume at. A hint has no id. */
   readonly id?: number | string
   readonly type: string
   readonly data: unknown
-  /** The data as JSON, made once for all readers. */
+  /** The data as JSON, encoded once for all readers. */
   readonly text?: string
 }
 
-/** How the schema of the store stands to this program. */
+/** The schema version of the store, compared with this program. */
 export interface SchemaStatus {
   readonly current: number
   readonly latest: number
@@ -192,7 +195,7 @@ export interface SchemaStatus {
   readonly isBeforeBaseline: boolean
 }
 
-/** What the server asks of the store it serves; a backend is one. */
+/** What the server needs from the store; a backend has it. */
 export interface Served extends ServedStores {
   readonly name: string
   readonly warnings: readonly string[]
@@ -218,7 +221,7 @@ export interface ServedStores {
   readonly dependencies: DependencyStore
   readonly locks: LockStore
   readonly guards: GuardStore
-  /** Those of the store that holds the jobs, where `guards` are elsewhere. */
+  /** The guards of the store that holds the jobs, if `guards` are in another store. */
   readonly ownGuards?: GuardStore
   readonly monitor: MonitorStore
   readonly audit: AuditStore

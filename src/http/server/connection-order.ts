@@ -6,30 +6,30 @@ import { closeLingering, ignore } from './lingering-close.ts'
 import { answerOnSocket } from './request/problem.ts'
 
 /**
- * The order of requests and answers on one connection, where Node does not keep it:
+ * Keeps the order of requests and answers on one connection where Node does not:
  *
- * - After a request with `Connection: Upgrade` that is answered as an ordinary one, Node drops the rest of the bytes that it
- *   read, and parses the next bytes as a new request. So a request that carries `Upgrade` and is not upgraded is the last
- *   of its connection: its answer says `Connection: close`, and the bytes behind it are read and dropped. The same holds
- *   for a request that asks for the end of its connection.
- * - Node hands an upgrade or a CONNECT over while requests before it are still unanswered. It is refused, behind their
- *   answers. Behind the last request of a connection it is dropped like any other bytes.
- * - Node closes a connection at once after its last answer. Here it lingers (lingering-close.ts).
+ * - When the server answers a request with `Connection: Upgrade` as an ordinary one, Node drops the rest of the bytes
+ *   that it has read, and parses the next bytes as a new request. So a request with `Upgrade` that is not upgraded is
+ *   the last of its connection: its answer says `Connection: close`, and the server reads and drops all later bytes. A
+ *   request that asks to close its connection is treated the same.
+ * - Node passes on an upgrade or a CONNECT while earlier requests are still unanswered. The server refuses it, after
+ *   their answers. After the last request of a connection, the server drops it like any other bytes.
+ * - Node closes a connection at once after its last answer. Here the connection lingers (lingering-close.ts).
  */
 
-/** The answer that Node is writing to a socket, also one of the app that mounts us. Node has no public name for it. */
+/** The answer that Node is writing to a socket; it may be the app's. Node has no public name for this property. */
 interface Answering {
   readonly _httpMessage?: ServerResponse | null
 }
 
-/** Connections whose last request has come. */
+/** Connections whose last request has arrived. */
 const ending = new WeakSet<Duplex>()
-/** Answers that wait behind others. Node forgets them when it hands their socket over. */
+/** Answers that wait for earlier ones. Node forgets them when it passes on their socket. */
 const queued = new WeakMap<Duplex, Set<ServerResponse>>()
 
 /**
- * A request begins. False: it stands behind the last request of its connection, and must not be served. Everything that
- * answers requests of Node's calls this first.
+ * Begins a request. False: it follows the last request of its connection, and the caller must not serve it. Every
+ * adapter of Node's requests calls this first.
  */
 export function beginRequest(request: IncomingMessage, response: ServerResponse): boolean {
   const { socket } = request
@@ -37,15 +37,15 @@ export function beginRequest(request: IncomingMessage, response: ServerResponse)
     dropRest(socket)
     return false
   }
-  // Node calls it after the last answer of a connection.
+  // Node calls this method after the last answer of a connection.
   socket.destroySoon = lingerAtEnd
-  const underWay = answerUnderWay(socket)
-  if (underWay !== undefined && underWay !== response) enqueue(socket, response)
+  const current = currentAnswer(socket)
+  if (current !== undefined && current !== response) enqueue(socket, response)
   if (request.headers.upgrade !== undefined || !response.shouldKeepAlive) endConnection(request, response)
   return true
 }
 
-/** An upgrade or a CONNECT begins. False: it stands behind the last request of its connection, and must not be served. */
+/** Begins an upgrade or a CONNECT. False: it follows the last request of its connection, and must not be served. */
 export function beginUpgrade(socket: Duplex): boolean {
   if (!ending.has(socket)) return true
   takeOver(socket)
@@ -53,12 +53,12 @@ export function beginUpgrade(socket: Duplex): boolean {
 }
 
 /** Whether an earlier request of the connection is unanswered. */
-export function isBehindAnother(socket: Duplex): boolean {
-  return answerUnderWay(socket) !== undefined
+export function hasEarlierRequest(socket: Duplex): boolean {
+  return currentAnswer(socket) !== undefined
 }
 
-/** Whether the connection has begun a request behind this one. Its answer comes later, on the same connection. */
-export function isAheadOfAnother(response: ServerResponse): boolean {
+/** Whether the connection has begun a later request, whose answer follows on the same connection. */
+export function hasLaterRequest(response: ServerResponse): boolean {
   const { socket } = response.req
   const last = [...(queued.get(socket) ?? [])].at(-1)
   return last !== undefined && last !== response
@@ -71,13 +71,13 @@ export async function refuseInOrder(socket: Duplex, error: SignalboxError): Prom
   if (socket.writable) answerOnSocket(error, socket)
 }
 
-export function upgradeBehindAnother(): SignalboxError {
+export function upgradeTooEarly(): SignalboxError {
   return invalidArgument(
-    'The upgrade was sent before an earlier request of the connection was answered. Open a new connection for it.',
+    'The client sent the upgrade before an earlier request of the connection was answered. Open a new connection for it.',
   )
 }
 
-function answerUnderWay(socket: Duplex): ServerResponse | undefined {
+function currentAnswer(socket: Duplex): ServerResponse | undefined {
   return (socket as Answering)._httpMessage ?? undefined
 }
 
@@ -89,23 +89,25 @@ function enqueue(socket: Duplex, response: ServerResponse): void {
 
 async function earlierAnswers(socket: Duplex): Promise<void> {
   for (;;) {
-    const response = answerUnderWay(socket)
+    const response = currentAnswer(socket)
     if (response === undefined || socket.destroyed) return
     await new Promise<void>((resolve) => response.once('close', resolve))
   }
 }
 
-/** Does what Node did for the answers of a connection until Node handed it over, and drops what the client sends. */
+/**
+ * Drives the answers of a connection that Node has passed on, as Node did before. Drops further bytes of the client.
+ */
 function takeOver(socket: Duplex): void {
   socket.on('error', ignore)
   socket.resume()
-  socket.on('drain', () => answerUnderWay(socket)?.emit('drain'))
+  socket.on('drain', () => currentAnswer(socket)?.emit('drain'))
   socket.on('close', () => {
     for (const response of queued.get(socket) ?? []) response.destroy()
   })
 }
 
-/** Makes a request the last of its connection, which ends with its answer. */
+/** Makes a request the last of its connection. The connection ends after its answer. */
 export function endConnection(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request
   ending.add(socket)
@@ -117,7 +119,7 @@ export function endConnection(request: IncomingMessage, response: ServerResponse
   })
 }
 
-/** Takes the connection from the parser. It is still read, so a client that goes is noticed. */
+/** Detaches the parser from the connection. The server still reads, so that it notices when the client leaves. */
 function dropRest(socket: Socket): void {
   socket.removeAllListeners('data')
   socket.on('data', ignore)

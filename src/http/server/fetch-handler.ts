@@ -17,25 +17,25 @@ import { createService, type Service } from './service.ts'
 import { Upgrades } from './sockets/upgrade.ts'
 
 /**
- * The whole API as one function from `Request` to `Response`, to mount in another app: the same routes, the same order
- * of checks and the same verdicts as on a port. The app is responsible for what belongs to a port: headers and
- * connections, their time-outs and caps, and the Host header.
+ * The whole API as one function from `Request` to `Response`, to mount in another app. Routes, checks and their order
+ * are the same as on a port. The app is responsible for the port itself: headers and connections, their time-outs and
+ * limits, and the Host header.
  */
 export interface FetchHandler extends AsyncDisposable {
   (request: Request): Promise<Response>
-  /** The same for apps that have Node's request and response: `app.use(handler.listener)`. Needs no `this`. */
+  /** Handles Node's request and response: `app.use(handler.listener)`. Needs no `this`. */
   readonly listener: NodeListener
   /**
-   * Takes a WebSocket, by which nodes come in: for the `upgrade` event of the app's HTTP server. False: it is not for
-   * what is below `basePath`, and nothing was done. Needs no `this`, and a token even where the app is trusted, for
-   * what an app asks of requests is not asked of upgrades.
+   * Accepts the WebSockets of nodes, for the `upgrade` event of the app's HTTP server. False: the path is not below
+   * `basePath`, and nothing happened. Needs no `this`. A WebSocket needs a token even with `trust`, because the app's
+   * middlewares do not check upgrades.
    */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean
-  /** Refuses new requests, ends streams and waiting claims, and stops what runs behind them. */
+  /** Refuses new requests, ends streams and waiting claims, and stops the background work. */
   close(): Promise<void>
 }
 
-/** Makes the function. Tokens are needed unless `trust` says that the app has judged who comes. */
+/** Creates the function. Callers need tokens unless `trust` says that the app authenticates them. */
 export function createHandler(options: HandlerOptions): FetchHandler {
   const { service: parts, basePath, trust, requestTimeoutMs, graceMs } = resolveHandlerOptions(options)
   const service = createService({ ...parts, basePath, loopback: false, trust, hosts: () => undefined })
@@ -58,8 +58,8 @@ export function createHandler(options: HandlerOptions): FetchHandler {
     inFlight.enter()
     try {
       const response = await answer(request)
-      // On Node, what follows on its connection could be read wrongly (see connection-order.ts). A `Request` shows no
-      // connection, but the app's server closes it after an answer that says so.
+      // Node could misread later bytes of this connection (see connection-order.ts). A `Request` gives no access to its
+      // connection, but the app's server closes it after this header.
       if (request.headers.has('upgrade')) response.headers.set('connection', 'close')
       return response
     } finally {
@@ -75,7 +75,7 @@ export function createHandler(options: HandlerOptions): FetchHandler {
   }
 
   async function shut(): Promise<void> {
-    // Nodes may say how their tasks ended before they are sent away.
+    // Nodes may report the ends of their tasks before their sockets close.
     const nodesGone = service.stopDispatch(graceMs).finally(() => upgrades.close())
     const ended = Promise.all([service.drain(graceMs), nodesGone])
     await inFlight.drained(graceMs)
@@ -99,7 +99,7 @@ export function createHandler(options: HandlerOptions): FetchHandler {
   })
 }
 
-/** Upgrades pass by what an app asks of requests, so its word for who comes does not count for them. */
+/** Upgrades bypass the middlewares of the app, so `trust` does not apply to them. */
 function withToken(authenticator: Authenticator): Pick<Authenticator, 'authenticate' | 'watch'> {
   return {
     async authenticate(incoming) {
@@ -162,7 +162,7 @@ class FetchIncoming implements Incoming {
   header(name: string): string | undefined {
     const value = this.#request.headers.get(name)
     if (value !== null) return value
-    // What the wire would have said, and a `Request` says otherwise or not at all.
+    // Headers of the wire that a `Request` does not show.
     if (name === 'host') return this.#host
     if (
       name === 'transfer-encoding' &&

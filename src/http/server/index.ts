@@ -1,4 +1,4 @@
-/** The HTTP server: Signalbox for every language, and the place operators look. */
+/** The HTTP server: Signalbox for every language, and the dashboard for operators. */
 
 export type { Served, ServedStores } from './call.ts'
 export { createHandler, type FetchHandler } from './fetch-handler.ts'

@@ -20,18 +20,18 @@ export interface ListenerParts {
   readonly requestTimeoutMs: number
 }
 
-/** What others add to a request. */
-interface Met extends IncomingMessage {
-  /** What was asked for, before a router cut its prefix off `url`. */
+/** A request with the properties that middlewares add. */
+interface AppRequest extends IncomingMessage {
+  /** The original `url`, from which a router may have removed its prefix. */
   readonly originalUrl?: unknown
-  /** What a parser made of the body, and what it was. */
+  /** The parsed body, and its bytes. */
   readonly body?: unknown
   readonly rawBody?: unknown
 }
 
 /**
- * The API for apps with Node's request and response, such as Express, NestJS and Fastify. It is one of the app's
- * middlewares, so it accepts the work of earlier ones: a router that cut its prefix off `url`, a parser that has read
+ * The API for apps with Node's request and response, such as Express, NestJS and Fastify. It runs as a middleware of
+ * the app, so it accepts the work of earlier ones: a router that removed its prefix from `url`, a parser that has read
  * the body, a middleware that set headers or wrapped the response.
  */
 export function createListener({
@@ -43,16 +43,16 @@ export function createListener({
   const unsent = new Unsent()
   const leave = () => inFlight.leave()
 
-  /** Rejects only with what was thrown by something that the app put around the response. */
+  /** Rejects only with errors of the app's wrappers around the response. */
   async function serve(request: IncomingMessage, response: ServerResponse, url: string): Promise<void> {
     if (!beginRequest(request, response)) return
     inFlight.enter()
-    // `close` comes once for every response, also when the client went away.
+    // Every response emits `close` once, even if the client left.
     if (response.closed) leave()
     else response.once('close', leave)
     const requestId = requestIdOf(request.headers['x-request-id'] as string | undefined)
     const outgoing = await service.api.answer(
-      new MetIncoming(request, response, url, requestTimeoutMs),
+      new AppIncoming(request, response, url, requestTimeoutMs),
       requestId,
     )
     if (!('feed' in outgoing)) {
@@ -81,16 +81,16 @@ export function createListener({
   }
 }
 
-function targetOf(request: Met): string {
+function targetOf(request: AppRequest): string {
   return typeof request.originalUrl === 'string' ? request.originalUrl : (request.url ?? '')
 }
 
-/** A request whose body may have been read by a parser before it came here, and whose connection is the app's. */
-class MetIncoming extends NodeIncoming {
-  readonly #request: Met
+/** A request of an app, whose parser may have read the body. */
+class AppIncoming extends NodeIncoming {
+  readonly #request: AppRequest
   readonly #timeoutMs: number
 
-  constructor(request: Met, response: ServerResponse, url: string, timeoutMs: number) {
+  constructor(request: AppRequest, response: ServerResponse, url: string, timeoutMs: number) {
     super(request, response, url)
     this.#request = request
     this.#timeoutMs = timeoutMs
@@ -99,15 +99,15 @@ class MetIncoming extends NodeIncoming {
   override async readBody(limits: BodyLimits): Promise<Uint8Array> {
     const { headers, readableDidRead } = this.#request
     const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
-    if (hasBody && readableDidRead) return leftBody(this.#request, limits)
+    if (hasBody && readableDidRead) return recoverBody(this.#request, limits)
     return readInTime(this.#timeoutMs, super.readBody(limits))
   }
 }
 
-/** What a parser left of a body that it has read: its bytes, or what it made of them. */
-function leftBody({ rawBody, body }: Met, { maxBytes }: BodyLimits): Uint8Array {
+/** Recovers a body that a parser has read, from its bytes or its parsed value. */
+function recoverBody({ rawBody, body }: AppRequest, { maxBytes }: BodyLimits): Uint8Array {
   const left = rawBody ?? body
-  if (left === undefined) throw bodyTaken()
+  if (left === undefined) throw bodyAlreadyRead()
   const bytes = left instanceof Uint8Array ? left : Buffer.from(textOf(left))
   if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes)
   return bytes
@@ -117,19 +117,19 @@ function textOf(left: unknown): string {
   return typeof left === 'string' ? left : JSON.stringify(left)
 }
 
-function bodyTaken(): SignalboxError {
+function bodyAlreadyRead(): SignalboxError {
   return new SignalboxError(
     'internal',
-    'Another middleware of this app has consumed the body of the request. Mount Signalbox before body parsers.',
+    'Another middleware of this app has read the body of the request. Mount Signalbox before body parsers.',
   )
 }
 
-/** The client has gone, or another middleware has answered. */
+/** Whether the client has left, or another middleware has answered. */
 function isOver(response: ServerResponse): boolean {
   return response.destroyed || response.headersSent
 }
 
-/** Each by itself: what others wrapped around a response does not always know the other forms that Node takes. */
+/** Sets each header by itself, because wrappers around a response may not support Node's other forms. */
 function setHeaders(
   response: ServerResponse,
   headers: Readonly<Record<string, string>>,
@@ -148,7 +148,7 @@ function write(
   if (isOver(response)) return
   response.on('error', ignore)
   setHeaders(response, headers, requestId)
-  // An unchanged resource has the same length, and the client did not ask for it.
+  // A 304 has no body, so its length would be wrong.
   if (status !== 304) response.setHeader('content-length', Buffer.byteLength(body))
   response.writeHead(status)
   if (!response.shouldKeepAlive) endConnection(request, response)

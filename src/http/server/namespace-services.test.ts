@@ -94,7 +94,7 @@ test("closing a namespace's services ends every wait for a job, also of later ca
       .enter(namespace)
       .longPollClaims.wait({ queues: ['default'], kinds: undefined }, 60_000, never, async () => [])
   const waiting = wait('a')
-  spaces.letGo()
+  spaces.endWaits()
   assert.deepEqual(await waiting, [])
   assert.deepEqual(await Promise.all([wait('a'), wait('b')]), [[], []])
 })

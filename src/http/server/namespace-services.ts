@@ -34,23 +34,23 @@ import { createQueuesFeed } from './streams/queues-feed.ts'
 import { createJobFeed, createQueueFeed, QueueEnds } from './streams/row-feeds.ts'
 import { createHintsFeed, createLocksFeed, createTasksFeed } from './streams/watch-feeds.ts'
 
-/** What spaces are made from. */
+/** The stores of all namespaces. */
 export type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits' | 'time'>>
 
 export interface SpacesOptions {
   /** Measures waits. @default no meter */
   readonly meter?: Meter
-  /** Learns of events of dispatchers. @default none */
+  /** Gets the events of dispatchers. @default ignores them */
   readonly onDispatch?: (namespace: string, event: DispatchEvent) => void
-  /** Learns how long a task waited for its first node. @default none */
+  /** Gets the time that a task waited for its first node. @default ignores it */
   readonly onPlaced?: (namespace: string, waitedMs: number) => void
-  /** Learns of counts of jobs that could not be written yet. @default nobody */
-  readonly onSeriesTrouble?: (error: unknown) => void
-  /** The store of a namespace's locks, counted. @default as it is */
+  /** Gets errors of writing counts of jobs. @default ignores them */
+  readonly onSeriesError?: (error: unknown) => void
+  /** Wraps the lock store of a namespace to count its calls. @default does not wrap it */
   readonly countLocks?: (namespace: string, store: LockStore) => LockStore
-  /** How the modules behave. @default by their own defaults */
+  /** The options of the modules. @default their own defaults */
   readonly settings?: ModuleSettings
-  /** What is hidden of what jobs carry. @default nothing */
+  /** Hides values of jobs. @default hides nothing */
   readonly redactor?: Redactor
   /** @default 1_000 */
   readonly max?: number
@@ -61,16 +61,16 @@ const spacesDefaults: Required<SpacesOptions> = {
   meter: noMeter,
   onDispatch: () => undefined,
   onPlaced: () => undefined,
-  onSeriesTrouble: () => undefined,
+  onSeriesError: () => undefined,
   countLocks: (_namespace, store) => store,
   redactor: noRedactor,
   max: 1_000,
 }
 
 /**
- * The services of every namespace in use. A space is created by its first request and kept for the next. Their number is
- * bounded: beyond it, unused ones are dropped first, the longest unused before the others. A space with a request, a
- * waiting claim or a stream is never dropped.
+ * The services of every namespace in use. The first request of a namespace creates its space, and later ones reuse it.
+ * The number of spaces is limited: above the limit, the server closes the space that has been unused for longest. It
+ * never closes a space with a request, a waiting claim or a stream.
  */
 export class Spaces implements AsyncDisposable {
   readonly #served: SpacesSource
@@ -79,7 +79,7 @@ export class Spaces implements AsyncDisposable {
   readonly #spaces = new Map<string, Space>()
   /** Rises whenever the last reference to a namespace is released. */
   #turn = 0
-  #isLettingGo = false
+  #isEndingWaits = false
 
   constructor(served: SpacesSource, options?: SpacesOptions) {
     this.#served = served
@@ -96,16 +96,16 @@ export class Spaces implements AsyncDisposable {
     return this.#served.time?.() ?? Promise.resolve(Date.now())
   }
 
-  get isLettingGo(): boolean {
-    return this.#isLettingGo
+  get isEndingWaits(): boolean {
+    return this.#isEndingWaits
   }
 
-  /** Those that are kept, for upkeep. */
+  /** All open spaces, for upkeep. */
   *[Symbol.iterator](): Iterator<Space> {
     yield* [...this.#spaces.values()]
   }
 
-  /** The namespace's services; every `enter` needs a `leave`. */
+  /** Returns the services of a namespace. Every `enter` needs a `leave`. */
   enter(namespace: string): Space {
     const space = this.#spaces.get(namespace) ?? this.#make(namespace)
     space.refCount++
@@ -115,22 +115,22 @@ export class Spaces implements AsyncDisposable {
   leave(space: Space): void {
     if (--space.refCount > 0) return
     space.emptySince = ++this.#turn
-    if (this.#spaces.size > this.options.max) this.#forgetOne()
+    if (this.#spaces.size > this.options.max) this.#closeUnused()
   }
 
-  /** Lets every claim that waits go with what it has; later ones do not wait. */
-  letGo(): void {
-    this.#isLettingGo = true
-    for (const space of this.#spaces.values()) space.letGo()
+  /** Ends every waiting request with what it has. Later requests do not wait. */
+  endWaits(): void {
+    this.#isEndingWaits = true
+    for (const space of this.#spaces.values()) space.endWaits()
   }
 
-  /** Gives out no more tasks; what nodes run may end for so long, and then they are sent away. */
+  /** Stops dispatching tasks. Nodes get `graceMs` to end their tasks, and are then disconnected. */
   async stopDispatch(graceMs: number): Promise<void> {
     await Promise.all([...this.#spaces.values()].map((space) => space.stopDispatch(graceMs)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.letGo()
+    this.endWaits()
     const all = [...this.#spaces.values()]
     this.#spaces.clear()
     await Promise.all(all.map((space) => space.close()))
@@ -139,14 +139,14 @@ export class Spaces implements AsyncDisposable {
   #make(namespace: string): Space {
     const remoteWakeUps = this.#served.traits?.remoteWakeUps ?? false
     const space = new Space(namespace, this.#served.within(namespace), remoteWakeUps, this)
-    if (this.#isLettingGo) space.letGo()
+    if (this.#isEndingWaits) space.endWaits()
     this.#spaces.set(namespace, space)
-    if (this.#spaces.size > this.options.max) this.#forgetOne(space)
+    if (this.#spaces.size > this.options.max) this.#closeUnused(space)
     return space
   }
 
-  /** Where all are in use there are too many for a while: each that falls empty then is forgotten at once. */
-  #forgetOne(but?: Space): void {
+  /** Closes the longest unused space. If all are in use, the limit is exceeded until one becomes unused. */
+  #closeUnused(but?: Space): void {
     let oldest: Space | undefined
     for (const space of this.#spaces.values()) {
       if (space.refCount > 0 || space === but) continue
@@ -158,24 +158,24 @@ export class Spaces implements AsyncDisposable {
   }
 }
 
-/** One namespace's services. Made when first asked for, and forgotten when idle. */
+/** The services of one namespace, each created on first use. */
 export class Space {
   readonly namespace: string
   readonly stores: ServedStores
-  /** What is hidden of what jobs carry. */
+  /** Hides values of jobs. */
   readonly redactor: Redactor
-  /** What jobs wait for here, and with which locks. */
+  /** The dependencies of jobs, and the locks for which jobs wait. */
   readonly dependencies: { readonly store: DependencyStore; readonly locks: JobLocks }
   readonly jobs: Jobs
   /** Requests that wait for jobs to end. */
   readonly jobWaits: JobWaits
-  /** Counts what passes through this server. Undefined: nothing is counted. */
+  /** Counts jobs that pass through this server. Undefined: the server does not count. */
   readonly activity: SeriesRecorder | undefined
   readonly queueEnds: QueueEnds
   readonly longPollClaims: LongPollClaims
   /** Lists programs that only claim over HTTP. */
   readonly claimingWorkers: ClaimingWorkers
-  /** What operators watch: `/v1/events`. */
+  /** The events of `/v1/events`, for operators. */
   readonly queuesFeed: Feed
   readonly #spaces: Spaces
   readonly #remoteWakeUps: boolean
@@ -183,17 +183,17 @@ export class Space {
   #once: Once | undefined
   #monitor: Monitor | undefined
   #dispatch: Dispatch | undefined
-  /** Counts of guards, of all callers. */
+  /** Counts the calls of guards by all callers. */
   readonly tally: OnceTally = new OnceTally()
   #queues: (Feed & AsyncDisposable) | undefined
-  /** How many are in it, and the turn at which the last one left. */
   refCount = 0
+  /** The turn at which the last reference was released. */
   emptySince = 0
 
   constructor(namespace: string, stores: ServedStores, remoteWakeUps: boolean, spaces: Spaces) {
     this.namespace = namespace
     this.stores = stores
-    const { redactor, onSeriesTrouble } = spaces.options
+    const { redactor, onSeriesError } = spaces.options
     this.redactor = redactor
     this.dependencies = {
       store: stores.dependencies,
@@ -202,7 +202,7 @@ export class Space {
     const { dependencies, notifier } = stores
     this.jobWaits = new JobWaits({ look: (ids) => dependencies.states(ids), notifier })
     this.activity = spaces.isCounting
-      ? createSeriesRecorder({ store: stores.series, onTrouble: onSeriesTrouble })
+      ? createSeriesRecorder({ store: stores.series, onTrouble: onSeriesError })
       : undefined
     this.jobs = createJobs({
       ...(this.activity && { activity: this.activity }),
@@ -215,7 +215,7 @@ export class Space {
       notifier,
       waits: this.jobWaits,
       passesSealed: true,
-      // The server has others for that.
+      // The server has its own bulk workers.
       worksBulk: false,
     })
     this.queueEnds = new QueueEnds(stores.jobs, () => spaces.now())
@@ -223,7 +223,7 @@ export class Space {
     this.longPollClaims = createLongPollClaims(stores.notifier)
     this.#spaces = spaces
     this.#remoteWakeUps = remoteWakeUps
-    this.queuesFeed = this.#kept((space) => space.#queuesRead)
+    this.queuesFeed = this.#countedFeed((space) => space.#sharedQueuesFeed)
   }
 
   /** Created on first use. */
@@ -278,7 +278,7 @@ export class Space {
     return this.#dispatch
   }
 
-  /** How many nodes are connected to this server, by status; none while dispatch is unused here. */
+  /** The number of nodes connected to this server, by status; empty while dispatch is unused here. */
   nodeStates(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>()
     for (const { status, via } of this.#dispatch?.nodes() ?? [])
@@ -286,12 +286,12 @@ export class Space {
     return counts
   }
 
-  /** Its queues are scaled by what is counted. */
+  /** This space if it counts jobs, because scaling advice needs the counts. */
   get scaled(): this | undefined {
     return this.activity && this
   }
 
-  /** By service, of this server only. Empty until dispatch is first used here. */
+  /** The counts of this server by service. Empty until dispatch is first used here. */
   serviceCounts(): readonly ServiceCounts[] {
     return this.#dispatch?.serviceCounts() ?? []
   }
@@ -307,25 +307,25 @@ export class Space {
   /** The events of a wait queue: `/v1/locks/events`. */
   locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed {
     const spaces = this.#spaces
-    return this.#kept((space) => createLocksFeed(space.locks, options, () => spaces.isLettingGo))
+    return this.#countedFeed((space) => createLocksFeed(space.locks, options, () => spaces.isEndingWaits))
   }
 
-  /** What happens to a job: `/v1/jobs/{id}/events`. */
+  /** The events of a job: `/v1/jobs/{id}/events`. */
   jobFeed(jobId: string): Feed {
-    return this.#kept(({ jobs, jobWaits }) => createJobFeed({ jobs, waits: jobWaits }, jobId))
+    return this.#countedFeed(({ jobs, jobWaits }) => createJobFeed({ jobs, waits: jobWaits }, jobId))
   }
 
-  /** Which jobs of a queue ended: `/v1/queues/{name}/events`. */
+  /** The ended jobs of a queue: `/v1/queues/{name}/events`. */
   queueFeed(queue: string): Feed {
-    return this.#kept(({ queueEnds }) => createQueueFeed(queueEnds, queue))
+    return this.#countedFeed(({ queueEnds }) => createQueueFeed(queueEnds, queue))
   }
 
-  /** What happens to a task: `/v1/tasks/{id}/events`. */
+  /** The events of a task: `/v1/tasks/{id}/events`. */
   tasksFeed(taskId: string): Feed {
-    return this.#kept((space) => createTasksFeed(space.dispatch, taskId))
+    return this.#countedFeed((space) => createTasksFeed(space.dispatch, taskId))
   }
 
-  get #queuesRead(): Feed {
+  get #sharedQueuesFeed(): Feed {
     const stats = async () => {
       const { lines } = await queueCountsOf(this.stores).now()
       return lines.filter(({ queue }) => !isReserved(queue))
@@ -336,17 +336,17 @@ export class Space {
 
   /** Hints for remote workers of these queues: `/v1/jobs/events`. */
   hintsFeed(queues: readonly string[]): Feed {
-    return this.#kept((space) => createHintsFeed(space.stores.notifier, queues))
+    return this.#countedFeed((space) => createHintsFeed(space.stores.notifier, queues))
   }
 
-  /** Ends what waits for jobs, with what there is; later requests do not wait. */
-  letGo(): void {
+  /** Ends waits for jobs with what they have. Later requests do not wait. */
+  endWaits(): void {
     this.longPollClaims.close()
     this.jobWaits.letGo()
   }
 
   async close(): Promise<void> {
-    this.letGo()
+    this.endWaits()
     this.claimingWorkers.close()
     await this.#queues?.[Symbol.asyncDispose]()
     await this.stopDispatch(0)
@@ -358,10 +358,10 @@ export class Space {
   }
 
   /**
-   * A feed whose readers are counted in refCount. It is opened after the request that asked for it has left, when the space
-   * may be forgotten already; so it enters again.
+   * A feed that counts its readers in `refCount`. A stream opens its feed after its request has left the space, which
+   * may be closed by then. So the feed enters the namespace again.
    */
-  #kept(feedOf: (space: Space) => Feed): Feed {
+  #countedFeed(feedOf: (space: Space) => Feed): Feed {
     const { namespace } = this
     const spaces = this.#spaces
     return {
@@ -387,7 +387,7 @@ export class Space {
   }
 }
 
-/** Commands of the registry as turns in one lane, each of which stops the thread while it lasts. */
+/** Records commands of the registry as turns of one lane. Each command blocks the thread. */
 function observeWith(meter: Meter): (command: string, waitMs: number, holdMs: number, who: string) => void {
   const kinds = new Map<string, number>()
   const kindOf = (command: string): number => {

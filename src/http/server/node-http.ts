@@ -7,22 +7,20 @@ import type { Incoming, OutgoingText } from './call.ts'
 import { afterLinger, closeLingering, ignore } from './lingering-close.ts'
 import { bodyTooLarge } from './request/body.ts'
 
-/** Requests and answers as Node has them. */
-
 /** An `import` of `node:http` would also load Node's fetch and WebSocket, which take 13 MB. */
 export const http: typeof NodeHttp = process.getBuiltinModule('node:http')
 
-/** A part of an app that has Node's request and response. */
+/** A handler of Node's request and response. */
 export type NodeListener = (
   request: IncomingMessage,
   response: ServerResponse,
-  /** Called for what is not below `basePath`. Without it, that is answered with 404. */
+  /** Called for a path that is not below `basePath`. Without it, the listener answers 404. */
   next?: (error?: unknown) => void,
 ) => void
 
 const nothing = new Uint8Array(0)
 
-/** A request of Node's. */
+/** Adapts a request of Node. */
 export class NodeIncoming implements Incoming {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
@@ -31,7 +29,7 @@ export class NodeIncoming implements Incoming {
   readonly query: string
   #gone: AbortController | undefined
 
-  /** `url` is what was asked for: its path, and what stands after the question mark. */
+  /** `url` is the path with the query. */
   constructor(request: IncomingMessage, response: ServerResponse, url: string = request.url ?? '') {
     this.#request = request
     this.#response = response
@@ -43,7 +41,7 @@ export class NodeIncoming implements Incoming {
 
   header(name: string): string | undefined {
     if (name === 'host') return hostOf(this.#request)
-    // The only one that comes as a list is `set-cookie`, which no client sends.
+    // Only `set-cookie` is a list, and no client sends it.
     return this.#request.headers[name] as string | undefined
   }
 
@@ -51,7 +49,7 @@ export class NodeIncoming implements Incoming {
     return this.#request.socket.remoteAddress ?? ''
   }
 
-  /** Made on demand: most requests never need it. */
+  /** Created on first use: most requests never need it. */
   get signal(): AbortSignal {
     if (this.#gone === undefined) {
       const controller = new AbortController()
@@ -70,7 +68,9 @@ export class NodeIncoming implements Incoming {
     return this.#gone.signal
   }
 
-  /** A client that has ended its half counts as gone: one that died looks the same. It still gets its answer. */
+  /**
+   * A client that ended its half counts as gone, because a client that died looks the same. It still gets its answer.
+   */
   get isGone(): boolean {
     const { destroyed, closed, writableFinished } = this.#response
     return (destroyed || closed || this.#request.socket.readableEnded) && !writableFinished
@@ -81,13 +81,13 @@ export class NodeIncoming implements Incoming {
     const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
     if (length === undefined) return encoding === undefined ? nothing : read(request, maxBytes)
     if (Number(length) > maxBytes) throw bodyTooLarge(maxBytes)
-    // A body that is already here whole needs no listeners.
+    // A body that has arrived completely needs no listeners.
     if (request.readableLength === Number(length)) return request.read() ?? nothing
     return read(request, maxBytes)
   }
 }
 
-/** The Host header. Node keeps the first of several; here all of them are shown, so that the guard refuses them. */
+/** The Host header. Node keeps the first of several. This returns all of them, so that the site guard refuses them. */
 export function hostOf({ rawHeaders, headers }: IncomingMessage): string | undefined {
   let hosts: string | undefined
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -95,7 +95,7 @@ export function hostOf({ rawHeaders, headers }: IncomingMessage): string | undef
     if (name.length !== 4 || name.toLowerCase() !== 'host') continue
     hosts = hosts === undefined ? rawHeaders[at + 1]! : `${hosts}, ${rawHeaders[at + 1]}`
   }
-  // An app around us may have set or changed it.
+  // An app around the server may have set or changed the header.
   return hosts?.includes(',') ? hosts : headers.host
 }
 
@@ -122,7 +122,7 @@ function read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
       reject(clientGone())
     }
     request.on('data', take).on('end', end).on('close', cut)
-    // Unheard, the error of a connection that breaks in the middle would end the process; `close` follows it.
+    // Without a listener, the error of a broken connection would end the process. `close` follows it.
     request.on('error', ignore)
     if (request.destroyed) cut()
   })
@@ -132,17 +132,17 @@ export function clientGone(): SignalboxError {
   return new SignalboxError('request_timeout', 'The client closed the connection before its request ended.')
 }
 
-/** Writes an answer. What comes beside its own headers stands in `more`, name and value by turns. */
+/** Writes an answer. `more` holds further headers: names and values alternate. */
 export function writeText(
   request: IncomingMessage,
   response: ServerResponse,
   { status, headers, body }: OutgoingText,
   more: readonly string[],
 ): void {
-  // The client has gone, or was already answered on its bare socket.
+  // The client has left, or has its answer on the bare socket.
   if (response.destroyed || response.headersSent) return
   const lines = linesOf(headers)
-  // An unchanged resource has the same length, and the client did not ask for it.
+  // A 304 has no body, so its length would be wrong.
   const length = status === 304 ? [] : ['content-length', String(Buffer.byteLength(body))]
   const all = [...lines, ...more, ...length]
   response.on('error', ignore)
@@ -151,7 +151,9 @@ export function writeText(
   if (!request.complete) discardRest(request, response)
 }
 
-/** Name and value by turns, as Node writes them fastest. Most answers share one of a few sets of headers. */
+/**
+ * Flattens headers: names and values alternate, which Node writes fastest. Most answers share a few sets of headers.
+ */
 export function linesOf(headers: Readonly<Record<string, string>>): readonly string[] {
   const known = flattened.get(headers)
   if (known !== undefined) return known
@@ -163,8 +165,8 @@ export function linesOf(headers: Readonly<Record<string, string>>): readonly str
 const flattened = new WeakMap<object, readonly string[]>()
 
 /**
- * Reads and drops the rest of a body whose request is answered. The connection is kept if that takes less than two seconds.
- * The time begins when the answer is out, because other answers may be ahead of it.
+ * Reads and drops the rest of a body whose request is answered. Keeps the connection if this takes less than two
+ * seconds. The time begins when the answer is written, because earlier answers may delay it.
  */
 export function discardRest(request: IncomingMessage, response: ServerResponse): void {
   request.resume()
@@ -178,10 +180,12 @@ export function discardRest(request: IncomingMessage, response: ServerResponse):
   else response.once('finish', begin)
 }
 
-/** Requests that were answered before all of their body came, by connection. */
+/** Requests that were answered before their whole body arrived, by connection. */
 const answeredBodies = new WeakMap<Duplex, IncomingMessage>()
 
-/** Whether a connection is in the middle of a body whose request is already answered. A fault in that body gets no second answer. */
+/**
+ * Whether a connection is still sending the body of an answered request. A fault in that body gets no second answer.
+ */
 export function isInAnsweredBody(socket: Duplex): boolean {
   return answeredBodies.get(socket)?.complete === false
 }

@@ -3,13 +3,13 @@ import { show } from '../../core/options.ts'
 import type { Route } from '../contract/index.ts'
 
 /**
- * From a method and a path to a route. A fixed path goes before one with a parameter in that place. An unknown path and a
- * known path with a wrong method are different errors. Every adapter finds routes here, so all give the same verdict.
+ * Finds the route of a method and a path. A fixed path wins over a path with a parameter. An unknown path and a known
+ * path with a wrong method are different errors. All adapters use this router, so all answer alike.
  */
 export interface Router {
   /** Throws `not_found`, `method_not_allowed` (`allow` in its details), `invalid_argument` for a broken encoding. */
   match(method: string, path: string): Match
-  /** The route of that path and method, when there is one; throws nothing. */
+  /** Finds the route or returns undefined; never throws. */
   find(method: string, path: string): Route | undefined
 }
 
@@ -20,8 +20,8 @@ export interface Match {
 
 export type Params = Readonly<Record<string, string>>
 
-/** One path of the table, with all that can be done there. */
-interface Place {
+/** A path with parameters, and its routes by method. */
+interface PathPattern {
   readonly segments: readonly Segment[]
   readonly routes: ReadonlyMap<string, Route>
 }
@@ -36,11 +36,11 @@ export function createRouter(routes: readonly Route[]): Router {
     const methods = byPath.get(route.path) ?? new Map<string, Route>()
     byPath.set(route.path, methods)
     methods.set(route.method, route)
-    // What can be got can be looked at.
+    // Every GET route answers HEAD too.
     if (route.method === 'GET') methods.set('HEAD', route)
   }
   const plain = new Map<string, ReadonlyMap<string, Route>>()
-  const patterns = new Map<number, Place[]>()
+  const patterns = new Map<number, PathPattern[]>()
   for (const [path, methods] of byPath) {
     const segments = segmentsOf(path)
     if (segments.every((segment) => 'literal' in segment)) {
@@ -56,16 +56,16 @@ export function createRouter(routes: readonly Route[]): Router {
     const route = plain.get(path)?.get(method)
     if (route !== undefined) return { route, params: noParams }
     const parts = decodeParts(path)
-    const places = patterns.get(parts.length) ?? []
-    for (const { segments, routes } of places) {
+    const candidates = patterns.get(parts.length) ?? []
+    for (const { segments, routes } of candidates) {
       const found = routes.get(method)
       const params = found && paramsOf(segments, parts)
       if (params !== undefined) return { route: found!, params }
     }
     const allowed = new Set(plain.get(path)?.keys())
-    for (const { segments, routes } of places)
+    for (const { segments, routes } of candidates)
       if (paramsOf(segments, parts) !== undefined) for (const other of routes.keys()) allowed.add(other)
-    throw allowed.size === 0 ? noRoute(method, path) : notSo(method, path, [...allowed])
+    throw allowed.size === 0 ? noRoute(method, path) : wrongMethod(method, path, [...allowed])
   }
 
   return {
@@ -98,7 +98,7 @@ function decodeParts(path: string): readonly string[] {
 }
 
 function paramsOf(segments: readonly Segment[], parts: readonly string[]): Params | undefined {
-  // Most paths are none of most patterns, and for those nothing is made.
+  // Most paths match few patterns, so this allocates only after a match.
   for (let at = 0; at < segments.length; at++) {
     const segment = segments[at]!
     if ('param' in segment ? parts[at] === '' : parts[at] !== segment.literal) return undefined
@@ -115,26 +115,26 @@ function noRoute(method: string, path: string): SignalboxError {
   return new SignalboxError('not_found', `There is no route ${method} ${shorten(path)}.`)
 }
 
-function notSo(method: string, path: string, allow: readonly string[]): SignalboxError {
+function wrongMethod(method: string, path: string, allow: readonly string[]): SignalboxError {
   return new SignalboxError(
     'method_not_allowed',
-    `${shorten(path)} does not take ${method}; use ${allow.join(', ')}.`,
+    `${shorten(path)} does not accept ${method}. Use ${allow.join(', ')}.`,
     { details: { allow } },
   )
 }
 
-/** Paths are ASCII on the wire, but `fetch` hands in what it likes. */
+/** Paths are ASCII on the wire, but a `Request` may hold other characters. */
 function shorten(path: string): string {
   return show(path).slice(1, -1)
 }
 
-/** A request's path, as it came, and what stands behind it with its question mark. */
+/** Splits a request target into its path and its query, which keeps the question mark. */
 export function splitTarget(target: string): readonly [path: string, query: string] {
   const mark = target.indexOf('?')
   return mark === -1 ? [target, ''] : [target.slice(0, mark), target.slice(mark)]
 }
 
-/** The path below where it is mounted; undefined when it is elsewhere. */
+/** Removes the base path; undefined for a path outside of it. */
 export function withoutBase(path: string, basePath: string): string | undefined {
   if (!path.startsWith(basePath)) return undefined
   const rest = path.slice(basePath.length)
@@ -145,6 +145,6 @@ export function withoutBase(path: string, basePath: string): string | undefined 
 export function notMounted(path: string, basePath: string): SignalboxError {
   return new SignalboxError(
     'not_found',
-    `There is no route ${show(path)} here: everything is under ${basePath}.`,
+    `There is no route ${show(path)} here: all routes are below ${basePath}.`,
   )
 }

@@ -20,72 +20,72 @@ import {
 } from './request/admission.ts'
 import { checkTls, type TlsOptions } from './tls.ts'
 
-/** How modules behave, as `open` was told. */
+/** The options of the modules, as given to `open`. */
 export interface ModuleSettings {
   readonly locks?: LocksOptions | undefined
   readonly once?: OnceOptions | undefined
   readonly monitor?: MonitorOptions | undefined
-  /** The keys that seal the secrets of channels. */
+  /** The keys that encrypt the secrets of channels. */
   readonly secretKeys?: SecretKeys | undefined
   readonly dispatch?: DispatchOptions | undefined
   /** When problems of the fleet become notifications. */
   readonly alerts?: AlertOptions | undefined
-  /** Counts and times of jobs over time; false: not counted. */
+  /** Counts and times of jobs over time; false: the server does not count. */
   readonly series?: boolean | SeriesOptions | undefined
 }
 
-/** What is served: a box, or anything else with a backend. */
+/** A box to serve, or another object with a backend. */
 export interface ServedBox {
   readonly backend: Served
-  /** How the box's modules were told to behave; the server's do the same in every namespace. */
+  /** The options of the box's modules. The server uses them in every namespace. */
   readonly settings?: ModuleSettings | undefined
-  /** Records what waits on what. @default nothing is recorded */
+  /** Records which work waits for which. @default records nothing */
   readonly contention?: Contention | undefined
 }
 
-/** What every way of serving can be told; the caps of admission among it. */
+/** Options of both ways to serve, including the limits of admission. */
 export interface ServiceOptions extends AdmissionOptions {
-  /** The box to serve; its opener closes it, after the server. */
+  /** The box to serve. The server does not close it: close it after the server. */
   readonly box: ServedBox
-  /** Secrets that may do everything in every namespace, each of 32 characters or more. @default none */
+  /** Secrets of 32 characters or more, with every permission in every namespace. @default none */
   readonly bootstrap?: readonly string[] | undefined
   /** The most bytes of a body; a list of jobs may have eight times that, a report sixteen times. @default 1_048_576 */
   readonly maxBodyBytes?: number | undefined
-  /** How long jobs that ended are kept, in every namespace in use; a second or more. @default for ever */
+  /** How long the server keeps ended jobs, in every namespace in use; a second or more. @default for ever */
   readonly retentionMs?: number | undefined
-  /** How long it is kept what operators did, in every namespace in use; a second or more. @default 90 days */
+  /** How long the server keeps audit entries, in every namespace in use; a second or more. @default 90 days */
   readonly auditKeepMs?: number | undefined
   /**
    * Values of jobs that the API hides from readers and searches: paths such as `password` or `payload.card.*`. A worker
-   * that claims a job gets it whole. @default nothing
+   * that claims a job gets all values. @default nothing
    */
   readonly redact?: readonly string[] | undefined
   /**
-   * Addresses and ranges (CIDR) of the proxies in front, such as `10.0.0.0/8`: of requests that come from them the header
-   * `X-Forwarded-For` says whose they are. @default none, and the header is ignored
+   * Addresses and ranges (CIDR) of trusted proxies, such as `10.0.0.0/8`. For requests from them, the server reads the
+   * client's address from the header `X-Forwarded-For`. @default none, and the server ignores the header
    */
   readonly trustedProxies?: readonly string[] | undefined
-  /** Where requests and events are logged. @default nowhere */
+  /** Logs requests and events. @default no log */
   readonly log?: Log | undefined
-  /** Gets what went wrong inside a request; its client is told no more than `internal`. @default the log, else console.error */
+  /** Gets unexpected errors of requests, whose clients see only `internal`. @default the log, else console.error */
   readonly onError?: ((error: unknown) => void) | undefined
 }
 
-/** What a server can be told. */
+/** Options of a server. */
 export interface ServerOptions extends ServiceOptions {
   /** The address to listen on; any but a loopback one needs a token. @default '127.0.0.1' */
   readonly host?: string | undefined
   /** The port to listen on; 0 takes any free one. @default 7420 */
   readonly port?: number | undefined
-  /** Further names by which clients reach it, with or without a port, as behind a proxy. @default none */
+  /** Further host names of this server, with or without a port, such as the name of a proxy. @default none */
   readonly allowedHosts?: readonly string[] | undefined
-  /** How long `close` waits for requests that have begun. @default 10_000 */
+  /** How long `close` waits for requests in flight. @default 10_000 */
   readonly graceMs?: number | undefined
   /** How long a client may take to send its headers. @default 10_000 */
   readonly headersTimeoutMs?: number | undefined
   /** How long a client may take to send a whole request. @default 30_000 */
   readonly requestTimeoutMs?: number | undefined
-  /** How often those two are looked at. @default 5_000 */
+  /** How often the server checks these two time-outs. @default 5_000 */
   readonly timeoutCheckMs?: number | undefined
   /** How long a connection may be idle between two requests. @default 72_000 */
   readonly keepAliveMs?: number | undefined
@@ -95,18 +95,18 @@ export interface ServerOptions extends ServiceOptions {
   readonly tls?: TlsOptions | undefined
 }
 
-/** What mounting can be told. */
+/** Options of a mounted handler. */
 export interface HandlerOptions extends ServiceOptions {
-  /** Where it is mounted: the beginning of every path. @default '' */
+  /** The prefix of every path. @default '' */
   readonly basePath?: string | undefined
   /**
-   * The app in front authenticates its callers: no token is needed, and every request may do everything. Otherwise a
-   * token is always needed, because a `Request` does not show whether it came from this machine. @default false
+   * The app around the handler authenticates its callers: requests need no token and may do everything. Otherwise every
+   * request needs a token, because a `Request` does not show whether it came from this machine. @default false
    */
   readonly trust?: boolean | undefined
   /** How long a client may take to send its body. @default 30_000 */
   readonly requestTimeoutMs?: number | undefined
-  /** How long `close` waits for requests that have begun. @default 10_000 */
+  /** How long `close` waits for requests in flight. @default 10_000 */
   readonly graceMs?: number | undefined
 }
 
@@ -115,7 +115,7 @@ type ServiceDefaults = Required<
 >
 type ServerSettings = Omit<ServerOptions, keyof ServiceOptions | 'tls'>
 
-/** Options of any way of serving, whole and checked. */
+/** The checked options of both ways to serve, with defaults. */
 export interface ResolvedServiceOptions {
   readonly served: Served
   readonly settings: ModuleSettings
@@ -131,13 +131,13 @@ export interface ResolvedServiceOptions {
   readonly onError: ((error: unknown) => void) | undefined
 }
 
-/** What any way of serving does unless told otherwise. */
+/** The defaults of both ways to serve. */
 export const serviceDefaults: { readonly [Key in keyof ServiceDefaults]: NonNullable<ServiceDefaults[Key]> } =
   { bootstrap: [], maxBodyBytes: 1_048_576, auditKeepMs: 90 * 86_400_000, redact: [], trustedProxies: [] }
 
 type Whole<Options> = { readonly [Key in keyof Options]-?: NonNullable<Options[Key]> }
 
-/** What a server does unless told otherwise. */
+/** The defaults of a server. */
 export const serverDefaults: Whole<ServerSettings> = {
   host: '127.0.0.1',
   port: 7420,
@@ -146,15 +146,15 @@ export const serverDefaults: Whole<ServerSettings> = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   timeoutCheckMs: 5_000,
-  // Above the 60 s of the usual proxies: who closes first while the other sends loses the request.
+  // More than the 60 s of common proxies: if the server closed first while the proxy sends, the request would be lost.
   keepAliveMs: 72_000,
   maxHeaderBytes: 16_384,
 }
 
-/** A server's options, whole and checked. */
+/** The checked options of a server, with defaults. */
 export interface ResolvedServerOptions extends Whole<ServerSettings> {
   readonly service: ResolvedServiceOptions
-  /** Whether only this machine can reach it. */
+  /** Whether only this machine can reach the server. */
   readonly isLoopback: boolean
   readonly tls: TlsOptions | undefined
 }
@@ -173,7 +173,7 @@ const serviceKeys = [
   ...capKeys,
 ]
 
-/** Checks a server's options and makes them whole. */
+/** Checks the options of a server and fills in the defaults. */
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
   onlyKeys('createServer', options, [...serviceKeys, ...Object.keys(serverDefaults), 'tls'])
   const { tls, ...others } = options
@@ -206,7 +206,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   return Object.freeze(resolved)
 }
 
-/** What the options of mounting come to. */
+/** The checked options of a mounted handler, with defaults. */
 export interface ResolvedHandlerOptions {
   readonly service: ResolvedServiceOptions
   readonly basePath: string
@@ -215,7 +215,7 @@ export interface ResolvedHandlerOptions {
   readonly graceMs: number
 }
 
-/** Checks the options of mounting and makes them whole. */
+/** Checks the options of a mounted handler and fills in the defaults. */
 export function resolveHandlerOptions(options: HandlerOptions): ResolvedHandlerOptions {
   const own = ['basePath', 'trust', 'requestTimeoutMs', 'graceMs']
   onlyKeys('createHandler', options, [...serviceKeys, ...own])
@@ -281,8 +281,8 @@ function splitService<Options extends ServiceOptions>(
 }
 
 /**
- * The address to bind. `localhost` is taken as 127.0.0.1 and not looked up: a hosts file cannot move it elsewhere. Nor
- * is any other name looked up, for what it stands for may change.
+ * Resolves the address to bind. `localhost` means 127.0.0.1 without a look-up, so a hosts file cannot redirect it.
+ * Other names are refused, because their address may change.
  */
 function bindAddress(host: string): string {
   const name = host.toLowerCase()

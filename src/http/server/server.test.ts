@@ -78,7 +78,8 @@ test.runIf(waitingRoom() >= 4_096)('a thousand connections in one moment are all
     for (const socket of sockets) socket.destroy()
     return performance.now() - begun
   }
-  // A client that is turned away tries again after a second, each time; a busy machine is not slow three times in a row.
+  // A client that is turned away tries again after a second, each time; a busy machine is not slow three times in a
+  // row.
   const taken: number[] = []
   while (taken.length < 3 && !taken.some((ms) => ms < 1_000)) taken.push(await longestMs())
   assert.ok(Math.min(...taken) < 1_000, `it took ${taken.map(Math.round).join(', ')} ms`)

@@ -9,7 +9,7 @@ import {
   beginRequest,
   beginUpgrade,
   endConnection,
-  isAheadOfAnother,
+  hasLaterRequest,
   refuseInOrder,
 } from './connection-order.ts'
 import { isLingering } from './lingering-close.ts'
@@ -22,47 +22,48 @@ import { type ResolvedServerOptions, resolveServerOptions, type ServerOptions } 
 import { createService, type Service } from './service.ts'
 import { isWebSocketUpgrade, Upgrades } from './sockets/upgrade.ts'
 import { httpTransport } from './streams/transport.ts'
-import { checkTls, createTlsServer, mustLast, type TlsOptions, type TlsServer } from './tls.ts'
+import { checkTls, createTlsServer, requireUnexpired, type TlsOptions, type TlsServer } from './tls.ts'
 
 /**
- * The server: one port, guarded before it is useful. Every answer is data, every failure a problem document, whatever
- * the request looked like. Node keeps the port and the connections; which route a request has and what becomes of
- * it is decided in api.ts, for this adapter as for the other (fetch-handler.ts).
+ * The server of one port. It checks every request before it does anything else. Every answer is data, and every failure
+ * a problem document, even for a malformed request. Node handles the port and the connections. `api.ts` routes and
+ * answers the requests of this adapter and of the other (fetch-handler.ts).
  *
- * It closes in the order that loses nothing: first it says that it is not ready, then streams end with a word on when
- * to come again and waiting claims are let go, then the requests that have begun come to their end, then what is left
- * is cut, and last the loops and services behind it stop.
+ * It closes in an order that loses nothing: it reports that it is not ready, ends streams with a reconnect time, ends
+ * waiting claims, waits for requests in flight, cuts the remaining connections, and stops loops and services.
  */
 export interface Server extends AsyncDisposable {
-  /** Opens the port and says where; asking again gives the same answer. */
+  /** Opens the port and returns its URL. A second call returns the same. */
   listen(): Promise<{ readonly url: string }>
   /**
-   * Replaces the certificates of a server with TLS, for new connections; open ones are kept. Throws when they do not match
-   * or have expired; the server then keeps the ones it has.
+   * Replaces the certificates of a server with TLS for new connections. Open connections stay. Throws when certificate
+   * and key do not match or the certificate has expired; the server then keeps its present certificates.
    */
   setTls(tls: TlsOptions): void
-  /** Drains and closes; asking again waits for the same end. */
+  /** Drains and closes the server. A second call waits for the same end. */
   close(options?: CloseOptions): Promise<void>
 }
 
-/** How to close. */
 export interface CloseOptions {
-  /** How long to wait for requests that have begun. @default the server's graceMs */
+  /** How long to wait for requests in flight. @default the server's graceMs */
   readonly graceMs?: number
 }
 
-/** Makes a server; `listen` opens its port. */
+/** Creates a server; `listen` opens its port. */
 export function createServer(options: ServerOptions): Server {
   return new HttpServer(resolveServerOptions(options))
 }
 
 /**
- * How many connections may wait to be accepted; the machine may allow fewer. When a server comes back, all its nodes and
- * streams connect at once. A client beyond this number gets no answer, and tries again after a second, then after three.
+ * How many connections may wait to be accepted; the machine may allow fewer. When a server comes back, all its nodes
+ * and streams connect at once. A client beyond this number gets no answer, and tries again after a second, then after
+ * three.
  */
 const backlog = 4_096
 
-/** How long a server that closes waits for the clients of its last answers to close, so that no reset takes an answer. */
+/**
+ * How long a closing server waits for the clients of its last answers to close, so that no reset destroys an answer.
+ */
 const lastLingerMs = 200
 
 class HttpServer implements Server {
@@ -73,11 +74,11 @@ class HttpServer implements Server {
   readonly #inFlight = new InFlight()
   readonly #unsent: Unsent
   readonly #givenUp = new WeakSet<Socket>()
-  /** All that are open, also those that Node has handed over and those whose TLS handshake has not ended. */
+  /** All open connections, including upgraded ones and unfinished TLS handshakes. */
   readonly #connections = new Set<Socket>()
   #tls: TlsServer | undefined
   readonly #leave = () => this.#inFlight.leave()
-  /** The values of the Host header that are ours; known once the port is. */
+  /** The allowed values of the Host header; set when the port is known. */
   #ownHosts: ReadonlySet<string> = new Set()
   #listening: Promise<{ readonly url: string }> | undefined
   #closing: Promise<void> | undefined
@@ -97,7 +98,7 @@ class HttpServer implements Server {
     })
     const { authenticator } = this.#service
     this.#upgrades = new Upgrades({
-      // A fleet may share one token, so its sockets are bounded by the caps on connections alone.
+      // A fleet may share one token, so only the limits on connections apply to its sockets.
       authenticator,
       checkSite: (incoming) => checkSite(incoming, undefined, this.#ownHosts),
       gateways: new Map([[nodesPath, this.#service.nodeGateway]]),
@@ -105,12 +106,15 @@ class HttpServer implements Server {
       ...(service.onError === undefined ? {} : { onError: service.onError }),
     })
     this.#server = this.#createHttpServer()
-    this.#answerWhatNodeWould()
+    this.#replaceNodeDefaults()
   }
 
   listen(): Promise<{ readonly url: string }> {
     if (this.#closing) {
-      const error = new SignalboxError('closed', 'This server was closed; make a new one with createServer.')
+      const error = new SignalboxError(
+        'closed',
+        'This server was closed. Create a new one with createServer.',
+      )
       return Promise.reject(error)
     }
     this.#listening ??= this.#open()
@@ -120,7 +124,7 @@ class HttpServer implements Server {
   setTls(tls: TlsOptions): void {
     if (this.#tls === undefined)
       throw invalidArgument('This server speaks plain HTTP. Give createServer the option tls.', 'tls')
-    mustLast(checkTls(tls))
+    requireUnexpired(checkTls(tls))
     this.#tls.replace(tls)
   }
 
@@ -143,15 +147,15 @@ class HttpServer implements Server {
       headersTimeout: headersTimeoutMs,
       connectionsCheckingInterval: timeoutCheckMs,
       maxHeaderSize: maxHeaderBytes,
-      // A missing Host is answered by the guard; Node's own answer is no problem document.
+      // The site guard answers a missing Host. Node's own answer is not a problem document.
       requireHostHeader: false,
-      // Others that name an upgrade, as clients that hope for HTTP/2 do, are ordinary requests.
+      // Requests with another upgrade, as from clients that try HTTP/2, are ordinary requests.
       shouldUpgradeCallback: isWebSocketUpgrade,
     }
     const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response)
     if (tls === undefined) {
       const server = http.createServer(options, serve)
-      // A client that has ended its half still gets the answers to what it asked. Node's types do not know the property.
+      // A client that ended its half still gets its answers. Node's types lack this property.
       return Object.assign(server, { httpAllowHalfOpen: true })
     }
     this.#tls = createTlsServer(tls, options, serve, (socket, error) =>
@@ -160,17 +164,17 @@ class HttpServer implements Server {
     return this.#tls.server
   }
 
-  /** Some requests never become any: Node answers them without a document, or drops them. */
-  #answerWhatNodeWould(): void {
+  /** Takes over the cases that Node would answer without a problem document, or drop. */
+  #replaceNodeDefaults(): void {
     const server = this.#server
     this.#service.admission.attach(server, (socket, error) =>
       this.#refused('connection_limit', error, socket),
     )
     for (const event of ['connection', 'secureConnection']) server.prependListener(event, this.#track)
     this.#upgrades.attach(server)
-    // Node would leave out what stands behind the first 2,000, in silence; their bytes bound them already.
+    // By default Node silently drops headers after the first 2,000. The limit on their bytes is enough.
     server.maxHeadersCount = 0
-    // An expectation that we do not know may be ignored (RFC 9110, 10.1.1).
+    // A server may ignore an unknown expectation (RFC 9110, 10.1.1).
     server.on('checkExpectation', (request, reply) => server.emit('request', request, reply))
     server.on('clientError', (error, socket) => this.#giveUp(error, socket as Socket))
     server.on('connect', (_request, socket) => {
@@ -186,10 +190,10 @@ class HttpServer implements Server {
     socket.once('close', () => this.#connections.delete(socket))
   }
 
-  /** Node could not read a request, or lost its connection. */
+  /** Called when Node cannot read a request, or loses its connection. */
   #giveUp(error: Error, socket: Socket): void {
     const reason = refusalOf(error, socket)
-    // Node reports the same error again with every byte that follows.
+    // Node reports the same error again for all further bytes.
     if (reason !== undefined && !this.#givenUp.has(socket)) {
       this.#givenUp.add(socket)
       this.#refused(reason, error, socket)
@@ -205,7 +209,7 @@ class HttpServer implements Server {
 
   async #open(): Promise<{ readonly url: string }> {
     const { host, port } = this.#options
-    await this.#mustBeGuarded()
+    await this.#requireToken()
     try {
       this.#server.listen({ host, port, backlog })
       await once(this.#server, 'listening')
@@ -219,8 +223,8 @@ class HttpServer implements Server {
     return { url: `${this.#tls === undefined ? 'http' : 'https'}://${inUrl}:${address.port}` }
   }
 
-  /** A port that other machines can reach needs tokens: authorized callers can enter, and all others cannot. */
-  async #mustBeGuarded(): Promise<void> {
+  /** Refuses to open a port that other machines can reach while no token exists. */
+  async #requireToken(): Promise<void> {
     const { isLoopback, host, service } = this.#options
     if (isLoopback || service.bootstrap.length > 0 || (await service.served.tokens.hasLive())) return
     throw invalidArgument(
@@ -240,9 +244,9 @@ class HttpServer implements Server {
   }
 
   async #shut(graceMs: number): Promise<void> {
-    // A port that is just being opened would otherwise stay open.
+    // Waits for a port that is opening, because it would stay open otherwise.
     await this.#listening?.catch(() => {})
-    // Nodes may say how their tasks ended before they are sent away.
+    // Nodes may report the ends of their tasks before their sockets close.
     const nodesGone = this.#service.stopDispatch(graceMs).finally(() => this.#upgrades.close())
     const ended = Promise.all([this.#service.drain(graceMs), nodesGone])
     await this.#inFlight.drained(graceMs)
@@ -254,7 +258,7 @@ class HttpServer implements Server {
     await this.#service[Symbol.asyncDispose]()
   }
 
-  /** Ends as well where the port was never opened: Node's timer for slow requests stops here. */
+  /** Also needed if the port was never opened, because it stops Node's timer for slow requests. */
   #closePort(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.close(() => resolve())
@@ -274,18 +278,18 @@ class HttpServer implements Server {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (!beginRequest(request, response)) return
     this.#inFlight.enter()
-    // `close` comes once for every response, also when the client went away.
+    // Every response emits `close` once, even if the client left.
     response.once('close', this.#leave)
-    // Node tells of a request when its head has been read. What came with that, as most bodies do, is there a moment later.
+    // Node emits a request when it has read the head. Most bodies arrive with it, and are available a moment later.
     await null
     const requestId = requestIdOf(request.headers['x-request-id'] as string | undefined)
     const { api, streams } = this.#service
     const outgoing = await api.answer(new NodeIncoming(request, response), requestId)
     const more = ['x-request-id', requestId]
-    // Keep-alive would bring the next request to a server that is going away, or from a client that has ended its half.
-    // Requests that were read already are served, so the last of them ends the connection.
+    // Ends a connection whose server drains, or whose client ended its half. The server still answers all requests that
+    // it has read, so the last of them ends the connection.
     const isLast = this.#service.isDraining || request.socket.readableEnded
-    if (isLast && !isAheadOfAnother(response)) endConnection(request, response)
+    if (isLast && !hasLaterRequest(response)) endConnection(request, response)
     if (!('feed' in outgoing)) {
       writeText(request, response, outgoing, more)
       this.#unsent.watch(response)
@@ -304,9 +308,9 @@ function addressOf(from: Duplex | ServerResponse): string | undefined {
 function listenError(error: unknown, host: string, port: number): SignalboxError {
   const { code = '' } = error as NodeJS.ErrnoException
   const known: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is already in use. Stop what uses it, or take a free one with --port 0, which prints the address (npm start -- --port 0).`,
+    EADDRINUSE: `Port ${port} on ${host} is already in use. Stop the program that uses it, or take a free port with --port 0, which prints the address (npm start -- --port 0).`,
     EACCES: `Port ${port} on ${host} is not permitted to this user. Choose one above 1023 with --port.`,
-    EADDRNOTAVAIL: `This machine has no address ${host}, or not now. Choose an address of this machine with --host.`,
+    EADDRNOTAVAIL: `This machine has no address ${host} at present. Choose an address of this machine with --host.`,
   }
   const message = known[code] ?? `Port ${port} on ${host} could not be opened (${code}).`
   return new SignalboxError('listen_failed', message, { cause: error, details: { host, port, reason: code } })

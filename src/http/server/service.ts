@@ -34,46 +34,45 @@ import type { Gateway } from './sockets/upgrade.ts'
 import { Streams } from './streams/stream.ts'
 
 /**
- * Everything that serving needs, put together once, for whichever adapter stands in front of it. It ends in the order
- * that loses nothing:
+ * All parts of a server except the adapter in front of it. It ends in an order that loses nothing:
  *
- *     drain: not ready, no new requests ──▶ streams end, waiting claims are let go ──▶ (requests end) ──▶ loops, spaces
+ *     drain: not ready, no new requests ──▶ streams and waiting claims end ──▶ (requests end) ──▶ loops, spaces
  */
 export interface Service extends AsyncDisposable {
   readonly api: Api
   readonly streams: Streams
   readonly admission: Admission
   readonly authenticator: TokenAuthenticator
-  /** Counts and logs what is refused or cut below HTTP. */
+  /** Counts and logs connections and requests that the server refuses or cuts below HTTP. */
   readonly refusals: Refusals
   readonly isDraining: boolean
-  /** Where nodes come in. */
+  /** The WebSocket endpoint of nodes. */
   readonly nodeGateway: Gateway
-  /** Counts the queues of the first namespace, before anybody opens a dashboard: of millions of jobs it takes a second. */
+  /** Counts the queues of the default namespace before the first reader: counting millions of jobs takes a second. */
   countAhead(): void
-  /** Gives out no more tasks; nodes may end what they run for so long, and are then sent away. */
+  /** Stops dispatching tasks. Nodes get `graceMs` to end their tasks, and are then disconnected. */
   stopDispatch(graceMs: number): Promise<void>
   /**
-   * Says that it is not ready, ends streams with a word on when to come again, and lets waiting claims go. Messages under
-   * way have `graceMs` to end.
+   * Reports that the server is not ready, ends streams with a reconnect time, and ends waiting claims. Notifications in
+   * flight get `graceMs` to end.
    */
   drain(graceMs: number): Promise<void>
 }
 
 export interface ServiceParts extends ResolvedServiceOptions {
-  /** Whether only this machine can reach it. */
+  /** Whether only this machine can reach the server. */
   readonly loopback: boolean
-  /** Where it is mounted. @default at the root */
+  /** The prefix of every path. @default none */
   readonly basePath?: string
-  /** Whether the app in front has judged who comes. */
+  /** Whether the app around the server authenticates callers. */
   readonly trust: boolean
   hosts(): ReadonlySet<string> | undefined
 }
 
-/** How long the dispatchers' last look for namespaces may take when the server stops. */
+/** How long the dispatchers may still look for namespaces when the server stops. */
 const lookGraceMs = 1_000
 
-/** Codes that say that the store failed, not its caller. */
+/** Codes of failures of the store. */
 const storeCodes: ReadonlySet<ErrorCode> = new Set([
   'store_unavailable',
   'store_busy',
@@ -85,11 +84,11 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set([
   'schema_outdated',
 ])
 
-/** Codes by which the server takes no work now. It logs that once when it begins, not with every request. */
-const takingNothing: ReadonlySet<ErrorCode> = new Set(['draining', 'overloaded'])
+/** With these codes the server refuses all work. It logs such a state once, not for every request. */
+const refusesAllWork: ReadonlySet<ErrorCode> = new Set(['draining', 'overloaded'])
 
 /** Events of dispatchers that need an operator's attention. */
-const troubles: ReadonlySet<string> = new Set([
+const warningEvents: ReadonlySet<string> = new Set([
   'command.failed',
   'store.trouble',
   'task.lost',
@@ -117,16 +116,16 @@ export function createService(parts: ServiceParts): Service {
   const spaces = new Spaces(served, {
     settings: parts.settings,
     redactor,
-    onSeriesTrouble: (error) => onTrouble('server.series', 'failed', { error }),
+    onSeriesError: (error) => onTrouble('server.series', 'failed', { error }),
     meter: contention,
     countLocks: (namespace, store) => metrics.countLocks(namespace, store),
     onPlaced: (namespace, waitedMs) => metrics.taskPlaced(namespace, waitedMs),
     onDispatch(namespace, { name, ...event }) {
-      const isTrouble = troubles.has(name)
-      log?.[isTrouble ? 'warn' : 'info'](`dispatch.${name}`, { namespace, ...event })
+      const isWarning = warningEvents.has(name)
+      log?.[isWarning ? 'warn' : 'info'](`dispatch.${name}`, { namespace, ...event })
     },
   })
-  // That nothing more is sent while it drains is no trouble.
+  // While the server drains, its background loops stop on purpose, so readiness ignores them.
   const loops = () =>
     isDraining ? upkeep.loops : [...upkeep.loops, clockWatch.loop, ...background().map(({ loop }) => loop)]
   const background = () => [senders, alerting, scheduling, resolving, bulkWorkers, dispatchers]
@@ -155,7 +154,7 @@ export function createService(parts: ServiceParts): Service {
     admission,
     handlers: createHandlers({
       tokens: authenticator.tokens,
-      meter: restingClaims(metrics, requestMeter),
+      meter: meterWaitingClaims(metrics, requestMeter),
       system: { health, metrics },
       overviews: createOverviews({
         ...{ served, spaces, health },
@@ -174,7 +173,7 @@ export function createService(parts: ServiceParts): Service {
     onBegan: () => metrics.requestBegan(),
     onProblem: (error, thrown, requestId) => {
       if (storeCodes.has(error.code)) metrics.storeFailed(error.code)
-      if (error.status >= 500 && !takingNothing.has(error.code)) report(error, thrown, requestId)
+      if (error.status >= 500 && !refusesAllWork.has(error.code)) report(error, thrown, requestId)
     },
     onAnswered,
     onStreamEnded: (route, how, ms) => {
@@ -183,7 +182,7 @@ export function createService(parts: ServiceParts): Service {
       metrics.request(route.id, 200, ms / 1_000)
     },
   })
-  // Last, for it runs from now on: whatever throws above leaves nothing behind.
+  // Created last, because it starts a timer at once: an error above must not leave it behind.
   const loopLag = createLoopLag({
     onChange: (isOverloaded, lateMs) => log?.warn(isOverloaded ? 'overloaded' : 'overload.over', { lateMs }),
   })
@@ -223,7 +222,7 @@ export function createService(parts: ServiceParts): Service {
   const bulkWorkers = createBulkWorkers({ served, redactor, onTrouble, onAuditFailed })
   const dispatchers = createDispatchers({ served, spaces, onTrouble })
 
-  /** It asks for locks as the namespace does, so it is in it for as long as it runs. */
+  /** Starts a resolver. It uses the locks of the namespace, so it stays in the namespace while it runs. */
   function beginResolver(namespace: string): Loop {
     const space = spaces.enter(namespace)
     const { store: dependencies, locks } = space.dependencies
@@ -271,7 +270,7 @@ export function createService(parts: ServiceParts): Service {
       if (onError === undefined) console.error('A request failed:', thrown)
       else onError(thrown)
     } catch (hookError) {
-      // Thrown on, it would take the answer with it.
+      // An error of the hook must not prevent the answer.
       console.error('The hook onError failed:', hookError)
     }
   }
@@ -309,8 +308,8 @@ export function createService(parts: ServiceParts): Service {
     },
     async drain(graceMs) {
       isDraining = true
-      spaces.letGo()
-      // Together with the requests under way, and awaited with all else below.
+      spaces.endWaits()
+      // Runs beside the requests in flight. The dispose below waits for it.
       senders.stop(graceMs).catch(() => undefined)
       await streams.close()
     },
@@ -328,8 +327,8 @@ export function createService(parts: ServiceParts): Service {
   }
 }
 
-/** A claim that waits for a job is blocked by no other work. */
-function restingClaims(metrics: Metrics, requests: RequestMeter): JobMeterPart {
+/** Tells the meters when a claim waits for a job: this time is not time blocked by other work. */
+function meterWaitingClaims(metrics: Metrics, requests: RequestMeter): JobMeterPart {
   return {
     claimWaits() {
       metrics.claimWaits()

@@ -6,26 +6,31 @@ import { SignalboxError } from '../../core/errors.ts'
 import { onlyKeys } from '../../core/options.ts'
 
 /**
- * TLS of the server itself, for machines without a proxy in front. A certificate and its key are checked together before they
- * are used, at the start and when they are replaced: a pair that does not match never replaces one that does.
- * Connections that are open keep the certificate they began with; the next handshake gets the new one.
+ * TLS of the server itself, for machines without a proxy. The server checks that a certificate and its key match before
+ * it uses them, at the start and when they are replaced. So a wrong pair never replaces a valid one. Open connections
+ * keep their certificate; the next handshake uses the new one.
  */
 export interface TlsOptions {
   /** The server's certificate in PEM, followed by the certificates that signed it, without the root. */
   readonly cert: string
-  /** Its private key in PEM, not encrypted. */
+  /** The private key of the certificate in PEM, not encrypted. */
   readonly key: string
-  /** Certificates in PEM that sign those of clients. A client without such a certificate is refused. @default clients need none */
+  /**
+   * Certificates in PEM that sign the certificates of clients. The server refuses clients without one. @default clients
+   * need none
+   */
   readonly clientCa?: string | undefined
 }
 
 /** The result of a check of certificates. */
 export interface TlsCheck {
-  /** Until when the server's certificate is valid, as an instant. */
+  /** The instant at which the server's certificate expires. */
   readonly expiresAt: number
 }
 
-/** Checks what TLS needs; throws `invalid_argument` with the name of what is wrong. Nothing of a key is in a message. */
+/**
+ * Checks certificates and key. Throws `invalid_argument` with the name of the wrong option. No message quotes a key.
+ */
 export function checkTls(options: TlsOptions): TlsCheck {
   onlyKeys('tls', options, ['cert', 'key', 'clientCa'])
   const { cert, key, clientCa } = options
@@ -36,12 +41,12 @@ export function checkTls(options: TlsOptions): TlsCheck {
   return { expiresAt: certificate!.validToDate.getTime() }
 }
 
-/** A certificate that has expired never takes the place of another: every client would refuse it. */
-export function mustLast({ expiresAt }: TlsCheck): void {
+/** Refuses an expired certificate as a replacement, because every client would refuse it. */
+export function requireUnexpired({ expiresAt }: TlsCheck): void {
   if (expiresAt > Date.now()) return
   throw refusedTls(
     'cert',
-    `expired at ${new Date(expiresAt).toISOString()}. The server keeps the certificate that it has.`,
+    `expired at ${new Date(expiresAt).toISOString()}. The server keeps its present certificate.`,
   )
 }
 
@@ -84,7 +89,7 @@ export function refusedTls(option: keyof TlsOptions, why: string, cause?: unknow
 /** How long a handshake may take. */
 const handshakeMs = 10_000
 
-/** An HTTPS server of Node, whose certificates can be replaced. */
+/** An HTTPS server of Node with replaceable certificates. */
 export interface TlsServer {
   readonly server: HttpsServer
   /** New connections get these certificates. */
@@ -124,12 +129,12 @@ export function createTlsServer(
   }
 }
 
-/** Node says "socket hang up" of a client whose certificate it refused. */
+/** The reason for a refused client certificate. Node's own error says only "socket hang up". */
 function certificateRefusal({ authorizationError }: TLSSocket): Error | undefined {
   // The type says Error; Node sets the code of OpenSSL.
   const code: unknown = authorizationError
   if (typeof code !== 'string') return undefined
-  const message = `The client's certificate is not signed by the authority in tls.clientCa, or does not count: ${code}.`
+  const message = `The client's certificate is not signed by the authority in tls.clientCa, or is not valid: ${code}.`
   return Object.assign(new Error(message), { code })
 }
 

@@ -6,7 +6,7 @@ import { type Clock, patientClock } from '../../../core/clock.ts'
 import { invalidArgument, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import { nodeSubprotocols } from '../../contract/index.ts'
 import type { Authenticator, Incoming, Principal } from '../call.ts'
-import { beginUpgrade, isBehindAnother, refuseInOrder, upgradeBehindAnother } from '../connection-order.ts'
+import { beginUpgrade, hasEarlierRequest, refuseInOrder, upgradeTooEarly } from '../connection-order.ts'
 import { hostOf } from '../node-http.ts'
 import type { Admission } from '../request/admission.ts'
 import { asSignalboxError } from '../request/problem.ts'
@@ -118,8 +118,8 @@ export class Upgrades {
     if (!beginUpgrade(socket)) return
     // Listens until the WebSocket does. An error without a listener would end the process.
     socket.on('error', cut)
-    if (isBehindAnother(socket)) {
-      this.#refuse(socket, upgradeBehindAnother())
+    if (hasEarlierRequest(socket)) {
+      this.#refuse(socket, upgradeTooEarly())
       return
     }
     this.#upgrade(request, socket, head).catch((error: unknown) => {
