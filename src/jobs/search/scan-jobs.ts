@@ -219,7 +219,7 @@ const searchBounds = { minRows: 2_000, maxRows: 50_000, maxMs: 120 } as const
 /** The limits of one part of a count. The caller can continue at its cursor. */
 const countBounds = { maxRows: 50_000, maxMs: 2_000 } as const
 
-/** A page also ends at this size. */
+/** A page of a search also ends at this size. */
 const maxAnswerChars = 4 * 1_048_576
 
 /** Returns a page of matching jobs, newest first. */
@@ -227,14 +227,14 @@ export async function searchPage(
   store: ScannedStore,
   terms: readonly SearchTerm[],
   { limit, ...query }: ListQuery,
-  bounds: ScanBounds = searchBounds,
+  { maxChars = maxAnswerChars, ...bounds }: ScanBounds & { readonly maxChars?: number } = searchBounds,
 ): Promise<Scanned & { readonly records: readonly JobRecord[] }> {
   const records: JobRecord[] = []
   let chars = 0
   const scanned = await scanJobs(store, { terms, now: Date.now(), query, bounds }, (record) => {
     records.push(record)
     chars += record.payload.length + (record.result?.length ?? 0)
-    return records.length < limit && chars < maxAnswerChars
+    return records.length < limit && chars < maxChars
   })
   return { ...scanned, records }
 }
@@ -256,7 +256,12 @@ export async function listPage(
   query: ListQuery,
   times: { readonly minRows: number; readonly maxMs: number } = listBounds,
 ): Promise<Pick<Scanned, 'cursor'> & Partial<Scanned> & { readonly records: readonly JobRecord[] }> {
-  const bounds = { ...times, maxRows: maxListRows, firstRead: query.limit }
+  const bounds = {
+    ...times,
+    maxRows: maxListRows,
+    maxChars: Number.POSITIVE_INFINITY,
+    firstRead: query.limit,
+  }
   const { records, cursor, scanned, stopped } = await searchPage(store, [], query, bounds)
   return { records, cursor, ...(stopped === 'time' && { scanned, stopped }) }
 }

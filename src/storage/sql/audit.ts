@@ -72,8 +72,8 @@ const listEntries = readAll(
   (namespace: string, { before, action, actor, limit }: AuditQuery) =>
     select({ namespace, before, action, actor, limit }),
   (row): AuditEntry => {
-    const { actor, actorName, ...entry } = stored.decode(row)
-    return { ...entry, actor: { id: actor, name: actorName } }
+    const { id, at, actor, actorName, ...entry } = stored.decode(row)
+    return { id, at, actor: { id: actor, name: actorName }, ...entry }
   },
 )
 
