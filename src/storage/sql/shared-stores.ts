@@ -112,9 +112,9 @@ export class Views {
     // A Map keeps insertion order: its first entry is the least recently used one.
     this.#views.delete(namespace)
     this.#views.set(namespace, view)
-    if (this.#views.size > mostViews) this.#views.delete(this.#views.keys().next().value!)
+    if (this.#views.size > maxViews) this.#views.delete(this.#views.keys().next().value!)
     return view
   }
 }
 
-const mostViews = 100
+const maxViews = 100

@@ -1,7 +1,7 @@
 import type { AttemptRecord, CountedAttempt, ErrorGroupRecord } from '../../../jobs/index.ts'
 import { type Columns, columns } from '../columns.ts'
 
-/** How many attempts of a job are kept. */
+/** The number of attempts that the store keeps for each job. */
 export const keptAttempts = 50
 const keptReleases = 10
 const keptJobs = 10
@@ -14,7 +14,7 @@ export const storedAttempt: Columns<StoredAttempt> = columns<StoredAttempt>({
   error: 'text',
 })
 
-/** Puts attempts together by their groups. Attempts without a group are left out. */
+/** Sums up attempts by error group. Attempts without a group are left out. */
 export function gatherGroups(attempts: readonly CountedAttempt[]): readonly ErrorGroupRecord[] {
   const named = attempts.filter(({ fingerprint }) => fingerprint !== '')
   const groups = [...Map.groupBy(named, ({ fingerprint }) => fingerprint).values()].map((alike) => {
@@ -32,7 +32,7 @@ function groupOf({ fingerprint, kind, endedAt, release, jobId, error }: CountedA
   }
 }
 
-/** The same group with what `later` adds to it. */
+/** Merges two records of the same group; `later` is the newer one. */
 export function mergeGroups(group: ErrorGroupRecord, later: ErrorGroupRecord): ErrorGroupRecord {
   return {
     ...later,
@@ -44,7 +44,7 @@ export function mergeGroups(group: ErrorGroupRecord, later: ErrorGroupRecord): E
   }
 }
 
-/** Each text once, where it came last; the last `max` of them. */
+/** Joins two lists without duplicates, keeps the last occurrence of each text, and returns the last `max` texts. */
 export function joinNewest(
   before: readonly string[],
   later: readonly string[],
@@ -67,14 +67,14 @@ export const storedGroup: Columns<StoredGroup> = columns<StoredGroup>({
   ...{ releases: 'json', sampleJobs: 'json', error: 'text' },
 })
 
-/** The lists of a group, which SQL does not join. */
+/** The lists of a group, which SQL cannot merge. */
 type GroupLists = Pick<ErrorGroupRecord, 'fingerprint' | 'releases' | 'sampleJobs'>
 
 export const storedLists: Columns<GroupLists> = columns<GroupLists>({
   ...{ fingerprint: 'text', releases: 'json', sampleJobs: 'json' },
 })
 
-/** What the lists of a group that is there become. */
+/** Merges the lists of a stored group with new ones. */
 export function joinLists(
   kept: GroupLists,
   { fingerprint, releases, sampleJobs }: ErrorGroupRecord,

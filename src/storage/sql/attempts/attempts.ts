@@ -13,8 +13,9 @@ import {
 } from './attempt-row.ts'
 
 /**
- * Attempts that failed or were lost, and groups of their errors. The rows are written by the engines, with the verdict. A group
- * is written here alone: its row is locked for as long as one batch is counted, and no verdict waits for it.
+ * Attempts that failed or were lost, and the groups of their errors. The engines write an attempt's row together with
+ * its verdict. Only this store writes groups: it locks a group's row while it counts one batch, and no verdict waits
+ * for it.
  */
 export function createAttemptStore(database: Database, namespace: string): AttemptStore {
   return {
@@ -161,7 +162,7 @@ function keyOf({ job_id: jobId, number }: AttemptKey): string {
   return `${jobId} ${number}`
 }
 
-/** Deletes the oldest attempts of jobs that have too many. Few jobs were claimed that often. */
+/** Deletes the oldest attempts of jobs that have too many. Few jobs have that many attempts. */
 function* keepLast(namespace: string, attempts: readonly CountedAttempt[]): Procedure<void> {
   const often = attempts.filter(({ number }) => number > keptAttempts).map(({ jobId }) => jobId)
   const bounds: AttemptKey[] = []
@@ -216,7 +217,7 @@ const deleteAttempts = statement('attempts_delete_of', { namespace: 'text', rows
   d.deleteByRows('@job_attempt', 't.namespace = :namespace AND t.job_id = v.job_id'),
 )
 
-/** The jobs are removed, and with them their attempts. In the caller's transaction. */
+/** Deletes the attempts of jobs that are removed. Runs in the caller's transaction. */
 export function* forgetAttempts(namespace: string, jobIds: readonly string[]): Procedure<void> {
   const rows = jobIds.map((jobId) => ({ job_id: jobId }))
   if (rows.length > 0) yield* run(deleteAttempts({ namespace, rows }))

@@ -2,23 +2,26 @@ import type { Cell, CopyRow } from '../../copy-tables.ts'
 import type { Dialect } from '../dialect.ts'
 import type { CopyShapes } from './copy-shapes.ts'
 
-/** A connection of a copy: what copy.ts needs of an engine. In all texts `@name` is a table of ours and `?` a value. */
+/**
+ * A connection of a copy: the functions that copy.ts needs from an engine. In all texts `@name` is a table and `?` a
+ * value.
+ */
 export interface CopyDatabase {
   readonly dialect: CopyDialect
-  /** The rows that a SELECT gives, with whole numbers as text or as numbers. */
+  /** Runs a SELECT and returns its rows. Whole numbers come as text or as numbers. */
   rows<Row extends object>(sql: string, values?: readonly CopyValue[]): Promise<readonly Row[]>
-  /** Answers how many rows the statement changed. */
+  /** Runs a statement and returns the number of changed rows. */
   run(sql: string, values?: readonly CopyValue[]): Promise<number>
   transact(work: () => Promise<void>): Promise<void>
   insert(insert: CopyInsert): Promise<void>
-  /** The rows of a SELECT as texts, in pages. `behind` has no names of tables. */
+  /** Reads the rows of a SELECT as texts, in pages. `behind` names no table. */
   pages(select: string, behind: string, pageRows: number): AsyncIterable<readonly CopyRow[]>
   hasTable(name: string): Promise<boolean>
-  /** The clocks of leases in epoch milliseconds: of all, and of locks. */
+  /** The clocks of leases in epoch milliseconds: `lockNow` for locks, `now` for everything else. */
   clocks(): Promise<{ readonly now: number; readonly lockNow: number }>
-  /** A text as SQL. */
+  /** Quotes a text as an SQL literal. */
   quote(text: string): string
-  /** The same database at one moment, by another connection. */
+  /** Opens a snapshot of the same database on another connection. */
   openSnapshot(): Promise<CopyDatabase>
   close(): Promise<void>
 }
@@ -31,28 +34,28 @@ export interface CopyInsert {
   /** The SQL of each value; by default `?`. */
   readonly places?: readonly string[]
   readonly rows: readonly (readonly Cell[])[]
-  /** Whether a row whose key is there stays as it is. @default false */
+  /** Whether an existing row with the same key stays unchanged. @default false */
   readonly keepsExisting?: boolean
 }
 
-/** The words in which engines differ. */
+/** The parts of SQL in which the engines differ. */
 export interface CopyDialect extends Pick<Dialect, 'keepExisting' | 'greatest' | 'isAfter'> {
   readonly shapes: CopyShapes
-  /** The first column of `signalbox_meta`. */
+  /** The name of the first column of `signalbox_meta`. */
   readonly metaKey: string
-  /** Now, for `signalbox_migration.applied_at`. */
+  /** The current time as SQL, for `signalbox_migration.applied_at`. */
   readonly appliedAt: string
-  /** What follows the columns of a new table. */
+  /** Follows the columns of a new table. */
   readonly tableOptions: string
-  /** A condition as 0 or 1. */
+  /** Converts a condition to 0 or 1. */
   truth(sql: string): string
   /** Whether `job_cancel` may hold requests for jobs that do not run. */
   readonly cancelsOutliveLeases: boolean
-  /** Statements that give holders of locks their lease time again, and waiters the time to come back. */
+  /** Statements that restart the leases of lock holders, and give waiters time to reconnect. */
   readonly restartLocks: readonly string[]
 }
 
-/** `restartLocks` where the clock of locks is the database's. MariaDB assigns in this order. */
+/** The `restartLocks` of engines that time locks by the database's clock. MariaDB assigns in this order. */
 export function restartLocksAt(now: string): readonly string[] {
   return [
     `UPDATE @lock_queue SET lease_ends_at = ${now} + holder_ttl_ms,
@@ -65,7 +68,7 @@ export function restartLocksAt(now: string): readonly string[] {
   ]
 }
 
-/** Collects rows into pages of up to `pageRows`. A page is also full after `pageChars` characters. */
+/** Collects rows into pages of up to `pageRows` rows. A page is also full after `pageChars` characters. */
 export class PageBuilder {
   readonly #pageRows: number
   #rows: CopyRow[] = []
@@ -75,7 +78,7 @@ export class PageBuilder {
     this.#pageRows = pageRows
   }
 
-  /** Answers a page that the row has filled. */
+  /** Returns a page if the row filled it. */
   add(row: CopyRow): readonly CopyRow[] | undefined {
     this.#rows.push(row)
     this.#chars += countChars(row)

@@ -3,26 +3,26 @@ import { hashClusterKey } from '../cluster-state.ts'
 import { nameWaitQueue } from '../locks/wait-queue-record.ts'
 
 /**
- * How an engine keeps the rows of one table of a copy. By default it is a table of the same name, with columns of the same
+ * How an engine stores the rows of one table of a copy. By default it is a table with the same name and the same column
  * names. `@name` in SQL is a table of the engine.
  */
 export interface CopyShape {
-  /** What rows are read from, if not from that table: a join, with the table as `t`. */
+  /** The FROM clause if it is not only the table: a join, with the table as `t`. */
   readonly from?: string
   readonly where?: string
-  /** What a column is read as, in SQL. */
+  /** The SQL expression that reads a column. */
   readonly read?: Readonly<Record<string, string>>
-  /** The engine's name of a column; null: it has none. */
+  /** The engine's name of a column. Null: the engine has no such column. */
   readonly names?: Readonly<Record<string, string | null>>
-  /** Further columns that are written. */
+  /** Additional columns to write. */
   readonly more?: Readonly<Record<string, (cell: CellOf, numbers: CopyNumbers) => Cell>>
-  /** A further column that SQL finds by other columns of the row. */
+  /** An additional column whose value SQL looks up by other columns of the row. */
   readonly found?: { readonly column: string; readonly sql: string; readonly by: readonly string[] }
-  /** Rows of other tables that go with a row; one that is there already stays. */
+  /** Rows of other tables to write with a row. An existing row stays. */
   readonly also?: readonly AlsoWritten[]
 }
 
-/** The value of a column of the current row. */
+/** Reads a column of the current row. */
 export type CellOf = (column: string) => Cell
 
 export interface AlsoWritten {
@@ -33,7 +33,7 @@ export interface AlsoWritten {
 
 export type CopyShapes = Readonly<Record<string, CopyShape>>
 
-/** The columns that are written, by the engine's names, the SQL of each value, and the values of a row. */
+/** The engine's columns to write, the SQL of each value, and a function that returns the values of a row. */
 export interface WrittenShape {
   readonly columns: readonly string[]
   readonly places: readonly string[]
@@ -70,7 +70,7 @@ export function writtenShape(table: CopyTable, shape: CopyShape = {}): WrittenSh
   }
 }
 
-/** What rows are read by: the columns as SQL, in order, those of the key among them, and where they are. */
+/** How to read rows: the columns as SQL in order, the columns of the key, and their indexes. */
 export interface ReadShape {
   readonly columns: readonly string[]
   readonly key: readonly { readonly sql: string; readonly isWhole: boolean }[]
@@ -78,7 +78,7 @@ export interface ReadShape {
   readonly where: string
 }
 
-/** `truth` is the engine's way to make a number of a condition. */
+/** `truth` converts a condition to a number in the engine's SQL. */
 export function readShape(
   table: CopyTable,
   shape: CopyShape = {},
@@ -102,10 +102,10 @@ export function readShape(
 
 export const leaseNoCell = (_: CellOf, { leaseNo }: CopyNumbers): Cell => String(leaseNo)
 
-/** What servers share for good; which servers and nodes there are is not carried. */
+/** The permanent records of servers. The copy leaves out which servers and nodes exist. */
 const durableRows = `t.doc IS NOT NULL AND t.kind IN ('pool', 'cordon', 'drain')`
 
-/** What is the same on all engines. */
+/** The shapes that all engines share. */
 export const sharedShapes: CopyShapes = {
   queue_control: { where: '(t.paused_at IS NOT NULL OR t.limits IS NOT NULL)' },
   fleet_row: { where: durableRows, more: { key_hash: (cell) => hashClusterKey(cell('row_key')!) } },
@@ -134,7 +134,7 @@ const queueNames = { namespace: 'l.namespace', operation: 'l.operation', resourc
 const queueKey = (cell: CellOf): Cell =>
   nameWaitQueue(cell('namespace')!, { operation: cell('operation')!, resource: cell('resource')! }).queueKey
 
-/** Wait queues of locks where rows belong to a queue by its key: Postgres and MariaDB. */
+/** Wait queues of locks on Postgres and MariaDB: rows refer to a queue by its key. */
 export const queuesByKey: CopyShapes = {
   lock_queue: { ...waitQueue, more: { queue_key: queueKey, ...waitQueue.more } },
   lock_waiter: {
@@ -170,7 +170,7 @@ const queueId = {
 }
 const noNames = { namespace: null, operation: null, resource: null }
 
-/** Wait queues of locks where a queue has a number: SQLite. */
+/** Wait queues of locks on SQLite: rows refer to a queue by its number. */
 export const queuesByNumber: CopyShapes = {
   lock_queue: { ...waitQueue, more: { ...waitQueue.more, outcome_count: () => '0' } },
   lock_waiter: {

@@ -5,11 +5,11 @@ import type { CopyDatabase, CopyDialect, CopyValue } from './copy-database.ts'
 import { readShape, type WrittenShape, writtenShape } from './copy-shapes.ts'
 
 /**
- * One end of a copy, on any SQL engine: read or written by rows that no engine has alone (copy-tables.ts), past its stores. In all
- * texts `@name` is a table of ours and `?` a value.
+ * One end of a copy, on any SQL engine. It reads or writes rows in the engine-neutral form of copy-tables.ts, without
+ * the engine's stores. In all texts `@name` is a table and `?` a value.
  *
- * While a copy fills a database, `signalbox_migration` has a row with the number `copyMark`, so no process opens it as a
- * store. `copy_progress` says how far each table is.
+ * While a copy fills a database, `signalbox_migration` has a row with the number `copyMark`, so no process opens it as
+ * a store. `copy_progress` records how far the copy of each table is.
  */
 export class CopyEnd implements AsyncDisposable {
   readonly #database: CopyDatabase
@@ -20,12 +20,12 @@ export class CopyEnd implements AsyncDisposable {
     this.#dialect = database.dialect
   }
 
-  /** Tells this store from every other; undefined: there is no schema. */
+  /** The unique id of this store. Undefined: the database has no schema. */
   async storeId(): Promise<string | undefined> {
     return (await this.#database.hasTable('signalbox_meta')) ? this.#meta('store_id') : undefined
   }
 
-  /** The schema's number, but for the mark of a copy; 0: there is none. */
+  /** The schema's number, without the mark of a copy. 0: the database has no schema. */
   async schema(): Promise<number> {
     if (!(await this.#database.hasTable('signalbox_migration'))) return 0
     const [row] = await this.#database.rows<{ number: CopyValue }>(
@@ -34,7 +34,7 @@ export class CopyEnd implements AsyncDisposable {
     return Number(row!.number)
   }
 
-  /** Leases that are live now, those that end last first; up to 20. */
+  /** Up to 20 leases that are live now. Those that end last come first. */
   async liveLeases(): Promise<readonly LiveLease[]> {
     const { now, lockNow } = await this.#database.clocks()
     const rows = await this.#database.rows<Record<'subject' | 'holder' | 'ends_at' | 'rest_ms', string>>(
@@ -48,7 +48,7 @@ export class CopyEnd implements AsyncDisposable {
     }))
   }
 
-  /** The namespaces that have attempts under way, dead or alive. */
+  /** The namespaces with attempts in progress, also of dead workers. */
   async runningNamespaces(): Promise<readonly string[]> {
     const rows = await this.#database.rows<{ namespace: string }>(
       `SELECT DISTINCT namespace FROM @job_queue WHERE state = 'running'`,
@@ -56,7 +56,7 @@ export class CopyEnd implements AsyncDisposable {
     return rows.map(({ namespace }) => namespace)
   }
 
-  /** Live jobs that do not run and that a claim would cancel, for that was asked of them. */
+  /** Jobs that do not run, but have a cancellation request: the next claim would cancel them. */
   async unwantedJobs(): Promise<readonly { readonly namespace: string; readonly id: string }[]> {
     if (!this.#dialect.cancelsOutliveLeases) return []
     return this.#database.rows(
@@ -65,12 +65,12 @@ export class CopyEnd implements AsyncDisposable {
     )
   }
 
-  /** Reads one moment of the database; all parts of the answer belong together. */
-  async look(): Promise<CopyLook> {
-    return new CopyLook(await this.#database.openSnapshot())
+  /** Opens a snapshot of the database: all reads from it see the same moment. */
+  async look(): Promise<CopySnapshot> {
+    return new CopySnapshot(await this.#database.openSnapshot())
   }
 
-  /** The name of a table with rows that a copy would write, if there is one; tables that are not there are empty. */
+  /** The name of a table that has rows and that a copy would write, if any. A missing table counts as empty. */
   async firstFilled(): Promise<string | undefined> {
     for (const { name } of copyTables) {
       if (!(await this.#database.hasTable(name))) continue
@@ -79,8 +79,8 @@ export class CopyEnd implements AsyncDisposable {
     return undefined
   }
 
-  /** The copy that was begun here and has not ended; undefined: none was. */
-  async book(): Promise<CopyBook | undefined> {
+  /** The unfinished copy into this database, if any. */
+  async unfinished(): Promise<UnfinishedCopy | undefined> {
     if (!(await this.#database.hasTable('copy_progress'))) return undefined
     const marks = await this.#database.rows(
       `SELECT 1 AS found FROM @signalbox_migration WHERE number = ${copyMark}`,
@@ -100,7 +100,7 @@ export class CopyEnd implements AsyncDisposable {
     return { from, tables: new Map(tables) }
   }
 
-  /** Where a copy that has ended came from. */
+  /** The source of a finished copy. */
   async copiedFrom(): Promise<string | undefined> {
     return (await this.#database.hasTable('signalbox_meta')) ? this.#meta('copied_from') : undefined
   }
@@ -108,7 +108,7 @@ export class CopyEnd implements AsyncDisposable {
   /** Begins a copy: from now on no program can open this database as a store. */
   async begin(from: string): Promise<void> {
     const { tableOptions, appliedAt, keepExisting } = this.#dialect
-    // MariaDB commits when it creates a table, so that comes first. Without the mark the table says nothing.
+    // MariaDB commits when it creates a table, so this comes first. Without the mark the table has no meaning.
     await this.#database.run(`CREATE TABLE IF NOT EXISTS @copy_progress (
       name VARCHAR(64) NOT NULL PRIMARY KEY, position TEXT, count BIGINT NOT NULL, is_done INTEGER NOT NULL
     ) ${tableOptions}`)
@@ -128,7 +128,7 @@ export class CopyEnd implements AsyncDisposable {
     })
   }
 
-  /** Writes rows and how far that is, in one transaction. */
+  /** Writes rows and the progress in one transaction. */
   write(table: CopyTable, rows: readonly CopyRow[], step: CopyStep): Promise<void> {
     const { columns, places, valuesOf, also, cellsOf } = this.#written(table)
     const position = step.position === null ? null : JSON.stringify(step.position)
@@ -147,7 +147,7 @@ export class CopyEnd implements AsyncDisposable {
     })
   }
 
-  /** Takes all rows of a table out again, and begins it anew. */
+  /** Deletes all rows of a table and starts its copy again. */
   clear(table: CopyTable): Promise<void> {
     const names = [table.name, ...this.#written(table).also.map((also) => also.table)]
     return this.#database.transact(async () => {
@@ -159,7 +159,7 @@ export class CopyEnd implements AsyncDisposable {
     })
   }
 
-  /** Makes sure that numbers go on above these. */
+  /** Makes sure that new numbers will be greater than these. */
   raise({ leaseNo, lockToken }: CopyNumbers): Promise<void> {
     const { greatest, keepExisting } = this.#dialect
     return this.#database.transact(async () => {
@@ -174,7 +174,7 @@ export class CopyEnd implements AsyncDisposable {
     })
   }
 
-  /** Ends the copy: the database is a store from then on. */
+  /** Ends the copy: from now on the database is a store. */
   async finish(from: string): Promise<void> {
     await this.#database.transact(async () => {
       for (const statement of this.#dialect.restartLocks) await this.#database.run(statement)
@@ -182,7 +182,7 @@ export class CopyEnd implements AsyncDisposable {
       await this.#putMeta('copied_from', from)
       await this.#database.run(`DELETE FROM @signalbox_migration WHERE number = ${copyMark}`)
     })
-    // A kill before this leaves the table, which the next copy empties.
+    // If the process is killed before this, the table stays. The next copy empties it.
     await this.#database.run('DROP TABLE IF EXISTS @copy_progress')
   }
 
@@ -211,8 +211,8 @@ export class CopyEnd implements AsyncDisposable {
   }
 }
 
-/** A database at one moment. */
-export class CopyLook implements AsyncDisposable {
+/** A snapshot of a database. */
+export class CopySnapshot implements AsyncDisposable {
   readonly #snapshot: CopyDatabase
 
   constructor(snapshot: CopyDatabase) {
@@ -226,7 +226,7 @@ export class CopyLook implements AsyncDisposable {
     return Number(row!.count)
   }
 
-  /** Rows behind that key, in the order of the table's key, in pages of up to `pageRows`. */
+  /** Reads the rows after that key, in the order of the table's key, in pages of up to `pageRows` rows. */
   read(
     table: CopyTable,
     after: readonly string[] | null,
@@ -270,23 +270,23 @@ export class CopyLook implements AsyncDisposable {
 
 /** A live lease in the source. */
 export interface LiveLease {
-  /** What it is of: "job mail/01k9…", "lock deploy eu-1", "server 01k9…". */
+  /** The owner of the lease: "job mail/01k9…", "lock deploy eu-1", "server 01k9…". */
   readonly of: string
   readonly holder: string
-  /** Of the end's own clock: larger when it was renewed. */
+  /** By this database's own clock. It grows when the lease is renewed. */
   readonly endsAt: number
   readonly restMs: number
 }
 
-/** A copy under way. */
-export interface CopyBook {
-  /** The store that it reads. */
+/** An unfinished copy. */
+export interface UnfinishedCopy {
+  /** The id of the source store. */
   readonly from: string
   readonly tables: ReadonlyMap<string, CopyProgress>
 }
 
 interface CopyProgress {
-  /** The key of the last row written; null: none was. */
+  /** The key of the last written row. Null: no row was written. */
   readonly position: readonly string[] | null
   readonly count: number
   readonly isDone: boolean
@@ -294,12 +294,12 @@ interface CopyProgress {
 
 /** The progress that is written together with rows. */
 export interface CopyStep extends CopyProgress {
-  /** How many rows were there before; when that is not so any more, another copy is at work here. */
+  /** The number of rows before this step. If it differs, another copy writes to this database. */
   readonly countBefore: number
   readonly numbers: CopyNumbers
 }
 
-/** The error when the stored progress differs from what this copy last wrote. */
+/** The error if the stored progress differs from what this copy wrote last. */
 function takenByAnother(): SignalboxError {
   return new SignalboxError(
     'copy_target_taken',

@@ -3,8 +3,9 @@ import { many, type Operation, one, operation } from '../procedure.ts'
 import { type Bound, type Statement, statement } from '../statement.ts'
 
 /**
- * The times in which jobs were blocked. A row is written in the step that ends one: number 0 is the wait for other jobs, any
- * other the request for the job's lock. A job waits since its row last changed its state, or since the block before ended.
+ * The periods in which jobs were blocked. The step that ends a period writes its row. Number 0 is the wait for other
+ * jobs; any other number is the request for the job's lock. A period begins when the job's row last changed its state,
+ * or when the previous period ended.
  */
 const keptBlocks = 50
 
@@ -14,7 +15,7 @@ const since = (d: { greatest(...expressions: readonly string[]): string }) =>
     `coalesce((SELECT max(b.ended_at) FROM @job_block b WHERE b.namespace = q.namespace AND b.job_id = q.id), 0)`,
   )
 
-/** Rows of jobs that wait and are unblocked in the same transaction; before their state changes. */
+/** Ends the blocks of jobs that are unblocked in the same transaction. Must run before their state changes. */
 export const endBlocks: Statement<{
   namespace: string
   rows: readonly { readonly id: string; readonly number: number; readonly cause: string }[]
@@ -35,7 +36,7 @@ const deleteOld = statement(
     `DELETE FROM @job_block WHERE namespace = :namespace AND job_id = :id AND number <= :number AND number > 0`,
 )
 
-/** The row of a granted lock, and the end of rows that are too old. */
+/** Writes the block that a granted lock ended, and deletes the job's oldest blocks. */
 export function endLockBlock(namespace: string, id: string, askNo: number): readonly Bound[] {
   const end = endBlocks({ namespace, rows: [{ id, number: askNo, cause: 'lock' }] })
   return askNo <= keptBlocks ? [end] : [end, deleteOld({ namespace, id, number: askNo - keptBlocks })]

@@ -19,13 +19,14 @@ export interface DependencyStoreOptions {
   readonly database: Database
   readonly namespace: string
   readonly jobs: Pick<JobStore, 'reclaim'>
-  /** Jobs may be claimed that a claim did not see before. */
+  /** Called after more jobs became ready to claim. */
   onReady(): void
 }
 
 /**
- * Dependencies of one namespace. Rows are locked in one order: the job, then its dependencies and its lock. So of two
- * calls that meet different dependencies of a job, the second sees what the first wrote, and one of them unblocks it.
+ * The dependencies of one namespace. Transactions lock rows in one order: the job, then its dependencies and its lock.
+ * So if two calls meet different dependencies of a job, the second sees what the first wrote, and one of them unblocks
+ * the job.
  */
 export function createDependencyStore({
   database,
@@ -33,7 +34,7 @@ export function createDependencyStore({
   jobs,
   onReady,
 }: DependencyStoreOptions): DependencyStore {
-  /** Behind which job the next `prune` begins. */
+  /** The job after which the next `prune` begins. */
   let prunedTo = ''
   return {
     async states(ids) {
@@ -67,7 +68,8 @@ export function createDependencyStore({
       return queue ?? undefined
     },
     async blockAgain(request) {
-      // A job whose lease ran out is ready, but not yet where it can be blocked.
+      // The row of a job with an expired lease still says `running`. The reclaim makes it ready, so that it can be
+      // blocked.
       await jobs.reclaim(manyJobs)
       return database.run(blockAgain, [namespace, request])
     },
@@ -227,7 +229,7 @@ const meetDependencies = operation({
   },
 })
 
-/** A job whose lock is requested already is unblocked by the grant. */
+/** If the lock of a job was requested already, its grant unblocks the job. */
 function toUnblocked({ id, queue, is_due: isDue, is_called: isCalled }: FreeRow): readonly Unblocked[] {
   if (isCalled) return []
   return [{ jobId: id, queue, to: isCalled === null ? (isDue ? 'ready' : 'scheduled') : 'lock' }]
@@ -325,7 +327,7 @@ const listNeighbours = operation({
   },
 })
 
-/** How many rows one `prune` looks at. */
+/** The number of rows that one `prune` checks. */
 const prunePage = 2_000
 
 const selectOwners = statement(
@@ -369,7 +371,7 @@ const pruneLocks = pruneFrom('dependency_prune_locks', '@job_lock', 'job_id')
 const pruneGone = operation({
   name: 'remove dependencies of jobs that are gone',
   *procedure(namespace: string, ids: readonly string[], limit: number) {
-    // First: they are found by the rows below.
+    // First, because the blocks are found through the rows that are deleted below.
     yield* run(removeBlocks({ namespace, ids }))
     const [dependencies] = yield* run(pruneDependencies({ namespace, ids, limit }))
     const left = limit - dependencies!.rowCount
@@ -390,7 +392,7 @@ const removeDependencies = removeFrom('dependency_remove', '@job_dependency')
 const removeLocks = removeFrom('dependency_remove_locks', '@job_lock')
 const removeBlocks = removeFrom('dependency_remove_blocks', '@job_block')
 
-/** Removes the dependencies of jobs that are removed in the same transaction. */
+/** Deletes the dependencies of jobs that are removed in the same transaction. */
 export function* forgetDependencies(namespace: string, ids: readonly string[]): Procedure<void> {
   yield* run(
     removeDependencies({ namespace, ids }),
@@ -399,7 +401,7 @@ export function* forgetDependencies(namespace: string, ids: readonly string[]): 
   )
 }
 
-/** From namespace to namespace along an index, however many rows each has. */
+/** Reads one row for each namespace with an index, however many rows the namespaces have. */
 const leaps = (name: string, table: string, where: string) => `${name} (namespace) AS (
   SELECT min(namespace) FROM ${table} WHERE ${where}
   UNION ALL
@@ -416,7 +418,7 @@ SELECT namespace FROM (SELECT namespace FROM dependent UNION SELECT namespace FR
 WHERE namespace IS NOT NULL ORDER BY namespace LIMIT :limit`,
 )
 
-/** Lists namespaces in which jobs are blocked, by name. */
+/** Lists the namespaces with blocked jobs, by name. */
 export const listBlockedNamespaces: Operation<readonly [limit: number], readonly string[]> = readNamespaces(
   'list namespaces with blocked jobs',
   selectNamespaces,

@@ -14,7 +14,7 @@ import { statement } from '../statement.ts'
 import { endLockBlock } from './blocks.ts'
 import { lockIdle, lockWaiting, readStates, setState } from './job-states.ts'
 
-/** The locks that jobs acquire before each attempt: what was requested, and what was granted. */
+/** The lock that a job acquires before each attempt: the requested lock and its last grant. */
 interface StoredLock extends Fence {
   readonly jobId: string
   readonly operation: string
@@ -165,7 +165,7 @@ export const blockAgain: Operation<readonly [namespace: string, request: BlockAg
       yield* last(
         run(
           setBlocked({ namespace, id: jobId }),
-          // A running job runs on. Its row is not touched: a user's transaction may hold it for long.
+          // A running job continues. Do not touch its row: a user's transaction may lock it for a long time.
           ...(jobs!.rows.length === 0
             ? []
             : [setState({ namespace, rows: [{ id: jobId }], state: 'waiting' })]),

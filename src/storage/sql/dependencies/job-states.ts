@@ -2,7 +2,7 @@ import type { JobState } from '../../../jobs/index.ts'
 import { many, type Procedure } from '../procedure.ts'
 import { type Statement, statement } from '../statement.ts'
 
-/** A job at this moment, and how long until it is due. */
+/** The current state of a job, and the time until it is due. */
 export interface SeenJob {
   readonly state: JobState
   readonly dueInMs: number
@@ -16,14 +16,14 @@ interface SeenRow {
 
 const params = { namespace: 'text', ids: 'text[]' } as const
 
-/** Reads both tables at one moment, so that a job on its way from one to the other is never missed. */
+/** Reads both tables at one moment, so that a job that moves from one to the other is never missed. */
 export const selectStates: Statement<{ namespace: string; ids: readonly string[] }> = statement(
   'job_states',
   params,
   ({ jobs }) => jobs.states.join('\nUNION ALL '),
 )
 
-/** Reads these jobs by id, as `find` shows them. A job that is gone is left out. */
+/** Reads the states of these jobs, as `find` shows them. Missing jobs are left out. */
 export function* readStates(
   namespace: string,
   ids: readonly string[],
@@ -33,8 +33,8 @@ export function* readStates(
 }
 
 /**
- * Locks those of these jobs that wait, in the order of their ids. The inner SELECT locks nothing on MariaDB: there a
- * user's transaction may hold the row of a running job for long.
+ * Locks the waiting jobs among these, in the order of their ids. On MariaDB the inner SELECT locks nothing, because a
+ * user's transaction may lock the row of a running job for a long time.
  */
 export const lockWaiting: Statement<{ namespace: string; ids: readonly string[] }> = statement(
   'job_lock_waiting',
@@ -49,7 +49,7 @@ ${d.thenJoin('@job_queue', 'q', 'q.namespace = :namespace AND q.id = w.id')}
 WHERE q.state = 'waiting' ORDER BY q.id ${d.forUpdate}`,
 )
 
-/** The same for one job that does not run. */
+/** Locks one job if it does not run. */
 export const lockIdle: Statement<{ namespace: string; id: string }> = statement(
   'job_lock_idle',
   { namespace: 'text', id: 'text' },
@@ -60,7 +60,7 @@ ${d.thenJoin('@job_queue', 'q', 'q.namespace = :namespace AND q.id = w.id')}
 WHERE q.state <> 'running' ${d.forUpdate}`,
 )
 
-/** Writes the state of live jobs, whose rows are locked. */
+/** Writes the state of live jobs. The caller has locked their rows. */
 export const setState: Statement<{
   namespace: string
   rows: readonly { readonly id: string }[]

@@ -7,12 +7,12 @@ export interface DependencyRows {
     readonly jobId: string
     readonly operation: string
     readonly resource: string
-    /** Whether the lock is to be requested at once. */
+    /** Whether to request the lock at once. */
     readonly isCalled: boolean
   }[]
 }
 
-/** A dependency on a job of the same call that was a duplicate becomes one on the job that was there already. */
+/** If a job of the call was a duplicate, a dependency on it becomes a dependency on the existing job. */
 export function listDependencyRows(jobs: readonly NewJob[], added: readonly Added[]): DependencyRows {
   const ids = new Map(jobs.map(({ id }, at) => [id, added[at]!.id]))
   const blocked = jobs.flatMap(({ id, dependsOn }, at) =>

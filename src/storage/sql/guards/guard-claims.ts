@@ -6,9 +6,9 @@ import { type Bound, statement } from '../statement.ts'
 import { encodeGuardToken, type GuardRow, judgeGuard } from './guard-row.ts'
 
 /**
- * Claims keys: one statement inserts a row for each key, or takes over an existing free row. Each claim brings a new
- * nonce. The statement returns the row: if it has that nonce, the claim succeeded; otherwise the row says why not.
- * One instant decides for all columns: the start of the statement, which it writes as `claimed_at`.
+ * Claims keys: one statement inserts a row for each key, or takes over an existing free row. Each claim has a new
+ * nonce. If the returned row has that nonce, the claim succeeded; otherwise the row shows the reason. The start of the
+ * statement decides for all columns; the statement writes it as `claimed_at`.
  */
 const columns = `namespace, space, guard_key, status, mode, attempt, token_no, token_nonce, fingerprint, result, claimed_at,
   keep_ms, ends_at`
@@ -35,7 +35,7 @@ const claim = statement(
       OR (old.ends_at <= new.claimed_at AND (old.status = 'done' OR old.mode = 'at-least-once')))`,
     set: {
       token_no: d.greatest('old.token_no + 1', 'new.token_no'),
-      // Attempts count on after a claim that failed or expired, while the store remembers it.
+      // Attempts continue to count after a claim that failed or expired, while the store keeps its row.
       attempt: `CASE WHEN old.status = 'failed' AND old.ends_at > new.claimed_at
         OR old.status = 'running' AND old.ends_at + old.keep_ms > new.claimed_at THEN old.attempt + 1 ELSE 1 END`,
       fingerprint: 'new.fingerprint',
@@ -51,7 +51,7 @@ RETURNING space, ${d.bytes('guard_key')} AS guard_key, token_no, token_nonce, at
   ${d.bytes('fingerprint')} AS fingerprint, ${d.bytes('result')} AS result, claimed_at, ends_at, ${d.movingNow} AS now`,
 )
 
-/** The rows that stand in the way of claims. */
+/** The rows that refused claims. */
 const select = statement(
   'guard_find',
   { namespace: 'text', rows: { space: 'text', guard_key: 'text' } },
@@ -69,13 +69,13 @@ interface ClaimedRow extends Omit<GuardRow, 'guard_key' | 'fingerprint' | 'resul
   readonly now: number | string
 }
 
-/** A key's standing, and for how long its claim waited for another transaction's row. */
+/** A key's standing, and how long its claim waited for another transaction's row lock. */
 export interface Claimed {
   readonly standing: GuardStanding
   readonly waitedMs: number
 }
 
-/** Claims keys, in a transaction that ends with it. */
+/** Claims keys. The claims are the last step of the transaction. */
 export function* claimKeys(namespace: string, asks: readonly GuardAsk[]): Procedure<readonly Claimed[]> {
   if (asks.length === 0) return []
   const claims = asks.map((ask) => ({ ...ask, nonce: createNonce() }))
@@ -84,7 +84,7 @@ export function* claimKeys(namespace: string, asks: readonly GuardAsk[]): Proced
   const found = new Map<object, ClaimedRow>()
   for (const [nr, some] of turns.entries())
     for (const [ask, row] of matchRows(some, results[nr]!.rows as readonly ClaimedRow[])) found.set(ask, row)
-  // Only SQLite leaves rows out, and none of them can change meanwhile.
+  // Only SQLite omits rows, and its rows cannot change meanwhile.
   const others = claims.filter((ask) => !found.has(ask))
   if (others.length > 0) {
     const rows = others.map(({ space, key }) => ({ space, guard_key: key }))
@@ -95,15 +95,15 @@ export function* claimKeys(namespace: string, asks: readonly GuardAsk[]): Proced
 }
 
 /**
- * Claims event ids as done at once. The statements go into the caller's step, and `listTaken` is given their results: the keys
- * that others had, which stay as they are.
+ * Claims event ids that are done at once. The caller puts the statements into its own step and passes their results to
+ * `listTaken`. It returns the keys that another call had claimed before; these stay unchanged.
  */
 export function claimAsDone(
   namespace: string,
   space: string,
   events: readonly { readonly key: string; readonly keepMs: number }[],
 ): { readonly statements: readonly Bound[]; listTaken(results: readonly Result[]): readonly string[] } {
-  // Of a key that comes twice, the second finds it taken.
+  // If a key occurs twice, the second occurrence finds it taken.
   const byKey = new Map(events.map((event) => [event.key, event]))
   const repeats = events.filter((event) => byKey.get(event.key) !== event).map(({ key }) => key)
   const claims = [...byKey.values()].map(({ key, keepMs }) => ({
@@ -141,14 +141,14 @@ interface Key {
   readonly key: string
 }
 
-/** All statements on several guards lock them in one order, so that no two wait for each other. */
+/** All statements on several guards lock them in this order, so that no two transactions deadlock. */
 export function inKeyOrder(a: Key, b: Key): number {
   if (a.space !== b.space) return a.space < b.space ? -1 : 1
   if (a.key === b.key) return 0
   return a.key < b.key ? -1 : 1
 }
 
-/** Neither has control characters. */
+/** Neither part contains control characters. */
 const nameOf = ({ space, key }: Key): string => `${space}\n${key}`
 
 function* matchRows<Ask extends Key>(
@@ -171,7 +171,7 @@ function decodeClaimed(ask: Claim, row: ClaimedRow): Claimed {
     const standing = { status: 'run', token, attempt: Number(row.attempt) } as const
     return { standing, waitedMs: now - Number(row.claimed_at) }
   }
-  // The row was judged a moment before `now`, and was not free then.
+  // The statement judged the row a moment before `now`, and it was not free then.
   const isLapsing = row.mode === 'at-least-once' || row.status === 'done'
   const at = isLapsing ? Math.min(now, Number(row.ends_at) - 1) : now
   return { standing: judgeGuard(decodeTexts(row), ask.fingerprint, at)!, waitedMs: 0 }
@@ -184,7 +184,7 @@ function decodeTexts(
   return { status, mode, ends_at, fingerprint: decodeBytes(row.fingerprint), result: decodeBytes(row.result) }
 }
 
-/** A statement writes no row twice: the second of a name is in the second turn. */
+/** One statement cannot write a row twice: repeated names go into later turns. */
 export function takeTurns<Item>(
   items: readonly Item[],
   nameOfItem: (item: Item) => string,

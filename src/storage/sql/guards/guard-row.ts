@@ -2,9 +2,9 @@ import type { GuardMode, GuardRecord, GuardStanding } from '../../../once/guard-
 import { encodeToken } from '../../token.ts'
 
 /**
- * A guard's row as the SQL engines keep it, and what it stands for at a moment of the store's clock. Numbers may come as
- * numbers or as decimal text, as drivers give them. `ends_at` is the end of the lease while it is running, and the time
- * until which it is kept once it is done or failed.
+ * A guard's row in the SQL engines, and its meaning at a moment of the store's clock. Drivers give numbers as numbers
+ * or as decimal text. `ends_at` is the end of the lease while the guard runs, and the end of its retention after it is
+ * done or failed.
  */
 export interface GuardRow {
   readonly guard_key: string
@@ -20,7 +20,7 @@ export interface GuardRow {
   readonly ends_at: number | string
 }
 
-/** How a key stands to a claim with this fingerprint; undefined: it is free. */
+/** The standing of a key for a claim with this fingerprint. Undefined: the key is free. */
 export function judgeGuard(
   row: Pick<GuardRow, 'status' | 'mode' | 'fingerprint' | 'result' | 'ends_at'> | undefined,
   fingerprint: string | null,
@@ -37,7 +37,10 @@ export function judgeGuard(
     : { status: 'running', leaseEndsInMs: restMs }
 }
 
-/** Until when a row is known of: a claim that ran out failed at that instant, and is kept as long as one that said so. */
+/**
+ * The end of a row's retention. An expired claim failed at its expiry, and is kept as long as a claim that reported a
+ * failure.
+ */
 function keptUntil(row: Pick<GuardRow, 'status' | 'keep_ms' | 'ends_at'>): number {
   return Number(row.ends_at) + (row.status === 'running' ? Number(row.keep_ms) : 0)
 }
@@ -46,7 +49,7 @@ export function encodeGuardToken(tokenNo: number, nonce: string): string {
   return encodeToken({ leaseNo: String(tokenNo), nonce })
 }
 
-/** For people. The row must be one that is known of: stuck, or not past `keptUntil`. */
+/** Decodes a row for people. The row must be stuck, or not past `keptUntil`. */
 export function decodeGuardRow(
   row: Pick<GuardRow, 'guard_key' | 'status' | 'mode' | 'attempt' | 'claimed_at' | 'keep_ms' | 'ends_at'>,
   now: number,

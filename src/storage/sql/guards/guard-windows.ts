@@ -4,7 +4,7 @@ import { count, last, type Operation, one, operation, type Procedure, run } from
 import { statement } from '../statement.ts'
 import { takeTurns } from './guard-claims.ts'
 
-/** Windows of `seen`. As with claims, a call that finds its own nonce in the row has opened the window. */
+/** The windows of `seen`. As with claims, a call that finds its own nonce in the row opened the window. */
 const open = statement(
   'window_open',
   { namespace: 'text', rows: { window_key: 'text', value: 'text', nonce: 'text', window_ms: 'integer' } },
@@ -40,7 +40,7 @@ function encodeRow({ window, value, windowMs, nonce }: WindowAsk & { readonly no
   return { window_key: window, value, nonce, window_ms: windowMs }
 }
 
-/** All callers lock windows in one order, so that no two wait for each other. */
+/** All callers lock windows in this order, so that no two transactions deadlock. */
 function byWindow(a: WindowAsk, b: WindowAsk): number {
   return a.window === b.window ? 0 : a.window < b.window ? -1 : 1
 }
@@ -61,12 +61,12 @@ const selectOver = statement(
   (d) => `SELECT 1 FROM @once_window WHERE namespace = :namespace AND ends_at <= ${d.now} LIMIT 1`,
 )
 
-/** Deletes up to `limit` windows that are over; answers how many. */
+/** Deletes up to `limit` ended windows and returns their number. */
 export function pruneWindows(namespace: string, limit: number): Procedure<number> {
   return count(deleteOver({ namespace, limit }))
 }
 
-/** Whether a window is over. */
+/** Whether any window has ended. */
 export function* isWindowOver(namespace: string): Procedure<boolean> {
   return (yield* one(selectOver({ namespace }))) !== undefined
 }

@@ -10,8 +10,9 @@ import { decodeGuardRow, type GuardRow } from './guard-row.ts'
 import { isWindowOver, openWindows, pruneWindows } from './guard-windows.ts'
 
 /**
- * Guards of one namespace: a row for each key that is running, done or failed. Every statement treats a row past its time as
- * absent; deleting it only saves space. A caller's transaction may keep rows for long, so writes have a connectionGroup of their own.
+ * The guards of one namespace: a row for each key that is running, done or failed. Every statement treats an expired
+ * row as absent; deleting the row only saves space. A caller's transaction may lock rows for a long time, so writes use
+ * the connection group `waiting`.
  */
 export function createGuardStore(database: Database, namespace: string, ender: TransactionEnder): GuardStore {
   const renew: GuardStore['renew'] = (ref, leaseMs, tx) =>
@@ -20,7 +21,7 @@ export function createGuardStore(database: Database, namespace: string, ender: T
     async claim(asks, tx) {
       const claimed = await database.run(claimGuards, [namespace, asks], { tx })
       for (const [index, { standing, waitedMs }] of claimed.entries()) {
-        // It waited for another transaction: the lease counts from when the claim got the key.
+        // The claim waited for another transaction: the lease counts from the moment when the claim got the key.
         if (standing.status === 'run' && waitedMs > 20)
           await renew({ ...asks[index]!, token: standing.token }, asks[index]!.leaseMs, tx)
       }
@@ -42,7 +43,7 @@ const claimGuards = operation({
   procedure: (namespace: string, asks: readonly GuardAsk[]) => claimKeys(namespace, asks),
 })
 
-/** While it is so, the claim is its owner's. No other caller can have begun what is stuck. */
+/** While the condition holds, the caller owns the claim. No other caller can take over a stuck claim. */
 const isOurs = (
   d: Dialect,
 ) => `namespace = :namespace AND space = :space AND guard_key = :key AND status = 'running'
@@ -79,7 +80,7 @@ const settleGuards = operation({
   },
 })
 
-/** Undefined when no row can match the token. */
+/** Undefined: no row can match the token. */
 function encodeOwner(namespace: string, { space, key, token }: GuardRef) {
   const parts = decodeToken(token)
   return parts && { namespace, space, key, tokenNo: Number(parts.leaseNo), nonce: parts.nonce }
@@ -129,7 +130,7 @@ const forgetGuard = operation({
   },
 })
 
-/** The statements that forget keys of a space, in the order in which all lock them. */
+/** The statements that delete keys of a space, in the order in which all callers lock them. */
 export function forgetKeys(namespace: string, space: string, keys: readonly string[]): readonly Bound[] {
   return keys.toSorted().map((key) => remove({ namespace, space, key }))
 }

@@ -16,12 +16,13 @@ import { shareTurns, type Turn, type WaitQueueCall } from './wait-queue-turns.ts
  *
  *     BEGIN, lock the wait queue, read it ──▶ (ask for more) ──▶ mint a token ──▶ write, COMMIT
  *
- * The wait queue and the clock are read after its key was locked. The counter of tokens comes last, because all grants of its
- * shard wait for each other from there to the commit. Several wait queues, whose operations exclude each other, are locked in
- * one order and in one trip. Steps of many callers on many wait queues share a transaction, which locks what it can have
- * without waiting. SQLite has one writer and takes its steps inside a group commit (sqlite/locks).
+ * The transaction locks the key of the wait queue before it reads the wait queue and the clock. It increments the token
+ * counter last, because from there to the commit all grants of the shard wait for each other. Wait queues whose
+ * operations exclude each other are locked in one order and in one round trip. Steps of many callers on many wait
+ * queues share a transaction, which skips wait queues that it cannot lock at once. SQLite has one writer and runs its
+ * steps inside a group commit (sqlite/locks).
  *
- * `isLost`: whether the connection was lost, or gave no answer in time.
+ * `isLost`: whether the connection was lost, or did not answer in time.
  */
 export function createLockStore(
   database: Database,
@@ -41,7 +42,7 @@ export function createLockStore(
         return await database.run(takeSteps, [names, calls, progress], { deadline })
       } catch (error) {
         if (progress.isCommitting && isLost(error)) throw commitUnknown(error)
-        // Other processes have the wait queue.
+        // Another process holds the wait queue.
         if (!isSignalboxError(error, 'store_busy') || performance.now() >= deadline) throw error
       }
       await sleep(Math.random() * Math.min(100, 5 * 2 ** round))
@@ -56,7 +57,7 @@ export function createLockStore(
       return await database.run(takeTurns, [turns, progress], { deadline: turns[0]!.deadline })
     } catch (error) {
       if (progress.isCommitting && isLost(error)) throw commitUnknown(error)
-      // Nothing was done; each is taken alone, and shows its own trouble.
+      // The transaction did nothing. Each turn now runs alone and reports its own error.
       return turns.map(() => undefined)
     }
   }
@@ -68,12 +69,12 @@ export function createLockStore(
   }
 }
 
-/** Whether what follows is the COMMIT. */
+/** Whether the next step is the COMMIT. */
 interface Progress {
   isCommitting: boolean
 }
 
-/** Takes steps on one wait queue, or on several that exclude each other. */
+/** Runs rules on one wait queue, or on several that exclude each other. */
 const takeSteps = operation({
   name: 'take a step on a lock',
   connectionGroup: 'waiting',
@@ -89,7 +90,7 @@ const takeSteps = operation({
   },
 })
 
-/** Takes the turns of many wait queues together, but of those that another process has at this moment. */
+/** Runs the turns of many wait queues together, except those that another process holds now. */
 const takeTurns = operation({
   name: 'take steps on locks',
   connectionGroup: 'waiting',
@@ -110,7 +111,7 @@ const takeTurns = operation({
   },
 })
 
-/** Runs rules one after the other; each sees what those before it did. They are made anew for every try. */
+/** Runs rules in order. Each rule sees the effects of the rules before it. Every try creates the rules again. */
 function* runRules(
   calls: readonly WaitQueueCall[],
   rowsOf: (operation: string) => ProcedureRows,

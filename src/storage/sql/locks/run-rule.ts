@@ -1,14 +1,16 @@
 import type { Ask, Rule, WaitQueueRows } from '../../../locks/rules/index.ts'
 import { type Procedure, run, type Step } from '../procedure.ts'
 
-/** The rows of a wait queue for a rule that is part of a procedure: some answers are there, others are procedures. */
+/** The rows of a wait queue for a rule inside a procedure: some answers are ready, others are procedures. */
 export type ProcedureRows = {
   readonly [Name in keyof WaitQueueRows]: (
     ...args: Parameters<WaitQueueRows[Name]>
   ) => ReturnType<WaitQueueRows[Name]> | Procedure<ReturnType<WaitQueueRows[Name]>>
 }
 
-/** Runs a rule on the rows of the wait queue of an operation; `rowsOf` finds them, and those of the operations that exclude it. */
+/**
+ * Runs a rule on the rows of the wait queue of `operation`. `rowsOf` finds the rows of this and of excluded operations.
+ */
 export function* runRule<Answer>(
   rule: Rule<Answer>,
   operation: string,
@@ -26,15 +28,15 @@ export function* runRule<Answer>(
   return step.value
 }
 
-/** No row and no number has such a method. */
+/** Neither a row nor a number has such a method. */
 function isProcedure(answer: unknown): answer is Procedure<unknown> {
   return typeof (answer as Procedure<unknown> | undefined | null)?.next === 'function'
 }
 
 /**
- * Runs procedures side by side, so that their steps share round trips. Steps of which `lateOrder` gives a number wait until
- * all others have come as far, and are then taken in that order: so transactions that lock the same rows there do not
- * wait for each other in a circle.
+ * Runs procedures side by side, so that their steps share round trips. If `lateOrder` returns a number for a step, the
+ * step waits until all other procedures have come as far. Such steps then run in the order of their numbers, so that
+ * two transactions that lock the same rows do not deadlock.
  */
 export function* sideBySide<Answer>(
   procedures: readonly Procedure<Answer>[],

@@ -4,12 +4,12 @@ import type { ProcedureRows } from './run-rule.ts'
 import type { WaitQueueSave } from './wait-queue-record.ts'
 
 /**
- * The rows of one wait queue during one transaction, for an engine across a connection. It reads each row once. It
- * collects writes and sends them with the next question, or with the COMMIT. So most steps take three trips: lock and
- * read, mint a token, write and commit.
+ * The rows of one wait queue during one transaction, for an engine across a connection. The buffer reads each row once.
+ * It collects writes and sends them with the next query or with the COMMIT. So most steps take three round trips: lock
+ * and read, mint a token, write and commit.
  *
- * It knows the first waiters (all of them where they are few) and how many there are. A position that was given out in
- * this transaction is behind all older ones, so counting those before it takes no question either.
+ * The buffer knows the first waiters (all of them in a short queue) and the number of waiters. A position that this
+ * transaction assigned is behind all older ones, so counting the positions before it needs no query.
  */
 export class WaitQueueBuffer implements ProcedureRows {
   readonly #calls: WaitQueueCalls
@@ -21,14 +21,14 @@ export class WaitQueueBuffer implements ProcedureRows {
   readonly #openedRevision: number
   #hasOutcomes: boolean
   #waiterCount: number
-  /** The first of the wait queue, in order. */
+  /** The first waiters, in order. */
   #head: Waiter[]
-  /** Null: it does not wait. */
+  /** Null: the requester does not wait. */
   readonly #waiters = new Map<string, Waiter | null>()
   readonly #outcomes = new Map<string, Outcome | null>()
-  /** The ends whose text the store has. */
+  /** The revisions whose result text is already stored. */
   readonly #results = new Set<number>()
-  /** How many stand before the one found last. */
+  /** The number of waiters before the waiter that was found last. */
   #before: { readonly seq: number; readonly count: number } | undefined
   #pending: Pending = createPending()
   #isQueueChanged = false
@@ -65,7 +65,7 @@ export class WaitQueueBuffer implements ProcedureRows {
     return this.#row
   }
 
-  /** Whether its time has come, as it was read or written last. */
+  /** Whether the wait queue was due when it was last read or written. */
   get isDue(): boolean {
     return this.#dueAt !== null && this.#dueAt <= this.#now
   }
@@ -123,7 +123,7 @@ export class WaitQueueBuffer implements ProcedureRows {
     this.#head = this.#head.filter((other) => !isSame(other, who))
     this.#waiterCount--
     this.#waiters.set(idOf(who), null)
-    // It may be stored, or only about to be, and at another position than it was stored at: each position it had is cleared.
+    // The waiter may be stored, perhaps at another position, or not yet written. Clear each position that it had.
     this.#pending.waiters.delete(idOf(who))
     this.#pending.goneSeqs.add(waiter.seq)
   }
@@ -171,7 +171,7 @@ export class WaitQueueBuffer implements ProcedureRows {
     return count
   }
 
-  /** Notes waiters that were read beside the head, so that they need not be asked for. */
+  /** Remembers waiters that were read in addition to the head, so that no query asks for them. */
   remember(waiters: readonly Waiter[]): void {
     for (const waiter of waiters) {
       const id = idOf(waiter)
@@ -179,7 +179,7 @@ export class WaitQueueBuffer implements ProcedureRows {
     }
   }
 
-  /** All that is still to be written, for the caller to send with the COMMIT. */
+  /** The remaining writes. The caller sends them with the COMMIT. */
   lastWrites(): WaitQueueWrites {
     const isChanged = this.#isQueueChanged || this.#waiterCount !== this.#storedCount
     const row = isChanged ? this.#row : undefined
@@ -190,12 +190,14 @@ export class WaitQueueBuffer implements ProcedureRows {
     return { ...this.#takeWrites(), queue: { row, isNew, dueAt, waiterCount, writesProgress } }
   }
 
-  /** Whether anything was given out to be written. */
+  /** Whether the buffer handed out any writes. */
   get hasWritten(): boolean {
     return this.#hasWritten
   }
 
-  /** The writes that must precede a question. The wait queue's row is not among them: it is never read again. */
+  /**
+   * The writes that must precede a query. The row of the wait queue is not among them, because no query reads it again.
+   */
   #takeWrites(): WaitQueueWrites {
     const { goneSeqs, waiters, outcomes, results } = this.#pending
     this.#pending = createPending()
@@ -217,12 +219,12 @@ export class WaitQueueBuffer implements ProcedureRows {
 
   #setHead(head: readonly Waiter[], limit: number): void {
     this.#head = [...head]
-    // The whole wait queue was read, so it says itself how long it is.
+    // The whole wait queue was read, so its length is known.
     if (head.length < limit) this.#waiterCount = head.length
     this.remember(head)
   }
 
-  /** A newcomer, who has its position in the head where that reaches so far. */
+  /** Adds a new waiter. It enters the head if the head reaches to its position. */
   #admit(waiter: Waiter): void {
     const last = this.#head.at(-1)
     if (this.#isHeadAll || (last && waiter.seq < last.seq)) {
@@ -242,12 +244,12 @@ export class WaitQueueBuffer implements ProcedureRows {
   }
 }
 
-/** How many waiters are read with the wait queue. Most wait queues are shorter, and then nobody has to be looked for in it. */
+/** The number of waiters to read with the wait queue. Most wait queues are shorter and need no further query. */
 export const openedHeadSize = 64
-/** How many are read when those have been passed over. */
+/** The number of waiters to read after all of those left. */
 const laterHeadSize = 100
 
-/** A wait queue that was locked and read. */
+/** A wait queue after it was locked and read. */
 export interface OpenedWaitQueue {
   readonly operation: string
   /** The store's clock, read after the wait queue was locked. */
@@ -255,12 +257,12 @@ export interface OpenedWaitQueue {
   readonly row: WaitQueueRow | undefined
   readonly dueAt: number | null
   readonly waiterCount: number
-  /** The first `openedHeadSize` who wait. */
+  /** The first `openedHeadSize` waiters. */
   readonly head: readonly Waiter[]
   readonly hasOutcomes: boolean
 }
 
-/** What an engine does on a wait queue that it has locked. Each is one trip, and what is to be written goes first. */
+/** The queries of an engine on a locked wait queue. Each is one round trip, which sends the writes first. */
 export interface WaitQueueCalls {
   find(who: Requester, writes: WaitQueueWrites): Procedure<FoundRequester>
   head(limit: number, writes: WaitQueueWrites): Procedure<readonly Waiter[]>
@@ -275,14 +277,14 @@ export interface WaitQueueCalls {
 
 export interface FoundRequester {
   readonly waiter: Waiter | undefined
-  /** How many stand before it. */
+  /** The number of waiters before this one. */
   readonly before: number
   readonly outcome: Outcome | undefined
 }
 
 export interface WaitQueueWrites {
   readonly queue: WaitQueueSave | undefined
-  /** The positions of those who left; cleared before others are written. */
+  /** The positions of waiters that left. They are deleted before other rows are written. */
   readonly goneSeqs: readonly number[]
   readonly waiters: readonly Waiter[]
   readonly goneOutcomes: readonly Requester[]
@@ -290,7 +292,7 @@ export interface WaitQueueWrites {
   readonly results: readonly WaitQueueResult[]
 }
 
-/** The text that ended a wait queue, stored once for all waiters. */
+/** The result text of a wait queue, stored once for all waiters. */
 export interface WaitQueueResult {
   readonly revision: number
   readonly value: string
@@ -312,7 +314,7 @@ function isSame(a: Requester, b: Requester): boolean {
   return a.node === b.node && a.requestId === b.requestId
 }
 
-/** No two requesters have the same. */
+/** A unique key for a requester. */
 function idOf({ node, requestId }: Requester): string {
   return `${node.length}:${node}${requestId}`
 }

@@ -12,7 +12,7 @@ import {
   storedLast,
 } from './wait-queue-record.ts'
 
-/** Looking at wait queues. Each look is one statement, so what it shows was so at one moment. It keeps nobody waiting. */
+/** Reads of wait queues for observers. Each read is one statement, so it shows one moment. It blocks no other call. */
 export function createQueueReads(
   database: Database,
   namespace: string,
@@ -61,7 +61,7 @@ interface InspectedRow extends SummaryRow {
   readonly want: WaiterView['want']
 }
 
-/** One row for each waiter, or one without. What may be large is in the first alone. */
+/** One row for each waiter, or one row without a waiter. Only the first row has the columns that may be large. */
 const selectQueue = statement(
   'lock_queue_inspect',
   { queueKey: 'text', limit: 'integer' },
@@ -85,7 +85,10 @@ const inspectQueue = readAll(
   (row: InspectedRow) => row,
 )
 
-/** By operation and resource, in the order of bytes. Those of the page are chosen first, without what may be large in their rows. */
+/**
+ * By operation and resource, in byte order. It chooses the rows of the page first, without reading columns that may be
+ * large.
+ */
 const selectPage = statement(
   'lock_queue_list',
   {

@@ -10,32 +10,32 @@ import type {
 } from '../../../locks/rules/index.ts'
 import { type Columns, columns } from '../columns.ts'
 
-/** One wait queue of one namespace, and where its rows are found. */
+/** One wait queue of one namespace, and the key of its rows. */
 export interface WaitQueueName extends LockKey {
   readonly namespace: string
   /** SHA-256 of the three names, which together are too wide for an index. */
   readonly queueKey: string
 }
 
-/** No two wait queues have the same key: JSON keeps the names apart. */
+/** Each wait queue has its own key: JSON keeps the names apart. */
 export function nameWaitQueue(namespace: string, { operation, resource }: LockKey): WaitQueueName {
   const queueKey = hash('sha256', JSON.stringify([namespace, operation, resource]), 'base64url')
   return { namespace, operation, resource, queueKey }
 }
 
-/** How many counters of tokens there are; each is a row, so that grants of different resources seldom meet. */
+/** The number of token counters. Each is a row, so grants of different resources seldom wait for the same row. */
 export const shardCount = 64
 
-/** All operations of a resource take their tokens from one counter. */
+/** All operations of a resource take their tokens from the same counter. */
 export function shardOf({ namespace, resource }: WaitQueueName): number {
   const digest = hash('sha256', JSON.stringify([namespace, resource]), 'hex')
   return Number.parseInt(digest.slice(0, 2), 16) % shardCount
 }
 
-/** How many waiting holders one look answers at most. */
+/** The maximum number of waiting holders that one read returns. */
 export const maxWaitingHolders = 1_000
 
-/** The rows of wait queues as SQL keeps them. */
+/** The columns of a wait queue. */
 interface QueueCounts extends Pick<WaitQueueRow, 'attempt' | 'grantFrom' | 'revision'> {
   readonly waiterCount: number
   readonly dueAt: number | null
@@ -46,7 +46,7 @@ export const storedCounts: Columns<QueueCounts> = columns<QueueCounts>({
   dueAt: 'integer | null',
 })
 
-/** Of a held wait queue. Progress is apart, for it may be large. */
+/** The columns of a holder. Progress is separate, because it may be large. */
 const storedHolder = columns<Omit<Holder, 'progress'>>({
   ...{ node: ['text', 'holder_node'], requestId: ['text', 'holder_request_id'], token: 'integer' },
   ...{ attempt: ['integer', 'holder_attempt'], since: ['integer', 'holder_since'] },
@@ -54,7 +54,7 @@ const storedHolder = columns<Omit<Holder, 'progress'>>({
   seq: ['integer', 'holder_seq'],
 })
 
-/** How it last ended; no rule looks at it, and it may be large. */
+/** The last outcome. No rule reads it, and it may be large. */
 export const storedLast: Columns<LastOutcome> = columns<LastOutcome>({
   ...{ outcome: ['text', 'last_outcome'], node: ['text', 'last_node'], attempt: ['integer', 'last_attempt'] },
   ...{ at: ['integer', 'last_at'], value: ['text | null', 'last_value'] },
@@ -63,18 +63,18 @@ export const storedLast: Columns<LastOutcome> = columns<LastOutcome>({
 /** The columns of a wait queue that every step writes. */
 export const queueColumns: Columns<object>['types'] = { ...storedCounts.types, ...storedHolder.types }
 
-/** What of a wait queue is to be written. */
+/** The parts of a wait queue to write. */
 export interface WaitQueueSave {
   readonly row: WaitQueueRow
-  /** There was no row of it. */
+  /** True: the wait queue has no row yet. */
   readonly isNew: boolean
   readonly dueAt: number | null
   readonly waiterCount: number
-  /** False: the holder's progress is as it was, and need not be written again. */
+  /** False: the holder's progress did not change and is not written again. */
   readonly writesProgress: boolean
 }
 
-/** A wait queue as it was read: without how it last ended, which stays as it is unless a rule gives another. */
+/** Decodes a wait queue without its last outcome, which stays unchanged unless a rule sets another. */
 export function decodeQueue(row: HolderRow): WaitQueueRow {
   const { attempt, grantFrom, revision } = storedCounts.decode(row)
   const holder = row.holder_node === null ? null : { ...storedHolder.decode(row), progress: row.progress }
@@ -104,12 +104,12 @@ export const storedWaiter: Columns<Waiter> = columns<Waiter>({
   ...{ leaseEndsAt: 'integer', deadlineAt: 'integer | null', isStreamed: 'boolean' },
 })
 
-/** When its wait ends unless it asks again: its lease or its deadline, whichever comes first. */
+/** The time at which the wait ends unless the waiter asks again: its lease or its deadline, whichever comes first. */
 export function waiterDueAt({ leaseEndsAt, deadlineAt }: Waiter): number {
   return deadlineAt === null ? leaseEndsAt : Math.min(leaseEndsAt, deadlineAt)
 }
 
-/** The text that ended it is apart: many waiters share it. */
+/** The text of the outcome is stored separately, because many waiters share it. */
 type StoredOutcome = Omit<Outcome, 'value'>
 
 export const storedOutcome: Columns<StoredOutcome> = columns<StoredOutcome>({
@@ -117,7 +117,7 @@ export const storedOutcome: Columns<StoredOutcome> = columns<StoredOutcome>({
   ...{ keptUntil: 'integer', revision: 'integer' },
 })
 
-/** The row has the text as `value`. */
+/** Decodes an outcome. The row has its text as `value`. */
 export function decodeOutcome(row: { readonly value: string | null }): Outcome {
   return { ...storedOutcome.decode(row), value: row.value }
 }
@@ -134,14 +134,14 @@ export function decodeSummary(row: SummaryRow): WaitQueueSummary {
   return { operation, resource, holder: viewHolder(row), waiterCount: Number(row.waiter_count) }
 }
 
-/** A lease that ran out shows as no holder. */
+/** A holder with an expired lease is not shown. */
 function viewHolder(row: SummaryRow): HolderView | null {
   const { node, requestId, attempt, since, leaseEndsAt: expiresAt } = storedHolder.decode(row)
   if (row.holder_node === null || expiresAt <= Number(row.now)) return null
   return { node, requestId, attempt, since, expiresAt, progress: row.progress }
 }
 
-/** Who holds a wait queue and waits in another, as it was found. */
+/** A holder of one wait queue that waits in another. */
 export interface WaitingHolderRow {
   readonly operation: string
   readonly resource: string

@@ -23,12 +23,12 @@ import {
 } from './wait-queue-record.ts'
 
 /**
- * The rows of wait queues inside a transaction, on Postgres and MariaDB. A transaction locks the keys of its wait queues before it
- * reads them: in a statement of its own, so that what follows sees what was committed before.
+ * The rows of wait queues inside a transaction, on Postgres and MariaDB. A transaction locks the keys of its wait
+ * queues in a separate statement before it reads them, so that the following statements see all earlier commits.
  *
- * A key is locked whether there is a row or not. MariaDB inserts a blank row for that, with revision 0. A transaction that had
- * nothing to write takes it back, so a blank row stays only beside another wait queue that changed, until the next sweep: it is
- * as good as none.
+ * A key can be locked without a row. For that, MariaDB inserts a blank row with revision 0. A transaction that wrote
+ * nothing rolls it back. So a blank row stays only if another wait queue changed in the same transaction, and only
+ * until the next sweep. Every statement treats it as a missing row.
  */
 const forServers = { isForServers: true }
 const queueNames = Object.keys(queueColumns)
@@ -50,7 +50,7 @@ const lock = statement(
   forServers,
 )
 
-/** Answers those of the keys that it has locked, as `queue_key`. */
+/** Locks as many of the keys as it can without waiting, and returns them as `queue_key`. */
 export const tryLock: Statement<{ readonly queueKeys: readonly string[] }> = statement(
   'lock_queue_try_lock',
   { queueKeys: 'text[]' },
@@ -72,7 +72,7 @@ FROM (SELECT ${d.now} AS now) clock LEFT JOIN @lock_queue l ON l.queue_key = :qu
 
 const selectNow = statement('lock_queue_now', {}, (d) => `SELECT ${d.now} AS now`, forServers)
 
-/** Those of these that there are. */
+/** Reads the existing wait queues among these. */
 const selectQueues = statement(
   'lock_queue_open_many',
   { queueKeys: 'text[]' },
@@ -91,7 +91,7 @@ WHERE queue_key = :queueKey ORDER BY seq LIMIT :limit`,
   forServers,
 )
 
-/** Those who wait at these positions. */
+/** The waiters at these positions. */
 export const selectAt: Statement<{ readonly queueKey: string; readonly seqs: readonly number[] }> = statement(
   'lock_waiter_at',
   { queueKey: 'text', seqs: 'integer[]' },
@@ -191,7 +191,7 @@ const saveOutcomes = statement(
   forServers,
 )
 
-/** The text that many outcomes share. */
+/** Stores the text that many outcomes share. */
 const saveResult = statement(
   'lock_result_save',
   { queueKey: 'text', namespace: 'text', revision: 'integer', value: 'text', keptUntil: 'integer' },
@@ -201,7 +201,7 @@ VALUES (:queueKey, :namespace, :revision, :value, :keptUntil) ${d.keepExisting('
   forServers,
 )
 
-/** Gives all who wait, or those who want one thing, the same outcome. */
+/** Gives all waiters, or the waiters that want one thing, the same outcome. */
 const endWaits = statement(
   'lock_waiter_end',
   {
@@ -245,7 +245,7 @@ const insertQueue = statement(
 
 const { last_outcome: _, ...lastColumns } = storedLast.types
 
-/** What has not changed is not written again: progress, and how it last ended, may be large. */
+/** Does not write unchanged progress or an unchanged last outcome again, because they may be large. */
 const updateQueue = statement(
   'lock_queue_update',
   {
@@ -260,13 +260,13 @@ WHERE queue_key = :queueKey`,
   forServers,
 )
 
-/** A wait queue that was locked and read. */
+/** A wait queue after it was locked and read. */
 export interface OpenWaitQueueRows {
   readonly name: WaitQueueName
   readonly buffer: WaitQueueBuffer
 }
 
-/** Waits for the wait queues in the order given and reads them. */
+/** Waits for the locks of the wait queues in the given order and reads them. */
 export function* openQueues(names: readonly WaitQueueName[]): Procedure<readonly OpenWaitQueueRows[]> {
   const results = yield* run(
     ...names.map(({ queueKey, namespace, operation, resource }) =>
@@ -278,7 +278,10 @@ export function* openQueues(names: readonly WaitQueueName[]): Procedure<readonly
   return names.map((name, nr) => ({ name, buffer: bufferOf(name, found[2 * nr]!, found[2 * nr + 1]!) }))
 }
 
-/** Reads those that it can lock without waiting, in two trips at most; on MariaDB none that has no row yet. */
+/**
+ * Reads the wait queues that it can lock without waiting, in at most two round trips. MariaDB skips queues without a
+ * row.
+ */
 export function* tryOpenQueues(names: readonly WaitQueueName[]): Procedure<readonly OpenWaitQueueRows[]> {
   const queueKeys = names.map(({ queueKey }) => queueKey)
   const [locked, clock, found] = yield* run(
@@ -311,7 +314,10 @@ interface KeyRow {
 const absent = { queue_key: null, due_at: null, has_outcomes: false } as const
 const nobody: Result = { rows: [], rowCount: 0 }
 
-/** The same without waiting, with those who wait at these positions; undefined: another has it, or on MariaDB it is gone. */
+/**
+ * Tries to lock and read one wait queue, with the waiters at these positions. Undefined: another process holds it, or
+ * on MariaDB it has no row.
+ */
 export function* tryOpenQueue(
   name: WaitQueueName,
   seqs: readonly number[],
@@ -329,14 +335,14 @@ export function* tryOpenQueue(
   return { buffer, waiters }
 }
 
-/** Writes what is left to write and commits. Takes all back where nothing was written. */
+/** Sends the remaining writes and commits. Rolls everything back if nothing was written. */
 export function* commitQueues(queues: readonly OpenWaitQueueRows[]): Procedure<void> {
   const writes = queues.flatMap(({ name, buffer }) => encodeWrites(name, buffer.lastWrites()))
   if (queues.some(({ buffer }) => buffer.hasWritten)) yield* last(run(...writes))
   else yield* undo()
 }
 
-/** Whether a step asks for tokens, and of which shard. */
+/** The token shard of a step that mints tokens, otherwise undefined. */
 export function mintsIn({ statements: [first] }: Step): number | undefined {
   return first?.definition === raiseToken.definition ? (first.params.shard as number) : undefined
 }
@@ -366,7 +372,7 @@ function bufferOf(name: WaitQueueName, { rows: [row] }: Result, head: Result): W
   })
 }
 
-/** What a buffer asks while its rule runs. What is to be written goes along, first. */
+/** The queries of a buffer while its rule runs. Each sends the pending writes first. */
 function createCalls(name: WaitQueueName): WaitQueueCalls {
   const { queueKey } = name
   function* after(writes: WaitQueueWrites, ...asked: readonly Bound[]): Procedure<readonly Result[]> {
@@ -415,7 +421,7 @@ interface Counted {
   readonly before_count: number | string
 }
 
-/** What is to be written, in the order in which it must be. */
+/** The pending writes as statements, in the required order. */
 function encodeWrites(
   { queueKey, namespace, operation, resource }: WaitQueueName,
   { goneSeqs, waiters, goneOutcomes, results, outcomes, queue }: WaitQueueWrites,

@@ -1,6 +1,6 @@
 import type { LockKey } from '../../../locks/index.ts'
 import { expire, groupOf, type LockTimes, sweep } from '../../../locks/rules/index.ts'
-import { type RunRule, type SweptWaitQueue, tellings } from '../../ruled-locks.ts'
+import { changesOf, type RunRule, type SweptWaitQueue } from '../../ruled-locks.ts'
 import type { Database } from '../database.ts'
 import { readAll } from '../operations.ts'
 import { count, last, many, operation, run, undo } from '../procedure.ts'
@@ -9,27 +9,27 @@ import { runRule } from './run-rule.ts'
 import { nameWaitQueue, storedWaiter } from './wait-queue-record.ts'
 import { commitQueues, selectAt, tryLock, tryOpenQueue } from './wait-queue-rows.ts'
 
-/** The wait queues of a namespace, and how a step is taken on one that it waits for. */
+/** The wait queues of a namespace, and the function that runs a rule on a wait queue and waits for its lock. */
 export interface SweepParts {
   readonly database: Database
   readonly namespace: string
   readonly run: RunRule
 }
 
-/** How many wait queues are swept side by side, each in its own transaction. */
+/** The number of wait queues that one sweep handles at once, each in its own transaction. */
 const sweptTogether = 4
-/** How many waiters one sweep ends at most. */
-const mostWaiters = 1_000
-/** How many rows one transaction forgets. Each wait queue among them is a lock until it ends. */
-const bite = 200
-/** The rest is left to the next sweep. */
-const mostBites = 10
+/** The maximum number of waits that one sweep ends. */
+const maxWaiters = 1_000
+/** The number of rows that one transaction deletes. It keeps each deleted wait queue locked until it ends. */
+const maxDeleted = 200
+/** The next sweep does the rest. */
+const maxBatches = 10
 
 /**
- * Brings wait queues to the present whose time has come, and forgets what is over. Any number of processes may sweep at once: a
- * wait queue that another has at this moment is passed over, for that process brings it to the present, and all is judged again
- * once a wait queue is locked. What some of it did is reported also when the rest failed: the next sweep meets the same trouble
- * again.
+ * Ends the leases and waits that are due, and deletes expired rows. Any number of processes may sweep at once. A sweep
+ * skips a wait queue that another process holds now, because that process also ends what is due. It checks each wait
+ * queue again after it locked it. If a part of the sweep fails, the changes of the other parts are still returned: the
+ * next sweep reports the error if it happens again.
  */
 export async function sweepNamespace(
   parts: SweepParts,
@@ -37,7 +37,7 @@ export async function sweepNamespace(
   times: LockTimes,
 ): Promise<readonly SweptWaitQueue[]> {
   const { database, namespace } = parts
-  const { due, over } = await database.run(findDue, [namespace, limit, times.keepMs])
+  const { due, expired } = await database.run(findDue, [namespace, limit, times.keepMs])
   const swept: SweptWaitQueue[] = []
   const rest = [...due]
   let failure: { readonly error: unknown } | undefined
@@ -50,19 +50,19 @@ export async function sweepNamespace(
       failure ??= { error }
     })
   await Promise.all(Array.from({ length: sweptTogether }, () => attempt(take)))
-  if (!failure) await attempt(() => forget(database, namespace, over, times.keepMs))
+  if (!failure) await attempt(() => forget(database, namespace, expired, times.keepMs))
   if (failure && swept.length === 0) throw failure.error
   return swept
 }
 
-/** A wait queue whose time has come, or the time of some who wait in it. */
+/** A wait queue that is due itself, or that has due waiters. */
 interface DueWaitQueue extends LockKey {
-  /** The positions of those. */
+  /** The positions of the due waiters. */
   readonly seqs: readonly number[]
 }
 
-/** Whether there is something to forget. */
-interface Over {
+/** Whether there is anything to delete. */
+interface Expired {
   readonly outcomes: boolean
   readonly results: boolean
   readonly queues: boolean
@@ -109,18 +109,18 @@ const findDue = operation({
   *procedure(namespace: string, limit: number, keepMs: number) {
     const [queues, waiters, found] = yield* run(
       selectDueQueues({ namespace, limit }),
-      selectDueWaiters({ namespace, limit: mostWaiters }),
+      selectDueWaiters({ namespace, limit: maxWaiters }),
       selectOver({ namespace, keepMs }),
     )
     const due = gather(queues!.rows as readonly LockKey[], waiters!.rows as readonly DueWaiter[])
     const { has_outcomes, has_results, has_queues } = found!.rows[0] as Record<string, unknown>
     return {
       due: due.slice(0, limit),
-      over: {
+      expired: {
         outcomes: Boolean(has_outcomes),
         results: Boolean(has_results),
         queues: Boolean(has_queues),
-      } satisfies Over,
+      } satisfies Expired,
     }
   },
 })
@@ -129,7 +129,7 @@ interface DueWaiter extends LockKey {
   readonly seq: number | string
 }
 
-/** Every wait queue once, with the positions of those who are due in it. */
+/** Lists each wait queue once, with the positions of its due waiters. */
 function gather(queues: readonly LockKey[], waiters: readonly DueWaiter[]): readonly DueWaitQueue[] {
   const due = new Map<string, LockKey & { readonly seqs: number[] }>()
   const at = ({ operation: name, resource }: LockKey) => {
@@ -150,14 +150,15 @@ async function sweepOne(
 ): Promise<readonly SweptWaitQueue[]> {
   const group = groupOf(times.conflicts, due.operation)
   if (!group) return database.run(sweepQueue, [namespace, due, times])
-  // Its operation excludes others: each step is taken as any other is, on all of their wait queues, and judged anew there.
+  // The operation excludes others: run each step like any other step, on all wait queues of the group. The rules check
+  // again.
   const { queueKey } = nameWaitQueue(namespace, due)
   const waiters = due.seqs.length === 0 ? [] : await database.run(findAt, [queueKey, due.seqs])
   const steps = [
     take(due, () => sweep(times), group),
     ...waiters.map((waiter) => take(due, () => expire(waiter, times), group)),
   ]
-  return (await Promise.all(steps)).flatMap((ruled) => tellings(due, ruled))
+  return (await Promise.all(steps)).flatMap((ruled) => changesOf(due, ruled))
 }
 
 const findAt = readAll(
@@ -166,7 +167,7 @@ const findAt = readAll(
   storedWaiter.decode,
 )
 
-/** Brings a wait queue to the present, and ends the waits of those among these whose time has come. */
+/** Sweeps one wait queue, and ends the waits of these waiters that are due. */
 const sweepQueue = operation({
   name: 'sweep a lock',
   connectionGroup: 'waiting',
@@ -181,24 +182,29 @@ const sweepQueue = operation({
     }
     const { buffer, waiters } = opened
     const on = () => buffer
-    if (buffer.isDue) changes.push(...tellings(due, yield* runRule(sweep(times), due.operation, on)))
+    if (buffer.isDue) changes.push(...changesOf(due, yield* runRule(sweep(times), due.operation, on)))
     for (const who of waiters)
-      changes.push(...tellings(due, yield* runRule(expire(who, times), due.operation, on)))
+      changes.push(...changesOf(due, yield* runRule(expire(who, times), due.operation, on)))
     yield* commitQueues([{ name, buffer }])
     return changes
   },
 })
 
-async function forget(database: Database, namespace: string, over: Over, keepMs: number): Promise<void> {
-  const inBites = async (take: () => Promise<number>) => {
-    for (let bites = 0; bites < mostBites; bites++) if ((await take()) < bite) return
+async function forget(
+  database: Database,
+  namespace: string,
+  expired: Expired,
+  keepMs: number,
+): Promise<void> {
+  const inBatches = async (take: () => Promise<number>) => {
+    for (let batches = 0; batches < maxBatches; batches++) if ((await take()) < maxDeleted) return
   }
-  if (over.outcomes) await inBites(() => database.run(forgetOutcomes, [namespace]))
-  if (over.results) await inBites(() => database.run(forgetResults, [namespace]))
-  if (over.queues) await inBites(() => database.run(forgetQueues, [namespace, keepMs]))
+  if (expired.outcomes) await inBatches(() => database.run(forgetOutcomes, [namespace]))
+  if (expired.results) await inBatches(() => database.run(forgetResults, [namespace]))
+  if (expired.queues) await inBatches(() => database.run(forgetQueues, [namespace, keepMs]))
 }
 
-/** Rows that another transaction has locked are left to the next sweep. */
+/** Skips rows that another transaction locked; the next sweep deletes them. */
 const deleteKept = (table: string, key: string) =>
   statement(
     `${table}_forget`,
@@ -218,12 +224,12 @@ const deleteResults = deleteKept('lock_result', 'queue_key, revision')
 
 const forgetOutcomes = operation({
   name: 'forget how locks ended',
-  procedure: (namespace: string) => last(count(deleteOutcomes({ namespace, limit: bite }))),
+  procedure: (namespace: string) => last(count(deleteOutcomes({ namespace, limit: maxDeleted }))),
 })
 
 const forgetResults = operation({
   name: 'forget results of locks',
-  procedure: (namespace: string) => last(count(deleteResults({ namespace, limit: bite }))),
+  procedure: (namespace: string) => last(count(deleteResults({ namespace, limit: maxDeleted }))),
 })
 
 const selectIdle = statement(
@@ -247,13 +253,13 @@ DELETE FROM @lock_queue WHERE queue_key IN (:queueKeys) AND idle_since <= ${d.no
 )
 
 /**
- * Another transaction may have read a wait queue and be about to write, so only those that it could lock are forgotten; and of
- * these, only those that are still idle once they are locked.
+ * Another transaction may have read a wait queue and be about to write it. So this deletes only wait queues that it can
+ * lock, and only if they are still idle after it locked them.
  */
 const forgetQueues = operation({
   name: 'forget locks',
   *procedure(namespace: string, keepMs: number) {
-    const idle = yield* many<KeyRow>(selectIdle({ namespace, keepMs, limit: bite }))
+    const idle = yield* many<KeyRow>(selectIdle({ namespace, keepMs, limit: maxDeleted }))
     if (idle.length === 0) return 0
     const locked = yield* many<KeyRow>(tryLock({ queueKeys: keysOf(idle) }))
     if (locked.length === 0) return 0

@@ -5,25 +5,24 @@ import type { RunRule } from '../../ruled-locks.ts'
 import { nameWaitQueue, type WaitQueueName } from './wait-queue-record.ts'
 
 /**
- * Calls of this process on one wait queue take turns before they come to the database, and those that came while a transaction
- * was under way share the next: one lock, one commit, in the order in which they came. So a wait queue that everybody wants
- * occupies one connection and not all of them, and is the faster the more want it.
+ * Calls of this process on one wait queue take turns before they reach the database. Calls that arrive while a
+ * transaction is in progress share the next one: one lock, one commit, in the order of arrival. So a busy wait queue
+ * occupies one connection instead of all, and a transaction serves more calls the busier it is.
  *
- * Wait queues of a resource whose operations exclude each other are one in this: their calls take turns together.
+ * The wait queues of operations that exclude each other on one resource count as one: their calls take turns together.
  *
- * Turns of different wait queues share transactions, too, as soon as several come at once or a few are under way. A turn
- * that comes alone is taken alone, and so is one that has to wait for another process.
+ * Turns of different wait queues also share transactions when several arrive at once or a few are in progress. A single
+ * turn runs alone, and so does a turn that must wait for another process.
  */
 export function shareTurns(namespace: string, perform: Perform, performTogether?: PerformTogether): RunRule {
-  const turns = new Map<string, Waiting[]>()
+  const turns = new Map<string, PendingCall[]>()
   let aloneCount = 0
   const together =
     performTogether &&
     new Batcher<Turn, readonly unknown[] | undefined>({
-      maxItems: mostTogether,
+      maxItems: maxTogether,
       maxInFlight: sharedInFlight,
-      run: async (some) =>
-        some.length === 1 && aloneCount < mostAlone ? [undefined] : performTogether(some),
+      run: async (some) => (some.length === 1 && aloneCount < maxAlone ? [undefined] : performTogether(some)),
     })
 
   async function take(
@@ -44,10 +43,10 @@ export function shareTurns(namespace: string, perform: Perform, performTogether?
 
   async function work(
     queues: readonly [WaitQueueName, ...WaitQueueName[]],
-    waiting: Waiting[],
+    waiting: PendingCall[],
   ): Promise<void> {
     while (waiting.length > 0) {
-      const batch = waiting.splice(0, mostTogether)
+      const batch = waiting.splice(0, maxTogether)
       try {
         const answers = await take(queues, batch, batch[0]!.deadline)
         batch.forEach(({ resolve }, index) => {
@@ -64,7 +63,7 @@ export function shareTurns(namespace: string, perform: Perform, performTogether?
     const queues = nameQueues(namespace, key, group)
     const [{ queueKey }] = queues
     const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-    const call: Waiting = {
+    const call: PendingCall = {
       operation: key.operation,
       rule,
       resolve: resolve as (answer: unknown) => void,
@@ -83,7 +82,7 @@ export function shareTurns(namespace: string, perform: Perform, performTogether?
   }
 }
 
-/** The wait queues of a call. All calls lock several in this order, so that no two wait for each other. */
+/** The wait queues of a call. Calls on several lock them in this order, so that no two transactions deadlock. */
 function nameQueues(
   namespace: string,
   key: LockKey,
@@ -101,8 +100,8 @@ function byKey(a: WaitQueueName, b: WaitQueueName): number {
 }
 
 /**
- * Runs the rules one after the other in one transaction on a wait queue, or on several that it locks in the order given.
- * Conflicts are tried again, with rules made anew, until the deadline (of `performance.now()`).
+ * Runs the rules in order in one transaction, on one wait queue or on several, which it locks in the given order. It
+ * retries after conflicts, with new rules, until the deadline (of `performance.now()`).
  */
 export type Perform = (
   queues: readonly WaitQueueName[],
@@ -111,12 +110,13 @@ export type Perform = (
 ) => Promise<readonly unknown[]>
 
 /**
- * The same for turns of different wait queues, in one transaction. Undefined for a turn that was not taken: another process
- * has its wait queue, or the transaction failed. Rejects when it is not known whether they were taken.
+ * Runs turns of different wait queues in one transaction. The result of a turn is undefined if the turn did not run:
+ * another process holds its wait queue, or the transaction failed. Rejects if it is unknown whether the turns took
+ * effect.
  */
 export type PerformTogether = (turns: readonly Turn[]) => Promise<readonly (readonly unknown[] | undefined)[]>
 
-/** Steps on one wait queue, which are taken one after the other. */
+/** Calls on one wait queue, which run in order. */
 export interface Turn {
   readonly queue: WaitQueueName
   readonly calls: readonly WaitQueueCall[]
@@ -124,22 +124,22 @@ export interface Turn {
 }
 
 export interface WaitQueueCall {
-  /** Whose wait queue the rule is about. */
+  /** The operation whose wait queue the rule is for. */
   readonly operation: string
   readonly rule: () => Rule<unknown>
 }
 
-interface Waiting extends WaitQueueCall {
+interface PendingCall extends WaitQueueCall {
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: unknown) => void
   readonly deadline: number
 }
 
-/** How long a call tries, including its wait behind others. */
+/** The time limit of a call, including its wait for earlier turns. */
 const callMs = 10_000
-/** What one transaction takes on, so that none is long. */
-const mostTogether = 64
-/** How many transactions take turns of several wait queues: while one commits, the next can be prepared. */
+/** The maximum number of calls and of turns in one transaction, so that none takes long. */
+const maxTogether = 64
+/** The number of shared transactions in flight: while one commits, the next can be prepared. */
 const sharedInFlight = 2
-/** How many turns are taken alone at once; what comes meanwhile is taken together. */
-const mostAlone = 4
+/** The maximum number of turns that run alone at once. Turns that arrive meanwhile run together. */
+const maxAlone = 4

@@ -4,7 +4,7 @@ import { last, type Operation, operation, type Procedure, run } from '../procedu
 import { statement } from '../statement.ts'
 import { notification, type Whole } from './reads.ts'
 
-/** Channels: one sender at a time has one, under a lease. A sender that comes meanwhile leaves word (`wanted`). */
+/** Channels. One sender at a time holds a channel, under a lease. A sender that comes meanwhile sets `wanted`. */
 const take = statement(
   'monitor_channel_take',
   { namespace: 'text', channel: 'text', token: 'text', leaseMs: 'integer' },
@@ -20,7 +20,7 @@ const take = statement(
 RETURNING token, state, ${d.movingNow} AS now`,
 )
 
-// The statement before it has locked the row.
+// The statement before it locked the row.
 const leaveWord = statement(
   'monitor_channel_want',
   { namespace: 'text', channel: 'text', token: 'text' },
@@ -41,7 +41,7 @@ export const takeChannel: Operation<[string, TakeAsk], Taken> = operation({
 })
 
 const ref = { namespace: 'text', channel: 'text', token: 'text' } as const
-/** While it is so, the channel is the sender's. */
+/** While the condition holds, the sender holds the channel. */
 export const isHeld = (d: Dialect): string =>
   `namespace = :namespace AND channel = :channel AND token = :token AND lease_ends_at > ${d.movingNow}`
 
@@ -84,7 +84,7 @@ SELECT min(n.due_at) AS at FROM @monitor_notification n ${d.byIndex('monitor_not
 WHERE ${unsettled('n')} AND n.max_attempts >= 0 AND n.due_at > ${d.now}`,
 )
 
-// In the order of ids, as far as it takes to find enough: of each it is looked whether it is the first of its subject.
+// Walks in the order of ids until it has enough rows. It skips a row if an earlier one of the same subject is unsettled.
 const selectDue = statement(
   'monitor_due',
   { namespace: 'text', channel: 'text', limit: 'integer' },
@@ -109,7 +109,8 @@ export const readDue: Operation<[string, ChannelRef, number], DueAnswer | undefi
     if (clock === undefined) return undefined
     const now = Number(clock.now)
     const items = due!.rows.map(notification.decode)
-    // Each statement reads the clock anew: a notification due between two statements belongs to the next one.
+    // Each statement reads the clock again: a notification that becomes due between two statements belongs to the next
+    // one.
     const { at } = next!.rows[0] as { at: Whole | null }
     const later = [at === null ? [] : Number(at), items.map(({ dueAt }) => dueAt)]
       .flat()

@@ -9,7 +9,7 @@ import { readKnown, writeReport } from './reports.ts'
 import { readRules, rewriteChannel, silence, subscribe, unsilence, unsubscribe } from './rules.ts'
 import { proceed, replay } from './sending.ts'
 
-/** The monitor of one namespace. The database must be one that adds jobs. */
+/** The monitor of one namespace. The database must be one that can add jobs. */
 export function createMonitorStore(database: Database, namespace: string): MonitorStore {
   const listThese: MonitorStore['notifications'] = (query) =>
     database.run(listNotifications, [namespace, query])
@@ -45,10 +45,10 @@ export function createMonitorStore(database: Database, namespace: string): Monit
   }
 }
 
-/** Forgetting what is old. Each table has an index by its time, but for silences, which are few. */
+/** Deletes old rows. Each table has an index by its time, except silences, because there are few. */
 const old = { namespace: 'text', olderThanMs: 'integer', limit: 'integer' } as const
 
-/** Of a table: the columns of its key, its time, and the condition of the index by that time. */
+/** For each table: the columns of its key, its time, and the condition of the index by that time. */
 const tables = [
   { name: 'monitor_decision', key: 'id', at: 'decided_at', where: '' },
   { name: 'monitor_notification', key: 'id', at: 'finished_at', where: 'AND finished_at IS NOT NULL' },
@@ -80,7 +80,7 @@ const looks = tables.map(({ name, at, where }) =>
   ),
 )
 
-/** Deletes up to `limit` rows of each table. Answers how many of each. */
+/** Deletes up to `limit` rows of each table and returns the number of each. */
 export const pruneMonitor: Operation<[string, Age], readonly number[]> = operation({
   name: 'prune the monitor',
   *procedure(namespace: string, request: Age) {

@@ -15,12 +15,12 @@ import type { Operation } from '../procedure.ts'
 import { statement } from '../statement.ts'
 
 /**
- * Reading what the monitor decided and sent. A list of one subject is read by that subject's index, which is named: without
- * statistics, an engine may rather walk through all ids.
+ * Reads what the monitor decided and sent. A list of one subject names that subject's index: without statistics an
+ * engine may walk through all ids instead.
  */
 export type Whole = number | string
 
-/** How tables name a subject. */
+/** The columns that name a subject. */
 export const subjectName: FieldTypes<SubjectName> = {
   ...{ subject: 'text', source: 'text', group: ['text', 'time_slot'], name: ['text', 'venue_id'] },
 }
@@ -82,7 +82,7 @@ const selectNotificationsOf = statement(
   { ...notificationFilters, subject: 'text' },
   (d) => notifications(d.byIndex('monitor_notification_subject'), 'AND subject = :subject AND attempt >= 0'),
 )
-/** Of those that were not sent, which are few. */
+/** The unsent notifications, of which there are few. */
 const selectUnsent = statement(
   'monitor_notifications_unsent',
   { ...notificationFilters, unsent: 'text' },
@@ -155,14 +155,14 @@ const selectSubjectsAfter = statement(
   { ...subjectFilters, from: 'text', group: 'text', name: 'text' },
   (d) => subjects(d, `AND ${d.isAfter(['source', ':from'], ['time_slot', ':group'], ['venue_id', ':name'])}`),
 )
-/** Within one source, the page begins at a time slot of it. */
+/** Within one source, a page can start at a time slot of that source. */
 const selectSubjectsWithin = statement(
   'monitor_subjects_within',
   { ...subjectFilters, group: 'text', name: 'text' },
   (d) => subjects(d, `AND ${d.isAfter(['time_slot', ':group'], ['venue_id', ':name'])}`),
 )
 
-/** What is known of a subject, but its name. */
+/** The state of a subject, without its name. */
 export const subjectState: FieldTypes<Omit<SubjectRecord, keyof SubjectName>> = {
   ...{ version: 'integer', state: 'text', stateHash: 'text', observedAt: 'integer', changedAt: 'integer' },
 }

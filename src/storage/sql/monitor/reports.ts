@@ -52,7 +52,7 @@ SELECT ${storedWindow.of('t')}
 ${d.byKeys(ofSubjects('@monitor_window'))}`,
 )
 
-/** How many notifications each subscription had lately. */
+/** The number of recent notifications of each subscription. */
 const countCreated = statement(
   'monitor_created',
   { namespace: 'text', rows: { nr: 'integer', subscription_id: 'text', per_ms: 'integer' } },
@@ -65,8 +65,9 @@ FROM :rows`,
 )
 
 /**
- * What is known of subjects. The statements may see different states of the store, so their order matters: a report that
- * commits between them raises a version or the revision, and `writeReport` refuses what was decided on the older one.
+ * Reads the known states of subjects. The statements may see different states of the store, so their order matters: a
+ * report that commits between them raises a version or the revision, and `writeReport` then refuses decisions on the
+ * older one.
  */
 export const readKnown: Operation<[string, KnownAsk], Known> = operation({
   name: 'read the states of subjects',
@@ -110,7 +111,7 @@ function decodeCreated(result: Result | undefined): readonly number[] {
   return rows.toSorted((a, b) => Number(a.nr) - Number(b.nr)).map(({ created }) => Number(created))
 }
 
-// Reports of the same throttled subscriptions are written one after the other, and the next statement sees it.
+// Reports of the same throttled subscription are written one after the other; the next statement sees the earlier ones.
 const lockSubscriptions = statement(
   'monitor_throttled',
   { namespace: 'text', ids: 'text[]' },
@@ -189,15 +190,15 @@ INSERT INTO @monitor_notification (namespace, ${newNotification.names}, status, 
 SELECT :namespace, ${newNotification.of('v')}, 'pending', 0, ${d.now} + v.delay_ms, ${d.now}, FALSE FROM :rows`,
 )
 
-/** A statement, and whether what it found lets the report be written. */
+/** A statement, and a test of its result: the report is written only if every test passes. */
 type Condition = readonly [statement: Bound, isMet: (result: Result) => boolean]
 
 /**
- * Writes a report: first all that may refuse it, then the rest.
+ * Writes a report: first everything that may refuse it, then the rest.
  *
  *     BEGIN, share the rules, subjects on their versions, event ids ──▶ windows, decisions, notifications, jobs, COMMIT
  *
- * All transactions write in one order: subjects that are known, new ones, events, windows, each sorted.
+ * All transactions write in one order: known subjects, new subjects, events, windows, each sorted.
  */
 export const writeReport: Operation<[string, ReportBatch], BatchAnswer> = operation({
   name: 'write a report',
@@ -250,7 +251,7 @@ function bindThrottleConditions(
   ])
 }
 
-/** Each must be written: those that are known at the version that was decided on, the others as new ones. */
+/** Each subject must be written: a known one at the version on which the decision was based, any other as a new one. */
 function bindSubjects(namespace: string, subjects: readonly SubjectWrite[]): readonly Condition[] {
   const sorted = subjects.toSorted((a, b) => (a.subject < b.subject ? -1 : 1))
   const known = sorted.filter(({ version }) => version > 0)

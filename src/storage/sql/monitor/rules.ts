@@ -12,8 +12,8 @@ import type { Whole } from './reads.ts'
 import { forgetWindows } from './windows.ts'
 
 /**
- * Subscriptions and silences. A transaction that changes them has the row of the rules alone until it commits; a report
- * shares it. So no report is written by rules that were changed before, and a change waits only for the reports that are
+ * Subscriptions and silences. A transaction that changes them locks the row of the rules exclusively until it commits;
+ * a report locks it shared. So no report is written by outdated rules, and a change waits only for reports that are
  * being written.
  */
 const ofNamespace = { namespace: 'text' } as const
@@ -21,7 +21,9 @@ type OfNamespace = Statement<{ readonly namespace: string }>
 const lockRules = statement('monitor_rules_lock', ofNamespace, (d) =>
   d.lockRow('@monitor_rules', 'namespace', ':namespace', 'alone'),
 )
-/** In a statement before the revision is read: a statement sees what was committed when it began. */
+/**
+ * Must run in a statement before the revision is read, because a statement sees only what was committed when it began.
+ */
 export const shareRules: OfNamespace = statement('monitor_rules_share', ofNamespace, (d) =>
   d.lockRow('@monitor_rules', 'namespace', ':namespace', 'shared'),
 )
@@ -56,7 +58,7 @@ const insertRevision = statement(
     `INSERT INTO @monitor_rules (namespace, revision) VALUES (:namespace, 0) ${d.keepExisting('namespace')}`,
 )
 
-/** A namespace that never had rules has no row to share. This makes one; answers its revision. */
+/** A namespace that never had rules has no row to share. This creates the row and returns its revision. */
 export function* beginRules(namespace: string): Procedure<number> {
   const [, found] = yield* run(insertRevision({ namespace }), selectRevision({ namespace }))
   return Number((found!.rows as readonly RevisionRow[])[0]!.revision)
@@ -87,7 +89,7 @@ SELECT ${silenced.names} FROM @monitor_silence
 WHERE namespace = :namespace AND ends_at > ${d.now} ORDER BY id`,
 )
 
-/** The revision comes first: if the rules change meanwhile, a report by them is refused. */
+/** Reads the revision first: if the rules change meanwhile, a report by these rules is refused. */
 export const readRules: Operation<[string], Rules> = operation({
   name: 'read the rules',
   isRead: true,
@@ -182,7 +184,7 @@ const deleteSubscription = statement(
   () => 'DELETE FROM @monitor_subscription WHERE namespace = :namespace AND id = :id',
 )
 
-// By their status, because they are few: a subscription's own list is as long as its past.
+// By status, because few are pending. The list of all notifications of a subscription grows with its age.
 const selectPending = statement(
   'monitor_pending_of',
   ofId,
@@ -200,7 +202,9 @@ const cancel = statement('monitor_cancel', { namespace: 'text', at: 'integer', r
   ),
 )
 
-/** Cancels the subscription's pending notifications in the same transaction, and forgets the windows that they reserved. */
+/**
+ * Cancels the subscription's pending notifications in the same transaction, and deletes the windows that they reserved.
+ */
 export const unsubscribe: Operation<[string, string], boolean> = operation({
   name: 'unsubscribe',
   connectionGroup: 'waiting',

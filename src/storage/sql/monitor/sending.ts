@@ -18,7 +18,7 @@ import {
 
 const ref = { namespace: 'text', channel: 'text', token: 'text' } as const
 
-/** Locks the channel's row until the commit, if it is this sender's. */
+/** Locks the channel's row until the commit, if this sender holds the channel. */
 const lockChannel = statement(
   'monitor_channel_lock',
   ref,
@@ -65,7 +65,8 @@ ${d.byKeys({ ...notificationKeys, where: `${notificationKeys.where} AND n.channe
 ORDER BY n.id ${d.forUpdate}`,
 )
 
-// Those that an end may change: what other notifications have reserved stays. Not locked: reports lock guards before windows.
+// The windows that an end may change, without those that other notifications reserved. Not locked: reports lock guards
+// before windows.
 const selectWindows = statement(
   'monitor_windows_of',
   { namespace: 'text', ids: 'text[]' },
@@ -120,11 +121,11 @@ const settle = statement(
 )
 
 /**
- * Writes how sending went, in one transaction that has the channel's row.
+ * Writes the results of sending in one transaction that locks the channel's row.
  *
  *     BEGIN, lock the channel and what ends, read its windows ──▶ event ids, windows, ends, beginnings, the channel, COMMIT
  *
- * Without ends there is nothing to decide, and all of it is one step.
+ * Without ends there is nothing to decide, and the whole transaction is one step.
  */
 export const proceed: Operation<[string, ChannelRef, SendingStep], boolean> = operation({
   name: 'write how sending went',
@@ -158,7 +159,7 @@ export const proceed: Operation<[string, ChannelRef, SendingStep], boolean> = op
   },
 })
 
-/** The statements that end notifications, as sending-end.ts says. Guards come before windows, as in reports. */
+/** The statements that end notifications, as sending-end.ts defines. Guards come before windows, as in reports. */
 function bindEnds(
   namespace: string,
   ends: readonly SendingEnd[],
@@ -168,7 +169,7 @@ function bindEnds(
   const open = new Map(found.notifications.map((one) => [one.id, one]))
   const changes = new Map<string, WindowChange>()
   for (const [name, windows] of Map.groupBy(found.windows, nameOf)) {
-    // Each once, though several of the notifications may be of its subject and subscription.
+    // Each window once, though several of the notifications may belong to its subject and subscription.
     const before = [...new Map(windows.map((window) => [window.stateHash, window])).values()]
     changes.set(name, { subject: windows[0]!.subject, before, after: before })
   }
@@ -176,7 +177,7 @@ function bindEnds(
   const ended = ends.flatMap((end) => {
     const one = open.get(end.id)
     if (one === undefined) return []
-    // Of two ends of one notification the first counts.
+    // If a notification ends twice, the first end counts.
     open.delete(end.id)
     const { id, subject, presentHash, eventId } = one
     const { before, after } = changes.get(nameOf(one)) ?? { before: [], after: [] }
@@ -207,7 +208,7 @@ SELECT subject, subscription_id, state_hash, status FROM @monitor_notification
 WHERE namespace = :namespace AND id = :id ${d.forUpdate}`,
 )
 
-// The status comes after what reads it: MariaDB assigns in this order.
+// The status comes after the columns that read it, because MariaDB assigns in this order.
 const sendAgain = statement(
   'monitor_replay',
   ofId,

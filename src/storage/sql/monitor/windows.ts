@@ -3,9 +3,9 @@ import { type Columns, columns } from '../columns.ts'
 import { type Bound, statement } from '../statement.ts'
 
 /**
- * Windows: what each subscription was notified of each state of a subject, or is about to be. Reports reserve them, and the
- * ends of notifications change them as monitor/delivery/sending-end.ts says. A window that was read and not locked is
- * changed only while it is still what was read: another notification may have reserved it since.
+ * Windows: each records that a subscription was notified of a state of a subject, or will be. Reports reserve windows,
+ * and ends of notifications change them as monitor/delivery/sending-end.ts defines. A statement changes a window that
+ * was read without a lock only if it is unchanged: another notification may have reserved it since.
  */
 export const storedWindow: Columns<SubjectWindow> = columns<SubjectWindow>({
   ...{ subject: 'text', subscriptionId: 'text', stateHash: 'text', status: 'text', notificationId: 'text' },
@@ -63,7 +63,7 @@ const forget = statement('monitor_window_forget', readRows, (d) =>
   d.deleteByRows('@monitor_window', isAsRead),
 )
 
-/** All statements on windows lock them in one order, so that no two transactions wait for each other. */
+/** All statements on windows lock them in this order, so that no two transactions deadlock. */
 function inOrder<Window extends Pick<SubjectWindow, 'subject' | 'subscriptionId' | 'stateHash'>>(
   windows: readonly Window[],
 ): readonly Window[] {
@@ -87,7 +87,7 @@ export function reserveWindows(
   return [reserve({ namespace, rows: inOrder(reservations).map(encodeKey) })]
 }
 
-/** Deletes windows that are still as they were read. */
+/** Deletes windows that have not changed since they were read. */
 export function forgetWindows(
   namespace: string,
   windows: readonly Pick<
@@ -99,14 +99,14 @@ export function forgetWindows(
   return rows.length === 0 ? [] : [forget({ namespace, rows })]
 }
 
-/** The windows of one subject and subscription, as they were read and as they are to be. */
+/** The windows of one subject and subscription, before and after the change. */
 export interface WindowChange {
   readonly subject: string
   readonly before: readonly WindowRecord[]
   readonly after: readonly WindowRecord[]
 }
 
-/** The statements that write the changes. A window that stays the same object is left alone. */
+/** The statements that write the changes. If a window is the same object before and after, it is not written. */
 export function changeWindows(namespace: string, changes: readonly WindowChange[]): readonly Bound[] {
   const changed = changes.flatMap(({ subject, before, after }) =>
     after.filter((window) => !before.includes(window)).map((window) => ({ subject, ...window })),

@@ -1,9 +1,9 @@
 import type { Table } from './table.ts'
 
 /**
- * Workers as members of the fleet: one leased row each. `session` is of one run of a worker, `boot` of its process.
- * `running` has the ages of jobs at `seen_at`. Lists are JSON; the large `kind_schemas` come last. Renewals change no indexed
- * column, and find room on their own page.
+ * Workers as members of the fleet: one row with a lease each. `session` identifies one run of a worker, `boot` its
+ * process. `running` has the ages of jobs at `seen_at`. Lists are JSON; the large `kind_schemas` comes last. Renewals
+ * change no indexed column, and their row versions fit on the same page.
  */
 const workers: Table = {
   name: 'fleet_worker',
@@ -23,9 +23,10 @@ const counted = `queue name, kind name, added big, started big, completed big, f
   ready big?, running big?, run_times text(short), wait_times text(short)`
 
 /**
- * Counts and times of jobs in buckets of time. `series_part` has what each process counted in a minute that is still open,
- * `series_bucket` the closed steps, `series_total` all that was ever counted. A queue and a kind may be too wide for an
- * index together, so rows are found by their SHA-256. `series_mark` says up to where longer steps are put together.
+ * Counts and durations of jobs in time buckets. `series_part` has the counts of each process for a minute that is still
+ * open, `series_bucket` the closed steps, `series_total` all counts ever. A queue and a kind together may be too wide
+ * for an index, so rows are found by their SHA-256. `series_mark` is the time up to which smaller steps were merged
+ * into longer ones.
  */
 const series: readonly Table[] = [
   {
@@ -47,12 +48,12 @@ const series: readonly Table[] = [
 ]
 
 /**
- * Attempts that failed or were lost, and groups of their errors. `number` is the attempt's lease number, which rises with every
- * claim of a job, also after a retry. An attempt without a fingerprint is not counted in its group yet; `job_attempt_uncounted`
- * lists those, on MariaDB as its first rows.
+ * Attempts that failed or were lost, and the groups of their errors. `number` is the attempt's lease number, which
+ * rises with every claim of a job, also after a retry. An attempt without a fingerprint is not counted in its group
+ * yet; `job_attempt_uncounted` lists these attempts, on MariaDB as its first rows.
  *
- * `job_block` has the times in which a job could not be claimed: number 0 is the wait for other jobs, any other number is the
- * request for its lock.
+ * `job_block` has the periods in which a job could not be claimed. Number 0 is the wait for other jobs; any other
+ * number is the request for its lock.
  */
 const attempts: readonly Table[] = [
   {

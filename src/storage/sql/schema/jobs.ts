@@ -5,33 +5,36 @@ const whenReady = (value: string) =>
   `AS (CASE WHEN limit_key IS NOT NULL AND state = 'ready' THEN ${value} END) PERSISTENT`
 
 /**
- * Jobs as rows, and the limits of their queues. Every job that has not ended is a row of `job_queue`. A job that ends moves to
+ * Jobs as rows, and the limits of their queues. Every live job is a row of `job_queue`. A job that ends moves to
  * `job_history`, with its last lease.
  *
  *     job_queue ──claim──▶ state 'running' ──settle──▶ job_history
  *         ▲                      │
  *         └─── retry, reclaim ───┘
  *
- * On Postgres and SQLite each live state has a partial index. Ready jobs without a limit key and those with one are apart: a claim
- * from a queue with limits finds jobs without a key, however many with a key come before them, and `job_queue_limited` finds the
- * first jobs of each key. On SQLite ready jobs are ordered by kind, so that a claim never reads past kinds that its worker does
- * not know; the limit key ends the index, so that reading it does not fetch the row. Indexes `…_own` list the jobs of Signalbox's own queues.
+ * On Postgres and SQLite each live state has a partial index. Ready jobs with and without a limit key have separate
+ * indexes. So a claim from a queue with limits finds jobs without a key, however many jobs with a key come first, and
+ * `job_queue_limited` finds the first jobs of each key. SQLite orders ready jobs by kind, so that a claim never reads
+ * past kinds that its worker does not know. There the limit key ends the index, so that a claim reads it without the
+ * row. Indexes `…_own` list the jobs of Signalbox's own queues.
  *
- * MariaDB has no partial indexes. There `job_queue_order` serves every search in `job_queue` but that by limit key: `sort_rank`,
- * `sort_at` are (−priority, run_at) of ready jobs, (0, run_at) of scheduled ones and (0, lease_ends_at) of running ones. So a claim,
- * the promotion of due jobs and the search for expired leases are each one range of it. `kind` and `limit_ready` end it, to skip
- * jobs without reading their rows. The states are listed in the order in which they should follow each other in that index: a search that
- * finds nothing runs on over entries that are dead but not yet purged, into the next state's; after `scheduled` come hardly any.
- * `job_queue_limit` reads ready jobs by limit key. For a job without a key all of it that could change is NULL, so that only its
- * insert and its delete write an entry. `limit_kind` stands for the kind, which does not fit into the key: the widest index has 2,600 bytes of
- * the 3,072 allowed. Generated columns are stored: purging the entries of indexed virtual columns means computing them once more.
- * `room` is blank and reserves space in the row: a claim, which writes the worker's name and the lease, would make every row grow
- * and split its page. `job_history_list` and `job_dead` list the ended jobs that are rare among very many.
+ * MariaDB has no partial indexes. Its `job_queue_order` serves every search in `job_queue` except the search by limit
+ * key: `sort_rank`, `sort_at` are (−priority, run_at) of ready jobs, (0, run_at) of scheduled ones and (0,
+ * lease_ends_at) of running ones. So a claim, the promotion of due jobs and the search for expired leases are each one
+ * range of it. `kind` and `limit_ready` end the index, so that a claim can skip jobs without reading their rows. The
+ * states are listed in the order in which they should follow each other in that index. A search that finds nothing
+ * continues over deleted but not yet purged entries into the next state's, and after `scheduled` there are hardly any.
+ * `job_queue_limit` reads ready jobs by limit key. For a job without a key, all columns of this index that could change
+ * are NULL, so that only its insert and its delete write an entry. `limit_kind` stands for the kind, which does not fit
+ * into the key: the widest index has 2,600 bytes of the 3,072 allowed. Generated columns are stored, because purging
+ * entries of indexed virtual columns computes them again. `room` is blank and reserves space in the row: otherwise a
+ * claim, which writes the worker's name and the lease, would make every row grow and split its page. `job_history_list`
+ * and `job_dead` list the ended jobs that are rare among very many.
  *
- * `settled_tokens` lists the tokens of the last attempts whose verdict was written, so that each attempt can learn how it ended. A
- * running job may be locked by a user's transaction, so cancellation requests are apart, in `job_cancel`. The limits of a queue are
- * in the row of its pause, so that a claim skips both kinds of queue by one look. `key_position` is the key behind which the next claim
- * goes on. `job_rate.started_at` on MariaDB is the last start, not an end.
+ * `settled_tokens` lists the tokens of the last settled attempts, so that each attempt can learn its verdict. A user's
+ * transaction may lock a running job, so cancellation requests have a separate table, `job_cancel`. The limits of a
+ * queue are in the row of its pause, so that a claim skips both kinds of queue with one look-up. `key_position` is the
+ * key after which the next claim continues. On MariaDB `job_rate.started_at` is the last start, not an end.
  */
 export const jobs: readonly Table[] = [
   {
@@ -119,15 +122,15 @@ export const jobs: readonly Table[] = [
 ]
 
 /**
- * What jobs wait for, what their attempts log, and schedules. A text that may be large is the last column, because SQLite reads through
- * it to reach the columns behind it.
+ * What jobs wait for, the logs of their attempts, and schedules. A text that may be large is the last column, because
+ * SQLite reads through it to reach later columns.
  *
- * `job_progress` has a row for each attempt that logged anything; its counters number the attempt's log lines and say how much
- * more fits. A transaction that adds to an attempt locks that row until the commit, so no number is given twice. Rows are
- * locked in one order: by job, then attempt.
+ * `job_progress` has a row for each attempt that logged anything. Its counters number the attempt's log lines and show
+ * how much more fits. A transaction that adds to an attempt locks that row until the commit, so no number is used
+ * twice. Rows are locked in one order: by job, then attempt.
  *
- * `due_at` is empty while a schedule is paused, so the due schedules of a namespace are one range of an index. A fence is for one
- * claim: `taken_fence` is the one that the job was last claimed with.
+ * `due_at` is null while a schedule is paused, so the due schedules of a namespace are one range of an index. A fence
+ * is for one claim: `taken_fence` is the fence of the job's last claim.
  */
 export const jobDetails: readonly Table[] = [
   {

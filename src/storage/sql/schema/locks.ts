@@ -5,23 +5,25 @@ const shards = Array.from({ length: 64 }, (_, shard) => `(${shard}, 0)`).join(',
 /**
  * Locks, guards and windows.
  *
- * A wait queue is a row of `lock_queue`, there while a lock is held, awaited or has outcomes that waiters may still ask for. Its
- * waiters are in `lock_waiter`, the outcomes of those who left in `lock_outcome`. On Postgres and MariaDB a result that many waiters share is
- * in `lock_result`, once for all of them; the names of a queue are too wide for an index, so it is found by their SHA-256, `queue_key`,
- * and a transaction that changes it locks that key until the commit. SQLite finds it by a number, and counts the rows beside it, so
- * that a lock without waiters is taken and given back by its row alone. There leases count in milliseconds of the host's
- * monotonic clock; `since` and `last_at` are instants of the wall clock.
+ * A wait queue is a row of `lock_queue`. The row exists while the lock is held or awaited, or while waiters may still
+ * ask for an outcome. Its waiters are in `lock_waiter`, the outcomes of waits that ended in `lock_outcome`. On Postgres
+ * and MariaDB `lock_result` has a result once for all its waiters. There the names of a queue are too wide for an
+ * index, so it is found by their SHA-256, `queue_key`, and a transaction that changes a queue locks that key until the
+ * commit. SQLite finds a queue by a number, and its row counts the rows of the other tables, so that acquiring and
+ * releasing a lock without waiters touches only this row. There leases count in milliseconds of the host's monotonic
+ * clock; `since` and `last_at` are wall-clock times.
  *
- * `waiter_count` and `idle_since` (when the lock was last released, once it has no holder and no waiter) find queues without
- * reading waiters. `lock_shard` has the last token of each 64th part of the resources, and on SQLite of all. Its rows are never
- * deleted: tokens rise for ever, also when a queue was forgotten. They are few and written all the time, so Postgres leaves their pages
- * empty for new versions.
+ * `waiter_count` and `idle_since` (the last release, if the lock has no holder and no waiter) find queues without
+ * reading waiters. `lock_shard` has the last token of each 64th part of the resources, and on SQLite of all. Its rows
+ * are never deleted: tokens rise for ever, even after a queue was deleted. The rows are few and written all the time,
+ * so Postgres leaves space on their pages for new versions.
  *
- * A guard's `ends_at` is the end of its lease while it runs, and the time until which it is kept after that. `forget_at` is
- * when it is forgotten: an expired lease counts as a failure at that instant, and an at-most-once guard is never forgotten
- * while it runs. Every statement treats rows past their time as absent; deleting them only saves disk space. `opened_by` is a random
- * number of the call that opened the window: it shows each of many calls whether it was the one. On SQLite guards and windows have an
- * integer key: their own keys come in no order, and so do not move whole rows through the tree.
+ * A guard's `ends_at` is the end of its lease while it runs, and the end of its retention after that. The store may
+ * delete it after `forget_at`: an expired lease counts as a failure at its expiry, and a running at-most-once guard is
+ * never deleted. Every statement treats expired rows as absent; deleting them only saves disk space. `opened_by` is a
+ * random number of the call that opened the window, so that each of many calls can see whether it opened it. On SQLite
+ * guards and windows have an integer key: their own keys are in random order, and would move whole rows through the
+ * tree.
  */
 export const locks: readonly Table[] = [
   {

@@ -6,8 +6,8 @@ import { monitor, server } from './services.ts'
 import { createIndexes, createTables, type SchemaDialect } from './table.ts'
 
 /**
- * Every step of an engine's schema, in order. The first makes all tables; a released step is never edited. `counts` has the
- * indexes by which the engine counts jobs.
+ * Every step of an engine's schema, in order. The first step creates all tables; a released step is never edited.
+ * `counts` has the indexes with which the engine counts jobs.
  */
 export function createMigrations(
   d: SchemaDialect,
@@ -23,8 +23,9 @@ export function createMigrations(
       number: 2,
       name: 'fleet',
       oldest: 1,
-      // Ended jobs by their end, for streams that resume. The end comes first, so entries are appended at the right edge. (A BRIN
-      // index would be smaller, but only bitmap scans read it, and the connections to Postgres plan without those.)
+      // Ended jobs by their finish time, for streams that resume. The time comes first, so new entries are appended at
+      // the right edge. (A BRIN index would be smaller, but only bitmap scans read it, and connections to Postgres
+      // disable these.)
       statements: [
         ...createTables(d, fleet),
         ...createIndexes(d, 'job_history', 'job_history_ended (finished_at)'),

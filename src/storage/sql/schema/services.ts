@@ -1,15 +1,17 @@
 import type { Table } from './table.ts'
 
 /**
- * The store's own notes, access, audit and the cluster state that servers share.
+ * The store's own metadata, access tokens, audit entries and the cluster state that servers share.
  *
- * A token's id is unique over all namespaces, because a bearer shows it before its namespace is known. `nodes` names the only
- * nodes that a token of scope `node` may connect as. A request's key is written in the transaction of its effect; on MariaDB first without
- * an answer, so that its row is locked. No other transaction ever sees one without.
+ * A token's id is unique over all namespaces, because the server learns a token's namespace only from the token.
+ * `nodes` lists the only nodes that a token of scope `node` may connect as. A request's key is written in the
+ * transaction of its effect. MariaDB first writes it without an answer to lock its row; no other transaction ever sees
+ * a key without an answer.
  *
- * `fleet_board` has the newest version of a namespace and the newest that was forgotten. A writer locks its row until the
- * commit, so versions are seen in the order in which they were given, and writers cannot deadlock. A fleet row's key of up to
- * 600 characters may be too wide for an index and is found by its SHA-256. A removed row has no `doc`, and `removed_at`.
+ * `fleet_board` has a namespace's newest version and the newest deleted version. A writer locks its row until the
+ * commit, so readers see versions in the order in which they were assigned, and writers cannot deadlock. A fleet row's
+ * key of up to 600 characters may be too wide for an index and is found by its SHA-256. A removed row has `removed_at`
+ * and no `doc`.
  */
 export const server: readonly Table[] = [
   {
@@ -70,20 +72,21 @@ export const server: readonly Table[] = [
 const subject = 'subject name(64), source name, time_slot name, venue_id name'
 
 /**
- * The monitor. `monitor_subject` has the last state of each subject, with a version that every write raises. `monitor_window`
- * has what each subscription was notified of, or is about to be, and `monitor_decision` why. `monitor_notification` has what is
- * to be sent through a channel: `finished_at` is null until it is settled. One sender at a time has a channel, by its row in
- * `monitor_channel`. `monitor_rules` counts the changes of subscriptions and silences.
+ * The monitor. `monitor_subject` has the last state of each subject, with a version that every write raises.
+ * `monitor_window` records the states that each subscription was or will be notified of, and `monitor_decision` the
+ * reasons. `monitor_notification` has the messages to send through a channel: `finished_at` is null until a
+ * notification is settled. One sender at a time holds a channel, with its row in `monitor_channel`. `monitor_rules`
+ * counts the changes of subscriptions and silences.
  *
- * Updates of subjects touch only columns without an index, so Postgres leaves their pages half empty: it then writes the
+ * Updates of subjects change only columns without an index, so Postgres leaves half of each page empty: it writes the
  * new version of a row beside the old one, and no index changes.
  *
- * Postgres makes plans once per connection, perhaps while a table is empty, when every index that begins with the namespace costs
- * the same. So an index that is not for finding single rows has a condition that always holds (version > 0). A statement that
- * means the index repeats the condition, and no other statement reads all of a namespace by mistake.
+ * Postgres makes plans once per connection, perhaps while a table is empty, when every index that begins with the
+ * namespace has the same cost. So an index that does not find single rows has a condition that always holds (version >
+ * 0). A statement for that index repeats the condition, and no other statement reads a whole namespace by mistake.
  *
- * MariaDB has no partial indexes, so every notification has an entry in each. Its index by status also counts dead
- * notifications by subscription. The widest has 3,056 bytes of the 3,072 allowed.
+ * MariaDB has no partial indexes, so every notification has an entry in each index. Its index by status also counts
+ * dead notifications by subscription. The widest has 3,056 bytes of the 3,072 allowed.
  */
 export const monitor: readonly Table[] = [
   { name: 'monitor_rules', columns: 'namespace name, revision big', key: 'namespace' },
@@ -142,8 +145,8 @@ export const monitor: readonly Table[] = [
       possible_repeat bool [mariadb sqlite] = FALSE, digest_id name(64)?`,
     key: 'namespace, id',
     sqliteNumber: 'made',
-    // Those that are to be sent: in their order, by subject, and by when they fall due. Most are sent, and no statement looks for
-    // those by their status.
+    // Unsettled notifications: in their order, by subject, and by due time. Most notifications are sent, and no
+    // statement searches for sent ones by status.
     indexes: `
       [mariadb] monitor_notification_unsettled (namespace, channel, finished_at, id)
       [mariadb] monitor_notification_first (namespace, channel, finished_at, subject, id)

@@ -1,54 +1,55 @@
 /**
- * The tables of the SQL engines are described once, and each engine writes them in its words. Columns are apart by commas:
+ * The tables of the SQL engines are described once, and each engine renders them in its SQL. Columns are separated by
+ * commas:
  *
  *     id name(64), priority int, error text?, attempt int = 0, [mariadb] room VARCHAR(80), due_at big as (…)
  *
- * `name` is compared byte by byte; `text` is neither searched nor sorted by. Both take MariaDB's length: a number, `short`
- * or `medium`; without one a name has 191 characters, so that several fit into an index, and a text has no limit. `enum`
- * lists what is allowed. `?`: it may be null. `= 0`: its default. What stands behind `[mariadb]` is of that engine alone; a
- * type that is none of these is written as it stands.
+ * A `name` is compared byte by byte; no statement searches or sorts by a `text`. The argument of both is MariaDB's
+ * length: a number, `short` or `medium`. Without it a name has 191 characters, so that several fit into an index, and a
+ * text has no limit. `enum` lists the allowed values. `?`: the column may be null. `= 0`: its default. A column after
+ * `[mariadb]` exists only on that engine. Any other type is passed to the engine unchanged.
  */
 export interface Table {
   readonly name: string
   readonly columns: string
   readonly key: string
-  /** Where an engine has another key. */
+  /** The primary key on engines where it differs. */
   readonly keyOn?: Readonly<Partial<Record<EngineName, string>>>
-  /** One a line: `name (columns) WHERE condition`, with `unique` or engines in front. */
+  /** One index per line: `name (columns) WHERE condition`, after optional `unique` or `[engines]`. */
   readonly indexes?: string
-  /** Other engines have no such table. */
+  /** The engines that have this table. @default all */
   readonly only?: readonly EngineName[]
   /**
-   * The number by which SQLite finds rows, and in which its other indexes end: `rowid`, or a column of that name. @default
-   * none: rows are found by the key alone, and need no second index for it
+   * The number by which SQLite finds rows, and with which its other indexes end: `rowid`, or a column of that name.
+   * @default none: SQLite finds rows by the key and needs no second index for it
    */
   readonly sqliteNumber?: string
-  /** How full Postgres writes pages, in percent: the rest is for new versions of their rows. */
+  /** How full Postgres writes pages, in percent. The rest is for new versions of the rows. */
   readonly fillfactor?: number
-  /** The first rows, by a statement of the engine; `@name` is a table. */
+  /** The first rows, as a statement of the engine; `@name` is a table. */
   readonly rows?: Readonly<Partial<Record<EngineName, string>>>
 }
 
 export type EngineName = 'postgres' | 'mariadb' | 'sqlite'
 
-/** One column's type, as a table says it. */
+/** The type of one column, as a table describes it. */
 export interface ColumnType {
   readonly column: string
   readonly type: string
   readonly size: string | undefined
 }
 
-/** The words in which an engine makes tables. */
+/** How an engine creates tables. */
 export interface SchemaDialect {
   readonly engine: EngineName
-  /** What stands in front of a table's name. */
+  /** The prefix of a table's name. */
   readonly place: string
-  /** Undefined: it is no type of ours. */
+  /** Undefined: the type is not one of Signalbox's. */
   type(type: ColumnType): string | undefined
   generated(expression: string, isVirtual: boolean): string
-  /** Quotes those of the columns that are reserved words. */
+  /** Quotes column names that are reserved words. */
   quote(columns: string): string
-  /** Makes a table and its indexes. */
+  /** The statements that create a table and its indexes. */
   create(table: Table, key: string, columns: readonly string[], indexes: readonly Index[]): readonly string[]
   createIndex(table: string, index: Index): string
 }
@@ -56,11 +57,11 @@ export interface SchemaDialect {
 export interface Index {
   readonly name: string
   readonly isUnique: boolean
-  /** The columns, in brackets, and a condition. */
+  /** The columns in brackets, and a condition. */
   readonly over: string
 }
 
-/** The statements that make these tables, where the engine has them. */
+/** The statements that create these tables, except tables that the engine does not have. */
 export function createTables(d: SchemaDialect, tables: readonly Table[]): readonly string[] {
   return tables
     .filter(({ only }) => only?.includes(d.engine) ?? true)
@@ -75,7 +76,7 @@ export function createTables(d: SchemaDialect, tables: readonly Table[]): readon
     })
 }
 
-/** The statements that make indexes of a table that is there; a line each. */
+/** The statements that create indexes of an existing table, one per line. */
 export function createIndexes(d: SchemaDialect, table: string, indexes: string): readonly string[] {
   return parseIndexes(d, indexes).map((index) => d.createIndex(table, index))
 }
@@ -92,7 +93,7 @@ function isFor(d: SchemaDialect, engines: string | undefined): boolean {
   return engines?.split(' ').includes(d.engine) ?? true
 }
 
-/** Commas inside brackets are not between columns. */
+/** Commas inside brackets do not separate columns. */
 function splitColumns(text: string): readonly string[] {
   const columns = ['']
   let depth = 0
@@ -119,7 +120,7 @@ function createColumn(d: SchemaDialect, text: string): readonly string[] {
   return [`${name} ${found}${optional ? '' : ' NOT NULL'}${defaulted}`]
 }
 
-/** `a|b` as SQL's list of texts. */
+/** `a|b` as an SQL list of texts. */
 export function listTexts(choices: string): string {
   return `(${choices
     .split('|')

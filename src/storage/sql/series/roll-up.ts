@@ -28,8 +28,8 @@ import {
 } from './series-row.ts'
 
 /**
- * Puts rows together and deletes old ones, as fleet/rules/series-plan.ts says. The mark of the namespace is locked, so one
- * process at a time does it.
+ * Merges rows and deletes old ones, as fleet/rules/series-plan.ts plans. The procedure locks the namespace's mark, so
+ * one process at a time does it.
  */
 const selectFirstPart = statement(
   'series_first_part',
@@ -173,7 +173,7 @@ export const rollUpSeries: Operation<[namespace: string, keep: SeriesKeep], bool
   connectionGroup: 'waiting',
   *procedure(namespace: string, keep: SeriesKeep) {
     yield* run(createMark({ namespace }), lockMark({ namespace }))
-    // Only now: before the lock, another process may have done it.
+    // Only after the lock: another process may have done it before.
     const { part, rollUps, old } = yield* lookForWork(namespace, keep)
     const writes: Bound[] = []
     if (part !== undefined) writes.push(...(yield* gather(namespace, part)))
@@ -186,7 +186,7 @@ export const rollUpSeries: Operation<[namespace: string, keep: SeriesKeep], bool
   },
 })
 
-/** The rows of processes become those of the minute, and are added to the totals. */
+/** Merges the rows of processes into the row of the minute, and adds them to the totals. */
 function* gather(namespace: string, bucketAt: number): Procedure<readonly Bound[]> {
   const [parts, known, totals] = yield* run(
     selectParts({ namespace, bucketAt }),

@@ -4,7 +4,7 @@ import { type Columns, columns as columnsOf } from '../columns.ts'
 import type { Result } from '../procedure.ts'
 import { type Statement, statement } from '../statement.ts'
 
-/** The counts and times of a row, as all tables of series keep them. */
+/** The counts and durations of a row, as all tables of series store them. */
 const values = columnsOf<Omit<SeriesRow, 'bucketAt'>>({
   ...{
     queue: 'text',

@@ -27,8 +27,8 @@ import {
 } from './series-row.ts'
 
 /**
- * Counts and times of jobs. A process upserts rows of its own (`series_part`) while their minute is open. Then any process
- * puts them together, in one transaction:
+ * Counts and durations of jobs. A process upserts its own rows (`series_part`) while their minute is open. Then any
+ * process merges them in one transaction:
  *
  *     series_part, a row for each process ──closed──▶ series_bucket 1 min ──▶ 10 min ──▶ 1 h
  *                                             └─────▶ series_total, in the same transaction
@@ -40,7 +40,7 @@ export function createSeriesStore(database: Database, namespace: string): Series
     read: (query) => database.run(readSteps, [namespace, query]),
     totals: () => database.run(readTotals, [namespace]),
     async roll(keep) {
-      // Most processes find nothing to do, and none of them should wait for the lock to learn that.
+      // Most processes find nothing to do, and should not wait for the lock to learn that.
       if (!(await database.run(findWork, [namespace, keep]))) return false
       return database.run(rollUpSeries, [namespace, keep])
     },
@@ -84,7 +84,7 @@ const writeParts = operation({
   },
 })
 
-/** Reads of series: rows of processes and of closed steps in one statement, so that a reader sees each count once. */
+/** Reads series: rows of processes and of closed steps in one statement, so that a reader sees each count once. */
 const stepsBetween = (nr: 1 | 2 | 3, more: string) => `
 SELECT bucket_at, ${columns} FROM @series_bucket
 WHERE namespace = :namespace AND step_ms = :step${nr} AND bucket_at >= :from${nr} AND bucket_at < :to${nr} ${more}`
@@ -116,7 +116,7 @@ export const readSteps: Operation<
   isRead: true,
   *procedure(namespace: string, query: SeriesQuery) {
     const { from, to, queue, kind } = query
-    // The mark first: rows of smaller steps stay for long after it has moved.
+    // Reads the mark first: rows of smaller steps stay for long after the mark has moved.
     const [clock, mark] = yield* run(selectNow({}), selectMark({ namespace }))
     const { hours, tens, minutes } = planRead(query, decodeMark(mark!))
     const rows = yield* many(
