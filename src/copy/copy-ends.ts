@@ -41,14 +41,14 @@ export async function openEnds(from: string, to: string, kept: AsyncDisposableSt
   const { latest } = await statusOf('target', to)
   if (schema === 0) return { source, target, sourceId, state: 'empty' }
 
-  const book = await target.book()
+  const unfinished = await target.unfinished()
   // What is empty and old is brought up to date by the copy; what is begun was begun by another version.
-  if (schema > latest || book !== undefined) requireSchema('target', schema, latest)
-  if (book !== undefined) {
-    if (book.from === sourceId) return { source, target, sourceId, state: 'begun' }
+  if (schema > latest || unfinished !== undefined) requireSchema('target', schema, latest)
+  if (unfinished !== undefined) {
+    if (unfinished.from === sourceId) return { source, target, sourceId, state: 'begun' }
     throw new SignalboxError(
       'copy_target_taken',
-      `The target is being filled by a copy from another source (store ${book.from}), which has not ended. End that, or name an empty database.`,
+      `The target is being filled by a copy from another source (store ${unfinished.from}), which has not ended. End that, or name an empty database.`,
     )
   }
   const filled = await target.firstFilled()

@@ -200,7 +200,7 @@ test('the check finds rows in the target that were not copied', async () => {
   await copy(stage.from, stage.to)
   assert.deepEqual(stage.exec(stage.to, 'SELECT * FROM queue_control'), [])
   await using end = await openCopyEnd(stage.to)
-  assert.equal(await end.book(), undefined)
+  assert.equal(await end.unfinished(), undefined)
 })
 
 test('rows that the target refuses are reported by table, and a repaired copy continues', async () => {

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import {
-  type CopyBook,
   type CopyEnd,
-  type CopyLook,
   type CopyNumbers,
+  type CopySnapshot,
   type CopyTable,
   copyGroups,
   copyTables,
   keyOf,
   openMigrator,
+  type UnfinishedCopy,
 } from '../storage/index.ts'
 import { openEnds, requireFilled, requireRoom } from './copy-ends.ts'
 import { type CopyNews, type CopyOptions, Reach, resolveCopyOptions } from './copy-progress.ts'
@@ -137,7 +137,7 @@ export async function compare(from: string, to: string, options: CopyOptions = {
   }
 }
 
-/** Copies what the target's book says is missing; answers the numbers that must go on rising. */
+/** Copies the rows that the target does not have yet. Returns the numbers that must continue to rise. */
 async function copyTablesOf(
   source: CopyEnd,
   target: CopyEnd,
@@ -146,13 +146,13 @@ async function copyTablesOf(
 ): Promise<CopyNumbers> {
   await using look = await source.look()
   const numbers = await look.numbers()
-  const book = (await target.book())!
+  const unfinished = (await target.unfinished())!
   let total = 0
   for (const table of copyTables) total += await look.count(table)
-  const rows = [...book.tables.values()].reduce((sum, { count }) => sum + count, 0)
+  const rows = [...unfinished.tables.values()].reduce((sum, { count }) => sum + count, 0)
   const reach = new Reach('copying', { total, rows, tell })
   for (const table of copyTables) {
-    await copyTable(look, target, table, { book, numbers, pageRows }, (count) => {
+    await copyTable(look, target, table, { unfinished, numbers, pageRows }, (count) => {
       reach.add(table.name, count)
       onWritten(count)
     })
@@ -161,17 +161,17 @@ async function copyTablesOf(
 }
 
 async function copyTable(
-  look: CopyLook,
+  look: CopySnapshot,
   target: CopyEnd,
   table: CopyTable,
   {
-    book,
+    unfinished,
     numbers,
     pageRows,
-  }: { readonly book: CopyBook; readonly numbers: CopyNumbers; readonly pageRows: number },
+  }: { readonly unfinished: UnfinishedCopy; readonly numbers: CopyNumbers; readonly pageRows: number },
   onPage: (rows: number) => void,
 ): Promise<void> {
-  let { position, count, isDone } = book.tables.get(table.name)!
+  let { position, count, isDone } = unfinished.tables.get(table.name)!
   if (isDone) return
   const key = keyOf(table)
   // The next page is read while the target writes the last one.
@@ -263,7 +263,7 @@ export interface TableProof {
 
 /** Reads a table whole. Each row is one line of JSON, so no two rows or columns can be taken for others. */
 export async function proveTable(
-  look: CopyLook,
+  look: CopySnapshot,
   table: CopyTable,
   onPage: (rows: number) => void,
 ): Promise<TableProof> {

@@ -10,81 +10,84 @@ import type { MonitorStore } from '../monitor/monitor-store.ts'
 import type { GuardStore } from '../once/guard-store.ts'
 
 /**
- * A backend keeps all data: the stores of the modules, a notifier, and the traits of the engine. What engines cannot all
- * do is a trait; callers check the trait, never the backend's name.
+ * A backend stores all data. It has the stores of the modules, a notifier, and the traits of the engine. A trait is
+ * something that not every engine can do; callers check the trait, never the backend's name.
  */
 export interface Backend extends Stores, AsyncDisposable {
-  /** For messages and people: 'memory', 'sqlite', 'postgres', 'mariadb'. */
+  /** For messages: 'memory', 'sqlite', 'postgres', 'mariadb'. */
   readonly name: string
   readonly traits: Traits
   /** The tokens of all namespaces. */
   readonly tokens: TokenStore
   readonly migrator: Migrator
-  /** Weak settings that were found at opening, in words; empty when all is well. */
+  /** Warnings about unsafe settings that the backend found when it opened. */
   readonly warnings: readonly string[]
-  /** The stores of another namespace, on the same connections. Cheap to make, and nothing to close. */
+  /** The stores of another namespace, on the same connections. Cheap to create; they need no close. */
   within(namespace: string): Stores
-  /** Forgets up to `limit` request keys, of any namespace, whose time is over; answers how many. */
+  /** Deletes up to `limit` expired request keys of all namespaces, and returns their number. */
   pruneKeys(limit: number): Promise<number>
-  /** Up to `limit` namespaces with subscriptions to changes, so that a server starts a sender for each. */
+  /** Up to `limit` namespaces with subscriptions to changes. A server starts a sender for each. */
   subscribedNamespaces(limit: number): Promise<readonly string[]>
-  /** Up to `limit` namespaces that have nodes or tasks for nodes, so that something must be there to place them. */
+  /** Up to `limit` namespaces with nodes or with tasks for nodes. A server runs dispatch for each. */
   dispatchedNamespaces(limit: number): Promise<readonly string[]>
   /**
-   * Up to `limit` namespaces with a schedule that will run some day, so that something must be there to run it; those
-   * first in which one is due first.
+   * Up to `limit` namespaces with a schedule that will run, ordered by their next due time. A server runs the schedules
+   * of each.
    */
   scheduledNamespaces(limit: number): Promise<readonly string[]>
   /**
-   * Up to `limit` namespaces in which a job of that queue that has a unique key is not over, so that something must be
-   * there to work on it. Jobs without a key are not looked at: keys are found without looking through jobs.
+   * Up to `limit` namespaces with a live job in that queue that has a unique key. A server starts workers for each.
+   * Jobs without a key are ignored, because the index of keys finds namespaces without reading jobs.
    */
   queuedNamespaces(queue: string, limit: number): Promise<readonly string[]>
-  /** Up to `limit` namespaces in which a job waits for another or for a lock, so that something must be there to let it on. */
+  /** Up to `limit` namespaces with jobs that wait for other jobs or for a lock. A server unblocks the jobs of each. */
   blockedNamespaces(limit: number): Promise<readonly string[]>
-  /** Whether the store answers; throws `store_unavailable` or `store_busy` when it does not. */
+  /** Checks that the store answers. Throws `store_unavailable` or `store_busy`. */
   ping(): Promise<void>
   /** The time by the store's own clock. */
   time(): Promise<number>
-  /** Closes all connections; later calls fail with `closed`. Safe to call twice. */
+  /** Closes all connections. Later calls fail with `closed`. Safe to call twice. */
   close(): Promise<void>
 }
 
-/** What belongs to one namespace. */
+/** The stores of one namespace. */
 export interface Stores {
   readonly jobs: JobStore
-  /** What attempts say of themselves; always in the store that holds the jobs. */
+  /** The logs and progress of attempts, always in the store that holds the jobs. */
   readonly logs: LogStore
-  /** Attempts that failed or were lost; always in the store that holds the jobs, which writes them. */
+  /** Attempts that failed or were lost, always in the store that holds the jobs, which writes them. */
   readonly attempts: AttemptStore
-  /** Always in the store that holds the jobs: a run of a schedule commits with the jobs it adds. */
+  /** Always in the store that holds the jobs: a run of a schedule commits with the jobs that it adds. */
   readonly schedules: ScheduleStore
-  /** What jobs wait for; always in the store that holds the jobs. */
+  /** What jobs wait for, always in the store that holds the jobs. */
   readonly dependencies: DependencyStore
   readonly locks: LockStore
   readonly guards: GuardStore
-  /** The guards of the store that holds the jobs, where `guards` are elsewhere: what is decided there is guarded there. */
+  /**
+   * The guards of the store that holds the jobs, if `guards` are in another store: they protect decisions of this
+   * store.
+   */
   readonly ownGuards?: GuardStore
-  /** Always in the store that holds the jobs: a decision commits with what it leads to. */
+  /** Always in the store that holds the jobs: a decision commits with its effects. */
   readonly monitor: MonitorStore
-  /** What operators did; like the monitor, always in the store that holds the jobs. */
+  /** The actions of operators, always in the store that holds the jobs, like the monitor. */
   readonly audit: AuditStore
-  /** Counts and times of jobs; always in the store that holds the jobs. */
+  /** Counts and durations of jobs, always in the store that holds the jobs. */
   readonly series: SeriesStore
-  /** What servers that share nodes know of each other: the cluster state. */
+  /** The cluster state: the shared knowledge of servers about nodes. */
   readonly cluster: ClusterStore
-  /** The rows of workers; always in the store that holds the jobs. */
+  /** The rows of workers, always in the store that holds the jobs. */
   readonly workers: WorkerStore
   readonly notifier: BackendNotifier
   /**
-   * The same stores for one request that must not be done twice. The first call that writes (add, claim, renew,
-   * settle, cancel, retry, retryDead, pause, resume, limit, remove, prune) writes the key and its own answer in the same transaction
-   * as its effect. Where the key is there already, the answer kept with it is given and nothing else is done. Reads,
-   * and further writes through the same view, are as ever.
+   * The same stores for one request that must not take effect twice. The first call that writes (add, claim, renew,
+   * settle, cancel, retry, retryDead, pause, resume, limit, remove, prune) stores the key and its answer in the same
+   * transaction as its effect. If the key exists already, the call returns the stored answer and does nothing else.
+   * Reads, and further writes through the same view, behave as usual.
    *
-   * `idempotency_mismatch`: the key was used with another fingerprint. `in_progress`: another call with it has not
-   * ended. A call that throws, and a claim that finds nothing, leave no key. A caller's transaction (`add` with `tx`,
-   * `settleIn`, `transact`) is none of ours to write in: there the key is not looked at.
+   * `idempotency_mismatch`: the key was used with another fingerprint. `in_progress`: another call with the key is
+   * still running. A call that throws, and a claim that finds nothing, store no key. The store does not write to a
+   * caller's transaction on its own (`add` with `tx`, `settleIn`, `transact`), so these ignore the key.
    */
   keyed(key: RequestKey): KeyedStores
 }
@@ -93,59 +96,62 @@ export interface KeyedStores {
   readonly jobs: JobStore
 }
 
-/** A request that must not be done twice. Keys of different callers are different keys. */
+/** A request that must not take effect twice. Keys of different callers are different keys. */
 export interface RequestKey {
-  /** Who asks: a token's id, or a word for everybody on this machine. */
+  /** The caller: a token's id, or one fixed word for all callers on this machine. */
   readonly caller: string
-  /** As the caller chose it: 1 to 255 printable characters. */
+  /** Chosen by the caller: 1 to 255 printable characters. */
   readonly key: string
   /** SHA-256 of the request, in hexadecimal: the route and the body. */
   readonly fingerprint: string
-  /** How long it is kept. */
+  /** How long the store keeps the key. */
   readonly keepMs: number
 }
 
 export interface Traits {
-  /** A caller's `tx` is taken, and `transact` gives a real connection. */
+  /** Whether calls accept a caller's `tx`, and `transact` gives a real connection. */
   readonly transactions: boolean
-  /** Wake-ups reach other processes. Where they do not, polling finds what they would have told. */
+  /** Whether wake-ups reach other processes. If not, these processes find changes by polling. */
   readonly remoteWakeUps: boolean
 }
 
 /**
- * Wakes listeners of this process at once, and other processes where the engine can: there may be news. A wake-up may be
- * merged with others or lost, so listeners poll as well.
+ * Wakes listeners of this process at once, and listeners of other processes where the engine can. A wake-up is a hint
+ * that something may have changed. It may be merged with others or lost, so listeners also poll.
  */
 export interface BackendNotifier {
-  /** Wakes after the caller's commit, never within it. Wake-ups of a topic that follow each other at once are told to other processes as one. */
+  /**
+   * Call it after the caller's commit, never before. Wake-ups of a topic in quick succession reach other processes as
+   * one.
+   */
   wake(topic: string): void
   /**
-   * Wakes these when the caller's transaction commits, and not at all when it does not. An engine that cannot, or where
-   * every commit is noticed anyway, leaves it out.
+   * Wakes these topics when the caller's transaction commits, and never if it does not commit. Missing on engines that
+   * cannot do it, or that notice every commit anyway.
    */
   wakeAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
   /** Calls `heard` at every wake-up of these topics, until the returned function is called. `heard` must not throw. */
   listen(topics: readonly string[], heard: () => void): () => void
   /**
-   * Whether wake-ups of other processes arrive now, as far as is known; a listener is woken when they begin to arrive
-   * again. An engine on which nothing is saved by knowing leaves it out.
+   * Whether wake-ups of other processes arrive now, as far as the engine knows. When they begin to arrive again, it
+   * wakes the listeners. Missing on engines where the answer would save nothing.
    */
   hearsOthers?(): boolean
 }
 
-/** The schema's versions, and the way from one to the next. */
+/** The versions of the schema, and the migration between them. */
 export interface Migrator {
   status(): Promise<MigrationStatus>
   /**
-   * Brings the schema up to date; answers the steps it applied. Several processes may try at once, and any may be killed.
-   * It calls `onStep` before each step; `onStep` must not throw.
+   * Brings the schema up to date and returns the applied steps. Several processes may run it at once, and any may be
+   * killed. It calls `onStep` before each step; `onStep` must not throw.
    */
   up(onStep?: OnMigrationStep): Promise<readonly AppliedMigration[]>
-  /** All the steps as one text that a person can read and run. */
+  /** All steps as one text that an administrator can read and run. */
   sql(): string
 }
 
-/** Which step comes now, and how many of how many are behind it. */
+/** Reports the step that runs next, the number of finished steps, and the number of all steps. */
 export type OnMigrationStep = (step: AppliedMigration, at: number, count: number) => void
 
 export interface AppliedMigration {
@@ -154,38 +160,44 @@ export interface AppliedMigration {
 }
 
 export interface MigrationStatus {
-  /** The last one applied; 0 when there is no schema. */
+  /** The last applied step; 0 without a schema. */
   readonly current: number
-  /** The newest this version of Signalbox knows. */
+  /** The newest step that this version of Signalbox knows. */
   readonly latest: number
   readonly pending: readonly AppliedMigration[]
-  /** Whether this version of Signalbox may work on it: it knows the schema, or the schema's last steps allow for it. */
+  /**
+   * Whether this version of Signalbox can use the schema: it knows the last step, or the last steps are compatible with
+   * it.
+   */
   readonly isRunnable: boolean
-  /** Whether an unreleased version made it, before the baseline: this version can neither migrate nor copy it. */
+  /**
+   * Whether an unreleased version created the schema, before the baseline. This version can neither migrate nor copy
+   * it.
+   */
   readonly isBeforeBaseline: boolean
 }
 
-/** What every engine is opened with. */
+/** The options that every engine accepts. */
 export interface BackendOptions {
   readonly namespace: string
   /** Bring the schema up to date when opening. */
   readonly migrate: boolean
   /**
-   * SQLite: make writes in a thread of their own, so that no fsync stops this one. `transact`, `transactAll` and a
-   * caller's `tx` are refused then. Engines whose writes are made elsewhere anyway ignore it. @default false
+   * SQLite: write in a separate thread, so that no fsync blocks this one. `transact`, `transactAll` and a caller's `tx`
+   * are then refused. Other engines ignore the option, because their server writes. @default false
    */
   readonly thread?: boolean
   /** The address of a Redis that holds the locks and guards instead. @default none */
   readonly redis?: string | undefined
-  /** Where guards are kept when there is a Redis. @default 'redis' */
+  /** The store of guards when there is a Redis. @default 'redis' */
   readonly guards?: 'sql' | 'redis' | undefined
   /**
-   * The clock of a test, in epoch milliseconds, for memory and for SQLite without `thread`. Every other store reads the
-   * time from its own. @default the store’s own
+   * A test clock in epoch milliseconds, for memory and for SQLite without `thread`. Other stores always use their own
+   * clock. @default the store's own clock
    */
   readonly now?: (() => number) | undefined
-  /** Learns how long calls waited for a connection or the writer, and which calls had it. @default no meter */
+  /** Measures how long calls waited for a connection or the writer, and which calls used it. @default no meter */
   readonly meter?: Meter
-  /** How often claims see whether the schema is still one to work on. For tests. @default 10_000 */
+  /** How often claims check that the schema is still usable. For tests. @default 10_000 */
   readonly schemaLookMs?: number | undefined
 }

@@ -1,7 +1,7 @@
 import type { ClusterStore, clusterTopic as topic } from '../dispatch/cluster/cluster-store.ts'
 import type { BackendNotifier } from './backend.ts'
 
-/** Woken after a write to the cluster state. */
+/** The topic to wake after a write to the cluster state. */
 export const clusterTopic: typeof topic = 'fleet'
 
 /** A cluster state that wakes its listeners after each write that took effect. */
@@ -21,7 +21,7 @@ export function createNotifyingClusterStore(
   }
 }
 
-/** Whether what a reader knows that has read up to `since` is void. */
+/** Whether a reader that has read up to `since` must start again from nothing. */
 export function isClusterReset(
   since: number,
   { version, forgotten }: { readonly version: number; readonly forgotten: number },

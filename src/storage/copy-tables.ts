@@ -1,15 +1,15 @@
 /**
- * What `signalbox copy` carries from one engine to another: every table in one place, in a form that no engine has
- * alone. A row is the texts of its columns in the order given here, whole numbers as decimal text, truth as 0 and 1. The
- * engines' own tables differ; each engine's `copy-shapes.ts` says how it reads such rows and how it writes them. Equal rows
- * mean equal content, whatever the engines are, and the proof at the end of a copy is a hash over them.
+ * The data that `signalbox copy` carries between engines: every table, in a form that is independent of the engines. A
+ * row is a list of texts, one for each column in the order given here; whole numbers are decimal, booleans are 0 and 1.
+ * The engines' own tables differ, and each engine's copy shapes define how it reads and writes such rows. Equal rows
+ * mean equal content on any two engines, and a copy is verified by a hash over them.
  *
- * No lease is carried: a copy begins when none is live. So a token from before the copy is of no lease in the target, and
- * numbers go on above the highest that was ever given.
+ * No lease is copied: a copy begins only when no lease is live. So a token from before the copy belongs to no lease in
+ * the target, and numbers continue above the highest one that was ever given.
  */
 export interface CopyTable {
   readonly name: string
-  /** What rows are told apart and put in order by; byte by byte on every engine. */
+  /** The columns that identify and order the rows, byte by byte on every engine. */
   readonly key: readonly string[]
   readonly columns: readonly CopyColumn[]
 }
@@ -17,24 +17,24 @@ export interface CopyTable {
 export interface CopyColumn {
   readonly name: string
   readonly type: 'text' | 'whole' | 'truth'
-  /** False: carried, but engines do not mean the same by it. */
+  /** False: the column is copied, but engines give it different meanings. */
   readonly isCompared: boolean
 }
 
-/** A value of a row. */
+/** One value of a row. */
 export type Cell = string | null
-/** In the order of the table's columns. */
+/** The values in the order of the table's columns. */
 export type CopyRow = readonly Cell[]
 
-/** Numbers that must go on rising in the target. */
+/** Numbers that must continue to rise in the target. */
 export interface CopyNumbers {
-  /** The highest that a lease of a job has. */
+  /** The highest lease number of a job. */
   readonly leaseNo: number
   /** The highest fencing token of a lock. */
   readonly lockToken: number
 }
 
-/** `name` is text, `name#` a whole number, `name?` truth; `~name` is carried without being compared. */
+/** `name` is text, `name#` a whole number, `name?` a boolean; `~name` is copied, but not compared. */
 function table(name: string, key: string, columns: string): CopyTable {
   return {
     name,
@@ -53,7 +53,7 @@ function table(name: string, key: string, columns: string): CopyTable {
 const series = `queue kind added# started# completed# failed# dead# cancelled# ready# running# run_times wait_times`
 const subject = 'subject source time_slot venue_id'
 
-/** In the order in which they are copied: jobs first, for they are most. */
+/** In the order of the copy: jobs first, because they are the most. */
 export const copyTables: readonly CopyTable[] = [
   table(
     'job_queue',
@@ -155,7 +155,7 @@ export const copyTables: readonly CopyTable[] = [
   ),
   table('series_total', 'namespace series_key', `namespace series_key ${series}`),
   table('series_mark', 'namespace', 'namespace tens_until# hours_until#'),
-  // How long leases of lines last is not carried: as after a boot of the host, everybody has their whole time again.
+  // The remaining time of wait-queue leases is not copied: as after a boot of the host, every lease starts again.
   table(
     'lock_queue',
     'namespace operation resource',
@@ -175,7 +175,7 @@ export const copyTables: readonly CopyTable[] = [
   ),
 ]
 
-/** Tables whose rows lean on each other in one engine or another: when one is copied anew, all of its group are. */
+/** Tables whose rows refer to each other on some engine. When one of a group is copied again, all of the group are. */
 export const copyGroups: readonly (readonly string[])[] = [
   ['job_progress', 'job_log'],
   ['lock_queue', 'lock_waiter', 'lock_outcome'],
@@ -187,7 +187,7 @@ export function keyOf(table: CopyTable): (row: CopyRow) => readonly string[] {
   return (row) => places.map((place) => row[place]!)
 }
 
-/** The engines' tables that are not read, and why nothing is lost by that. */
+/** The engines' tables that a copy does not read, and why it loses nothing. */
 export const leftBehind: Readonly<Record<string, string>> = {
   fleet_worker: 'is of leases; workers write their rows anew on the target',
   signalbox_meta: 'names the store itself, and the boot that its leases count from',
@@ -199,7 +199,7 @@ export const leftBehind: Readonly<Record<string, string>> = {
   lock_shard: 'has only a number that must rise, which is carried apart',
 }
 
-/** The engines' columns that are not written, by table, and why nothing is lost by that. */
+/** The engines' columns that a copy does not write, by table, and why it loses nothing. */
 export const leftColumns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   job_queue: {
     lease_nonce: 'is of a lease',

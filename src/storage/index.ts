@@ -1,4 +1,4 @@
-/** What the command line reaches engines by. Libraries come in by `open` and by each engine's own subpath. */
+/** The exports for the command line. Libraries import `open`, or the subpath of an engine. */
 export type { AppliedMigration, MigrationStatus, Migrator } from './backend.ts'
 export {
   type CopyNumbers,
@@ -10,4 +10,4 @@ export {
 } from './copy-tables.ts'
 export { beforeBaseline, copyMark } from './migration-plan.ts'
 export { openCopyEnd, openMigrator } from './open.ts'
-export type { CopyBook, CopyEnd, CopyLook, CopyStep, LiveLease } from './sql/copy/copy.ts'
+export type { CopyEnd, CopySnapshot, CopyStep, LiveLease, UnfinishedCopy } from './sql/copy/copy.ts'

@@ -2,20 +2,21 @@ import { SignalboxError } from '../core/errors.ts'
 import type { StoreTransaction } from '../jobs/index.ts'
 
 /**
- * From the transaction of a library inwards to what it runs on. A caller hands in what their library gave them, and each
- * library keeps its connection somewhere else; all of them are known by their shape, so that none is imported.
+ * Finds the connection inside a transaction object of a library. Callers pass the object of their library, and each
+ * library keeps its connection in another place. The functions recognize libraries by the shape of their objects, so
+ * none is imported.
  *
  *   MikroORM  em.getTransactionContext()      → Kysely (before its version 7: Knex)
  *   TypeORM   manager.queryRunner.connect()   → the driver's connection
  *   Knex      trx.client.acquireConnection()  → the driver's connection
  *   Drizzle   tx.session.client               → the driver's connection, or postgres.js
- *   Kysely, postgres.js, Prisma               show no connection; each engine speaks through them
+ *   Kysely, postgres.js, Prisma               show no connection; each engine runs its statements through them
  *
- * What is not known goes out as it came in, and the engine says what it takes.
+ * An unknown object is returned unchanged, and the engine's error lists what it accepts.
  */
 export async function findInnerTx(tx: unknown): Promise<unknown> {
   let inner = tx
-  // MikroORM in front of Knex in front of the driver is the longest way there is.
+  // The longest chain is MikroORM, then Knex, then the driver.
   for (let steps = 0; steps < 3; steps++) {
     const next = await stepInwards(inner)
     if (next === inner) break
@@ -56,13 +57,13 @@ async function stepInwards(tx: unknown): Promise<unknown> {
   return client ?? tx
 }
 
-/** What a Drizzle database or transaction runs on; undefined for everything else. */
+/** The client under a Drizzle database or transaction; undefined for any other object. */
 export function drizzleClient(tx: unknown): unknown {
   if (!isShape(tx) || !isShape(tx.session) || !isShape(tx.dialect)) return undefined
   return tx.session.client
 }
 
-/** TypeORM's runner: one that was released may already be at another's service, so its own word comes first. */
+/** A released TypeORM runner may already serve another caller, so check its own flag first. */
 function connectionOfRunner(runner: Shape): unknown {
   if (runner.isTransactionActive !== true || runner.isReleased === true || !isFunction(runner.connect)) {
     throw outside('TypeORM', '`dataSource.transaction(async (manager) => …)`')
@@ -71,8 +72,8 @@ function connectionOfRunner(runner: Shape): unknown {
 }
 
 /**
- * Whether a connection must be closed to end its transaction. TypeORM counts its nested transactions: when a savepoint is
- * gone it rolls back no further, and gives its pool a connection that is still in a transaction.
+ * Whether the connection must be closed to end its transaction. TypeORM counts its nested transactions: when a
+ * savepoint is gone, it rolls back no further, and returns a connection to its pool that is still in a transaction.
  */
 export function losesCount(tx: unknown): boolean {
   if (!isShape(tx)) return false
@@ -86,7 +87,7 @@ function isPool(client: unknown): boolean {
   return client.totalCount !== undefined || isFunction(client.getConnection) || isFunction(client.begin)
 }
 
-/** A database or transaction of Kysely's. */
+/** A database or transaction of Kysely. */
 export interface KyselyTx {
   readonly isTransaction: boolean
   withoutPlugins(): KyselyTx
@@ -107,7 +108,7 @@ function outsideKysely(cause?: unknown): SignalboxError {
   return outside('Kysely', '`db.transaction().execute(async (trx) => …)`', cause)
 }
 
-/** Runs a text as it stands: plugins would rename the columns of our answers. */
+/** Runs a text without plugins, because plugins would rename the columns of Signalbox's results. */
 export async function askKysely(
   tx: KyselyTx,
   sql: string,
@@ -118,7 +119,7 @@ export async function askKysely(
   try {
     return (await tx.withoutPlugins().executeQuery(asked)).rows
   } catch (error) {
-    // Only the way in knows that a transaction of its callback form is over.
+    // Only Kysely itself knows that a transaction in its callback form has ended.
     if (/^Transaction is already (committed|rolled back)/.test(String((error as Error)?.message))) {
       throw outsideKysely(error)
     }
@@ -131,7 +132,7 @@ export interface PostgresJs {
   unsafe(sql: string, values?: readonly unknown[]): { raw(): Promise<RawRows> }
 }
 
-/** Rows as the server sent them, and what their columns are. */
+/** Rows as the server sent them, and a description of their columns. */
 export interface RawRows extends ReadonlyArray<readonly (Uint8Array | null)[]> {
   readonly columns?: readonly { readonly name: string; readonly type: number }[]
 }
@@ -140,7 +141,7 @@ export function isPostgresJs(tx: unknown): tx is PostgresJs {
   return typeof tx === 'function' && isFunction((tx as unknown as Shape).unsafe)
 }
 
-/** A client or a transaction of Prisma's. */
+/** A client or a transaction of Prisma. */
 export interface PrismaTx {
   $queryRawUnsafe(sql: string, ...values: readonly unknown[]): Promise<readonly unknown[]>
 }
@@ -149,7 +150,7 @@ export function isPrisma(tx: unknown): tx is PrismaTx {
   return isShape(tx) && isFunction(tx.$queryRawUnsafe)
 }
 
-/** Runs a text; a failure carries the database's own code, as with every other driver. */
+/** Runs a text. If it fails, the error has the database's own code, as with every other driver. */
 export async function askPrisma(
   tx: PrismaTx,
   sql: string,
@@ -166,7 +167,7 @@ export async function askPrisma(
   }
 }
 
-/** Where Prisma keeps the database's code: with driver adapters, and before them. */
+/** Where Prisma keeps the database's code: with driver adapters, and without them. */
 interface PrismaMeta {
   readonly driverAdapterError?: { readonly cause?: { readonly originalCode?: string } }
   readonly code?: string
@@ -189,8 +190,8 @@ function outside(library: string, way: string, cause?: unknown): SignalboxError 
 }
 
 /**
- * Whether a caller's `tx` is the one that `job.transaction` gave them. It is taken like their own: adding the next job
- * in the transaction that completes this one is the commonest reason to hand one in.
+ * Whether a caller's `tx` is the one that `job.transaction` gave them. Signalbox accepts it like a transaction of the
+ * caller's library: callers often add the next job in the transaction that completes the current one.
  */
 export function isStoreTransaction(tx: unknown): tx is StoreTransaction {
   if (typeof tx !== 'object' || tx === null) return false

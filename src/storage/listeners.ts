@@ -1,4 +1,4 @@
-/** Who of this process listens to which topics. */
+/** The listeners of this process, by topic. */
 export class Listeners {
   readonly #byTopic = new Map<string, Set<() => void>>()
   readonly #all = new Set<() => void>()
@@ -9,7 +9,7 @@ export class Listeners {
 
   /** Calls `heard` at every wake-up of these topics, until the returned function is called. */
   listen(topics: readonly string[], heard: () => void): () => void {
-    // A function of its own, so that one function may listen twice and stop once.
+    // A separate function for each call, so that the same `heard` can listen twice and stop once.
     const mine = () => heard()
     this.#all.add(mine)
     for (const topic of topics) {
@@ -26,12 +26,12 @@ export class Listeners {
     }
   }
 
-  /** Whether one of those that `of` gave listens still. */
+  /** Whether a listener that `of` returned still listens. */
   has(heard: () => void): boolean {
     return this.#all.has(heard)
   }
 
-  /** Those who listen to a topic now: who begins to listen at a wake-up must not hear it. */
+  /** The current listeners of a topic. A listener that joins during a wake-up must not hear it. */
   of(topic: string): readonly (() => void)[] {
     return [...(this.#byTopic.get(topic) ?? [])]
   }
@@ -40,7 +40,7 @@ export class Listeners {
     for (const heard of this.of(topic)) heard()
   }
 
-  /** Wakes everybody who listens to any topic that begins with this, each once. */
+  /** Wakes all listeners of topics with this prefix, each once. */
   wakeAll(beginning = ''): void {
     const topics = [...this.#byTopic.keys()].filter((topic) => topic.startsWith(beginning))
     for (const heard of new Set(topics.flatMap((topic) => this.of(topic)))) heard()

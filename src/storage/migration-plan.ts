@@ -2,8 +2,9 @@ import { SignalboxError } from '../core/errors.ts'
 import type { AppliedMigration, MigrationStatus } from './backend.ts'
 
 /**
- * Numbered steps, shared by the SQL engines. A step is never edited once released: the next one changes what it made.
- * How a step is run at most once by many starters, and survives a kill, differs by engine and is in its `migrator.ts`.
+ * Numbered schema steps, shared by the SQL engines. A released step is never edited; a later step changes its result.
+ * How a step runs at most once among many starting processes, and survives a kill, differs by engine: see its
+ * `migrator.ts`.
  */
 export interface Migration {
   /** 1, 2, 3 … without gaps. */
@@ -11,34 +12,34 @@ export interface Migration {
   readonly name: string
   readonly statements: readonly string[]
   /**
-   * The last step that a program must know to go on working when this one has been applied, so that the release before
+   * The last step that a program must know to keep working after this step was applied, so that the previous release
    * and this one can run side by side. @default its own number: older programs must stop
    */
   readonly oldest?: number
 }
 
-/** What a database says of its schema. */
+/** The marks with which a database describes its schema. */
 export interface SchemaMarks {
-  /** The last step applied; 0 when there is none. */
+  /** The last applied step; 0 without a schema. */
   readonly current: number
-  /** The last step that a program must know to work on it; undefined where no migrator noted it. */
+  /** The last step that a program must know to use the schema. Undefined if no migrator recorded it. */
   readonly oldest: number | undefined
-  /** The name of step 1; undefined where there is none. */
+  /** The name of step 1, if it was applied. */
   readonly first: string | undefined
 }
 
 /** The marks of a database without Signalbox tables. */
 export const noSchema: SchemaMarks = { current: 0, oldest: undefined, first: undefined }
 
-/** Where `oldest` is kept, in the table signalbox_meta. */
+/** The key of `oldest` in the table signalbox_meta. */
 export const oldestKey = 'oldest_schema'
 
-/** What is to be done, given what the database says of itself. */
+/** Decides which steps to run, from the marks of the database. */
 export function planMigrations(
   { current, oldest = current, first }: SchemaMarks,
   known: readonly Migration[],
 ): MigrationStatus & { readonly steps: readonly Migration[] } {
-  // Schemas made before the baseline have the same numbers. The name of their first step tells them apart.
+  // Schemas from before the baseline have the same numbers. The name of their first step tells them apart.
   const isBeforeBaseline = current > 0 && first !== known[0]?.name
   const steps = isBeforeBaseline ? [] : known.filter(({ number }) => number > current)
   const latest = known.at(-1)?.number ?? 0
@@ -53,7 +54,10 @@ export function planMigrations(
   }
 }
 
-/** What is noted once all of these have been applied: who may work on it, and of which schema that is said. */
+/**
+ * The note to store after all these steps were applied: which programs may use the schema, and which schema the note is
+ * about.
+ */
 export function noteOf(known: readonly Migration[]): string {
   const oldest = Math.max(0, ...known.map(({ number, oldest = number }) => oldest))
   return `${oldest} of ${known.at(-1)?.number ?? 0}`
@@ -66,7 +70,7 @@ export interface MarksRow {
   readonly note: string | null
 }
 
-/** Decodes what a database says of its schema. A note on another schema says nothing of this one. */
+/** Decodes a database's marks. A note about another schema is ignored. */
 export function readMarks({ current, first, note }: MarksRow): SchemaMarks {
   const [oldest, of] = (note ?? '').split(' of ').map(Number)
   return { current, oldest: of === current ? oldest : undefined, first: first ?? undefined }
@@ -77,16 +81,16 @@ export function named({ number, name }: Migration): AppliedMigration {
 }
 
 /**
- * What stands among the steps while `signalbox copy` fills a database: beyond every step, so that no version of Signalbox
- * takes what is half there for a store.
+ * The number of the mark among the steps while `signalbox copy` fills a database. It is above every step, so that no
+ * version of Signalbox opens the unfinished copy as a store.
  */
 export const copyMark = 1_000_000
 
-/** The message about a schema from before the baseline, with the way out. */
+/** The message about a schema from before the baseline, with a way out. */
 export const beforeBaseline =
   'was made by an unreleased version of Signalbox, before the baseline schema of 0.1.0. This version can neither migrate nor copy it. Export what you need with the version that made it, then start with an empty database.'
 
-/** Throws unless the schema is one that this version of Signalbox works with. */
+/** Throws unless this version of Signalbox can use the schema. */
 export function requireSchema({ current, latest, isRunnable, isBeforeBaseline }: MigrationStatus): void {
   if (isRunnable) return
   if (isBeforeBaseline) {
@@ -120,7 +124,7 @@ export function requireSchema({ current, latest, isRunnable, isBeforeBaseline }:
   )
 }
 
-/** The steps as one text for people. */
+/** The steps as one text for administrators. */
 export function printMigrations(known: readonly Migration[]): string {
   return known
     .map(
@@ -131,9 +135,9 @@ export function printMigrations(known: readonly Migration[]): string {
 }
 
 /**
- * Stops a program from claiming when the store was migrated to a version that the program cannot work on. It still ends
- * the jobs it has and starts no new ones, so its workers drain. There is no timer: a claim checks again when the last
- * check is old, and the next claim uses the answer.
+ * Stops a program from claiming when the store was migrated to a version that the program cannot use. The program still
+ * ends its running jobs and starts no new ones, so its workers drain. There is no timer: a claim starts a check when
+ * the last check is old, and the next claim uses the answer.
  */
 export class SchemaWatch {
   readonly #status: () => Promise<MigrationStatus>
@@ -146,7 +150,7 @@ export class SchemaWatch {
     this.#everyMs = everyMs
   }
 
-  /** Throws `schema_newer` once that is known. */
+  /** Throws `schema_newer` once a check has found it. */
   refuse(): void {
     if (this.isRefusing()) throw this.#refusal
   }

@@ -8,8 +8,8 @@ import { checkRedisUrl, withRedis } from './with-redis.ts'
 export type { Backend, BackendOptions } from './backend.ts'
 
 /**
- * The one place that chooses an engine, by the URL's scheme. It loads only that engine, so a program needs no driver for
- * other databases.
+ * Chooses the engine by the URL's scheme. Only this file does. It loads only that engine, so a program needs no driver
+ * for other databases.
  */
 export async function openBackend(url: string, { redis, ...options }: BackendOptions): Promise<Backend> {
   if (redis === undefined) return openEngine(url, options)
@@ -37,7 +37,7 @@ async function openEngine(url: string, options: BackendOptions): Promise<Backend
     case 'mariadb':
       return (await withDriver('mysql2', () => import('./mariadb/index.ts'))).openMariadb(url, options)
     default:
-      // The URL itself is not shown: it may hold a password.
+      // Do not show the URL: it may contain a password.
       throw new SignalboxError(
         'invalid_argument',
         `There is no engine for "${scheme}:". Use memory:, sqlite:FILE, postgres://… or mysql://… (MariaDB).`,
@@ -45,12 +45,12 @@ async function openEngine(url: string, options: BackendOptions): Promise<Backend
   }
 }
 
-/** A migrator, and the connections it opened. */
+/** A migrator, and the connections that it opened. */
 export type OpenMigrator = Migrator & AsyncDisposable
 
 /**
- * The way to a database's schema without a store: opening a store requires the schema that is asked about here.
- * Nothing is connected to before `status` or `up` is called, so that `sql` needs no server.
+ * Opens a database's migrator without a store, because opening a store requires the schema already. It connects only
+ * when `status` or `up` is called, so `sql` needs no server.
  */
 export async function openMigrator(url: string): Promise<OpenMigrator> {
   const migrator = await chooseMigrator(url)
@@ -58,7 +58,7 @@ export async function openMigrator(url: string): Promise<OpenMigrator> {
     ...migrator,
     async up(onStep) {
       const status = await migrator.status()
-      // Engines skip what they find done, and would call a schema from the future up to date.
+      // Engines skip applied steps, and would call a newer schema up to date.
       if (status.current > status.latest || status.isBeforeBaseline) requireSchema(status)
       return migrator.up(onStep)
     },
@@ -77,7 +77,7 @@ async function chooseMigrator(url: string): Promise<OpenMigrator> {
     case 'mariadb':
       return (await withDriver('mysql2', () => import('./mariadb/migrator.ts'))).openMariadbMigrator(url)
     default:
-      // The URL itself is not shown: it may hold a password.
+      // Do not show the URL: it may contain a password.
       throw new SignalboxError(
         'invalid_argument',
         `There is no schema to migrate in "${scheme}:". Use sqlite:FILE, postgres://… or mysql://… (MariaDB).`,
@@ -85,7 +85,7 @@ async function chooseMigrator(url: string): Promise<OpenMigrator> {
   }
 }
 
-/** One end of a copy, by its URL. Only databases that outlive a process are one. */
+/** Opens one end of a copy by its URL. Only a database that outlives its process can be one. */
 export async function openCopyEnd(url: string): Promise<CopyEnd> {
   const [scheme = ''] = /^[a-z][a-z0-9+.-]*(?=:)/.exec(url) ?? []
   switch (scheme) {
@@ -98,7 +98,7 @@ export async function openCopyEnd(url: string): Promise<CopyEnd> {
     case 'mariadb':
       return (await withDriver('mysql2', () => import('./mariadb/copy.ts'))).openMariadbCopyEnd(url)
     default:
-      // The URL itself is not shown: it may hold a password.
+      // Do not show the URL: it may contain a password.
       throw new SignalboxError(
         'invalid_argument',
         `"${scheme}:" cannot be copied from or to${whyNot[scheme] ?? ''}. Use sqlite:FILE, postgres://… or mysql://… (MariaDB).`,

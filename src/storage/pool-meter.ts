@@ -1,6 +1,8 @@
 import { type Meter, noMeter, type Ticket } from '../core/meter.ts'
 
-/** Tells a meter of one pool: who waited how long for a connection, and what had the others meanwhile. */
+/**
+ * Reports the use of one pool to a meter: how long calls waited for a connection, and which calls used the connections.
+ */
 export class PoolMeter {
   readonly #meter: Meter
   readonly #lane: string
@@ -14,7 +16,7 @@ export class PoolMeter {
     this.#size = size
   }
 
-  /** Begins a wait for a connection; `doing` is one of the store's names for its operations. */
+  /** Begins a wait for a connection. `doing` is the name of the operation. */
   begin(doing: string): Ticket {
     return this.#meter.begin(this.#kinds.get(doing) ?? this.#kindOf(doing))
   }

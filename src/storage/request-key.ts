@@ -2,11 +2,12 @@ import { SignalboxError } from '../core/errors.ts'
 import type { JobStore } from '../jobs/index.ts'
 
 /**
- * Requests that must not be done twice: what the engines share. How a key, its answer and the effect get into one
- * transaction differs by engine; which calls are kept, how an answer is written down and what is thrown does not.
+ * Requests that must not take effect twice: the part that the engines share. It defines which calls store a key, how an
+ * answer is encoded, and which errors are thrown. How a key, its answer and the effect get into one transaction differs
+ * by engine.
  */
 
-/** The calls that write, and so are kept with the request's key. */
+/** The calls that write, and that therefore store the request's key. */
 type KeyedMethod =
   | 'add'
   | 'claim'
@@ -21,12 +22,12 @@ type KeyedMethod =
   | 'remove'
   | 'prune'
 
-/** Whether this answer is worth a key: a claim that finds nothing leaves none, so that it may be asked again. */
+/** Whether this answer stores a key. A claim that finds nothing stores none, so that the caller can ask again. */
 export function leavesKey(method: string, answer: unknown): boolean {
   return method !== 'claim' || (Array.isArray(answer) && answer.length > 0)
 }
 
-/** An answer as text; JSON has no word for undefined, which is what a call that found nothing answers. */
+/** Encodes an answer. JSON cannot represent undefined, which some calls return when they find nothing. */
 export function encodeAnswer(value: unknown): string {
   return value === undefined ? '' : JSON.stringify(value)
 }
@@ -36,8 +37,8 @@ export function decodeAnswer(text: string): unknown {
 }
 
 /**
- * The view that `keyed` gives: the first call that writes goes to `once`, everything else to the store as ever. The
- * key is still to be had after a call that left none: it threw, or it claimed nothing.
+ * The view that `keyed` returns: the first call that writes goes to `once`, all other calls to the store. If that call
+ * stored no key (it threw, or it claimed nothing), the key can be used again.
  */
 export function createKeyedJobs(
   jobs: JobStore,
@@ -55,14 +56,14 @@ export function createKeyedJobs(
       throw error
     }
   }
-  /** The first call with the key goes to `once`, later ones to the store. */
+  /** The first call with the key goes to `once`, later calls to the store. */
   const keyed = <Name extends KeyedMethod>(method: Name, args: Parameters<JobStore[Name]>) =>
     (isSpent
       ? Reflect.apply(jobs[method] as (...args: never[]) => unknown, jobs, args)
       : first(method, args)) as ReturnType<JobStore[Name]>
   return {
-    // `addClaimed` is left out: it is a shorter way to add, past the key.
-    // A caller's transaction is not ours to write a key in.
+    // `addClaimed` is missing, because it would add jobs without the key. Signalbox does not write a key to a caller's
+    // transaction.
     add: (...args) => (args[1] === undefined ? keyed('add', args) : jobs.add(...args)),
     claim: (...args) => keyed('claim', args),
     renew: (...args) => keyed('renew', args),
@@ -90,7 +91,7 @@ export function createKeyedJobs(
   }
 }
 
-/** The key was used before, for something else. */
+/** The key was used before for another request. */
 export function keyMismatch(key: string): SignalboxError {
   return new SignalboxError(
     'idempotency_mismatch',
@@ -99,7 +100,7 @@ export function keyMismatch(key: string): SignalboxError {
   )
 }
 
-/** Another call with this key has begun and not ended. */
+/** Another call with this key has begun and has not ended. */
 export function keyInProgress(key: string): SignalboxError {
   return new SignalboxError(
     'in_progress',

@@ -15,15 +15,15 @@ import {
   shorten,
 } from '../locks/rules/index.ts'
 
-/** The part of a LockStore that is a rule on one wait queue. */
+/** The methods of a LockStore that run a rule on one wait queue. */
 export type RuledLocks = Pick<
   LockStore,
   'acquire' | 'release' | 'renew' | 'shorten' | 'leave' | 'evict' | 'keep' | 'fail'
 >
 
 /**
- * What an engine has to say: how a rule is run on the rows of a wait queue, atomically. Where its operation excludes others
- * the rule may ask for the rows of all of the `group`, operations of the same resource with its own among them.
+ * Supplied by each engine: runs a rule on the rows of a wait queue, atomically. If its operation excludes others, the
+ * rule may ask for the rows of all operations of the `group`: operations of the same resource, including its own.
  */
 export type RunRule = <Answer>(
   key: LockKey,
@@ -38,7 +38,7 @@ export const lockRules: {
   ) => Rule<Awaited<ReturnType<RuledLocks[Name]>>>
 } = { acquire, release, renew, shorten, leave, evict, fail, keep }
 
-/** The steps on a wait queue for an engine that keeps rows. A rule is made anew for every try. */
+/** The steps on a wait queue, for an engine that stores rows. Every try creates its rule again. */
 export function ruledLocks(runRule: RunRule): RuledLocks {
   const run = <Answer>(key: LockKey, rule: () => Rule<Answer>, { conflicts }: LockTimes) =>
     runRule(key, rule, groupOf(conflicts, key.operation))
@@ -54,14 +54,14 @@ export function ruledLocks(runRule: RunRule): RuledLocks {
   }
 }
 
-/** What the sweep of a wait queue changed, for its waiters and watchers. */
+/** The changes that a sweep made to a wait queue, for its waiters and watchers. */
 export interface SweptWaitQueue {
   readonly key: LockKey
   readonly notified: Notified
 }
 
-/** What a step changed, in its wait queue and in those that its operation excludes. */
-export function tellings(
+/** The changes of a step, in its own wait queue and in those that its operation excludes. */
+export function changesOf(
   { operation, resource }: LockKey,
   { notified, elsewhere = [] }: Ruled<object>,
 ): readonly SweptWaitQueue[] {

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 
 /**
- * A job's token: a number that rises with every lease of the job, for ever, and a nonce that cannot be guessed.
- * The number says which lease is newer, the nonce that it was not made up.
+ * A job's token: a number that rises with every lease of the job, for ever, and an unguessable nonce. The number shows
+ * which lease is newer. The nonce proves that the token was not made up.
  */
 export interface Token {
-  /** Kept as text: it may outgrow the safe integers. */
+  /** Text, because it may exceed the safe integers. */
   readonly leaseNo: string
   readonly nonce: string
 }
@@ -14,7 +14,7 @@ export function encodeToken({ leaseNo, nonce }: Token): string {
   return `${leaseNo}.${nonce}`
 }
 
-/** The parts of a token, or undefined when it is none: then no lease can match it. */
+/** The parts of a token. Undefined: the text is not a token, so no lease can match it. */
 export function decodeToken(token: string): Token | undefined {
   const [, leaseNo, nonce] = /^(\d{1,18})\.([0-9a-f]{16})$/.exec(token) ?? []
   return leaseNo === undefined || nonce === undefined ? undefined : { leaseNo, nonce }
@@ -22,7 +22,7 @@ export function decodeToken(token: string): Token | undefined {
 
 /** A new nonce: 64 random bits as 16 lower-case hexadecimal digits. */
 export function createNonce(): string {
-  // Drawn many at a time: most of what a draw costs is to be made at all.
+  // Draws many nonces at a time, because most of the cost is per draw.
   if (drawnAt === drawn.length) {
     drawn = randomBytes(8 * noncesAtOnce).toString('hex')
     drawnAt = 0
@@ -35,7 +35,7 @@ const noncesAtOnce = 512
 let drawn = ''
 let drawnAt = 0
 
-/** The error of a job whose last attempt's lease ran out, as JSON text; the same on every engine. */
+/** The error of a job whose last lease expired, as JSON text. It is the same on every engine. */
 export const expiredError: string = JSON.stringify({
   code: 'lease_expired',
   message: 'The lease ran out: its worker died, hung or lost the store, and no attempts are left.',

@@ -5,8 +5,8 @@ import { withDriver } from './driver.ts'
 import type { RedisStores } from './redis/index.ts'
 
 /**
- * A backend whose locks, guards and cluster state are kept by Redis, while all else stays where it is. The one notifier
- * wakes there too: what concerns locks and the cluster state goes to Redis, so that it is heard by every process on it.
+ * A backend that keeps its locks, guards and cluster state in Redis, and everything else in SQL. Its notifier sends
+ * wake-ups of locks and of the cluster state through Redis, so that every process on that Redis hears them.
  */
 export async function withRedis(
   backend: Backend,
@@ -35,7 +35,7 @@ export async function withRedis(
     tokens: backend.tokens,
     migrator: backend.migrator,
     traits: backend.traits,
-    // Both may find more, or less, at a later connection.
+    // Both may find more or fewer warnings on a later connection.
     get warnings() {
       return [...backend.warnings, ...redis.warnings]
     },
@@ -44,7 +44,7 @@ export async function withRedis(
     scheduledNamespaces: (limit) => backend.scheduledNamespaces(limit),
     blockedNamespaces: (limit) => backend.blockedNamespaces(limit),
     queuedNamespaces: (queue, limit) => backend.queuedNamespaces(queue, limit),
-    // Where the cluster states are.
+    // Redis has the cluster state.
     dispatchedNamespaces: (limit) => redis.dispatchedNamespaces(limit),
     within: (name) => compose(backend.within(name), redis.within(name)),
     time: () => backend.time(),
@@ -56,10 +56,10 @@ export async function withRedis(
   }
 }
 
-/** Whether it is the address of a Redis; throws `invalid_argument` when it is not. */
+/** Checks that a value is the address of a Redis; otherwise throws `invalid_argument`. */
 export function checkRedisUrl(name: string, url: unknown): string {
   if (typeof url === 'string' && /^rediss?:\/\//.test(url) && URL.canParse(url)) return url
-  // Not shown: it may hold a password.
+  // Do not show the address: it may contain a password.
   throw new SignalboxError('invalid_argument', `${name} must be a redis:// or rediss:// URL.`, {
     details: { option: name },
   })
@@ -69,7 +69,7 @@ function splitNotifier(own: BackendNotifier, redis: BackendNotifier): BackendNot
   const isInRedis = (topic: string) => topic === clusterTopic || topic.startsWith('locks.')
   return {
     wake: (topic) => (isInRedis(topic) ? redis : own).wake(topic),
-    // Of a transaction in SQL: what is in Redis is in none.
+    // For transactions of SQL. Data in Redis belongs to no transaction.
     ...(own.wakeAtCommit && { wakeAtCommit: own.wakeAtCommit }),
     ...(own.hearsOthers && { hearsOthers: own.hearsOthers }),
     listen(topics, heard) {

@@ -14,7 +14,7 @@ import {
   type WaitQueueRows,
 } from '../../locks/rules/index.ts'
 import { compareBytes } from '../compare-bytes.ts'
-import { ruledLocks, tellings } from '../ruled-locks.ts'
+import { changesOf, ruledLocks } from '../ruled-locks.ts'
 import { maxWaitingHolders } from '../sql/locks/wait-queue-record.ts'
 
 /**
@@ -79,7 +79,7 @@ export function createMemoryLocks(now: () => number): LockStore {
     async sweep(limit, times) {
       const swept: { key: LockKey; notified: Notified }[] = []
       const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
-        swept.push(...tellings(key, run(key, rule)))
+        swept.push(...changesOf(key, run(key, rule)))
       }
       for (const [name, queue] of [...queues]) {
         if (swept.length >= limit) break

@@ -1,6 +1,6 @@
 import type { LockKey, LockStore, WaitQueueSummary, WaitQueueView } from '../../locks/index.ts'
 import { groupOf, type LockTimes, type Notified } from '../../locks/rules/index.ts'
-import { tellings } from '../ruled-locks.ts'
+import { changesOf } from '../ruled-locks.ts'
 import type { ScriptRunner } from './connection.ts'
 import { encodeRequester, Keyring } from './keys.ts'
 import { findDue, findWaitingHolders, pagesOfBusy } from './looks.ts'
@@ -124,7 +124,7 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
           ),
         )
         for (const [index, reply] of replies.entries()) {
-          swept.push(...tellings(entries[index]!.key, decodeRuled(reply, {})))
+          swept.push(...changesOf(entries[index]!.key, decodeRuled(reply, {})))
         }
         if (entries.length < wanted || swept.length >= limit) break
       }

@@ -104,9 +104,9 @@ async function rowsReached(
 ): Promise<number> {
   await using target = await openCopyEnd(to)
   for (;;) {
-    const book = await target.book()
-    const rows = [...(book?.tables.values() ?? [])].reduce((sum, { count }) => sum + count, 0)
-    if (isAnything || (book !== undefined && rows >= wanted)) return rows
+    const unfinished = await target.unfinished()
+    const rows = [...(unfinished?.tables.values() ?? [])].reduce((sum, { count }) => sum + count, 0)
+    if (isAnything || (unfinished !== undefined && rows >= wanted)) return rows
     if (program.child.exitCode !== null) throw new Error(`the copy ended by itself: ${program.output()}`)
     await sleep(2)
   }

@@ -9,7 +9,7 @@ import {
   runNow,
   sweep,
 } from '../../../locks/rules/index.ts'
-import { lockRules, type RuledLocks, tellings } from '../../ruled-locks.ts'
+import { changesOf, lockRules, type RuledLocks } from '../../ruled-locks.ts'
 import { type Connection, type Moment, readNow } from '../connection/connection.ts'
 import { readLeaseClock } from './lease-clock.ts'
 import { forgetTaken } from './lock-tokens.ts'
@@ -89,7 +89,7 @@ export function sweepQueues(
   const now = readLeaseClock(connection)
   const swept: { key: LockKey; notified: Notified }[] = []
   const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
-    swept.push(...tellings(key, runRule(moment, key, rule)))
+    swept.push(...changesOf(key, runRule(moment, key, rule)))
   }
   for (const key of connection.all<LockKey>(findDueSql, namespace, now, limit)) step(key, sweep(times))
   const gone = connection.all<LockKey & Requester>(findGoneSql, namespace, now, limit)
