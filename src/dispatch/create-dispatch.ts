@@ -17,19 +17,19 @@ import { decodeDocument, decodeTask, dispatchQueue, encodeTaskJob, eventOf } fro
 import { TaskReads } from './tasks/task-reads.ts'
 import { inTime } from './time-limits.ts'
 
-/** What a dispatcher is made of. */
+/** The parts of a dispatcher. */
 export interface DispatchParts extends EngineParts {
   readonly guards: Pick<GuardStore, 'claim' | 'settle'>
 }
 
-/** How long `cancel` waits for the end to be durable. */
+/** How long `cancel` waits until the end is durable. */
 const cancelWithinMs = 5_000
-/** How long an operator's request waits for the cluster state to be read. */
+/** How long an operator's request waits for the cluster state. */
 const lookWithinMs = 8_000
 /** The most tasks of one write. */
 const maxAdds = 500
 
-/** A dispatcher on this store. Nothing is claimed and no node is taken before `start`. */
+/** Creates a dispatcher on this store. It claims no tasks and accepts no nodes before `start`. */
 export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}): Dispatch {
   const { jobs, logs, notifier, guards } = parts
   const options = resolveDispatchOptions(given)
@@ -40,22 +40,22 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   const adds = new Batcher<NewJob, void>({ maxItems: maxAdds, run: addAll })
   const { maxWaiting } = options.policy
   let stopping: Promise<void> | null = null
-  let looked = { at: Number.NEGATIVE_INFINITY, done: Promise.resolve() }
+  let lastLook = { at: Number.NEGATIVE_INFINITY, done: Promise.resolve() }
 
   const dispatch: Dispatch = {
     async submit(asked) {
       const { terms, payload, idempotencyKey, fingerprint } = resolveSubmit(asked)
       if (stopping !== null) throw draining()
-      // At once where there is capacity: what comes in the same turn counts it.
+      // Without an await if there is capacity, so that later submits of the same turn count this one.
       if (tooMany(terms.tenant) !== null) await admit(terms.tenant)
       if (idempotencyKey === null) {
         const taskId = createId()
         await write(taskId, terms, payload)
         return { taskId, status: 'waiting', duplicate: false }
       }
-      const isThere = async (taskId: string) => (await reads.record(taskId)) !== undefined
+      const exists = async (taskId: string) => (await reads.record(taskId)) !== undefined
       const monotonicMs = () => performance.now()
-      const parts = { guards, isThere, write: (id: string) => write(id, terms, payload), monotonicMs }
+      const parts = { guards, exists, write: (id: string) => write(id, terms, payload), monotonicMs }
       const keyed = await taskOfKey(parts, idempotencyKey, fingerprint)
       return statusOf(keyed)
     },
@@ -82,7 +82,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const deadline = performance.now() + cancelWithinMs
       for (;;) {
         watcher.clear()
-        // Again each time: this process may be about to claim it, or it is between two attempts.
+        // Repeated, because this process may be about to claim the task, or the task is between two attempts.
         mailbox.post({ kind: 'cancel', taskId, reason: why })
         if (claims.get(taskId) === undefined) await cancelInStore(taskId)
         const task = await reads.mustFind(taskId)
@@ -112,7 +112,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     },
 
     async look() {
-      // One that works follows it by itself.
+      // A started dispatcher follows the cluster state by itself.
       if (!engine.isStarted) await inTime(lookWithinMs, () => cluster.catchUp())
     },
     nodes: () => [...sharing.nodes()],
@@ -123,15 +123,15 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const on = flag('drain.on', how.on ?? true)
       const span = how.deadlineMs ?? null
       const deadlineMs = span === null ? null : duration('drain.deadlineMs', span, { max: 86_400_000 })
-      const { epoch } = await mustKnow(text('drain.nodeId', nodeId))
+      const { epoch } = await mustFindNode(text('drain.nodeId', nodeId))
       const deadlineAt = deadlineMs === null ? null : Math.round(cluster.storeNow + deadlineMs)
       await settings.drain(nodeId, on ? { epoch, deadlineAt } : null)
-      return mustKnow(nodeId)
+      return mustFindNode(nodeId)
     },
 
     async cordon(nodeId, options = {}) {
       const service = serviceToCordon('cordon', nodeId, options)
-      await mustKnow(nodeId)
+      await mustFindNode(nodeId)
       const isNew = !settings.isCordoned(nodeId, service)
       if (isNew && cluster.rows('cordon').size >= maxCordons) throw full(maxCordons, 'cordons', 'lift')
       await settings.cordon(nodeId, service, true)
@@ -141,7 +141,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const service = serviceToCordon('uncordon', nodeId, options)
       await catchUp()
       // A cordon stays when its node is gone, so it can be lifted then too.
-      if (!settings.isCordoned(nodeId, service)) await mustKnow(nodeId)
+      if (!settings.isCordoned(nodeId, service)) await mustFindNode(nodeId)
       await settings.cordon(nodeId, service, false)
     },
 
@@ -159,7 +159,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
 
     async removePool(name) {
       text('removePool.name', name)
-      mustRun()
+      mustBeOpen()
       return settings.removePool(name)
     },
 
@@ -172,7 +172,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       connections: connections.size,
     }),
     serviceCounts: () => countServices(registry.tasks(), sharing.nodes(), engine.now()),
-    service: (service) => sightOf(service),
+    service: (service) => countService(service),
     get ready() {
       return engine.isStarted && stopping === null && engine.fetcher.healthy && engine.leaseRenewer.healthy
     },
@@ -188,8 +188,8 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   }
   return dispatch
 
-  /** What waits here and elsewhere, and the nodes of all servers. */
-  function sightOf(service: string): ServiceSight {
+  /** Counts the waiting tasks and the nodes of a service at all servers. */
+  function countService(service: string): ServiceSight {
     const [here] = countServices(registry.tasks(), [], engine.now()).filter((one) => one.service === service)
     const elsewhere = servers.waitingElsewhere(service)
     const offers = [...sharing.nodes()]
@@ -205,22 +205,22 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     }
   }
 
-  /** Makes a task durable, under a kind that is known to the servers before the task is: so one of them claims it. */
+  /** Writes a task durably. The servers know its kind before the write, so that one of them claims the task. */
   async function write(taskId: string, terms: TaskTerms, payload: string): Promise<void> {
-    engine.expect(taskId)
+    engine.countSubmit(taskId)
     const kind = await demands.kindFor(terms)
     await adds.add(encodeTaskJob(taskId, terms, payload, kind))
     const counted = { id: taskId, queue: dispatchQueue, kind: terms.service }
     parts.activity?.added([counted], [{ id: taskId, duplicate: false }])
   }
 
-  /** Makes tasks durable, those of one turn and those that came during the write before together. */
+  /** Writes tasks durably: the submits of one turn, or all that arrived during the write before. */
   async function addAll(batch: readonly NewJob[]): Promise<readonly void[]> {
     try {
       await jobs.add(batch)
     } catch (error) {
-      // It is unknown whether they are durable.
-      for (const { id } of batch) engine.unexpect(id)
+      // Whether the tasks are durable is unknown.
+      for (const { id } of batch) engine.uncountSubmit(id)
       throw error
     }
     tally.submitted += batch.length
@@ -229,36 +229,36 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     return []
   }
 
-  /** Before anything is written: what waits already is too much, as far as is known here. */
+  /** Throws `too_many` before anything is written, if too many tasks wait as far as this process knows. */
   async function admit(tenant: string): Promise<void> {
     if (!engine.isStarted) {
-      // One that only submits does not follow the cluster state: an old count must not refuse a task.
+      // A dispatcher without `start` does not follow the cluster state, so it reads it again before it refuses a task.
       const now = performance.now()
-      if (now - looked.at >= looksEveryMs) looked = { at: now, done: cluster.catchUp() }
-      await looked.done
+      if (now - lastLook.at >= rereadAfterMs) lastLook = { at: now, done: cluster.catchUp() }
+      await lastLook.done
     }
     const retryAfterMs = tooMany(tenant)
     if (retryAfterMs === null) return
-    throw new SignalboxError('too_many', `Too many tasks wait already; try again in ${retryAfterMs} ms.`, {
+    throw new SignalboxError('too_many', `Too many tasks wait. Try again in ${retryAfterMs} ms.`, {
       details: { retryAfterMs },
     })
   }
 
-  /** When to come again; null: there is capacity. */
+  /** Whether too many tasks wait: the milliseconds after which to try again; null: there is capacity. */
   function tooMany(tenant: string): number | null {
     const { serverCount, waiting } = servers.elsewhere
-    const isFull = registry.waitingCount + engine.expected + waiting >= maxWaiting * (1 + serverCount)
+    const isFull = registry.waitingCount + engine.submittedCount + waiting >= maxWaiting * (1 + serverCount)
     return registry.admission(tenant) ?? (isFull ? 1_000 : null)
   }
 
   async function statusOf(keyed: Omit<Submitted, 'status'>): Promise<Submitted> {
     if (!keyed.duplicate) return { ...keyed, status: 'waiting' }
-    // A pruned task has ended, and its outcome is unknown: the key still answers.
+    // A pruned task has ended and its outcome is unknown. The key still answers with its id.
     const task: Task | undefined = await reads.task(keyed.taskId)
     return { ...keyed, status: task?.status ?? 'completed' }
   }
 
-  /** Cancels a task that this process does not hold; requests cancellation where another process holds it. */
+  /** Cancels a task that this process does not hold. If another process holds it, requests its cancellation. */
   async function cancelInStore(taskId: string): Promise<void> {
     const answer = await jobs.cancel(taskId)
     if (answer?.cancelRequested) notifier.wake(cancelTopic)
@@ -267,24 +267,24 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       feed.publish(eventOf(decodeTask(record), engine.now()))
   }
 
-  /** As the cluster state has it now: it may have just connected elsewhere. */
-  async function mustKnow(nodeId: string): Promise<NodeView> {
+  /** Finds a node after a reading of the cluster state: it may have just connected to another server. */
+  async function mustFindNode(nodeId: string): Promise<NodeView> {
     await catchUp()
     const node = sharing.node(nodeId)
     if (node !== undefined) return node
     throw new SignalboxError(
       'not_found',
-      `There is no node "${nodeId}": it never connected, or was forgotten.`,
+      `There is no node "${nodeId}". It never connected, or it was forgotten.`,
     )
   }
 
-  /** Reads the cluster state, so that an operator's request starts from what all servers know. */
+  /** Reads the cluster state, so that an operator's request starts from the latest rows. */
   async function catchUp(): Promise<void> {
-    mustRun()
+    mustBeOpen()
     await inTime(lookWithinMs, () => cluster.catchUp())
   }
 
-  function mustRun(): void {
+  function mustBeOpen(): void {
     if (mailbox.isClosed) throw draining()
   }
 }
@@ -299,15 +299,15 @@ function serviceToCordon(verb: string, nodeId: string, options: CordonOptions): 
 const maxPools = 1_000
 const maxCordons = 10_000
 /** How often a dispatcher that only submits reads the cluster state again before it refuses a task. */
-const looksEveryMs = 1_000
+const rereadAfterMs = 1_000
 
 function full(count: number, what: string, verb: string): SignalboxError {
-  return new SignalboxError('too_many', `There are ${count} ${what} already; ${verb} one first.`)
+  return new SignalboxError('too_many', `There are ${count} ${what}, which is the limit. First ${verb} one.`)
 }
 
 function draining(): SignalboxError {
   return new SignalboxError(
     'draining',
-    'This dispatcher is stopping and takes no more tasks; try another server.',
+    'This dispatcher is stopping and accepts no more tasks. Try another server.',
   )
 }

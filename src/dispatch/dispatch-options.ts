@@ -4,39 +4,41 @@ import { duration, type Range, real, text, whole, withDefaults } from '../core/o
 import { type MailboxOptions, mailboxDefaults } from './registry/mailbox.ts'
 import { type RegistryPolicy, registryDefaults } from './registry/registry-state.ts'
 
-/** How a dispatcher works. */
+/** The options of a dispatcher. */
 export interface DispatchOptions {
-  /** How often nodes send heartbeats; the welcome says so. @default 15_000 */
+  /** How often nodes send heartbeats. The server sends it to them in `welcome`. @default 15_000 */
   readonly heartbeatMs?: Duration | undefined
-  /** Silent for so long, a node gets no new work. @default twice heartbeatMs */
+  /** A node that is silent for this time gets no new work. @default twice heartbeatMs */
   readonly suspectAfterMs?: Duration | undefined
-  /** Silent for so long, it is dead and its tasks go on elsewhere. @default three times heartbeatMs */
+  /**
+   * A node that is silent for this time is dead: its tasks continue on other nodes. @default three times heartbeatMs
+   */
   readonly goneAfterMs?: Duration | undefined
-  /** How long a node may stay away after its socket closed before it is dead. @default 2_000 */
+  /** A node is dead if it does not reconnect within this time after its socket closed. @default 2_000 */
   readonly closedGraceMs?: Duration | undefined
-  /** How long tasks stay with a server that gives no sign of life. @default 30_000 */
+  /** The lease of claimed tasks: a dead server's tasks are claimed again after this time. @default 30_000 */
   readonly leaseMs?: Duration | undefined
-  /** A server that gives the others no sign of life for so long does not count any more. @default 10_000 */
+  /** The others ignore a server that has not renewed its row for this time. @default 10_000 */
   readonly serverLeaseMs?: Duration | undefined
-  /** How often to look for tasks without a wake-up. @default 1_000 */
+  /** How often to claim tasks without a wake-up. @default 1_000 */
   readonly pollMs?: Duration | undefined
-  /** Attempts of a task before it is given up as poison. @default 5 */
+  /** The attempts of a task; then it fails as `poison`. @default 5 */
   readonly maxAttempts?: number | undefined
   /** The most tasks that this process holds; others wait in the store. @default 50_000 */
   readonly maxHeld?: number | undefined
-  /** The same in bytes of their payloads. @default 268_435_456 */
+  /** The most bytes of payloads that this process holds. @default 268_435_456 */
   readonly maxHeldBytes?: number | undefined
-  /** All pools are built anew this often; 0: only when their rules change. @default 600_000 */
+  /** How often all pools are built again; 0: only when their rules change. @default 600_000 */
   readonly rebuildMs?: Duration | undefined
   /** How the registry decides. @default registryDefaults */
   readonly policy?: PolicyOptions | undefined
   /** @default mailboxDefaults */
   readonly mailbox?: MailboxOptions | undefined
-  /** This process's name in the jobs it holds and among the servers: no two that run may have the same. @default a new one */
+  /** The name of this process in its claims and among the servers. It must be unique. @default a new name */
   readonly workerId?: string | undefined
 }
 
-/** Options that are whole and checked. */
+/** Complete and checked options. */
 export interface ResolvedDispatchOptions
   extends Readonly<Record<keyof typeof dispatchDefaults | 'suspectAfterMs' | 'goneAfterMs', number>> {
   readonly policy: RegistryPolicy
@@ -66,7 +68,7 @@ const defaults: DefaultedOptions = {
 }
 const hourMs = 3_600_000
 
-/** Checks a dispatcher's options and makes them whole. */
+/** Checks the options of a dispatcher and completes them. */
 export function resolveDispatchOptions(options: DispatchOptions = {}): ResolvedDispatchOptions {
   const given = withDefaults('dispatch', options, defaults)
   const span = (name: keyof DispatchOptions, min: number, max: number, fallback?: number) =>
@@ -102,7 +104,7 @@ const spanFromOne: Range = { ...span, min: 1 }
 const many: Range = { min: 1, max: 10_000_000 }
 const buckets: Range = { max: 32 }
 
-/** A turn of the registry is as long as its slice: a billion steps would block the process. */
+/** `sliceSteps` has a limit, because a turn of the registry is as long as its slice. */
 const wholes: Readonly<Record<Exclude<keyof RegistryPolicy, 'weights' | 'veto'>, Range>> = {
   seed: { max: 2 ** 32 - 1 },
   acceptMs: span,
@@ -135,7 +137,7 @@ const mailboxWholes: Readonly<Record<Exclude<keyof MailboxOptions, 'turnMs'>, Ra
 const weightRanges = { used: { max: 1 }, cpu: { max: 1_000 }, gpu: { max: 1_000 }, memory: { max: 1_000 } }
 const vetoRanges = { cpu: { max: 1_000 }, gpu: { max: 1_000 }, memory: { max: 1_000 } }
 
-/** Checks how the registry is to decide, and makes it whole. */
+/** Checks the policy of the registry and completes it. */
 function resolvePolicy(given: PolicyOptions | undefined): RegistryPolicy {
   const name = 'dispatch.policy'
   const policy = withDefaults<PolicyOptions>(name, given, registryDefaults)
@@ -148,7 +150,7 @@ function resolvePolicy(given: PolicyOptions | undefined): RegistryPolicy {
   })
 }
 
-/** The same for how much may wait before it. */
+/** Checks the limits of the mailbox and completes them. */
 function resolveMailbox(given: MailboxOptions | undefined): Required<MailboxOptions> {
   const name = 'dispatch.mailbox'
   const limits = withDefaults(name, given, mailboxDefaults)

@@ -1,4 +1,7 @@
-/** Runs the effects of the registry: sends frames, writes ends, sets timers. It never waits; answers come back as commands. */
+/**
+ * Runs the effects of the registry: sends frames, writes ends, sets timers. It never waits: answers return as
+ * commands.
+ */
 import type { JobRecord, RunOutcome } from '../jobs/index.ts'
 import type { NodeConnectionsEvent } from './connections/node-connections.ts'
 import type { Engine } from './engine.ts'
@@ -14,18 +17,19 @@ export type DispatchEvent =
   | { readonly name: 'node.drained'; readonly nodeId: string; readonly epoch: number }
   | { readonly name: 'task.lost'; readonly taskId: string; readonly attempt: number }
   | { readonly name: 'store.trouble'; readonly error: unknown }
-  /** Another live server has this one's name (`workerId`): this one goes on under another. */
+  /** Another live server has this server's name (`workerId`): this server continues under a new name. */
   | { readonly name: 'server.name_taken'; readonly serverId: string; readonly renamedTo: string }
   | { readonly name: 'command.failed'; readonly kind: string; readonly error: unknown }
 
 type Of<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>
-type Asker = { readonly nodeId: string; readonly epoch: number; readonly attempt: number }
+/** A node that waits for the answer to a frame. */
+type WaitingNode = { readonly nodeId: string; readonly epoch: number; readonly attempt: number }
 
 /** Runs effects, in their order. */
 export class EffectRunner {
   readonly #engine: Engine
-  /** Nodes that sent a frame about a task whose end is being written: they get the answer with it. */
-  readonly #askers = new Map<string, Asker[]>()
+  /** Nodes that sent a frame about a task whose end is being written. They get an answer after the write. */
+  readonly #waitingNodes = new Map<string, WaitingNode[]>()
 
   constructor(engine: Engine) {
     this.#engine = engine
@@ -49,13 +53,13 @@ export class EffectRunner {
         this.#assign(effect)
         return
       case 'settled':
-        this.#settled(effect)
+        this.#settle(effect)
         return
       case 'requeue':
         this.#requeue(effect)
         return
       case 'taskChanged':
-        this.#changed(effect)
+        this.#publishStatus(effect)
         return
       case 'progress':
         this.#progress(effect)
@@ -67,10 +71,10 @@ export class EffectRunner {
         this.#handBack(effect)
         return
       case 'cancelFrame':
-        this.#frame('task.cancel', effect)
+        this.#sendFrame('task.cancel', effect)
         return
       case 'stale':
-        this.#frame('task.stale', effect)
+        this.#sendFrame('task.stale', effect)
         return
       case 'welcome':
         connections.welcome(command, effect.nodeId, effect.epoch)
@@ -96,7 +100,7 @@ export class EffectRunner {
       case 'event':
         log(effect.event)
         return
-      // The mailbox's own.
+      // The mailbox handles it.
       case 'moreWork':
     }
   }
@@ -104,8 +108,8 @@ export class EffectRunner {
   #assign({ nodeId, epoch, taskId, attempt, service, deadlineAt }: Assign): void {
     const { claims, connections, feed, progress, tally, post, now, monotonicMs, parts } = this.#engine
     const claim = claims.get(taskId)
-    const isOurs = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
-    if (!isOurs) {
+    const isHeld = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
+    if (!isHeld) {
       post({ kind: 'forget', taskId, attempt })
       return
     }
@@ -118,12 +122,12 @@ export class EffectRunner {
       ...{ ...countedAs(claim), attempt, meta: null },
       ...{ runAt: claim.spec.submittedAt, startedAt: claim.assignedAt },
     })
-    progress.say(claim, null)
+    progress.report(claim, null)
     feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
     if (isFirst(claim)) parts.placed?.(now() - claim.spec.submittedAt)
   }
 
-  #settled(effect: Settled): void {
+  #settle(effect: Settled): void {
     const { claims, connections } = this.#engine
     const { taskId, attempt, nodeId, epoch } = effect
     const claim = claims.get(taskId)
@@ -132,21 +136,21 @@ export class EffectRunner {
       return
     }
     const { end, output, error, ending } = endingOf(effect)
-    this.#write(claim, ending, (took) => {
-      const said = took ? 'task.settled' : 'task.stale'
-      if (nodeId !== null) connections.send(nodeId, epoch, { type: said, taskId, attempt })
-      for (const asker of this.#takeAskers(taskId)) {
-        const type = asker.attempt === attempt ? said : 'task.stale'
-        connections.send(asker.nodeId, asker.epoch, { type, taskId, attempt: asker.attempt })
+    this.#write(claim, ending, (isWritten) => {
+      const answer = isWritten ? 'task.settled' : 'task.stale'
+      if (nodeId !== null) connections.send(nodeId, epoch, { type: answer, taskId, attempt })
+      for (const node of this.#takeWaitingNodes(taskId)) {
+        const type = node.attempt === attempt ? answer : 'task.stale'
+        connections.send(node.nodeId, node.epoch, { type, taskId, attempt: node.attempt })
       }
-      if (took) {
-        this.#counted(claim, end === 'failed' ? 'dead' : end)
-        this.#ended({ taskId, attempt, nodeId, end, output, error })
-      } else this.#lost(taskId, attempt)
+      if (isWritten) {
+        this.#countEnd(claim, end === 'failed' ? 'dead' : end)
+        this.#reportEnd({ taskId, attempt, nodeId, end, output, error })
+      } else this.#reportLost(taskId, attempt)
     })
   }
 
-  #ended({ taskId, attempt, nodeId, end, output, error }: Omit<Settled, 'kind' | 'epoch'>): void {
+  #reportEnd({ taskId, attempt, nodeId, end, output, error }: Omit<Settled, 'kind' | 'epoch'>): void {
     const { feed, tally, now } = this.#engine
     tally[end] += 1
     const same = { taskId, attempt, nodeId, at: now() }
@@ -170,45 +174,46 @@ export class EffectRunner {
           : { ...claim, spent: claim.spent + 1, shunned: by },
       ),
     }
-    this.#write(claim, ending, (took) => {
-      this.#tellStale(taskId)
-      if (took) {
+    this.#write(claim, ending, (isWritten) => {
+      this.#sendStale(taskId)
+      if (isWritten) {
         tally.requeued += 1
-        if (!isFree) this.#counted(claim, 'retried')
-        // The node that reported the failure need not keep it any longer.
-        if (code === 'failed' && by !== null) connections.tell(by, { type: 'task.settled', taskId, attempt })
+        if (!isFree) this.#countEnd(claim, 'retried')
+        // The node that reported the failure may now forget the task.
+        if (code === 'failed' && by !== null)
+          connections.sendToNode(by, { type: 'task.settled', taskId, attempt })
         this.#engine.requeued(afterMs)
       } else {
-        this.#lost(taskId, attempt)
+        this.#reportLost(taskId, attempt)
       }
     })
     feed.publish({ taskId, attempt, at: now(), status: 'waiting' })
   }
 
-  #write(claim: Claim, ending: Ending, done: (took: boolean) => void): void {
+  #write(claim: Claim, ending: Ending, onWritten: (isWritten: boolean) => void): void {
     const { completer, claims } = this.#engine
-    completer.write(claim, ending, (took) => {
+    completer.write(claim, ending, (isWritten) => {
       claims.drop(claim)
-      done(took)
-      this.#engine.freed()
+      onWritten(isWritten)
+      this.#engine.claimEnded()
     })
   }
 
-  #counted(claim: Claim, outcome: RunOutcome): void {
+  #countEnd(claim: Claim, outcome: RunOutcome): void {
     const { parts, now } = this.#engine
     const ranMs = claim.assignedAt === null ? null : now() - claim.assignedAt
     parts.activity?.ended(countedAs(claim), outcome, ranMs)
   }
 
-  #lost(taskId: string, attempt: number): void {
+  #reportLost(taskId: string, attempt: number): void {
     this.#engine.tally.lost += 1
     this.#engine.log({ name: 'task.lost', taskId, attempt })
   }
 
-  #changed({ taskId, attempt, status, nodeId }: Of<'taskChanged'>): void {
+  #publishStatus({ taskId, attempt, status, nodeId }: Of<'taskChanged'>): void {
     const { claims, feed, progress, now } = this.#engine
     const claim = claims.get(taskId)
-    if (status === 'waiting' && claim?.attempt === attempt) progress.say(claim, null)
+    if (status === 'waiting' && claim?.attempt === attempt) progress.report(claim, null)
     const same = { taskId, attempt, at: now() }
     feed.publish(status === 'waiting' ? { ...same, status } : { ...same, status, nodeId })
   }
@@ -218,14 +223,14 @@ export class EffectRunner {
     const claim = claims.get(taskId)
     const nodeId = registry.task(taskId)?.nodeId ?? null
     const at = now()
-    if (claim?.attempt === attempt && nodeId !== null) progress.say(claim, { nodeId, percent, note, at })
+    if (claim?.attempt === attempt && nodeId !== null) progress.report(claim, { nodeId, percent, note, at })
     feed.publish({ taskId, attempt, at, status: 'progress', nodeId, percent, note })
   }
 
   #handBack({ taskId, attempt }: Of<'handBack'>): void {
     const claim = this.#engine.claims.get(taskId)
     if (claim?.attempt === attempt && !claim.isEnding)
-      this.#engine.yield(claim, () => this.#tellStale(taskId))
+      this.#engine.yield(claim, () => this.#sendStale(taskId))
   }
 
   #unknownTask({ nodeId, epoch, taskId, attempt }: Of<'unknownTask'>): void {
@@ -233,24 +238,24 @@ export class EffectRunner {
     const claim = claims.get(taskId)
     if (claim?.isEnding) {
       if (attempt === 0) {
-        // The node may still run it. It gets an answer to its result, or lists the task again.
+        // The node may still run the task. It gets an answer when it sends its result, or lists the task again.
         post({ kind: 'orphan', nodeId, epoch, taskId, attempt, uses: claim.spec.uses })
         return
       }
-      const askers = this.#askers.get(taskId) ?? []
-      if (!askers.some((asker) => asker.nodeId === nodeId && asker.epoch === epoch)) {
-        this.#askers.set(taskId, [...askers, { nodeId, epoch, attempt }])
+      const nodes = this.#waitingNodes.get(taskId) ?? []
+      if (!nodes.some((node) => node.nodeId === nodeId && node.epoch === epoch)) {
+        this.#waitingNodes.set(taskId, [...nodes, { nodeId, epoch, attempt }])
       }
       return
     }
-    lookups.ask(taskId, (record) => {
+    lookups.find(taskId, (record) => {
       const endedBy = attemptThatEnded(record, nodeId)
       const isSettled = endedBy !== null && (attempt === 0 || attempt === endedBy)
       // A frame about any attempt must not reach an attempt that the node got during the lookup.
-      const isGivenAnew = attempt === 0 && registry.task(taskId)?.nodeId === nodeId
+      const isAssignedAgain = attempt === 0 && registry.task(taskId)?.nodeId === nodeId
       if (isSettled) connections.send(nodeId, epoch, { type: 'task.settled', taskId, attempt: endedBy })
-      else if (!isGivenAnew) connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
-      // After the frame: the node's time to stop begins with the orphan task.
+      else if (!isAssignedAgain) connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+      // The orphan follows the frame, because it starts the time in which the node must stop the task.
       if (attempt === 0) {
         const uses = endedBy === null ? usesOf(record) : null
         post({ kind: 'orphan', nodeId, epoch, taskId, attempt, uses })
@@ -258,20 +263,20 @@ export class EffectRunner {
     })
   }
 
-  /** The task has not ended: nodes that asked meanwhile get `task.stale`. */
-  #tellStale(taskId: string): void {
-    for (const { nodeId, epoch, attempt } of this.#takeAskers(taskId)) {
+  /** Answers `task.stale` to the waiting nodes, because the task has not ended. */
+  #sendStale(taskId: string): void {
+    for (const { nodeId, epoch, attempt } of this.#takeWaitingNodes(taskId)) {
       this.#engine.connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
     }
   }
 
-  #takeAskers(taskId: string): readonly Asker[] {
-    const askers = this.#askers.get(taskId) ?? []
-    this.#askers.delete(taskId)
-    return askers
+  #takeWaitingNodes(taskId: string): readonly WaitingNode[] {
+    const nodes = this.#waitingNodes.get(taskId) ?? []
+    this.#waitingNodes.delete(taskId)
+    return nodes
   }
 
-  #frame(
+  #sendFrame(
     type: 'task.cancel' | 'task.stale',
     { nodeId, epoch, taskId, attempt }: Of<'stale' | 'cancelFrame'>,
   ): void {
@@ -292,12 +297,12 @@ function countedAs({ spec }: Claim): { readonly queue: string; readonly kind: st
   return { queue: dispatchQueue, kind: spec.service }
 }
 
-/** Whether no node had the task before. A task that was only handed from server to server has waited all the time. */
+/** Whether no node had the task before. Servers may have handed it back and claimed it again while it waited. */
 function isFirst({ attempt, handBackCount, moveCount }: Claim): boolean {
   return attempt - handBackCount === 1 && moveCount === 0
 }
 
-/** Counts since the dispatcher was made. */
+/** Counts since the dispatcher was created. */
 export class Tally {
   submitted = 0
   assigned = 0
@@ -305,6 +310,6 @@ export class Tally {
   completed = 0
   failed = 0
   cancelled = 0
-  /** Ends whose lease was lost before they were written. */
+  /** Claims whose lease was lost before their end was written. */
   lost = 0
 }

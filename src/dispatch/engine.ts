@@ -1,6 +1,6 @@
 /**
- * The registry at work: its mailbox, the claims it places, its connections to nodes, the servers it shares them with, and
- * the clock that wakes it.
+ * Connects the registry with the outside: its mailbox, the claims, the connections to nodes, the other servers, and the
+ * timer.
  *
  *   store ─claims─▶ fetcher ─▶ mailbox ─▶ registry ─▶ effects ─▶ completer ─▶ store
  *   nodes ─frames─▶ connections ───────▲                       └──────▶ connections ─▶ nodes
@@ -29,10 +29,10 @@ import { ProgressWriter } from './tasks/task-progress.ts'
 import { TaskFeed } from './tasks/task-reads.ts'
 import { inTime } from './time-limits.ts'
 
-/** What an engine is made of. */
+/** The parts of an engine. */
 export interface EngineParts {
   readonly jobs: JobStore
-  /** Where other servers read how far tasks are. */
+  /** Other servers read the progress of tasks here. */
   readonly logs: Pick<LogStore, 'add' | 'progress'>
   readonly notifier: JobsNotifier
   /** The cluster state of the servers that share the nodes. */
@@ -42,33 +42,33 @@ export interface EngineParts {
   /** Epoch milliseconds. @default Date.now */
   readonly now?: (() => number) | undefined
   readonly log?: ((event: DispatchEvent) => void) | undefined
-  /** Counts tasks as jobs of the queue of tasks, whose kind is the service. */
+  /** Counts tasks as jobs of the queue of tasks; the kind is the service. */
   readonly activity?: Pick<JobActivity, 'added' | 'started' | 'ended'> | undefined
-  /** Called with how long a task waited until it was first given to a node. */
+  /** Called with how long a task waited for its first node. */
   readonly placed?: ((waitedMs: number) => void) | undefined
   /** Called with how long each command waited and held the registry. */
   readonly observe?: ((kind: CommandKind, waitMs: number, holdMs: number, who: string) => void) | undefined
 }
 
-/** Ends not written, beyond which sockets are not read. */
+/** With more unwritten ends than this, the server stops reading from sockets. */
 const maxUnwritten = 20_000
-/** Lapsed leases and tasks that the registry lacks are looked after this often. */
+/** How often to check for expired leases, and for claims that the registry does not know. */
 const checkEveryMs = 1_000
-/** How long an own submit counts as waiting before this process claims it; another may have. */
+/** How long a submit of this process counts as waiting here until it is claimed; another server may claim it. */
 const submittedForMs = { alone: 10_000, shared: 1_000 } as const
-/** After tasks of the kind for any server were yielded, others may claim them for so long. */
+/** After this server yields tasks of `anyKind`, it leaves them to other servers for this time. */
 const anyRestMs = 1_000
 const maxTimerMs = 2 ** 31 - 1
-/** Stopping after the grace takes less than 5 s: running claims (within the grace, if that is longer), last writes, loops. */
+/** A stop takes less than 5 s beyond its grace: the running claim, the last writes, and the loops. */
 const claimWithinMs = 1_500
 const writeWithinMs = 2_000
 const haltWithinMs = 1_000
-const lookEveryMs = 20
+const stopPollMs = 20
 const repairsPerStep = 5_000
-/** A task has run for so long before it is written down for other servers. */
-const tellAfterMs = 500
+/** A task must have run for this time before it is reported to other servers. */
+const reportAfterMs = 500
 
-/** A dispatcher's inner works. Its parts take what they need of it. */
+/** The engine of a dispatcher. Its parts take the members that they need. */
 export class Engine {
   readonly parts: EngineParts
   readonly options: ResolvedDispatchOptions
@@ -89,12 +89,15 @@ export class Engine {
   readonly connections: NodeConnections
   readonly fetcher: TaskFetcher
   readonly leaseRenewer: LeaseRenewer
-  /** Submits of this process that it has not claimed yet: they wait, though the registry does not know them. */
+  /**
+   * Submits of this process that it has not claimed yet. They count as waiting, but the registry does not know them.
+   */
   readonly #submitted = new Map<string, number>()
   #tick: NodeJS.Timeout | undefined
   #tickAt = Number.POSITIVE_INFINITY
   #intervals: NodeJS.Timeout[] = []
-  #round: IterableIterator<Claim> | undefined
+  #repairRound: IterableIterator<Claim> | undefined
+  /** Claims that the registry did not know in the last round. */
   readonly #strays = new Set<Claim>()
   #isStarted = false
 
@@ -145,7 +148,7 @@ export class Engine {
     try {
       this.parts.log?.(event)
     } catch {
-      // There is nothing left to report it to.
+      // The error of a listener cannot be reported anywhere else.
     }
   }
 
@@ -161,7 +164,8 @@ export class Engine {
     const { rebuildMs } = this.options
     this.connections.open()
     this.leaseRenewer.start()
-    // The claims depend on the other servers, and their nodes on the settings of operators.
+    // Claims depend on the list of servers, and placing depends on the settings of operators: both must be loaded
+    // first.
     const begun = this.sharing.start().then(() => this.fetcher.start())
     begun.catch(this.onTrouble)
     this.#intervals = [
@@ -174,20 +178,20 @@ export class Engine {
   }
 
   /** Counts a submit as waiting until this process has claimed it. */
-  expect(taskId: string): void {
+  countSubmit(taskId: string): void {
     if (this.#isStarted) this.#submitted.set(taskId, performance.now())
   }
 
-  /** The submit failed. */
-  unexpect(taskId: string): void {
+  /** Uncounts a submit that failed. */
+  uncountSubmit(taskId: string): void {
     this.#submitted.delete(taskId)
   }
 
-  get expected(): number {
+  get submittedCount(): number {
     return this.#submitted.size
   }
 
-  /** The claim is no longer this process's. */
+  /** Drops a claim that this process lost. */
   lose(claim: Claim): void {
     if (!this.claims.drop(claim)) return
     this.tally.lost += 1
@@ -196,19 +200,19 @@ export class Engine {
     this.fetcher.wake()
   }
 
-  /** This process claimed a task. */
+  /** Called when this process claimed a task. */
   claimed(task: TaskSpec): void {
     this.#submitted.delete(task.taskId)
     this.sharing.demands.learn(task)
   }
 
-  /** A claim ended: there is capacity for another. */
-  freed(): void {
-    this.fetcher.freed()
-    this.connections.relieve()
+  /** Called when the end of a claim was written. */
+  claimEnded(): void {
+    this.fetcher.capacityChanged()
+    this.connections.resumeReading()
   }
 
-  /** A job may be claimed again after `afterMs`. */
+  /** Called when a job may be claimed again after `afterMs`. */
   requeued(afterMs: number): void {
     this.fetcher.wake(afterMs)
     if (afterMs <= 0) this.#wakeOthers()
@@ -229,12 +233,12 @@ export class Engine {
     this.completer.write(claim, ending, () => {
       this.claims.drop(claim)
       done()
-      this.fetcher.freed()
+      this.fetcher.capacityChanged()
       this.#wakeOthers()
     })
   }
 
-  /** Stops: claims nothing new, lets running tasks end within the grace, hands the others back, then ends all loops. */
+  /** Stops claiming, lets running tasks end within the grace, hands the others back, and ends all loops. */
   async stop(graceMs: number): Promise<void> {
     const until = performance.now() + graceMs
     await this.fetcher.stop(Math.max(claimWithinMs, graceMs))
@@ -242,14 +246,14 @@ export class Engine {
     while (this.claims.size > 0 && performance.now() < until) {
       for (const claim of this.claims.values()) {
         const status = this.registry.task(claim.jobId)?.status
-        // Tasks that are not assigned yet are not assigned any more.
+        // Waiting tasks are handed back at once, before they could be assigned.
         if (status === undefined || status === 'waiting') this.#giveUp(claim)
       }
-      await sleep(lookEveryMs)
+      await sleep(stopPollMs)
     }
     for (const claim of this.claims.values()) this.#giveUp(claim)
     // The registry needs a turn to send the frames.
-    await sleep(lookEveryMs)
+    await sleep(stopPollMs)
     await inTime(writeWithinMs, () => this.completer.idle()).catch(() => undefined)
     await this.#halt(haltWithinMs)
   }
@@ -265,17 +269,17 @@ export class Engine {
     clearTimeout(this.#tick)
     this.lookups.stop()
     this.progress.stop()
-    this.connections.shut()
+    this.connections.closeAll()
     this.mailbox.close()
     await Promise.all([this.leaseRenewer.stop(withinMs), this.sharing.stop(withinMs)])
   }
 
-  /** Something is there to claim, perhaps for another server. */
+  /** Wakes other servers, because a job is ready to claim. */
   #wakeOthers(): void {
     if (this.sharing.servers.others.length > 0) this.notifier.wake(queueTopic(dispatchQueue))
   }
 
-  /** Posts a tick at that instant, unless an earlier one is to come. */
+  /** Posts a tick at that instant, unless an earlier one is scheduled. */
   armTimer(at: number): void {
     if (at >= this.#tickAt) return
     clearTimeout(this.#tick)
@@ -299,22 +303,22 @@ export class Engine {
   }
 
   /**
-   * A net under everything else: a task that is held here and that the registry does not know, seen so twice, is
-   * submitted again. A part of the claims at a time. It also writes for other servers which tasks run here.
+   * A safety net: submits a claimed task again if two rounds in a row find that the registry does not know it. Each
+   * call checks a part of the claims. It also reports running tasks to other servers.
    */
   #repair(): void {
     const isShared = this.sharing.servers.others.length > 0
-    if (this.#round === undefined) {
-      this.#round = this.claims.values()
+    if (this.#repairRound === undefined) {
+      this.#repairRound = this.claims.values()
       for (const claim of this.#strays) if (this.claims.get(claim.jobId) !== claim) this.#strays.delete(claim)
     }
     for (let left = repairsPerStep; left > 0; left--) {
-      const { done, value: claim } = this.#round.next()
+      const { done, value: claim } = this.#repairRound.next()
       if (done) {
-        this.#round = undefined
+        this.#repairRound = undefined
         return
       }
-      if (isShared && !claim.isEnding) this.#tellIfRuns(claim)
+      if (isShared && !claim.isEnding) this.#reportIfRunning(claim)
       const isStray = !claim.isEnding && !this.registry.has(claim.jobId)
       if (isStray && this.#strays.has(claim)) this.mailbox.post({ kind: 'submit', task: claim.spec })
       else if (isStray) this.#strays.add(claim)
@@ -322,15 +326,17 @@ export class Engine {
     }
   }
 
-  /** What is over soon need not be known elsewhere. */
-  #tellIfRuns(claim: Claim): void {
+  /** Reports a running task to other servers, unless it has just begun. */
+  #reportIfRunning(claim: Claim): void {
     const view = this.registry.task(claim.jobId)
-    if (view?.status !== 'running' || view.nodeId === null || this.now() - view.since < tellAfterMs) return
-    this.progress.runs(claim, view.nodeId)
+    if (view?.status !== 'running' || view.nodeId === null || this.now() - view.since < reportAfterMs) return
+    this.progress.reportRunning(claim, view.nodeId)
   }
 }
 
-/** The time of day as it was at the start, and from then on forward only: a clock that is set changes no deadline. */
+/**
+ * A time of day that only goes forward from the start of the process, so that setting the clock changes no deadline.
+ */
 function forwardClock(): () => number {
   const origin = Date.now() - performance.now()
   return () => Math.floor(origin + performance.now())

@@ -1,6 +1,6 @@
 /**
- * Why a task waits. A pure read of the published nodes: it does not enter the registry, and it stops every few
- * hundred nodes so that its caller can let others run.
+ * Explains why a task waits. It only reads the published nodes and does not use the registry. It yields every few
+ * hundred nodes, so that the caller can let other work run.
  */
 
 import { type PoolRules, termHolds } from './matching/requirement.ts'
@@ -10,19 +10,19 @@ import type { NodeView, TaskSpec, TaskStatus, Term } from './node.ts'
 export interface Explanation {
   readonly taskId: string
   readonly nodeCount: number
-  /** Nodes that meet everything but have no free slots, or take no work, just now. */
+  /** Nodes that meet all fixed requirements, but have no free slots or take no new work now. */
   readonly suitableCount: number
-  /** Nodes that meet everything now: more than 0 means that it is about to be placed. */
+  /** Nodes that meet all requirements now. If there are any, the task is about to be placed. */
   readonly readyCount: number
   /** Every requirement with the number of nodes that fail it; a node may fail several. */
   readonly requirements: readonly { readonly requirement: string; readonly failingCount: number }[]
-  /** Up to five nodes that fail the fewest, with what they fail. */
+  /** Up to five nodes that fail the fewest requirements, with these requirements. */
   readonly nearest: readonly { readonly nodeId: string; readonly missing: readonly string[] }[]
-  /** What would let it run. */
+  /** The changes that would place the task. */
   readonly wakes: readonly string[]
 }
 
-/** What an explanation is made from. */
+/** The data for an explanation. */
 export interface ExplainSource {
   readonly spec: TaskSpec
   readonly nodes: Iterable<NodeView>
@@ -32,7 +32,7 @@ export interface ExplainSource {
 
 interface Requirement {
   readonly text: string
-  /** Fixed ones only change when nodes do; the others come and go with work. */
+  /** A fixed requirement depends on what nodes offer; the others change with load and operators. */
   readonly fixed: boolean
   readonly holds: (node: NodeView) => boolean
   failing: number
@@ -41,7 +41,7 @@ interface Requirement {
 const nodesPerStep = 256
 const nearestCount = 5
 
-/** Explains, yielding every 256 nodes. */
+/** Explains why a task waits, and yields every 256 nodes. */
 export function* explainSteps({ spec, nodes, rules, now }: ExplainSource): Generator<void, Explanation> {
   const requirements = requirementsOf(spec, rules, now)
   const nearest: { node: NodeView; missing: string[]; fixedMisses: number }[] = []
@@ -78,7 +78,7 @@ export function* explainSteps({ spec, nodes, rules, now }: ExplainSource): Gener
   }
 }
 
-/** Why a task that does not wait has nothing to wake it; null: it waits. */
+/** The text for a task that does not wait; null: it waits. */
 export function whyNotWaiting({
   status,
   nodeId,
@@ -114,7 +114,7 @@ function requirementsOf(spec: TaskSpec, rules: PoolRules, now: number): readonly
       holds: (node: NodeView) => termHolds(term, node, rules),
     })),
   ]
-  const passing: Omit<Requirement, 'failing' | 'fixed'>[] = [
+  const temporary: Omit<Requirement, 'failing' | 'fixed'>[] = [
     { text: 'connected', holds: ({ status }) => status === 'ready' },
     { text: 'not draining', holds: ({ draining }) => !draining },
     { text: 'not cordoned', holds: ({ cordoned }) => !cordoned },
@@ -141,7 +141,7 @@ function requirementsOf(spec: TaskSpec, rules: PoolRules, now: number): readonly
   ]
   return [
     ...fixed.map((each) => ({ ...each, fixed: true, failing: 0 })),
-    ...passing.map((each) => ({ ...each, fixed: false, failing: 0 })),
+    ...temporary.map((each) => ({ ...each, fixed: false, failing: 0 })),
   ]
 }
 
@@ -161,7 +161,7 @@ function wakesOf(
   return [`A node connects, or changes what it offers, so that all requirements hold for it (${names}).`]
 }
 
-/** A term as a sentence part. */
+/** Describes a term as part of a sentence. */
 export function describeTerm(term: Term): string {
   if ('any' in term) return `any of (${term.any.map(describeTerm).join(' | ')})`
   if ('not' in term) return `not (${describeTerm(term.not)})`

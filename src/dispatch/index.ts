@@ -1,4 +1,4 @@
-/** Tasks to nodes that can do them: matched by what nodes offer, reserved atomically, ended exactly once. */
+/** Dispatches tasks to nodes: matches them by the nodes' offers, reserves slots atomically, and ends each task once. */
 
 export * from './cluster/cluster-store.ts'
 export type {

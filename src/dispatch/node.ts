@@ -1,12 +1,12 @@
 /**
- * The records of dispatch: what a node offers, how loaded it is, what a task asks for, and how both are
- * shown. Plain data; every other file of this module, the wire and the stores use these words.
+ * The records of dispatch: the offer and the load of a node, the requirements of a task, and the views of both. They
+ * are plain data. The other files of this module, the wire and the stores use these terms.
  */
 
 /**
- * One requirement on a node. `where` holds when the service's tag list contains the value; a label without `in`,
- * `gte` and `lte` must only be there. The label `pool` is reserved: `{ label: 'pool', in: ['large'] }` asks for the
- * nodes of the pool defined under that name.
+ * One requirement on a node. `where` holds if the service's tag list contains the value. A label without `in`, `gte`
+ * and `lte` must only exist. The label `pool` is reserved: `{ label: 'pool', in: ['large'] }` requires a node of the
+ * pool that is defined under that name.
  */
 export type Term =
   | { readonly service: string; readonly where?: Readonly<Record<string, string>> }
@@ -19,17 +19,17 @@ export type Term =
   | { readonly any: readonly Term[] }
   | { readonly not: Term }
 
-/** A service that a node offers: how many slots it has, and what it is good for. */
+/** A service that a node offers, with its slots and tags. */
 export interface ServiceOffer {
   readonly name: string
   readonly slots: number
   readonly tags: Readonly<Record<string, readonly string[]>>
 }
 
-/** Free words about a node. Numbers may be compared with `gte` and `lte`. */
+/** Labels of a node. Numbers can be compared with `gte` and `lte`. */
 export type Labels = Readonly<Record<string, string | number | boolean>>
 
-/** How loaded a node says it is: fractions from 0 to 1, null for what it does not measure. */
+/** The load that a node reports: fractions from 0 to 1; null for values that it does not measure. */
 export interface NodeLoad {
   readonly cpu: number | null
   readonly gpu: number | null
@@ -37,27 +37,27 @@ export interface NodeLoad {
 }
 
 /**
- * Where a node stands. A suspect one gets no new work and keeps what it has; a gone one has lost its tasks.
+ * The status of a node. A suspect node gets no new work and keeps its tasks; a gone node has lost its tasks.
  *
  *   hello ─▶ ready ◀──hello of the same instance── suspect ─▶ gone
  *              └────socket closed, silence────────────▲
  */
 export type NodeStatus = 'ready' | 'suspect' | 'gone'
 
-/** Where a task stands. The last three are ends: a task reaches exactly one of them, once. */
+/** The status of a task. The last three are ends: a task reaches exactly one of them, once. */
 export type TaskStatus = (typeof taskStatuses)[number]
 export const taskStatuses = ['waiting', 'assigned', 'running', 'completed', 'failed', 'cancelled'] as const
 
 /** How a task may end. */
 export type TaskEnd = 'completed' | 'failed' | 'cancelled'
 
-/** Why a task failed, as it is kept and shown. Dispatch's own codes: see `FaultCode`. */
+/** Why a task failed. For the codes of dispatch itself, see `FaultCode`. */
 export interface TaskError {
   readonly code: string
   readonly message: string
 }
 
-/** The codes that dispatch itself gives to the end of an attempt; a node's own codes stand beside them. */
+/** The codes that dispatch itself gives to the end of an attempt. Nodes may send other codes. */
 export type FaultCode =
   | 'node_lost'
   | 'superseded'
@@ -73,24 +73,24 @@ export type FaultCode =
   | 'cancelled'
   | 'failed'
 
-/** A task as the registry sees it: what to place, never its payload. `attempt` is the job's attempt, its fence. */
+/** A task as the registry sees it, without its payload. `attempt` is the job's attempt and serves as fencing number. */
 export interface TaskSpec {
   readonly taskId: string
-  /** The attempt that was claimed durably: 1 for the first; a next one is always higher. */
+  /** The attempt of the claim: 1 for the first; a later one is always higher. */
   readonly attempt: number
   readonly maxAttempts: number
-  /** How often an attempt ended for nothing because its node went to another server. @default 0 */
+  /** How many attempts ended because their node moved to another server. @default 0 */
   readonly moveCount?: number
-  /** The node that had the attempt before: another one is taken if there is one. @default null */
+  /** The node of the attempt before: another node is preferred. @default null */
   readonly shunned?: string | null
   readonly service: string
-  /** What it asks for as one text, the same on every server: see `demandKind`. */
+  /** The requirements as one text, the same on every server: see `demandKind`. */
   readonly kind: string
   /** Slots by service, all of them on one node in one reservation. */
   readonly uses: Readonly<Record<string, number>>
-  /** All of them must hold. */
+  /** All terms must hold. */
   readonly requires: readonly Term[]
-  /** Nodes for which all of these hold too are taken first while they are not much more loaded. */
+  /** Nodes for which all these terms hold too are preferred while they are not much more loaded. */
   readonly prefers: readonly Term[]
   /** 0 to 9, higher first. */
   readonly priority: number
@@ -99,23 +99,23 @@ export interface TaskSpec {
   readonly session: string | null
   readonly submittedAt: number
   readonly deadlineAt: number | null
-  /** Without progress for so long, the attempt is given up. */
+  /** An attempt without progress for this time is given up. */
   readonly idleMs: number | null
-  /** False: the loss of its node ends it as failed, as does any failure. */
+  /** False: the loss of its node, or any failure, ends the task as failed. */
   readonly retryable: boolean
 }
 
-/** A node as readers see it. */
+/** The view of a node for readers. */
 export interface NodeView {
   readonly nodeId: string
   readonly instanceId: string
   readonly epoch: number
   readonly status: NodeStatus
-  /** The server that holds its socket and places its work; null: this one. */
+  /** The server that holds the node's socket and places its work; null: this server. */
   readonly via: string | null
   readonly draining: boolean
   readonly cordoned: boolean
-  /** It reported more load than is allowed, or lists tasks whose slots are not known yet. */
+  /** The node reported too much load, or lists tasks whose slots are not known yet. */
   readonly overloaded: boolean
   readonly heldFor: string | null
   readonly services: readonly ServiceView[]
@@ -126,15 +126,15 @@ export interface NodeView {
   readonly joinedAt: number
 }
 
-/** A service of a node as readers see it. */
+/** The view of a node's service for readers. */
 export interface ServiceView extends ServiceOffer {
   readonly used: number
   readonly cordoned: boolean
-  /** The node said it is busy: no new work for this service before then. */
+  /** The node was busy: it gets no new work for this service before this time. */
   readonly restsUntil: number | null
 }
 
-/** A task as readers see it. */
+/** The view of a task for readers. */
 export interface TaskView {
   readonly taskId: string
   readonly attempt: number
@@ -144,7 +144,7 @@ export interface TaskView {
   readonly since: number
 }
 
-/** A pool as readers see it: by signature when `name` is null, by rule otherwise. */
+/** The view of a pool for readers: by signature when `name` is null, by rule otherwise. */
 export interface PoolView {
   readonly name: string | null
   readonly signature: string | null

@@ -1,21 +1,21 @@
 import type { NodeView, TaskView } from './node.ts'
 
-/** How one service stands in this process: the tasks that wait here, and the slots of the nodes that are connected here. */
+/** Counts of one service in this process: its waiting tasks, and the slots of the connected nodes. */
 export interface ServiceCounts {
   readonly service: string
   readonly waiting: number
-  /** How long the oldest waiting task has waited since it was submitted; 0 when none waits. */
+  /** The time since the oldest waiting task was submitted; 0 if none waits. */
   readonly oldestWaitMs: number
   readonly slots: number
   readonly used: number
 }
 
-/** How one service stands at all servers. */
+/** Counts of one service at all servers. */
 export interface ServiceSight extends ServiceCounts {
   readonly nodes: number
 }
 
-/** A look at every task and node of this process: for a scrape now and then. Sorted by service. */
+/** Counts all tasks and nodes of this process by service, sorted. It is meant for occasional scrapes. */
 export function countServices(
   tasks: Iterable<TaskView>,
   nodes: Iterable<NodeView>,
@@ -31,17 +31,17 @@ export function countServices(
   }
   for (const { status, spec } of tasks) {
     if (status !== 'waiting') continue
-    const line = of(spec.service)
-    line.waiting++
-    line.oldestWaitMs = Math.max(line.oldestWaitMs, now - spec.submittedAt)
+    const count = of(spec.service)
+    count.waiting++
+    count.oldestWaitMs = Math.max(count.oldestWaitMs, now - spec.submittedAt)
   }
   for (const { via, status, services } of nodes) {
-    // Other servers count their own nodes, and a node that is gone has nothing to offer.
+    // Other servers count their own nodes, and a node that is gone offers no slots.
     if (via !== null || status === 'gone') continue
     for (const { name, slots, used } of services) {
-      const line = of(name)
-      line.slots += slots
-      line.used += used
+      const count = of(name)
+      count.slots += slots
+      count.used += used
     }
   }
   return [...counts.values()].sort((one, other) => (one.service < other.service ? -1 : 1))

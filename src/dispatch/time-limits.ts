@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { within } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
 
-/** What the call answers, unless it takes longer: then `store_unavailable`, and its late answer is ignored. */
+/** Returns the answer of a call. Throws `store_unavailable` if the call takes longer; a late answer is ignored. */
 export async function inTime<Answer>(
   withinMs: number,
   call: () => Promise<Answer>,
@@ -13,24 +13,24 @@ export async function inTime<Answer>(
   })
 }
 
-/** So long others wait for a piece of the work. */
-const stretchMs = 1
+/** The length of a time slice. */
+const sliceMs = 1
 
-/** Counts how long others have been held up: `if (stretch.isOver) await stretch.pause()` in loops. */
-export class Stretch {
+/** Splits long work into slices, so that other work can run: `if (slice.isOver) await slice.pause()` in loops. */
+export class TimeSlice {
   #began = performance.now()
   #beforeMs = 0
 
   get isOver(): boolean {
-    return performance.now() - this.#began >= stretchMs
+    return performance.now() - this.#began >= sliceMs
   }
 
-  /** How long the work itself has taken, without the pauses. */
+  /** The time that the work has taken, without the pauses. */
   get workedMs(): number {
     return this.#beforeMs + performance.now() - this.#began
   }
 
-  /** Lets others run. */
+  /** Lets other work run. */
   async pause(): Promise<void> {
     this.#beforeMs = this.workedMs
     await nextTurn()

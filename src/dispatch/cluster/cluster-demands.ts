@@ -1,7 +1,7 @@
 /**
- * What tasks ask for, in the cluster state, so that every server knows which kinds its nodes could do. A submit writes
- * the demand before the task. With too many demands, or a cluster state that does not answer, the task gets a kind that
- * any server claims; then it takes longer to reach its node.
+ * The demands of tasks in the cluster state. With them every server knows which kinds its nodes could run. A submit
+ * writes the demand before the task. If there are too many demands, or the cluster state does not answer, the task
+ * gets a kind that any server claims. Then it takes longer to reach its node.
  */
 
 import type { Asked, TaskKind } from '../matching/demand.ts'
@@ -10,7 +10,7 @@ import { anyKind, demandKind } from '../tasks/task-document.ts'
 import { inTime } from '../time-limits.ts'
 import type { Sharing } from './server-sharing.ts'
 
-/** What the demands need. */
+/** The parts that the demands need. */
 export interface ClusterDemandsParts
   extends Pick<Sharing, 'cluster' | 'monotonicMs' | 'isFollowing' | 'onTrouble'> {
   readonly registry: Pick<Registry, 'heldKinds'>
@@ -23,38 +23,38 @@ const maxDemands = 5_000
 /** How long a submit waits for the cluster state, once for each demand that is new to it. */
 const registerWithinMs = 1_000
 /** After a failed registration, submits do not wait for it for this long. */
-const troubleMs = 5_000
-/** A row that was written is seen in the cluster state by then, or it is not there. */
+const failurePauseMs = 5_000
+/** After this time a written row must appear in the cluster state; otherwise it counts as lost. */
 const seenWithinMs = 5_000
-/** Demands of held tasks are looked over this often, and when a row has gone. */
-const lookOverEveryMs = 60_000
-/** Rows written at a time. */
-const biteSize = 200
+/** How often the rows of demands of held tasks are checked. They are also checked when a row is removed. */
+const checkEveryMs = 60_000
+/** How many rows are written at a time. */
+const batchSize = 200
 
 /** The demands of the cluster. */
 export class ClusterDemands {
   readonly #parts: ClusterDemandsParts
-  /** When a kind was last seen in the cluster state, or (as the kind for any server) that the state is full. */
+  /** The last answer for each kind: the kind itself, or `anyKind`. */
   readonly #known = new Map<string, Known>()
   readonly #registering = new Map<string, Promise<string>>()
-  #lookedAt = Number.NEGATIVE_INFINITY
-  #isLooking = false
+  #checkedAt = Number.NEGATIVE_INFINITY
+  #isChecking = false
 
   constructor(parts: ClusterDemandsParts) {
     this.#parts = parts
     parts.cluster.onChange(({ kind, key, row }) => {
       if (kind !== 'demand' || row !== undefined) return
       this.#known.delete(key)
-      this.#lookedAt = Number.NEGATIVE_INFINITY
-      setImmediate(() => void this.lookOver())
+      this.#checkedAt = Number.NEGATIVE_INFINITY
+      setImmediate(() => void this.renewRows())
     })
   }
 
-  /** The kind for the job of a task that asks for this. A kind that is new here is looked up in the cluster state. */
+  /** The kind for the job of a task with these requirements. A kind that is new here is registered first. */
   async kindFor(asked: Asked): Promise<string> {
     const kind = demandKind(asked)
     const known = this.#known.get(kind)
-    if (known !== undefined && this.#counts(kind, known)) return known.kind
+    if (known !== undefined && this.#isValid(kind, known)) return known.kind
     let registering = this.#registering.get(kind)
     if (registering === undefined) {
       registering = this.#register(kind, asked).finally(() => this.#registering.delete(kind))
@@ -63,14 +63,14 @@ export class ClusterDemands {
     return registering
   }
 
-  /** Whether other servers would claim tasks of the kind: it is in the cluster state, or the state is full. */
+  /** Whether other servers would claim tasks of the kind: its row exists, or the cluster state is full. */
   canBeFound(kind: string): boolean {
     if (this.#has(kind)) return true
     const known = this.#known.get(kind)
-    return known?.isFull === true && this.#counts(kind, known)
+    return known?.isFull === true && this.#isValid(kind, known)
   }
 
-  /** What tasks of a kind in the cluster state ask for. */
+  /** The requirements of a kind in the cluster state. */
   find(kind: string): TaskKind | undefined {
     const row = this.#parts.cluster.rows('demand').get(kind)
     if (row === undefined) return undefined
@@ -78,18 +78,18 @@ export class ClusterDemands {
     return { kind, uses, requires }
   }
 
-  /** A task of that kind is here: its row may have expired meanwhile, and other servers must find it too. */
+  /** Registers the kind of a claimed task again if its row has expired, so that other servers know it too. */
   learn({ kind, service, uses, requires }: Asked & { readonly kind: string }): void {
     if (!this.#has(kind)) this.kindFor({ service, uses, requires }).catch(this.#parts.onTrouble)
   }
 
-  /** Writes the rows of demands held here that are gone or getting old: a task may wait for longer than a row lasts. */
-  async lookOver(): Promise<void> {
+  /** Writes missing and old rows of demands of held tasks, because a task may wait for longer than a row lasts. */
+  async renewRows(): Promise<void> {
     const { registry, cluster, isFollowing, monotonicMs, onTrouble } = this.#parts
-    if (this.#isLooking || !cluster.isLoaded || !isFollowing) return
-    if (monotonicMs() - this.#lookedAt < lookOverEveryMs) return
-    this.#isLooking = true
-    this.#lookedAt = monotonicMs()
+    if (this.#isChecking || !cluster.isLoaded || !isFollowing) return
+    if (monotonicMs() - this.#checkedAt < checkEveryMs) return
+    this.#isChecking = true
+    this.#checkedAt = monotonicMs()
     try {
       const rows = cluster.rows('demand')
       const missing = new Map<string, Asked>()
@@ -99,20 +99,20 @@ export class ClusterDemands {
         if (!isThere) missing.set(asked.kind, asked)
       }
       const asked = [...missing.values()]
-      for (let at = 0; at < asked.length; at += biteSize) {
-        const kinds = await Promise.all(asked.slice(at, at + biteSize).map((each) => this.kindFor(each)))
-        // Not all could be written: again soon.
-        if (kinds.includes(anyKind)) this.#lookedAt = monotonicMs() - lookOverEveryMs + troubleMs
+      for (let at = 0; at < asked.length; at += batchSize) {
+        const kinds = await Promise.all(asked.slice(at, at + batchSize).map((each) => this.kindFor(each)))
+        // Some rows could not be written: try again soon.
+        if (kinds.includes(anyKind)) this.#checkedAt = monotonicMs() - checkEveryMs + failurePauseMs
       }
     } catch (error) {
       onTrouble(error)
     } finally {
-      this.#isLooking = false
+      this.#isChecking = false
     }
   }
 
-  /** Where the cluster state is read all the time, a row counts when it was seen. */
-  #counts(kind: string, { kind: answer, at, until }: Known): boolean {
+  /** Whether a known answer is still valid. If this process follows the cluster state, the row must exist there. */
+  #isValid(kind: string, { kind: answer, at, until }: Known): boolean {
     const now = this.#parts.monotonicMs()
     if (until <= now) return false
     return answer === anyKind || !this.#parts.isFollowing || now - at < seenWithinMs || this.#has(kind)
@@ -126,21 +126,21 @@ export class ClusterDemands {
     const { monotonicMs, onTrouble } = this.#parts
     let answer: Omit<Known, 'at'>
     try {
-      const isThere = await inTime(registerWithinMs, () => this.#place(kind, asked))
+      const isThere = await inTime(registerWithinMs, () => this.#writeRow(kind, asked))
       answer = isThere
         ? { kind, until: monotonicMs() + renewAfterMs }
-        : { kind: anyKind, until: monotonicMs() + troubleMs, isFull: true }
+        : { kind: anyKind, until: monotonicMs() + failurePauseMs, isFull: true }
     } catch (error) {
       onTrouble(error)
-      answer = { kind: anyKind, until: monotonicMs() + troubleMs }
+      answer = { kind: anyKind, until: monotonicMs() + failurePauseMs }
     }
     if (this.#known.size >= 2 * maxDemands) this.#known.delete(this.#known.keys().next().value!)
     this.#known.set(kind, { ...answer, at: monotonicMs() })
     return answer.kind
   }
 
-  /** False: the cluster state is full. */
-  async #place(kind: string, { service, uses, requires }: Asked): Promise<boolean> {
+  /** Writes the row of a demand. False: the cluster state is full. */
+  async #writeRow(kind: string, { service, uses, requires }: Asked): Promise<boolean> {
     const { cluster, isFollowing } = this.#parts
     if (!isFollowing || !cluster.isLoaded) await cluster.catchUp()
     const rows = cluster.rows('demand')
@@ -160,10 +160,10 @@ export class ClusterDemands {
 }
 
 interface Known {
-  /** The kind itself, or the one that any server claims. */
+  /** The kind itself, or `anyKind`. */
   readonly kind: string
   readonly at: number
   readonly until: number
-  /** The cluster state has no capacity for it. */
+  /** The cluster state has no capacity for the row. */
   readonly isFull?: boolean
 }

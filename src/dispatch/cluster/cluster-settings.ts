@@ -1,6 +1,6 @@
 /**
- * Pools, cordons and drains: what operators decide, for all servers and for good. The row is written first; every
- * server that reads it informs its registry. So they count at every server, and after a restart too.
+ * Pools, cordons and drains: the settings of operators, permanent and for all servers. The row is written first. Every
+ * server that reads it updates its registry. So a setting applies at every server, and after a restart too.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SignalboxError } from '../../core/errors.ts'
@@ -12,31 +12,32 @@ import type { ClusterChange } from './cluster-state.ts'
 import type { NodeDoc } from './node-ownership.ts'
 import type { Sharing } from './server-sharing.ts'
 
-/** A drain in the cluster state. It counts for that epoch of the node only. */
+/** A drain in the cluster state. It applies only to this epoch of the node. */
 export interface DrainDoc {
   readonly epoch: number
   /** By the store's clock. */
   readonly deadlineAt: number | null
 }
 
-/** Tried again so soon when the registry is full of operators' commands. */
+/** How soon to post again when the mailbox is full of operators' commands. */
 const retryMs = 5
-/** A request that could not be written within this time is given up. */
-const wordWithinMs = 8_000
+/** A request that cannot be written within this time is given up. */
+const writeWithinMs = 8_000
 
-/** What operators decided. */
+/** The settings of operators. */
 export class ClusterSettings {
   readonly #sharing: Sharing
   readonly #rules = new Map<string, readonly Term[]>()
   readonly #cordons = new Map<string, Set<string | null>>()
-  readonly #untold: Command[] = []
-  /** One after the other: those of this process do not get into each other's way. */
+  /** Commands that the mailbox has not accepted yet. */
+  readonly #unposted: Command[] = []
+  /** The last write. Writes of this process run one after the other, so that they do not conflict. */
   #writing: Promise<unknown> = Promise.resolve()
-  #isTelling = false
+  #isPosting = false
 
   constructor(sharing: Sharing) {
     this.#sharing = sharing
-    sharing.cluster.onChange((change) => this.#heard(change))
+    sharing.cluster.onChange((change) => this.#apply(change))
   }
 
   /** The pools defined by name. */
@@ -54,8 +55,8 @@ export class ClusterSettings {
   }
 
   /**
-   * Whether a node could do what a task asks for, with free slots or without: operators left it open, and it meets
-   * all terms.
+   * Whether a node could run tasks of a kind, with or without free slots: operators left it open, and it meets all
+   * terms.
    */
   couldDo({ uses, requires }: TaskKind, nodeId: string, { epoch, services, labels }: NodeDoc): boolean {
     if (this.isDraining(nodeId, epoch)) return false
@@ -64,7 +65,7 @@ export class ClusterSettings {
     return slotsFor(uses, services) > 0 && allHold(requires, { services, labels }, this.#rules)
   }
 
-  /** The drain that counts for a node that comes in, with its deadline by this process's clock. */
+  /** The drain that applies to a node that connects, with its deadline by this process's clock. */
   drainOf(nodeId: string, epoch: number): { readonly deadlineAt: number | null } | undefined {
     const doc = this.#sharing.cluster.rows('drain').get(nodeId)?.doc as DrainDoc | undefined
     return doc?.epoch === epoch ? { deadlineAt: this.#localOf(doc.deadlineAt) } : undefined
@@ -74,7 +75,7 @@ export class ClusterSettings {
     await this.#write('pool', name, { requires })
   }
 
-  /** False: there was none. */
+  /** Removes a pool. False: no pool has that name. */
   async removePool(name: string): Promise<boolean> {
     return this.#write('pool', name, null)
   }
@@ -83,7 +84,7 @@ export class ClusterSettings {
     await this.#write('cordon', JSON.stringify([nodeId, service]), on ? {} : null)
   }
 
-  /** Null lifts it. */
+  /** Drains a node, or (null) lifts its drain. */
   async drain(nodeId: string, doc: DrainDoc | null): Promise<void> {
     await this.#write('drain', nodeId, doc)
   }
@@ -91,19 +92,19 @@ export class ClusterSettings {
   /** Resolves when the registry has applied all commands. */
   async applied(): Promise<void> {
     const { mailbox } = this.#sharing
-    while (this.#untold.length > 0 && !mailbox.isClosed) await nextTurn()
+    while (this.#unposted.length > 0 && !mailbox.isClosed) await nextTurn()
     const last = mailbox.adminServed + mailbox.depth().admin
     while (mailbox.adminServed < last && !mailbox.isClosed) await nextTurn()
   }
 
   async #write(kind: 'pool' | 'cordon' | 'drain', key: string, doc: object | null): Promise<boolean> {
     const { cluster, monotonicMs } = this.#sharing
-    const until = monotonicMs() + wordWithinMs
+    const until = monotonicMs() + writeWithinMs
     const written = this.#writing.then(() => {
       // Earlier writes took so long that the caller no longer waits for this one.
-      if (monotonicMs() > until) throw notHeard()
+      if (monotonicMs() > until) throw timedOut()
       return cluster.change(kind, key, (row) => {
-        // Nothing to take away.
+        // There is no row to remove.
         return doc === null && row === undefined ? undefined : { doc, forMs: null }
       })
     })
@@ -114,27 +115,27 @@ export class ClusterSettings {
     return version !== undefined
   }
 
-  #heard({ kind, key, row }: ClusterChange): void {
+  #apply({ kind, key, row }: ClusterChange): void {
     const isThere = row !== undefined
     if (kind === 'pool') {
       if (isThere) {
         const { requires } = row.doc as { readonly requires: readonly Term[] }
         this.#rules.set(key, requires)
-        this.#tell({ kind: 'definePool', name: key, requires })
+        this.#post({ kind: 'definePool', name: key, requires })
       } else if (this.#rules.delete(key)) {
-        this.#tell({ kind: 'removePool', name: key })
+        this.#post({ kind: 'removePool', name: key })
       }
     } else if (kind === 'cordon') {
       const [nodeId, service] = JSON.parse(key) as [string, string | null]
       this.#mark(nodeId, service, isThere)
-      this.#tell({ kind: 'cordon', nodeId, service, on: isThere })
+      this.#post({ kind: 'cordon', nodeId, service, on: isThere })
     } else if (kind === 'drain') {
       const { epoch, deadlineAt } = (row?.doc ?? { deadlineAt: null }) as Partial<DrainDoc>
       const when = {
         deadlineAt: this.#localOf(deadlineAt ?? null),
         ...(epoch === undefined ? {} : { epoch }),
       }
-      this.#tell({ kind: 'drain', nodeId: key, on: isThere, ...when })
+      this.#post({ kind: 'drain', nodeId: key, on: isThere, ...when })
     }
   }
 
@@ -146,31 +147,31 @@ export class ClusterSettings {
     else this.#cordons.delete(nodeId)
   }
 
-  /** An instant of the store's clock by this process's own. */
+  /** Converts an instant of the store's clock to this process's clock. */
   #localOf(at: number | null): number | null {
     const { cluster, now } = this.#sharing
     return at === null ? null : now() + Math.max(0, Math.round(at - cluster.storeNow))
   }
 
-  /** In order, as fast as the registry takes it. */
-  #tell(command: Command): void {
-    // Drains are for nodes that are here; other servers handle theirs.
+  /** Posts a command, in order, as soon as the mailbox accepts it. */
+  #post(command: Command): void {
+    // This server drains its own nodes only; other servers drain theirs.
     if (command.kind === 'drain' && !this.#sharing.ownNodes.has(command.nodeId)) return
-    this.#untold.push(command)
-    if (!this.#isTelling) this.#pump()
+    this.#unposted.push(command)
+    if (!this.#isPosting) this.#postAll()
   }
 
-  #pump(): void {
+  #postAll(): void {
     const { mailbox } = this.#sharing
-    let told = 0
-    while (told < this.#untold.length && mailbox.post(this.#untold[told]!)) told += 1
-    this.#untold.splice(0, told)
-    this.#isTelling = this.#untold.length > 0 && !mailbox.isClosed
-    if (this.#isTelling) setTimeout(() => this.#pump(), retryMs)
+    let posted = 0
+    while (posted < this.#unposted.length && mailbox.post(this.#unposted[posted]!)) posted += 1
+    this.#unposted.splice(0, posted)
+    this.#isPosting = this.#unposted.length > 0 && !mailbox.isClosed
+    if (this.#isPosting) setTimeout(() => this.#postAll(), retryMs)
   }
 }
 
-function notHeard(): SignalboxError {
-  const message = `The cluster state did not answer within ${wordWithinMs} ms; nothing was changed.`
+function timedOut(): SignalboxError {
+  const message = `The cluster state did not answer within ${writeWithinMs} ms; nothing was changed.`
   return new SignalboxError('store_unavailable', message)
 }

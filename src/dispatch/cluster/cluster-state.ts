@@ -1,7 +1,7 @@
 /**
- * The cluster state as this process knows it: it reads what is new, keeps the rows, and calls its listeners. Wake-ups
- * say when to read, and polling finds what they missed. The rows may be a little old, so each write is conditional on
- * the version that the writer saw, and the store decides.
+ * The cluster state as this process knows it. It reads new rows, keeps all rows, and calls its listeners. Wake-ups
+ * start a reading, and polling finds the changes that they missed. The rows may be slightly old, so each write is
+ * conditional on the version that the writer saw, and the store decides.
  */
 
 import { Batcher } from '../../core/batcher.ts'
@@ -9,7 +9,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
 import { createNotifier, type Notifier } from '../../core/notifier.ts'
 import type { JobsNotifier } from '../../jobs/index.ts'
-import { inTime, Stretch } from '../time-limits.ts'
+import { inTime, TimeSlice } from '../time-limits.ts'
 import {
   type ClusterKind,
   type ClusterPage,
@@ -20,7 +20,7 @@ import {
   tombstoneMs,
 } from './cluster-store.ts'
 
-/** A row with its document read. */
+/** A row with its decoded document. */
 export interface ClusterRow {
   readonly version: number
   readonly doc: unknown
@@ -28,17 +28,17 @@ export interface ClusterRow {
   readonly expiresAt: number | null
 }
 
-/** A row was written, or (without `row`) removed. */
+/** The change of a row: it was written, or (without `row`) removed. */
 export interface ClusterChange {
   readonly kind: ClusterKind
   readonly key: string
   readonly version: number
   readonly row: ClusterRow | undefined
-  /** The cluster state was read anew: versions from before may mean nothing any more. */
+  /** The cluster state was read from the beginning: earlier versions may no longer be valid. */
   readonly isAnew?: boolean
 }
 
-/** What the cluster state is made of. */
+/** The parts of the cluster state. */
 export interface ClusterStateParts {
   readonly store: ClusterStore
   readonly notifier: JobsNotifier
@@ -49,12 +49,12 @@ export interface ClusterStateParts {
 type Rows = Map<ClusterKind, Map<string, ClusterRow>>
 
 const kinds = ['server', 'node', 'demand', 'pool', 'cordon', 'drain'] as const
-/** Kinds of rows without an owner: when the store loses them, every server that still has them writes them again. */
+/** Kinds of rows without an owner. If the store loses such rows, every server that still has them writes them again. */
 const common = ['demand', 'pool', 'cordon', 'drain'] as const
 const pageSize = 500
 const readWithinMs = 10_000
 const findWithinMs = 5_000
-/** The most writes that go together, and how long they may take. */
+/** The most writes of one batch, and its time limit. */
 const maxWrites = 200
 const writeWithinMs = 5_000
 const conflictTries = 8
@@ -62,7 +62,7 @@ const conflictTries = 8
 /** Reads and keeps the cluster state. */
 export class ClusterState {
   readonly #parts: ClusterStateParts
-  /** When a fleet comes back after a restart, all its nodes register at once: they share writes. */
+  /** Batches writes: after a restart, all nodes of a fleet register at once. */
   readonly #writes: Batcher<ClusterWrite, number | null>
   readonly #wakeUp: Notifier = createNotifier()
   readonly #listeners: ((change: ClusterChange) => void)[] = []
@@ -71,7 +71,7 @@ export class ClusterState {
   #rows: Rows = emptyRows()
   #since = 0
   #isLoaded = false
-  /** When the last reading that came to its end ended: by the store's clock, and by this process's own. */
+  /** The end of the last complete reading, by the store's clock (`now`) and by this process's clock (`at`). */
   #lastRead = { now: Number.NEGATIVE_INFINITY, at: Number.NEGATIVE_INFINITY }
   #clock = { now: 0, at: 0 }
   #reading: Promise<void> | null = null
@@ -87,7 +87,7 @@ export class ClusterState {
     })
   }
 
-  /** Resolves when it has been read once. */
+  /** Resolves after the first complete reading. */
   get loaded(): Promise<void> {
     return this.#loaded.promise
   }
@@ -97,19 +97,19 @@ export class ClusterState {
   }
 
   /**
-   * What it has read up to: a row that was written with this version or before, and is not here, is not there any
-   * more.
+   * The version up to which it has read. A row that was written with this version or before, and is not here, no longer
+   * exists.
    */
   get readVersion(): number {
     return this.#since
   }
 
-  /** The store's clock when it was last read: what has expired by then has. */
+  /** The store's clock at the last reading. Rows that expired before it count as expired. */
   get readNow(): number {
     return this.#clock.now
   }
 
-  /** The store's clock now, about. */
+  /** The approximate present time of the store's clock. */
   get storeNow(): number {
     return this.#clock.now + this.#parts.monotonicMs() - this.#clock.at
   }
@@ -118,17 +118,17 @@ export class ClusterState {
     return this.#rows.get(kind)!
   }
 
-  /** Called for each change, in the order of the versions. */
+  /** Adds a listener for each change, in the order of the versions. */
   onChange(listener: (change: ClusterChange) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** Called after each reading, also one that found nothing, with whether it began anew. */
+  /** Adds a listener for each reading, even without changes. `isAnew`: it read from the beginning. */
   onRead(listener: (isAnew: boolean) => void): void {
     this.#readListeners.push(listener)
   }
 
-  /** Reads on by itself from now on. */
+  /** Begins to read continuously. */
   follow(pollMs: number): void {
     this.#unlisten = this.#parts.notifier.listen([clusterTopic], () => this.#wakeUp.wake())
     this.#loop = createLoop({
@@ -141,7 +141,7 @@ export class ClusterState {
     this.#loop.events.on('failed', ({ error }) => this.#parts.onTrouble(error))
   }
 
-  /** Looks soon, with or without a wake-up. */
+  /** Reads soon, without a wake-up. */
   look(): void {
     this.#wakeUp.wake()
   }
@@ -151,7 +151,7 @@ export class ClusterState {
     await this.#loop?.stop({ graceMs: withinMs })
   }
 
-  /** Reads until it knows whatever was written before the call. */
+  /** Reads everything that was written before the call. */
   catchUp(): Promise<void> {
     if (this.#reading === null) {
       this.#reading = this.#read().finally(() => {
@@ -159,7 +159,7 @@ export class ClusterState {
       })
       return this.#reading
     }
-    // The one under way may have passed already what the caller wants to see.
+    // The running reading may already have passed the row that the caller needs.
     const again = () => {
       this.#after = null
       return this.catchUp()
@@ -172,14 +172,16 @@ export class ClusterState {
     return inTime(findWithinMs, () => this.#parts.store.find(kind, key))
   }
 
-  /** Writes in the order of the calls. The row's new version; null: it is another than the writer saw. */
+  /**
+   * Writes in the order of the calls. Answers the row's new version; null: the row no longer has the version `seen`.
+   */
   write(write: ClusterWrite): Promise<number | null> {
     return this.#writes.add(write)
   }
 
   /**
-   * Puts a document into one row, whatever others do at the same time: `next` sees the row as it is and says what to
-   * write (null removes it, undefined leaves it alone). Answers the version written, or undefined.
+   * Changes one row, even if other servers change it at the same time. `next` gets the present row and returns the new
+   * document (null removes the row, undefined leaves it unchanged). Answers the written version, or undefined.
    */
   async change(
     kind: ClusterKind,
@@ -205,38 +207,38 @@ export class ClusterState {
   }
 
   async #read(): Promise<void> {
-    const isAnew = await this.#readOn()
+    const isAnew = await this.#readNew()
     this.#lastRead = this.#clock
     this.#isLoaded = true
     this.#loaded.resolve()
-    for (const listener of this.#readListeners) this.#guarded(() => listener(isAnew))
+    for (const listener of this.#readListeners) this.#runListener(() => listener(isAnew))
   }
 
-  /** Answers whether it began anew after it had read something. */
-  async #readOn(): Promise<boolean> {
-    const stretch = new Stretch()
+  /** Reads all new rows. Answers whether it had to begin again after an earlier reading. */
+  async #readNew(): Promise<boolean> {
+    const slice = new TimeSlice()
     for (;;) {
       const page = await this.#page(this.#since)
       if (page.isReset || this.#since === 0) {
-        await this.#readAnew(page, stretch)
+        await this.#readAnew(page, slice)
         return page.isReset
       }
       for (const change of this.#changes(page)) {
         put(this.#rows, change)
-        this.#tell(change)
-        if (stretch.isOver) await stretch.pause()
+        this.#notify(change)
+        if (slice.isOver) await slice.pause()
       }
       this.#since = page.rows.at(-1)?.version ?? this.#since
       if (page.rows.length < pageSize) return false
     }
   }
 
-  /** What starts anew is put in place when it is whole: half a fleet would look like the loss of the other half. */
-  async #readAnew(first: ClusterPage, stretch: Stretch): Promise<void> {
+  /** Reads all rows and then replaces the old ones at once: half a fleet would look like the loss of the other half. */
+  async #readAnew(first: ClusterPage, slice: TimeSlice): Promise<void> {
     let fresh = emptyRows()
     let removed = new Set<string>()
     let since = 0
-    // A process that read lately has missed no removal, so a missing row was lost.
+    // A process that has read recently has missed no removal, so the store lost the missing rows.
     let isLoss = first.isReset && this.#awayMs < tombstoneMs / 2
     for (let page = first; ; page = await this.#page(since)) {
       if (page.isReset) {
@@ -246,7 +248,7 @@ export class ClusterState {
       for (const change of this.#changes(page)) {
         put(fresh, change)
         if (change.row === undefined) removed.add(nameOf(change))
-        if (stretch.isOver) await stretch.pause()
+        if (slice.isOver) await slice.pause()
       }
       since = page.rows.at(-1)?.version ?? (page.isReset ? 0 : since)
       if (page.rows.length >= pageSize) continue
@@ -254,16 +256,16 @@ export class ClusterState {
       isLoss = false
     }
     this.#since = since
-    await this.#replace(fresh, stretch)
+    await this.#replace(fresh, slice)
   }
 
-  /** For how long nothing was read, at most: a process that slept may not know it, and a store's clock may be set. */
+  /** The longest possible time since the last reading. The process may have slept, and the store's clock may be set. */
   get #awayMs(): number {
     const { now, at } = this.#clock
     return Math.max(Math.abs(now - this.#lastRead.now), at - this.#lastRead.at)
   }
 
-  /** Writes what the store has lost; false: nothing. */
+  /** Writes the rows that the store lost. False: it lost none. */
   async #putBack(fresh: Rows, removed: ReadonlySet<string>): Promise<boolean> {
     const writes: Promise<number | null>[] = []
     for (const kind of common) {
@@ -274,7 +276,7 @@ export class ClusterState {
         writes.push(this.write({ kind, key, seen: 0, doc: JSON.stringify(doc), forMs }))
       }
     }
-    // Too late: another server was faster, and its row is read as any other.
+    // A write that fails was too late: another server wrote the row, and this process reads it.
     await Promise.all(writes)
     return writes.length > 0
   }
@@ -290,13 +292,13 @@ export class ClusterState {
       try {
         yield { ...row, row: row.doc === null ? undefined : read(row) }
       } catch (error) {
-        // Another program wrote it. The other rows still count.
+        // Another program wrote this row. The other rows are still valid.
         this.#parts.onTrouble(error)
       }
     }
   }
 
-  async #replace(fresh: Rows, stretch: Stretch): Promise<void> {
+  async #replace(fresh: Rows, slice: TimeSlice): Promise<void> {
     const known = this.#rows
     const isAnew = true
     this.#rows = fresh
@@ -304,23 +306,23 @@ export class ClusterState {
       const now = fresh.get(kind)!
       for (const [key, { version }] of known.get(kind)!) {
         if (now.has(key)) continue
-        // Later than what is gone, also where a store that lost much counts from below again.
-        this.#tell({ kind, key, version: Math.max(this.#since, version + 1), row: undefined, isAnew })
-        if (stretch.isOver) await stretch.pause()
+        // The version must be higher than the lost row's, even if the store counts from a lower version again.
+        this.#notify({ kind, key, version: Math.max(this.#since, version + 1), row: undefined, isAnew })
+        if (slice.isOver) await slice.pause()
       }
       for (const [key, row] of now) {
-        this.#tell({ kind, key, version: row.version, row, isAnew })
-        if (stretch.isOver) await stretch.pause()
+        this.#notify({ kind, key, version: row.version, row, isAnew })
+        if (slice.isOver) await slice.pause()
       }
     }
   }
 
-  #tell(change: ClusterChange): void {
-    for (const listener of this.#listeners) this.#guarded(() => listener(change))
+  #notify(change: ClusterChange): void {
+    for (const listener of this.#listeners) this.#runListener(() => listener(change))
   }
 
-  /** A listener that throws must not keep the others from a row. */
-  #guarded(listener: () => void): void {
+  /** An error of one listener must not stop the others. */
+  #runListener(listener: () => void): void {
     try {
       listener()
     } catch (error) {
@@ -330,12 +332,12 @@ export class ClusterState {
 }
 
 function put(rows: Rows, { kind, key, row }: ClusterChange): void {
-  const those = rows.get(kind)
-  if (row === undefined) those?.delete(key)
-  else those?.set(key, row)
+  const rowsOfKind = rows.get(kind)
+  if (row === undefined) rowsOfKind?.delete(key)
+  else rowsOfKind?.set(key, row)
 }
 
-/** No kind has a space in it. */
+/** A unique name, because no kind contains a space. */
 function nameOf({ kind, key }: { readonly kind: ClusterKind; readonly key: string }): string {
   return `${kind} ${key}`
 }

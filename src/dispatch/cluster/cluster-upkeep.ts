@@ -1,7 +1,7 @@
 /**
  * Removes rows without an owner from the cluster state: dead servers and their nodes, drains of nodes that are gone,
- * and demands that have expired. The first of the servers does it. Each write is conditional on the version that was
- * read, so a row that came back meanwhile stays.
+ * and expired demands. The first server does it. Each write is conditional on the version that was read, so a row that
+ * was written again meanwhile stays.
  */
 
 import { inTime } from '../time-limits.ts'
@@ -12,12 +12,12 @@ import type { NodeDoc } from './node-ownership.ts'
 import type { Sharing } from './server-sharing.ts'
 
 /** Rows that seem to have no owner stay for this long. */
-const patienceMs = 60_000
-/** How long a demand stays beyond its time: a server that still holds such tasks renews it. */
-const demandPatienceMs = 3_600_000
+const orphanGraceMs = 60_000
+/** How long an expired demand stays: a server that still holds such tasks renews it. */
+const demandGraceMs = 3_600_000
 const pruneEveryMs = 60_000
 const pruneWithinMs = 10_000
-const biteSize = 200
+const batchSize = 200
 
 /** Keeps the cluster state small. */
 export class ClusterUpkeep {
@@ -31,8 +31,8 @@ export class ClusterUpkeep {
     this.#prunedAt = sharing.monotonicMs()
   }
 
-  /** Looks once; to be called every few seconds. */
-  async look(): Promise<void> {
+  /** Checks all rows once. Call it every few seconds. */
+  async run(): Promise<void> {
     const { cluster, store, servers, monotonicMs } = this.#sharing
     if (!cluster.isLoaded) return
     const orphans = new Map<string, number>()
@@ -41,20 +41,20 @@ export class ClusterUpkeep {
       const name = `${kind} ${key} ${row.version}`
       const since = this.#orphans.get(name) ?? monotonicMs()
       orphans.set(name, since)
-      if (monotonicMs() - since < patienceMs || writes.length >= biteSize) continue
+      if (monotonicMs() - since < orphanGraceMs || writes.length >= batchSize) continue
       writes.push({ kind, key, seen: row.version, doc: null, forMs: null })
     }
     this.#orphans = orphans
     await Promise.all(writes.map((write) => cluster.write(write)))
     if (!servers.isFirst || monotonicMs() - this.#prunedAt < pruneEveryMs) return
     this.#prunedAt = monotonicMs()
-    const prune = () => inTime(pruneWithinMs, () => store.prune(biteSize, tombstoneMs))
-    while ((await prune()) >= biteSize);
+    const prune = () => inTime(pruneWithinMs, () => store.prune(batchSize, tombstoneMs))
+    while ((await prune()) >= batchSize);
   }
 
   *#ownerless(): Generator<readonly [ClusterKind, string, ClusterRow]> {
     const { cluster, servers, ownNodes, serverId } = this.#sharing
-    // Its own that came to nothing are each server's own affair.
+    // Each server removes its own rows of nodes that it no longer holds.
     for (const [key, row] of cluster.rows('node')) {
       const { owner } = row.doc as NodeDoc
       const isMine = owner === serverId
@@ -69,7 +69,7 @@ export class ClusterUpkeep {
       if (node?.epoch !== (row.doc as DrainDoc).epoch) yield ['drain', key, row]
     }
     for (const [key, row] of cluster.rows('demand')) {
-      if (row.expiresAt !== null && row.expiresAt + demandPatienceMs < cluster.readNow)
+      if (row.expiresAt !== null && row.expiresAt + demandGraceMs < cluster.readNow)
         yield ['demand', key, row]
     }
   }

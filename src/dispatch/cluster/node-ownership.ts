@@ -1,15 +1,15 @@
 /**
- * Whose a node is: the row that says so, and what becomes of it when the node says hello somewhere. Pure; the store
- * makes sure that of two servers that decide at once only one is heard.
+ * The ownership of nodes: the row that names a node's owner, and its change when the node connects to a server. These
+ * functions are pure. If two servers decide at once, the store accepts only one write.
  */
 import { tidyServices } from '../matching/requirement.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
 
-/** A node in the cluster state. Its owner holds its socket, and places its work alone. */
+/** A node in the cluster state. Its owner holds its socket, and only the owner places its work. */
 export interface NodeDoc {
   readonly instanceId: string
   readonly epoch: number
-  /** Instances that were taken over, the latest last. */
+  /** Former instances, the latest last. */
   readonly past: readonly string[]
   readonly owner: string
   readonly services: readonly ServiceOffer[]
@@ -17,36 +17,37 @@ export interface NodeDoc {
   readonly joinedAt: number
 }
 
-/** A node that wants to come in, as far as its row is concerned. */
+/** The data of a connecting node that its row needs. */
 export interface Entrant {
   readonly instanceId: string
   readonly services: readonly ServiceOffer[]
   readonly labels: Labels
 }
 
-/** The server at which it does. */
+/** The data of the server to which a node connects. */
 export interface Entrance {
   readonly serverId: string
   /** The epoch of an unknown node. */
   readonly epoch: number
-  /** No epoch below this: the server gave the node up in the one before. */
+  /** The lowest possible epoch, because the server gave the node up in the epoch before. */
   readonly leastEpoch: number
   /** By the store's clock. */
   readonly now: number
 }
 
-/** What became of it. */
+/** The outcome for a connecting node. */
 export type Entered =
   | { readonly kind: 'entered'; readonly doc: NodeDoc }
   | { readonly kind: 'superseded'; readonly epoch: number }
-  /** It was thought to be here, and is another server's. */
+  /** Another server owns the node by now. */
   | { readonly kind: 'elsewhere' }
 
-/** Instances remembered as taken over. */
+/** How many former instances are remembered. */
 const maxPast = 8
 
 /**
- * The same instance keeps its epoch wherever it comes; another one takes over, and the one before stays out for good.
+ * Decides about a connecting node. The same instance keeps its epoch at any server. A new instance takes over, and the
+ * former instance is refused from then on.
  */
 export function enterNode(row: NodeDoc | undefined, entrant: Entrant, at: Entrance): Entered {
   const { instanceId, labels } = entrant
@@ -66,7 +67,10 @@ export function enterNode(row: NodeDoc | undefined, entrant: Entrant, at: Entran
   return { kind: 'entered', doc: { ...same, epoch, past, joinedAt: at.now } }
 }
 
-/** A node that is here with that epoch keeps it, unless its row says that it has been at another server since. */
+/**
+ * Decides about a node that is connected here: it keeps its epoch, unless its row shows that it went to another
+ * server.
+ */
 export function stayNode(row: NodeDoc | undefined, entrant: Entrant, at: Entrance): Entered {
   const isHere =
     row === undefined ||

@@ -1,13 +1,13 @@
-/** The nodes of the other servers: as readers see them, and how many free slots they have for what waits here. */
+/** The nodes of other servers: their views for readers, and their free slots for tasks that wait here. */
 
 import { slotsFor, type TaskKind } from '../matching/demand.ts'
 import type { NodeView } from '../node.ts'
-import type { Stretch } from '../time-limits.ts'
+import type { TimeSlice } from '../time-limits.ts'
 import type { NodeDoc } from './node-ownership.ts'
 import { decodeUsage } from './server-list.ts'
 import type { Sharing } from './server-sharing.ts'
 
-/** How many tasks of a kind fit on nodes that have free slots, now and when they are empty. */
+/** How many tasks of a kind fit on nodes with free slots: now (`free`), and when these nodes are empty (`size`). */
 export interface Capacity {
   readonly free: number
   readonly size: number
@@ -34,14 +34,14 @@ export class OtherNodes {
     for (const [nodeId, doc] of this.#all()) yield this.#view(nodeId, doc)
   }
 
-  /** Whether a node of a server that lives could do it, with free slots or without. */
+  /** Whether the node belongs to a live server and could run the kind, with or without free slots. */
   couldDo(taskKind: TaskKind, nodeId: string): boolean {
     const { servers, settings } = this.#sharing
     const doc = this.#find(nodeId)
     if (doc === undefined || !servers.isLive(doc.owner) || !settings.couldDo(taskKind, nodeId, doc))
       return false
     const usage = servers.usage(doc.owner, nodeId)
-    // A node that its server has not reported yet just came.
+    // A node that its server has not reported yet has just connected.
     return usage === undefined || decodeUsage(usage).status !== 'gone'
   }
 
@@ -49,8 +49,8 @@ export class OtherNodes {
     for (const [nodeId] of this.#all()) yield nodeId
   }
 
-  /** Free slots for a kind, as the servers last wrote, up to `wanted`. */
-  async capacity(taskKind: TaskKind, wanted: number, stretch: Stretch): Promise<Capacity> {
+  /** Free slots for a kind, as the servers last reported, up to `wanted`. */
+  async capacity(taskKind: TaskKind, wanted: number, slice: TimeSlice): Promise<Capacity> {
     const { servers, settings } = this.#sharing
     let free = 0
     let size = 0
@@ -63,15 +63,15 @@ export class OtherNodes {
           if (free >= wanted) break
         }
       }
-      if (stretch.isOver) await stretch.pause()
+      if (slice.isOver) await slice.pause()
     }
     return { free, size }
   }
 
   #freeOn(nodeId: string, { owner, epoch, services }: NodeDoc, taskKind: TaskKind): number {
-    const told = this.#sharing.servers.usage(owner, nodeId)
-    if (told === undefined) return 0
-    const usage = decodeUsage(told)
+    const encoded = this.#sharing.servers.usage(owner, nodeId)
+    if (encoded === undefined) return 0
+    const usage = decodeUsage(encoded)
     if (usage.epoch !== epoch || !usage.isOpen || usage.services.length !== services.length) return 0
     const left = services.map(({ name, slots }, at) => {
       const { used, isOpen } = usage.services[at]!
@@ -83,24 +83,24 @@ export class OtherNodes {
   #view(nodeId: string, doc: NodeDoc): NodeView {
     const { servers, settings } = this.#sharing
     const { instanceId, epoch, owner, labels, joinedAt } = doc
-    const told = servers.usage(owner, nodeId)
-    const usage = told === undefined ? undefined : decodeUsage(told)
-    const isTold = usage !== undefined && usage.epoch === epoch
+    const encoded = servers.usage(owner, nodeId)
+    const usage = encoded === undefined ? undefined : decodeUsage(encoded)
+    const isKnown = usage !== undefined && usage.epoch === epoch
     return {
       ...{ nodeId, instanceId, epoch, labels, joinedAt, via: owner },
-      // Its server is gone; the node may come back at another.
-      status: !servers.isLive(owner) ? 'suspect' : isTold ? usage.status : 'ready',
+      // The node of a dead server may connect to another server.
+      status: !servers.isLive(owner) ? 'suspect' : isKnown ? usage.status : 'ready',
       draining: settings.isDraining(nodeId, epoch),
       cordoned: settings.isCordoned(nodeId, null),
-      overloaded: isTold && usage.overloaded,
+      overloaded: isKnown && usage.overloaded,
       heldFor: null,
       services: doc.services.map((service, at) => ({
         ...service,
-        used: isTold ? (usage.services[at]?.used ?? 0) : 0,
+        used: isKnown ? (usage.services[at]?.used ?? 0) : 0,
         cordoned: settings.isCordoned(nodeId, service.name),
         restsUntil: null,
       })),
-      load: isTold ? usage.load : { cpu: null, gpu: null, memory: null },
+      load: isKnown ? usage.load : { cpu: null, gpu: null, memory: null },
       taskIds: [],
       seenAt: Math.max(joinedAt, servers.heardAt(owner)),
     }

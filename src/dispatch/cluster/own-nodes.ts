@@ -1,7 +1,6 @@
 /**
- * The nodes whose sockets are here, as the cluster state has them. Writing a node's row is what makes it this
- * server's: until that is done the node is not let in, and when another server has written it since, the node is that
- * one's.
+ * The nodes that this server owns in the cluster state. A server owns a node by writing the node's row: it welcomes the
+ * node only after that write. If another server writes the row later, that server owns the node.
  */
 import { SignalboxError } from '../../core/errors.ts'
 import { tidyServices } from '../matching/requirement.ts'
@@ -16,57 +15,58 @@ type OwnNodesParts = Pick<
   'cluster' | 'serverId' | 'monotonicMs' | 'leastEpoch' | 'lost' | 'changed' | 'onTrouble'
 >
 
+/** A node that this server owns. */
 interface Held {
   readonly nodeId: string
-  /** The connection that it is held for. */
+  /** The node's connection. */
   holder: object
-  /** The registry has it for that connection: what it said of the node before was about another. */
+  /** The registry welcomed this connection. Its earlier events were about another connection of the node. */
   isWelcomed: boolean
   doc: NodeDoc
   version: number
-  /** Given up for now: it can do nothing until it says hello again. */
+  /** The registry gave the node up: it gets no work until it connects again. */
   isGone: boolean
-  /** The row says something else than it should. */
+  /** The row differs from `doc` and must be written. */
   isStale: boolean
-  /** When what it offers was last written because it had changed. */
+  /** The last write of a changed offer. */
   refreshedAt: number
 }
 
-/** A node at the door. */
+/** A node that connects. */
 export interface Caller extends Entrant {
   readonly nodeId: string
-  /** The epoch to give to an unknown node. */
+  /** The epoch for an unknown node. */
   readonly epoch: number
   readonly holder: object
-  /** Whether it still waits: one that has gone elsewhere must not be taken from there. */
+  /** Whether the node still waits here. A node that went to another server must not be taken from it. */
   readonly isThere: () => boolean
-  /** The registry has it already, with this epoch: it stays, unless it is another server's by now. @default false */
+  /** The registry has the node with this epoch: it stays, unless another server owns it by now. @default false */
   readonly isWelcomed?: boolean
 }
 
-/** So long a node waits at the door. */
+/** How long a connecting node waits. */
 const enterWithinMs = 5_000
 const conflictTries = 8
-/** The least time between two writes of a node's offer: after each, all servers judge all kinds again. */
+/** The least time between two writes of a node's offer, because each makes all servers check all kinds again. */
 const refreshEveryMs = 500
 
 /** The nodes of this server. */
 export class OwnNodes {
   readonly #parts: OwnNodesParts
   readonly #held = new Map<string, Held>()
-  /** One thing at a time per node, in the order it was asked for. */
-  readonly #lanes = new Map<string, Promise<void>>()
-  /** Those that changed again too soon, until they are written together. */
-  readonly #late = new Set<Held>()
-  #lateTimer: NodeJS.Timeout | undefined
+  /** The last operation of each node. Operations of one node run one after the other, in the order of the calls. */
+  readonly #operations = new Map<string, Promise<void>>()
+  /** Nodes whose offer changed again too soon, until they are written together. */
+  readonly #delayed = new Set<Held>()
+  #delayedTimer: NodeJS.Timeout | undefined
 
   constructor(parts: OwnNodesParts) {
     this.#parts = parts
     parts.cluster.onChange((change) => {
-      if (change.kind === 'node') this.#heard(change)
+      if (change.kind === 'node') this.#onRowChange(change)
     })
     parts.cluster.onRead((isAnew) => {
-      if (isAnew) this.#mendUnread()
+      if (isAnew) this.#rewriteUnread()
     })
   }
 
@@ -90,10 +90,13 @@ export class OwnNodes {
     return this.#held.values()
   }
 
-  /** The epoch of a node that is here as that instance: it comes back without a write. Null: it must `enter`. */
+  /**
+   * Resumes a node that this server owns as the same instance, without a write. Answers its epoch; null: call
+   * `enter`.
+   */
   resume({ nodeId, instanceId, holder, services, labels }: Caller): number | null {
     const held = this.#held.get(nodeId)
-    if (held === undefined || held.isGone || this.#lanes.has(nodeId)) return null
+    if (held === undefined || held.isGone || this.#operations.has(nodeId)) return null
     if (held.doc.instanceId !== instanceId) return null
     Object.assign(held, { holder, isWelcomed: false })
     this.refresh(nodeId, services, labels)
@@ -101,16 +104,16 @@ export class OwnNodes {
   }
 
   /**
-   * Makes the node this server's. Calls `done` in the order of the calls; null: it left, or the cluster state did not
-   * answer.
+   * Makes this server the owner of a node. Calls `done` in the order of the calls; null: the node left, or the cluster
+   * state did not answer.
    */
   enter(caller: Caller, done: (entered: Entered | null) => void): void {
     const { nodeId } = caller
     const { monotonicMs, onTrouble, changed } = this.#parts
     const until = monotonicMs() + enterWithinMs
-    this.#inLane(nodeId, async () => {
+    this.#inOrder(nodeId, async () => {
       let entered: Entered | null = null
-      // What goes on after the deadline must not take the node from where it has gone since.
+      // After the deadline, a late write must not take the node from the server to which it went since.
       let isLate = false
       const isThere = () => !isLate && caller.isThere()
       try {
@@ -127,7 +130,7 @@ export class OwnNodes {
     })
   }
 
-  /** The registry knows it by this epoch. */
+  /** The registry welcomed the node with this epoch. */
   welcomed(nodeId: string, epoch: number, holder: object): void {
     const held = this.#held.get(nodeId)
     if (held?.holder !== holder) return
@@ -136,7 +139,7 @@ export class OwnNodes {
     this.#rewrite(held, { ...held.doc, epoch })
   }
 
-  /** What it offers is another than before. */
+  /** Writes a changed offer of a node. */
   refresh(nodeId: string, services: readonly ServiceOffer[] | null, labels: Labels | null): void {
     const held = this.#held.get(nodeId)
     if (held === undefined) return
@@ -149,30 +152,30 @@ export class OwnNodes {
     const now = this.#parts.monotonicMs()
     if (now - held.refreshedAt < refreshEveryMs) {
       Object.assign(held, { doc: next, isStale: true })
-      this.#late.add(held)
-      this.#lateTimer ??= setTimeout(() => this.#writeLate(), refreshEveryMs)
+      this.#delayed.add(held)
+      this.#delayedTimer ??= setTimeout(() => this.#writeDelayed(), refreshEveryMs)
       return
     }
     held.refreshedAt = now
     this.#rewrite(held, next)
   }
 
-  #writeLate(): void {
-    this.#lateTimer = undefined
-    for (const held of this.#late) {
+  #writeDelayed(): void {
+    this.#delayedTimer = undefined
+    for (const held of this.#delayed) {
       if (this.#held.get(held.nodeId) !== held) continue
       held.refreshedAt = this.#parts.monotonicMs()
       this.#rewrite(held, held.doc)
     }
-    this.#late.clear()
+    this.#delayed.clear()
   }
 
-  /** Writes no more by itself. */
+  /** Stops delayed writes. */
   stop(): void {
-    clearTimeout(this.#lateTimer)
+    clearTimeout(this.#delayedTimer)
   }
 
-  /** It was given up, and may come back. */
+  /** The registry gave the node up. The node may connect again. */
   gone(nodeId: string, epoch: number): void {
     const held = this.#held.get(nodeId)
     if (held?.doc.epoch !== epoch) return
@@ -181,15 +184,15 @@ export class OwnNodes {
   }
 
   /**
-   * The registry has forgotten it: its row goes, unless another server has it. A node that has come back since, and
-   * that the registry has still to hear of, stays.
+   * The registry forgot the node: removes its row, unless another server owns it. A node stays if it connected again
+   * and the registry has not welcomed it yet.
    */
   leave(nodeId: string, epoch: number): void {
     const held = this.#held.get(nodeId)
     if (held?.doc.epoch === epoch && (held.isWelcomed || held.isGone)) this.#drop(held)
   }
 
-  /** Nothing came of that connection, for which it was held. */
+  /** Gives a node up whose connection was refused. */
   abandon(nodeId: string, holder: object): void {
     const held = this.#held.get(nodeId)
     if (held?.holder === holder) this.#drop(held)
@@ -200,12 +203,12 @@ export class OwnNodes {
     this.#held.delete(nodeId)
     this.#parts.changed()
     const { cluster, onTrouble } = this.#parts
-    this.#inLane(nodeId, async () => {
+    this.#inOrder(nodeId, async () => {
       const gone = { key: nodeId, doc: null, forMs: null }
       const drain = cluster.rows('drain').get(nodeId)
       try {
-        const took = await cluster.write({ ...gone, kind: 'node', seen: held.version })
-        if (took !== null && drain !== undefined) {
+        const version = await cluster.write({ ...gone, kind: 'node', seen: held.version })
+        if (version !== null && drain !== undefined) {
           await cluster.write({ ...gone, kind: 'drain', seen: drain.version })
         }
       } catch (error) {
@@ -215,7 +218,7 @@ export class OwnNodes {
     })
   }
 
-  /** This server has another name now. */
+  /** Writes all rows again, because this server has a new name. */
   renamed(): void {
     const { serverId: owner } = this.#parts
     for (const held of this.#held.values()) {
@@ -224,15 +227,15 @@ export class OwnNodes {
   }
 
   /**
-   * Writes again what could not be written, and what the store lost before the cluster state had read it: no change
-   * is reported for that.
+   * Writes again the rows that could not be written, and the rows that the store lost before the cluster state read
+   * them: no change is reported for these.
    */
-  mend(): void {
+  rewriteLost(): void {
     for (const held of this.#held.values())
       if (held.isStale || this.#isLost(held)) this.#rewrite(held, held.doc)
   }
 
-  /** The cluster state has read beyond what was written, and has nothing or something older: the store fell back. */
+  /** Whether the store lost the row: the cluster state has read beyond its version, and has no row or an older one. */
   #isLost({ nodeId, version }: Held): boolean {
     const { cluster } = this.#parts
     return version <= cluster.readVersion && (cluster.rows('node').get(nodeId)?.version ?? 0) < version
@@ -241,16 +244,16 @@ export class OwnNodes {
   async #enter(caller: Caller): Promise<{ entered: Entered; version: number } | null> {
     const { nodeId, epoch, isThere, isWelcomed = false } = caller
     const { cluster, leastEpoch } = this.#parts
-    // Cordons and drains must be known before anything is placed.
+    // Cordons and drains must be known before tasks are placed on the node.
     await cluster.loaded
-    // As far as this process knows; when that is too old, the store says so.
+    // This row may be old. Then the store refuses the write.
     let row: NodeRow | undefined = this.#held.get(nodeId) ?? asNode(cluster.rows('node').get(nodeId))
     for (let tries = 0; tries < conflictTries; tries += 1) {
       const { serverId } = this.#parts
       const at = { serverId, epoch, leastEpoch: leastEpoch(nodeId), now: Math.round(cluster.storeNow) }
       const entered = isWelcomed ? stayNode(row?.doc, caller, at) : enterNode(row?.doc, caller, at)
       if (entered.kind !== 'entered') {
-        // For good: not on the strength of what may be old.
+        // A refusal is final, so it must not be based on a row that may be old.
         if (tries > 0) return { entered, version: 0 }
         row = await this.#find(nodeId)
         continue
@@ -264,7 +267,7 @@ export class OwnNodes {
     }
     throw new SignalboxError(
       'store_busy',
-      `Node "${nodeId}" says hello in too many places at once; try again.`,
+      `Node "${nodeId}" connects to several servers at once: its row changed ${conflictTries} times. Try again.`,
     )
   }
 
@@ -276,12 +279,12 @@ export class OwnNodes {
     if (doc.owner !== this.#parts.serverId) this.renamed()
   }
 
-  #heard({ key, version, row, isAnew = false }: ClusterChange): void {
+  #onRowChange({ key, version, row, isAnew = false }: ClusterChange): void {
     const held = this.#held.get(key)
     if (held === undefined) return
     if (isAnew) this.#voidVersion(held)
     if (row === undefined) {
-      // Another server took this one for dead, or the store lost the row, and the socket is still here.
+      // The node is connected here, so the row must exist: another server took this one for dead, or the store lost it.
       this.#rewrite(held, held.doc)
       return
     }
@@ -292,14 +295,14 @@ export class OwnNodes {
     else if (isAnew) this.#rewrite(held, held.doc)
   }
 
-  /** Writes rows again that the store lost before they were read: no change is reported for them. */
-  #mendUnread(): void {
+  /** Writes the rows again that the store lost before this process read them: no change is reported for them. */
+  #rewriteUnread(): void {
     for (const held of this.#held.values()) if (this.#voidVersion(held)) this.#rewrite(held, held.doc)
   }
 
   /**
-   * True: the cluster state was read anew and not up to what this server wrote. That is lost, or was written just
-   * now.
+   * Resets the version of a row that the new reading did not reach. The store lost that row, or it was written just
+   * now. True: the version was reset.
    */
   #voidVersion(held: Held): boolean {
     const isVoid = held.version > this.#parts.cluster.readVersion
@@ -318,7 +321,7 @@ export class OwnNodes {
   #rewrite(known: Held, doc: NodeDoc): void {
     const held = Object.assign(known, { doc, isStale: true })
     this.#parts.changed()
-    this.#inLane(held.nodeId, async () => {
+    this.#inOrder(held.nodeId, async () => {
       if (this.#held.get(held.nodeId) !== held || !held.isStale) return
       try {
         await this.#write(held)
@@ -343,7 +346,7 @@ export class OwnNodes {
       }
       const row = await this.#find(key)
       const isMine = row?.doc.owner === this.#parts.serverId && row.doc.instanceId === doc.instanceId
-      // A row that is older than this server's own is no answer to it.
+      // A row that is older than this server's own does not take the node away.
       if (row !== undefined && row.version > held.version && !isMine) {
         this.#lose(held, row.doc.instanceId)
         return
@@ -357,15 +360,15 @@ export class OwnNodes {
     return row && { version: row.version, doc: JSON.parse(row.doc!) as NodeDoc }
   }
 
-  #inLane(nodeId: string, work: () => Promise<void>): void {
-    const before = this.#lanes.get(nodeId) ?? Promise.resolve()
-    const lane = before
+  #inOrder(nodeId: string, work: () => Promise<void>): void {
+    const before = this.#operations.get(nodeId) ?? Promise.resolve()
+    const operation = before
       .then(work)
       .catch(this.#parts.onTrouble)
       .finally(() => {
-        if (this.#lanes.get(nodeId) === lane) this.#lanes.delete(nodeId)
+        if (this.#operations.get(nodeId) === operation) this.#operations.delete(nodeId)
       })
-    this.#lanes.set(nodeId, lane)
+    this.#operations.set(nodeId, operation)
   }
 }
 

@@ -1,24 +1,24 @@
 /**
- * The servers that share the fleet: this one's row, written anew before it runs out and soon after its nodes' use
- * changed, and which of the others live. A server that cannot write its row goes on with its own nodes; others only
- * stop counting on it.
+ * The servers that share the fleet. This server renews its row before it expires, and writes it soon after the use of
+ * its nodes changed. It knows which other servers live. A server that cannot write its row continues with its own
+ * nodes; the others only ignore it.
  */
 
 import { createId } from '../../core/ids.ts'
 import type { NodeLoad, NodeStatus, NodeView } from '../node.ts'
 import type { WaitingKind } from '../registry/serve-waiting.ts'
-import { Stretch } from '../time-limits.ts'
+import { TimeSlice } from '../time-limits.ts'
 import type { ClusterRecord } from './cluster-store.ts'
 import type { Sharing } from './server-sharing.ts'
 
-/** News of use go out this often at most, and more slowly from a server with many nodes. */
-const leastMs = 250
+/** The least time between two reports of use; it is longer for a server with many nodes. */
+const minReportMs = 250
 const nodesPerMs = 10
 
 /** This server and the others. */
 export class ServerList {
   readonly #sharing: Sharing
-  /** Distinguishes this server's row from that of another one of the same name. */
+  /** Distinguishes this server's row from the row of another server with the same name. */
   readonly #instanceId = createId()
   #startedAt = 0
   #seen = 0
@@ -27,25 +27,26 @@ export class ServerList {
   #writing: Promise<void> | null = null
   #isStopped = false
   #others: readonly string[] = []
-  #picture = '[]'
+  /** The other servers and their lost nodes at the last check, as text. */
+  #lastOthers = '[]'
 
   constructor(sharing: Sharing) {
     this.#sharing = sharing
-    sharing.cluster.onRead(() => this.#look())
+    sharing.cluster.onRead(() => this.#updateOthers())
     sharing.cluster.onChange(({ kind, key, row }) => {
-      // Taken away, or lost: the others must not do without this server until its next turn.
+      // The row was removed or lost: write it at the next tick, so that the others do not ignore this server.
       if (kind === 'server' && key === sharing.serverId && row === undefined) {
         this.#wroteAt = Number.NEGATIVE_INFINITY
       }
     })
   }
 
-  /** The other servers that live, by name. */
+  /** The names of the other live servers, sorted. */
   get others(): readonly string[] {
     return this.#others
   }
 
-  /** The one of all that does what any one may do. */
+  /** Whether this server does the work that one server must do for all: its name is the first. */
   get isFirst(): boolean {
     return this.#others.every((other) => this.#sharing.serverId < other)
   }
@@ -55,15 +56,15 @@ export class ServerList {
   }
 
   /**
-   * How many others live by the store's clock, also when this process does not follow it, and how many tasks wait
-   * there.
+   * How many other servers live, and how many tasks wait there. It uses the store's clock, so it is also correct while
+   * this process does not follow the cluster state.
    */
   get elsewhere(): { readonly serverCount: number; readonly waiting: number } {
     const docs = Array.from(this.#live(), ([, doc]) => doc)
     return { serverCount: docs.length, waiting: docs.reduce((sum, { waiting }) => sum + waiting, 0) }
   }
 
-  /** What waits for a service at the other servers that live, as they last wrote. */
+  /** The tasks that wait for a service at the other live servers, as they last reported. */
   waitingElsewhere(service: string): { readonly waiting: number; readonly oldestWaitMs: number } {
     const { storeNow } = this.#sharing.cluster
     let waiting = 0
@@ -77,7 +78,7 @@ export class ServerList {
     return { waiting, oldestWaitMs: Math.round(oldestWaitMs) }
   }
 
-  /** The others that live by the store's clock. */
+  /** The other servers that live by the store's clock. */
   *#live(): Generator<readonly [serverId: string, doc: ServerDoc]> {
     const { cluster, serverId } = this.#sharing
     for (const [key, { doc, expiresAt }] of cluster.rows('server')) {
@@ -88,24 +89,24 @@ export class ServerList {
 
   usage(serverId: string, nodeId: string): Usage | undefined {
     const usage = this.#doc(serverId)?.usage
-    // Own ones only: a node may be called `constructor`.
+    // Only own properties: a node may have the name `constructor`.
     return usage !== undefined && Object.hasOwn(usage, nodeId) ? usage[nodeId] : undefined
   }
 
-  /** When a server was last heard of, by its own row. */
+  /** When a server last wrote its row. */
   heardAt(serverId: string): number {
     const row = this.#sharing.cluster.rows('server').get(serverId)
     return row === undefined ? 0 : (row.expiresAt ?? 0) - (row.doc as ServerDoc).leaseMs
   }
 
-  /** Writes the row if it is time to; to be called every `leastMs` or so. */
+  /** Writes the row if it is due. Call it about every `minReportMs`. */
   tick(): void {
     const { options, monotonicMs, registry, ownNodes } = this.#sharing
     if (this.#writing !== null || this.#isStopped) return
     const sinceMs = monotonicMs() - this.#wroteAt
-    const isNews = this.#others.length > 0 && registry.version !== this.#wroteVersion
-    const newsMs = Math.max(leastMs, ownNodes.size / nodesPerMs)
-    if (sinceMs < options.serverLeaseMs / 3 && !(isNews && sinceMs >= newsMs)) return
+    const hasChanged = this.#others.length > 0 && registry.version !== this.#wroteVersion
+    const reportMs = Math.max(minReportMs, ownNodes.size / nodesPerMs)
+    if (sinceMs < options.serverLeaseMs / 3 && !(hasChanged && sinceMs >= reportMs)) return
     this.#writing = this.#write()
       .catch(this.#sharing.onTrouble)
       .finally(() => {
@@ -113,7 +114,7 @@ export class ServerList {
       })
   }
 
-  /** Takes the row away: the others need not wait for its lease to end. */
+  /** Removes the row, so that the others need not wait for its lease to end. */
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#writing
@@ -125,48 +126,50 @@ export class ServerList {
   async #write(): Promise<void> {
     const { cluster, options, registry, monotonicMs } = this.#sharing
     const at = monotonicMs()
-    const { version } = registry
+    const { version: registryVersion } = registry
     const doc = await this.#encode()
     if (this.#isStopped) return
     const write = { kind: 'server', doc, forMs: options.serverLeaseMs } as const
-    let took = await cluster.write({ ...write, key: this.#sharing.serverId, seen: this.#seen })
-    if (took === null) {
+    let version = await cluster.write({ ...write, key: this.#sharing.serverId, seen: this.#seen })
+    if (version === null) {
       // An earlier process left the row, another server took this one for dead, or two servers have one name.
       const found = await this.#ownRow()
-      took = await cluster.write({ ...write, key: this.#sharing.serverId, seen: found?.version ?? 0 })
+      version = await cluster.write({ ...write, key: this.#sharing.serverId, seen: found?.version ?? 0 })
     }
-    if (took === null) return
-    this.#seen = took
+    if (version === null) return
+    this.#seen = version
     this.#wroteAt = at
-    this.#wroteVersion = version
+    this.#wroteVersion = registryVersion
   }
 
-  /** The row of this server's name, which is a new name when another live server has the old one. */
+  /**
+   * Finds the row of this server's name. If another live server has the name, renames this server and returns no row.
+   */
   async #ownRow(): Promise<ClusterRecord | undefined> {
     const { cluster, serverId, rename } = this.#sharing
     const found = await cluster.find('server', serverId)
     if (found === undefined || found.doc === null) return found
-    // For the store's clock.
+    // `readNow` must be recent.
     await cluster.catchUp()
     const { instanceId } = JSON.parse(found.doc) as { readonly instanceId?: string }
     const isDead = (found.expiresAt ?? Number.POSITIVE_INFINITY) <= cluster.readNow
     if (isDead || instanceId === this.#instanceId) return found
     rename(`${serverId}-${createId().slice(-8)}`)
-    this.#look()
+    this.#updateOthers()
     return undefined
   }
 
-  /** In pieces: a large fleet's use is long. */
+  /** Encodes the row in time slices, because the use of a large fleet is long. */
   async #encode(): Promise<string> {
     const { registry, options, now } = this.#sharing
     this.#startedAt ||= now()
-    const stretch = new Stretch()
+    const slice = new TimeSlice()
     const parts: string[] = []
     let gone = 0
     for (const node of registry.nodes()) {
       if (node.status === 'gone') gone += 1
       parts.push(`${JSON.stringify(node.nodeId)}:${JSON.stringify(encodeUsage(node, now()))}`)
-      if (stretch.isOver) await stretch.pause()
+      if (slice.isOver) await slice.pause()
     }
     const head = JSON.stringify({
       ...{ startedAt: this.#startedAt, instanceId: this.#instanceId },
@@ -180,25 +183,25 @@ export class ServerList {
     return this.#sharing.cluster.rows('server').get(serverId)?.doc as ServerDoc | undefined
   }
 
-  #look(): void {
+  #updateOthers(): void {
     const { cluster, serverId, serversChanged } = this.#sharing
     const others: string[] = []
     for (const [key, { expiresAt }] of cluster.rows('server')) {
       if (key !== serverId && (expiresAt ?? Number.POSITIVE_INFINITY) > cluster.readNow) others.push(key)
     }
     this.#others = others.sort()
-    // Nodes that were given up, or came back, make a difference too.
-    const picture = JSON.stringify(others.map((other) => [other, this.#doc(other)?.gone]))
-    if (picture === this.#picture) return
-    this.#picture = picture
+    // The number of lost nodes matters too: it changes which kinds the others could run.
+    const summary = JSON.stringify(others.map((other) => [other, this.#doc(other)?.gone]))
+    if (summary === this.#lastOthers) return
+    this.#lastOthers = summary
     serversChanged()
   }
 }
 
 /**
- * How busy one node is, as its server writes it for the others: `[epoch, flags, cpu, gpu, memory, used…]`, with the
- * services in the order of the node's row. A service that takes no work now has a number below zero. The row of a
- * server holds one such list a node, so it is short.
+ * The use of one node, as its server writes it for the others: `[epoch, flags, cpu, gpu, memory, used…]`, with the
+ * services in the order of the node's row. A service that accepts no work now has a negative number. The format is
+ * short, because the row of a server holds one such list per node.
  */
 export type Usage = readonly (number | null)[]
 
@@ -206,16 +209,16 @@ export type Usage = readonly (number | null)[]
 export interface ServerDoc {
   readonly startedAt: number
   readonly leaseMs: number
-  /** Nodes that it has given up. */
+  /** How many nodes the server has given up. */
   readonly gone: number
-  /** Tasks that wait there. */
+  /** How many tasks wait there. */
   readonly waiting: number
-  /** The same by service, those with the most: how many, and how long the oldest waits. Older servers write none. */
+  /** By service, for the services with the most waiting tasks. Older servers do not write it. */
   readonly services?: Readonly<Record<string, readonly [waiting: number, oldestWaitMs: number]>>
   readonly usage: Readonly<Record<string, Usage>>
 }
 
-/** Tasks name services, so a row has a bounded number of them. */
+/** Submits choose the names of services, so their number in a row is limited. */
 const maxServices = 1_000
 
 export function waitingByService(
@@ -234,7 +237,7 @@ export function waitingByService(
 
 const flags = { suspect: 1, gone: 2, draining: 4, cordoned: 8, overloaded: 16, held: 32 } as const
 
-/** A node's use in numbers. */
+/** Encodes the use of a node. */
 export function encodeUsage(node: NodeView, now: number): Usage {
   const { status, draining, cordoned, overloaded, heldFor, load, services } = node
   const flag =
@@ -250,13 +253,13 @@ export function encodeUsage(node: NodeView, now: number): Usage {
   return [node.epoch, flag, short(load.cpu), short(load.gpu), short(load.memory), ...used]
 }
 
-/** What is to be read from it. */
+/** The decoded use of a node. */
 export interface ReadUsage {
   readonly epoch: number
   readonly status: NodeStatus
   readonly overloaded: boolean
   readonly load: NodeLoad
-  /** It takes new work. */
+  /** The node accepts new work. */
   readonly isOpen: boolean
   readonly services: readonly { readonly used: number; readonly isOpen: boolean }[]
 }

@@ -1,10 +1,10 @@
 /**
- * Several servers, one fleet. The server that holds a node's socket owns the node, and its registry alone places work
- * there; so no slot is ever given out twice, and no reservation is written anywhere. The cluster state says which
- * server owns which node and what tasks ask for; tasks find the owner by being claimed by it.
+ * Several servers share one fleet. The server that holds a node's socket owns the node, and only its registry places
+ * work there. So no slot is assigned twice, and no reservation is stored. The cluster state holds the owner of each
+ * node and the demands of tasks. A task reaches a node when the node's owner claims it.
  *
  *   hello ─▶ ownNodes ─row─▶ cluster ◀─rows─ other servers        demands ─▶ kinds ─▶ claims
- *                              ├─▶ settings ─▶ registry         servers, otherNodes ─▶ balancing ─▶ what goes back
+ *                              ├─▶ settings ─▶ registry         servers, otherNodes ─▶ balancing ─▶ yielded tasks
  *                              └─▶ otherNodes
  */
 import type { ResolvedDispatchOptions } from '../dispatch-options.ts'
@@ -26,11 +26,11 @@ import { ServerList } from './server-list.ts'
 
 const tickMs = 200
 const upkeepEveryMs = 5_000
-/** Where wake-ups do not reach other processes, and there are others. */
+/** How often to poll if there are other servers and wake-ups do not reach other processes. */
 const pollMs = { cluster: 200, claims: 50, cancellations: 500 } as const
 const quietPollMs = 1_000
 
-/** All that servers have to do with each other. Its parts take what they need of it. */
+/** The cooperation with other servers. Its parts take the members that they need. */
 export class Sharing {
   readonly options: ResolvedDispatchOptions
   readonly registry: Registry
@@ -46,9 +46,9 @@ export class Sharing {
   readonly servers: ServerList
   readonly demands: ClusterDemands
   readonly kinds: ClaimKinds
-  /** It changes when another server that lives has the same. */
+  /** This server's name. It changes if another live server has the same. */
   serverId: string
-  /** The cluster state is read all the time. */
+  /** This process reads the cluster state continuously. */
   isFollowing = false
   readonly #engine: Engine
   readonly #balancing: Balancing
@@ -79,13 +79,13 @@ export class Sharing {
     this.#upkeep = new ClusterUpkeep(this)
   }
 
-  /** Which nodes there are, or what they offer, is another than before. */
+  /** Called when nodes or their offers changed. */
   readonly changed = (): void => this.kinds.changed()
 
-  /** There may be something to claim. */
+  /** Called when there may be tasks to claim. */
   readonly wake = (): void => this.#engine.fetcher.wake()
 
-  /** Other servers live than before, or others of their nodes. */
+  /** Called when other servers started or died, or lost nodes. */
   readonly serversChanged = (): void => {
     this.changed()
     this.wake()
@@ -97,13 +97,13 @@ export class Sharing {
     return node?.status === 'gone' ? node.epoch + 1 : 0
   }
 
-  /** Another server has the node now, as the same instance or as one that took over. */
+  /** Called when another server owns the node now, as the same instance or as a new one. */
   readonly lost = (nodeId: string, epoch: number, elsewhere: 'moved' | 'superseded'): void => {
     this.#engine.connections.close(nodeId, epoch, 4408, 'connected to another server')
     this.mailbox.post({ kind: 'nodeBye', nodeId, epoch, elsewhere })
   }
 
-  /** Another server that lives has this one's name. */
+  /** Renames this server, because another live server has its name. */
   readonly rename = (renamedTo: string): void => {
     this.#engine.log({ name: 'server.name_taken', serverId: this.serverId, renamedTo })
     this.serverId = renamedTo
@@ -111,7 +111,7 @@ export class Sharing {
     this.changed()
   }
 
-  /** Resolves when the cluster state was read, and the registry knows what operators decided. */
+  /** Resolves when the cluster state is loaded and the registry has applied the settings of operators. */
   async start(): Promise<void> {
     const { leaseRenewer, parts } = this.#engine
     const isShared = () => this.servers.others.length > 0
@@ -135,7 +135,7 @@ export class Sharing {
 
   /** Removes this server's row. The rows of its nodes stay: they connect to another server under the same epoch. */
   leave(): Promise<void> {
-    // Its lease runs out where this does not work.
+    // If this fails, the lease of the row ends.
     this.#leaving ??= this.servers.stop().catch(this.onTrouble)
     return this.#leaving
   }
@@ -144,7 +144,7 @@ export class Sharing {
     for (const interval of this.#intervals) clearInterval(interval)
     this.isFollowing = false
     this.ownNodes.stop()
-    // A cluster state that does not answer learns of it by the lease.
+    // If the cluster state does not answer, the other servers notice when the lease ends.
     const left = inTime(withinMs, () => this.leave()).catch(this.onTrouble)
     await Promise.all([this.cluster.stop(withinMs), left])
   }
@@ -153,7 +153,7 @@ export class Sharing {
   *nodes(): Generator<NodeView> {
     const { ownNodes, otherNodes } = this
     for (const node of this.registry.nodes()) {
-      // One that went to another server is shown as that one's.
+      // A node that went to another server is shown as that server's node.
       if (ownNodes.has(node.nodeId) || !otherNodes.has(node.nodeId)) yield node
     }
     for (const node of otherNodes.views()) if (!ownNodes.has(node.nodeId)) yield node
@@ -168,17 +168,17 @@ export class Sharing {
   #tick(): void {
     this.servers.tick()
     if (this.servers.others.length === 0) return
-    this.#balancing.look().catch(this.onTrouble)
+    this.#balancing.check().catch(this.onTrouble)
   }
 
   async #tidy(): Promise<void> {
-    this.ownNodes.mend()
-    this.#engine.connections.mend()
+    this.ownNodes.rewriteLost()
+    this.#engine.connections.registerMissing()
     if (this.#isUpkeeping) return
     this.#isUpkeeping = true
     try {
-      await this.demands.lookOver()
-      await this.#upkeep.look()
+      await this.demands.renewRows()
+      await this.#upkeep.run()
     } catch (error) {
       this.onTrouble(error)
     } finally {

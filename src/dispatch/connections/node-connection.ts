@@ -1,42 +1,42 @@
 /**
- * One node's connection, and the frames that both sides speak. A gateway reads and checks frames and knows sockets; the
- * dispatcher knows neither. Frames become commands with the epoch that the node's welcome gave it.
+ * The connection of one node, and the frames of both sides. The gateway handles sockets and checks frames; the
+ * dispatcher does neither. Frames become commands with the epoch that the welcome gave to the node.
  */
 
 import type { Labels, NodeLoad, ServiceOffer } from '../node.ts'
 import type { Command, CommandKind, CommandOf } from '../registry/command.ts'
 
 type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
-type Word = Exclude<NodeFrame, { readonly type: 'hello' }>
+type LaterFrame = Exclude<NodeFrame, { readonly type: 'hello' }>
 
-/** What one connection needs. */
+/** The parts of a connection. */
 export interface ConnectionParts {
   readonly post: (command: Command) => boolean
   readonly monotonicMs: () => number
   readonly heartbeatMs: number
   readonly isFull: () => boolean
   readonly whenReady: () => Promise<void>
-  /** What it offers is another than before; null: the same. */
-  readonly offers: (services: readonly ServiceOffer[] | null, labels: Labels | null) => void
+  /** Called when the node changed its offer; null: that part is unchanged. */
+  readonly onOfferChanged: (services: readonly ServiceOffer[] | null, labels: Labels | null) => void
 }
 
-/** Frames kept for a node that sends them before its welcome. */
-const maxEarly = 1_000
-/** With this many the socket is not read: each may be large. */
-const manyEarly = 16
+/** How many frames are kept for a node that sends them before its welcome. */
+const maxEarlyFrames = 1_000
+/** With this many early frames the socket is not read, because each may be large. */
+const manyEarlyFrames = 16
 
 /** A node's connection, from its hello to its end. */
 export class Connection {
   readonly nodeId: string
-  /** What it said of itself, with what it has changed since. */
+  /** The node's hello, with later changes of its offer. */
   hello: Hello
   readonly #parts: ConnectionParts
   readonly #link: NodeLink
-  #early: Word[] = []
+  #earlyFrames: LaterFrame[] = []
   #epoch: number | null = null
   #isEnded = false
-  #toldAliveAt = 0
-  /** By the monotonic clock; moved on when this process itself stood still. */
+  #reportedAliveAt = 0
+  /** By the monotonic clock. It is moved forward by the time for which this process stalled. */
   seenAt: number
   closedAt: number | null = null
   closedFor = ''
@@ -54,28 +54,28 @@ export class Connection {
     return this.#epoch
   }
 
-  /** The node can hear us, as far as we know. */
+  /** As far as this server knows, the node can receive frames. */
   get isOpen(): boolean {
     return !this.#isEnded && this.closedAt === null
   }
 
   /** Too many results wait: do not read from this socket until `whenReady` resolves. */
   get isFull(): boolean {
-    return !this.#isEnded && (this.#early.length >= manyEarly || this.#parts.isFull())
+    return !this.#isEnded && (this.#earlyFrames.length >= manyEarlyFrames || this.#parts.isFull())
   }
 
   whenReady(): Promise<void> {
     return this.#parts.whenReady()
   }
 
-  /** It is the node's connection now; what it said meanwhile counts from here. */
+  /** Welcomes the node and handles its early frames. */
   welcome(epoch: number): void {
     const { post, heartbeatMs } = this.#parts
     this.#epoch = epoch
     this.send({ type: 'welcome', epoch, heartbeatMs })
-    const early = this.#early
-    this.#early = []
-    for (const frame of early) this.#say(frame, epoch)
+    const early = this.#earlyFrames
+    this.#earlyFrames = []
+    for (const frame of early) this.#post(frame, epoch)
     if (this.closedAt === null) return
     post({ kind: 'nodeSuspect', nodeId: this.nodeId, epoch, reason: this.closedFor })
     this.isSuspect = true
@@ -85,31 +85,31 @@ export class Connection {
     return this.isOpen && this.#link.send(frame)
   }
 
-  /** A frame after `hello`, checked. */
-  receive(frame: Word): void {
+  /** Handles a checked frame after `hello`. */
+  receive(frame: LaterFrame): void {
     if (this.#isEnded) return
     this.seenAt = this.#parts.monotonicMs()
     this.isSuspect = false
-    if (this.#epoch !== null) this.#say(frame, this.#epoch)
-    else if (this.#early.length < maxEarly) this.#early.push(frame)
+    if (this.#epoch !== null) this.#post(frame, this.#epoch)
+    else if (this.#earlyFrames.length < maxEarlyFrames) this.#earlyFrames.push(frame)
     else this.end(4429, 'too many frames before the welcome')
   }
 
-  /** Any sign of life: a pong, a frame that was refused. */
+  /** Records any sign of life: a pong, or a refused frame. */
   alive(): void {
     if (this.#isEnded) return
     this.seenAt = this.#parts.monotonicMs()
     const wasSuspect = this.isSuspect
     this.isSuspect = false
-    const isDue = this.seenAt - this.#toldAliveAt >= this.#parts.heartbeatMs / 2
+    const isDue = this.seenAt - this.#reportedAliveAt >= this.#parts.heartbeatMs / 2
     if (this.#epoch === null || !(wasSuspect || isDue)) return
-    this.#toldAliveAt = this.seenAt
+    this.#reportedAliveAt = this.seenAt
     const { nodeId } = this
     const epoch = this.#epoch
     this.#parts.post({ kind: 'heartbeat', nodeId, epoch, load: null, running: null, countedSeq: null })
   }
 
-  /** The socket has closed. */
+  /** Records that the socket closed. */
   closed(reason: string): void {
     if (this.#isEnded || this.closedAt !== null) return
     this.closedAt = this.#parts.monotonicMs()
@@ -123,17 +123,17 @@ export class Connection {
     this.#parts.post({ kind: 'nodeSuspect', nodeId: this.nodeId, epoch: this.#epoch, reason })
   }
 
-  /** Nothing of it is heard or sent any more. */
+  /** Ends the connection: it receives and sends no more frames. */
   end(code: number, reason: string): void {
     if (this.#isEnded) return
     this.#isEnded = true
-    this.#early = []
+    this.#earlyFrames = []
     if (this.closedAt === null) this.#link.close(code, reason)
   }
 
-  #say(frame: Word, epoch: number): void {
+  #post(frame: LaterFrame, epoch: number): void {
     const command = commandOf(frame, this.nodeId, epoch)
-    // A frame that does not fit is lost: the node keeps what matters and says it again on its next connection.
+    // A frame that the mailbox refuses is lost. The node keeps its results and sends them on its next connection.
     if (!this.#parts.post(command)) {
       this.closed('too many results wait')
       this.#link.close(4429, 'too many results wait')
@@ -144,12 +144,12 @@ export class Connection {
         services: services ?? this.hello.services,
         labels: labels ?? this.hello.labels,
       }
-      this.#parts.offers(services, labels)
+      this.#parts.onOfferChanged(services, labels)
     }
   }
 }
 
-/** The command that each frame becomes; its other fields are the same. */
+/** The command of each frame. The other fields stay the same. */
 const kinds = {
   heartbeat: 'heartbeat',
   update: 'nodeUpdate',
@@ -161,7 +161,7 @@ const kinds = {
   'task.fail': 'fail',
 } as const
 
-function commandOf(frame: Word, nodeId: string, epoch: number): Command {
+function commandOf(frame: LaterFrame, nodeId: string, epoch: number): Command {
   const { type, ...fields } = frame
   if (frame.type !== 'task.fail') return { kind: kinds[type], nodeId, epoch, ...fields } as Command
   const { code = 'failed', message } = frame.error
@@ -209,17 +209,17 @@ export type ServerFrame =
   | { readonly type: 'drain' }
   | { readonly type: 'error'; readonly code: string; readonly message: string }
 
-/** A node's socket, as the dispatcher uses it. Neither throws. */
+/** The socket of a node, as the dispatcher uses it. The methods never throw. */
 export interface NodeLink {
-  /** False: it is closed, or its reader is too slow and it was closed for that. */
+  /** False: the socket is closed, perhaps because its reader was too slow. */
   send(frame: ServerFrame): boolean
   close(code: number, reason: string): void
 }
 
-/** A connection that the dispatcher holds, from `hello` on. */
+/** A connection that the dispatcher holds, beginning with `hello`. */
 export type NodeSession = Pick<Connection, 'receive' | 'alive' | 'closed' | 'isFull' | 'whenReady'>
 
-/** Where sockets bring their nodes. */
+/** Connects the nodes of sockets. */
 export interface NodeConnector {
   connect(hello: Hello, link: NodeLink): NodeSession
   readonly heartbeatMs: number

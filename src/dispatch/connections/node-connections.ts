@@ -1,16 +1,17 @@
 /**
- * Takes the nodes of sockets, and decides which nodes are dead. Three things look alike and are distinguished:
+ * Holds the connections of all nodes, and decides which nodes are dead. It distinguishes three cases:
  *
- * - A closed socket: suspect at once, dead when it has not come back within `closedGraceMs`.
- * - Silence on an open one: suspect after two heartbeats, dead after three.
- * - This process's stall: when the sweep comes late, no node could be heard meanwhile, so all clocks move on by that
- * time.
+ * - A closed socket: the node is suspect at once, and dead if it does not reconnect within `closedGraceMs`.
+ * - Silence on an open socket: the node is suspect after two heartbeats, and dead after three.
+ * - A stall of this process: if a sweep is late, no frame could arrive meanwhile, so all clocks move forward by the
+ * delay.
  *
- * When very many nodes seem to die at once, the cause is more likely this server or the network. So at most a fifth of
- * the fleet (five nodes in a small one) is given up within five seconds; the others stay suspect, without new work.
+ * If very many nodes seem to die at once, the cause is more likely this server or the network. So at most a fifth of
+ * the fleet (in a small fleet five nodes) is given up within five seconds. The others stay suspect and get no new
+ * work.
  *
- * A node is welcomed when its row in the cluster state names this server. One that comes back while its row is still
- * here is welcomed at once; every other node waits for the cluster state, and holds up no one else.
+ * A node is welcomed when its row in the cluster state names this server. A node that reconnects while this server
+ * holds its row is welcomed at once. Every other node waits for the cluster state, without delaying the others.
  */
 
 import type { ClusterSettings } from '../cluster/cluster-settings.ts'
@@ -29,7 +30,7 @@ export interface NodeConnectionsPolicy {
   readonly closedGraceMs: number
 }
 
-/** What the node connections need. */
+/** The parts of the node connections. */
 export interface NodeConnectionsParts
   extends Pick<ConnectionParts, 'post' | 'monotonicMs' | 'heartbeatMs' | 'isFull'> {
   readonly now: () => number
@@ -42,33 +43,35 @@ export interface NodeConnectionsParts
   readonly log: (event: NodeConnectionsEvent) => void
 }
 
-/** Events worth a line in the log. */
+/** Events for the log. */
 export type NodeConnectionsEvent =
   | { readonly name: 'loop.stalled'; readonly stalledMs: number }
   | { readonly name: 'fleet.braked'; readonly heldBack: number; readonly nodeCount: number }
 
-/** How often connections are looked at. */
+/** How often connections are checked. */
 export const sweepMs = 250
-/** A sweep this much later than it should be means that this process stood still. */
+/** A sweep that is later than this means that the process stalled. */
 const stallMs = 250
-const brake = { share: 0.2, least: 5, withinMs: 5_000 } as const
+/** How many nodes may be given up within a time. */
+const deathLimit = { share: 0.2, least: 5, withinMs: 5_000 } as const
 
 /** The connections of all nodes. */
 export class NodeConnections implements NodeConnector {
   readonly #parts: NodeConnectionsParts
-  /** The one connection of each node that is listened to. */
+  /** The welcomed connection of each node. */
   readonly #current = new Map<string, Connection>()
-  /** Those that wait at the door. */
+  /** Connections that wait for the cluster state. */
   readonly #entering = new Set<Connection>()
-  /** Those not welcomed yet, by the command that their hello became. */
-  readonly #helloed = new Map<Command, Connection>()
-  /** Those here that the cluster state did not have. */
-  readonly #keeping = new Set<Connection>()
+  /** Connections that wait for the registry, by the command of their hello. */
+  readonly #unwelcomed = new Map<Command, Connection>()
+  /** Welcomed connections whose missing row is being written. */
+  readonly #registering = new Set<Connection>()
+  /** Sockets that wait until they are read again. */
   #waiters: (() => void)[] = []
   #deaths: number[] = []
   #sweptAt: number | null = null
-  #isBraking = false
-  #wasDeaf = false
+  #isHoldingBack = false
+  #wasFull = false
   #isOpen = false
 
   constructor(parts: NodeConnectionsParts) {
@@ -93,7 +96,7 @@ export class NodeConnections implements NodeConnector {
     const connection = new Connection(hello, link, {
       ...this.#parts,
       whenReady: () => this.#whenReady(),
-      offers: (offered, labelled) => ownNodes.refresh(nodeId, offered, labelled),
+      onOfferChanged: (services, labels) => ownNodes.refresh(nodeId, services, labels),
     })
     if (!this.#isOpen) {
       this.#refuse(connection)
@@ -124,44 +127,45 @@ export class NodeConnections implements NodeConnector {
     const command = {
       kind: 'nodeHello',
       ...{ nodeId, instanceId, epoch, services, labels, running },
-      // It is closed for new work from the first moment; the deadline follows with the welcome.
+      // A drained node gets no new work from the start. The deadline follows with the welcome.
       isDraining: this.#parts.settings.drainOf(nodeId, epoch) !== undefined,
     } as const
-    this.#helloed.set(command, connection)
+    this.#unwelcomed.set(command, connection)
     const { post, ownNodes } = this.#parts
     if (post(command)) return
-    this.#helloed.delete(command)
+    this.#unwelcomed.delete(command)
     this.#refuse(connection)
-    // One that is here goes on as before.
+    // A node with a welcomed connection keeps that one.
     if (this.#current.has(nodeId)) ownNodes.welcomed(nodeId, epoch, connection)
     else ownNodes.abandon(nodeId, connection)
   }
 
   #refuse(connection: Connection): void {
-    const message = 'This server takes no nodes now; try another.'
+    const message = 'This server accepts no nodes now. Try another server.'
     connection.send({ type: 'error', code: 'draining', message })
     connection.end(1001, 'draining')
   }
 
-  /** The registry knows the node by this connection now. */
+  /** The registry accepted the node's hello: this connection replaces an older one. */
   welcome(command: Command, nodeId: string, epoch: number): void {
-    const connection = this.#helloed.get(command)
+    const connection = this.#unwelcomed.get(command)
     if (connection === undefined) return
-    this.#helloed.delete(command)
+    this.#unwelcomed.delete(command)
     this.#current.get(nodeId)?.end(4408, 'replaced by a newer connection of the same node')
     this.#current.set(nodeId, connection)
     this.#parts.ownNodes.welcomed(nodeId, epoch, connection)
     connection.welcome(epoch)
-    this.#tellDrain(command, nodeId, epoch)
-    // It may have waited for this with what it has to say.
-    this.relieve()
-    this.#keep(connection)
+    this.#postDrain(command, nodeId, epoch)
+    // Reading from its socket may have paused because of early frames.
+    this.resumeReading()
+    this.#ensureRegistered(connection)
   }
 
   /**
-   * Operators' words overtake a hello that waits behind results, and a node that is not there yet does not hear them.
+   * Posts the node's drain again. An earlier drain command may have overtaken the hello, when the registry did not yet
+   * know the node.
    */
-  #tellDrain(command: Command, nodeId: string, epoch: number): void {
+  #postDrain(command: Command, nodeId: string, epoch: number): void {
     const { post, settings } = this.#parts
     const drain = settings.drainOf(nodeId, epoch)
     if (drain !== undefined) post({ kind: 'drain', nodeId, on: true, epoch, ...drain })
@@ -169,23 +173,23 @@ export class NodeConnections implements NodeConnector {
       post({ kind: 'drain', nodeId, on: false, epoch, deadlineAt: null })
   }
 
-  /** A net under everything else: a node that is here is in the cluster state as this server's, or is sent away. */
-  mend(): void {
-    for (const connection of this.#current.values()) this.#keep(connection)
+  /** A safety net: each connected node has a row that names this server, or its connection is closed. */
+  registerMissing(): void {
+    for (const connection of this.#current.values()) this.#ensureRegistered(connection)
   }
 
-  #keep(connection: Connection): void {
+  #ensureRegistered(connection: Connection): void {
     const { nodeId, epoch, hello } = connection
     const { ownNodes } = this.#parts
     const isThere = () => connection.isOpen && this.#current.get(nodeId) === connection
-    if (epoch === null || ownNodes.has(nodeId) || this.#keeping.has(connection) || !isThere()) return
-    this.#keeping.add(connection)
+    if (epoch === null || ownNodes.has(nodeId) || this.#registering.has(connection) || !isThere()) return
+    this.#registering.add(connection)
     const caller = { ...hello, holder: connection, epoch, isThere, isWelcomed: true }
     ownNodes.enter(caller, (entered) => {
-      this.#keeping.delete(connection)
+      this.#registering.delete(connection)
       if (entered === null) return
       if (!isThere()) {
-        // The registry reported before that it is gone.
+        // The registry reported in between that the node is gone.
         if (this.#current.get(nodeId) !== connection) ownNodes.abandon(nodeId, connection)
       } else if (entered.kind !== 'entered') {
         this.#end(connection, 4404, 'say hello again')
@@ -195,8 +199,8 @@ export class NodeConnections implements NodeConnector {
   }
 
   superseded(command: Command, nodeId: string, epoch: number, isNewcomer: boolean): void {
-    const connection = isNewcomer ? this.#helloed.get(command) : this.#find(nodeId, epoch)
-    if (isNewcomer) this.#helloed.delete(command)
+    const connection = isNewcomer ? this.#unwelcomed.get(command) : this.#find(nodeId, epoch)
+    if (isNewcomer) this.#unwelcomed.delete(command)
     if (connection === undefined) return
     if (isNewcomer) this.#parts.ownNodes.abandon(nodeId, connection)
     this.#supersede(connection)
@@ -212,8 +216,8 @@ export class NodeConnections implements NodeConnector {
     return this.#find(nodeId, epoch)?.send(frame) ?? false
   }
 
-  /** Whatever its epoch is now. */
-  tell(nodeId: string, frame: ServerFrame): boolean {
+  /** Sends a frame to a node, whatever its epoch. */
+  sendToNode(nodeId: string, frame: ServerFrame): boolean {
     return this.#current.get(nodeId)?.send(frame) ?? false
   }
 
@@ -222,57 +226,58 @@ export class NodeConnections implements NodeConnector {
     if (connection !== undefined) this.#end(connection, code, reason)
   }
 
-  /** The registry has forgotten the node. */
+  /** The registry forgot the node. */
   forgotten(nodeId: string, epoch: number): void {
     this.close(nodeId, epoch, 1000, 'goodbye')
     this.#parts.ownNodes.leave(nodeId, epoch)
   }
 
-  /** Looks at all connections once; to be called every `sweepMs`. */
+  /** Checks all connections. Call it every `sweepMs`. */
   sweep(): void {
     const at = this.#parts.monotonicMs()
     const lateMs = this.#sweptAt === null ? 0 : at - this.#sweptAt - sweepMs
     this.#sweptAt = at
-    if (lateMs > stallMs) this.#excuse(lateMs)
+    if (lateMs > stallMs) this.#moveClocks(lateMs)
     // While sockets are not read, a silent node may have sent frames.
-    const isDeaf = this.#parts.isFull()
-    if (isDeaf || this.#wasDeaf) for (const connection of this.#current.values()) connection.seenAt = at
-    this.#wasDeaf = isDeaf
-    this.relieve()
-    this.#deaths = this.#deaths.filter((diedAt) => at - diedAt < brake.withinMs)
-    const limit = Math.max(brake.least, Math.ceil((this.#current.size + this.#deaths.length) * brake.share))
+    const isFull = this.#parts.isFull()
+    if (isFull || this.#wasFull) for (const connection of this.#current.values()) connection.seenAt = at
+    this.#wasFull = isFull
+    this.resumeReading()
+    const { share, least, withinMs } = deathLimit
+    this.#deaths = this.#deaths.filter((diedAt) => at - diedAt < withinMs)
+    const limit = Math.max(least, Math.ceil((this.#current.size + this.#deaths.length) * share))
     let heldBack = 0
     for (const connection of this.#current.values()) {
       const why = this.#judge(connection, at)
       if (why === null) continue
       if (this.#deaths.length >= limit) heldBack += 1
-      else this.#bury(connection, why, at)
+      else this.#giveUp(connection, why, at)
     }
-    if (heldBack > 0 && !this.#isBraking) {
+    if (heldBack > 0 && !this.#isHoldingBack) {
       this.#parts.log({ name: 'fleet.braked', heldBack, nodeCount: this.#current.size })
     }
-    this.#isBraking = heldBack > 0
+    this.#isHoldingBack = heldBack > 0
   }
 
-  /** Lets sockets be read again that had to wait. */
-  relieve(): void {
+  /** Lets waiting sockets be read again, if there is capacity. */
+  resumeReading(): void {
     if (this.#waiters.length === 0 || this.#parts.isFull()) return
     for (const wake of this.#waiters.splice(0)) wake()
   }
 
-  /** No more nodes; those that are here are sent away. */
-  shut(): void {
+  /** Closes all connections and refuses new ones. */
+  closeAll(): void {
     this.#isOpen = false
-    for (const connection of [...this.#current.values(), ...this.#helloed.values(), ...this.#entering]) {
+    for (const connection of [...this.#current.values(), ...this.#unwelcomed.values(), ...this.#entering]) {
       connection.end(1001, 'the server is stopping')
     }
     this.#current.clear()
-    this.#helloed.clear()
+    this.#unwelcomed.clear()
     this.#entering.clear()
     for (const wake of this.#waiters.splice(0)) wake()
   }
 
-  /** Why it is dead; null: it lives. Reports a suspect node on the way. */
+  /** Why a node is dead; null: it lives. Also reports a node that has become suspect. */
   #judge(connection: Connection, at: number): string | null {
     const { suspectAfterMs, goneAfterMs, closedGraceMs } = this.#parts.policy
     const { closedAt, closedFor, seenAt } = connection
@@ -283,7 +288,7 @@ export class NodeConnections implements NodeConnector {
     return silentMs >= goneAfterMs ? `silent for ${Math.round(silentMs)} ms` : null
   }
 
-  #bury(connection: Connection, reason: string, at: number): void {
+  #giveUp(connection: Connection, reason: string, at: number): void {
     this.#deaths.push(at)
     const { nodeId, epoch } = connection
     if (epoch !== null) {
@@ -293,7 +298,7 @@ export class NodeConnections implements NodeConnector {
     this.#end(connection, 4408, 'silent for too long')
   }
 
-  #excuse(lateMs: number): void {
+  #moveClocks(lateMs: number): void {
     this.#parts.log({ name: 'loop.stalled', stalledMs: Math.round(lateMs) })
     for (const connection of this.#current.values()) {
       connection.seenAt += lateMs

@@ -1,6 +1,6 @@
 /**
- * The jobs that this process holds. A claim is (task, token): it is this process's while its lease lives, and the
- * attempt that was counted when it was made is the fence that nodes get.
+ * The claims of this process. It holds a task while the lease of the claim is valid. The claim's attempt is the fencing
+ * number that nodes get.
  */
 
 import { encodeJson } from '../../core/json.ts'
@@ -20,37 +20,37 @@ import type { Engine } from '../engine.ts'
 import type { TaskError, TaskSpec } from '../node.ts'
 import type { Settled } from '../registry/command.ts'
 import { decodeTask, encodeFault, encodeOutput, spentBefore, type TaskDocument } from './task-document.ts'
-import type { SaidProgress } from './task-progress.ts'
+import type { ReportedProgress } from './task-progress.ts'
 
 /** A task that this process claimed. */
 export interface Claim {
   readonly jobId: string
-  /** The kind of its job; its spec has the kind of its demand. */
+  /** The kind of the job. `spec.kind` is the kind of its demand. */
   readonly kind: string
   readonly token: string
   readonly attempt: number
   readonly spec: TaskSpec
   readonly payload: unknown
-  /** What its payload takes, about. */
+  /** The approximate size of the payload. */
   readonly bytes: number
   /** Attempts spent before this one. */
   readonly spent: number
-  /** Those that spent none because the node went to another server. */
+  /** Earlier attempts that do not count as spent, because their node moved to another server. */
   readonly moveCount: number
-  /** The node of the last of them. */
+  /** The node of the last attempt before. */
   readonly shunned: string | null
   readonly handBackCount: number
   readonly snoozeCount: number
   /** By the store's clock. */
   readonly submittedAt: number
-  /** By this process's own clock; the store may know better, never worse. */
+  /** By this process's monotonic clock. The lease is valid at least until then. */
   leaseUntil: number
-  /** The node that it was given to last, and when. */
+  /** The node that got the task last, and when. */
   nodeId: string | null
   assignedAt: number | null
-  /** How far its node says it is. */
-  progress: SaidProgress | null
-  /** Its end is being written: nothing else changes it. */
+  /** The last progress that its node reported. */
+  progress: ReportedProgress | null
+  /** The end of the claim is being written: nothing else may change the claim. */
   isEnding: boolean
 }
 
@@ -75,7 +75,7 @@ export class Claims {
     return this.#claims.values()
   }
 
-  /** Replaces an older claim of the same task, which ran out. */
+  /** Adds a claim. It replaces an older claim of the same task, whose lease has ended. */
   add(record: ClaimedRecord, document: TaskDocument, spec: TaskSpec, leaseUntil: number): Claim {
     const older = this.#claims.get(record.id)
     if (older !== undefined) this.drop(older)
@@ -102,7 +102,7 @@ export class Claims {
     return claim
   }
 
-  /** False: it was no longer there, or a newer one is. */
+  /** Removes a claim. False: it was removed before, or a newer claim replaced it. */
   drop(claim: Claim): boolean {
     if (this.#claims.get(claim.jobId) !== claim) return false
     this.#claims.delete(claim.jobId)
@@ -113,7 +113,7 @@ export class Claims {
 
 const batchSize = 1_000
 
-/** Renews until it is stopped. */
+/** Renews the leases of all claims until it is stopped. */
 export class LeaseRenewer {
   readonly #engine: Engine
   readonly #cancelNotifier: Notifier = createNotifier()
@@ -157,12 +157,12 @@ export class LeaseRenewer {
     await Promise.all(this.#loops.map((loop) => loop.stop({ graceMs: withinMs })))
   }
 
-  /** Looks for cancellation requests that no wake-up announced. */
+  /** Checks for cancellation requests, as if a wake-up had announced one. */
   checkCancellations(): void {
     this.#cancelNotifier.wake()
   }
 
-  /** Gives up claims whose lease has run out, except those whose end is being written. */
+  /** Gives up claims whose lease has ended, except those whose end is being written. */
   checkExpired(): void {
     const now = this.#engine.monotonicMs()
     for (const claim of this.#engine.claims.values())
@@ -191,7 +191,7 @@ export class LeaseRenewer {
   }
 }
 
-/** The present claims in batches, those whose end is being written too: they need their lease most. */
+/** All claims in batches. Claims whose end is being written are included: they need their lease most. */
 function* batches(claims: Claims): Generator<readonly Claim[]> {
   const all = [...claims.values()]
   for (let at = 0; at < all.length; at += batchSize) yield all.slice(at, at + batchSize)
@@ -203,7 +203,7 @@ export type Ending = Pick<Verdict, 'state' | 'result' | 'error'> & {
   readonly handBackCount?: number
 }
 
-/** Writes how claims ended, as the workers of jobs do, and counts the bytes of what is not written yet. */
+/** Writes how claims ended, and counts the bytes of the unwritten results. */
 export class TaskCompleter {
   readonly #completer: Completer
   #bytes = 0
@@ -212,21 +212,21 @@ export class TaskCompleter {
     this.#completer = new Completer(store, { onError: onTrouble })
   }
 
-  /** How many ends are not written yet. */
+  /** How many ends are unwritten. */
   get size(): number {
     return this.#completer.size
   }
 
-  /** What the results among them take, about. */
+  /** The approximate size of the unwritten results. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Writes the end of a claim that is not ending yet. Calls `done` once with whether it took. */
+  /** Writes the end of a claim that is not ending yet. Calls `onWritten` once: whether the store wrote it. */
   write(
     claim: Claim,
     { state, result, error, delayMs = 0, handBackCount = claim.handBackCount }: Ending,
-    done: (took: boolean) => void,
+    onWritten: (isWritten: boolean) => void,
   ): void {
     claim.isEnding = true
     const bytes = result?.length ?? 0
@@ -243,19 +243,19 @@ export class TaskCompleter {
       result,
       error,
     }
-    this.#completer.settle(claim, verdict, (took) => {
+    this.#completer.settle(claim, verdict, (isWritten) => {
       this.#bytes -= bytes
-      done(took)
+      onWritten(isWritten)
     })
   }
 
-  /** Resolves when all is written or given up. */
+  /** Resolves when all ends are written or given up. */
   idle(): Promise<void> {
     return this.#completer.idle()
   }
 }
 
-/** The attempt of this node that ended the task; null: something else did. */
+/** The attempt of this node that ended the task; null: this node did not end it. */
 export function attemptThatEnded(record: JobRecord | undefined, nodeId: string): number | null {
   if (record === undefined || record.finishedAt === null) return null
   return decodeTask(record).nodeId === nodeId ? record.attempt : null

@@ -9,13 +9,13 @@ import type { GuardStanding, GuardStore } from '../../once/index.ts'
 import { checkTerms, checkUses } from '../matching/terms.ts'
 import type { SubmitOptions, TaskTerms } from './task.ts'
 
-/** A submit, whole and checked. */
+/** A checked submit. */
 export interface ResolvedSubmit {
   readonly terms: TaskTerms
   /** JSON text. */
   readonly payload: string
   readonly idempotencyKey: string | null
-  /** Of everything that was asked for: the same key must mean the same task. Empty without a key. */
+  /** A hash of the whole submit, because the same key must mean the same task. Empty without a key. */
   readonly fingerprint: string
 }
 
@@ -36,7 +36,7 @@ const keys = [
 /** A year. */
 const maxSpanMs = 31_557_600_000
 
-/** Checks a submit. Unknown fields are refused: a misspelt requirement must not become no requirement. */
+/** Checks a submit. Unknown fields are refused, because a misspelt requirement would otherwise be ignored. */
 export function resolveSubmit(options: SubmitOptions): ResolvedSubmit {
   onlyKeys('submit', options, keys)
   const service = text('submit.service', options.service)
@@ -70,11 +70,11 @@ function optionalText(name: string, value: string | null | undefined): string | 
   return value === undefined || value === null ? null : text(name, value)
 }
 
-/** What the keys need. */
+/** The parts that keys need. */
 export interface TaskKeysParts {
   readonly guards: Pick<GuardStore, 'claim' | 'settle'>
-  /** Whether the job of this task is there. */
-  readonly isThere: (taskId: string) => Promise<boolean>
+  /** Whether the job of this task exists. */
+  readonly exists: (taskId: string) => Promise<boolean>
   readonly write: (taskId: string) => Promise<void>
   readonly monotonicMs: () => number
 }
@@ -82,18 +82,17 @@ export interface TaskKeysParts {
 const spaces = { task: 'dispatch.task', intent: 'dispatch.intent' } as const
 const dayMs = 86_400_000
 const leaseMs = 30_000
-/** Past this, a writer does not trust its lease any more. */
+/** After this time a writer no longer relies on its lease. */
 const writeWithinMs = 15_000
 const waitsMs = [20, 50, 100, 200, 400, 800]
 
 /**
- * The task of an idempotency key: written now, or known from before. Keys are remembered for 24 hours. Two guards stand
- * behind a key:
+ * Finds the task of an idempotency key, or writes it. Keys are remembered for 24 hours. Each key has two guards:
  *
- *   intent (which id the task has) ─▶ the job is written under that id ─▶ task (it is written; this is its id)
+ *   intent (the id of the task) ─▶ the job is written under that id ─▶ task (the job is written; its id)
  *
- * A caller that dies on the way leaves the id behind. The next caller with the key, after the first one's lease, finds
- * the job under that id or writes it, and never a second one.
+ * A caller that dies between these steps leaves the id. After its lease, the next caller with the key finds the job
+ * under that id or writes it. So there is never a second job.
  */
 export async function taskOfKey(
   parts: TaskKeysParts,
@@ -126,25 +125,25 @@ async function writeUnder(
   fingerprint: string,
   { token, beganAt }: { readonly token: string; readonly beganAt: number },
 ): Promise<{ readonly taskId: string; readonly duplicate: boolean }> {
-  const { guards, isThere, write, monotonicMs } = parts
+  const { guards, exists, write, monotonicMs } = parts
   try {
     const intent = await claim(parts, spaces.intent, key, fingerprint)
     let taskId: string
     let isKnown = false
     if (intent.status === 'done') {
       taskId = JSON.parse(intent.result ?? 'null') as string
-      isKnown = await isThere(taskId)
+      isKnown = await exists(taskId)
     } else if (intent.status === 'run') {
       taskId = createId()
       const end = { space: spaces.intent, key, token: intent.token, end: 'done' } as const
-      const [took] = await guards.settle([{ ...end, result: JSON.stringify(taskId) }])
-      if (!took) throw inProgress(key)
+      const [isWritten] = await guards.settle([{ ...end, result: JSON.stringify(taskId) }])
+      if (!isWritten) throw inProgress(key)
     } else throw inProgress(key)
     if (!isKnown) {
       if (monotonicMs() - beganAt > writeWithinMs) throw inProgress(key)
       await write(taskId)
     }
-    // Not taken: the lease is over, and the next caller with the key finds the same id.
+    // If the lease has ended, the store refuses this write, and the next caller with the key finds the same id.
     const end = { space: spaces.task, key, token, end: 'done' } as const
     await guards.settle([{ ...end, result: JSON.stringify(taskId) }])
     return { taskId, duplicate: isKnown }
@@ -163,7 +162,7 @@ async function claim(
   fingerprint: string,
 ): Promise<GuardStanding> {
   const mode = 'at-least-once' as const
-  // The first guard compares; behind it there is one task only.
+  // Only the guard `task` compares fingerprints. It protects the guard `intent`.
   const own = space === spaces.intent ? null : fingerprint
   const [standing] = await guards.claim([{ space, key, leaseMs, keepMs: dayMs, mode, fingerprint: own }])
   return standing!

@@ -1,4 +1,4 @@
-/** A task as its job keeps it: what was asked for in the payload, what came of it in the result or the error. */
+/** Encodes tasks as jobs: the payload holds the submit, the result or the error holds the outcome. */
 
 import { hash } from 'node:crypto'
 import { encodeError } from '../../core/describe-error.ts'
@@ -13,43 +13,43 @@ import type { FoundTask, Task, TaskEvent, TaskTerms } from './task.ts'
 /** The queue of all tasks. */
 export const dispatchQueue: typeof taskQueue = taskQueue
 /**
- * A job's own count of attempts is the fence that rises with every claim. How many attempts a task has spent is kept
- * with its error, for a server that died with a waiting task spent none.
+ * The job's attempt count is the fencing number, which rises with every claim. The attempts that a task has spent are
+ * stored with its error: a server that died with a waiting task spent none.
  */
 const maxClaims = 1_000
 
-/** What a job of the queue holds. */
+/** The payload of a task's job. */
 export interface TaskDocument extends TaskTerms {
   readonly payload: unknown
 }
 
-/** The kind that any server claims: for more demands than the cluster state holds. */
+/** The kind that any server claims. It is used when the cluster state has no capacity for another demand. */
 export const anyKind = '~'
 
 /** Job stores keep kinds of up to 191 characters; the mark and the hash take 23 of them. */
 const maxNameLength = 168
 
 /**
- * What a task asks for as one text, the same on every server: the kind of its job, by which a server claims only what
- * its own nodes could do. The common case is the service's name, so that it can be read. The order of requirements
- * makes no difference.
+ * The requirements of a task as one text, the same on every server. It is the kind of the task's job, so that a server
+ * can claim only tasks that its own nodes could run. A task with one slot and no requirements has the service's name
+ * as its kind. The order of requirements makes no difference.
  */
 export function demandKind({ service, uses, requires }: Asked): string {
   const isPlain = requires.length === 0 && uses[service] === 1 && Object.keys(uses).length === 1
-  // A service name that looks like a hashed kind must not be taken for one.
+  // A service name that looks like a hashed kind must be hashed too.
   if (isPlain && !service.includes('#') && service !== anyKind) return service
-  const wishes = [...new Set(requires.map(canonical))].sort()
-  const digest = hash('sha256', `${canonical(service)}${canonical(uses)}[${wishes.join()}]`, 'base64url')
+  const terms = [...new Set(requires.map(canonical))].sort()
+  const digest = hash('sha256', `${canonical(service)}${canonical(uses)}[${terms.join()}]`, 'base64url')
   const name = service.length <= maxNameLength ? service : [...service].slice(0, maxNameLength).join('')
   return `${name}#${digest.slice(0, 22)}`
 }
 
-/** Whether a kind is of a demand for the service. */
+/** Whether tasks of this kind use the service. */
 export function isKindOf(kind: string, service: string): boolean {
   return kind === service || kind.replace(/#[\w-]{22}$/, '') === [...service].slice(0, maxNameLength).join('')
 }
 
-/** JSON with the keys of every object in order. */
+/** JSON with sorted keys. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
@@ -58,7 +58,7 @@ function canonical(value: unknown): string {
   return `{${pairs.sort().join()}}`
 }
 
-/** The job of a task. `kind` is that of its demand, or the one that any server claims; `payload` is JSON text. */
+/** The job of a task. `kind` is the kind of its demand, or the kind that any server claims; `payload` is JSON text. */
 export function encodeTaskJob(
   taskId: string,
   terms: TaskTerms,
@@ -72,7 +72,7 @@ export function encodeTaskJob(
     kind,
     payload: `${head.slice(0, -1)},"payload":${payload}}`,
     priority: terms.priority,
-    // Two callers that add the same task, one of them taken for dead, add it once.
+    // If two callers add the same task, because one was taken for dead, the store keeps one job.
     uniqueKey: taskId,
     due: { delayMs: 0 },
     maxAttempts: maxClaims,
@@ -88,37 +88,37 @@ export function decodeDocument({ id, payload }: JobRecord): TaskDocument {
   if (typeof document?.service === 'string' && typeof document.uses === 'object') {
     return document as TaskDocument
   }
-  throw new SignalboxError('undecodable', `Job "${id}" in the queue of tasks holds no task.`)
+  throw new SignalboxError('undecodable', `Job "${id}" in the queue of tasks does not contain a task.`)
 }
 
-/** What became of the attempts before. */
+/** The attempts of a task before the present one. */
 export interface Spent {
-  /** Those that count. */
+  /** How many count as spent. */
   readonly spent: number
-  /** Those that do not, because their node went to another server. */
+  /** How many do not count, because their node moved to another server. */
   readonly moveCount: number
   /** The node of the last one. */
   readonly shunned: string | null
 }
 
-/** What became of the attempts before this one. */
+/** Reads the earlier attempts from the job's error. */
 export function spentBefore({ error }: JobRecord): Spent {
-  const told = parse(error) as Partial<Record<keyof Spent, unknown>> | null
-  const shunned = typeof told?.shunned === 'string' ? told.shunned : null
-  return { spent: countOf(told?.spent), moveCount: countOf(told?.moveCount), shunned }
+  const stored = parse(error) as Partial<Record<keyof Spent, unknown>> | null
+  const shunned = typeof stored?.shunned === 'string' ? stored.shunned : null
+  return { spent: countOf(stored?.spent), moveCount: countOf(stored?.moveCount), shunned }
 }
 
 function countOf(value: unknown): number {
   return Number.isSafeInteger(value) ? (value as number) : 0
 }
 
-/** The error of an attempt, as the job keeps it until the next. */
+/** Encodes the error of an attempt. The job keeps it until the next attempt ends. */
 export function encodeSpent({ code, message }: TaskError, { spent, moveCount, shunned }: Spent): string {
   const error = JSON.parse(encodeError({ code, message })) as object
   return JSON.stringify({ ...error, spent, moveCount, shunned })
 }
 
-/** What is placed. Instants are those of this process's clock, reckoned from the store's. */
+/** The registry's view of a task. Instants of the store's clock are converted to this process's clock. */
 export function specOf(
   record: ClaimedRecord,
   document: TaskDocument,
@@ -145,17 +145,17 @@ export function specOf(
   }
 }
 
-/** The end of a task that completed, as its job keeps it. */
+/** Encodes the result of a completed task. */
 export function encodeOutput(nodeId: string | null, output: string): string {
   return `{"nodeId":${JSON.stringify(nodeId)},"output":${output}}`
 }
 
-/** The end of one that did not. */
+/** Encodes the error of a failed or cancelled task. */
 export function encodeFault({ code, message }: TaskError, nodeId: string | null): string {
   return JSON.stringify({ ...(JSON.parse(encodeError({ code, message })) as object), nodeId })
 }
 
-/** A task as the store knows it. */
+/** Decodes a task from its job. */
 export function decodeTask(record: JobRecord): Task {
   const { id, attempt, createdAt, finishedAt } = record
   const status = statusOf(record)
@@ -175,14 +175,14 @@ export function decodeTask(record: JobRecord): Task {
   }
 }
 
-/** The same with what it was submitted with; of a job that holds no task, as if nothing had been said. */
+/** Decodes a task with its submit options. A job that does not contain a task gets the default options. */
 export function decodeFoundTask(record: JobRecord): FoundTask {
-  const { service: _, ...said } = (parse(record.payload) ?? {}) as Partial<TaskDocument>
-  const unsaid = {
+  const { service: _, ...terms } = (parse(record.payload) ?? {}) as Partial<TaskDocument>
+  const defaults = {
     ...{ uses: {}, requires: [], prefers: [], payload: null, priority: record.priority, tenant: 'default' },
     ...{ session: null, deadlineMs: null, idleMs: null, retryable: true, progress: null },
   }
-  return { ...unsaid, ...said, ...decodeTask(record) }
+  return { ...defaults, ...terms, ...decodeTask(record) }
 }
 
 function errorOf(
@@ -201,7 +201,7 @@ function statusOf({ state }: JobRecord): TaskStatus {
   return state === 'dead' ? 'failed' : 'waiting'
 }
 
-/** The present state as an event of `watch`. */
+/** The present state of a task as an event of `watch`. */
 export function eventOf({ taskId, attempt, status, nodeId, output, error }: Task, at: number): TaskEvent {
   const same = { taskId, attempt, at }
   switch (status) {

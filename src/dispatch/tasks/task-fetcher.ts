@@ -1,6 +1,6 @@
 /**
- * Claims tasks for this process, as many as it may hold, and feeds them to the registry. Wake-ups and alarms say when
- * to look; polling is the truth.
+ * Claims tasks up to the capacity of this process and submits them to the registry. Wake-ups and alarms start a claim
+ * at once; polling finds the tasks that they missed.
  */
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
@@ -11,19 +11,19 @@ import type { Engine } from '../engine.ts'
 import type { TaskSpec } from '../node.ts'
 import { decodeDocument, dispatchQueue, encodeFault, specOf, type TaskDocument } from './task-document.ts'
 
-/** How much may wait to be written before another claim. */
+/** With this many unwritten ends the fetcher claims no more. */
 const maxBacklog = 5_000
-/** Dispatches before the registry, beyond which the next is held back. */
+/** The fetcher waits while the mailbox has this many dispatches. */
 const maxWaiting = 64
 
-/** Claims until it is stopped. */
+/** Claims tasks until it is stopped. */
 export class TaskFetcher {
   readonly #engine: Engine
   readonly #notifier: Notifier = createNotifier()
   readonly #alarm: Alarm = createAlarm(() => this.#notifier.wake())
   #loop: Loop | null = null
   #unlisten: (() => void) | null = null
-  #isHungry = false
+  #isFull = false
   #isStopping = false
 
   constructor(engine: Engine) {
@@ -48,17 +48,17 @@ export class TaskFetcher {
     this.#loop.events.on('failed', ({ error }) => this.#engine.onTrouble(error))
   }
 
-  /** Something may be there to claim, now or after `afterMs`. */
+  /** A task may be ready to claim, now or after `afterMs`. */
   wake(afterMs = 0): void {
     if (this.#isStopping) return
     if (afterMs <= 0) this.#notifier.wake()
     else this.#alarm.set(afterMs)
   }
 
-  /** There is capacity again. */
-  freed(): void {
-    if (this.#isHungry && this.#capacity() > 0) {
-      this.#isHungry = false
+  /** The process may have free capacity again. */
+  capacityChanged(): void {
+    if (this.#isFull && this.#capacity() > 0) {
+      this.#isFull = false
       this.#notifier.wake()
     }
   }
@@ -74,30 +74,30 @@ export class TaskFetcher {
     const { jobs, options, monotonicMs, sharing } = this.#engine
     const { workerId, leaseMs } = options
     let isMore = false
-    for (const { kinds, limit: most, isWhole } of sharing.kinds.asks()) {
-      const limit = Math.min(most, this.#capacity())
-      this.#isHungry = limit <= 0
+    for (const { kinds, limit: maxCount, repeats } of sharing.kinds.claimRequests()) {
+      const limit = Math.min(maxCount, this.#capacity())
+      this.#isFull = limit <= 0
       if (limit <= 0 || this.#isStopping) return 'idle'
       const sentAt = monotonicMs()
       const records = await jobs.claim({ queues: [dispatchQueue], kinds, workerId, limit, leaseMs })
-      await this.#feed(records, sentAt + leaseMs)
-      if (isWhole && records.length === limit) isMore = true
+      await this.#submitAll(records, sentAt + leaseMs)
+      if (repeats && records.length === limit) isMore = true
     }
     return isMore ? 'more' : 'idle'
   }
 
-  /** As fast as the registry takes them: a long line before it would hold up what came after. */
-  async #feed(records: readonly ClaimedRecord[], leaseUntil: number): Promise<void> {
+  /** Submits tasks as fast as the registry handles them: a long queue in the mailbox would delay later commands. */
+  async #submitAll(records: readonly ClaimedRecord[], leaseUntil: number): Promise<void> {
     const { mailbox } = this.#engine
     for (const record of records) {
-      const fault = this.#receive(record, leaseUntil)
-      if (fault !== undefined) await this.#park(record, fault)
+      const fault = this.#submit(record, leaseUntil)
+      if (fault !== undefined) await this.#fail(record, fault)
       while (!this.#isStopping && mailbox.depth().dispatches >= maxWaiting) await nextTurn()
     }
   }
 
-  /** Answers what was wrong with it, if anything was. */
-  #receive(record: ClaimedRecord, leaseUntil: number): unknown {
+  /** Submits a claimed task. Returns the error of a job that cannot be decoded. */
+  #submit(record: ClaimedRecord, leaseUntil: number): unknown {
     const { claims, options, post, now } = this.#engine
     let document: TaskDocument
     let task: TaskSpec
@@ -110,14 +110,14 @@ export class TaskFetcher {
     }
     claims.add(record, document, task, leaseUntil)
     this.#engine.claimed(task)
-    // It cannot fail for lack of capacity: far fewer wait than the lane takes. A closed mailbox is a stop, which hands
-    // it back.
+    // The mailbox is never full here, because `#submitAll` waits before. Only a stop closes it, and hands the task
+    // back.
     post({ kind: 'submit', task })
     return undefined
   }
 
-  /** What cannot be read is dead, with the reason. */
-  async #park(record: ClaimedRecord, thrown: unknown): Promise<void> {
+  /** Ends a job that cannot be decoded as dead, with the reason. */
+  async #fail(record: ClaimedRecord, thrown: unknown): Promise<void> {
     const message = thrown instanceof Error ? thrown.message : String(thrown)
     const error = encodeFault({ code: 'undecodable', message }, null)
     const verdict = { state: 'dead', delayMs: 0, ranMs: null, result: null, error } as const
@@ -137,13 +137,13 @@ const maxQueued = 10_000
 const retryMs = 200
 
 /**
- * Finds tasks in the background, a few at a time. A lookup that fails is tried again until the store answers, because a
- * node may be closed for new work until then. Lookups beyond the bound are dropped: nodes list their tasks again.
+ * Finds tasks in the background, a few at a time. A failed lookup is repeated until the store answers, because a node
+ * may be closed for new work until then. Lookups beyond the limit are dropped: nodes list their tasks again.
  */
 export class Lookups {
   readonly #store: Pick<JobStore, 'find'>
   readonly #onTrouble: (error: unknown) => void
-  #queue: { readonly taskId: string; readonly found: (record: JobRecord | undefined) => void }[] = []
+  #queue: { readonly taskId: string; readonly onFound: (record: JobRecord | undefined) => void }[] = []
   #active = 0
   #isStopped = false
 
@@ -152,13 +152,13 @@ export class Lookups {
     this.#onTrouble = onTrouble
   }
 
-  ask(taskId: string, found: (record: JobRecord | undefined) => void): void {
+  find(taskId: string, onFound: (record: JobRecord | undefined) => void): void {
     if (this.#isStopped || this.#queue.length >= maxQueued) return
-    this.#queue.push({ taskId, found })
+    this.#queue.push({ taskId, onFound })
     if (this.#active < maxActive) void this.#work()
   }
 
-  /** Asks no more. */
+  /** Stops all lookups. */
   stop(): void {
     this.#isStopped = true
     this.#queue = []
@@ -168,7 +168,7 @@ export class Lookups {
     this.#active += 1
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       try {
-        next.found(await this.#store.find(next.taskId))
+        next.onFound(await this.#store.find(next.taskId))
       } catch (error) {
         this.#onTrouble(error)
         if (!this.#isStopped) this.#queue.push(next)

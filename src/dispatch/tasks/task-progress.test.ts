@@ -66,8 +66,8 @@ test('progress of a node that lost the task is withdrawn, unless it was never wr
   const [said, silent] = [claim('said'), claim('silent')]
   say(said, 40)
   await vi.advanceTimersByTimeAsync(500)
-  notes.say(said, null)
-  notes.say(silent, null)
+  notes.report(said, null)
+  notes.report(silent, null)
   await vi.advanceTimersByTimeAsync(2_000)
   assert.deepEqual(
     writes.flat().map(({ jobId, progress }) => [jobId, JSON.parse(progress!)]),
@@ -84,15 +84,15 @@ test('the running state of a task is written once, until it reports more or runs
   const isSilent = (nodeId: string) => ({ percent: null, note: null, data: { nodeId, isSilent: true } })
   const passed = () => vi.advanceTimersByTimeAsync(1_100)
   for (let told = 0; told < 3; told += 1) {
-    notes.runs(one, 'n1')
+    notes.reportRunning(one, 'n1')
     await passed()
   }
   say(one, 40)
-  notes.runs(one, 'n1')
+  notes.reportRunning(one, 'n1')
   await passed()
-  notes.say(one, null)
+  notes.report(one, null)
   await passed()
-  notes.runs(one, 'n2')
+  notes.reportRunning(one, 'n2')
   await passed()
   assert.deepEqual(
     writes.flat().map(({ progress }) => JSON.parse(progress!)),
@@ -132,7 +132,7 @@ function stage() {
       return claims.add(record, document, {} as Claim['spec'], Number.POSITIVE_INFINITY)
     },
     say(claim: Claim, percent: number) {
-      notes.say(claim, { nodeId: 'n1', percent, note: null, at: 0 })
+      notes.report(claim, { nodeId: 'n1', percent, note: null, at: 0 })
     },
   }
 }

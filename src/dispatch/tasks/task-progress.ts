@@ -1,7 +1,7 @@
 /**
- * Writes for other servers which tasks run, and how far their nodes say they are. Nothing waits for it. A task is
- * written once a second at most, many tasks in one write and one write at a time; newer progress replaces older. A
- * task that ends before its turn costs no write.
+ * Writes for other servers which tasks run, and the progress that their nodes report. No caller waits for these writes.
+ * A task is written at most once a second. One write holds many tasks, and one write runs at a time. Newer progress
+ * replaces older. A task that ends before its next write is not written.
  */
 
 import { Batcher } from '../../core/batcher.ts'
@@ -12,24 +12,24 @@ import { inTime } from '../time-limits.ts'
 import type { Claim } from './claims.ts'
 import type { TaskProgress } from './task.ts'
 
-/** The last progress that a node sent of a task that this process holds. */
-export interface SaidProgress {
+/** The last progress that a node reported for a task of this process. */
+export interface ReportedProgress {
   readonly nodeId: string
   readonly percent: number | null
   readonly note: string | null
   readonly at: number
 }
 
-/** How long the first progress of a task waits: for other tasks, and for the end, which makes it needless. */
+/** How long the first progress of a task waits for other tasks, and for its own end, which saves the write. */
 const gatherMs = 250
 /** The least time between two writes of one task. */
 const everyMs = 1_000
-/** The most tasks of one write, and the pause before the next: results are written in between. */
+/** The most tasks of one write, and the pause before the next write, in which results can be written. */
 const maxBatch = 200
-const betweenMs = 50
-/** A write that takes longer is given up; after trouble there is a pause. */
+const writePauseMs = 50
+/** A write that takes longer is given up. After a failure the writer pauses. */
 const writeWithinMs = 5_000
-const troubleMs = 1_000
+const failurePauseMs = 1_000
 
 interface ProgressWriterParts extends Pick<Engine, 'claims' | 'monotonicMs' | 'onTrouble'> {
   readonly logs: Pick<LogStore, 'add'>
@@ -38,12 +38,12 @@ interface ProgressWriterParts extends Pick<Engine, 'claims' | 'monotonicMs' | 'o
 /** Writes the progress of tasks that run here. */
 export class ProgressWriter {
   readonly #parts: ProgressWriterParts
-  /** Claims with unwritten progress, and when they are due. */
-  readonly #news = new Map<Claim, number>()
-  /** When a claim was written last. */
+  /** Claims with unwritten progress, and when their write is due. */
+  readonly #unwritten = new Map<Claim, number>()
+  /** The last write of each claim. */
   readonly #writtenAt = new WeakMap<Claim, number>()
-  /** The nodes of tasks that run without progress, for the other servers. */
-  readonly #runsOn = new WeakMap<Claim, string>()
+  /** The nodes of tasks that run and have reported no progress. */
+  readonly #silentNodes = new WeakMap<Claim, string>()
   #timer: NodeJS.Timeout | undefined
   #isWriting = false
   #isStopped = false
@@ -52,40 +52,40 @@ export class ProgressWriter {
     this.#parts = parts
   }
 
-  /** A node sent progress, or (null) the task left its node. */
-  say(claim: Claim, progress: SaidProgress | null): void {
+  /** Records progress that a node sent, or (null) that the task left its node. */
+  report(claim: Claim, progress: ReportedProgress | null): void {
     if (progress === null) {
-      const wasTold = this.#runsOn.delete(claim) || claim.progress !== null
-      // Nothing was written that would have to be taken back.
-      if (!wasTold) return
+      const wasReported = this.#silentNodes.delete(claim) || claim.progress !== null
+      // Without an earlier report there is nothing to clear.
+      if (!wasReported) return
     }
     claim.progress = progress
-    this.#tell(claim)
+    this.#schedule(claim)
   }
 
-  /** The task runs on this node, with progress or without. The engine calls this repeatedly while it runs. */
-  runs(claim: Claim, nodeId: string): void {
-    if (claim.progress !== null || this.#runsOn.get(claim) === nodeId) return
-    this.#runsOn.set(claim, nodeId)
-    this.#tell(claim)
+  /** Records that the task runs on this node, with or without progress. The engine repeats this call while it runs. */
+  reportRunning(claim: Claim, nodeId: string): void {
+    if (claim.progress !== null || this.#silentNodes.get(claim) === nodeId) return
+    this.#silentNodes.set(claim, nodeId)
+    this.#schedule(claim)
   }
 
-  #tell(claim: Claim): void {
-    if (claim.isEnding || this.#news.has(claim)) return
+  #schedule(claim: Claim): void {
+    if (claim.isEnding || this.#unwritten.has(claim)) return
     const writtenAt = this.#writtenAt.get(claim) ?? Number.NEGATIVE_INFINITY
-    this.#news.set(claim, Math.max(this.#parts.monotonicMs() + gatherMs, writtenAt + everyMs))
+    this.#unwritten.set(claim, Math.max(this.#parts.monotonicMs() + gatherMs, writtenAt + everyMs))
     this.#arm(gatherMs)
   }
 
-  /** Writes no more. */
+  /** Stops all writes. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
-    this.#news.clear()
+    this.#unwritten.clear()
   }
 
   #arm(inMs: number): void {
-    if (this.#timer !== undefined || this.#isWriting || this.#isStopped || this.#news.size === 0) return
+    if (this.#timer !== undefined || this.#isWriting || this.#isStopped || this.#unwritten.size === 0) return
     this.#timer = setTimeout(() => {
       this.#timer = undefined
       void this.#write()
@@ -96,36 +96,36 @@ export class ProgressWriter {
     const { logs, onTrouble } = this.#parts
     const batch = this.#due()
     if (batch.length === 0) {
-      this.#arm(betweenMs)
+      this.#arm(writePauseMs)
       return
     }
     this.#isWriting = true
-    let pauseMs = betweenMs
+    let pauseMs = writePauseMs
     try {
-      const said = batch.map((claim) => ({
+      const entries = batch.map((claim) => ({
         ...{ jobId: claim.jobId, attempt: claim.attempt, logs: [] },
-        progress: encodeNote(claim.progress, this.#runsOn.get(claim)),
+        progress: encodeProgress(claim.progress, this.#silentNodes.get(claim)),
       }))
-      await inTime(writeWithinMs, () => logs.add(said), 'The store of logs')
+      await inTime(writeWithinMs, () => logs.add(entries), 'The log store')
     } catch (error) {
       onTrouble(error)
-      pauseMs = troubleMs
-      const again = this.#parts.monotonicMs() + troubleMs
-      if (!this.#isStopped) for (const claim of batch) this.#news.set(claim, again)
+      pauseMs = failurePauseMs
+      const retryAt = this.#parts.monotonicMs() + failurePauseMs
+      if (!this.#isStopped) for (const claim of batch) this.#unwritten.set(claim, retryAt)
     }
     this.#isWriting = false
     this.#arm(pauseMs)
   }
 
-  /** Takes those whose turn has come. */
+  /** Takes the claims whose write is due. */
   #due(): readonly Claim[] {
     const { claims, monotonicMs } = this.#parts
     const now = monotonicMs()
     const batch: Claim[] = []
-    for (const [claim, dueAt] of this.#news) {
-      if (claims.get(claim.jobId) !== claim || claim.isEnding) this.#news.delete(claim)
+    for (const [claim, dueAt] of this.#unwritten) {
+      if (claims.get(claim.jobId) !== claim || claim.isEnding) this.#unwritten.delete(claim)
       else if (dueAt <= now) {
-        this.#news.delete(claim)
+        this.#unwritten.delete(claim)
         this.#writtenAt.set(claim, now)
         if (batch.push(claim) === maxBatch) break
       }
@@ -134,28 +134,30 @@ export class ProgressWriter {
   }
 }
 
-/** As the job's logs keep it: the node is part of the data, so readers of the job see it. */
-function encodeNote(progress: SaidProgress | null, runsOn: string | undefined): string {
+/** Encodes progress for the job's logs. The data contains the node, so that readers of the job see it. */
+function encodeProgress(progress: ReportedProgress | null, silentNode: string | undefined): string {
   if (progress !== null) {
     const { percent, note, nodeId } = progress
     return JSON.stringify({ percent, note, data: { nodeId } })
   }
   const none = { percent: null, note: null }
-  return JSON.stringify(runsOn === undefined ? none : { ...none, data: { nodeId: runsOn, isSilent: true } })
+  return JSON.stringify(
+    silentNode === undefined ? none : { ...none, data: { nodeId: silentNode, isSilent: true } },
+  )
 }
 
 const readWithinMs = 5_000
 
-/** That a task runs, and how far it is. */
-export interface Noted {
+/** The node of a running task, and its progress. */
+export interface RunningTask {
   readonly nodeId: string
-  /** Null: its node has not said so. */
+  /** Null: the node has reported none. */
   readonly progress: TaskProgress | null
 }
 
 /**
- * The progress of tasks that other servers hold, as they wrote it. Calls that come while a read is in flight share the
- * next one, so any number of watchers cost one read at a time.
+ * The progress of tasks that other servers hold, as these servers wrote it. Calls during a read share the next read, so
+ * any number of watchers cost one read at a time.
  */
 export class StoredProgress {
   readonly #reads: Batcher<string, ProgressRecord | undefined>
@@ -165,23 +167,23 @@ export class StoredProgress {
       start: queueMicrotask,
       mergesEqual: true,
       async run(ids) {
-        const kept = await inTime(readWithinMs, () => logs.progress(ids), 'The store of logs')
+        const kept = await inTime(readWithinMs, () => logs.progress(ids), 'The log store')
         const byId = new Map(kept.map((each) => [each.jobId, each]))
         return ids.map((id) => byId.get(id))
       },
     })
   }
 
-  /** Null: it does not run, or its server has not written so in this attempt. */
-  async of({ id, state, attempt }: JobRecord): Promise<Noted | null> {
+  /** Null: the task does not run, or its server has not written in this attempt. */
+  async of({ id, state, attempt }: JobRecord): Promise<RunningTask | null> {
     if (state !== 'running') return null
     const kept = await this.#reads.add(id)
-    return kept?.attempt === attempt ? decodeNote(kept) : null
+    return kept?.attempt === attempt ? decodeProgress(kept) : null
   }
 }
 
-/** Never throws. Damaged progress, and progress that was taken back, is null. */
-function decodeNote({ progress, at }: ProgressRecord): Noted | null {
+/** Decodes progress. Never throws: damaged or cleared progress is null. */
+function decodeProgress({ progress, at }: ProgressRecord): RunningTask | null {
   const kept = parseJson(progress, null) as {
     percent?: unknown
     note?: unknown

@@ -1,4 +1,4 @@
-/** Reads and watches tasks: from the registry where this process has them, else from the store. */
+/** Reads and watches tasks: from the registry if this process holds them, otherwise from the store. */
 
 import { SignalboxError } from '../../core/errors.ts'
 import type { JobRecord, JobStore, LogStore } from '../../jobs/index.ts'
@@ -7,15 +7,15 @@ import type { TaskStatus } from '../node.ts'
 import type { Claim } from './claims.ts'
 import type { FoundTask, Task, TaskEvent, TaskPage, TaskProgress } from './task.ts'
 import { decodeFoundTask, decodeTask, dispatchQueue, eventOf } from './task-document.ts'
-import { type SaidProgress, StoredProgress } from './task-progress.ts'
+import { type ReportedProgress, StoredProgress } from './task-progress.ts'
 
-/** News of a task that is here come by themselves; the store is asked too, now and then, and for others often. */
-const askEveryMs = { here: 5_000, elsewhere: 500 } as const
+/** How often a watcher reads the store. Changes of tasks that this process holds also arrive as events. */
+const pollMs = { here: 5_000, elsewhere: 500 } as const
 
-/** Job states of a task that waits or runs: held by a server, and not. */
+/** The job states that a waiting or running task may have. */
 const openStates = { waiting: ['running', 'ready', 'scheduled'], running: ['running'] } as const
-/** Pages that one look for such tasks reads: where many are held it passes by those that wait, or those that run. */
-const maxLooks = 20
+/** How many pages one search for such tasks reads: a page may contain few tasks of the wanted status. */
+const maxPages = 20
 
 export interface TaskQuery {
   readonly status: TaskStatus | undefined
@@ -23,7 +23,7 @@ export interface TaskQuery {
   readonly before: string | undefined
 }
 
-/** A task as it stands, and how far it is. */
+/** A task with its present status and its progress. */
 type StandingTask = Task & Pick<FoundTask, 'progress'>
 
 type ListedQuery = Omit<TaskQuery, 'status'> & { readonly state?: JobRecord['state'] }
@@ -32,15 +32,15 @@ type ListedQuery = Omit<TaskQuery, 'status'> & { readonly state?: JobRecord['sta
 export class TaskReads {
   readonly #engine: Engine
   readonly #jobs: JobStore
-  readonly #noted: StoredProgress
+  readonly #storedProgress: StoredProgress
 
   constructor(engine: Engine, jobs: JobStore, logs: Pick<LogStore, 'progress'>) {
     this.#engine = engine
     this.#jobs = jobs
-    this.#noted = new StoredProgress(logs)
+    this.#storedProgress = new StoredProgress(logs)
   }
 
-  /** The job of a task; undefined for jobs of other queues too. */
+  /** Finds the job of a task; undefined also for jobs of other queues. */
   async record(taskId: string): Promise<JobRecord | undefined> {
     const record = await this.#jobs.find(taskId)
     return record?.queue === dispatchQueue ? record : undefined
@@ -50,26 +50,26 @@ export class TaskReads {
     const here = this.#here(taskId)
     if (here !== undefined) return here
     const record = await this.record(taskId)
-    // This process may have claimed it since it was read; an end in the store is final.
+    // This process may have claimed the task since the read. An end in the store is final.
     return record && ((record.finishedAt === null ? this.#here(taskId) : undefined) ?? decodeTask(record))
   }
 
-  /** With what it was submitted with. */
+  /** Finds a task with its submit options. */
   async found(taskId: string): Promise<FoundTask | undefined> {
     const claim = this.#engine.claims.get(taskId)
     const here = this.#standing(taskId)
-    if (claim !== undefined && here !== undefined) return { ...saidOf(claim), ...here }
+    if (claim !== undefined && here !== undefined) return { ...submittedWith(claim), ...here }
     const record = await this.record(taskId)
     return record && { ...decodeFoundTask(record), ...(await this.standing(record)) }
   }
 
-  /** How it stands wherever it is: of what other servers hold, as far as they wrote it down. */
+  /** The present status of a task at any server. For a task of another server: as far as that server has written it. */
   async standing(record: JobRecord): Promise<StandingTask> {
     const here = record.finishedAt === null ? this.#standing(record.id) : undefined
     if (here !== undefined) return here
     const task = decodeTask(record)
-    const noted = await this.#noted.of(record)
-    return noted === null ? { ...task, progress: null } : { ...task, status: 'running', ...noted }
+    const running = await this.#storedProgress.of(record)
+    return running === null ? { ...task, progress: null } : { ...task, status: 'running', ...running }
   }
 
   async mustFind(taskId: string): Promise<Task> {
@@ -98,18 +98,18 @@ export class TaskReads {
     let last: TaskEvent | undefined
     let progress: TaskProgress | null = null
     while (!signal?.aborted) {
-      const news: TaskEvent | undefined =
-        watcher.take() ?? (await this.#look(taskId, last, progress, watcher))
-      if (news !== undefined) {
-        last = news
-        // Progress from before a change of state is never repeated after it.
-        progress = news.status === 'progress' ? news : null
-        yield news
-        if (isEnd(news)) return
+      const event: TaskEvent | undefined =
+        watcher.take() ?? (await this.#readChange(taskId, last, progress, watcher))
+      if (event !== undefined) {
+        last = event
+        // Progress from before a change of status is never repeated after it.
+        progress = event.status === 'progress' ? event : null
+        yield event
+        if (isEnd(event)) return
         continue
       }
       const isHere = this.#engine.registry.task(taskId) !== undefined
-      await watcher.wait(isHere ? askEveryMs.here : askEveryMs.elsewhere, signal)
+      await watcher.wait(isHere ? pollMs.here : pollMs.elsewhere, signal)
     }
   }
 
@@ -120,8 +120,8 @@ export class TaskReads {
     )
   }
 
-  /** The present state, unless it is the last event. */
-  async #look(
+  /** Reads the present status. Undefined: it is the same as in the last event. */
+  async #readChange(
     taskId: string,
     last: TaskEvent | undefined,
     progress: TaskProgress | null,
@@ -130,11 +130,12 @@ export class TaskReads {
     const { now } = this.#engine
     let task = this.#standing(taskId)
     if (task === undefined) {
-      const stored = await this.#mustStand(taskId)
-      // This process may have claimed it meanwhile, and what is cleared below is news of that.
+      const stored = await this.#mustFindStanding(taskId)
+      // This process may have claimed the task during the read. Then the events that are cleared below belong to the
+      // claim.
       task = (stored.finishedAt === null ? this.#standing(taskId) : undefined) ?? stored
     }
-    // From here to the answer nothing can come between.
+    // No event can arrive between here and the answer.
     if (task.finishedAt !== null || this.#engine.claims.get(taskId) !== undefined) watcher.clear()
     const event = eventOf(task, now())
     const status = last?.status === 'progress' ? 'running' : last?.status
@@ -143,13 +144,13 @@ export class TaskReads {
     return { taskId, attempt: task.attempt, status: 'progress', nodeId: task.nodeId, ...task.progress }
   }
 
-  async #mustStand(taskId: string): Promise<StandingTask> {
+  async #mustFindStanding(taskId: string): Promise<StandingTask> {
     const record = await this.record(taskId)
     if (record === undefined) throw this.notFound(taskId)
     return this.standing(record)
   }
 
-  /** A page of tasks as they stand, at every server: for the whole page the progress is read at once. */
+  /** A page of tasks of all servers with their present status. One read fetches the progress of the whole page. */
   async #pageOfAll({ limit, before, state }: ListedQuery): Promise<TaskPage> {
     const records = await this.#jobs.list({
       ...{ queue: dispatchQueue, limit: limit + 1 },
@@ -162,12 +163,12 @@ export class TaskReads {
     return { items, cursor: records.length > limit ? shown.at(-1)!.id : null }
   }
 
-  /** Whatever runs, runs here. */
+  /** No other server runs tasks. */
   get #isAlone(): boolean {
     return this.#engine.isStarted && this.#engine.sharing.servers.others.length === 0
   }
 
-  /** What this process gave out it has in memory. Only this process knows that a node has not answered yet. */
+  /** A page of the tasks that this process holds. Only this process knows that a node has not accepted a task yet. */
   #pageHere(status: TaskStatus, limit: number, before: string | undefined): TaskPage {
     const ids = Array.from(this.#engine.claims.values(), ({ jobId }) => jobId)
     const items: Task[] = []
@@ -181,7 +182,7 @@ export class TaskReads {
     return { items, cursor: null }
   }
 
-  /** What has not ended is in one of a few states of its job; of those, the ones that stand so wherever they are. */
+  /** A page of waiting or running tasks of all servers: reads jobs in the possible states and filters by status. */
   async #pageOpen(
     status: keyof typeof openStates,
     limit: number,
@@ -189,7 +190,7 @@ export class TaskReads {
   ): Promise<TaskPage> {
     const items: Task[] = []
     let from = before
-    for (let looks = 0; looks < maxLooks; looks++) {
+    for (let pageCount = 0; pageCount < maxPages; pageCount++) {
       const pages = await Promise.all(
         openStates[status].map((state) => this.#pageOfAll({ limit, before: from, state })),
       )
@@ -207,8 +208,8 @@ export class TaskReads {
 
   #standing(taskId: string): StandingTask | undefined {
     const task = this.#here(taskId)
-    const said = this.#engine.claims.get(taskId)?.progress ?? null
-    return task && { ...task, progress: task.status === 'running' && said !== null ? progressOf(said) : null }
+    const last = this.#engine.claims.get(taskId)?.progress ?? null
+    return task && { ...task, progress: task.status === 'running' && last !== null ? progressOf(last) : null }
   }
 
   #here(taskId: string): Task | undefined {
@@ -216,7 +217,7 @@ export class TaskReads {
     const claim = claims.get(taskId)
     if (claim === undefined) return undefined
     const view = registry.task(taskId)
-    // Held and not in the registry: it is on its way in or back, or its end is on its way to the store.
+    // A held task is not in the registry while it is submitted or handed back, or while its end is being written.
     const between: Pick<Task, 'status' | 'nodeId'> =
       claim.isEnding && claim.nodeId !== null
         ? { status: 'running', nodeId: claim.nodeId }
@@ -234,14 +235,16 @@ export class TaskReads {
   }
 }
 
-/** Pages, each newest first, as one: no further than every page reaches, for beyond that some are unknown. */
+/**
+ * Merges pages, each newest first. The result ends where the shortest page ends, because tasks beyond it are unknown.
+ */
 export function mergePages(pages: readonly TaskPage[]): {
   readonly tasks: readonly Task[]
   readonly cursor: string | null
 } {
   const ends = pages.flatMap(({ cursor }) => (cursor === null ? [] : [cursor]))
   const cursor = ends.length === 0 ? null : ends.reduce((a, b) => (a > b ? a : b))
-  // One that changed its state between two of the reads is in both.
+  // A task that changed its state between two reads is in both pages.
   const byId = new Map(pages.flatMap(({ items }) => items.map((task) => [task.taskId, task] as const)))
   const tasks = [...byId.values()]
     .filter(({ taskId }) => cursor === null || taskId >= cursor)
@@ -249,7 +252,7 @@ export function mergePages(pages: readonly TaskPage[]): {
   return { tasks, cursor }
 }
 
-function progressOf({ percent, note, at }: SaidProgress): TaskProgress {
+function progressOf({ percent, note, at }: ReportedProgress): TaskProgress {
   return { percent, note, at }
 }
 
@@ -257,7 +260,7 @@ function isSame(a: TaskProgress, b: TaskProgress | null): boolean {
   return a.at === b?.at && a.percent === b.percent && a.note === b.note
 }
 
-function saidOf({ spec, payload }: Claim): Omit<FoundTask, keyof StandingTask> {
+function submittedWith({ spec, payload }: Claim): Omit<FoundTask, keyof StandingTask> {
   const { uses, requires, prefers, priority, tenant, session, idleMs, retryable } = spec
   const { deadlineAt, submittedAt } = spec
   const deadlineMs = deadlineAt === null ? null : deadlineAt - submittedAt
@@ -267,14 +270,14 @@ function saidOf({ spec, payload }: Claim): Omit<FoundTask, keyof StandingTask> {
 const maxQueued = 64
 const ends: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
 
-/** Whether nothing comes after it. */
+/** Whether an event is the last of its task. */
 export function isEnd({ status }: { readonly status: string }): boolean {
   return ends.has(status)
 }
 
 /**
- * A watcher of a task. One that does not keep up loses progress, never the end: newer progress replaces older, and a
- * queue that grows too long loses its oldest events.
+ * A watcher of a task. A slow watcher loses progress, never the end: newer progress replaces older, and a queue that is
+ * too long loses its oldest events.
  */
 export class Watcher {
   #queue: TaskEvent[] = []
@@ -291,12 +294,12 @@ export class Watcher {
     return this.#queue.shift()
   }
 
-  /** What came before the state was looked at is part of it. */
+  /** Drops queued events. The caller has read a status that includes them. */
   clear(): void {
     this.#queue = []
   }
 
-  /** Until something is there, or the time is over, or the signal aborts. */
+  /** Waits for an event, the timeout, or the signal. */
   wait(timeoutMs: number, signal?: AbortSignal): Promise<void> {
     if (this.#queue.length > 0 || signal?.aborted) return Promise.resolve()
     return new Promise((resolve) => {
@@ -326,7 +329,7 @@ export class TaskFeed {
     if (watchers !== undefined) for (const watcher of watchers) watcher.push(event)
   }
 
-  /** Watches; dispose of it when done. */
+  /** Opens a watcher. The caller disposes it. */
   open(taskId: string): Watcher & Disposable {
     const watcher = new Watcher() as Watcher & Disposable
     const watchers = this.#watchers.get(taskId) ?? new Set()

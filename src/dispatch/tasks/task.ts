@@ -1,4 +1,4 @@
-/** Tasks as their users see them, and the verbs of dispatch. */
+/** Tasks as their users see them, and the methods of dispatch. */
 import type { Duration } from '../../core/duration.ts'
 import type { NodeConnector } from '../connections/node-connection.ts'
 import type { Tally } from '../effect-runner.ts'
@@ -7,39 +7,39 @@ import type { NodeView, PoolView, TaskError, TaskSpec, TaskStatus, Term } from '
 import type { RegistryCounts } from '../registry/registry.ts'
 import type { ServiceCounts, ServiceSight } from '../service-counts.ts'
 
-/** What to do, and where it may be done. Only `service` must be given. */
+/** A task to submit. Only `service` is required. */
 export interface SubmitOptions {
-  /** The service that the node is to use. */
+  /** The service that the node uses for the task. */
   readonly service: string
   /** Slots by service, all on one node in one reservation; at most 16 services. @default { [service]: 1 } */
   readonly uses?: Readonly<Record<string, number>> | undefined
-  /** All of them must hold; at most 64 terms, 4 levels deep. @default [] */
+  /** All terms must hold for the node; at most 64 terms, 4 levels deep. @default [] */
   readonly requires?: readonly Term[] | undefined
-  /** Nodes for which these hold too are taken first. @default [] */
+  /** Nodes for which these terms hold too are preferred. @default [] */
   readonly prefers?: readonly Term[] | undefined
-  /** What the node gets: any JSON value up to 256 KiB. @default null */
+  /** The payload for the node: any JSON value up to 256 KiB. @default null */
   readonly payload?: unknown
   /** 0 to 9, higher first. @default 5 */
   readonly priority?: number | undefined
-  /** Tenants share the fleet fairly. @default 'default' */
+  /** Waiting tasks are served fairly between tenants. @default 'default' */
   readonly tenant?: string | undefined
   /** Tasks of one session go to one node while it has free slots. @default none */
   readonly session?: string | null | undefined
-  /** From submit to end; then it fails with `deadline_exceeded`. @default none */
+  /** The time limit from submit to end; then the task fails with `deadline_exceeded`. @default none */
   readonly deadlineMs?: Duration | null | undefined
-  /** Without progress for so long, the attempt is given up. @default none */
+  /** An attempt without progress for this time is given up. @default none */
   readonly idleMs?: Duration | null | undefined
-  /** False: the loss of its node, or any failure, ends it. @default true */
+  /** False: the loss of its node, or any failure, ends the task. @default true */
   readonly retryable?: boolean | undefined
-  /** Remembered for 24 hours: the same key answers the task that it made first. @default none */
+  /** Remembered for 24 hours: a second submit with the key answers the first task. @default none */
   readonly idempotencyKey?: string | null | undefined
 }
 
-/** What a submit came to. */
+/** The answer to a submit. */
 export interface Submitted {
   readonly taskId: string
   readonly status: TaskStatus
-  /** The key was known: this is the task that it made before. */
+  /** The idempotency key was known: this is the task of an earlier submit. */
   readonly duplicate: boolean
 }
 
@@ -47,22 +47,22 @@ export interface Submitted {
 export interface Task {
   readonly taskId: string
   /**
-   * As far as this process knows. Only the server of its node shows `assigned`. A task that another server holds is
-   * `running` once it has run for a second or two, or has sent progress, and `waiting` until then.
+   * The status that this process knows. Only the server of the task's node shows `assigned`. A task of another server
+   * shows `waiting` until it has run for a second or two, or its node has sent progress; then it shows `running`.
    */
   readonly status: TaskStatus
-  /** 0 before the first one; rises with each, and never falls. */
+  /** 0 before the first attempt. It rises with each attempt. */
   readonly attempt: number
   readonly nodeId: string | null
   readonly service: string
-  /** What the node answered; null until it completed. */
+  /** The output of the node; null until the task completed. */
   readonly output: unknown
   readonly error: TaskError | null
   readonly submittedAt: number
   readonly finishedAt: number | null
 }
 
-/** How far a task is, as its node last said. */
+/** The last progress that the node of a task reported. */
 export interface TaskProgress {
   /** 0 to 100. */
   readonly percent: number | null
@@ -70,37 +70,39 @@ export interface TaskProgress {
   readonly at: number
 }
 
-/** A task, how far it is, and what it was submitted with. */
+/** A task with its progress and its submit options. */
 export interface FoundTask extends Task, TaskTerms {
-  /** Null unless it runs and its node has sent progress in this attempt. At another server up to about a second old. */
+  /**
+   * Null unless the task runs and its node sent progress in this attempt. At another server up to about a second old.
+   */
   readonly progress: TaskProgress | null
   readonly payload: unknown
 }
 
-/** What a task asks for. */
+/** The terms of a submit. */
 export interface TaskTerms
   extends Pick<
     TaskSpec,
     'service' | 'uses' | 'requires' | 'prefers' | 'priority' | 'tenant' | 'session' | 'idleMs' | 'retryable'
   > {
-  /** From submit to end. */
+  /** The time limit from submit to end. */
   readonly deadlineMs: number | null
 }
 
 /** Which tasks to list. */
 export interface ListTasksOptions {
   /**
-   * What has just begun to run at another server counts as waiting for a second or two; `assigned` are those that this
-   * process has given out. @default all
+   * A task that has just begun to run at another server counts as waiting for a second or two. `assigned` lists the
+   * tasks that this process assigned. @default all
    */
   readonly status?: TaskStatus | undefined
   /** 1 to 500. @default 50 */
   readonly limit?: number | undefined
-  /** Where the page before ended. @default at the newest */
+  /** The cursor of the page before. @default the newest task */
   readonly cursor?: string | undefined
 }
 
-/** An event of `watch`. The first is the present state; one of the last three is the last. */
+/** An event of `watch`. The first has the present status. `completed`, `failed` or `cancelled` is the last. */
 export type TaskEvent = {
   readonly taskId: string
   readonly attempt: number
@@ -118,15 +120,15 @@ export type TaskEvent = {
   | { readonly status: 'failed' | 'cancelled'; readonly nodeId: string | null; readonly error: TaskError }
 )
 
-/** How many tasks came and ended here since it was made, and how much waits. */
+/** Counts of this dispatcher: the tasks that it submitted and ended, and the sizes of its parts. */
 export interface DispatchCounts extends RegistryCounts, Readonly<Tally> {
-  /** Jobs that this process holds, and ends that are not written yet. */
+  /** The jobs that this process holds, and the ends that are not written yet. */
   readonly held: number
   readonly unwritten: number
   readonly connections: number
 }
 
-/** What `cordon` closes and `uncordon` opens. */
+/** The part of a node that `cordon` closes and `uncordon` opens. */
 export interface CordonOptions {
   /** One service of the node. @default the whole node */
   readonly service?: string | null | undefined
@@ -138,7 +140,7 @@ export interface TaskPage {
   readonly cursor: string | null
 }
 
-/** The verbs of dispatch. Submitting and asking need no `start`; nodes and placing do. */
+/** The methods of dispatch. Submitting and reading need no `start`; nodes and placing do. */
 export interface Dispatch extends AsyncDisposable {
   /**
    * Writes the task durably, then answers. Throws `invalid_argument`, `too_large`, `too_many` (details.retryAfterMs),
@@ -146,24 +148,24 @@ export interface Dispatch extends AsyncDisposable {
    */
   submit(options: SubmitOptions): Promise<Submitted>
   task(taskId: string): Promise<FoundTask | undefined>
-  /** Newest first. A page may be short and not the last: its cursor says. */
+  /** Lists tasks, newest first. A short page is the last one only if its cursor is null. */
   tasks(options?: ListTasksOptions): Promise<TaskPage>
   /**
-   * From the present state to the end. Throws `not_found`. Progress that the caller did not take in time is skipped.
+   * Watches a task from its present status to its end. A slow caller misses progress. Throws `not_found`.
    */
   watch(taskId: string, options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<TaskEvent>
-  /** Ends it unless it ended before; answers how it stands. Throws `not_found`. */
+  /** Cancels a task unless it has ended. Answers its present status. Throws `not_found`. */
   cancel(taskId: string, options?: { readonly reason?: string | undefined }): Promise<Task>
-  /** Why it waits, and what would wake it. Throws `not_found`. */
+  /** Explains why a task waits, and which change would place it. Throws `not_found`. */
   explain(taskId: string): Promise<Explanation>
-  /** Reads the cluster state, for a box that only looks: `nodes` and `pools` are as of then. */
+  /** Reads the cluster state, for a box without `start`: `nodes` and `pools` then show this reading. */
   look(): Promise<void>
-  /** All nodes of all servers that share the fleet, at most a little old. Before `start`: as last read. */
+  /** All nodes of all servers that share the fleet, slightly delayed. Before `start`: as last read. */
   nodes(): readonly NodeView[]
   node(nodeId: string): NodeView | undefined
   /**
-   * No new work for the node, on whichever server it is; what it runs ends, by the deadline elsewhere. Throws
-   * `not_found`.
+   * Gives the node no new work, at any server. Its tasks may end there until the deadline; then they continue on other
+   * nodes. Throws `not_found`.
    */
   drain(
     nodeId: string,
@@ -172,28 +174,28 @@ export interface Dispatch extends AsyncDisposable {
   /** Closes a node, or one service of it, for new work, at every server, until `uncordon`. Throws `not_found`. */
   cordon(nodeId: string, options?: CordonOptions): Promise<void>
   /**
-   * Opens what `cordon` closed, also when the node is gone. Throws `not_found` when neither cordon nor node is known.
+   * Lifts a cordon, even if the node is gone. Throws `not_found` when neither the cordon nor the node is known.
    */
   uncordon(nodeId: string, options?: CordonOptions): Promise<void>
   pools(): readonly PoolView[]
-  /** For every server, and for good. */
+  /** Defines a pool permanently, for all servers. */
   definePool(pool: { readonly name: string; readonly requires: readonly Term[] }): Promise<void>
-  /** False: there was none of that name. */
+  /** Removes a pool. False: no pool has that name. */
   removePool(name: string): Promise<boolean>
-  /** Where sockets bring their nodes. */
+  /** Connects the nodes of sockets. */
   readonly connections: NodeConnector
   counts(): DispatchCounts
-  /** By service: what waits in this process, and the slots of the nodes that are connected to it. */
+  /** By service: the waiting tasks of this process, and the slots of its connected nodes. */
   serviceCounts(): readonly ServiceCounts[]
-  /** One service at all servers: what waits there, by their last word, and the slots of all nodes. */
+  /** One service at all servers: the waiting tasks, as each server last reported, and the slots of all nodes. */
   service(service: string): ServiceSight
-  /** It places tasks, and its claims go through. */
+  /** The dispatcher places tasks and can reach the store. */
   readonly ready: boolean
-  /** Begins to claim tasks and to place them. */
+  /** Begins to claim and place tasks. */
   start(): void
   /**
-   * Takes no more tasks and assigns none; running tasks may end within `graceMs` (10,000 by default). The rest is
-   * handed back without spending an attempt.
+   * Claims and assigns no more tasks. Running tasks may end within `graceMs` (10,000 by default). The others are handed
+   * back without spending an attempt.
    */
   stop(options?: { readonly graceMs?: number }): Promise<void>
 }

@@ -157,13 +157,13 @@ test('the row of a demand is renewed as long as a server holds a task of it', as
   }
   await cluster.catchUp()
   const leftMs = async (key: string) => (await clusterStore.find('demand', key))!.expiresAt! - Date.now()
-  await demands.lookOver()
+  await demands.renewRows()
   assert.ok((await leftMs('nmt')) > 20 * hour)
   assert.ok((await leftMs('nobodys')) <= hour)
   const { version } = (await clusterStore.find('demand', 'nmt'))!
   nowMs += 120_000
   await cluster.catchUp()
-  await demands.lookOver()
+  await demands.renewRows()
   assert.equal(
     (await clusterStore.find('demand', 'nmt'))?.version,
     version,
@@ -202,7 +202,7 @@ test('a new demand is looked at on its own', async () => {
     ...({ kind: 'demand', key, seen: 0, forMs: null } as const),
     doc: JSON.stringify({ service: key, uses: { [key]: 1 }, requires: [] }),
   })
-  const claimed = () => new Set(kinds.asks().flatMap(({ kinds }) => kinds ?? []))
+  const claimed = () => new Set(kinds.claimRequests().flatMap(({ kinds }) => kinds ?? []))
   await clusterStore.write(Array.from({ length: 300 }, (_, nr) => put(`k${nr}`)))
   await cluster.catchUp()
   await until('all are claimed', () => claimed().has('k299'))
@@ -228,7 +228,7 @@ test('a server does not yield a task before other servers could find its kind', 
     monotonicMs: () => 0,
     onTrouble: assert.ifError,
   } as unknown as Sharing)
-  await balancing.look()
+  await balancing.check()
   assert.deepEqual(learned, ['k'])
 })
 

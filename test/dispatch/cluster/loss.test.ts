@@ -46,13 +46,13 @@ test('a node whose row the store lost before any read is written again', async (
 
   await cluster.catchUp()
   await until('its row is there again', async () => {
-    ownNodes.mend()
+    ownNodes.rewriteLost()
     const row = await clusterStore.find('node', 'n1')
     return row?.doc !== undefined
   })
   await cluster.catchUp()
   const { version } = cluster.rows('node').get('n1')!
-  ownNodes.mend()
+  ownNodes.rewriteLost()
   await cluster.catchUp()
   assert.equal(cluster.rows('node').get('n1')!.version, version, 'what is there is not written again')
   assert.deepEqual(troubles, [])
@@ -103,7 +103,7 @@ test('a node whose row fell back to an older version is corrected, and not taken
 
   isOld = true
   await cluster.catchUp()
-  ownNodes.mend()
+  ownNodes.rewriteLost()
   await until('it is written again', () => !isOld)
   await until('it is this server’s', async () => {
     const row = await clusterStore.find('node', 'n1')

@@ -169,10 +169,10 @@ test('a connected node that the registry lacks is entered again, or closed if an
     asked.push(caller)
     answer({ kind: 'elsewhere' })
   })
-  connections.mend()
+  connections.registerMissing()
   assert.equal(asked.length, 0)
   isHeld = false
-  connections.mend()
+  connections.registerMissing()
   assert.deepEqual(
     asked.map(({ epoch, isWelcomed }) => [epoch, isWelcomed]),
     [[1, true]],
